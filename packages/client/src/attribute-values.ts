@@ -1,0 +1,28 @@
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import type { Item } from "./store.ts";
+
+/** One value in DynamoDB's own form; a lease table holds no other kinds. */
+export type PlainAttributeValue = { readonly S: string } | { readonly N: string };
+
+/** Writes one plain value in DynamoDB's own form. */
+export function toAttributeValue(value: string | number): PlainAttributeValue {
+  return typeof value === "string" ? { S: value } : { N: String(value) };
+}
+
+/** Writes plain values in DynamoDB's own form. */
+export function toAttributeValues(values: Item): Record<string, PlainAttributeValue> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, toAttributeValue(value)]));
+}
+
+/** Reads strings and numbers from DynamoDB's own form; a lease table holds no other kinds. */
+export function fromAttributeValues(
+  attributes: Record<string, AttributeValue> | undefined,
+): Item | undefined {
+  if (attributes === undefined) return undefined;
+  const item: Record<string, string | number> = {};
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value.S !== undefined) item[name] = value.S;
+    else if (value.N !== undefined) item[name] = Number(value.N);
+  }
+  return item;
+}

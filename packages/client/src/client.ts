@@ -1,0 +1,301 @@
+import { hostname } from "node:os";
+import { createDynamoDBClient } from "./dynamodb/client.ts";
+import { DynamoDBLeaseStore, isDocumentClient } from "./dynamodb/store.ts";
+import { InvalidOptionsError, LeaseUnavailableError } from "./errors.ts";
+import { publish } from "./events.ts";
+import { leasesByPrefix, release, requestRevocation } from "./expressions.ts";
+import type { ValueFormat } from "./fencing.ts";
+import { checkHandle } from "./handle.ts";
+import { Lease, type LeaseHandle } from "./lease.ts";
+import {
+  type AcquireOptions,
+  type AcquisitionTerms,
+  type ClientTimes,
+  checkAcquireOptions,
+  checkClientOptions,
+  checkHeartbeat,
+  type LeaseClientOptions,
+  type TryAcquireOptions,
+} from "./options.ts";
+import { Acquisition, type Granted } from "./protocol/acquisition.ts";
+import { callBudgetMs, type ProtocolContext } from "./protocol/context.ts";
+import { Heartbeat } from "./protocol/heartbeat.ts";
+import { Judge } from "./protocol/judge.ts";
+import { Reentrance } from "./protocol/reentrance.ts";
+import { SkewWatch } from "./protocol/skew-watch.ts";
+import { Tenancy } from "./protocol/tenancy.ts";
+import { acquireWithin } from "./protocol/waiting.ts";
+import { type LeaseRecord, lastReleasedToken, readRecord } from "./record.ts";
+import { leaseItemKey, limits } from "./schema.ts";
+import type { LeaseStore, UpdateRequest, UpdateResult } from "./store.ts";
+import { systemClock, withBudget } from "./time/clock.ts";
+import { checkData, checkKey, checkKnown, checkText } from "./validation.ts";
+
+/** How many items DynamoDB looks at for one page of a list. */
+const listPageSize = 500;
+
+/**
+ * Acquires and looks after leases in one table.
+ *
+ * Promised: at most one unexpired holder for each key while clocks differ by no more than `clockSkewMs`; fencing
+ * tokens that strictly grow; a stale holder's renewal, release or fenced write changes nothing. Not promised: that
+ * work stops when its lease is lost. A resource that neither checks the fencing token nor takes the lease's
+ * condition check into its own transaction gets efficiency from a lease, not safety.
+ *
+ * Every method rejects with {@link InvalidOptionsError} before it sends anything, with LeaseTableError,
+ * LeaseConfigurationError and LeaseServiceError.
+ *
+ * ```ts
+ * const client = new LeaseClient({ tableName: "leases" });
+ * const total = await client.withLease("nightly-report", { heartbeat: true }, async (lease) => {
+ *   return await buildReport({ signal: lease.signal });
+ * });
+ * ```
+ */
+export class LeaseClient {
+  readonly #context: ProtocolContext;
+  readonly #times: ClientTimes;
+  readonly #owner: string;
+  readonly #format: ValueFormat;
+  readonly #judge: Judge;
+  readonly #heartbeat: Heartbeat;
+  readonly #reentrance = new Reentrance();
+
+  /** Throws {@link InvalidOptionsError}. Sends nothing. */
+  constructor(options: LeaseClientOptions) {
+    this.#times = checkClientOptions(options);
+    const { clock = systemClock, onEvent, dynamodb } = options;
+    const { clockSkewMs, retentionMs } = this.#times;
+    const randomness = options.randomness ?? {
+      token: () => crypto.randomUUID(),
+      fraction: () => Math.random(),
+    };
+    const emit: ProtocolContext["publish"] = (event) => publish(event, onEvent);
+    const skewWatch = new SkewWatch(clock, clockSkewMs, emit);
+    this.#owner =
+      options.owner === undefined
+        ? `${defaultOwner()}:${randomness.token().slice(0, 8)}`
+        : checkText("owner", options.owner, limits.ownerBytes);
+    this.#format = dynamodb !== undefined && isDocumentClient(dynamodb) ? "native" : "attributeValue";
+    this.#context = {
+      store:
+        options.store ??
+        new DynamoDBLeaseStore(options.tableName ?? "", dynamodb ?? createDynamoDBClient(), clock),
+      clock,
+      randomness,
+      clockSkewMs,
+      retentionMs,
+      publish: emit,
+      noteOffset: (offset) => skewWatch.note(offset),
+    };
+    this.#judge = new Judge(clock, clockSkewMs);
+    this.#heartbeat = new Heartbeat(this.#context);
+  }
+
+  /**
+   * Acquires a lock, waiting up to `waitMs` for its holder.
+   *
+   * 1 request for a lock that is free, 2 to take over from a holder whose time is over; while it waits, reads.
+   * Rejects with {@link LeaseUnavailableError} when somebody else still holds it, and with the signal's reason when
+   * that aborts; in every case of failure nothing stays held.
+   */
+  async acquire(key: string, options: AcquireOptions = {}): Promise<Lease> {
+    return await this.#acquire(key, options, true);
+  }
+
+  /** Like {@link LeaseClient.acquire}, but never waits, and gives undefined when somebody else holds the lock. */
+  async tryAcquire(key: string, options: TryAcquireOptions = {}): Promise<Lease | undefined> {
+    try {
+      return await this.#acquire(key, options, false);
+    } catch (error) {
+      if (error instanceof LeaseUnavailableError) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Acquires a lock, runs the work, and releases the lock whatever becomes of the work.
+   *
+   * Resolves to the work's result if the lease protected it to its end, or was revoked; rejects with LeaseLostError
+   * if it did not, for then the work may have overlapped another holder's. The work's own error comes first. A
+   * release that fails does not hide the result: the lock frees itself when the lease ends, and the `released`
+   * event says so.
+   */
+  async withLease<T>(
+    key: string,
+    options: AcquireOptions,
+    work: (lease: Lease) => Promise<T> | T,
+  ): Promise<T> {
+    if (typeof work !== "function") throw new InvalidOptionsError("work", work, "a function of the lease");
+    const lease = await this.acquire(key, options);
+    try {
+      const result = await work(lease);
+      const { signal } = lease;
+      if (signal.aborted && signal.reason.reason !== "revoked") throw signal.reason;
+      return result;
+    } finally {
+      await lease[Symbol.asyncDispose]();
+    }
+  }
+
+  /**
+   * Takes on a lease from another process's `lease.toJSON()`. Sends nothing.
+   *
+   * The lease protects the adopter until `expiresAt` by the adopter's wall clock, which has to be within
+   * `clockSkewMs` of the others'. A handle that is older than that is adopted all the same: it protects nothing until
+   * a renewal has shown that nobody took the lock.
+   */
+  adopt(handle: LeaseHandle, options: Pick<AcquireOptions, "heartbeat"> = {}): Lease {
+    checkKnown(options, ["heartbeat"], "options");
+    const { clock, clockSkewMs, store } = this.#context;
+    const record = checkHandle(handle, store.tableName);
+    const { leaseDurationMs, closedUntil } = handle;
+    const heartbeatMs = checkHeartbeat(options.heartbeat, leaseDurationMs);
+    const now = clock.now();
+    const remainingMs = Math.min(record.expiresAt - now, leaseDurationMs);
+    // Where clocks are not to be compared, the handle's expiry says nothing either.
+    const isConfirmed = remainingMs > 0 && Number.isFinite(clockSkewMs);
+    const elapsedMs = leaseDurationMs - remainingMs;
+    const since = isConfirmed
+      ? { monotonic: clock.monotonic() - elapsedMs, wall: now - elapsedMs }
+      : undefined;
+    const tenancy = new Tenancy(this.#context, { record, leaseDurationMs, closedUntil }, since);
+    if (heartbeatMs !== undefined) this.#heartbeat.start(tenancy, heartbeatMs);
+    return new Lease(this.#context, tenancy, this.#format);
+  }
+
+  /** Reads who holds a lock; undefined when nobody does. A lease that expired and was not released is shown. 1 consistent read. */
+  async inspect(key: string): Promise<LeaseRecord | undefined> {
+    const request = { key: leaseItemKey(checkKey(key)), consistent: true };
+    return readRecord(await this.#call((store, signal) => store.get(request, { signal })));
+  }
+
+  /**
+   * Goes through the leases that are held or have not been released, in no order, by pages as they are wanted.
+   *
+   * Reads the whole table, 1 request for each 500 items: for people and tools, not for hot paths. May lag a moment
+   * behind.
+   *
+   * ```ts
+   * for await (const lease of client.list({ prefix: "import/" })) console.log(lease.key, lease.owner);
+   * ```
+   */
+  async *list(options: { readonly prefix?: string } = {}): AsyncGenerator<LeaseRecord, void, undefined> {
+    checkKnown(options, ["prefix"], "options");
+    const { prefix = "" } = options;
+    if (prefix !== "") checkText("prefix", prefix, limits.keyBytes);
+    const filter = { ...leasesByPrefix(prefix), pageSize: listPageSize };
+    let page = await this.#call((store, signal) => store.scan(filter, { signal }));
+    for (;;) {
+      for (const item of page.items) {
+        const record = readRecord(item);
+        if (record !== undefined) yield record;
+      }
+      const after = page.next;
+      if (after === undefined) return;
+      page = await this.#call((store, signal) => store.scan({ ...filter, after }, { signal }));
+    }
+  }
+
+  /**
+   * Breaks the lease of a holder that will not let go. BE CAREFUL: the holder is not asked, and works on until its
+   * next renewal or its deadline.
+   *
+   * Needs the token that it means to break (see {@link LeaseClient.inspect}), so that it cannot hit a later holder.
+   * 1 request. Resolves to false when another token, or none, holds the lock.
+   */
+  async forceRelease(key: string, options: { readonly token: string }): Promise<boolean> {
+    checkKnown(options, ["token"], "options");
+    const token = checkText("token", options.token, limits.ownerBytes);
+    const { clock, retentionMs } = this.#context;
+    const result = await this.#update(release({ key: checkKey(key), token, now: clock.now(), retentionMs }));
+    return result.applied || lastReleasedToken(result.item) === token;
+  }
+
+  /**
+   * Asks the holder of a lease to stop: its signal aborts with the reason `revoked` when it next renews. A holder
+   * that does not renew does not hear of it. The lock stays closed until it is released or expires.
+   *
+   * Needs the token of the lease that it means. 1 request. Resolves to false when another token, or none, holds the
+   * lock.
+   */
+  async requestRevocation(
+    key: string,
+    options: { readonly token: string; readonly reason?: string },
+  ): Promise<boolean> {
+    checkKnown(options, ["token", "reason"], "options");
+    const token = checkText("token", options.token, limits.ownerBytes);
+    const reason = checkText("reason", options.reason ?? "revocation requested", limits.revocationBytes);
+    return (await this.#update(requestRevocation({ key: checkKey(key), token, reason }))).applied;
+  }
+
+  async #acquire(key: string, options: AcquireOptions, mayWait: boolean): Promise<Lease> {
+    checkKey(key);
+    const terms = checkAcquireOptions(options, mayWait, this.#owner, this.#times);
+    const data = checkData(terms.data);
+    terms.signal?.throwIfAborted();
+    const tenancy = terms.reentrant
+      ? await this.#reentrance.enter(key, terms.owner, () => this.#win(key, terms, data))
+      : await this.#win(key, terms, data);
+    return new Lease(this.#context, tenancy, this.#format);
+  }
+
+  async #win(key: string, terms: AcquisitionTerms, data: string | undefined): Promise<Tenancy> {
+    const { clock } = this.#context;
+    const { owner, leaseDurationMs, lockAtLeastForMs, heartbeatMs, reentrant } = terms;
+    const startedAt = clock.monotonic();
+    const acquisition = new Acquisition(this.#context, this.#judge, {
+      key,
+      owner,
+      leaseDurationMs,
+      reentrant,
+      data,
+    });
+    let isContended = false;
+    const onContended = ({ owner: holder, expiresAt }: LeaseRecord): void => {
+      if (!isContended) this.#context.publish({ type: "contended", key, owner, holder, expiresAt });
+      isContended = true;
+    };
+    let granted: Granted;
+    try {
+      granted = await acquireWithin(this.#context, this.#judge, key, acquisition, terms, onContended);
+    } catch (error) {
+      acquisition.abandon();
+      throw error;
+    }
+    const closedUntil = lockAtLeastForMs > 0 ? granted.record.acquiredAt + lockAtLeastForMs : undefined;
+    const tenancy = new Tenancy(
+      this.#context,
+      { record: granted.record, leaseDurationMs, closedUntil },
+      granted.since,
+    );
+    if (heartbeatMs !== undefined) this.#heartbeat.start(tenancy, heartbeatMs);
+    this.#announce(granted, clock.monotonic() - startedAt);
+    return tenancy;
+  }
+
+  #announce({ record, takeover }: Granted, waitedMs: number): void {
+    const subject = { key: record.key, owner: record.owner, fencingToken: record.fencingToken };
+    if (takeover !== undefined) {
+      const { owner, fencingToken, expiresAt } = takeover.from;
+      const from = { owner, fencingToken, expiresAt };
+      this.#context.publish({ type: "takeover", ...subject, ground: takeover.ground, from });
+    }
+    this.#context.publish({ type: "acquired", ...subject, waitedMs: Math.round(waitedMs) });
+  }
+
+  async #update(request: UpdateRequest): Promise<UpdateResult> {
+    return await this.#call((store, signal) => store.update(request, { signal }));
+  }
+
+  async #call<T>(task: (store: LeaseStore, signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { clock, store } = this.#context;
+    return await withBudget(clock, callBudgetMs, undefined, (signal) => task(store, signal));
+  }
+}
+
+/** Names the process as its logs do. */
+function defaultOwner(): string {
+  const { AWS_LAMBDA_FUNCTION_NAME: name, AWS_LAMBDA_LOG_STREAM_NAME: stream } = process.env;
+  return name !== undefined && stream !== undefined ? `${name}/${stream}` : `${hostname()}:${process.pid}`;
+}

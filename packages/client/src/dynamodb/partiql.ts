@@ -1,0 +1,32 @@
+import type { BatchStatementRequest } from "@aws-sdk/client-dynamodb";
+import { toAttributeValue } from "../attribute-values.ts";
+import { attributeNames } from "../schema.ts";
+import type { Item, UpdateRequest } from "../store.ts";
+
+/**
+ * Writes a conditional update as a PartiQL statement, so that several can travel in one BatchExecuteStatement.
+ *
+ * Serves updates that only SET plain values: the words of both languages are the same there, and only names,
+ * values and commas are spelt differently.
+ */
+export function toStatement(tableName: string, request: UpdateRequest): BatchStatementRequest {
+  const parameters: Item[string][] = [];
+  const bind = (value: Item[string]): string => {
+    parameters.push(value);
+    return "?";
+  };
+  const spell = (expression: string): string =>
+    expression.replaceAll(/[#:]\w+/g, (placeholder) => {
+      if (placeholder.startsWith("#")) return `"${request.names[placeholder]}"`;
+      return bind(request.values[placeholder] as Item[string]);
+    });
+
+  const assignments = spell(request.update).replaceAll(", ", " SET ");
+  const { partitionKey, sortKey } = attributeNames;
+  const key = `"${partitionKey}" = ${bind(request.key.pk)} AND "${sortKey}" = ${bind(request.key.sk)}`;
+  const statement = `UPDATE "${tableName}" ${assignments} WHERE ${key} AND ${spell(request.condition)} RETURNING ALL NEW *`;
+  return {
+    Statement: statement,
+    Parameters: parameters.map(toAttributeValue),
+  };
+}

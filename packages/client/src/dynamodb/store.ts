@@ -1,0 +1,182 @@
+import {
+  type AttributeValue,
+  BatchExecuteStatementCommand,
+  ConditionalCheckFailedException,
+  GetItemCommand,
+  ScanCommand,
+  UpdateItemCommand,
+} from "@aws-sdk/client-dynamodb";
+import { fromAttributeValues, toAttributeValues } from "../attribute-values.ts";
+import type { DynamoDBSender } from "../options.ts";
+import type { ItemKey } from "../schema.ts";
+import type {
+  CallOptions,
+  GetRequest,
+  Item,
+  LeaseStore,
+  ScanPage,
+  ScanRequest,
+  UpdateRequest,
+  UpdateResult,
+} from "../store.ts";
+import type { Clock } from "../time/clock.ts";
+import { toLeaseError } from "./errors.ts";
+import { toStatement } from "./partiql.ts";
+import { Trace } from "./trace.ts";
+
+/** DynamoDB's limit for one BatchExecuteStatement. */
+const statementsPerBatch = 25;
+
+/** Keeps leases in a DynamoDB table. */
+export class DynamoDBLeaseStore implements LeaseStore {
+  readonly tableName: string;
+  readonly #dynamodb: DynamoDBSender;
+  readonly #clock: Clock;
+  /** Cleared for good when the service, or a policy, does not allow PartiQL. */
+  #canBatch = true;
+
+  constructor(tableName: string, dynamodb: DynamoDBSender, clock: Clock) {
+    this.tableName = tableName;
+    this.#dynamodb = dynamodb;
+    this.#clock = clock;
+  }
+
+  async update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult> {
+    const command = new UpdateItemCommand({
+      TableName: this.tableName,
+      Key: toKey(request.key),
+      UpdateExpression: request.update,
+      ConditionExpression: request.condition,
+      ExpressionAttributeNames: { ...request.names },
+      ExpressionAttributeValues: toAttributeValues(request.values),
+      ReturnValues: "ALL_NEW",
+      ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+    });
+    const trace = new Trace(this.#clock, command);
+    const outcome = (
+      applied: boolean,
+      attributes: Record<string, AttributeValue> | undefined,
+    ): UpdateResult => ({
+      applied,
+      item: fromAttributeValues(attributes),
+      offset: trace.offset,
+      retried: trace.attempts > 1,
+    });
+    try {
+      const { Attributes } = await this.#dynamodb.send(command, { abortSignal: options.signal });
+      return outcome(true, Attributes);
+    } catch (error) {
+      // By name as well: the user's client may come from another copy of the SDK.
+      const { name, Item } = error as ConditionalCheckFailedException;
+      if (error instanceof ConditionalCheckFailedException || name === "ConditionalCheckFailedException") {
+        return outcome(false, Item);
+      }
+      throw toLeaseError(error, this.tableName, options.signal, trace.lastError);
+    }
+  }
+
+  async updateMany(
+    requests: readonly UpdateRequest[],
+    options: CallOptions,
+  ): Promise<readonly (UpdateResult | undefined)[]> {
+    const batches: Promise<readonly (UpdateResult | undefined)[]>[] = [];
+    for (let start = 0; start < requests.length; start += statementsPerBatch) {
+      batches.push(this.#updateBatch(requests.slice(start, start + statementsPerBatch), options));
+    }
+    return (await Promise.all(batches)).flat();
+  }
+
+  async #updateBatch(
+    requests: readonly UpdateRequest[],
+    options: CallOptions,
+  ): Promise<readonly (UpdateResult | undefined)[]> {
+    const unknown = requests.map(() => undefined);
+    if (!this.#canBatch) return unknown;
+    const command = new BatchExecuteStatementCommand({
+      Statements: requests.map((request) => toStatement(this.tableName, request)),
+    });
+    const trace = new Trace(this.#clock, command);
+    try {
+      const { Responses = [] } = await this.#dynamodb.send(command, { abortSignal: options.signal });
+      if (Responses.some((response) => isUnsupported(response.Error?.Code))) this.#canBatch = false;
+      // A refusal is left to a write of its own, whose answer brings the item that refused it.
+      return requests.map((_, index) => {
+        const item = Responses[index]?.Item;
+        return (
+          item && {
+            applied: true,
+            item: fromAttributeValues(item),
+            offset: trace.offset,
+            retried: trace.attempts > 1,
+          }
+        );
+      });
+    } catch (error) {
+      if (isUnsupported((error as Error).name)) this.#canBatch = false;
+      return unknown;
+    }
+  }
+
+  async get(request: GetRequest, options: CallOptions): Promise<Item | undefined> {
+    const command = new GetItemCommand({
+      TableName: this.tableName,
+      Key: toKey(request.key),
+      ConsistentRead: request.consistent,
+    });
+    const { Item } = await this.#read(command, options, () =>
+      this.#dynamodb.send(command, { abortSignal: options.signal }),
+    );
+    return fromAttributeValues(Item);
+  }
+
+  async scan(request: ScanRequest, options: CallOptions): Promise<ScanPage> {
+    const command = new ScanCommand({
+      TableName: this.tableName,
+      FilterExpression: request.filter,
+      ExpressionAttributeNames: { ...request.names },
+      ExpressionAttributeValues: toAttributeValues(request.values),
+      Limit: request.pageSize,
+      ...(request.after ? { ExclusiveStartKey: toKey(request.after) } : {}),
+    });
+    const page = await this.#read(command, options, () =>
+      this.#dynamodb.send(command, { abortSignal: options.signal }),
+    );
+    const items = (page.Items ?? []).map((item) => fromAttributeValues(item) ?? {});
+    const next = fromAttributeValues(page.LastEvaluatedKey) as ItemKey | undefined;
+    return { items, ...(next ? { next } : {}) };
+  }
+
+  async #read<Output>(
+    command: ConstructorParameters<typeof Trace>[1],
+    options: CallOptions,
+    send: () => Promise<Output>,
+  ): Promise<Output> {
+    const trace = new Trace(this.#clock, command);
+    try {
+      return await send();
+    } catch (error) {
+      throw toLeaseError(error, this.tableName, options.signal, trace.lastError);
+    }
+  }
+}
+
+/** Errors that say that this service or policy will never take the batch. */
+function isUnsupported(code: string | undefined): boolean {
+  return [
+    "AccessDenied",
+    "AccessDeniedException",
+    "UnknownOperationException",
+    "ValidationError",
+    "ValidationException",
+  ].includes(code ?? "");
+}
+
+function toKey(key: ItemKey): Record<string, AttributeValue> {
+  return toAttributeValues({ ...key });
+}
+
+/** Tells in which form the commands of a user's client take values. */
+export function isDocumentClient(dynamodb: DynamoDBSender): boolean {
+  // Only the document client is made by a static method from another client; it marks that client's config, too.
+  return typeof (dynamodb.constructor as Partial<{ from: unknown }>).from === "function";
+}

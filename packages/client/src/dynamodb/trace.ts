@@ -1,0 +1,56 @@
+import type { Clock } from "../time/clock.ts";
+import { type ClockOffset, offsetFromDate } from "../time/skew.ts";
+
+/** As much of the SDK's middleware as is used here; its own types differ between the two SDK packages. */
+interface Traceable {
+  readonly middlewareStack: {
+    // biome-ignore lint/suspicious/noExplicitAny: the SDK's middleware types depend on the command.
+    add(middleware: (next: any) => (args: any) => Promise<any>, options: object): void;
+  };
+}
+
+interface WithHeaders {
+  readonly headers?: { readonly date?: string };
+}
+
+/** What one command's attempts on the wire have shown. */
+export class Trace {
+  readonly #clock: Clock;
+  attempts = 0;
+  /** Measured on the last attempt that was answered. */
+  offset: ClockOffset | undefined;
+  /** The error of the last attempt that failed. */
+  lastError: unknown;
+
+  /** Watches a command; the client it is sent through stays as it is. */
+  constructor(clock: Clock, command: Traceable) {
+    this.#clock = clock;
+    // In front of the deserializer and behind the retries, a middleware sees every attempt with its error parsed.
+    command.middlewareStack.add((next) => (args) => this.#attempt(next, args), {
+      name: "leaseholdTrace",
+      step: "deserialize",
+      priority: "high",
+    });
+  }
+
+  async #attempt(
+    next: (args: unknown) => Promise<{ response: WithHeaders }>,
+    args: unknown,
+  ): Promise<{ response: WithHeaders }> {
+    this.attempts += 1;
+    const sentAt = this.#clock.now();
+    try {
+      const result = await next(args);
+      this.#measure(result.response, sentAt);
+      return result;
+    } catch (error) {
+      this.lastError = error;
+      this.#measure((error as { $response?: WithHeaders }).$response, sentAt);
+      throw error;
+    }
+  }
+
+  #measure(response: WithHeaders | undefined, sentAt: number): void {
+    this.offset = offsetFromDate(response?.headers?.date, sentAt, this.#clock.now());
+  }
+}

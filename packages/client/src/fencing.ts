@@ -1,0 +1,88 @@
+import { toAttributeValues } from "./attribute-values.ts";
+import { noLaterHolder, stillHeld } from "./expressions.ts";
+import { type ItemKey, leaseItemKey } from "./schema.ts";
+import type { Item } from "./store.ts";
+
+/**
+ * In which form DynamoDB commands take values.
+ *
+ * - `native`: plain JavaScript values, for the commands of `@aws-sdk/lib-dynamodb`.
+ * - `attributeValue`: `{ S: … }` and `{ N: … }`, for the commands of `@aws-sdk/client-dynamodb`.
+ */
+export type ValueFormat = "native" | "attributeValue";
+
+/** Values in the form that the caller's commands take. Typed loosely because that form is chosen at run time. */
+// biome-ignore lint/suspicious/noExplicitAny: one type has to fit the commands of both SDK packages.
+export type CommandValues = Record<string, any>;
+
+/** Options of {@link Lease.fence}. */
+export interface FenceOptions {
+  /** The attribute of your item that remembers the highest fencing token. @default "fence" */
+  readonly attribute?: string;
+  /** @default - the form that the commands of the client's `dynamodb` take; `attributeValue` without one */
+  readonly format?: ValueFormat;
+}
+
+/** The parts of a write that only succeeds while no later holder of the lock has written the same item. */
+export interface Fence {
+  readonly ConditionExpression: string;
+  readonly ExpressionAttributeNames: Record<string, string>;
+  readonly ExpressionAttributeValues: CommandValues;
+  /** For an UpdateItem: the `SET` that remembers the fencing token; append your own assignments after a comma. */
+  readonly UpdateExpression: string;
+  /** For a PutItem: what your item has to contain, in place of the `UpdateExpression`. */
+  readonly attributes: CommandValues;
+}
+
+/** Options of {@link Lease.conditionCheck}. */
+export type ConditionCheckOptions = Pick<FenceOptions, "format">;
+
+/** An entry of a transaction that fails unless the lease's token still holds the lock. */
+export interface LeaseConditionCheck {
+  readonly ConditionCheck: {
+    readonly TableName: string;
+    readonly Key: CommandValues;
+    readonly ConditionExpression: string;
+    readonly ExpressionAttributeNames: Record<string, string>;
+    readonly ExpressionAttributeValues: CommandValues;
+  };
+}
+
+/** Builds the fragments of {@link Lease.fence}. */
+export function fenceFragments(attribute: string, fencingToken: number, format: ValueFormat): Fence {
+  const { condition, update, names, values } = noLaterHolder(attribute, fencingToken);
+  return {
+    ConditionExpression: condition,
+    ExpressionAttributeNames: { ...names },
+    ExpressionAttributeValues: inFormat(values, format),
+    UpdateExpression: update,
+    attributes: inFormat({ [attribute]: fencingToken }, format),
+  };
+}
+
+/** Builds the entry of {@link Lease.conditionCheck}. */
+export function leaseConditionCheck(
+  tableName: string,
+  key: string,
+  token: string,
+  format: ValueFormat,
+): LeaseConditionCheck {
+  const { condition, names, values } = stillHeld(token);
+  return {
+    ConditionCheck: {
+      TableName: tableName,
+      Key: inFormat(itemOf(leaseItemKey(key)), format),
+      ConditionExpression: condition,
+      ExpressionAttributeNames: { ...names },
+      ExpressionAttributeValues: inFormat(values, format),
+    },
+  };
+}
+
+function itemOf(key: ItemKey): Item {
+  return { ...key };
+}
+
+function inFormat(values: Item, format: ValueFormat): CommandValues {
+  return format === "native" ? { ...values } : toAttributeValues(values);
+}

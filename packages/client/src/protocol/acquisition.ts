@@ -1,0 +1,194 @@
+import { LeaseServiceError } from "../errors.ts";
+import type { TakeoverGround } from "../events.ts";
+import { acquire, cancel, firstVersion, type Grant, renew, takeOver } from "../expressions.ts";
+import { type LeaseRecord, readRecord } from "../record.ts";
+import type { UpdateRequest, UpdateResult } from "../store.ts";
+import { type Moment, moment, withBudget } from "../time/clock.ts";
+import type { ClockOffset } from "../time/skew.ts";
+import { callBudgetMs, type ProtocolContext } from "./context.ts";
+import { claimableIn, type Judge, type Verdict } from "./judge.ts";
+
+/** What is to be acquired; durations have been validated. */
+export interface AcquisitionRequest {
+  readonly key: string;
+  readonly owner: string;
+  readonly leaseDurationMs: number;
+  /** Whether a live lease of the same owner may be taken over. */
+  readonly reentrant: boolean;
+  /** JSON text. */
+  readonly data: string | undefined;
+}
+
+/** A lock that is ours. */
+export interface Granted {
+  readonly granted: true;
+  readonly record: LeaseRecord;
+  /** When the request that wrote the record was about to be sent; the lease counts from here. */
+  readonly since: Moment;
+  readonly takeover: { readonly ground: TakeoverGround; readonly from: LeaseRecord } | undefined;
+}
+
+/** A lock that is somebody else's. */
+export interface Refused {
+  readonly granted: false;
+  /** Undefined where the lock was let go between two answers. */
+  readonly record: LeaseRecord | undefined;
+  readonly claimableInMs: number;
+  /** What the refusal said about the clocks. */
+  readonly offset: ClockOffset | undefined;
+}
+
+/**
+ * One acquisition, from its first request to its end, under one token.
+ *
+ * The token stays the same over all attempts, so that a write whose answer was lost is recognised by the next
+ * attempt, and can be taken back when there is none.
+ */
+export class Acquisition {
+  readonly token: string;
+  readonly #context: ProtocolContext;
+  readonly #judge: Judge;
+  readonly #request: AcquisitionRequest;
+  /** Whether a write of ours may have landed, or may yet land, unknown to us. */
+  #uncertain = false;
+
+  constructor(context: ProtocolContext, judge: Judge, request: AcquisitionRequest) {
+    this.token = context.randomness.token();
+    this.#context = context;
+    this.#judge = judge;
+    this.#request = request;
+  }
+
+  /**
+   * Tries once: 1 request, or 2 when the record that refused it may be taken over.
+   *
+   * Rejects when the service fails; then another attempt, or `abandon`, has to follow.
+   */
+  async attempt(budgetMs: number, signal: AbortSignal | undefined): Promise<Granted | Refused> {
+    const budget = Math.min(budgetMs, this.#request.leaseDurationMs, callBudgetMs);
+    const send = (update: UpdateRequest): Promise<UpdateResult> => this.#send(update, budget, signal);
+
+    const since = moment(this.#context.clock);
+    const first = await send(acquire(this.#grant(since)));
+    if (first.applied || this.#isOwn(first)) return this.#settle(send, first, since, undefined);
+
+    const seen = readRecord(first.item);
+    if (seen === undefined) return this.#refused(first);
+    const verdict = this.#judge.judge(seen, first.offset);
+    const ground = this.#isResumable(seen) ? "sameOwner" : verdict.expired ? verdict.ground : undefined;
+    if (ground === undefined) return refusal(first, seen, verdict);
+
+    const takenAt = moment(this.#context.clock);
+    const second = await send(takeOver(this.#grant(takenAt), seen));
+    const takeover = seen.closed ? undefined : { ground, from: seen };
+    if (second.applied || this.#isOwn(second)) return this.#settle(send, second, takenAt, takeover);
+    return this.#refused(second);
+  }
+
+  /**
+   * Gives the acquisition up.
+   *
+   * Where a write may have landed it is taken back in the background, without waiting: 1 request. Should that
+   * fail too, the lock frees itself when the lease ends.
+   */
+  abandon(): void {
+    if (!this.#uncertain) return;
+    const { clock, store, retentionMs } = this.#context;
+    const ending = { key: this.#request.key, token: this.token, now: clock.now(), retentionMs };
+    void withBudget(clock, callBudgetMs, undefined, (signal) =>
+      store.update(cancel(ending), { signal }),
+    ).catch(() => undefined);
+  }
+
+  async #send(
+    update: UpdateRequest,
+    budgetMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<UpdateResult> {
+    const { clock, store } = this.#context;
+    try {
+      const result = await withBudget(clock, budgetMs, signal, (bounded) =>
+        store.update(update, { signal: bounded }),
+      );
+      this.#context.noteOffset(result.offset);
+      if (result.retried) this.#uncertain = true;
+      return result;
+    } catch (error) {
+      if (error instanceof LeaseServiceError && error.mayHaveLanded) this.#uncertain = true;
+      throw error;
+    }
+  }
+
+  #grant(at: Moment): Grant {
+    const { key, owner, leaseDurationMs, data } = this.#request;
+    const { retentionMs } = this.#context;
+    return { key, token: this.token, owner, acquiredAt: at.wall, leaseDurationMs, retentionMs, data };
+  }
+
+  #isOwn(result: UpdateResult): boolean {
+    return readRecord(result.item)?.token === this.token;
+  }
+
+  #isResumable(record: LeaseRecord): boolean {
+    return this.#request.reentrant && record.owner === this.#request.owner && !record.closed;
+  }
+
+  #refused(result: UpdateResult): Refused {
+    const record = readRecord(result.item);
+    return refusal(result, record, record && this.#judge.judge(record, result.offset));
+  }
+
+  /**
+   * Turns a record that bears our token into a grant.
+   *
+   * The table's expiry has to be the one that our deadline counts from. It is not where an earlier attempt's
+   * write landed late, and a lease whose answer took too long is over already: then one renewal sets both right.
+   */
+  async #settle(
+    send: (update: UpdateRequest) => Promise<UpdateResult>,
+    result: UpdateResult,
+    since: Moment,
+    takeover: Granted["takeover"],
+  ): Promise<Granted | Refused> {
+    const { clock, retentionMs } = this.#context;
+    const { key, leaseDurationMs } = this.#request;
+    const isAlive = (from: Moment): boolean => clock.monotonic() - from.monotonic < leaseDurationMs;
+
+    const record = readRecord(result.item);
+    if (record === undefined) throw noRecord(key);
+    const matches = record.version === firstVersion && record.expiresAt === since.wall + leaseDurationMs;
+    if (matches && isAlive(since)) return { granted: true, record, since, takeover };
+
+    const again = moment(clock);
+    const version = record.version + 1;
+    const expiresAt = again.wall + leaseDurationMs;
+    const renewed = await send(
+      renew({ key, token: this.token, version, expiresAt, leaseDurationMs, retentionMs }),
+    );
+    const confirmed = readRecord(renewed.item);
+    if (confirmed?.token !== this.token) return this.#refused(renewed);
+    const written = confirmed.version === version && confirmed.expiresAt === expiresAt;
+    if (written && isAlive(again)) return { granted: true, record: confirmed, since: again, takeover };
+    this.#uncertain = true;
+    throw new LeaseServiceError(
+      "LEASE_NO_ANSWER",
+      `the answers for the lock ${JSON.stringify(key)} take longer than its lease of ${leaseDurationMs} ms: ` +
+        "lengthen leaseDurationMs",
+    );
+  }
+}
+
+function refusal(
+  result: UpdateResult,
+  record: LeaseRecord | undefined,
+  verdict: Verdict | undefined,
+): Refused {
+  return { granted: false, record, claimableInMs: verdict ? claimableIn(verdict) : 0, offset: result.offset };
+}
+
+function noRecord(key: string): LeaseServiceError {
+  return new LeaseServiceError(
+    "LEASE_REQUEST_REJECTED",
+    `the answer for the lock ${JSON.stringify(key)} does not bear the record that was written`,
+  );
+}

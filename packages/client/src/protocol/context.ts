@@ -1,0 +1,27 @@
+import type { LeaseEvent } from "../events.ts";
+import type { LeaseStore } from "../store.ts";
+import type { Clock } from "../time/clock.ts";
+import type { ClockOffset } from "../time/skew.ts";
+
+/** Where tokens and jitter come from. */
+export interface Randomness {
+  /** A new unique token. */
+  token(): string;
+  /** A number from 0 (included) to 1 (excluded). */
+  fraction(): number;
+}
+
+/** What every part of the protocol works with; one for each client. */
+export interface ProtocolContext {
+  readonly store: LeaseStore;
+  readonly clock: Clock;
+  readonly randomness: Randomness;
+  readonly clockSkewMs: number;
+  readonly retentionMs: number;
+  readonly publish: (event: LeaseEvent) => void;
+  /** Takes note of what an answer said about the service's clock. */
+  readonly noteOffset: (offset: ClockOffset | undefined) => void;
+}
+
+/** How long one call waits for its answer, retries included, when its caller sets no nearer bound. */
+export const callBudgetMs = 10_000;

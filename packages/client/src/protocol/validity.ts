@@ -1,0 +1,88 @@
+import { LeaseLostError, type LeaseLostReason } from "../errors.ts";
+import type { Clock, Moment } from "../time/clock.ts";
+
+/**
+ * How long a holder may believe that its lease protects it.
+ *
+ * Its deadline is on the holder's own monotonic clock, and counts from before the request was sent that won or
+ * renewed the lease. Nothing that the service does, or fails to do, moves it but a confirmed renewal.
+ */
+export class Validity {
+  readonly #key: string;
+  readonly #clock: Clock;
+  readonly #clockSkewMs: number;
+  readonly #onLost: (reason: LeaseLostReason) => void;
+  readonly #controller = new AbortController();
+  #deadline: number | undefined;
+  #expiresAt: number;
+  #cancelTimer: () => void = () => undefined;
+
+  /** Starts unconfirmed: it protects nothing until the first `confirm`. */
+  constructor(
+    key: string,
+    clock: Clock,
+    clockSkewMs: number,
+    expiresAt: number,
+    onLost: (reason: LeaseLostReason) => void,
+  ) {
+    this.#key = key;
+    this.#clock = clock;
+    this.#clockSkewMs = clockSkewMs;
+    this.#expiresAt = expiresAt;
+    this.#onLost = onLost;
+  }
+
+  /** When the lease ends in the table's terms, in epoch milliseconds. */
+  get expiresAt(): number {
+    return this.#expiresAt;
+  }
+
+  /** Aborts with a LeaseLostError when the lease ends. Reading it looks at the clock. */
+  get signal(): AbortSignal {
+    this.remainingMs();
+    return this.#controller.signal;
+  }
+
+  /** Why the lease protects nothing any more, as far as has been noticed. */
+  get lost(): LeaseLostError | undefined {
+    return this.#controller.signal.reason as LeaseLostError | undefined;
+  }
+
+  /** The service has confirmed the lease by a request that was about to be sent at `since`. */
+  confirm(since: Moment, leaseDurationMs: number): void {
+    if (this.lost !== undefined) return;
+    this.#deadline = since.monotonic + leaseDurationMs;
+    this.#expiresAt = since.wall + leaseDurationMs;
+    this.#arm();
+  }
+
+  /** How much longer the lease protects its holder, in milliseconds; 0 once it does not. */
+  remainingMs(): number {
+    if (this.lost !== undefined || this.#deadline === undefined) return 0;
+    const byMonotonic = this.#deadline - this.#clock.monotonic();
+    // A machine that was frozen as a whole may wake with its monotonic clock where it stopped. When the wall
+    // clock shows that others may have taken the lease over by now, the wall clock is believed.
+    const byWall = this.#expiresAt + this.#clockSkewMs - this.#clock.now();
+    const remaining = Math.min(byMonotonic, byWall);
+    if (remaining > 0) return remaining;
+    this.end("expired");
+    return 0;
+  }
+
+  /** Ends it for good. Only the first reason counts. */
+  end(reason: LeaseLostReason, detail?: string): void {
+    if (this.lost !== undefined) return;
+    this.#cancelTimer();
+    // The listener hears of the loss before the user's own abort handlers run.
+    this.#onLost(reason);
+    this.#controller.abort(new LeaseLostError(this.#key, reason, detail));
+  }
+
+  #arm(): void {
+    this.#cancelTimer();
+    const remaining = this.remainingMs();
+    if (remaining <= 0) return;
+    // Timers may fire a little early and cannot be set for longer than 24 days: whatever is left is waited for.
+    this.#cancelTimer = this.#clock.schedule(() => this.#arm(), Math.ceil(remaining), { background: true });
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * How long to wait between two looks at a lock that somebody holds.
+ *
+ * - `untilExpiry`, the default: sleeps to the moment at which the holder's lease could be taken over, and looks
+ *   earlier now and then (after about 0.25 s, then twice that, up to 5 s, with jitter) for an early release.
+ * - `fixed`: `delayMs` each time.
+ * - `linear`: `delayMs`, then twice, then three times that.
+ * - `exponential`: `delayMs`, then twice that, then four times that.
+ * - `fullJitter`: a random time between 0 and what `exponential` would wait.
+ *
+ * `maxDelayMs` bounds the last three. @default 30000
+ */
+export type RetryStrategy =
+  | { readonly strategy: "untilExpiry" }
+  | { readonly strategy: "fixed"; readonly delayMs: number }
+  | {
+      readonly strategy: "linear" | "exponential" | "fullJitter";
+      readonly delayMs: number;
+      readonly maxDelayMs?: number;
+    };
+
+/** What a strategy can go by. */
+export interface RetryState {
+  /** 1 for the first wait. */
+  readonly attempt: number;
+  /** When the lock could be taken over if nothing changes. */
+  readonly claimableInMs: number;
+  /** A number from 0 to 1. */
+  readonly fraction: number;
+}
+
+const defaultMaxDelayMs = 30_000;
+const firstProbeMs = 250;
+const slowestProbeMs = 5_000;
+/** Waiters of one lock wake at the same expiry; spread over this time, they do not all write at once. */
+const wakeSpreadMs = 50;
+
+/** Gives the time to wait before the next look, in milliseconds. */
+export function retryDelayMs(retry: RetryStrategy, state: RetryState): number {
+  if (retry.strategy === "untilExpiry") {
+    const probe = Math.min(firstProbeMs * 2 ** (state.attempt - 1), slowestProbeMs) * (0.5 + state.fraction);
+    return Math.min(probe, state.claimableInMs + wakeSpreadMs * state.fraction);
+  }
+  if (retry.strategy === "fixed") return retry.delayMs;
+  const factor = retry.strategy === "linear" ? state.attempt : 2 ** (state.attempt - 1);
+  const delay = Math.min(retry.delayMs * factor, retry.maxDelayMs ?? defaultMaxDelayMs);
+  return retry.strategy === "fullJitter" ? delay * state.fraction : delay;
+}

@@ -1,0 +1,90 @@
+/**
+ * The lease table's attribute names, its key encoding and its limits, in one place and without an SDK import,
+ * so that infrastructure code can read them too.
+ */
+
+/** Attribute names of the table. An item under a key is told apart by its sort key. */
+export const attributeNames = {
+  /** Partition key (S): the lock's key, as the user wrote it. */
+  partitionKey: "pk",
+  /** Sort key (S): the kind of item under that key. */
+  sortKey: "sk",
+  /** S: unique id of the acquisition that holds the lock; absent while nobody does. */
+  token: "token",
+  /** N: grows with every write of one token, so that writes that arrive late are told from newer ones. */
+  version: "version",
+  /** N: the fencing token; grows with every acquisition and survives a release. */
+  fence: "fence",
+  /** S: readable label of the holder. */
+  owner: "owner",
+  /** N: when the lease was acquired, in epoch milliseconds of the holder's clock. */
+  acquiredAt: "acquiredAt",
+  /** N: when the lease ends, in epoch milliseconds of the holder's clock. */
+  expiresAt: "expiresAt",
+  /** N: how long an observer has to watch an unchanged record before it may call the holder dead. */
+  leaseDurationMs: "leaseDurationMs",
+  /** S: the user's payload, as JSON text. */
+  data: "data",
+  /** S: why the holder is asked to stop; absent while nobody asks. */
+  revocation: "revocation",
+  /** S: the token that was released last; by it a release whose answer was lost is recognised. */
+  releasedToken: "releasedToken",
+  /** N: epoch seconds after which DynamoDB may collect the item. Never the lock's expiry. */
+  timeToLive: "ttl",
+} as const;
+
+/** The sort key of a lease item. */
+export const leaseSortKey = "lease";
+
+/** The primary key of an item of the lease table. */
+export interface ItemKey {
+  readonly pk: string;
+  readonly sk: string;
+}
+
+/** Gives the primary key of a lock's lease item. */
+export function leaseItemKey(key: string): ItemKey {
+  return { [attributeNames.partitionKey]: key, [attributeNames.sortKey]: leaseSortKey } as unknown as ItemKey;
+}
+
+const closedPrefix = "closed:";
+
+/**
+ * Gives the token of a lock that was released early but stays closed (`lockAtLeastForMs`).
+ *
+ * It differs from the holder's token, so that nothing the former holder still sends can match it.
+ */
+export function closedToken(token: string): string {
+  return closedPrefix + token;
+}
+
+/** Tells whether a token stands for a lock that nobody holds but that is still closed. */
+export function isClosedToken(token: string): boolean {
+  return token.startsWith(closedPrefix);
+}
+
+/** Gives the ttl attribute's value: whole epoch seconds, never earlier than the retention asks. */
+export function timeToLive(expiresAtMs: number, retentionMs: number): number {
+  return Math.ceil((expiresAtMs + retentionMs) / 1000);
+}
+
+/** DynamoDB's limits, and our own share of an item, in bytes of UTF-8 unless the name says otherwise. */
+export const limits = {
+  /** DynamoDB's limit for a partition key. */
+  keyBytes: 2048,
+  /** Ours: an owner is a label, not a document. */
+  ownerBytes: 1024,
+  /** Ours: a reason to stop is a sentence. */
+  revocationBytes: 1024,
+  /** DynamoDB's 400 KB less 8 KiB for the key, the owner, the revocation and every other attribute. */
+  dataBytes: 400 * 1024 - 8 * 1024,
+  /** A year: far above any use, and every sum of times stays an exact integer. */
+  durationMs: 366 * 24 * 60 * 60 * 1000,
+} as const;
+
+const encoder = new TextEncoder();
+
+/** Counts the bytes that DynamoDB counts for a string. */
+export function utf8Bytes(text: string): number {
+  return encoder.encode(text).length;
+}

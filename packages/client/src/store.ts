@@ -1,0 +1,85 @@
+import type { ItemKey } from "./schema.ts";
+import type { ClockOffset } from "./time/skew.ts";
+
+/** An item's attributes as plain values; a lease table holds no other kinds. */
+export type Item = Readonly<Record<string, string | number>>;
+
+/** What an expression refers to: attribute names by `#`, the caller's values by `:`. */
+interface Expression {
+  readonly names: Readonly<Record<string, string>>;
+  readonly values: Item;
+}
+
+/** One conditional write of one item. */
+export interface UpdateRequest extends Expression {
+  readonly key: ItemKey;
+  readonly update: string;
+  readonly condition: string;
+}
+
+/** One read of one item. */
+export interface GetRequest {
+  readonly key: ItemKey;
+  /** A consistent read sees every earlier write and costs twice as much as one that may lag. */
+  readonly consistent: boolean;
+}
+
+/** One page of a walk over the table. */
+export interface ScanRequest extends Expression {
+  readonly filter: string;
+  /** How many items DynamoDB looks at for this page, before the filter. */
+  readonly pageSize: number;
+  /** Where the previous page ended. */
+  readonly after?: ItemKey;
+}
+
+/** A page of a walk; `next` is absent on the last one. */
+export interface ScanPage {
+  readonly items: readonly Item[];
+  readonly next?: ItemKey;
+}
+
+/**
+ * What became of a conditional write.
+ *
+ * `item` is the item as it stands after a write that was applied, and as it stood when a write was refused.
+ */
+export interface UpdateResult {
+  readonly applied: boolean;
+  readonly item: Item | undefined;
+  /** The service's clock against ours, measured on this very answer. */
+  readonly offset: ClockOffset | undefined;
+  /** True when the request was sent more than once: an earlier copy may still be under way. */
+  readonly retried: boolean;
+}
+
+/** Options of every call to a store. */
+export interface CallOptions {
+  /** Once it aborts, the call rejects promptly with a {@link LeaseServiceError}; its write may have landed. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Where leases are kept: DynamoDB, or memory in tests.
+ *
+ * Every method rejects with a {@link LeaseError}; a condition that does not hold is a result, not an error.
+ * A store executes expressions and knows nothing of leases.
+ */
+export interface LeaseStore {
+  readonly tableName: string;
+  /** One conditional write. */
+  update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult>;
+  /**
+   * Several independent conditional writes, in as few requests as the store has.
+   *
+   * Gives, in the order of the requests, each result; undefined where it is not known what became of the write.
+   */
+  updateMany(
+    requests: readonly UpdateRequest[],
+    options: CallOptions,
+  ): Promise<readonly (UpdateResult | undefined)[]>;
+  /** One read. */
+  get(request: GetRequest, options: CallOptions): Promise<Item | undefined>;
+  /** One page of all items that pass a filter. */
+  scan(request: ScanRequest, options: CallOptions): Promise<ScanPage>;
+}

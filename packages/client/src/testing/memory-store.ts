@@ -1,0 +1,110 @@
+import { LeaseServiceError } from "../errors.ts";
+import { attributeNames, type ItemKey } from "../schema.ts";
+import type {
+  CallOptions,
+  GetRequest,
+  Item,
+  LeaseStore,
+  ScanPage,
+  ScanRequest,
+  UpdateRequest,
+  UpdateResult,
+} from "../store.ts";
+import { evaluateCondition } from "./condition.ts";
+import { checkAllUsed, ExpressionError, ExpressionReader } from "./expression-parser.ts";
+import { applyUpdate } from "./update.ts";
+
+/**
+ * A lease table in memory, for your unit tests.
+ *
+ * It executes the very expressions that are sent to DynamoDB, one after the other, and its clock is the caller's.
+ *
+ * ```ts
+ * const clock = new ManualClock();
+ * const client = new LeaseClient({ store: new MemoryLeaseStore(), clock });
+ * const lease = await client.acquire("import", { leaseDurationMs: 1000 });
+ * await clock.advance(1000);
+ * expect(lease.held).toBe(false);
+ * ```
+ */
+export class MemoryLeaseStore implements LeaseStore {
+  readonly tableName: string;
+  readonly #items = new Map<string, Item>();
+
+  constructor(tableName = "leases-in-memory") {
+    this.tableName = tableName;
+  }
+
+  async update(request: UpdateRequest, { signal }: CallOptions): Promise<UpdateResult> {
+    checkSignal(signal);
+    return this.updateNow(request);
+  }
+
+  async updateMany(
+    requests: readonly UpdateRequest[],
+    { signal }: CallOptions,
+  ): Promise<readonly (UpdateResult | undefined)[]> {
+    checkSignal(signal);
+    return requests.map((request) => this.updateNow(request));
+  }
+
+  async get({ key }: GetRequest, { signal }: CallOptions): Promise<Item | undefined> {
+    checkSignal(signal);
+    return this.#items.get(idOf(key));
+  }
+
+  async scan(request: ScanRequest, { signal }: CallOptions): Promise<ScanPage> {
+    checkSignal(signal);
+    const ids = [...this.#items.keys()];
+    const start = request.after === undefined ? 0 : ids.indexOf(idOf(request.after)) + 1;
+    const page = ids.slice(start, start + request.pageSize);
+    const items = page
+      .map((id) => this.#items.get(id) ?? {})
+      .filter((item) => evaluateCondition(new ExpressionReader(request.filter, request), item));
+    const last = page.at(-1);
+    const isLast = start + page.length >= ids.length || last === undefined;
+    return isLast ? { items } : { items, next: keyOf(last) };
+  }
+
+  /** What `update` does, at once. */
+  updateNow(request: UpdateRequest): UpdateResult {
+    const id = idOf(request.key);
+    const before = this.#items.get(id);
+    const condition = new ExpressionReader(request.condition, request);
+    const update = new ExpressionReader(request.update, request);
+    try {
+      const holds = evaluateCondition(condition, before ?? {});
+      const after = applyUpdate(update, before ?? { ...request.key });
+      checkAllUsed(request, [condition, update]);
+      if (holds) this.#items.set(id, after);
+      // One clock serves both sides here.
+      const offset = { minMs: 0, maxMs: 0 };
+      return { applied: holds, item: holds ? after : before, offset, retried: false };
+    } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error;
+      throw new LeaseServiceError("LEASE_REQUEST_REJECTED", `the expression is not valid: ${error.message}`);
+    }
+  }
+
+  /** Removes what DynamoDB's ttl could have removed by now; gives the number of items removed. */
+  collectGarbage(nowMs: number): number {
+    const dead = [...this.#items].filter(
+      ([, item]) => Number(item[attributeNames.timeToLive]) * 1000 < nowMs,
+    );
+    for (const [id] of dead) this.#items.delete(id);
+    return dead.length;
+  }
+}
+
+function idOf(key: ItemKey): string {
+  return JSON.stringify([key.pk, key.sk]);
+}
+
+function keyOf(id: string): ItemKey {
+  const [pk, sk] = JSON.parse(id) as [string, string];
+  return { pk, sk };
+}
+
+function checkSignal(signal: AbortSignal): void {
+  if (signal.aborted) throw new LeaseServiceError("LEASE_NO_ANSWER", "the call was cut off");
+}

@@ -1,0 +1,17 @@
+import { startEngine } from "@leasehold/local";
+import type { TestProject } from "vitest/node";
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** Where the engine of this run answers, and how to sign for it. */
+    engine: { readonly name: string; readonly version: string; readonly clientConfig: Record<string, unknown> };
+  }
+}
+
+/** Starts one engine for all tests of the run; without one they fail, and say how to get one. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const engine = await startEngine();
+  const { name, version, clientConfig } = engine;
+  project.provide("engine", { name, version, clientConfig: { ...clientConfig } });
+  return () => engine.stop();
+}
