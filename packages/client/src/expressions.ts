@@ -33,6 +33,8 @@ const ttl = attributeNames.timeToLive;
 export interface Grant {
   readonly key: string;
   readonly token: string;
+  /** Never used before with this token: a record that comes back has to differ from the one that was judged. */
+  readonly version: number;
   readonly owner: string;
   readonly acquiredAt: number;
   readonly leaseDurationMs: number;
@@ -40,9 +42,6 @@ export interface Grant {
   /** JSON text. */
   readonly data: string | undefined;
 }
-
-/** The version that every acquisition starts with. */
-export const firstVersion = 1;
 
 /** Takes a lock that nobody holds. A late copy of a request whose lease has been released since finds the token spent. */
 export function acquire(grant: Grant): UpdateRequest {
@@ -72,7 +71,7 @@ function grantUpdate(grant: Grant, condition: string, judged: Item): UpdateReque
       : `, #${data} = :data REMOVE #${revocation}`);
   return conditionalUpdate(leaseItemKey(grant.key), update, condition, {
     ":token": grant.token,
-    ":version": firstVersion,
+    ":version": grant.version,
     ":owner": grant.owner,
     ":acquiredAt": grant.acquiredAt,
     ":expiresAt": expiry,

@@ -47,6 +47,11 @@ export function readRecord(item: Item | undefined): LeaseRecord | undefined {
   };
 }
 
+/** Whether an item shows that this very acquisition holds the lock: then a write whose answer was lost has landed. */
+export function isHeldBy(item: Item | undefined, token: string): boolean {
+  return item?.[attributeNames.token] === token;
+}
+
 /** The token that was released last, whatever has happened to the lock since. */
 export function lastReleasedToken(item: Item | undefined): string | undefined {
   const token = item?.[attributeNames.releasedToken];

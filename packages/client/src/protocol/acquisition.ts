@@ -1,7 +1,7 @@
 import { LeaseServiceError } from "../errors.ts";
 import type { TakeoverGround } from "../events.ts";
-import { acquire, cancel, firstVersion, type Grant, renew, takeOver } from "../expressions.ts";
-import { type LeaseRecord, readRecord } from "../record.ts";
+import { acquire, cancel, type Grant, renew, takeOver } from "../expressions.ts";
+import { isHeldBy, type LeaseRecord, readRecord } from "../record.ts";
 import type { UpdateRequest, UpdateResult } from "../store.ts";
 import { type Moment, moment, withBudget } from "../time/clock.ts";
 import type { ClockOffset } from "../time/skew.ts";
@@ -49,6 +49,8 @@ export class Acquisition {
   readonly #context: ProtocolContext;
   readonly #judge: Judge;
   readonly #request: AcquisitionRequest;
+  /** The version of the last write: each one differs, so that whoever judged an earlier one does not mistake them. */
+  #version = 0;
   /** Whether a write of ours may have landed, or may yet land, unknown to us. */
   #uncertain = false;
 
@@ -70,7 +72,7 @@ export class Acquisition {
 
     const since = moment(this.#context.clock);
     const first = await send(acquire(this.#grant(since)));
-    if (first.applied || this.#isOwn(first)) return this.#settle(send, first, since, undefined);
+    if (first.applied || isHeldBy(first.item, this.token)) return this.#settle(send, first, since, undefined);
 
     const seen = readRecord(first.item);
     if (seen === undefined) return this.#refused(first);
@@ -81,7 +83,8 @@ export class Acquisition {
     const takenAt = moment(this.#context.clock);
     const second = await send(takeOver(this.#grant(takenAt), seen));
     const takeover = seen.closed ? undefined : { ground, from: seen };
-    if (second.applied || this.#isOwn(second)) return this.#settle(send, second, takenAt, takeover);
+    if (second.applied || isHeldBy(second.item, this.token))
+      return this.#settle(send, second, takenAt, takeover);
     return this.#refused(second);
   }
 
@@ -122,11 +125,18 @@ export class Acquisition {
   #grant(at: Moment): Grant {
     const { key, owner, leaseDurationMs, data } = this.#request;
     const { retentionMs } = this.#context;
-    return { key, token: this.token, owner, acquiredAt: at.wall, leaseDurationMs, retentionMs, data };
-  }
-
-  #isOwn(result: UpdateResult): boolean {
-    return readRecord(result.item)?.token === this.token;
+    this.#version += 1;
+    const { token } = this;
+    return {
+      key,
+      token,
+      version: this.#version,
+      owner,
+      acquiredAt: at.wall,
+      leaseDurationMs,
+      retentionMs,
+      data,
+    };
   }
 
   #isResumable(record: LeaseRecord): boolean {
@@ -156,19 +166,20 @@ export class Acquisition {
 
     const record = readRecord(result.item);
     if (record === undefined) throw noRecord(key);
-    const matches = record.version === firstVersion && record.expiresAt === since.wall + leaseDurationMs;
-    if (matches && isAlive(since)) return { granted: true, record, since, takeover };
+    if (record.version === this.#version && isAlive(since)) return { granted: true, record, since, takeover };
 
     const again = moment(clock);
-    const version = record.version + 1;
+    const version = Math.max(this.#version, record.version) + 1;
+    this.#version = version;
     const expiresAt = again.wall + leaseDurationMs;
     const renewed = await send(
       renew({ key, token: this.token, version, expiresAt, leaseDurationMs, retentionMs }),
     );
     const confirmed = readRecord(renewed.item);
     if (confirmed?.token !== this.token) return this.#refused(renewed);
-    const written = confirmed.version === version && confirmed.expiresAt === expiresAt;
-    if (written && isAlive(again)) return { granted: true, record: confirmed, since: again, takeover };
+    if (confirmed.version === version && isAlive(again)) {
+      return { granted: true, record: confirmed, since: again, takeover };
+    }
     this.#uncertain = true;
     throw new LeaseServiceError(
       "LEASE_NO_ANSWER",

@@ -35,6 +35,7 @@ export class Tenancy {
   /** Whether the table has been seen without our token: then there is nothing left to release. */
   #isGone = false;
   #renewing: { readonly done: Promise<void>; readonly cut: AbortController } | undefined;
+  #isEnding = false;
   #ending: Promise<boolean> | undefined;
   #holds = 1;
   readonly #endListeners: (() => void)[] = [];
@@ -47,7 +48,7 @@ export class Tenancy {
     this.#version = record.version;
     const now = moment(context.clock);
     this.#heldSince = since?.monotonic ?? now.monotonic - (now.wall - record.acquiredAt);
-    this.validity = new Validity(record.key, context.clock, context.clockSkewMs, record.expiresAt, (reason) =>
+    this.validity = new Validity(record.key, context.clock, record.expiresAt, (reason) =>
       this.#ended(reason),
     );
     // Kept on the monotonic clock, so that a jump of the wall clock does not open the lock early.
@@ -90,6 +91,7 @@ export class Tenancy {
       this.#holds -= 1;
       return Promise.resolve(true);
     }
+    this.#isEnding = true;
     this.#ending ??= this.#end().catch((error: unknown) => {
       // The lock may still be ours: the caller may try again.
       this.#ending = undefined;
@@ -187,7 +189,7 @@ export class Tenancy {
 
   #ended(reason: LeaseLostReason): void {
     for (const listener of this.#endListeners) listener();
-    if (this.#ending === undefined) this.#publish({ type: "lost", reason, heldMs: this.#heldMs() });
+    if (!this.#isEnding) this.#publish({ type: "lost", reason, heldMs: this.#heldMs() });
   }
 
   #throwIfLost(): void {

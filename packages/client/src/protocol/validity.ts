@@ -10,7 +10,6 @@ import type { Clock, Moment } from "../time/clock.ts";
 export class Validity {
   readonly #key: string;
   readonly #clock: Clock;
-  readonly #clockSkewMs: number;
   readonly #onLost: (reason: LeaseLostReason) => void;
   readonly #controller = new AbortController();
   #deadline: number | undefined;
@@ -18,16 +17,9 @@ export class Validity {
   #cancelTimer: () => void = () => undefined;
 
   /** Starts unconfirmed: it protects nothing until the first `confirm`. */
-  constructor(
-    key: string,
-    clock: Clock,
-    clockSkewMs: number,
-    expiresAt: number,
-    onLost: (reason: LeaseLostReason) => void,
-  ) {
+  constructor(key: string, clock: Clock, expiresAt: number, onLost: (reason: LeaseLostReason) => void) {
     this.#key = key;
     this.#clock = clock;
-    this.#clockSkewMs = clockSkewMs;
     this.#expiresAt = expiresAt;
     this.#onLost = onLost;
   }
@@ -60,9 +52,9 @@ export class Validity {
   remainingMs(): number {
     if (this.lost !== undefined || this.#deadline === undefined) return 0;
     const byMonotonic = this.#deadline - this.#clock.monotonic();
-    // A machine that was frozen as a whole may wake with its monotonic clock where it stopped. When the wall
-    // clock shows that others may have taken the lease over by now, the wall clock is believed.
-    const byWall = this.#expiresAt + this.#clockSkewMs - this.#clock.now();
+    // A machine that was frozen as a whole may wake with its monotonic clock where it stopped, but with the right
+    // time of day. The expiry is of this same clock, so whichever of the two says so first ends the lease.
+    const byWall = this.#expiresAt - this.#clock.now();
     const remaining = Math.min(byMonotonic, byWall);
     if (remaining > 0) return remaining;
     this.end("expired");

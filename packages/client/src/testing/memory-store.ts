@@ -86,6 +86,11 @@ export class MemoryLeaseStore implements LeaseStore {
     }
   }
 
+  /** The item under a key, as it is now. */
+  peek(key: ItemKey): Item | undefined {
+    return this.#items.get(idOf(key));
+  }
+
   /** Removes what DynamoDB's ttl could have removed by now; gives the number of items removed. */
   collectGarbage(nowMs: number): number {
     const dead = [...this.#items].filter(

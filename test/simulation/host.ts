@@ -1,0 +1,97 @@
+import type { Clock } from "@leasehold/client";
+import { epoch, type World } from "./world.ts";
+
+/**
+ * A process: its own clocks, and timers and answers that reach it only while it runs.
+ *
+ * While it is frozen they pile up; when it wakes they come in an order of chance, as they do from a real event loop.
+ */
+export class Host implements Clock {
+  readonly name: string;
+  readonly #world: World;
+  #wallOffset: number;
+  #monotonicOffset: number;
+  #state: "running" | "frozen" | "dead" = "running";
+  #frozenAt = 0;
+  #backlog: (() => void)[] = [];
+
+  constructor(world: World, name: string, wallOffset: number) {
+    this.name = name;
+    this.#world = world;
+    this.#wallOffset = wallOffset;
+    this.#monotonicOffset = world.random.between(0, 1_000_000);
+  }
+
+  get isRunning(): boolean {
+    return this.#state === "running";
+  }
+
+  get isDead(): boolean {
+    return this.#state === "dead";
+  }
+
+  now(): number {
+    return Math.floor(epoch + this.#world.now + this.#wallOffset);
+  }
+
+  monotonic(): number {
+    return this.#world.now + this.#monotonicOffset;
+  }
+
+  schedule(callback: () => void, delayMs: number): () => void {
+    let isCancelled = false;
+    const cancel = this.#world.after(delayMs, () =>
+      this.deliver(() => {
+        if (!isCancelled) callback();
+      }),
+    );
+    return () => {
+      isCancelled = true;
+      cancel();
+    };
+  }
+
+  /** Runs something inside the process: now, when it wakes, or never. */
+  deliver(run: () => void): void {
+    if (this.#state === "running") run();
+    else if (this.#state === "frozen") this.#backlog.push(run);
+  }
+
+  /** Stops the process; with `stopsClock` as a whole machine, whose monotonic clock stands still meanwhile. */
+  freeze(durationMs: number, stopsClock: boolean): void {
+    if (this.#state !== "running") return;
+    this.#state = "frozen";
+    this.#frozenAt = this.#world.now;
+    this.#world.tell(
+      this.name,
+      `FROZEN for ${Math.round(durationMs)} ms${stopsClock ? " with its machine" : ""}`,
+    );
+    this.#world.after(durationMs, () => this.#thaw(stopsClock));
+  }
+
+  kill(): void {
+    if (this.#state === "dead") return;
+    this.#state = "dead";
+    this.#backlog = [];
+    this.#world.tell(this.name, "KILLED");
+  }
+
+  /** Sets the wall clock. */
+  setWallOffset(offsetMs: number): void {
+    this.#wallOffset = offsetMs;
+    this.#world.tell(this.name, `its wall clock is now ${Math.round(offsetMs)} ms off`);
+  }
+
+  #thaw(stopsClock: boolean): void {
+    if (this.#state !== "frozen") return;
+    this.#state = "running";
+    if (stopsClock) this.#monotonicOffset -= this.#world.now - this.#frozenAt;
+    this.#world.tell(this.name, "woken");
+    const backlog = this.#backlog;
+    this.#backlog = [];
+    while (backlog.length > 0) {
+      const [run] = backlog.splice(this.#world.random.integer(0, backlog.length - 1), 1);
+      if (run !== undefined) this.#world.after(0, () => this.deliver(run));
+    }
+  }
+}

@@ -1,0 +1,133 @@
+import type { Item, Lease, LeaseEvent, UpdateRequest, UpdateResult } from "@leasehold/client";
+import type { Host } from "./host.ts";
+import type { Traffic } from "./network.ts";
+import { epoch, type World } from "./world.ts";
+
+/** How often the interesting things happened; a simulation in which they do not happen proves nothing. */
+export type Tally = Record<string, number>;
+
+/** The sort key of the items that the workload protects with fencing tokens. */
+export const resourceSortKey = "resource";
+
+/** Watches every write and every belief, and remembers the first thing that must not be. */
+export class Monitor implements Traffic {
+  violation: string | undefined;
+  readonly tally: Tally = {};
+  readonly #world: World;
+  readonly #skewMs: number;
+  readonly #leases = new Set<{ readonly host: Host; readonly lease: Lease }>();
+  readonly #highestFence = new Map<string, number>();
+  readonly #endedTokens = new Set<string>();
+
+  constructor(world: World, skewMs: number) {
+    this.#world = world;
+    this.#skewMs = skewMs;
+  }
+
+  count(what: string): void {
+    this.tally[what] = (this.tally[what] ?? 0) + 1;
+  }
+
+  /** A process believes in this lease from now on. */
+  holds(host: Host, lease: Lease): void {
+    this.#leases.add({ host, lease });
+  }
+
+  /** A process has begun to release this lease. */
+  ends(lease: Lease): void {
+    this.#endedTokens.add(lease.token);
+  }
+
+  heard(host: Host, event: LeaseEvent): void {
+    this.count(
+      event.type === "takeover"
+        ? `takeover by ${event.ground}`
+        : event.type === "lost"
+          ? `lost: ${event.reason}`
+          : event.type,
+    );
+    if (event.type === "contended" && event.holder === event.owner) {
+      this.#fail(`${host.name} was told that ${event.key} is held by its own acquisition ${event.owner}`);
+    }
+  }
+
+  sent(host: Host, request: UpdateRequest): void {
+    const token = request.values[":token"];
+    const isRenewal = ":version" in request.values && !(":acquiredAt" in request.values);
+    if (isRenewal && this.#endedTokens.has(String(token))) {
+      this.#fail(`${host.name} sent a renewal of ${request.key.pk} after it had begun to release it`);
+    }
+  }
+
+  applied(host: Host, request: UpdateRequest, before: Item | undefined, { item: after }: UpdateResult): void {
+    const key = request.key.pk;
+    if (request.key.sk === resourceSortKey) {
+      this.#world.tell("table", `${key}: fenced write ${after?.fence} by ${host.name}`);
+      if (Number(after?.fence) < Number(before?.fence ?? 0)) {
+        this.#fail(`a stale fenced write to ${key} took effect: ${after?.fence} after ${before?.fence}`);
+      }
+      return;
+    }
+    const actor = request.values[":token"];
+    const [was, is] = [before?.token, after?.token];
+    this.#world.tell("table", `${key}: ${change(before, after)}, written by ${host.name}`);
+    if (is === actor && was !== actor) {
+      this.#granted(key, before, after);
+    } else if (was !== undefined && was !== actor) {
+      this.#fail(`a stale write of ${host.name} (${actor}) changed ${key}, which ${was} holds`);
+    }
+  }
+
+  #granted(key: string, before: Item | undefined, after: Item | undefined): void {
+    const fence = Number(after?.fence);
+    const highest = this.#highestFence.get(key);
+    if (highest !== undefined && fence <= highest)
+      this.#fail(`the fencing token of ${key} went from ${highest} to ${fence}`);
+    this.#highestFence.set(key, fence);
+    const closedUntil = Number(before?.expiresAt);
+    const isClosed = String(before?.token ?? "").startsWith("closed:");
+    if (isClosed) this.count("opened after lockAtLeastFor");
+    if (isClosed && epoch + this.#world.now + this.#skewMs < closedUntil)
+      this.#fail(`${key} was opened while it was closed`);
+  }
+
+  /** Asks every process that could act now what it believes. */
+  observe(): void {
+    const believers = new Map<string, { host: Host; lease: Lease }>();
+    for (const belief of this.#leases) {
+      const { host, lease } = belief;
+      if (host.isDead) {
+        this.#leases.delete(belief);
+        continue;
+      }
+      if (!host.isRunning) continue;
+      if (!lease.held) {
+        this.#leases.delete(belief);
+        continue;
+      }
+      const other = believers.get(lease.key);
+      if (other !== undefined && other.lease.token !== lease.token) {
+        this.#fail(
+          `${lease.key} is held by ${other.host.name} (${other.lease.token}) and by ${host.name} (${lease.token})`,
+        );
+      }
+      believers.set(lease.key, belief);
+    }
+  }
+
+  stuck(key: string): void {
+    this.#fail(`${key} is stuck past its lease`);
+  }
+
+  #fail(violation: string): void {
+    this.#world.tell("MONITOR", violation);
+    this.violation ??= violation;
+  }
+}
+
+function change(before: Item | undefined, after: Item | undefined): string {
+  const [was, is] = [before?.token, after?.token];
+  if (is === undefined) return was === undefined ? "spent a token" : `released by ${was}`;
+  if (is === was) return `${is} version ${after?.version} until ${Number(after?.expiresAt) - epoch}`;
+  return `${was ?? "free"} -> ${is}, fence ${after?.fence}, until ${Number(after?.expiresAt) - epoch}`;
+}

@@ -1,0 +1,109 @@
+import type { Lease, LeaseClient } from "@leasehold/client";
+import type { Host } from "./host.ts";
+import { type Monitor, resourceSortKey } from "./monitor.ts";
+import type { Network } from "./network.ts";
+import type { World } from "./world.ts";
+
+/** What a worker works with. */
+export interface Bench {
+  readonly world: World;
+  readonly host: Host;
+  readonly network: Network;
+  readonly client: LeaseClient;
+  readonly monitor: Monitor;
+  readonly keys: readonly [string, ...string[]];
+}
+
+/** Acquires, works and lets go, over and over, in every way that the client offers; never ends by itself. */
+export async function work(bench: Bench): Promise<never> {
+  const { world, host } = bench;
+  for (let round = 1; ; round += 1) {
+    await pause(bench, world.random.between(0, 1_500));
+    const lease = await tryToAcquire(bench, `${host.name}#${round}`);
+    if (lease !== undefined) await use(bench, lease);
+  }
+}
+
+async function tryToAcquire(
+  { world, host, client, monitor, keys }: Bench,
+  owner: string,
+): Promise<Lease | undefined> {
+  const { random } = world;
+  const key = random.pick(keys);
+  const leaseDurationMs = random.pick([1_000, 2_000, 5_000]);
+  const options = {
+    owner,
+    leaseDurationMs,
+    heartbeat: random.chance(0.5),
+    ...(random.chance(0.2) ? { lockAtLeastForMs: random.integer(1, leaseDurationMs) } : {}),
+  };
+  const giveUp = new AbortController();
+  if (random.chance(0.1)) host.schedule(() => giveUp.abort(new Error("given up")), random.between(0, 1_000));
+  try {
+    const waits = random.chance(0.6);
+    const waitMs = random.integer(1, 10_000);
+    world.tell(
+      host.name,
+      `${waits ? `waits up to ${waitMs} ms for` : "tries"} ${key} for ${leaseDurationMs} ms`,
+    );
+    const lease = waits
+      ? await client.acquire(key, { ...options, waitMs, signal: giveUp.signal })
+      : await client.tryAcquire(key, { ...options, signal: giveUp.signal });
+    if (lease === undefined) return undefined;
+    monitor.holds(host, lease);
+    world.tell(host.name, `holds ${key} as ${lease.token}, fence ${lease.fencingToken}`);
+    return lease;
+  } catch (error) {
+    world.tell(host.name, `did not get ${key}: ${(error as Error).name}`);
+    monitor.count("gave up");
+    return undefined;
+  }
+}
+
+async function use(bench: Bench, lease: Lease): Promise<void> {
+  const { world, host, client, monitor } = bench;
+  const { random } = world;
+  const isCareless = random.chance(0.4);
+  const steps = random.integer(1, 6);
+  for (let step = 0; step < steps && (isCareless || lease.held); step += 1) {
+    await pause(bench, random.between(0, 1_500));
+    if (isCareless || lease.held) await writeFenced(bench, lease);
+    if (random.chance(0.15)) await lease.renew().catch(() => undefined);
+    if (random.chance(0.05))
+      await client.requestRevocation(lease.key, { token: lease.token }).catch(() => undefined);
+  }
+  // A lease with a heartbeat that nobody ends would be held for good, and rightly so.
+  if (random.chance(0.1)) await pause(bench, random.between(0, 8_000));
+  monitor.ends(lease);
+  world.tell(host.name, `releases ${lease.key} (${lease.token})`);
+  const released = await lease.release().catch(() => undefined);
+  world.tell(host.name, `released ${lease.key}: ${released ?? "no answer"}`);
+  if (released === false) monitor.count("late release refused");
+}
+
+/** Writes an item that remembers the highest fencing token, without waiting for the answer for ever. */
+async function writeFenced({ world, host, network, monitor }: Bench, lease: Lease): Promise<void> {
+  const fence = lease.fence({ format: "native" });
+  const request = {
+    key: { pk: lease.key, sk: resourceSortKey },
+    update: `${fence.UpdateExpression}, #writer = :writer`,
+    condition: fence.ConditionExpression,
+    names: { ...fence.ExpressionAttributeNames, "#writer": "writer" },
+    values: { ...fence.ExpressionAttributeValues, ":writer": host.name },
+  };
+  try {
+    const result = await network.update(request, { signal: new AbortController().signal });
+    if (!result.applied) {
+      monitor.count("fenced off");
+      world.tell(host.name, `was fenced off from ${lease.key} with ${lease.fencingToken}`);
+    }
+  } catch {
+    world.tell(host.name, `does not know whether its write to ${lease.key} landed`);
+  }
+}
+
+function pause({ host }: Bench, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    host.schedule(resolve, ms);
+  });
+}
