@@ -1,20 +1,23 @@
 import { defineConfig } from "vitest/config";
 
 const conditions = ["leasehold-source"];
-const shared = { resolve: { conditions }, ssr: { resolve: { conditions } } };
 
 export default defineConfig({
+  // Packages are tested from their sources, without a build.
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
+  environments: { __vitest__: { resolve: { conditions } } },
   test: {
     projects: [
       {
-        ...shared,
+        extends: true,
         test: {
           name: "unit",
           include: ["test/{unit,contract,simulation,infra}/**/*.test.ts"],
         },
       },
       {
-        ...shared,
+        extends: true,
         test: {
           name: "engine",
           include: ["test/{integration,fault,e2e}/**/*.test.ts"],

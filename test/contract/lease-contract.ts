@@ -1,0 +1,448 @@
+import {
+  type Lease,
+  LeaseClient,
+  type LeaseClientOptions,
+  type LeaseEvent,
+  LeaseLostError,
+  type LeaseRecord,
+  LeaseUnavailableError,
+} from "@leasehold/client";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+
+/** Where a suite's leases are kept. */
+export type Place = Pick<LeaseClientOptions, "store"> | Pick<LeaseClientOptions, "tableName" | "dynamodb">;
+
+// Short enough that a clock that was moved past a lease is still within a second of the service's.
+const leaseDurationMs = 300;
+const clockSkewMs = 100;
+const pastLease = leaseDurationMs + clockSkewMs + 1;
+
+/** What holds wherever leases are kept; run for memory and for every engine. */
+export function leaseContract(place: () => Place): void {
+  let clock: ManualClock;
+  let key: string;
+  let events: LeaseEvent[];
+  let keys = 0;
+
+  const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): LeaseClient =>
+    new LeaseClient({
+      ...place(),
+      clock,
+      owner,
+      leaseDurationMs,
+      clockSkewMs,
+      onEvent: (event) => events.push(event),
+      ...options,
+    });
+  const types = (): string[] => events.map((event) => event.type);
+  /** Lets timers fire and answers arrive until something holds. */
+  const until = (holds: () => void | Promise<void>): Promise<void> =>
+    vi.waitFor(holds, { timeout: 5_000, interval: 5 });
+
+  beforeEach(() => {
+    // The service's Date header vouches for this clock only as long as it is near the real time.
+    clock = new ManualClock(Date.now());
+    keys += 1;
+    key = `contract/${Date.now()}/${keys}`;
+    events = [];
+  });
+
+  describe("acquire", () => {
+    it("gives a lease of a free lock, which says what it is", async () => {
+      const lease = await clientOf("a").acquire(key);
+      expect(lease).toMatchObject({ key, owner: "a", held: true, acquiredAt: clock.now() });
+      expect(lease.expiresAt).toBe(clock.now() + leaseDurationMs);
+      expect(lease.remainingMs()).toBe(leaseDurationMs);
+      expect(lease.signal.aborted).toBe(false);
+      expect(Number.isSafeInteger(lease.fencingToken)).toBe(true);
+      expect(types()).toEqual(["acquired"]);
+    });
+
+    it("is refused while another holds the lock, and says who, until when, and when to try again", async () => {
+      const held = await clientOf("a").acquire(key);
+      const refusal = await clientOf("b")
+        .acquire(key)
+        .catch((error: unknown) => error);
+      expect(refusal).toBeInstanceOf(LeaseUnavailableError);
+      expect(refusal).toMatchObject({
+        code: "LEASE_UNAVAILABLE",
+        key,
+        holder: "a",
+        expiresAt: held.expiresAt,
+      });
+      expect((refusal as LeaseUnavailableError).retryAfterMs).toBeGreaterThan(0);
+      expect((refusal as LeaseUnavailableError).retryAfterMs).toBeLessThanOrEqual(
+        leaseDurationMs + clockSkewMs + 1,
+      );
+      expect(types()).toEqual(["acquired", "contended"]);
+    });
+
+    it("gives a released lock at once, with a larger fencing token", async () => {
+      const first = await clientOf("a").acquire(key);
+      expect(await first.release()).toBe(true);
+      const second = await clientOf("b").acquire(key);
+      expect(second.fencingToken).toBe(first.fencingToken + 1);
+    });
+
+    it("takes a dead holder's lock over at its first call, once the allowance for skew is over", async () => {
+      const dead = await clientOf("a").acquire(key);
+      await clock.advance(leaseDurationMs + clockSkewMs);
+      expect(await clientOf("b").tryAcquire(key)).toBeUndefined();
+      await clock.advance(1);
+      const next = await clientOf("c").tryAcquire(key);
+      expect(next?.fencingToken).toBe(dead.fencingToken + 1);
+      expect(events.find((event) => event.type === "takeover")).toMatchObject({
+        ground: "wallClock",
+        owner: "c",
+        from: { owner: "a", fencingToken: dead.fencingToken },
+      });
+    });
+
+    it("waits for a release", async () => {
+      const held = await clientOf("a", { leaseDurationMs: 60_000 }).acquire(key);
+      const waiting = clientOf("b").acquire(key, { waitMs: 20_000 });
+      await until(() => expect(types()).toContain("contended"));
+      await held.release();
+      let got: Lease | undefined;
+      void waiting.then((lease) => {
+        got = lease;
+      });
+      await until(async () => {
+        await clock.advance(100);
+        expect(got?.held).toBe(true);
+      });
+    });
+
+    it("gives up when its signal aborts, with the signal's reason, and holds nothing", async () => {
+      const held = await clientOf("a", { leaseDurationMs: 60_000 }).acquire(key);
+      const controller = new AbortController();
+      const waiting = clientOf("b").acquire(key, { waitMs: 20_000, signal: controller.signal });
+      await until(() => expect(types()).toContain("contended"));
+      controller.abort(new Error("no longer wanted"));
+      await expect(waiting).rejects.toThrow("no longer wanted");
+      await held.release();
+      expect(await clientOf("c").inspect(key)).toBeUndefined();
+    });
+
+    it("stores a payload that others can read, and a later acquisition without one removes it", async () => {
+      const data = { step: 3, of: [1, "two", null, true], nested: { deep: "ü" } };
+      const lease = await clientOf("a").acquire(key, { data });
+      expect(lease.data).toEqual(data);
+      expect((await clientOf("b").inspect(key))?.data).toEqual(data);
+      await lease.release();
+      await clientOf("b").acquire(key);
+      expect((await clientOf("b").inspect(key))?.data).toBeUndefined();
+    });
+
+    it("lets one of many in at the same time, and tokens only grow", async () => {
+      const tokens: number[] = [];
+      for (let round = 0; round < 3; round += 1) {
+        const contenders = Array.from({ length: 16 }, (_, index) => clientOf(`c${index}`).tryAcquire(key));
+        const winners = (await Promise.all(contenders)).filter((lease) => lease !== undefined);
+        expect(winners).toHaveLength(1);
+        tokens.push(...winners.map((lease) => lease.fencingToken));
+        await Promise.all(winners.map((lease) => lease.release()));
+      }
+      expect(tokens).toEqual([...tokens].sort((a, b) => a - b));
+      expect(new Set(tokens).size).toBe(3);
+    });
+  });
+
+  describe("renew", () => {
+    it("prolongs the lease from now", async () => {
+      const lease = await clientOf("a").acquire(key);
+      await clock.advance(200);
+      await lease.renew();
+      expect(lease.remainingMs()).toBe(leaseDurationMs);
+      expect((await clientOf("b").inspect(key))?.expiresAt).toBe(lease.expiresAt);
+    });
+
+    it("defeats a takeover that judged the record before", async () => {
+      const lease = await clientOf("a").acquire(key);
+      await clock.advance(200);
+      await lease.renew();
+      await clock.advance(250);
+      expect(await clientOf("b").tryAcquire(key)).toBeUndefined();
+      expect(lease.held).toBe(true);
+    });
+
+    it("fails once another has the lock, and changes nothing", async () => {
+      const stale = await clientOf("a").acquire(key);
+      clock.freeze(pastLease);
+      const next = await clientOf("b").acquire(key);
+      await expect(stale.renew()).rejects.toMatchObject({ code: "LEASE_LOST", reason: "expired" });
+      const adopted = clientOf("a").adopt(stale.toJSON());
+      await expect(adopted.renew()).rejects.toMatchObject({ reason: "taken" });
+      expect(await clientOf("c").inspect(key)).toMatchObject({
+        token: next.token,
+        expiresAt: next.expiresAt,
+      });
+    });
+  });
+
+  describe("release", () => {
+    it("frees the lock once, and gives the same answer when it is called again", async () => {
+      const lease = await clientOf("a").acquire(key);
+      expect(await Promise.all([lease.release(), lease.release()])).toEqual([true, true]);
+      expect(lease.held).toBe(false);
+      expect(lease.signal.reason).toMatchObject({ reason: "released" });
+      expect(await clientOf("b").inspect(key)).toBeUndefined();
+      expect(types()).toEqual(["acquired", "released"]);
+    });
+
+    it("touches nothing when the lock is another's", async () => {
+      const stale = await clientOf("a").acquire(key);
+      clock.freeze(pastLease);
+      const next = await clientOf("b").acquire(key);
+      expect(await stale.release()).toBe(false);
+      expect(await clientOf("c").inspect(key)).toMatchObject({ token: next.token, owner: "b" });
+    });
+
+    it("before lockAtLeastForMs has passed keeps the lock closed until then", async () => {
+      const lease = await clientOf("a").acquire(key, { lockAtLeastForMs: 200 });
+      await clock.advance(50);
+      expect(await lease.release()).toBe(true);
+      expect(await clientOf("c").inspect(key)).toMatchObject({ closed: true, owner: "a" });
+      await clock.advance(150 + clockSkewMs - 1);
+      expect(await clientOf("b").tryAcquire(key)).toBeUndefined();
+      await clock.advance(2);
+      expect(await clientOf("b").tryAcquire(key)).toBeDefined();
+      expect(types()).not.toContain("takeover");
+    });
+
+    it("after lockAtLeastForMs has passed opens the lock at once", async () => {
+      const lease = await clientOf("a").acquire(key, { lockAtLeastForMs: 200 });
+      await clock.advance(201);
+      await lease.release();
+      expect(await clientOf("b").tryAcquire(key)).toBeDefined();
+    });
+
+    it("happens by itself at the end of a scope", async () => {
+      {
+        await using lease = await clientOf("a").acquire(key);
+        expect(lease.held).toBe(true);
+      }
+      expect(await clientOf("b").inspect(key)).toBeUndefined();
+    });
+  });
+
+  describe("withLease", () => {
+    it("gives the work's result and releases", async () => {
+      const result = await clientOf("a").withLease(key, {}, (lease) => lease.fencingToken);
+      expect(result).toBeGreaterThan(0);
+      expect(await clientOf("b").inspect(key)).toBeUndefined();
+    });
+
+    it("gives the work's own error and releases", async () => {
+      const work = clientOf("a").withLease(key, {}, () => Promise.reject(new Error("out of paper")));
+      await expect(work).rejects.toThrow("out of paper");
+      expect(await clientOf("b").inspect(key)).toBeUndefined();
+    });
+
+    it("rejects when the lease did not last as long as the work", async () => {
+      const work = clientOf("a").withLease(key, {}, () => clock.freeze(leaseDurationMs));
+      await expect(work).rejects.toBeInstanceOf(LeaseLostError);
+    });
+  });
+
+  describe("heartbeat", () => {
+    it("keeps the lease for as long as the work takes", async () => {
+      const lease = await clientOf("a").acquire(key, { heartbeat: true });
+      for (let beat = 1; beat <= 5; beat += 1) {
+        await clock.advance(100);
+        await until(() => expect(types().filter((type) => type === "renewed")).toHaveLength(beat));
+      }
+      expect(lease.held).toBe(true);
+      expect(await clientOf("b").tryAcquire(key)).toBeUndefined();
+      await lease.release();
+      await clock.advance(1_000);
+      expect(types().filter((type) => type === "renewed")).toHaveLength(5);
+    });
+
+    it("renews many leases of one client together", async () => {
+      const client = clientOf("a");
+      const leases = await Promise.all(
+        Array.from({ length: 60 }, (_, index) => client.acquire(`${key}/${index}`, { heartbeat: true })),
+      );
+      await clock.advance(100);
+      await until(() => expect(types().filter((type) => type === "renewed")).toHaveLength(60));
+      expect(leases.every((lease) => lease.remainingMs() > 250)).toBe(true);
+    });
+  });
+
+  describe("revocation", () => {
+    it("reaches the holder in the answer to its next renewal, and the lock stays closed until it lets go", async () => {
+      const lease = await clientOf("a").acquire(key);
+      expect(await clientOf("b").requestRevocation(key, { token: lease.token, reason: "a newer run" })).toBe(
+        true,
+      );
+      expect(lease.signal.aborted).toBe(false);
+      await expect(lease.renew()).rejects.toMatchObject({ reason: "revoked" });
+      expect(lease.signal.reason).toMatchObject({
+        reason: "revoked",
+        message: expect.stringContaining("a newer run"),
+      });
+      expect(await clientOf("b").tryAcquire(key)).toBeUndefined();
+      expect(await lease.release()).toBe(true);
+      const next = await clientOf("b").acquire(key);
+      await next.renew();
+      expect(next.held).toBe(true);
+    });
+
+    it("does not hit a later holder", async () => {
+      const first = await clientOf("a").acquire(key);
+      await first.release();
+      const second = await clientOf("b").acquire(key);
+      expect(await clientOf("c").requestRevocation(key, { token: first.token })).toBe(false);
+      await second.renew();
+    });
+  });
+
+  describe("forceRelease", () => {
+    it("breaks the lease that it names, and its holder learns of it at its next renewal", async () => {
+      const lease = await clientOf("a").acquire(key);
+      expect(await clientOf("admin").forceRelease(key, { token: lease.token })).toBe(true);
+      expect(await clientOf("b").inspect(key)).toBeUndefined();
+      await expect(lease.renew()).rejects.toMatchObject({ reason: "released" });
+      expect(await lease.release()).toBe(false);
+    });
+
+    it("does not hit a later holder", async () => {
+      const first = await clientOf("a").acquire(key);
+      await first.release();
+      const second = await clientOf("b").acquire(key);
+      expect(await clientOf("admin").forceRelease(key, { token: "somebody" })).toBe(false);
+      expect(await clientOf("c").inspect(key)).toMatchObject({ token: second.token });
+    });
+  });
+
+  describe("adopt", () => {
+    it("carries a lease on in another process", async () => {
+      const lease = await clientOf("a").acquire(key);
+      const adopted = clientOf("b").adopt(JSON.parse(JSON.stringify(lease)));
+      expect(adopted).toMatchObject({
+        key,
+        owner: "a",
+        token: lease.token,
+        fencingToken: lease.fencingToken,
+        held: true,
+      });
+      await adopted.renew();
+      await lease.renew();
+      await adopted.renew();
+      expect(await adopted.release()).toBe(true);
+      await expect(lease.renew()).rejects.toMatchObject({ reason: "released" });
+    });
+
+    it("protects nothing with an old handle until a renewal has shown that nobody took the lock", async () => {
+      const lease = await clientOf("a").acquire(key);
+      const handle = lease.toJSON();
+      clock.freeze(pastLease);
+      const adopted = clientOf("b").adopt(handle);
+      expect(adopted.held).toBe(false);
+      expect(adopted.signal.aborted).toBe(false);
+      await adopted.renew();
+      expect(adopted.held).toBe(true);
+    });
+
+    it("keeps the holder's lockAtLeastForMs", async () => {
+      const lease = await clientOf("a").acquire(key, { lockAtLeastForMs: 250 });
+      await clientOf("b").adopt(lease.toJSON()).release();
+      expect(await clientOf("c").inspect(key)).toMatchObject({ closed: true });
+    });
+  });
+
+  describe("reentrancy", () => {
+    it("shares and counts one lease within a client", async () => {
+      const client = clientOf("a");
+      const outer = await client.acquire(key, { reentrant: true });
+      const inner = await client.acquire(key, { reentrant: true });
+      expect(inner.token).toBe(outer.token);
+      expect(await inner.release()).toBe(true);
+      expect(inner.held).toBe(false);
+      expect(outer.held).toBe(true);
+      expect(await clientOf("b").tryAcquire(key)).toBeUndefined();
+      await outer.release();
+      expect(await clientOf("b").tryAcquire(key)).toBeDefined();
+    });
+
+    it("shares one lease among calls at the same time", async () => {
+      const client = clientOf("a");
+      const leases = await Promise.all([1, 2, 3].map(() => client.acquire(key, { reentrant: true })));
+      expect(new Set(leases.map((lease) => lease.token)).size).toBe(1);
+    });
+
+    it("lets a retried invocation of the same owner resume at once, and fences the earlier one off", async () => {
+      const first = await clientOf("request-1").acquire(key);
+      const retried = await clientOf("request-1").acquire(key, { reentrant: true });
+      expect(retried.fencingToken).toBe(first.fencingToken + 1);
+      await expect(first.renew()).rejects.toMatchObject({ reason: "taken" });
+      expect(events.find((event) => event.type === "takeover")).toMatchObject({ ground: "sameOwner" });
+      expect(await clientOf("request-2").tryAcquire(key, { reentrant: true })).toBeUndefined();
+    });
+  });
+
+  describe("inspect and list", () => {
+    it("inspect shows the holder, also when its lease has expired, and nothing for a free lock", async () => {
+      expect(await clientOf("b").inspect(key)).toBeUndefined();
+      const lease = await clientOf("a").acquire(key);
+      const { owner, token, fencingToken, acquiredAt, expiresAt } = lease;
+      const record = {
+        key,
+        owner,
+        token,
+        fencingToken,
+        acquiredAt,
+        expiresAt,
+        leaseDurationMs,
+        closed: false,
+      };
+      expect(await clientOf("b").inspect(key)).toMatchObject(record);
+      await clock.advance(pastLease);
+      expect(await clientOf("b").inspect(key)).toMatchObject(record);
+    });
+
+    it("list finds the held locks under a prefix", async () => {
+      const client = clientOf("a");
+      const leases = await Promise.all([1, 2, 3].map((n) => client.acquire(`${key}/in/${n}`)));
+      await client.acquire(`${key}/out`);
+      await leases[2]?.release();
+      const found: LeaseRecord[] = [];
+      for await (const record of client.list({ prefix: `${key}/in/` })) found.push(record);
+      expect(found.map((record) => record.key).sort()).toEqual([`${key}/in/1`, `${key}/in/2`]);
+    });
+
+    it("list goes through every page", async () => {
+      const client = clientOf("a");
+      const owned = Array.from({ length: 620 }, (_, index) => `${key}/page/${index}`);
+      for (let start = 0; start < owned.length; start += 40) {
+        await Promise.all(owned.slice(start, start + 40).map((name) => client.acquire(name)));
+      }
+      const found = new Set<string>();
+      for await (const record of client.list({ prefix: `${key}/page/` })) found.add(record.key);
+      expect(found.size).toBe(620);
+    });
+  });
+
+  it("keys are taken as they are written", async () => {
+    const odd = [`${key} with spaces`, `${key}/ünïcödé/🔒`, `${key}"';--`, `${key}\u0000\n`];
+    for (const name of odd) {
+      await using lease = await clientOf("a").acquire(name);
+      expect(await clientOf("b").inspect(name)).toMatchObject({ key: name, token: lease.token });
+    }
+  });
+
+  it("a judgement without the service's vouching waits a whole lease, by its own monotonic clock", async () => {
+    const dead = await clientOf("a").acquire(key);
+    const impatient = clientOf("b", { clockSkewMs: Number.POSITIVE_INFINITY });
+    await clock.advance(leaseDurationMs);
+    expect(await impatient.tryAcquire(key)).toBeUndefined();
+    await clock.advance(leaseDurationMs - 1);
+    expect(await impatient.tryAcquire(key)).toBeUndefined();
+    await clock.advance(1);
+    const next = await impatient.tryAcquire(key);
+    expect(next?.fencingToken).toBe(dead.fencingToken + 1);
+    expect(events.find((event) => event.type === "takeover")).toMatchObject({ ground: "observation" });
+  });
+}

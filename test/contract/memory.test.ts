@@ -1,0 +1,8 @@
+import { MemoryLeaseStore } from "@leasehold/client/testing";
+import { describe } from "vitest";
+import { leaseContract } from "./lease-contract.ts";
+
+describe("leases in memory", () => {
+  const store = new MemoryLeaseStore();
+  leaseContract(() => ({ store }));
+});

@@ -1,0 +1,33 @@
+import { randomUUID } from "node:crypto";
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { createLeaseTable } from "@leasehold/client";
+import { availableEngines, startEngine } from "@leasehold/local";
+import { afterAll, beforeAll, describe, inject } from "vitest";
+import { leaseContract } from "../contract/lease-contract.ts";
+
+// The engine of this run, and whichever others this machine has.
+const others = (await availableEngines()).filter((name) => name !== inject("engine").name);
+
+describe.each([inject("engine").name, ...others])("leases on %s", (name) => {
+  const tableName = `leases-${randomUUID()}`;
+  let dynamodb: DynamoDBClient;
+  let stop = async (): Promise<void> => undefined;
+
+  beforeAll(async () => {
+    let { clientConfig } = inject("engine");
+    if (name !== inject("engine").name) {
+      const engine = await startEngine({ engine: name as "dynamodb-local" | "dynoxide" });
+      clientConfig = { ...engine.clientConfig };
+      stop = () => engine.stop();
+    }
+    dynamodb = new DynamoDBClient(clientConfig);
+    await createLeaseTable({ tableName, dynamodb });
+  });
+
+  afterAll(async () => {
+    dynamodb?.destroy();
+    await stop();
+  });
+
+  leaseContract(() => ({ tableName, dynamodb }));
+});
