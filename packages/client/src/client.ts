@@ -7,16 +7,14 @@ import { leasesByPrefix, release, requestRevocation } from "./expressions.ts";
 import type { ValueFormat } from "./fencing.ts";
 import { checkHandle } from "./handle.ts";
 import { Lease, type LeaseHandle } from "./lease.ts";
+import type { AcquireOptions, LeaseClientOptions, TryAcquireOptions } from "./options.ts";
 import {
-  type AcquireOptions,
   type AcquisitionTerms,
   type ClientTimes,
   checkAcquireOptions,
   checkClientOptions,
   checkHeartbeat,
-  type LeaseClientOptions,
-  type TryAcquireOptions,
-} from "./options.ts";
+} from "./options-check.ts";
 import { Acquisition, type Granted } from "./protocol/acquisition.ts";
 import { callBudgetMs, type ProtocolContext } from "./protocol/context.ts";
 import { Heartbeat } from "./protocol/heartbeat.ts";

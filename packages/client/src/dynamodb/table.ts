@@ -7,7 +7,8 @@ import {
   UpdateTimeToLiveCommand,
 } from "@aws-sdk/client-dynamodb";
 import { LeaseError, LeaseServiceError, LeaseTableError } from "../errors.ts";
-import { checkTableName, type DynamoDBSender } from "../options.ts";
+import type { DynamoDBSender } from "../options.ts";
+import { checkTableName } from "../options-check.ts";
 import { attributeNames } from "../schema.ts";
 import { type Clock, sleep, systemClock } from "../time/clock.ts";
 import { checkDuration, checkKnown } from "../validation.ts";

@@ -1,0 +1,162 @@
+import { InvalidOptionsError } from "./errors.ts";
+import type { AcquireOptions, LeaseClientOptions, TryAcquireOptions } from "./options.ts";
+import type { RetryStrategy } from "./retry.ts";
+import { limits } from "./schema.ts";
+import { checkDuration, checkKnown, checkText } from "./validation.ts";
+
+const clientOptionNames: readonly (keyof LeaseClientOptions)[] = [
+  "tableName",
+  "dynamodb",
+  "store",
+  "owner",
+  "leaseDurationMs",
+  "clockSkewMs",
+  "retentionMs",
+  "onEvent",
+  "clock",
+  "randomness",
+];
+const tryAcquireOptionNames: readonly (keyof TryAcquireOptions)[] = [
+  "leaseDurationMs",
+  "heartbeat",
+  "owner",
+  "data",
+  "signal",
+  "lockAtLeastForMs",
+  "reentrant",
+];
+const acquireOptionNames: readonly (keyof AcquireOptions)[] = [...tryAcquireOptionNames, "waitMs", "retry"];
+
+const defaultLeaseDurationMs = 30_000;
+const defaultClockSkewMs = 1_000;
+const defaultRetentionMs = 7 * 24 * 60 * 60 * 1000;
+
+/** Times of a client, validated. */
+export interface ClientTimes {
+  readonly leaseDurationMs: number;
+  readonly clockSkewMs: number;
+  /** No lease may be shorter than this. */
+  readonly shortestLeaseMs: number;
+  readonly retentionMs: number;
+}
+
+/** Validates a client's options, all but the owner. */
+export function checkClientOptions(options: LeaseClientOptions): ClientTimes {
+  checkKnown(options, clientOptionNames, "options");
+  const { store, tableName, dynamodb, onEvent } = options;
+  if (store === undefined) checkTableName(tableName);
+  else if (tableName !== undefined || dynamodb !== undefined) {
+    throw new InvalidOptionsError("store", "given beside tableName or dynamodb", "one of the two");
+  }
+  if (dynamodb !== undefined && typeof dynamodb.send !== "function") {
+    throw new InvalidOptionsError("dynamodb", dynamodb, "a DynamoDBClient or a DynamoDBDocumentClient");
+  }
+  if (onEvent !== undefined && typeof onEvent !== "function") {
+    throw new InvalidOptionsError("onEvent", onEvent, "a function");
+  }
+  const { leaseDurationMs = defaultLeaseDurationMs, retentionMs = defaultRetentionMs } = options;
+  checkDuration("leaseDurationMs", leaseDurationMs, 1);
+  const { clockSkewMs = Math.min(defaultClockSkewMs, leaseDurationMs) } = options;
+  if (clockSkewMs !== Number.POSITIVE_INFINITY) checkSkew(clockSkewMs, leaseDurationMs);
+  const finiteSkewMs = Number.isFinite(clockSkewMs) ? clockSkewMs : 0;
+  checkDuration("retentionMs", retentionMs, finiteSkewMs);
+  // A default allowance binds nobody: a caller who asks for a very short lease has not asked for the allowance.
+  const shortestLeaseMs = options.clockSkewMs === undefined ? 1 : Math.max(1, finiteSkewMs);
+  return { leaseDurationMs, clockSkewMs, shortestLeaseMs, retentionMs };
+}
+
+/** Validates the name or ARN of a table. */
+export function checkTableName(tableName: unknown): string {
+  const isName =
+    typeof tableName === "string" && /^([\w.-]{3,255}|arn:[\w-]+:dynamodb:\S{1,1000})$/.test(tableName);
+  if (!isName) {
+    const allowed = "a table's name (3 to 255 of the characters a-z, A-Z, 0-9, _, - and .) or its ARN";
+    throw new InvalidOptionsError("tableName", tableName, allowed);
+  }
+  return tableName;
+}
+
+function checkSkew(clockSkewMs: number, leaseDurationMs: number): void {
+  const whole = Number.isSafeInteger(clockSkewMs) && clockSkewMs >= 0;
+  if (!whole || clockSkewMs > leaseDurationMs) {
+    const range = `a whole number of milliseconds from 0 to the lease's duration of ${leaseDurationMs}`;
+    throw new InvalidOptionsError("clockSkewMs", clockSkewMs, `${range}, or Infinity`);
+  }
+}
+
+/** One acquisition's options, validated and complete. */
+export interface AcquisitionTerms {
+  readonly owner: string;
+  readonly leaseDurationMs: number;
+  readonly waitMs: number;
+  readonly retry: RetryStrategy;
+  readonly heartbeatMs: number | undefined;
+  readonly data: unknown;
+  readonly signal: AbortSignal | undefined;
+  readonly lockAtLeastForMs: number;
+  readonly reentrant: boolean;
+}
+
+/** Validates one acquisition's options, all but the payload. */
+export function checkAcquireOptions(
+  options: AcquireOptions,
+  mayWait: boolean,
+  owner: string,
+  times: ClientTimes,
+): AcquisitionTerms {
+  checkKnown(options, mayWait ? acquireOptionNames : tryAcquireOptionNames, "options");
+  const { signal, reentrant = false, waitMs = 0, retry = { strategy: "untilExpiry" } } = options;
+  const { leaseDurationMs = times.leaseDurationMs, lockAtLeastForMs = 0 } = options;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new InvalidOptionsError("signal", signal, "an AbortSignal");
+  }
+  if (typeof reentrant !== "boolean") throw new InvalidOptionsError("reentrant", reentrant, "true or false");
+  checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs);
+  return {
+    owner: options.owner === undefined ? owner : checkText("owner", options.owner, limits.ownerBytes),
+    leaseDurationMs,
+    waitMs: checkDuration("waitMs", waitMs, 0),
+    retry: checkRetry(retry),
+    heartbeatMs: checkHeartbeat(options.heartbeat, leaseDurationMs),
+    data: options.data,
+    signal,
+    lockAtLeastForMs: checkDuration("lockAtLeastForMs", lockAtLeastForMs, 0, leaseDurationMs),
+    reentrant,
+  };
+}
+
+/** Gives the interval of a heartbeat; undefined for none. */
+export function checkHeartbeat(heartbeat: unknown, leaseDurationMs: number): number | undefined {
+  if (heartbeat === undefined || heartbeat === false) return undefined;
+  const intervalMs = heartbeat === true ? Math.max(1, Math.floor(leaseDurationMs / 3)) : heartbeat;
+  const isWhole = typeof intervalMs === "number" && Number.isSafeInteger(intervalMs) && intervalMs > 0;
+  if (!isWhole || intervalMs >= leaseDurationMs / 2) {
+    const allowed = `true, false, or a whole number of milliseconds below half the lease (${leaseDurationMs / 2})`;
+    throw new InvalidOptionsError("heartbeat", heartbeat, allowed);
+  }
+  return intervalMs;
+}
+
+function checkRetry(retry: RetryStrategy): RetryStrategy {
+  if (typeof retry !== "object" || retry === null) throw new InvalidOptionsError("retry", retry, "an object");
+  switch (retry.strategy) {
+    case "untilExpiry":
+      checkKnown(retry, ["strategy"], "retry");
+      return retry;
+    case "fixed":
+      checkKnown(retry, ["strategy", "delayMs"], "retry");
+      checkDuration("retry.delayMs", retry.delayMs, 1);
+      return retry;
+    case "linear":
+    case "exponential":
+    case "fullJitter":
+      checkKnown(retry, ["strategy", "delayMs", "maxDelayMs"], "retry");
+      checkDuration("retry.delayMs", retry.delayMs, 1);
+      if (retry.maxDelayMs !== undefined) checkDuration("retry.maxDelayMs", retry.maxDelayMs, retry.delayMs);
+      return retry;
+    default: {
+      const allowed = "untilExpiry, fixed, linear, exponential or fullJitter";
+      throw new InvalidOptionsError("retry.strategy", (retry as { strategy?: unknown }).strategy, allowed);
+    }
+  }
+}

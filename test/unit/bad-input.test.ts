@@ -1,0 +1,299 @@
+import { InvalidOptionsError, LeaseClient, type LeaseClientOptions } from "@leasehold/client";
+import { ManualClock } from "@leasehold/client/testing";
+import fc from "fast-check";
+import { beforeEach, describe, expect, it } from "vitest";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+let store: ScriptedStore;
+let client: LeaseClient;
+
+beforeEach(() => {
+  store = new ScriptedStore();
+  client = new LeaseClient({ store, clock: new ManualClock(), leaseDurationMs: 10_000, clockSkewMs: 1_000 });
+});
+
+/** What a caller without a type checker may pass. */
+// biome-ignore lint/suspicious/noExplicitAny: bad input is what is tested.
+type Anything = any;
+
+/** Refused by name, with the value and what is allowed, and before anything was sent. */
+async function expectRefusal(attempt: () => Anything, option: string, value: unknown): Promise<void> {
+  const error: unknown = await Promise.resolve()
+    .then(attempt)
+    .catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(InvalidOptionsError);
+  const refusal = error as InvalidOptionsError;
+  expect(refusal).toMatchObject({ name: "InvalidOptionsError", code: "LEASE_INVALID_OPTIONS", option });
+  expect(Object.is(refusal.value, value)).toBe(true);
+  expect(refusal.message).toContain(option);
+  expect(refusal.message).toContain(refusal.allowed);
+  expect(store.calls).toEqual([]);
+}
+
+const badDurations = [Number.NaN, Number.POSITIVE_INFINITY, -1, 0.5, "1000", null, 2 ** 53];
+
+describe("a client is refused", () => {
+  const refused: [keyof LeaseClientOptions, unknown, object][] = [
+    ...badDurations.map((value): [keyof LeaseClientOptions, unknown, object] => [
+      "leaseDurationMs",
+      value,
+      {},
+    ]),
+    ["leaseDurationMs", 0, {}],
+    ["clockSkewMs", -1, {}],
+    ["clockSkewMs", 0.5, {}],
+    ["clockSkewMs", Number.NaN, {}],
+    ["clockSkewMs", 30_001, {}],
+    ["clockSkewMs", 501, { leaseDurationMs: 500 }],
+    ["retentionMs", -1, {}],
+    ["retentionMs", 999, { clockSkewMs: 1_000 }],
+    ["owner", "", {}],
+    ["onEvent", "console.log", {}],
+  ];
+  it.each(refused)("with %s %s", async (option, value, others) => {
+    await expectRefusal(
+      () => new LeaseClient({ store, ...others, [option]: value } as Anything),
+      option,
+      value,
+    );
+  });
+
+  it.each([undefined, "", "ab", "with space", 7])("with the table name %s", async (tableName) => {
+    await expectRefusal(() => new LeaseClient({ tableName } as Anything), "tableName", tableName);
+  });
+
+  it("with an option that nobody knows", async () => {
+    await expectRefusal(
+      () => new LeaseClient({ store, leaseDurationMillis: 5 } as Anything),
+      "options.leaseDurationMillis",
+      5,
+    );
+  });
+
+  it("with both a store and a table", async () => {
+    await expectRefusal(
+      () => new LeaseClient({ store, tableName: "leases" }),
+      "store",
+      "given beside tableName or dynamodb",
+    );
+  });
+
+  it("with something that is no DynamoDB client", async () => {
+    const dynamodb = {};
+    await expectRefusal(
+      () => new LeaseClient({ tableName: "leases", dynamodb } as Anything),
+      "dynamodb",
+      dynamodb,
+    );
+  });
+
+  it("with an owner or a table name that is too long", async () => {
+    const [owner, tableName] = ["x".repeat(1_025), "x".repeat(256)];
+    await expectRefusal(() => new LeaseClient({ store, owner }), "owner", owner);
+    await expectRefusal(() => new LeaseClient({ tableName }), "tableName", tableName);
+  });
+
+  it("without options", async () => {
+    await expectRefusal(() => new (LeaseClient as Anything)(), "options", undefined);
+  });
+});
+
+describe("a table is known by", () => {
+  it.each(["abc", "Leases_2.prod-eu", "arn:aws:dynamodb:eu-central-1:123456789012:table/leases"])(
+    "%s",
+    (tableName) => {
+      expect(
+        () => new LeaseClient({ tableName, dynamodb: { send: () => undefined } as Anything }),
+      ).not.toThrow();
+    },
+  );
+});
+
+describe("a key is refused that is", () => {
+  it.each([
+    ["empty", ""],
+    ["over DynamoDB's limit by one byte", "k".repeat(2_049)],
+    ["over DynamoDB's limit in bytes, though not in characters", "ü".repeat(1_025)],
+    ["not well-formed", "k\ud800"],
+    ["not a string", 42],
+    ["missing", undefined],
+  ])("%s", async (_, key) => {
+    const calls: ((key: Anything) => Anything)[] = [
+      (bad) => client.acquire(bad),
+      (bad) => client.tryAcquire(bad),
+      (bad) => client.withLease(bad, {}, () => 1),
+      (bad) => client.inspect(bad),
+      (bad) => client.forceRelease(bad, { token: "t" }),
+      (bad) => client.requestRevocation(bad, { token: "t" }),
+    ];
+    for (const call of calls) await expectRefusal(() => call(key), "key", key);
+  });
+
+  it("and one of just the limit is not", async () => {
+    expect((await client.acquire("ü".repeat(1_024))).held).toBe(true);
+  });
+});
+
+describe("an acquisition is refused", () => {
+  it.each(badDurations)("with the duration %s, whichever option it is", async (value) => {
+    for (const option of ["leaseDurationMs", "waitMs", "lockAtLeastForMs"]) {
+      await expectRefusal(() => client.acquire("k", { [option]: value } as Anything), option, value);
+    }
+  });
+
+  it.each([
+    ["leaseDurationMs", 0],
+    ["leaseDurationMs", 999],
+    ["lockAtLeastForMs", 10_001],
+    ["heartbeat", 5_000],
+    ["heartbeat", 0],
+    ["heartbeat", -1],
+    ["heartbeat", 1.5],
+    ["heartbeat", "often"],
+    ["owner", ""],
+    ["signal", {}],
+    ["reentrant", "yes"],
+    ["retry", "fixed"],
+  ])("with %s %s", async (option, value) => {
+    await expectRefusal(() => client.acquire("k", { [option]: value } as Anything), option, value);
+  });
+
+  it.each([
+    [{ strategy: "often" }, "retry.strategy", "often"],
+    [{ strategy: "fixed" }, "retry.delayMs", undefined],
+    [{ strategy: "fixed", delayMs: 0 }, "retry.delayMs", 0],
+    [{ strategy: "fixed", delayMs: 10, maxDelayMs: 20 }, "retry.maxDelayMs", 20],
+    [{ strategy: "exponential", delayMs: 10, maxDelayMs: 5 }, "retry.maxDelayMs", 5],
+    [{ strategy: "untilExpiry", delayMs: 10 }, "retry.delayMs", 10],
+  ])("with the retry %j", async (retry, option, value) => {
+    await expectRefusal(() => client.acquire("k", { waitMs: 1, retry } as Anything), option, value);
+  });
+
+  it("with an option that nobody knows, or that does not belong there", async () => {
+    await expectRefusal(() => client.acquire("k", { ttl: 5 } as Anything), "options.ttl", 5);
+    await expectRefusal(() => client.tryAcquire("k", { waitMs: 5 } as Anything), "options.waitMs", 5);
+  });
+
+  it("with work that is no function", async () => {
+    await expectRefusal(() => client.withLease("k", {}, "work" as Anything), "work", "work");
+  });
+
+  it.each([
+    ["data", Number.NaN],
+    ["data", () => 1],
+    ["data", 1n],
+    ["data", Symbol.iterator],
+    ["data.at", new Date(0)],
+    ["data.list.1", undefined],
+    ["data.map", new Map()],
+  ])("with a payload that JSON cannot carry at %s", async (path, value) => {
+    const data = path
+      .split(".")
+      .slice(1)
+      .reduceRight<unknown>((inner, name) => (name === "1" ? [0, inner] : { [name]: inner }), value);
+    await expectRefusal(() => client.acquire("k", { data }), path, value);
+  });
+
+  it("with a payload that contains itself", async () => {
+    const data: Record<string, unknown> = {};
+    data.self = data;
+    await expectRefusal(() => client.acquire("k", { data }), "data.self", data);
+  });
+
+  it("with a payload over the item's limit, by one byte", async () => {
+    const most = 400 * 1024 - 8 * 1024 - 2;
+    await expectRefusal(
+      () => client.acquire("k", { data: "x".repeat(most + 1) }),
+      "data",
+      `${most + 3} bytes of JSON`,
+    );
+    expect((await client.acquire("k", { data: "x".repeat(most) })).held).toBe(true);
+  });
+
+  it("with a signal that has aborted, by the signal's own reason", async () => {
+    await expect(client.acquire("k", { signal: AbortSignal.abort(new Error("too late")) })).rejects.toThrow(
+      "too late",
+    );
+    expect(store.calls).toEqual([]);
+  });
+});
+
+describe("a handle is refused", () => {
+  it("from another table", async () => {
+    const handle = (await client.acquire("k")).toJSON();
+    store.calls.length = 0;
+    await expectRefusal(() => client.adopt({ ...handle, tableName: "other" }), "handle.tableName", "other");
+  });
+
+  it.each([
+    "key",
+    "owner",
+    "token",
+    "version",
+    "fencingToken",
+    "acquiredAt",
+    "expiresAt",
+    "leaseDurationMs",
+  ] as const)("without its %s", async (field) => {
+    const { [field]: _, ...handle } = (await client.acquire("k")).toJSON();
+    store.calls.length = 0;
+    await expectRefusal(
+      () => client.adopt(handle as Anything),
+      field === "key" ? "key" : `handle.${field}`,
+      undefined,
+    );
+  });
+
+  it("that is none", async () => {
+    await expectRefusal(() => client.adopt("token" as Anything), "handle", "token");
+    await expectRefusal(() => client.adopt({ secret: 1 } as Anything), "handle.secret", 1);
+  });
+});
+
+it("forceRelease and requestRevocation need the token that they mean", async () => {
+  await expectRefusal(() => client.forceRelease("k", {} as Anything), "token", undefined);
+  await expectRefusal(() => client.requestRevocation("k", { reason: "x" } as Anything), "token", undefined);
+  await expectRefusal(
+    () => client.requestRevocation("k", { token: "t", reason: "x".repeat(1_025) }),
+    "reason",
+    "x".repeat(1_025),
+  );
+});
+
+it("every JSON value comes back as it was stored", async () => {
+  let keys = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.jsonValue(), async (data) => {
+      keys += 1;
+      const lease = await client.acquire(`json/${keys}`, { data });
+      // JSON itself has no negative zero.
+      expect(lease.data).toEqual(JSON.parse(JSON.stringify(data)));
+    }),
+  );
+});
+
+it("whatever is passed, an acquire either works or is refused by name with nothing sent", async () => {
+  const values = fc.oneof(fc.anything(), fc.integer(), fc.double(), fc.string(), fc.boolean());
+  const options = fc.record(
+    {
+      leaseDurationMs: values,
+      waitMs: fc.constantFrom(0, -1, Number.NaN),
+      heartbeat: values,
+      owner: values,
+      lockAtLeastForMs: values,
+    },
+    { requiredKeys: [] },
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(fc.string(), fc.anything()), options, async (key, given) => {
+      store.calls.length = 0;
+      try {
+        const lease = await client.acquire(key as Anything, given as Anything);
+        await lease.release();
+      } catch (error) {
+        expect(error).toBeInstanceOf(InvalidOptionsError);
+        expect(store.calls).toEqual([]);
+      }
+    }),
+  );
+});

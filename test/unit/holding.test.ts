@@ -1,0 +1,250 @@
+import { LeaseClient, type LeaseEvent, LeaseLostError } from "@leasehold/client";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+let clock: ManualClock;
+let store: ScriptedStore;
+let events: LeaseEvent[];
+let client: LeaseClient;
+
+const leaseDurationMs = 9_000;
+const typeCount = (type: LeaseEvent["type"]): number => events.filter((event) => event.type === type).length;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+  events = [];
+  const randomness = { token: () => "token-a", fraction: () => 0 };
+  client = new LeaseClient({
+    store,
+    clock,
+    owner: "a",
+    leaseDurationMs,
+    randomness,
+    onEvent: (event) => events.push(event),
+  });
+});
+
+describe("the holder's deadline", () => {
+  it("aborts the signal with its reason, with nobody asking", async () => {
+    const lease = await client.acquire("k");
+    const { signal } = lease;
+    await clock.advance(leaseDurationMs - 1);
+    expect(signal.aborted).toBe(false);
+    await clock.advance(1);
+    expect(signal.aborted).toBe(true);
+    expect(signal.reason).toBeInstanceOf(LeaseLostError);
+    expect(signal.reason).toMatchObject({ code: "LEASE_LOST", key: "k", reason: "expired" });
+    expect(events.at(-1)).toMatchObject({ type: "lost", reason: "expired", heldMs: leaseDurationMs });
+  });
+
+  it("counts from before the request was sent", async () => {
+    const update = store.update.bind(store);
+    store.update = async (request, options) => {
+      clock.freeze(3_000);
+      return await update(request, options);
+    };
+    const lease = await client.acquire("k");
+    expect(lease.remainingMs()).toBe(leaseDurationMs - 3_000);
+  });
+
+  it("aborts the signal even while a renewal hangs", async () => {
+    const lease = await client.acquire("k", { heartbeat: true });
+    const { signal } = lease;
+    store.weather = "hangs";
+    await clock.advance(leaseDurationMs - 1);
+    expect(signal.aborted).toBe(false);
+    await clock.advance(1);
+    expect(signal.reason).toMatchObject({ reason: "expired" });
+  });
+
+  it("is noticed at once by whoever wakes from a freeze, before any timer has fired", async () => {
+    const lease = await client.acquire("k", { heartbeat: true });
+    const { signal } = lease;
+    clock.freeze(leaseDurationMs);
+    expect(lease.held).toBe(false);
+    expect(signal.aborted).toBe(true);
+    await expect(lease.renew()).rejects.toMatchObject({ reason: "expired" });
+  });
+
+  it("is noticed by the time of day where the machine's monotonic clock stood still", async () => {
+    const lease = await client.acquire("k");
+    clock.jump(leaseDurationMs);
+    expect(lease.held).toBe(false);
+  });
+
+  it("does not move when the wall clock is set back", async () => {
+    const lease = await client.acquire("k");
+    clock.jump(-3_600_000);
+    await clock.advance(leaseDurationMs);
+    expect(lease.held).toBe(false);
+  });
+
+  it("of a lease longer than any timer is kept all the same", async () => {
+    const days = 24 * 60 * 60 * 1000;
+    const lease = await client.acquire("k", { leaseDurationMs: 60 * days });
+    await clock.advance(30 * days);
+    expect(lease.held).toBe(true);
+    await clock.advance(30 * days);
+    expect(lease.signal.aborted).toBe(true);
+  });
+
+  it("leaves no timer behind once the lease is released", async () => {
+    const lease = await client.acquire("k", { heartbeat: true });
+    await lease.release();
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe("the heartbeat", () => {
+  it("renews every third of the lease by default", async () => {
+    await client.acquire("k", { heartbeat: true });
+    await clock.advance(9_000);
+    expect(typeCount("renewed")).toBe(3);
+  });
+
+  it("renews at its own interval", async () => {
+    await client.acquire("k", { heartbeat: 1_000 });
+    await clock.advance(9_000);
+    expect(typeCount("renewed")).toBe(9);
+  });
+
+  it("repeats a failed renewal until it succeeds", async () => {
+    const lease = await client.acquire("k", { heartbeat: true });
+    store.next("throttled", "answer lost", "request lost");
+    await clock.advance(8_000);
+    expect(typeCount("renewed")).toBeGreaterThan(0);
+    await clock.advance(20_000);
+    expect(lease.held).toBe(true);
+    expect(typeCount("lost")).toBe(0);
+  });
+
+  it("gives up a bounded number of times later, before the deadline", async () => {
+    const lease = await client.acquire("k", { heartbeat: true });
+    store.weather = "throttled";
+    await clock.advance(leaseDurationMs);
+    const tries = store.count("update") - 1;
+    expect(tries).toBeGreaterThan(3);
+    expect(tries).toBeLessThan(40);
+    expect(lease.held).toBe(false);
+    await clock.advance(60_000);
+    expect(store.count("update") - 1).toBe(tries);
+    expect(clock.pending).toBe(0);
+  });
+
+  it("stops at an error that repetition cannot mend, and the lease runs out", async () => {
+    await client.acquire("k", { heartbeat: true });
+    store.weather = "rejected";
+    await clock.advance(60_000);
+    expect(store.count("update")).toBe(2);
+    expect(events.at(-1)).toMatchObject({ type: "lost", reason: "expired" });
+  });
+
+  it("stops when the lease is lost, revoked or released", async () => {
+    const lease = await client.acquire("k", { heartbeat: true });
+    await client.requestRevocation("k", { token: lease.token });
+    await clock.advance(3_000);
+    expect(lease.signal.reason).toMatchObject({ reason: "revoked" });
+    const sent = store.count("update");
+    await clock.advance(60_000);
+    expect(store.count("update")).toBe(sent);
+  });
+
+  it("sends leases that are due together in one call, and settles one by one what that call leaves open", async () => {
+    const others = ["b", "c"].map(
+      (owner) => new LeaseClient({ store, clock, owner, leaseDurationMs }), // their beats are their own clients'
+    );
+    const leases = await Promise.all(
+      ["k1", "k2", "k3"].map((key) => client.acquire(key, { heartbeat: true })),
+    );
+    await Promise.all(others.map((other, index) => other.acquire(`o${index}`)));
+    await clock.advance(3_000);
+    expect(
+      store.calls.filter((call) => call.method === "updateMany").map((call) => call.requests.length),
+    ).toEqual([3]);
+
+    store.next("request lost");
+    await clock.advance(3_000);
+    expect(store.count("updateMany")).toBe(2);
+    expect(store.calls.slice(-3).map((call) => call.method)).toEqual(["update", "update", "update"]);
+    expect(leases.every((lease) => lease.remainingMs() > 8_000)).toBe(true);
+  });
+
+  it("brings beats together that are due at nearly the same time", async () => {
+    await client.acquire("k1", { heartbeat: true });
+    await clock.advance(500);
+    await client.acquire("k2", { heartbeat: true });
+    await clock.advance(2_500);
+    expect(store.count("updateMany")).toBe(1);
+  });
+});
+
+describe("release", () => {
+  it("waits for a renewal that is under way, and is sent only after it", async () => {
+    const lease = await client.acquire("k");
+    const update = store.update.bind(store);
+    const order: string[] = [];
+    let letGo: () => void = () => undefined;
+    store.update = async (request, options) => {
+      order.push(`sent ${order.length}`);
+      if (order.length === 1) await new Promise<void>((resolve) => (letGo = resolve));
+      const result = await update(request, options);
+      order.push("answered");
+      return result;
+    };
+    const renewing = lease.renew().catch(() => undefined);
+    const releasing = lease.release();
+    await clock.advance(500);
+    expect(order).toEqual(["sent 0"]);
+    letGo();
+    expect(await releasing).toBe(true);
+    await renewing;
+    expect(order).toEqual(["sent 0", "answered", "sent 2", "answered"]);
+  });
+
+  it("cuts a renewal off that hangs for longer than a second", async () => {
+    const lease = await client.acquire("k");
+    store.next("hangs");
+    const renewing = expect(lease.renew()).rejects.toThrow();
+    const releasing = lease.release();
+    await clock.advance(1_000);
+    expect(await releasing).toBe(true);
+    await renewing;
+    expect(await client.inspect("k")).toBeUndefined();
+  });
+
+  it("ends the lease's protection at once, before the service has answered", async () => {
+    const lease = await client.acquire("k");
+    store.next("hangs");
+    const releasing = lease.release().catch((error: unknown) => error);
+    await settled();
+    expect(lease.held).toBe(false);
+    expect(lease.signal.aborted).toBe(true);
+    await clock.advance(10_000);
+    expect(await releasing).toMatchObject({ code: "LEASE_NO_ANSWER" });
+  });
+
+  it("costs nothing where the lock is known to be another's", async () => {
+    const lease = await client.acquire("k");
+    await client.forceRelease("k", { token: lease.token });
+    await expect(lease.renew()).rejects.toMatchObject({ reason: "released" });
+    const sent = store.calls.length;
+    expect(await lease.release()).toBe(false);
+    expect(store.calls.length).toBe(sent);
+  });
+});
+
+it("renewals at the same time share one request", async () => {
+  const lease = await client.acquire("k");
+  await Promise.all([lease.renew(), lease.renew(), lease.renew()]);
+  expect(store.count("update")).toBe(2);
+});
+
+it("an adopted lease with a heartbeat is renewed at once when little of it is left", async () => {
+  const handle = (await client.acquire("k")).toJSON();
+  await clock.advance(8_000);
+  const adopted = client.adopt(handle, { heartbeat: true });
+  await clock.advance(600);
+  expect(adopted.remainingMs()).toBeGreaterThan(8_000);
+});

@@ -1,0 +1,183 @@
+import { LeaseClient, type LeaseEvent } from "@leasehold/client";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+let clock: ManualClock;
+let store: ScriptedStore;
+let events: LeaseEvent[];
+
+const clientOf = (owner: string): LeaseClient =>
+  new LeaseClient({ store, clock, owner, leaseDurationMs: 10_000, onEvent: (event) => events.push(event) });
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+  events = [];
+});
+
+describe("an acquire whose answer is lost", () => {
+  it("that gives up takes its write back in the background, so that nothing is left half-held", async () => {
+    store.next("answer lost");
+    await expect(clientOf("a").acquire("k")).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    await settled();
+    expect(await clientOf("b").tryAcquire("k")).toBeDefined();
+  });
+
+  it("that waits recognises its own write at its next attempt, and holds a whole lease from then on", async () => {
+    store.next("answer lost");
+    const waiting = clientOf("a").acquire("k", { waitMs: 60_000 });
+    await clock.advance(1_000);
+    const lease = await waiting;
+    expect(lease.held).toBe(true);
+    expect(await clientOf("b").inspect("k")).toMatchObject({
+      token: lease.token,
+      expiresAt: lease.expiresAt,
+    });
+    expect(events.some((event) => event.type === "contended")).toBe(false);
+  });
+
+  it("and whose caller aborts is taken back", async () => {
+    store.next("hangs");
+    const controller = new AbortController();
+    const acquiring = clientOf("a").acquire("k", { signal: controller.signal });
+    await settled();
+    controller.abort(new Error("enough"));
+    await expect(acquiring).rejects.toThrow("enough");
+    await settled();
+    expect(await clientOf("b").inspect("k")).toBeUndefined();
+  });
+
+  it("ends within the lease that it asks for", async () => {
+    store.next("hangs");
+    const acquiring = clientOf("a").acquire("k", { leaseDurationMs: 2_000 });
+    const outcome = expect(acquiring).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    await clock.advance(2_000);
+    await outcome;
+  });
+
+  it("and that never arrived is refused when it arrives after all, for its token is spent", async () => {
+    store.next("request lost");
+    await expect(clientOf("a").acquire("k")).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    await settled();
+    const [late] = store.calls[0]?.requests ?? [];
+    expect(late && store.table.updateNow(late).applied).toBe(false);
+  });
+
+  it("and that arrives a second time after its lease was released does not take the lock again", async () => {
+    const lease = await clientOf("a").acquire("k");
+    await lease.release();
+    const [late] = store.calls[0]?.requests ?? [];
+    expect(late && store.table.updateNow(late).applied).toBe(false);
+  });
+
+  it("is not taken back where the service has refused it for good", async () => {
+    store.next("rejected");
+    await expect(clientOf("a").acquire("k")).rejects.toMatchObject({ code: "LEASE_REQUEST_REJECTED" });
+    await settled();
+    expect(store.count("update")).toBe(1);
+  });
+});
+
+it("a token that lands twice bears another version, so that whoever watched the first is not deceived", async () => {
+  const watcher = clientOf("watcher");
+  store.next("answer lost");
+  const waiting = clientOf("a").acquire("k", { waitMs: 60_000, leaseDurationMs: 1_000 });
+  await settled();
+  expect(await watcher.tryAcquire("k")).toBeUndefined();
+  const seen = await watcher.inspect("k");
+  clock.freeze(2_001);
+  const other = await clientOf("b").acquire("k", { leaseDurationMs: 1_000 });
+  await other.release();
+  await clock.advance(300);
+  const lease = await waiting;
+  expect(lease.token).toBe(seen?.token);
+  expect((await watcher.inspect("k"))?.version).not.toBe(seen?.version);
+  expect(await watcher.tryAcquire("k")).toBeUndefined();
+  expect(lease.held).toBe(true);
+});
+
+it("a takeover whose answer is lost recognises its own write", async () => {
+  await clientOf("dead").acquire("k");
+  await clock.advance(11_001);
+  store.next(undefined, "answer lost");
+  const waiting = clientOf("a").acquire("k", { waitMs: 5_000 });
+  await clock.advance(1_000);
+  expect((await waiting).held).toBe(true);
+});
+
+describe("a renewal whose answer is lost", () => {
+  it("leaves the lease as it stands until its deadline, and may be repeated", async () => {
+    const lease = await clientOf("a").acquire("k");
+    await clock.advance(4_000);
+    store.next("answer lost");
+    await expect(lease.renew()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    expect(lease.remainingMs()).toBe(6_000);
+    await lease.renew();
+    expect(lease.remainingMs()).toBe(10_000);
+  });
+
+  it("and that arrives late does not shorten a newer one", async () => {
+    const lease = await clientOf("a").acquire("k");
+    store.next("request lost");
+    await expect(lease.renew()).rejects.toThrow();
+    const late = store.calls.at(-1)?.requests[0];
+    await clock.advance(4_000);
+    await lease.renew();
+    expect(late && store.table.updateNow(late).applied).toBe(false);
+    expect((await clientOf("b").inspect("k"))?.expiresAt).toBe(lease.expiresAt);
+  });
+
+  it("and that the service repeats is recognised as one's own", async () => {
+    const lease = await clientOf("a").acquire("k");
+    const update = store.update.bind(store);
+    store.update = async (request, options) => {
+      await update(request, options);
+      return await update(request, options);
+    };
+    await clock.advance(4_000);
+    await lease.renew();
+    expect(lease.remainingMs()).toBe(10_000);
+    expect(await lease.release()).toBe(true);
+  });
+});
+
+describe("a release whose answer is lost", () => {
+  it("rejects, and says that the lock was free when it is called again", async () => {
+    const lease = await clientOf("a").acquire("k");
+    store.next("answer lost");
+    await expect(lease.release()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    expect(lease.held).toBe(false);
+    expect(await lease.release()).toBe(true);
+  });
+
+  it("is recognised also when another has the lock by now", async () => {
+    const lease = await clientOf("a").acquire("k");
+    store.next("answer lost");
+    await expect(lease.release()).rejects.toThrow();
+    const next = await clientOf("b").acquire("k");
+    expect(await lease.release()).toBe(true);
+    expect(await clientOf("c").inspect("k")).toMatchObject({ token: next.token });
+  });
+
+  it("does not hide the result of the work", async () => {
+    const result = await clientOf("a").withLease("k", {}, () => {
+      store.next("answer lost");
+      return 42;
+    });
+    expect(result).toBe(42);
+    expect(events.at(-1)).toMatchObject({ type: "released", confirmed: false });
+  });
+});
+
+it("an answer that comes after the lease it brings is over leads to one renewal, and not to a dead lease", async () => {
+  const update = store.update.bind(store);
+  store.update = async (request, options) => {
+    const result = await update(request, options);
+    if (store.count("update") === 1) clock.freeze(10_000);
+    return result;
+  };
+  const lease = await clientOf("a").acquire("k");
+  expect(store.count("update")).toBe(2);
+  expect(lease.remainingMs()).toBe(10_000);
+});

@@ -1,0 +1,195 @@
+import { type Lease, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { retryDelayMs } from "../../packages/client/src/retry.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+let clock: ManualClock;
+let store: ScriptedStore;
+
+const clientOf = (owner: string, fraction = 0.5): LeaseClient => {
+  let tokens = 0;
+  const randomness = { token: () => `${owner}-${++tokens}`, fraction: () => fraction };
+  return new LeaseClient({ store, clock, owner, leaseDurationMs: 30_000, randomness });
+};
+
+/** Follows a promise without waiting for it. */
+function follow<T>(promise: Promise<T>): { value?: T; error?: unknown; at?: number } {
+  const followed: { value?: T; error?: unknown; at?: number } = {};
+  promise.then(
+    (value) => Object.assign(followed, { value, at: clock.monotonic() }),
+    (error: unknown) => Object.assign(followed, { error, at: clock.monotonic() }),
+  );
+  return followed;
+}
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+});
+
+describe("waiting for a held lock", () => {
+  let held: Lease;
+
+  beforeEach(async () => {
+    held = await clientOf("a").acquire("k");
+    store.calls.length = 0;
+  });
+
+  it("costs reads that may lag, and not writes", async () => {
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000 }));
+    await clock.advance(25_000);
+    expect(waiting.error).toBeInstanceOf(LeaseUnavailableError);
+    expect(store.count("update")).toBe(1);
+    expect(store.count("get")).toBeGreaterThan(5);
+    expect(store.count("get")).toBeLessThan(15);
+    expect(store.calls.some((call) => call.consistent)).toBe(false);
+  });
+
+  it("ends soon after an early release", async () => {
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000 }));
+    await clock.advance(600);
+    await held.release();
+    await clock.advance(1_500);
+    expect(waiting.value?.held).toBe(true);
+  });
+
+  it("ends when the holder's time is up, with one refusal and one takeover, whoever waits", async () => {
+    const waiting = follow(clientOf("b", 0).acquire("k", { waitMs: 60_000 }));
+    // A watcher that has seen the record for a whole lease needs no agreement between clocks.
+    await clock.advance(30_000);
+    expect(waiting.value?.held).toBe(true);
+    expect(store.count("update")).toBe(3);
+  });
+
+  it("goes on while the holder renews", async () => {
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 60_000 }));
+    await clock.advance(20_000);
+    await held.renew();
+    await clock.advance(25_000);
+    expect(waiting.at).toBeUndefined();
+    await clock.advance(10_000);
+    expect(waiting.value?.held).toBe(true);
+  });
+
+  it("is over when its patience is, to the millisecond, and says when to try again", async () => {
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 7_777 }));
+    await clock.advance(7_776);
+    expect(waiting.at).toBeUndefined();
+    await clock.advance(1);
+    expect(waiting.at).toBe(7_777);
+    expect(waiting.error).toMatchObject({ holder: "a", expiresAt: held.expiresAt });
+    // The watching began at 0 and a whole lease of it justifies a takeover.
+    expect((waiting.error as LeaseUnavailableError).retryAfterMs).toBe(30_000 - 7_777);
+  });
+
+  it("keeps the rhythm that it is given", async () => {
+    follow(clientOf("b").acquire("k", { waitMs: 10_000, retry: { strategy: "fixed", delayMs: 1_000 } }));
+    await clock.advance(9_500);
+    expect(store.count("get")).toBe(9);
+  });
+
+  it("ends at once when its signal aborts", async () => {
+    const controller = new AbortController();
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 60_000, signal: controller.signal }));
+    await clock.advance(3_000);
+    controller.abort(new Error("enough"));
+    await settled();
+    expect(waiting.error).toMatchObject({ message: "enough" });
+    expect(clock.pending).toBe(1);
+  });
+
+  it("does not wait at all by default", async () => {
+    await expect(clientOf("b").acquire("k")).rejects.toBeInstanceOf(LeaseUnavailableError);
+    expect(store.calls.map((call) => call.method)).toEqual(["update"]);
+  });
+});
+
+describe("a service that fails", () => {
+  it("for a while is tried again while there is patience", async () => {
+    store.next("throttled", "throttled", "request lost");
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 20_000 }));
+    await clock.advance(10_000);
+    expect(waiting.value?.held).toBe(true);
+  });
+
+  it("to the end is what the error says", async () => {
+    store.weather = "throttled";
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 5_000 }));
+    await clock.advance(5_000);
+    expect(waiting.error).toMatchObject({ code: "LEASE_THROTTLED" });
+  });
+
+  it("without patience is reported at once", async () => {
+    store.weather = "throttled";
+    await expect(clientOf("b").acquire("k")).rejects.toMatchObject({ code: "LEASE_THROTTLED" });
+  });
+
+  it("for good is not tried again", async () => {
+    store.weather = "rejected";
+    await expect(clientOf("b").acquire("k", { waitMs: 5_000 })).rejects.toMatchObject({
+      code: "LEASE_REQUEST_REJECTED",
+    });
+  });
+});
+
+describe("clocks", () => {
+  it("that the service's Date header does not vouch for take nothing over by wall clock", async () => {
+    await clientOf("a").acquire("k");
+    clock.freeze(31_001);
+    store.offset = { minMs: -5_000, maxMs: -1_001 };
+    expect(await clientOf("b").tryAcquire("k")).toBeUndefined();
+    store.offset = undefined;
+    expect(await clientOf("b").tryAcquire("k")).toBeUndefined();
+    store.offset = { minMs: -5_000, maxMs: -1_000 };
+    expect(await clientOf("b").tryAcquire("k")).toBeDefined();
+  });
+
+  it("that nobody vouches for make a waiter watch for a whole lease, with reads", async () => {
+    store.offset = undefined;
+    await clientOf("a").acquire("k");
+    clock.freeze(60_000);
+    store.calls.length = 0;
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 60_000 }));
+    await clock.advance(29_999);
+    expect(waiting.at).toBeUndefined();
+    expect(store.count("update")).toBe(1);
+    await clock.advance(100);
+    expect(waiting.value?.held).toBe(true);
+  });
+
+  it("that run ahead of the holder's are given the allowance", async () => {
+    const holder = await clientOf("a").acquire("k");
+    clock.jump(30_999);
+    expect(await clientOf("b").tryAcquire("k")).toBeUndefined();
+    clock.jump(-30_999);
+    expect(holder.held).toBe(true);
+  });
+});
+
+describe("delays of", () => {
+  const delays = (retry: Parameters<typeof retryDelayMs>[0], fraction = 1): number[] =>
+    [1, 2, 3, 4, 5].map((attempt) => retryDelayMs(retry, { attempt, claimableInMs: 1e9, fraction }));
+
+  it.each([
+    [{ strategy: "fixed", delayMs: 100 }, [100, 100, 100, 100, 100]],
+    [{ strategy: "linear", delayMs: 100 }, [100, 200, 300, 400, 500]],
+    [{ strategy: "linear", delayMs: 100, maxDelayMs: 250 }, [100, 200, 250, 250, 250]],
+    [{ strategy: "exponential", delayMs: 100 }, [100, 200, 400, 800, 1_600]],
+    [{ strategy: "exponential", delayMs: 10_000 }, [10_000, 20_000, 30_000, 30_000, 30_000]],
+    [{ strategy: "fullJitter", delayMs: 100 }, [100, 200, 400, 800, 1_600]],
+  ] as const)("%j", (retry, expected) => {
+    expect(delays(retry)).toEqual(expected);
+  });
+
+  it("full jitter are anything from nothing to the exponential's", () => {
+    expect(delays({ strategy: "fullJitter", delayMs: 100 }, 0)).toEqual([0, 0, 0, 0, 0]);
+    expect(delays({ strategy: "fullJitter", delayMs: 100 }, 0.5)).toEqual([50, 100, 200, 400, 800]);
+  });
+
+  it("the default end at the holder's expiry, spread a little", () => {
+    const state = { attempt: 9, claimableInMs: 1_000 };
+    expect(retryDelayMs({ strategy: "untilExpiry" }, { ...state, fraction: 0 })).toBe(1_000);
+    expect(retryDelayMs({ strategy: "untilExpiry" }, { ...state, fraction: 0.99 })).toBeLessThan(1_050);
+  });
+});
