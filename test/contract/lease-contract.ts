@@ -240,6 +240,17 @@ export function leaseContract(place: () => Place): void {
       expect(await clientOf("b").inspect(key)).toBeUndefined();
     });
 
+    it("gives the result of work that let the lock go early, or was asked to stop", async () => {
+      const early = await clientOf("a").withLease(key, {}, async (lease) => `released: ${await lease.release()}`);
+      expect(early).toBe("released: true");
+      const revoked = await clientOf("a").withLease(key, {}, async (lease) => {
+        await clientOf("b").requestRevocation(key, { token: lease.token });
+        return lease.renew().catch((error: LeaseLostError) => error.reason);
+      });
+      expect(revoked).toBe("revoked");
+      expect(await clientOf("b").inspect(key)).toBeUndefined();
+    });
+
     it("rejects when the lease did not last as long as the work", async () => {
       const work = clientOf("a").withLease(key, {}, () => clock.freeze(leaseDurationMs));
       await expect(work).rejects.toBeInstanceOf(LeaseLostError);

@@ -1,4 +1,3 @@
-import { hostname } from "node:os";
 import { createDynamoDBClient } from "./dynamodb/client.ts";
 import { DynamoDBLeaseStore, isDocumentClient } from "./dynamodb/store.ts";
 import { InvalidOptionsError, LeaseUnavailableError } from "./errors.ts";
@@ -9,20 +8,15 @@ import { checkHandle } from "./handle.ts";
 import { Lease, type LeaseHandle } from "./lease.ts";
 import type { AcquireOptions, LeaseClientOptions, TryAcquireOptions } from "./options.ts";
 import {
-  type AcquisitionTerms,
   type ClientTimes,
   checkAcquireOptions,
   checkClientOptions,
   checkHeartbeat,
 } from "./options-check.ts";
-import { Acquisition, type Granted } from "./protocol/acquisition.ts";
+import { defaultOwner } from "./owner.ts";
+import { Acquirer } from "./protocol/acquirer.ts";
 import { callBudgetMs, type ProtocolContext } from "./protocol/context.ts";
-import { Heartbeat } from "./protocol/heartbeat.ts";
-import { Judge } from "./protocol/judge.ts";
-import { Reentrance } from "./protocol/reentrance.ts";
 import { SkewWatch } from "./protocol/skew-watch.ts";
-import { Tenancy } from "./protocol/tenancy.ts";
-import { acquireWithin } from "./protocol/waiting.ts";
 import { type LeaseRecord, lastReleasedToken, readRecord } from "./record.ts";
 import { leaseItemKey, limits } from "./schema.ts";
 import type { LeaseStore, UpdateRequest, UpdateResult } from "./store.ts";
@@ -55,9 +49,7 @@ export class LeaseClient {
   readonly #times: ClientTimes;
   readonly #owner: string;
   readonly #format: ValueFormat;
-  readonly #judge: Judge;
-  readonly #heartbeat: Heartbeat;
-  readonly #reentrance = new Reentrance();
+  readonly #acquirer: Acquirer;
 
   /** Throws {@link InvalidOptionsError}. Sends nothing. */
   constructor(options: LeaseClientOptions) {
@@ -72,7 +64,7 @@ export class LeaseClient {
     const skewWatch = new SkewWatch(clock, clockSkewMs, emit);
     this.#owner =
       options.owner === undefined
-        ? `${defaultOwner()}:${randomness.token().slice(0, 8)}`
+        ? defaultOwner(randomness.token())
         : checkText("owner", options.owner, limits.ownerBytes);
     this.#format = dynamodb !== undefined && isDocumentClient(dynamodb) ? "native" : "attributeValue";
     this.#context = {
@@ -86,8 +78,7 @@ export class LeaseClient {
       publish: emit,
       noteOffset: (offset) => skewWatch.note(offset),
     };
-    this.#judge = new Judge(clock, clockSkewMs);
-    this.#heartbeat = new Heartbeat(this.#context);
+    this.#acquirer = new Acquirer(this.#context);
   }
 
   /**
@@ -128,8 +119,8 @@ export class LeaseClient {
     const lease = await this.acquire(key, options);
     try {
       const result = await work(lease);
-      const { signal } = lease;
-      if (signal.aborted && signal.reason.reason !== "revoked") throw signal.reason;
+      const { loss } = lease;
+      if (loss !== undefined && loss.reason !== "revoked") throw loss;
       return result;
     } finally {
       await lease[Symbol.asyncDispose]();
@@ -145,20 +136,10 @@ export class LeaseClient {
    */
   adopt(handle: LeaseHandle, options: Pick<AcquireOptions, "heartbeat"> = {}): Lease {
     checkKnown(options, ["heartbeat"], "options");
-    const { clock, clockSkewMs, store } = this.#context;
-    const record = checkHandle(handle, store.tableName);
+    const record = checkHandle(handle, this.#context.store.tableName);
     const { leaseDurationMs, closedUntil } = handle;
     const heartbeatMs = checkHeartbeat(options.heartbeat, leaseDurationMs);
-    const now = clock.now();
-    const remainingMs = Math.min(record.expiresAt - now, leaseDurationMs);
-    // Where clocks are not to be compared, the handle's expiry says nothing either.
-    const isConfirmed = remainingMs > 0 && Number.isFinite(clockSkewMs);
-    const elapsedMs = leaseDurationMs - remainingMs;
-    const since = isConfirmed
-      ? { monotonic: clock.monotonic() - elapsedMs, wall: now - elapsedMs }
-      : undefined;
-    const tenancy = new Tenancy(this.#context, { record, leaseDurationMs, closedUntil }, since);
-    if (heartbeatMs !== undefined) this.#heartbeat.start(tenancy, heartbeatMs);
+    const tenancy = this.#acquirer.adopt({ record, leaseDurationMs, closedUntil }, heartbeatMs);
     return new Lease(this.#context, tenancy, this.#format);
   }
 
@@ -232,54 +213,8 @@ export class LeaseClient {
     const terms = checkAcquireOptions(options, mayWait, this.#owner, this.#times);
     const data = checkData(terms.data);
     terms.signal?.throwIfAborted();
-    const tenancy = terms.reentrant
-      ? await this.#reentrance.enter(key, terms.owner, () => this.#win(key, terms, data))
-      : await this.#win(key, terms, data);
+    const tenancy = await this.#acquirer.acquire({ ...terms, key, data });
     return new Lease(this.#context, tenancy, this.#format);
-  }
-
-  async #win(key: string, terms: AcquisitionTerms, data: string | undefined): Promise<Tenancy> {
-    const { clock } = this.#context;
-    const { owner, leaseDurationMs, lockAtLeastForMs, heartbeatMs, reentrant } = terms;
-    const startedAt = clock.monotonic();
-    const acquisition = new Acquisition(this.#context, this.#judge, {
-      key,
-      owner,
-      leaseDurationMs,
-      reentrant,
-      data,
-    });
-    let isContended = false;
-    const onContended = ({ owner: holder, expiresAt }: LeaseRecord): void => {
-      if (!isContended) this.#context.publish({ type: "contended", key, owner, holder, expiresAt });
-      isContended = true;
-    };
-    let granted: Granted;
-    try {
-      granted = await acquireWithin(this.#context, this.#judge, key, acquisition, terms, onContended);
-    } catch (error) {
-      acquisition.abandon();
-      throw error;
-    }
-    const closedUntil = lockAtLeastForMs > 0 ? granted.record.acquiredAt + lockAtLeastForMs : undefined;
-    const tenancy = new Tenancy(
-      this.#context,
-      { record: granted.record, leaseDurationMs, closedUntil },
-      granted.since,
-    );
-    if (heartbeatMs !== undefined) this.#heartbeat.start(tenancy, heartbeatMs);
-    this.#announce(granted, clock.monotonic() - startedAt);
-    return tenancy;
-  }
-
-  #announce({ record, takeover }: Granted, waitedMs: number): void {
-    const subject = { key: record.key, owner: record.owner, fencingToken: record.fencingToken };
-    if (takeover !== undefined) {
-      const { owner, fencingToken, expiresAt } = takeover.from;
-      const from = { owner, fencingToken, expiresAt };
-      this.#context.publish({ type: "takeover", ...subject, ground: takeover.ground, from });
-    }
-    this.#context.publish({ type: "acquired", ...subject, waitedMs: Math.round(waitedMs) });
   }
 
   async #update(request: UpdateRequest): Promise<UpdateResult> {
@@ -290,10 +225,4 @@ export class LeaseClient {
     const { clock, store } = this.#context;
     return await withBudget(clock, callBudgetMs, undefined, (signal) => task(store, signal));
   }
-}
-
-/** Names the process as its logs do. */
-function defaultOwner(): string {
-  const { AWS_LAMBDA_FUNCTION_NAME: name, AWS_LAMBDA_LOG_STREAM_NAME: stream } = process.env;
-  return name !== undefined && stream !== undefined ? `${name}/${stream}` : `${hostname()}:${process.pid}`;
 }

@@ -109,6 +109,11 @@ export class Lease implements AsyncDisposable {
     return this.#tenancy.validity.signal;
   }
 
+  /** @internal Why it protects nothing any more, unless its holder let it go. */
+  get loss(): LeaseLostError | undefined {
+    return this.#release === undefined ? this.signal.reason : undefined;
+  }
+
   /**
    * Prolongs the lease by its duration, counted from now.
    *

@@ -1,0 +1,4 @@
+import { App } from "aws-cdk-lib";
+import { LeaseholdStack } from "./leasehold-stack.ts";
+
+new LeaseholdStack(new App(), "Leasehold");
