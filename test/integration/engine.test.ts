@@ -1,0 +1,249 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { DynamoDBClient, ListTablesCommand } from "@aws-sdk/client-dynamodb";
+import { availableEngines, EngineStartError, EngineUnavailableError, startEngine } from "@leasehold/local";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { type FakeJava, fakeJava, fakeServer } from "./fixtures/fake-java.ts";
+import { startHolder, survivorsOf } from "./fixtures/holder.ts";
+
+const available = await availableEngines();
+const engines = ["dynamodb-local", "dynoxide"] as const;
+
+const cleanups: (() => void)[] = [];
+afterEach(() => {
+  for (const cleanup of cleanups.splice(0)) cleanup();
+});
+
+function installJava(version: string, lines?: string): FakeJava {
+  const java = fakeJava(version, lines);
+  cleanups.push(java.remove);
+  return java;
+}
+
+function pretendArchitecture(value: NodeJS.Architecture): void {
+  const real = process.arch;
+  Object.defineProperty(process, "arch", { value, configurable: true });
+  cleanups.push(() => Object.defineProperty(process, "arch", { value: real, configurable: true }));
+}
+
+async function expectNothingLeft(pid: number | undefined): Promise<void> {
+  expect(pid).toBeGreaterThan(1);
+  await vi.waitFor(() => expect(survivorsOf(pid)).toEqual([]), { timeout: 5000, interval: 20 });
+}
+
+describe.for(engines)("%s", (name) => {
+  const lacking = !available.includes(name);
+
+  test.skipIf(lacking)("answers the AWS SDK, with no tables in it", async () => {
+    await using engine = await startEngine({ engine: name });
+    const dynamodb = new DynamoDBClient({ ...engine.clientConfig });
+    expect((await dynamodb.send(new ListTablesCommand({}))).TableNames).toEqual([]);
+    dynamodb.destroy();
+    expect(engine.name).toBe(name);
+    expect(engine.version).toMatch(/^(DynamoDB Local|dynoxide) \d+\.\d+\.\d+$/);
+    expect(engine.clientConfig.endpoint).toBe(engine.endpoint);
+  });
+
+  test.skipIf(lacking)("is gone when stop() resolves, however often it is called", async () => {
+    const engine = await startEngine({ engine: name });
+    expect(survivorsOf(engine.pid)).not.toEqual([]);
+    await Promise.all([engine.stop(), engine.stop()]);
+    expect(() => process.kill(engine.pid ?? 0, 0)).toThrow("ESRCH");
+    await engine.stop();
+    await expectNothingLeft(engine.pid);
+  });
+
+  test.skipIf(lacking)("runs beside another one, on a port of its own", async () => {
+    await using one = await startEngine({ engine: name });
+    await using other = await startEngine({ engine: name });
+    expect(one.endpoint).not.toBe(other.endpoint);
+  });
+
+  test.skipIf(lacking).for(["SIGKILL", "SIGTERM", "SIGINT"] as const)(
+    "does not outlive a parent that gets %s",
+    async (signal) => {
+      const holder = startHolder(name, "stay");
+      const engine = JSON.parse((await holder.nextLine()) ?? "");
+      expect(survivorsOf(engine.pid)).not.toEqual([]);
+      holder.process.kill(signal);
+      await holder.ended;
+      expect(holder.process.signalCode).toBe(signal);
+      await expectNothingLeft(engine.pid);
+    },
+  );
+
+  test.skipIf(lacking).for([
+    ["calls process.exit()", "exit"],
+    ["has nothing left to do", "leave"],
+  ] as const)("does not outlive a parent that %s", async ([, behaviour]) => {
+    const holder = startHolder(name, behaviour);
+    const engine = JSON.parse((await holder.nextLine()) ?? "");
+    await holder.ended;
+    expect(holder.process.exitCode).toBe(0);
+    await expectNothingLeft(engine.pid);
+  });
+
+  test.skipIf(lacking)("still serves a parent that handles SIGTERM by itself", async () => {
+    const holder = startHolder(name, "handle-sigterm");
+    const engine = JSON.parse((await holder.nextLine()) ?? "");
+    holder.process.kill("SIGTERM");
+    expect(await holder.nextLine()).toBe("the engine answered 400");
+    await holder.ended;
+    await expectNothingLeft(engine.pid);
+  });
+});
+
+describe("the choice of the engine", () => {
+  test("DYNAMODB_ENDPOINT goes first, with dummy settings where the environment has none", async () => {
+    const engine = await startEngine({ env: { DYNAMODB_ENDPOINT: "http://localhost:8000" } });
+    expect(engine).toMatchObject({ name: "endpoint", endpoint: "http://localhost:8000", pid: undefined });
+    expect(engine.clientConfig).toEqual({
+      endpoint: "http://localhost:8000",
+      region: "us-east-1",
+      credentials: { accessKeyId: "local", secretAccessKey: "local" },
+    });
+    await engine.stop();
+    await engine.stop();
+  });
+
+  test("an endpoint keeps the environment's own region and credentials", async () => {
+    const endpoint = "https://dynamodb.example.com";
+    const env = { DYNAMODB_ENDPOINT: endpoint, AWS_REGION: "eu-west-1", AWS_ACCESS_KEY_ID: "AKIDEXAMPLE" };
+    expect((await startEngine({ env })).clientConfig).toEqual({ endpoint });
+  });
+
+  test("AWS_DEFAULT_REGION is handed on, for the SDK does not read it", async () => {
+    const env = { DYNAMODB_ENDPOINT: "http://localhost:8000", AWS_DEFAULT_REGION: "eu-north-1" };
+    expect((await startEngine({ env })).clientConfig.region).toBe("eu-north-1");
+  });
+
+  test("the endpoint aws leaves everything to the SDK", async () => {
+    const engine = await startEngine({ env: { DYNAMODB_ENDPOINT: "aws" } });
+    expect(engine).toMatchObject({ name: "endpoint", endpoint: undefined, clientConfig: {} });
+  });
+
+  test.for(["localhost:8000", "ftp://localhost", "AWS", "8000"])(
+    "the endpoint %s is refused",
+    async (value) => {
+      await expect(startEngine({ env: { DYNAMODB_ENDPOINT: value } })).rejects.toThrow(
+        `DYNAMODB_ENDPOINT must be "aws" or an http or https URL such as http://localhost:8000, not "${value}"`,
+      );
+    },
+  );
+
+  test.skipIf(!available.includes("dynoxide"))("a named engine goes before DYNAMODB_ENDPOINT", async () => {
+    await using engine = await startEngine({ engine: "dynoxide", env: { DYNAMODB_ENDPOINT: "aws" } });
+    expect(engine.name).toBe("dynoxide");
+  });
+
+  test.for(["17.0.15", "17", "21-ea", "25.0.1"])("Java %s runs DynamoDB Local", async (version) => {
+    expect(await availableEngines({ PATH: installJava(version).bin })).toContain("dynamodb-local");
+  });
+
+  test.for(["1.8.0_402", "11.0.2", "16-ea"])("Java %s counts as none", async (version) => {
+    expect(await availableEngines({ PATH: installJava(version).bin })).not.toContain("dynamodb-local");
+  });
+
+  test("an old Java in JAVA_HOME is passed over for a newer one on PATH", async () => {
+    const env = { JAVA_HOME: installJava("1.8.0_402").home, PATH: `/nowhere:${installJava("21").bin}` };
+    expect(await availableEngines(env)).toContain("dynamodb-local");
+  });
+
+  test.skipIf(!available.includes("dynoxide"))("an old Java leaves the choice to dynoxide", async () => {
+    await using engine = await startEngine({ env: { PATH: installJava("11.0.2").bin } });
+    expect(engine.name).toBe("dynoxide");
+  });
+
+  test("without Java and dynoxide, the error names both ways out", async () => {
+    pretendArchitecture("riscv64");
+    expect(await availableEngines({})).toEqual([]);
+    const error = await startEngine({ env: {} }).catch((reason) => reason);
+    expect(error).toBeInstanceOf(EngineUnavailableError);
+    expect(error.code).toBe("ENGINE_UNAVAILABLE");
+    expect(error.message).toMatch(/no Java was found.*dynoxide runs on linux-x64 only.*-riscv64/);
+    expect(error.message).toMatch(/Install Java 17 or newer, or set DYNAMODB_ENDPOINT/);
+  });
+
+  test("the error tells which Java was too old", async () => {
+    const { bin } = installJava("1.8.0_402");
+    const refusal = startEngine({ engine: "dynamodb-local", env: { PATH: bin } });
+    await expect(refusal).rejects.toThrow(`${join(bin, "java")} is Java 1.8.0_402, older than 17`);
+  });
+});
+
+describe("an engine that misbehaves", () => {
+  test("reports its last output when it exits at its start", async () => {
+    const { home } = installJava("17", "echo the disk is on fire >&2; exit 3");
+    const error = await startEngine({ env: { JAVA_HOME: home } }).catch((reason) => reason);
+    expect(error).toBeInstanceOf(EngineStartError);
+    expect(error.code).toBe("ENGINE_START_FAILED");
+    expect(error.message).toBe(
+      "The DynamoDB engine dynamodb-local exited at its start. Its last output:\nthe disk is on fire",
+    );
+  });
+
+  test("is started on another port when its own was taken, though the taker answers", async () => {
+    const taken = fakeServer(`
+      serve((_, response) => {
+        response.end();
+        console.error("java.net.BindException: Address already in use");
+        setTimeout(() => process.exit(1), 100);
+      });`);
+    const ours = fakeServer("serve(asOurs);");
+    const java = installJava(
+      "17",
+      `echo >> runs\nif [ "$(wc -l < runs)" -eq 1 ]; then ${taken}; else exec ${ours}; fi`,
+    );
+    const engine = await startEngine({
+      env: { ...process.env, DYNAMODB_ENDPOINT: "", JAVA_HOME: java.home },
+    });
+    expect(readFileSync(join(java.home, "runs"), "utf8")).toBe("\n\n");
+    expect(
+      (await fetch(engine.endpoint ?? "", { headers: { origin: "http://a" } })).headers.get(
+        "access-control-allow-origin",
+      ),
+    ).toBe("http://a");
+    await engine.stop();
+  });
+
+  test("is given up when each of its ports was taken", async () => {
+    const { home } = installJava("17", "echo >> runs; echo Address already in use; exit 1");
+    await expect(
+      startEngine({ engine: "dynamodb-local", env: { ...process.env, JAVA_HOME: home } }),
+    ).rejects.toThrow("Address already in use");
+    expect(readFileSync(join(home, "runs"), "utf8")).toBe("\n".repeat(5));
+  });
+
+  test("is killed when it ignores SIGTERM", async () => {
+    const { home } = installJava(
+      "17",
+      `exec ${fakeServer('process.on("SIGTERM", () => {}); serve(asOurs);')}`,
+    );
+    const engine = await startEngine({ engine: "dynamodb-local", env: { JAVA_HOME: home } });
+    await engine.stop();
+    await expectNothingLeft(engine.pid);
+  });
+
+  test("is killed too where a launcher script stands in between", async () => {
+    const { home } = installJava(
+      "17",
+      `${fakeServer('process.on("SIGTERM", () => {}); serve(asOurs);')}; exit 0`,
+    );
+    const engine = await startEngine({ engine: "dynamodb-local", env: { JAVA_HOME: home } });
+    expect(survivorsOf(engine.pid).length).toBeGreaterThan(2);
+    await engine.stop();
+    await expectNothingLeft(engine.pid);
+  });
+
+  test("does not outlive a parent that is killed while it waits for it", async () => {
+    const { home } = installJava("17", "echo $$ > pid.new; mv pid.new pid; exec sleep 60");
+    const holder = startHolder("dynamodb-local", "stay", { ...process.env, JAVA_HOME: home });
+    const file = join(home, "pid");
+    await vi.waitFor(() => expect(existsSync(file)).toBe(true), { timeout: 20_000, interval: 20 });
+    const pid = Number(readFileSync(file, "utf8"));
+    expect(survivorsOf(pid)).not.toEqual([]);
+    holder.process.kill("SIGKILL");
+    await holder.ended;
+    await expectNothingLeft(pid);
+  });
+});

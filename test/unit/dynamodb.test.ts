@@ -1,0 +1,188 @@
+import { DynamoDBClient, UpdateItemCommand } from "@aws-sdk/client-dynamodb";
+import { DynamoDBDocument, DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
+import { LeaseClient, LeaseConfigurationError, LeaseServiceError, LeaseTableError } from "@leasehold/client";
+import { ManualClock } from "@leasehold/client/testing";
+import { describe, expect, it } from "vitest";
+import { toLeaseError } from "../../packages/client/src/dynamodb/errors.ts";
+import { toStatement } from "../../packages/client/src/dynamodb/partiql.ts";
+import { isDocumentClient } from "../../packages/client/src/dynamodb/store.ts";
+import { renew } from "../../packages/client/src/expressions.ts";
+
+const idle = new AbortController().signal;
+const sdkError = (name: string, message: string, httpStatusCode?: number): Error =>
+  Object.assign(new Error(message), {
+    name,
+    $metadata: httpStatusCode === undefined ? {} : { httpStatusCode },
+  });
+
+describe("an error of the SDK becomes", () => {
+  it.each([
+    [
+      sdkError("ResourceNotFoundException", "Requested resource not found", 400),
+      LeaseTableError,
+      "LEASE_TABLE_NOT_FOUND",
+    ],
+    [
+      sdkError("ValidationException", "The provided key element does not match the schema", 400),
+      LeaseTableError,
+      "LEASE_TABLE_MISMATCH",
+    ],
+    [
+      sdkError("ValidationException", "The number of conditions on the keys is invalid", 400),
+      LeaseTableError,
+      "LEASE_TABLE_MISMATCH",
+    ],
+    [
+      sdkError(
+        "ValidationException",
+        "One or more parameter values were invalid: Type mismatch for key pk",
+        400,
+      ),
+      LeaseTableError,
+      "LEASE_TABLE_MISMATCH",
+    ],
+    [
+      sdkError("CredentialsProviderError", "Could not load credentials from any providers"),
+      LeaseConfigurationError,
+      "LEASE_CREDENTIALS_MISSING",
+    ],
+    [sdkError("Error", "Region is missing"), LeaseConfigurationError, "LEASE_REGION_MISSING"],
+    [
+      sdkError("AccessDeniedException", "User is not authorized to perform dynamodb:UpdateItem", 400),
+      LeaseConfigurationError,
+      "LEASE_ACCESS_DENIED",
+    ],
+    [
+      sdkError("UnrecognizedClientException", "The security token is invalid", 400),
+      LeaseConfigurationError,
+      "LEASE_ACCESS_DENIED",
+    ],
+    [
+      sdkError("ProvisionedThroughputExceededException", "exceeded", 400),
+      LeaseServiceError,
+      "LEASE_THROTTLED",
+    ],
+    [sdkError("ThrottlingException", "slow down", 400), LeaseServiceError, "LEASE_THROTTLED"],
+    [sdkError("InternalServerError", "oops", 500), LeaseServiceError, "LEASE_SERVICE_FAILED"],
+    [sdkError("TimeoutError", "timed out"), LeaseServiceError, "LEASE_NO_ANSWER"],
+    [sdkError("ECONNREFUSED", "connect ECONNREFUSED"), LeaseServiceError, "LEASE_NO_ANSWER"],
+    [
+      sdkError("ValidationException", "Item size to update has exceeded the maximum allowed size", 400),
+      LeaseServiceError,
+      "LEASE_REQUEST_REJECTED",
+    ],
+  ])("%s", (error, type, code) => {
+    const translated = toLeaseError(error, "leases", idle, undefined);
+    expect(translated).toBeInstanceOf(type);
+    expect(translated.code).toBe(code);
+    expect(translated.cause).toBe(error);
+    if (code !== "LEASE_CREDENTIALS_MISSING" && code !== "LEASE_REGION_MISSING")
+      expect(translated.message).toContain("leases");
+  });
+
+  it("the reason why its last attempt failed, when it was cut off while it waited to try again", () => {
+    const cut = AbortSignal.abort(new Error("no answer within 10 ms"));
+    const aborted = sdkError("AbortError", "Request aborted");
+    const throttled = sdkError("ThrottlingException", "slow down", 400);
+    expect(toLeaseError(aborted, "leases", cut, throttled).code).toBe("LEASE_THROTTLED");
+    const silent = toLeaseError(aborted, "leases", cut, undefined);
+    expect(silent).toMatchObject({
+      code: "LEASE_NO_ANSWER",
+      message: expect.stringContaining("no answer within 10 ms"),
+    });
+  });
+});
+
+it("only a rejection is known not to have landed, and not worth repeating", () => {
+  const codes = [
+    "LEASE_THROTTLED",
+    "LEASE_SERVICE_FAILED",
+    "LEASE_NO_ANSWER",
+    "LEASE_REQUEST_REJECTED",
+  ] as const;
+  const told = codes
+    .map((code) => new LeaseServiceError(code, "x"))
+    .map((error) => [error.mayHaveLanded, error.retryable]);
+  expect(told).toEqual([
+    [true, true],
+    [true, true],
+    [true, true],
+    [false, false],
+  ]);
+});
+
+it("a renewal as PartiQL says what its update expression says, with every value a parameter", () => {
+  const request = renew({
+    key: "k'\"; --",
+    token: "t",
+    version: 7,
+    expiresAt: 5_000,
+    leaseDurationMs: 1_000,
+    retentionMs: 0,
+  });
+  expect(toStatement("leases", request)).toEqual({
+    Statement:
+      'UPDATE "leases" SET "version" = ? SET "expiresAt" = ? SET "leaseDurationMs" = ? SET "ttl" = ? ' +
+      'WHERE "pk" = ? AND "sk" = ? AND "token" = ? AND "version" < ? RETURNING ALL NEW *',
+    Parameters: [
+      { N: "7" },
+      { N: "5000" },
+      { N: "1000" },
+      { N: "5" },
+      { S: "k'\"; --" },
+      { S: "lease" },
+      { S: "t" },
+      { N: "7" },
+    ],
+  });
+});
+
+describe("a client of the user's", () => {
+  const credentials = { accessKeyId: "id", secretAccessKey: "secret" };
+  const dynamodb = new DynamoDBClient({ region: "eu-central-1", credentials });
+
+  it("is told apart from a document client, which marks the client that it is made from", () => {
+    const documents = DynamoDBDocumentClient.from(dynamodb);
+    expect([dynamodb, documents, DynamoDBDocument.from(dynamodb)].map(isDocumentClient)).toEqual([
+      false,
+      true,
+      true,
+    ]);
+  });
+
+  it("keeps its middleware as it was", async () => {
+    const before = dynamodb.middlewareStack.identify();
+    const own = new DynamoDBClient({
+      region: "eu-central-1",
+      credentials,
+      maxAttempts: 1,
+      requestHandler: { handle: () => Promise.reject(sdkError("ECONNRESET", "gone")) },
+    });
+    const identify = own.middlewareStack.identify();
+    const client = new LeaseClient({ tableName: "leases", dynamodb: own, clock: new ManualClock() });
+    await expect(client.acquire("k")).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    expect(own.middlewareStack.identify()).toEqual(identify);
+    expect(dynamodb.middlewareStack.identify()).toEqual(before);
+  });
+
+  it("is asked for nothing but one conditional write, with user values only as values", async () => {
+    const sent: unknown[] = [];
+    const recording = {
+      send: (command: unknown) => {
+        sent.push(command);
+        return Promise.reject(sdkError("AccessDeniedException", "no", 400));
+      },
+    };
+    const client = new LeaseClient({ tableName: "leases", dynamodb: recording as never, owner: "#owner :x" });
+    await expect(client.acquire("key = :token", { data: "#token" })).rejects.toMatchObject({
+      code: "LEASE_ACCESS_DENIED",
+    });
+    expect(sent).toHaveLength(1);
+    const { input } = sent[0] as UpdateItemCommand;
+    expect(sent[0]).toBeInstanceOf(UpdateItemCommand);
+    expect(input.Key).toEqual({ pk: { S: "key = :token" }, sk: { S: "lease" } });
+    expect(`${input.UpdateExpression} ${input.ConditionExpression}`).not.toMatch(/key = :token|#owner :x/);
+    expect(input.ConditionExpression).toBe("attribute_not_exists(#token) AND #releasedToken <> :token");
+    expect(input.ReturnValuesOnConditionCheckFailure).toBe("ALL_OLD");
+  });
+});

@@ -1,0 +1,122 @@
+import { type Item, LeaseServiceError, type UpdateRequest } from "@leasehold/client";
+import { MemoryLeaseStore } from "@leasehold/client/testing";
+import { describe, expect, it } from "vitest";
+import { evaluateCondition } from "../../packages/client/src/testing/condition.ts";
+import { ExpressionError, ExpressionReader } from "../../packages/client/src/testing/expression-parser.ts";
+
+const key = { pk: "k", sk: "lease" };
+const open = { signal: new AbortController().signal };
+
+function update(expression: Partial<UpdateRequest>): UpdateRequest {
+  return {
+    key,
+    update: "SET #a = :a",
+    condition: "attribute_not_exists(#a)",
+    names: { "#a": "a" },
+    values: { ":a": 1 },
+    ...expression,
+  };
+}
+
+describe("a condition in memory", () => {
+  const item: Item = { pk: "k", n: 5, s: "abc" };
+  const holds = (condition: string, values: Item = {}): boolean => {
+    const names = { "#n": "n", "#s": "s", "#none": "none" };
+    return evaluateCondition(new ExpressionReader(condition, { names, values }), item);
+  };
+
+  it.each([
+    ["attribute_exists(#n)", true],
+    ["attribute_exists(#none)", false],
+    ["attribute_not_exists(#none)", true],
+    ["NOT attribute_exists(#none)", true],
+    ["#n = :five", true],
+    ["#n <> :five", false],
+    ["#n < :six AND #n <= :five AND #n > :four AND #n >= :five", true],
+    ["#n = :six OR #s = :abc", true],
+    ["#n = :six OR #s = :abc AND #n = :six", false],
+    ["(#n = :six OR #s = :abc) AND #n = :five", true],
+    ["begins_with(#s, :ab)", true],
+    ["begins_with(#n, :ab)", false],
+  ])("%s is %s", (condition, expected) => {
+    expect(holds(condition, { ":five": 5, ":six": 6, ":four": 4, ":abc": "abc", ":ab": "ab" })).toBe(
+      expected,
+    );
+  });
+
+  it("treats a missing attribute as different from every value, and as comparable with none", () => {
+    expect(holds("#none <> :five", { ":five": 5 })).toBe(true);
+    for (const comparison of ["=", "<", "<=", ">", ">="])
+      expect(holds(`#none ${comparison} :five`, { ":five": 5 })).toBe(false);
+    expect(holds("#s > :five", { ":five": 5 })).toBe(false);
+  });
+
+  it.each([
+    "",
+    "#n",
+    "#n = ",
+    "#n ~ :five",
+    "size(#n)",
+    "#n = :five)",
+    "(#n = :five",
+    "n = :five",
+    "#missing = :five",
+    "#n = :missing",
+  ])("that DynamoDB would not take, such as %j, is an error", (condition) => {
+    expect(() => holds(condition, { ":five": 5 })).toThrow(ExpressionError);
+  });
+});
+
+describe("an update in memory", () => {
+  it("writes only when its condition holds, and gives the item before a refusal and after a success", async () => {
+    const store = new MemoryLeaseStore();
+    expect(await store.update(update({}), open)).toMatchObject({ applied: true, item: { ...key, a: 1 } });
+    expect(await store.update(update({ values: { ":a": 2 } }), open)).toMatchObject({
+      applied: false,
+      item: { a: 1 },
+    });
+  });
+
+  it("computes every right-hand side from the item as it was", async () => {
+    const store = new MemoryLeaseStore();
+    const names = { "#a": "a", "#b": "b", "#c": "c" };
+    const values = { ":one": 1, ":ten": 10 };
+    const condition = "attribute_not_exists(#c) OR #c = :ten";
+    const request = update({
+      update: "SET #a = if_not_exists(#a, :ten) + :one, #b = if_not_exists(#a, :one) - :one REMOVE #c",
+      condition,
+      names,
+      values,
+    });
+    expect((await store.update(request, open)).item).toEqual({ ...key, a: 11, b: 0 });
+    expect((await store.update(request, open)).item).toEqual({ ...key, a: 12, b: 10 });
+  });
+
+  it.each([
+    [{ names: { "#a": "a", "#b": "b" } }],
+    [{ values: { ":a": 1, ":b": 2 } }],
+    [{ update: "ADD #a :a" }],
+    [{ update: "SET #a = :a + :text", values: { ":a": 1, ":text": "x" } }],
+  ])("that DynamoDB would not take is rejected: %j", async (expression) => {
+    const store = new MemoryLeaseStore();
+    const outcome = store.update(update(expression as Partial<UpdateRequest>), open);
+    await expect(outcome).rejects.toBeInstanceOf(LeaseServiceError);
+    expect(store.peek(key)).toBeUndefined();
+  });
+});
+
+it("garbage collection removes what ttl allows, and nothing sooner", async () => {
+  const store = new MemoryLeaseStore();
+  await store.update(
+    update({
+      update: "SET #ttl = :ttl",
+      condition: "attribute_not_exists(#ttl)",
+      names: { "#ttl": "ttl" },
+      values: { ":ttl": 100 },
+    }),
+    open,
+  );
+  expect(store.collectGarbage(100_000)).toBe(0);
+  expect(store.collectGarbage(100_001)).toBe(1);
+  expect(store.peek(key)).toBeUndefined();
+});
