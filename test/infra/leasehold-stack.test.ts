@@ -42,6 +42,6 @@ describe("the deployed table", () => {
 
   it("is in one region: replicas that lag would let two holders in", () => {
     const [table] = Object.values(template.findResources("AWS::DynamoDB::GlobalTable"));
-    expect(table?.["Properties"].Replicas).toHaveLength(1);
+    expect(table?.Properties.Replicas).toHaveLength(1);
   });
 });

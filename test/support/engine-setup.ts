@@ -4,7 +4,11 @@ import type { TestProject } from "vitest/node";
 declare module "vitest" {
   export interface ProvidedContext {
     /** Where the engine of this run answers, and how to sign for it. */
-    engine: { readonly name: string; readonly version: string; readonly clientConfig: Record<string, unknown> };
+    engine: {
+      readonly name: string;
+      readonly version: string;
+      readonly clientConfig: Record<string, unknown>;
+    };
   }
 }
 

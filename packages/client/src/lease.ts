@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { InvalidOptionsError, LeaseLostError } from "./errors.ts";
 import {
   type ConditionCheckOptions,

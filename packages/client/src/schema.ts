@@ -69,7 +69,13 @@ export function timeToLive(expiresAtMs: number, retentionMs: number): number {
 }
 
 /** DynamoDB's limits, and our own share of an item, in bytes of UTF-8 unless the name says otherwise. */
-export const limits = {
+export const limits: {
+  readonly keyBytes: number;
+  readonly ownerBytes: number;
+  readonly revocationBytes: number;
+  readonly dataBytes: number;
+  readonly durationMs: number;
+} = {
   /** DynamoDB's limit for a partition key. */
   keyBytes: 2048,
   /** Ours: an owner is a label, not a document. */
@@ -80,7 +86,7 @@ export const limits = {
   dataBytes: 400 * 1024 - 8 * 1024,
   /** A year: far above any use, and every sum of times stays an exact integer. */
   durationMs: 366 * 24 * 60 * 60 * 1000,
-} as const;
+};
 
 const encoder = new TextEncoder();
 

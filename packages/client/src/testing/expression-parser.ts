@@ -15,7 +15,7 @@ export class ExpressionError extends Error {}
  * Remembers which placeholders were used: DynamoDB rejects a request that defines one in vain.
  */
 export class ExpressionReader {
-  readonly used = new Set<string>();
+  readonly used: Set<string> = new Set();
   readonly #placeholders: Placeholders;
   readonly #tokens: readonly string[];
   #position = 0;

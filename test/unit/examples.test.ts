@@ -1,0 +1,66 @@
+import { execFile } from "node:child_process";
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, it, onTestFinished } from "vitest";
+
+const root = join(import.meta.dirname, "../..");
+
+/** What examples take for granted. */
+const preamble = `
+import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
+import { createLeaseTable, type Lease, LeaseClient } from "@leasehold/client";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+declare const documents: DynamoDBDocumentClient;
+declare const queue: { send(message: string): Promise<void> };
+declare const message: string;
+declare function listFiles(): Promise<string[]>;
+declare function importFile(file: string, options: { signal: AbortSignal }): Promise<void>;
+declare function importAll(options: { signal: AbortSignal }): Promise<void>;
+declare function buildReport(options: { signal: AbortSignal }): Promise<number>;
+declare function refill(options: { signal: AbortSignal }): Promise<void>;
+declare function expect(value: unknown): { toBe(expected: unknown): void };
+export const used = [PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, ManualClock, MemoryLeaseStore];
+`;
+const given = { client: "LeaseClient", lease: "Lease" };
+
+/** The TypeScript examples of a page or of a source file's docstrings. */
+function examplesIn(file: string): string[] {
+  const text = readFileSync(join(root, file), "utf8").replaceAll(/^ *\* ?/gm, "");
+  return [...text.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""]) => code);
+}
+
+/** One example as a function of its own; what it does not make itself is given. */
+function asModule(code: string): string {
+  const body = code.replaceAll(/^import .*$/gm, "");
+  const parameters = Object.entries(given).filter(
+    ([name]) => !new RegExp(`\\b(const|using) ${name}\\b`).test(code),
+  );
+  const list = parameters.map(([name, type]) => `${name}: ${type}`).join(", ");
+  return `${preamble}\nexport async function example(${list}): Promise<unknown> {\n${body}\nreturn [${parameters.map(([name]) => name)}];\n}\n`;
+}
+
+it("every example of the README and of the client's docstrings compiles", async () => {
+  const files = ["README.md", ...globSync("packages/client/src/**/*.ts", { cwd: root })];
+  const folder = mkdtempSync(join(root, "test/unit/examples-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  let count = 0;
+  for (const file of files) {
+    for (const [index, code] of examplesIn(file).entries()) {
+      writeFileSync(join(folder, `${file.replaceAll(/\W/g, "_")}_${index}.ts`), asModule(code));
+      count += 1;
+    }
+  }
+  expect(count).toBeGreaterThan(8);
+  const config = {
+    extends: "../../../tsconfig.json",
+    compilerOptions: { noUnusedLocals: false },
+    include: ["*.ts"],
+  };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
+  const compiled = promisify(execFile)("tsc", ["-p", folder], { cwd: root }).then(
+    () => "",
+    (error: { stdout?: string; message: string }) => error.stdout ?? error.message,
+  );
+  expect(await compiled).toBe("");
+}, 60_000);
