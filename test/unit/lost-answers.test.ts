@@ -37,6 +37,17 @@ describe("an acquire whose answer is lost", () => {
     expect(events.some((event) => event.type === "contended")).toBe(false);
   });
 
+  it("and that lands late, while its caller waits for another holder, is recognised at the next look", async () => {
+    const held = await clientOf("a").acquire("k", { leaseDurationMs: 60_000 });
+    const waiting = clientOf("b").acquire("k", { waitMs: 60_000 });
+    await clock.advance(100);
+    const late = store.calls.at(-1)?.requests[0];
+    await held.release();
+    expect(late && store.table.updateNow(late).applied).toBe(true);
+    await clock.advance(1_000);
+    expect((await waiting).held).toBe(true);
+  });
+
   it("and whose caller aborts is taken back", async () => {
     store.next("hangs");
     const controller = new AbortController();

@@ -5,7 +5,7 @@ import { Heartbeat } from "./heartbeat.ts";
 import { Judge } from "./judge.ts";
 import { Reentrance } from "./reentrance.ts";
 import { Tenancy, type TenancyTerms } from "./tenancy.ts";
-import { acquireWithin, type Patience } from "./waiting.ts";
+import { type Patience, Waiting } from "./waiting.ts";
 
 /** One call to acquire, validated. */
 export interface AcquireCall extends AcquisitionRequest, Patience {
@@ -69,7 +69,7 @@ export class Acquirer {
       isContended = true;
     };
     try {
-      return await acquireWithin(this.#context, this.#judge, key, acquisition, call, onContended);
+      return await new Waiting(this.#context, this.#judge, acquisition, key, call).grant(onContended);
     } catch (error) {
       acquisition.abandon();
       throw error;

@@ -5,7 +5,7 @@ import { isHeldBy, type LeaseRecord, readRecord } from "../record.ts";
 import type { UpdateRequest, UpdateResult } from "../store.ts";
 import { type Moment, moment, withBudget } from "../time/clock.ts";
 import type { ClockOffset } from "../time/skew.ts";
-import { callBudgetMs, type ProtocolContext } from "./context.ts";
+import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "./context.ts";
 import { claimableIn, type Judge, type Verdict } from "./judge.ts";
 
 /** What is to be acquired; durations have been validated. */
@@ -67,7 +67,8 @@ export class Acquisition {
    * Rejects when the service fails; then another attempt, or `abandon`, has to follow.
    */
   async attempt(budgetMs: number, signal: AbortSignal | undefined): Promise<Granted | Refused> {
-    const budget = Math.min(budgetMs, this.#request.leaseDurationMs, callBudgetMs);
+    const usefulMs = Math.max(this.#request.leaseDurationMs, shortestBudgetMs);
+    const budget = Math.min(budgetMs, usefulMs, callBudgetMs);
     const send = (update: UpdateRequest): Promise<UpdateResult> => this.#send(update, budget, signal);
 
     const since = moment(this.#context.clock);

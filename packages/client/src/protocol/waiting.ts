@@ -5,7 +5,7 @@ import { leaseItemKey } from "../schema.ts";
 import { sleep, withBudget } from "../time/clock.ts";
 import type { ClockOffset } from "../time/skew.ts";
 import type { Acquisition, Granted } from "./acquisition.ts";
-import { callBudgetMs, type ProtocolContext } from "./context.ts";
+import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "./context.ts";
 import { claimableIn, type Judge } from "./judge.ts";
 
 /** How long to wait for a lock, and in what rhythm. */
@@ -22,95 +22,132 @@ interface Prospect {
   readonly claimableAt: number;
   /** What the last refusal said about the clocks. */
   readonly offset: ClockOffset | undefined;
+  /** Why the last attempt has told nothing about the lock. */
+  readonly failure: LeaseServiceError | undefined;
 }
-
-/** A call that waits still gives an answer this much time when its patience is about to end. */
-const shortestBudgetMs = 1_000;
 
 /**
- * Tries until the lock is ours or the patience is over.
+ * One caller's wait for a lock: tries until the lock is its own or its patience is over.
  *
- * Between attempts the lock is looked at with reads that may lag and cost a twentieth of a refused write; an
- * attempt is made only when a read shows the lock free, or when the holder's time is up.
- *
- * Rejects with LeaseUnavailableError, with the service's error if that is what the last look ended with, or with
- * the signal's reason. The caller abandons the acquisition then.
+ * Between attempts the lock is looked at with reads that may lag and cost a tenth of a refused write; an attempt is
+ * made only when a read shows the lock free, or when the holder's time is up.
  */
-export async function acquireWithin(
-  context: ProtocolContext,
-  judge: Judge,
-  key: string,
-  acquisition: Acquisition,
-  patience: Patience,
-  onContended: (record: LeaseRecord) => void,
-): Promise<Granted> {
-  const { clock } = context;
-  const deadline = clock.monotonic() + patience.waitMs;
-  const leftMs = (): number => deadline - clock.monotonic();
-  const budgetMs = (): number => (patience.waitMs > 0 ? Math.max(leftMs(), shortestBudgetMs) : callBudgetMs);
-  let looks = 0;
+export class Waiting {
+  readonly #context: ProtocolContext;
+  readonly #judge: Judge;
+  readonly #acquisition: Acquisition;
+  readonly #key: string;
+  readonly #patience: Patience;
+  readonly #deadline: number;
+  #looks = 0;
 
-  for (;;) {
-    let prospect: Prospect;
-    let failure: LeaseServiceError | undefined;
-    try {
-      const outcome = await acquisition.attempt(budgetMs(), patience.signal);
-      if (outcome.granted) return outcome;
-      if (outcome.record !== undefined) onContended(outcome.record);
-      prospect = {
-        record: outcome.record,
-        claimableAt: clock.monotonic() + outcome.claimableInMs,
-        offset: outcome.offset,
-      };
-    } catch (error) {
-      patience.signal?.throwIfAborted();
-      if (!(error instanceof LeaseServiceError && error.retryable)) throw error;
-      failure = error;
-      prospect = { record: undefined, claimableAt: Number.POSITIVE_INFINITY, offset: undefined };
-    }
+  constructor(
+    context: ProtocolContext,
+    judge: Judge,
+    acquisition: Acquisition,
+    key: string,
+    patience: Patience,
+  ) {
+    this.#context = context;
+    this.#judge = judge;
+    this.#acquisition = acquisition;
+    this.#key = key;
+    this.#patience = patience;
+    this.#deadline = context.clock.monotonic() + patience.waitMs;
+  }
 
+  /**
+   * Gives the grant.
+   *
+   * Rejects with LeaseUnavailableError, with the service's error if that is what the last attempt ended with, or
+   * with the signal's reason. The caller abandons the acquisition then.
+   */
+  async grant(onContended: (record: LeaseRecord) => void): Promise<Granted> {
     for (;;) {
-      if (leftMs() <= 0) throw failure ?? unavailable(key, prospect, clock.monotonic());
-      looks += 1;
-      const delayMs = retryDelayMs(patience.retry, {
-        attempt: looks,
-        claimableInMs: Math.max(0, prospect.claimableAt - clock.monotonic()),
-        fraction: context.randomness.fraction(),
-      });
-      await sleep(clock, Math.min(delayMs, leftMs()), patience.signal);
-      // After a failure nothing is known of the lock, and our own write may have landed: only an attempt tells.
-      if (failure !== undefined || clock.monotonic() >= prospect.claimableAt) break;
-      const record = await look(context, key, budgetMs(), patience.signal);
-      if (record === "free") break;
-      if (record === undefined) continue;
-      const claimableInMs = claimableIn(judge.judge(record, prospect.offset));
-      prospect = { ...prospect, record, claimableAt: clock.monotonic() + claimableInMs };
+      const outcome = await this.#attempt();
+      if ("granted" in outcome) return outcome;
+      if (outcome.record !== undefined) onContended(outcome.record);
+      await this.#untilWorthwhile(outcome);
     }
   }
-}
 
-/** Looks at the lock without writing; undefined where the service did not answer, which the next look makes good. */
-async function look(
-  context: ProtocolContext,
-  key: string,
-  budgetMs: number,
-  signal: AbortSignal | undefined,
-): Promise<LeaseRecord | "free" | undefined> {
-  const request = { key: leaseItemKey(key), consistent: false };
-  try {
-    const item = await withBudget(context.clock, Math.min(budgetMs, callBudgetMs), signal, (bounded) =>
-      context.store.get(request, { signal: bounded }),
-    );
-    return readRecord(item) ?? "free";
-  } catch (error) {
-    signal?.throwIfAborted();
-    if (error instanceof LeaseServiceError && error.retryable) return undefined;
-    throw error;
+  async #attempt(): Promise<Granted | Prospect> {
+    const { clock } = this.#context;
+    const { signal } = this.#patience;
+    try {
+      const outcome = await this.#acquisition.attempt(this.#budgetMs(), signal);
+      if (outcome.granted) return outcome;
+      const { record, offset } = outcome;
+      return { record, offset, claimableAt: clock.monotonic() + outcome.claimableInMs, failure: undefined };
+    } catch (error) {
+      signal?.throwIfAborted();
+      const failure = retryable(error);
+      return { record: undefined, offset: undefined, claimableAt: Number.POSITIVE_INFINITY, failure };
+    }
+  }
+
+  /** Sleeps and looks until another attempt can hope for success; rejects when there is no time left for one. */
+  async #untilWorthwhile(outcome: Prospect): Promise<void> {
+    const { clock, randomness } = this.#context;
+    let prospect = outcome;
+    for (;;) {
+      if (this.#leftMs() <= 0) throw prospect.failure ?? this.#unavailable(prospect);
+      this.#looks += 1;
+      const delayMs = retryDelayMs(this.#patience.retry, {
+        attempt: this.#looks,
+        claimableInMs: Math.max(0, prospect.claimableAt - clock.monotonic()),
+        fraction: randomness.fraction(),
+      });
+      await sleep(clock, Math.min(delayMs, this.#leftMs()), this.#patience.signal);
+      // After a failure nothing is known of the lock, and our own write may have landed: only an attempt tells.
+      if (prospect.failure !== undefined || clock.monotonic() >= prospect.claimableAt) return;
+      const record = await this.#look();
+      // An own write that landed late is recognised by the next attempt, too.
+      if (record === "free" || (record !== "unknown" && record.token === this.#acquisition.token)) return;
+      if (record !== "unknown") prospect = this.#revised(prospect, record);
+    }
+  }
+
+  /** Looks at the lock without writing; a look that was not answered is made good by the next one. */
+  async #look(): Promise<LeaseRecord | "free" | "unknown"> {
+    const { clock, store } = this.#context;
+    const { signal } = this.#patience;
+    const request = { key: leaseItemKey(this.#key), consistent: false };
+    const budgetMs = Math.min(this.#budgetMs(), callBudgetMs);
+    try {
+      const item = await withBudget(clock, budgetMs, signal, (bounded) =>
+        store.get(request, { signal: bounded }),
+      );
+      return readRecord(item) ?? "free";
+    } catch (error) {
+      signal?.throwIfAborted();
+      retryable(error);
+      return "unknown";
+    }
+  }
+
+  #revised(prospect: Prospect, record: LeaseRecord): Prospect {
+    const claimableInMs = claimableIn(this.#judge.judge(record, prospect.offset));
+    return { ...prospect, record, claimableAt: this.#context.clock.monotonic() + claimableInMs };
+  }
+
+  #leftMs(): number {
+    return this.#deadline - this.#context.clock.monotonic();
+  }
+
+  #budgetMs(): number {
+    return this.#patience.waitMs > 0 ? Math.max(this.#leftMs(), shortestBudgetMs) : callBudgetMs;
+  }
+
+  #unavailable({ record, claimableAt }: Prospect): LeaseUnavailableError {
+    const held = record && { holder: record.owner, expiresAt: record.expiresAt };
+    const retryAfterMs = Math.max(0, Math.ceil(claimableAt - this.#context.clock.monotonic()));
+    return new LeaseUnavailableError(this.#key, held, retryAfterMs);
   }
 }
 
-function unavailable(key: string, prospect: Prospect, now: number): LeaseUnavailableError {
-  const { record } = prospect;
-  const held = record && { holder: record.owner, expiresAt: record.expiresAt };
-  return new LeaseUnavailableError(key, held, Math.max(0, Math.ceil(prospect.claimableAt - now)));
+/** Gives an error that may pass; throws every other. */
+function retryable(error: unknown): LeaseServiceError {
+  if (error instanceof LeaseServiceError && error.retryable) return error;
+  throw error;
 }

@@ -24,7 +24,8 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   schedule(callback, delayMs, options) {
-    const timer = setTimeout(callback, Math.min(Math.max(delayMs, 0), longestTimerMs));
+    // Node cuts fractions off, and a timer that fires early finds nothing due.
+    const timer = setTimeout(callback, Math.min(Math.ceil(Math.max(delayMs, 0)), longestTimerMs));
     if (options?.background) timer.unref();
     return () => clearTimeout(timer);
   },
