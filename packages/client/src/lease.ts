@@ -11,21 +11,17 @@ import {
 } from "./fencing.ts";
 import { callBudgetMs, type ProtocolContext } from "./protocol/context.ts";
 import type { Tenancy } from "./protocol/tenancy.ts";
+import type { LeaseRecord } from "./record.ts";
 import { checkKnown, checkText } from "./validation.ts";
 
 /** A lease in a form that another process can adopt: plain JSON values. */
-export interface LeaseHandle {
+export interface LeaseHandle
+  extends Pick<
+    LeaseRecord,
+    "key" | "owner" | "token" | "version" | "fencingToken" | "acquiredAt" | "expiresAt" | "leaseDurationMs"
+  > {
+  /** The table that the lease is in. */
   readonly tableName: string;
-  readonly key: string;
-  readonly owner: string;
-  readonly token: string;
-  readonly version: number;
-  readonly fencingToken: number;
-  /** Epoch milliseconds. */
-  readonly acquiredAt: number;
-  /** Epoch milliseconds. */
-  readonly expiresAt: number;
-  readonly leaseDurationMs: number;
   /** Until when a release keeps the lock closed, in epoch milliseconds; absent to open it at once. */
   readonly closedUntil?: number;
 }
