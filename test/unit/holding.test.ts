@@ -171,6 +171,27 @@ describe("the heartbeat", () => {
     expect(leases.every((lease) => lease.remainingMs() > 8_000)).toBe(true);
   });
 
+  it("cuts a hanging renewal off while there is time for others", async () => {
+    await client.acquire("k", { heartbeat: true });
+    store.next("hangs");
+    await clock.advance(7_500);
+    expect(typeCount("renewed")).toBe(1);
+  });
+
+  it("of one lease is not kept waiting by another's that hangs", async () => {
+    await client.acquire("slow", { heartbeat: 4_000, leaseDurationMs: 60_000 });
+    await client.acquire("quick", { heartbeat: 1_000 });
+    await clock.advance(3_500);
+    const renewed = typeCount("renewed");
+    const update = store.update.bind(store);
+    store.update = async (request, options) => {
+      if (request.key.pk === "slow") store.next("hangs");
+      return await update(request, options);
+    };
+    await clock.advance(3_500);
+    expect(typeCount("renewed") - renewed).toBeGreaterThanOrEqual(3);
+  });
+
   it("brings beats together that are due at nearly the same time", async () => {
     await client.acquire("k1", { heartbeat: true });
     await clock.advance(500);
@@ -232,7 +253,17 @@ describe("release", () => {
     const sent = store.calls.length;
     expect(await lease.release()).toBe(false);
     expect(store.calls.length).toBe(sent);
+    expect(events.at(-1)).toMatchObject({ type: "released", confirmed: false });
   });
+});
+
+it("a renewal that hangs ends with the lease, at the latest", async () => {
+  const lease = await client.acquire("k");
+  await clock.advance(2_000);
+  store.next("hangs");
+  const renewing = lease.renew().catch((error: unknown) => error);
+  await clock.advance(leaseDurationMs - 2_000);
+  expect(await Promise.race([renewing, settled()])).toMatchObject({ code: "LEASE_NO_ANSWER" });
 });
 
 it("renewals at the same time share one request", async () => {
@@ -245,6 +276,8 @@ it("an adopted lease with a heartbeat is renewed at once when little of it is le
   const handle = (await client.acquire("k")).toJSON();
   await clock.advance(8_000);
   const adopted = client.adopt(handle, { heartbeat: true });
+  expect(adopted).toMatchObject({ expiresAt: handle.expiresAt, held: true });
+  expect(adopted.remainingMs()).toBe(1_000);
   await clock.advance(600);
   expect(adopted.remainingMs()).toBeGreaterThan(8_000);
 });

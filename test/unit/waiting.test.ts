@@ -68,6 +68,8 @@ describe("waiting for a held lock", () => {
     await held.renew();
     await clock.advance(25_000);
     expect(waiting.at).toBeUndefined();
+    // The looks in between have seen the renewal: nobody writes at the expiry that it has put off.
+    expect(store.count("update")).toBe(2);
     await clock.advance(10_000);
     expect(waiting.value?.held).toBe(true);
   });
