@@ -1,0 +1,53 @@
+import type { LeaseEvent } from "@leasehold/client";
+import type { ShopState } from "../functions/close-unpaid-orders/shop-table.ts";
+import type { Answer } from "./messages.ts";
+import type { Step } from "./plan.ts";
+
+/** One trigger that was delivered to one instance. */
+export interface Delivery {
+  readonly tick: number;
+  readonly instance: string;
+  /** Whether it was the second copy of the same trigger. */
+  readonly repeated: boolean;
+  /** Undefined while it is awaited. */
+  answer: Answer | undefined;
+}
+
+/** A lease event of one instance. */
+export interface RecordedEvent {
+  readonly tick: number;
+  readonly instance: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
+  readonly event: LeaseEvent;
+}
+
+/** A run that was killed or frozen. */
+export interface Casualty {
+  readonly kind: "killed" | "frozen";
+  readonly tick: number;
+  readonly instance: string;
+  readonly fencingToken: number;
+  /** How many orders it had closed. */
+  readonly closed: number;
+  /** The order that it was about to close. */
+  readonly orderId: string;
+}
+
+/** What happened, as the demonstration saw it. */
+export interface Recording {
+  readonly deliveries: readonly Delivery[];
+  readonly events: readonly RecordedEvent[];
+  readonly casualties: readonly Casualty[];
+}
+
+/** All that the audit looks at. */
+export interface Evidence extends Recording {
+  readonly plan: readonly Step[];
+  /** The scheduled time of the last tick, in epoch milliseconds: what is due before has to be closed at the end. */
+  readonly lastScheduledAt: number;
+  /** The shop before the first tick. */
+  readonly before: ShopState;
+  /** The shop after the last one, read from its table. */
+  readonly after: ShopState;
+}

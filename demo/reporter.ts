@@ -1,0 +1,130 @@
+import type { LeaseEvent } from "@leasehold/client";
+import type { InstanceProcess } from "./instance-process.ts";
+import type { Answer, Holding } from "./messages.ts";
+import type { Mishap } from "./plan.ts";
+import type { Casualty, Delivery, Recording } from "./recording.ts";
+import type { Screen } from "./screen.ts";
+
+/** What is said in advance of a tick's mishap. */
+const announcements: Record<Mishap, string> = {
+  deliveredTwice: "; it will be delivered twice",
+  killed: "; the running instance will be killed",
+  frozen: "; the running instance will be frozen",
+  woken: "; the frozen instance will wake in mid-run",
+};
+
+/** Puts what happens into words. */
+export class Reporter {
+  readonly #screen: Screen;
+  readonly #recording: Recording;
+
+  /** The recording is read where something depends on what happened before. */
+  constructor(screen: Screen, recording: Recording) {
+    this.#screen = screen;
+    this.#recording = recording;
+  }
+
+  /** A tick is delivered. */
+  fired(tick: number, orders: number, to: readonly InstanceProcess[], mishap: Mishap | undefined): void {
+    const announcement = mishap === undefined ? "" : announcements[mishap];
+    this.#screen.event(
+      "fired",
+      tick,
+      undefined,
+      `to ${names(to)}: ${orders} more orders overdue${announcement}`,
+    );
+  }
+
+  /** A tick is delivered for the second time. */
+  firedAgain(tick: number, to: readonly InstanceProcess[]): void {
+    this.#screen.event(
+      "fired",
+      tick,
+      undefined,
+      `the same trigger again to ${names(to)}, now that the run is over`,
+    );
+  }
+
+  /** A lock was taken over. */
+  takeover(tick: number, at: number, { owner, from, ground }: LeaseEvent & { type: "takeover" }): void {
+    const since = ((at - from.expiresAt) / 1000).toFixed(2);
+    const how = ground === "observation" ? "unchanged for a whole lease" : "by the wall clock";
+    const text = `from ${from.owner}, whose lease had ended ${since} s ago (${how})`;
+    this.#screen.event("takeover", tick, owner, text);
+  }
+
+  /** A run was killed or frozen. */
+  casualty(kind: Casualty["kind"], instance: string, holding: Holding): void {
+    const { tick, closed, orderId, expiresAt } = holding;
+    const until = this.#screen.time(expiresAt);
+    const text =
+      kind === "killed"
+        ? `SIGKILL after ${closed} orders, with more to do; its lease stands until ${until}`
+        : `SIGSTOP after ${closed} orders, its lease checked (until ${until}), about to write ${orderId}`;
+    this.#screen.event(kind, tick, instance, text);
+  }
+
+  /** A new instance is ready. */
+  started(tick: number, instance: InstanceProcess, instead: InstanceProcess): void {
+    this.#screen.event("started", tick, instance.name, `${instance.label} stands in for ${instead.name}`);
+  }
+
+  /** A frozen instance goes on. */
+  woken(instance: string, { tick, orderId }: Holding, sleptMs: number): void {
+    const slept = (sleptMs / 1000).toFixed(1);
+    const text = `SIGCONT after ${slept} s: past its check, it writes ${orderId}, which is still open`;
+    this.#screen.event("woken", tick, instance, text);
+  }
+
+  /** An instance has answered a trigger. */
+  answer({ tick, instance }: Delivery, answer: Answer): void {
+    const say = (kind: Parameters<Screen["event"]>[0], text: string): void =>
+      this.#screen.event(kind, tick, instance, text);
+    switch (answer.result) {
+      case "ran":
+        say(
+          "ran",
+          `closed ${answer.closed} orders in ${answer.tookMs} ms, fencing token ${answer.fencingToken}`,
+        );
+        break;
+      case "skipped":
+        say("skipped", this.#whySkipped(tick, instance, answer));
+        break;
+      case "lost": {
+        const { fencedOff, reason, closed } = answer;
+        const end =
+          fencedOff === undefined ? "stopped by itself" : `its write of ${fencedOff} was fenced off`;
+        say("lost", `${end} (lease ${reason}); its ${closed} orders from before stay closed`);
+        break;
+      }
+      case "failed":
+        say("failed", answer.problem);
+        break;
+      case "died":
+        if (!this.#wasKilled(tick, instance)) say("failed", "its process ended, and nobody meant it to");
+        break;
+    }
+  }
+
+  #wasKilled(tick: number, instance: string): boolean {
+    return this.#recording.casualties.some((run) => run.tick === tick && run.instance === instance);
+  }
+
+  #whySkipped(tick: number, instance: string, { holder, expiresAt }: Answer & { result: "skipped" }): string {
+    if (holder === undefined || expiresAt === undefined) return "the lock was let go at this very moment";
+    const until = this.#screen.time(expiresAt);
+    const isOver = this.#recording.deliveries.some(
+      (delivery) =>
+        delivery.tick === tick && delivery.instance === holder && delivery.answer?.result === "ran",
+    );
+    if (!isOver) return `held by ${holder} until ${until}`;
+    return `${holder === instance ? "it" : holder} has run already; the lock stays closed until ${until}`;
+  }
+}
+
+function names(instances: readonly InstanceProcess[]): string {
+  return instances
+    .map((instance) => instance.name)
+    .sort()
+    .join(" ");
+}

@@ -1,0 +1,98 @@
+import {
+  type Lease,
+  type LeaseClient,
+  LeaseLostError,
+  type LeaseLostReason,
+  LeaseUnavailableError,
+} from "@leasehold/client";
+import type { Order, OrderBook } from "./orders.ts";
+
+/** The lock that lets one instance at a time close orders. */
+export const closeUnpaidOrdersKey = "close-unpaid-orders";
+
+/** What the job works with. */
+export interface CloseUnpaidOrders {
+  readonly leases: LeaseClient;
+  readonly orders: OrderBook;
+  /** Longer than a run takes, and so much shorter than a tick that the next one can take over from the dead. */
+  readonly leaseDurationMs: number;
+  /**
+   * How long the lock stays closed after it was acquired, however short the run: longer than the triggers of one
+   * tick can lie apart, shorter than a tick by more than the clocks differ.
+   */
+  readonly lockAtLeastForMs: number;
+  /**
+   * Called between the check of the lease and the write, with the number of orders that this run has closed so far.
+   * For tests and demonstrations of what can happen there.
+   * @default - nothing happens there
+   */
+  readonly beforeClose?: (order: Order, lease: Lease, closed: number) => Promise<void>;
+}
+
+/** What became of one trigger. */
+export type JobOutcome =
+  /** This instance had the lease to the end of its run. */
+  | { readonly result: "ran"; readonly fencingToken: number; readonly closed: number }
+  /** Another instance runs, or one ran so lately that the lock is still closed. Nothing was done. */
+  | {
+      readonly result: "skipped";
+      /** Undefined when the lock was let go at that very moment. */
+      readonly holder: string | undefined;
+      /** Epoch milliseconds. */
+      readonly expiresAt: number | undefined;
+    }
+  /** The lease ended in mid-run. What was closed until then stays closed; the next run finishes the rest. */
+  | {
+      readonly result: "lost";
+      readonly fencingToken: number;
+      readonly closed: number;
+      readonly reason: LeaseLostReason;
+      /** The order whose write came too late and was refused; undefined when the loss was noticed before a write. */
+      readonly fencedOff: string | undefined;
+    };
+
+/**
+ * Closes the orders that were to be paid before `dueBefore` and were not, and gives their stock back.
+ *
+ * Of many instances that are triggered at once one runs and the others skip, also when a trigger comes twice. Every
+ * order is closed once whatever becomes of the instances: each closing is one transaction, under the lease. Pass the
+ * tick's scheduled time, not the time of its arrival, so that late triggers do the same work.
+ *
+ * Rejects with the error of a service that does not answer; the lock is released then, and the next tick goes on.
+ *
+ * ```ts
+ * const outcome = await closeUnpaidOrders(job, Date.parse(event.time));
+ * ```
+ */
+export async function closeUnpaidOrders(job: CloseUnpaidOrders, dueBefore: number): Promise<JobOutcome> {
+  const { leases, leaseDurationMs, lockAtLeastForMs } = job;
+  try {
+    await using lease = await leases.acquire(closeUnpaidOrdersKey, { leaseDurationMs, lockAtLeastForMs });
+    return await closeEach(job, lease, dueBefore);
+  } catch (error) {
+    if (!(error instanceof LeaseUnavailableError)) throw error;
+    return { result: "skipped", holder: error.holder, expiresAt: error.expiresAt };
+  }
+}
+
+async function closeEach(job: CloseUnpaidOrders, lease: Lease, dueBefore: number): Promise<JobOutcome> {
+  const { fencingToken } = lease;
+  let closed = 0;
+  for await (const order of job.orders.unpaid(dueBefore)) {
+    if (lease.signal.aborted) {
+      return { result: "lost", fencingToken, closed, reason: lossReason(lease), fencedOff: undefined };
+    }
+    await job.beforeClose?.(order, lease, closed);
+    const result = await job.orders.close(order, lease);
+    if (result === "fencedOff") {
+      return { result: "lost", fencingToken, closed, reason: lossReason(lease), fencedOff: order.orderId };
+    }
+    if (result === "closed") closed += 1;
+  }
+  return { result: "ran", fencingToken, closed };
+}
+
+/** A lease without heartbeat learns from a refused write that it was taken before its own time was over. */
+function lossReason({ signal }: Lease): LeaseLostReason {
+  return signal.reason instanceof LeaseLostError ? signal.reason.reason : "taken";
+}

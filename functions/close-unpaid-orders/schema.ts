@@ -1,0 +1,48 @@
+/**
+ * The keys of the shop's own table, which is not the lease table: `pk` and `sk`, both strings.
+ *
+ *     pk             sk                      one item for each
+ *     orders#open    2026-03-01T09:30Z#o-17  order that waits for its payment, sorted by when that is due
+ *     orders#closed  o-17                    order that was closed unpaid
+ *     orders#paid    o-18                    order that was paid
+ *     stock          mug                     product
+ */
+
+/** The table's partitions. A shop with more than 1000 writes a second to one of them has to split it. */
+export const partitions = {
+  open: "orders#open",
+  closed: "orders#closed",
+  paid: "orders#paid",
+  stock: "stock",
+} as const;
+
+/** The primary key of an item of the shop's table. */
+export interface ShopKey {
+  readonly pk: string;
+  readonly sk: string;
+}
+
+/** Gives the text by which times sort; everything that is due before a time sorts before the time's text. */
+export function timeSortKey(time: number): string {
+  return new Date(time).toISOString();
+}
+
+/** Gives the key of an order that waits for its payment. */
+export function openOrderKey(order: { readonly orderId: string; readonly dueAt: number }): ShopKey {
+  return { pk: partitions.open, sk: `${timeSortKey(order.dueAt)}#${order.orderId}` };
+}
+
+/** Gives the key of an order that was closed unpaid. */
+export function closedOrderKey(orderId: string): ShopKey {
+  return { pk: partitions.closed, sk: orderId };
+}
+
+/** Gives the key of an order that was paid. */
+export function paidOrderKey(orderId: string): ShopKey {
+  return { pk: partitions.paid, sk: orderId };
+}
+
+/** Gives the key of a product's stock. */
+export function stockKey(product: string): ShopKey {
+  return { pk: partitions.stock, sk: product };
+}
