@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Item, Lease, LeaseEvent, UpdateRequest, UpdateResult } from "@leasehold/client";
 import type { Host } from "./host.ts";
 import type { Traffic } from "./network.ts";
@@ -73,7 +74,7 @@ export class Monitor implements Traffic {
     this.#world.tell("table", `${key}: ${change(before, after)}, written by ${host.name}`);
     if (is === actor && was !== actor) {
       this.#granted(key, before, after);
-    } else if (was !== undefined && was !== actor) {
+    } else if (was !== undefined && was !== actor && !isMarkOnly(before, after)) {
       this.#fail(`a stale write of ${host.name} (${actor}) changed ${key}, which ${was} holds`);
     }
   }
@@ -123,6 +124,13 @@ export class Monitor implements Traffic {
     this.#world.tell("MONITOR", violation);
     this.violation ??= violation;
   }
+}
+
+/** Whether a write did nothing but mark a token as spent, which leaves the holder's lease as it is. */
+function isMarkOnly(before: Item | undefined, after: Item | undefined): boolean {
+  const { releasedToken: _, ...was } = before ?? {};
+  const { releasedToken: __, ...is } = after ?? {};
+  return isDeepStrictEqual(was, is);
 }
 
 function change(before: Item | undefined, after: Item | undefined): string {

@@ -27,7 +27,7 @@ function skipped(holder: string): Answer {
 }
 
 function acquired(tick: number, instance: string, fencingToken: number): RecordedEvent {
-  const event = { type: "acquired", key, owner: instance, fencingToken, waitedMs: 5 } as const;
+  const event = { type: "acquired", key, owner: instance, fencingToken, waitedMs: 5, expiresAt: 0 } as const;
   return { tick, instance, at: tick * tickMs, event };
 }
 

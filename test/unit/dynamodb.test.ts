@@ -9,6 +9,7 @@ import { isDocumentClient } from "../../packages/client/src/dynamodb/store.ts";
 import { renew } from "../../packages/client/src/expressions.ts";
 
 const idle = new AbortController().signal;
+const once = (lastError?: unknown) => ({ count: 1, lastError });
 const sdkError = (name: string, message: string, httpStatusCode?: number): Error =>
   Object.assign(new Error(message), {
     name,
@@ -63,6 +64,11 @@ describe("an error of the SDK becomes", () => {
       "LEASE_THROTTLED",
     ],
     [sdkError("ThrottlingException", "slow down", 400), LeaseServiceError, "LEASE_THROTTLED"],
+    [
+      sdkError("TransactionConflictException", "Transaction is ongoing for the item leases", 400),
+      LeaseServiceError,
+      "LEASE_CONFLICT",
+    ],
     [sdkError("InternalServerError", "oops", 500), LeaseServiceError, "LEASE_SERVICE_FAILED"],
     [sdkError("TimeoutError", "timed out"), LeaseServiceError, "LEASE_NO_ANSWER"],
     [sdkError("ECONNREFUSED", "connect ECONNREFUSED"), LeaseServiceError, "LEASE_NO_ANSWER"],
@@ -72,7 +78,7 @@ describe("an error of the SDK becomes", () => {
       "LEASE_REQUEST_REJECTED",
     ],
   ])("%s", (error, type, code) => {
-    const translated = toLeaseError(error, "leases", idle, undefined);
+    const translated = toLeaseError(error, "leases", idle, once(error));
     expect(translated).toBeInstanceOf(type);
     expect(translated.code).toBe(code);
     expect(translated.cause).toBe(error);
@@ -84,8 +90,8 @@ describe("an error of the SDK becomes", () => {
     const cut = AbortSignal.abort(new Error("no answer within 10 ms"));
     const aborted = sdkError("AbortError", "Request aborted");
     const throttled = sdkError("ThrottlingException", "slow down", 400);
-    expect(toLeaseError(aborted, "leases", cut, throttled).code).toBe("LEASE_THROTTLED");
-    const silent = toLeaseError(aborted, "leases", cut, undefined);
+    expect(toLeaseError(aborted, "leases", cut, once(throttled)).code).toBe("LEASE_THROTTLED");
+    const silent = toLeaseError(aborted, "leases", cut, once());
     expect(silent).toMatchObject({
       code: "LEASE_NO_ANSWER",
       message: expect.stringContaining("no answer within 10 ms"),
@@ -93,21 +99,37 @@ describe("an error of the SDK becomes", () => {
   });
 });
 
-it("only a rejection is known not to have landed, and not worth repeating", () => {
+it("a write may have landed unless its one attempt was turned away", () => {
+  const told = (name: string, status: number | undefined, count: number): boolean =>
+    toLeaseError(sdkError(name, "x", status), "leases", idle, { count, lastError: undefined }).mayHaveLanded;
+  expect(told("InternalServerError", 500, 1)).toBe(true);
+  expect(told("TimeoutError", undefined, 1)).toBe(true);
+  for (const [name, status] of [
+    ["ThrottlingException", 400],
+    ["TransactionConflictException", 400],
+    ["AccessDeniedException", 400],
+    ["ResourceNotFoundException", 400],
+    ["ValidationException", 400],
+  ] as const) {
+    expect(told(name, status, 1)).toBe(false);
+    expect(told(name, status, 2)).toBe(true);
+  }
+});
+
+it("only a rejection is not worth repeating", () => {
   const codes = [
     "LEASE_THROTTLED",
+    "LEASE_CONFLICT",
     "LEASE_SERVICE_FAILED",
     "LEASE_NO_ANSWER",
     "LEASE_REQUEST_REJECTED",
   ] as const;
-  const told = codes
-    .map((code) => new LeaseServiceError(code, "x"))
-    .map((error) => [error.mayHaveLanded, error.retryable]);
-  expect(told).toEqual([
-    [true, true],
-    [true, true],
-    [true, true],
-    [false, false],
+  expect(codes.map((code) => new LeaseServiceError(code, "x").retryable)).toEqual([
+    true,
+    true,
+    true,
+    true,
+    false,
   ]);
 });
 

@@ -117,6 +117,18 @@ it("a takeover whose answer is lost recognises its own write", async () => {
   expect((await waiting).held).toBe(true);
 });
 
+it("a takeover that never arrived is refused when it arrives after all, for its token is spent", async () => {
+  await clientOf("dead").acquire("k");
+  await clock.advance(11_001);
+  store.next(undefined, "request lost");
+  await expect(clientOf("a").acquire("k")).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+  const late = store.calls[2]?.requests[0];
+  await settled();
+  expect(late?.values).toHaveProperty(":judgedToken");
+  expect(late && store.table.updateNow(late).applied).toBe(false);
+  expect((await clientOf("b").acquire("k")).held).toBe(true);
+});
+
 describe("a renewal whose answer is lost", () => {
   it("leaves the lease as it stands until its deadline, and may be repeated", async () => {
     const lease = await clientOf("a").acquire("k");

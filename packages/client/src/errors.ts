@@ -9,25 +9,36 @@ export type LeaseErrorCode =
   | "LEASE_CREDENTIALS_MISSING"
   | "LEASE_ACCESS_DENIED"
   | "LEASE_THROTTLED"
+  | "LEASE_CONFLICT"
   | "LEASE_SERVICE_FAILED"
   | "LEASE_NO_ANSWER"
   | "LEASE_REQUEST_REJECTED";
 
+/** What an error can say besides its message. */
+interface LeaseErrorOptions extends ErrorOptions {
+  readonly mayHaveLanded?: boolean;
+}
+
 /** The base of every error that this package raises; switch on its `code`. */
 export class LeaseError extends Error {
   readonly code: LeaseErrorCode;
+  /** Whether a write that ended with this error may have taken effect all the same. */
+  readonly mayHaveLanded: boolean;
 
-  constructor(code: LeaseErrorCode, message: string, options?: ErrorOptions) {
+  constructor(code: LeaseErrorCode, message: string, options?: LeaseErrorOptions) {
     super(message, options);
     this.name = new.target.name;
     this.code = code;
+    this.mayHaveLanded = options?.mayHaveLanded ?? false;
   }
 }
 
 /** Somebody else holds the lock, and the time to wait for it is over. Nothing is held. */
 export class LeaseUnavailableError extends LeaseError {
   readonly key: string;
-  /** The holder's owner label; undefined when the lock was let go at the very moment of giving up. */
+  /** Whether nobody holds it: its last holder released it early, and it stays closed (`lockAtLeastForMs`). */
+  readonly closed: boolean;
+  /** The holder's owner label, or the last holder's of a closed lock; undefined when the lock was let go at the very moment of giving up. */
   readonly holder: string | undefined;
   /** When the holder's lease ends unless it is renewed, in epoch milliseconds of the holder's clock. */
   readonly expiresAt: number | undefined;
@@ -36,18 +47,20 @@ export class LeaseUnavailableError extends LeaseError {
 
   constructor(
     key: string,
-    held: { readonly holder: string; readonly expiresAt: number } | undefined,
+    held: { readonly owner: string; readonly expiresAt: number; readonly closed: boolean } | undefined,
     retryAfterMs: number,
   ) {
     const state = held
-      ? `is held by ${JSON.stringify(held.holder)} until ${new Date(held.expiresAt).toISOString()}`
+      ? `is ${held.closed ? "closed after its use by" : "held by"} ${JSON.stringify(held.owner)} ` +
+        `until ${new Date(held.expiresAt).toISOString()}`
       : "was let go as this call gave up";
     super(
       "LEASE_UNAVAILABLE",
       `the lock ${JSON.stringify(key)} ${state}: try again in ${retryAfterMs} ms, or wait for it with waitMs`,
     );
     this.key = key;
-    this.holder = held?.holder;
+    this.closed = held?.closed ?? false;
+    this.holder = held?.owner;
     this.expiresAt = held?.expiresAt;
     this.retryAfterMs = retryAfterMs;
   }
@@ -110,7 +123,7 @@ export class LeaseTableError extends LeaseError {
     code: "LEASE_TABLE_NOT_FOUND" | "LEASE_TABLE_MISMATCH",
     tableName: string,
     message: string,
-    options?: ErrorOptions,
+    options?: LeaseErrorOptions,
   ) {
     super(code, message, options);
     this.tableName = tableName;
@@ -122,26 +135,32 @@ export class LeaseConfigurationError extends LeaseError {
   constructor(
     code: "LEASE_REGION_MISSING" | "LEASE_CREDENTIALS_MISSING" | "LEASE_ACCESS_DENIED",
     message: string,
-    options?: ErrorOptions,
+    options?: LeaseErrorOptions,
   ) {
     super(code, message, options);
   }
 }
 
-/** The service throttled, failed, did not answer in time or refused the request, retries included. */
+/**
+ * The service throttled, failed, was busy with a transaction on the same item, did not answer in time or refused the
+ * request, retries included.
+ */
 export class LeaseServiceError extends LeaseError {
-  /** False only where the service is known not to have applied the request. */
-  readonly mayHaveLanded: boolean;
   /** Whether the same request can succeed later. */
   readonly retryable: boolean;
 
   constructor(
-    code: "LEASE_THROTTLED" | "LEASE_SERVICE_FAILED" | "LEASE_NO_ANSWER" | "LEASE_REQUEST_REJECTED",
+    code:
+      | "LEASE_THROTTLED"
+      | "LEASE_CONFLICT"
+      | "LEASE_SERVICE_FAILED"
+      | "LEASE_NO_ANSWER"
+      | "LEASE_REQUEST_REJECTED",
     message: string,
-    options?: ErrorOptions,
+    options?: LeaseErrorOptions,
   ) {
-    super(code, message, options);
-    this.mayHaveLanded = code !== "LEASE_REQUEST_REJECTED";
+    const isSilent = code === "LEASE_NO_ANSWER" || code === "LEASE_SERVICE_FAILED";
+    super(code, message, { mayHaveLanded: isSilent, ...options });
     this.retryable = code !== "LEASE_REQUEST_REJECTED";
   }
 }

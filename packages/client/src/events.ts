@@ -22,6 +22,7 @@ export interface AcquiredEvent extends LeaseEventSubject {
   readonly type: "acquired";
   /** From the call to the grant. */
   readonly waitedMs: number;
+  readonly expiresAt: number;
 }
 
 /** The lock was taken from a holder that had not released it; an `acquired` event follows. */
@@ -38,6 +39,8 @@ export interface ContendedEvent {
   readonly owner: string;
   readonly holder: string;
   readonly expiresAt: number;
+  /** Whether the holder has released it, and it stays closed (`lockAtLeastForMs`). */
+  readonly closed: boolean;
 }
 
 /** A renewal was confirmed. */

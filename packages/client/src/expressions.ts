@@ -14,6 +14,7 @@
  *     renew     the token is mine, and nothing newer of mine has been written
  *     release   the token is mine
  *     cancel    the token is mine, or nobody's
+ *     spend     somebody holds it; nothing but the mark of a spent token changes
  */
 import {
   attributeNames,
@@ -53,7 +54,8 @@ export function takeOver(
   grant: Grant,
   judged: { readonly token: string; readonly version: number },
 ): UpdateRequest {
-  return grantUpdate(grant, `#${token} = :judgedToken AND #${version} = :judgedVersion`, {
+  const condition = `#${token} = :judgedToken AND #${version} = :judgedVersion AND #${releasedToken} <> :token`;
+  return grantUpdate(grant, condition, {
     ":judgedToken": judged.token,
     ":judgedVersion": judged.version,
   });
@@ -141,6 +143,16 @@ export function cancel(ending: Ending): UpdateRequest {
     leaveTombstone,
     `#${token} = :token OR attribute_not_exists(#${token})`,
     endingValues(ending),
+  );
+}
+
+/** Marks a token as spent on a lock that another holds, whose lease it leaves alone: a late takeover is refused. */
+export function spend(ending: Ending): UpdateRequest {
+  return conditionalUpdate(
+    leaseItemKey(ending.key),
+    `SET #${releasedToken} = :token`,
+    `attribute_exists(#${token})`,
+    { ":token": ending.token },
   );
 }
 

@@ -9,7 +9,7 @@ import {
   leaseConditionCheck,
   type ValueFormat,
 } from "./fencing.ts";
-import { callBudgetMs, type ProtocolContext } from "./protocol/context.ts";
+import type { ProtocolContext } from "./protocol/context.ts";
 import type { Tenancy } from "./protocol/tenancy.ts";
 import type { LeaseRecord } from "./record.ts";
 import { checkKnown, checkText } from "./validation.ts";
@@ -114,14 +114,14 @@ export class Lease implements AsyncDisposable {
   /**
    * Prolongs the lease by its duration, counted from now.
    *
-   * 1 request. Calls at the same time, a heartbeat's included, share it. Rejects with {@link LeaseLostError} when the
+   * 1 request, which is given up after half of the time that is left, or 5 s, so that there is time for another.
+   * Calls at the same time, a heartbeat's included, share it. Rejects with {@link LeaseLostError} when the
    * lease is lost or released; with LeaseServiceError when the service did not confirm, in which case the lease
    * stands until its deadline and the call may be repeated.
    */
   async renew(): Promise<void> {
     if (this.#release !== undefined) throw new LeaseLostError(this.key, "released");
-    const budgetMs = Math.min(this.#tenancy.validity.remainingMs() || callBudgetMs, callBudgetMs);
-    await this.#tenancy.renew(budgetMs, (request, options) => this.#context.store.update(request, options));
+    await this.#tenancy.renew((request, options) => this.#context.store.update(request, options));
   }
 
   /**
@@ -193,7 +193,9 @@ export class Lease implements AsyncDisposable {
    * Gives an entry for your own transaction, which then succeeds only while this lease's token holds the lock.
    *
    * Stricter than {@link Lease.fence}, and your items need no attribute for it. It adds a condition check to the
-   * transaction: 2 write units. Sends nothing by itself. Throws InvalidOptionsError.
+   * transaction: 2 write units. A transaction that meets a renewal, or somebody else's attempt to acquire, is
+   * cancelled with the reason TransactionConflict: send it again. Sends nothing by itself. Throws
+   * InvalidOptionsError.
    *
    * ```ts
    * await documents.send(

@@ -14,6 +14,8 @@ const throttlingErrors = new Set([
   "ThrottledException",
   "TooManyRequestsException",
 ]);
+/** A write met a transaction on the same item, as of a holder that uses its lease's condition check. */
+export const conflictError = "TransactionConflictException";
 const accessErrors = new Set([
   "AccessDeniedException",
   "ExpiredTokenException",
@@ -23,30 +25,42 @@ const accessErrors = new Set([
   "UnrecognizedClientException",
 ]);
 
+/** What a call's attempts on the wire have shown. */
+export interface Attempts {
+  readonly count: number;
+  /** The error of the last attempt that failed. */
+  readonly lastError: unknown;
+}
+
 /**
  * Turns what the SDK threw into an error of ours.
  *
- * `last` is the error of the last attempt that was answered: a call that was cut off while it waited to try again
- * failed for that reason.
+ * A call that was cut off while it waited to try again failed for the reason of its last attempt. Whatever the last
+ * attempt says, an earlier one may have landed.
  */
 export function toLeaseError(
   error: unknown,
   tableName: string,
   signal: AbortSignal,
-  last: unknown,
+  attempts: Attempts,
 ): LeaseError {
-  if (!signal.aborted) return translate(error, tableName);
-  if (last !== undefined) return translate(last, tableName);
+  const earlier = attempts.count > 1 ? ({ mayHaveLanded: true } as const) : {};
+  if (!signal.aborted) return translate(error, tableName, { cause: error, ...earlier });
+  const { lastError } = attempts;
+  if (lastError !== undefined) return translate(lastError, tableName, { cause: lastError, ...earlier });
   const why = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
   return new LeaseServiceError("LEASE_NO_ANSWER", `DynamoDB's answer was not awaited any longer: ${why}`, {
     cause: error,
   });
 }
 
-function translate(error: unknown, tableName: string): LeaseError {
+function translate(
+  error: unknown,
+  tableName: string,
+  options: { readonly cause: unknown; readonly mayHaveLanded?: true },
+): LeaseError {
   const { name = "", message = String(error), $metadata } = error as SdkError;
   const status = $metadata?.httpStatusCode;
-  const options = { cause: error };
   const table = JSON.stringify(tableName);
 
   if (name === "ResourceNotFoundException") {
@@ -72,6 +86,10 @@ function translate(error: unknown, tableName: string): LeaseError {
   if (throttlingErrors.has(name) || status === 429) {
     const text = `DynamoDB throttled the request to ${table} until its time was over; try again later (${name}: ${message})`;
     return new LeaseServiceError("LEASE_THROTTLED", text, options);
+  }
+  if (name === conflictError) {
+    const text = `a transaction on the same lock's item was under way each time; try again later (${message})`;
+    return new LeaseServiceError("LEASE_CONFLICT", text, options);
   }
   if (status !== undefined && status >= 500) {
     const text = `DynamoDB failed to serve the request to ${table}; try again later (${status} ${name}: ${message})`;

@@ -60,7 +60,7 @@ export class DynamoDBLeaseStore implements LeaseStore {
       applied,
       item: fromAttributeValues(attributes),
       offset: trace.offset,
-      retried: trace.attempts > 1,
+      retried: trace.count > 1,
     });
     try {
       const { Attributes } = await this.#dynamodb.send(command, { abortSignal: options.signal });
@@ -71,7 +71,7 @@ export class DynamoDBLeaseStore implements LeaseStore {
       if (error instanceof ConditionalCheckFailedException || name === "ConditionalCheckFailedException") {
         return outcome(false, Item);
       }
-      throw toLeaseError(error, this.tableName, options.signal, trace.lastError);
+      throw toLeaseError(error, this.tableName, options.signal, trace);
     }
   }
 
@@ -107,7 +107,7 @@ export class DynamoDBLeaseStore implements LeaseStore {
             applied: true,
             item: fromAttributeValues(item),
             offset: trace.offset,
-            retried: trace.attempts > 1,
+            retried: trace.count > 1,
           }
         );
       });
@@ -155,7 +155,7 @@ export class DynamoDBLeaseStore implements LeaseStore {
     try {
       return await send();
     } catch (error) {
-      throw toLeaseError(error, this.tableName, options.signal, trace.lastError);
+      throw toLeaseError(error, this.tableName, options.signal, trace);
     }
   }
 }

@@ -10,7 +10,7 @@ import { LeaseError, LeaseServiceError, LeaseTableError } from "../errors.ts";
 import type { DynamoDBSender } from "../options.ts";
 import { checkTableName } from "../options-check.ts";
 import { attributeNames } from "../schema.ts";
-import { type Clock, sleep, systemClock } from "../time/clock.ts";
+import { type Clock, sleep, systemClock, withBudget } from "../time/clock.ts";
 import { checkDuration, checkKnown } from "../validation.ts";
 import { createDynamoDBClient } from "./client.ts";
 import { toLeaseError } from "./errors.ts";
@@ -49,19 +49,35 @@ export async function createLeaseTable(options: CreateLeaseTableOptions): Promis
   const clock = options.clock ?? systemClock;
   const own = options.dynamodb === undefined ? createDynamoDBClient() : undefined;
   const dynamodb = options.dynamodb ?? (own as DynamoDBClient);
-  const noSignal = new AbortController().signal;
   try {
-    await createIfMissing(dynamodb, tableName);
-    await untilActive(dynamodb, tableName, clock, clock.monotonic() + waitMs);
-    await enableTimeToLive(dynamodb, tableName);
-  } catch (error) {
-    throw error instanceof LeaseError ? error : toLeaseError(error, tableName, noSignal, undefined);
+    await withBudget(clock, waitMs, undefined, (signal) => setUp({ dynamodb, tableName, signal }, clock));
   } finally {
     own?.destroy();
   }
 }
 
-async function createIfMissing(dynamodb: DynamoDBSender, tableName: string): Promise<void> {
+/** The table that is being set up, and the signal that bounds it. */
+interface Setup {
+  readonly dynamodb: DynamoDBSender;
+  readonly tableName: string;
+  readonly signal: AbortSignal;
+}
+
+async function setUp(setup: Setup, clock: Clock): Promise<void> {
+  const { tableName, signal } = setup;
+  try {
+    await createIfMissing(setup);
+    await untilActive(setup, clock);
+    await enableTimeToLive(setup);
+  } catch (error) {
+    if (error instanceof LeaseError) throw error;
+    if (!signal.aborted) throw toLeaseError(error, tableName, signal, { count: 1, lastError: undefined });
+    const text = `the table ${JSON.stringify(tableName)} is not ready in time: wait longer with waitMs`;
+    throw new LeaseServiceError("LEASE_NO_ANSWER", text, { cause: error });
+  }
+}
+
+async function createIfMissing({ dynamodb, tableName, signal }: Setup): Promise<void> {
   const { partitionKey, sortKey } = attributeNames;
   const command = new CreateTableCommand({
     TableName: tableName,
@@ -76,34 +92,26 @@ async function createIfMissing(dynamodb: DynamoDBSender, tableName: string): Pro
     ],
   });
   try {
-    await dynamodb.send(command);
+    await dynamodb.send(command, { abortSignal: signal });
   } catch (error) {
     if ((error as Error).name !== "ResourceInUseException") throw error;
   }
 }
 
-async function untilActive(
-  dynamodb: DynamoDBSender,
-  tableName: string,
-  clock: Clock,
-  deadline: number,
-): Promise<void> {
+async function untilActive(setup: Setup, clock: Clock): Promise<void> {
   for (;;) {
     // A table that was created a moment ago may not be found yet.
-    const table = await describe(dynamodb, tableName);
-    if (table !== undefined) checkKeySchema(table, tableName);
+    const table = await describe(setup);
+    if (table !== undefined) checkKeySchema(table, setup.tableName);
     if (table?.TableStatus === "ACTIVE" || table?.TableStatus === "UPDATING") return;
-    if (clock.monotonic() >= deadline) {
-      const text = `the table ${JSON.stringify(tableName)} is ${table?.TableStatus ?? "not there yet"}: wait longer with waitMs`;
-      throw new LeaseServiceError("LEASE_NO_ANSWER", text);
-    }
-    await sleep(clock, pollMs);
+    await sleep(clock, pollMs, setup.signal);
   }
 }
 
-async function describe(dynamodb: DynamoDBSender, tableName: string): Promise<TableDescription | undefined> {
+async function describe({ dynamodb, tableName, signal }: Setup): Promise<TableDescription | undefined> {
   try {
-    return (await dynamodb.send(new DescribeTableCommand({ TableName: tableName }))).Table;
+    const command = new DescribeTableCommand({ TableName: tableName });
+    return (await dynamodb.send(command, { abortSignal: signal })).Table;
   } catch (error) {
     if ((error as Error).name === "ResourceNotFoundException") return undefined;
     throw error;
@@ -122,17 +130,16 @@ function checkKeySchema(table: TableDescription, tableName: string): void {
   throw new LeaseTableError("LEASE_TABLE_MISMATCH", tableName, text);
 }
 
-async function enableTimeToLive(dynamodb: DynamoDBSender, tableName: string): Promise<void> {
-  const { TimeToLiveDescription: current } = await dynamodb.send(
-    new DescribeTimeToLiveCommand({ TableName: tableName }),
-  );
+async function enableTimeToLive({ dynamodb, tableName, signal }: Setup): Promise<void> {
+  const description = new DescribeTimeToLiveCommand({ TableName: tableName });
+  const { TimeToLiveDescription: current } = await dynamodb.send(description, { abortSignal: signal });
   if (current?.TimeToLiveStatus === "ENABLED" || current?.TimeToLiveStatus === "ENABLING") return;
   const command = new UpdateTimeToLiveCommand({
     TableName: tableName,
     TimeToLiveSpecification: { AttributeName: attributeNames.timeToLive, Enabled: true },
   });
   try {
-    await dynamodb.send(command);
+    await dynamodb.send(command, { abortSignal: signal });
   } catch (error) {
     // Another caller was quicker.
     if (!/already enabled/i.test((error as Error).message)) throw error;

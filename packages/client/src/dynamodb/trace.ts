@@ -1,5 +1,6 @@
 import type { Clock } from "../time/clock.ts";
 import { type ClockOffset, offsetFromDate } from "../time/skew.ts";
+import { type Attempts, conflictError } from "./errors.ts";
 
 /** As much of the SDK's middleware as is used here; its own types differ between the two SDK packages. */
 interface Traceable {
@@ -14,12 +15,11 @@ interface WithHeaders {
 }
 
 /** What one command's attempts on the wire have shown. */
-export class Trace {
+export class Trace implements Attempts {
   readonly #clock: Clock;
-  attempts = 0;
+  count = 0;
   /** Measured on the last attempt that was answered. */
   offset: ClockOffset | undefined;
-  /** The error of the last attempt that failed. */
   lastError: unknown;
 
   /** Watches a command; the client it is sent through stays as it is. */
@@ -37,7 +37,7 @@ export class Trace {
     next: (args: unknown) => Promise<{ response: WithHeaders }>,
     args: unknown,
   ): Promise<{ response: WithHeaders }> {
-    this.attempts += 1;
+    this.count += 1;
     const sentAt = this.#clock.now();
     try {
       const result = await next(args);
@@ -45,6 +45,8 @@ export class Trace {
       return result;
     } catch (error) {
       this.lastError = error;
+      // It passes in milliseconds, but the SDK repeats only what is marked so.
+      if ((error as Error).name === conflictError) Object.assign(error as Error, { $retryable: {} });
       this.#measure((error as { $response?: WithHeaders }).$response, sentAt);
       throw error;
     }

@@ -64,8 +64,8 @@ export class Acquirer {
   async #grant(acquisition: Acquisition, call: AcquireCall): Promise<Granted> {
     const { key, owner } = call;
     let isContended = false;
-    const onContended = ({ owner: holder, expiresAt }: LeaseRecord): void => {
-      if (!isContended) this.#context.publish({ type: "contended", key, owner, holder, expiresAt });
+    const onContended = ({ owner: holder, expiresAt, closed }: LeaseRecord): void => {
+      if (!isContended) this.#context.publish({ type: "contended", key, owner, holder, expiresAt, closed });
       isContended = true;
     };
     try {
@@ -82,12 +82,13 @@ export class Acquirer {
   }
 
   #announce({ record, takeover }: Granted, waitedMs: number): void {
-    const { key, owner, fencingToken } = record;
+    const { key, owner, fencingToken, expiresAt } = record;
     if (takeover !== undefined) {
       const { ground, from: before } = takeover;
       const from = { owner: before.owner, fencingToken: before.fencingToken, expiresAt: before.expiresAt };
       this.#context.publish({ type: "takeover", key, owner, fencingToken, ground, from });
     }
-    this.#context.publish({ type: "acquired", key, owner, fencingToken, waitedMs: Math.round(waitedMs) });
+    const waited = { waitedMs: Math.round(waitedMs), expiresAt };
+    this.#context.publish({ type: "acquired", key, owner, fencingToken, ...waited });
   }
 }

@@ -1,6 +1,6 @@
-import { LeaseServiceError } from "../errors.ts";
+import { LeaseError, LeaseServiceError } from "../errors.ts";
 import type { TakeoverGround } from "../events.ts";
-import { acquire, cancel, type Grant, renew, takeOver } from "../expressions.ts";
+import { acquire, cancel, type Grant, renew, spend, takeOver } from "../expressions.ts";
 import { isHeldBy, type LeaseRecord, readRecord } from "../record.ts";
 import type { UpdateRequest, UpdateResult } from "../store.ts";
 import { type Moment, moment, withBudget } from "../time/clock.ts";
@@ -53,6 +53,7 @@ export class Acquisition {
   #version = 0;
   /** Whether a write of ours may have landed, or may yet land, unknown to us. */
   #uncertain = false;
+  #triesTakeover = false;
 
   constructor(context: ProtocolContext, judge: Judge, request: AcquisitionRequest) {
     this.token = context.randomness.token();
@@ -81,6 +82,7 @@ export class Acquisition {
     const ground = this.#isResumable(seen) ? "sameOwner" : verdict.expired ? verdict.ground : undefined;
     if (ground === undefined) return refusal(first, seen, verdict);
 
+    this.#triesTakeover = true;
     const takenAt = moment(this.#context.clock);
     const second = await send(takeOver(this.#grant(takenAt), seen));
     const takeover = seen.closed ? undefined : { ground, from: seen };
@@ -92,16 +94,20 @@ export class Acquisition {
   /**
    * Gives the acquisition up.
    *
-   * Where a write may have landed it is taken back in the background, without waiting: 1 request. Should that
-   * fail too, the lock frees itself when the lease ends.
+   * Where a write may have landed it is taken back in the background, without waiting: 1 request, or 2 where another
+   * holds the lock and a takeover may be under way. Should that fail too, the lock frees itself when the lease ends.
    */
   abandon(): void {
-    if (!this.#uncertain) return;
+    if (this.#uncertain) void this.#takeBack().catch(() => undefined);
+  }
+
+  async #takeBack(): Promise<void> {
     const { clock, store, retentionMs } = this.#context;
     const ending = { key: this.#request.key, token: this.token, now: clock.now(), retentionMs };
-    void withBudget(clock, callBudgetMs, undefined, (signal) =>
-      store.update(cancel(ending), { signal }),
-    ).catch(() => undefined);
+    const send = (update: UpdateRequest): Promise<UpdateResult> =>
+      withBudget(clock, callBudgetMs, undefined, (signal) => store.update(update, { signal }));
+    const { applied } = await send(cancel(ending));
+    if (!applied && this.#triesTakeover) await send(spend(ending));
   }
 
   async #send(
@@ -118,7 +124,7 @@ export class Acquisition {
       if (result.retried) this.#uncertain = true;
       return result;
     } catch (error) {
-      if (error instanceof LeaseServiceError && error.mayHaveLanded) this.#uncertain = true;
+      if (error instanceof LeaseError && error.mayHaveLanded) this.#uncertain = true;
       throw error;
     }
   }

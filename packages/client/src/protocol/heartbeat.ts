@@ -1,4 +1,3 @@
-import { LeaseServiceError } from "../errors.ts";
 import type { ProtocolContext } from "./context.ts";
 import type { Tenancy } from "./tenancy.ts";
 import { UpdateBatch } from "./update-batch.ts";
@@ -14,8 +13,6 @@ interface Beat {
 const jitterShare = 0.1;
 /** A beat that is due this soon, as a share of its interval, comes along with one that is due now. */
 const gatheringShare = 0.25;
-/** One renewal may take no longer than this, so that a hanging one leaves time for others. */
-const longestRenewalMs = 5_000;
 /** After a failed renewal the next one follows in this share of the time that is left... */
 const retryShare = 0.2;
 /** ...but no sooner than this, which bounds their number. */
@@ -84,20 +81,15 @@ export class Heartbeat {
   async #renew(beat: Beat, batch: UpdateBatch): Promise<void> {
     const { tenancy, intervalMs } = beat;
     beat.dueAt = Number.POSITIVE_INFINITY;
-    // An unconfirmed tenancy, taken over from another process, has no deadline yet.
-    const remainingMs = tenancy.validity.remainingMs() || intervalMs;
     try {
-      const budgetMs = Math.min(remainingMs / 2, longestRenewalMs);
-      await tenancy.renew(budgetMs, (request, options) => batch.update(request, options));
+      await tenancy.renew((request, options) => batch.update(request, options));
       beat.dueAt = this.#nextDue(intervalMs);
-    } catch (error) {
+    } catch {
+      // Whatever it was may pass before the deadline, credentials that have run out included.
       const left = tenancy.validity.remainingMs();
-      const retryInMs = Math.max(
-        left * retryShare * (1 - jitterShare * this.#context.randomness.fraction()),
-        shortestRetryMs,
-      );
-      const canSucceed = error instanceof LeaseServiceError ? error.retryable : false;
-      if (canSucceed && retryInMs < left) beat.dueAt = this.#context.clock.monotonic() + retryInMs;
+      const jitter = 1 - jitterShare * this.#context.randomness.fraction();
+      const retryInMs = Math.max(left * retryShare * jitter, shortestRetryMs);
+      if (retryInMs < left) beat.dueAt = this.#context.clock.monotonic() + retryInMs;
     }
     if (this.#beats.has(beat)) this.#arm();
   }

@@ -18,6 +18,8 @@ export interface TenancyTerms {
 /** Sends one conditional write; heartbeats pass one that lets writes travel together. */
 export type SendUpdate = (request: UpdateRequest, options: CallOptions) => Promise<UpdateResult>;
 
+/** One renewal takes no longer than this, nor than half of what is left, so that a hanging one leaves time for another. */
+const longestRenewalMs = 5_000;
 /** A release waits this long for a renewal that is under way before it cuts it off. */
 const renewalGraceMs = 1_000;
 
@@ -72,10 +74,13 @@ export class Tenancy {
   }
 
   /** Prolongs it: 1 request. Callers at the same time share one. Rejects when it is lost or the service fails. */
-  async renew(budgetMs: number, send: SendUpdate): Promise<void> {
+  async renew(send: SendUpdate): Promise<void> {
     this.#throwIfLost();
     if (this.#renewing === undefined) {
       const cut = new AbortController();
+      // An unconfirmed tenancy has no deadline yet.
+      const remainingMs = this.validity.remainingMs() || this.terms.leaseDurationMs;
+      const budgetMs = Math.min(remainingMs / 2, longestRenewalMs);
       const done = this.#renewOnce(budgetMs, send, cut.signal).finally(() => {
         this.#renewing = undefined;
       });

@@ -140,9 +140,8 @@ export class Waiting {
   }
 
   #unavailable({ record, claimableAt }: Prospect): LeaseUnavailableError {
-    const held = record && { holder: record.owner, expiresAt: record.expiresAt };
     const retryAfterMs = Math.max(0, Math.ceil(claimableAt - this.#context.clock.monotonic()));
-    return new LeaseUnavailableError(this.#key, held, retryAfterMs);
+    return new LeaseUnavailableError(this.#key, record, retryAfterMs);
   }
 }
 
