@@ -16,14 +16,7 @@
  *     cancel    the token is mine, or nobody's
  *     spend     somebody holds it; nothing but the mark of a spent token changes
  */
-import {
-  attributeNames,
-  closedToken,
-  type ItemKey,
-  leaseItemKey,
-  leaseSortKey,
-  timeToLive,
-} from "./schema.ts";
+import { attributeNames, closedToken, leaseItemKey, leaseSortKey, timeToLive } from "./schema.ts";
 import type { Item, ScanRequest, UpdateRequest } from "./store.ts";
 
 const { token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs } = attributeNames;
@@ -44,34 +37,53 @@ export interface Grant {
   readonly data: string | undefined;
 }
 
+/** An expression that is always the same; requests differ in their key and values alone. */
+interface Written {
+  readonly update: string;
+  readonly condition: string;
+  readonly names: Readonly<Record<string, string>>;
+}
+
+const grantTo =
+  `SET #${token} = :token, #${version} = :version, #${owner} = :owner, #${acquiredAt} = :acquiredAt, ` +
+  `#${expiresAt} = :expiresAt, #${leaseDurationMs} = :leaseDurationMs, #${ttl} = :ttl, ` +
+  // Seeded from the time, so that the number keeps growing even after ttl has removed the item.
+  `#${fence} = if_not_exists(#${fence}, :acquiredAt) + :one`;
+
+/** Both forms of a grant: with a payload, and one that removes an earlier holder's. */
+function grantWhere(condition: string): { readonly bare: Written; readonly withData: Written } {
+  return {
+    bare: written(`${grantTo} REMOVE #${revocation}, #${data}`, condition),
+    withData: written(`${grantTo}, #${data} = :data REMOVE #${revocation}`, condition),
+  };
+}
+
+const grantIfFree = grantWhere(`attribute_not_exists(#${token}) AND #${releasedToken} <> :token`);
+
 /** Takes a lock that nobody holds. A late copy of a request whose lease has been released since finds the token spent. */
 export function acquire(grant: Grant): UpdateRequest {
-  return grantUpdate(grant, `attribute_not_exists(#${token}) AND #${releasedToken} <> :token`, {});
+  return grantUpdate(grant, grantIfFree, {});
 }
+
+const grantIfUnchanged = grantWhere(
+  `#${token} = :judgedToken AND #${version} = :judgedVersion AND #${releasedToken} <> :token`,
+);
 
 /** Takes a lock from the record that was judged; any write to that record in between defeats it. */
 export function takeOver(
   grant: Grant,
   judged: { readonly token: string; readonly version: number },
 ): UpdateRequest {
-  const condition = `#${token} = :judgedToken AND #${version} = :judgedVersion AND #${releasedToken} <> :token`;
-  return grantUpdate(grant, condition, {
+  return grantUpdate(grant, grantIfUnchanged, {
     ":judgedToken": judged.token,
     ":judgedVersion": judged.version,
   });
 }
 
-function grantUpdate(grant: Grant, condition: string, judged: Item): UpdateRequest {
+function grantUpdate(grant: Grant, forms: ReturnType<typeof grantWhere>, judged: Item): UpdateRequest {
   const expiry = grant.acquiredAt + grant.leaseDurationMs;
-  const update =
-    `SET #${token} = :token, #${version} = :version, #${owner} = :owner, #${acquiredAt} = :acquiredAt, ` +
-    `#${expiresAt} = :expiresAt, #${leaseDurationMs} = :leaseDurationMs, #${ttl} = :ttl, ` +
-    // Seeded from the time, so that the number keeps growing even after ttl has removed the item.
-    `#${fence} = if_not_exists(#${fence}, :acquiredAt) + :one` +
-    (grant.data === undefined
-      ? ` REMOVE #${revocation}, #${data}`
-      : `, #${data} = :data REMOVE #${revocation}`);
-  return conditionalUpdate(leaseItemKey(grant.key), update, condition, {
+  const payload = grant.data === undefined ? undefined : { ":data": grant.data };
+  return requestOf(payload ? forms.withData : forms.bare, grant.key, {
     ":token": grant.token,
     ":version": grant.version,
     ":owner": grant.owner,
@@ -80,7 +92,7 @@ function grantUpdate(grant: Grant, condition: string, judged: Item): UpdateReque
     ":leaseDurationMs": grant.leaseDurationMs,
     ":ttl": timeToLive(expiry, grant.retentionMs),
     ":one": 1,
-    ...(grant.data === undefined ? {} : { ":data": grant.data }),
+    ...payload,
     ...judged,
   });
 }
@@ -95,20 +107,20 @@ export interface Renewal {
   readonly retentionMs: number;
 }
 
+const prolong = written(
+  `SET #${version} = :version, #${expiresAt} = :expiresAt, #${leaseDurationMs} = :leaseDurationMs, #${ttl} = :ttl`,
+  `#${token} = :token AND #${version} < :version`,
+);
+
 /** Prolongs a lease. The growing version keeps a renewal that arrives late from shortening a newer one. */
 export function renew(renewal: Renewal): UpdateRequest {
-  return conditionalUpdate(
-    leaseItemKey(renewal.key),
-    `SET #${version} = :version, #${expiresAt} = :expiresAt, #${leaseDurationMs} = :leaseDurationMs, #${ttl} = :ttl`,
-    `#${token} = :token AND #${version} < :version`,
-    {
-      ":token": renewal.token,
-      ":version": renewal.version,
-      ":expiresAt": renewal.expiresAt,
-      ":leaseDurationMs": renewal.leaseDurationMs,
-      ":ttl": timeToLive(renewal.expiresAt, renewal.retentionMs),
-    },
-  );
+  return requestOf(prolong, renewal.key, {
+    ":token": renewal.token,
+    ":version": renewal.version,
+    ":expiresAt": renewal.expiresAt,
+    ":leaseDurationMs": renewal.leaseDurationMs,
+    ":ttl": timeToLive(renewal.expiresAt, renewal.retentionMs),
+  });
 }
 
 /** What the writes that end a lease need. */
@@ -122,60 +134,53 @@ export interface Ending {
 const leaveTombstone =
   `SET #${releasedToken} = :token, #${ttl} = :ttl ` +
   `REMOVE #${token}, #${version}, #${owner}, #${acquiredAt}, #${expiresAt}, #${leaseDurationMs}, #${data}, #${revocation}`;
+const ifMine = `#${token} = :token`;
+const letGo = written(leaveTombstone, ifMine);
 
 /** Lets the lock go. The item stays as a tombstone, so that the fencing token survives. */
 export function release(ending: Ending): UpdateRequest {
-  return conditionalUpdate(
-    leaseItemKey(ending.key),
-    leaveTombstone,
-    `#${token} = :token`,
-    endingValues(ending),
-  );
+  return requestOf(letGo, ending.key, endingValues(ending));
 }
+
+const takeBack = written(leaveTombstone, `${ifMine} OR attribute_not_exists(#${token})`);
 
 /**
  * Takes back an acquisition whose answer never came, whether its write has landed, is still under way or was lost:
  * on a free lock it marks the token as spent, and the late write is refused.
  */
 export function cancel(ending: Ending): UpdateRequest {
-  return conditionalUpdate(
-    leaseItemKey(ending.key),
-    leaveTombstone,
-    `#${token} = :token OR attribute_not_exists(#${token})`,
-    endingValues(ending),
-  );
-}
-
-/** Marks a token as spent on a lock that another holds, whose lease it leaves alone: a late takeover is refused. */
-export function spend(ending: Ending): UpdateRequest {
-  return conditionalUpdate(
-    leaseItemKey(ending.key),
-    `SET #${releasedToken} = :token`,
-    `attribute_exists(#${token})`,
-    { ":token": ending.token },
-  );
+  return requestOf(takeBack, ending.key, endingValues(ending));
 }
 
 function endingValues(ending: Ending): Item {
   return { ":token": ending.token, ":ttl": timeToLive(ending.now, ending.retentionMs) };
 }
 
+const markSpent = written(`SET #${releasedToken} = :token`, `attribute_exists(#${token})`);
+
+/** Marks a token as spent on a lock that another holds, whose lease it leaves alone: a late takeover is refused. */
+export function spend({ key, token }: Pick<Ending, "key" | "token">): UpdateRequest {
+  return requestOf(markSpent, key, { ":token": token });
+}
+
+const keepClosed = written(
+  `SET #${releasedToken} = :token, #${token} = :closedToken, #${expiresAt} = :closedUntil, ` +
+    `#${leaseDurationMs} = :remaining, #${ttl} = :ttl REMOVE #${data}, #${revocation}`,
+  ifMine,
+);
+
 /** Lets the lock go, but keeps it closed to everybody until a given time. */
 export function close(ending: Ending & { readonly closedUntil: number }): UpdateRequest {
-  return conditionalUpdate(
-    leaseItemKey(ending.key),
-    `SET #${releasedToken} = :token, #${token} = :closedToken, #${expiresAt} = :closedUntil, ` +
-      `#${leaseDurationMs} = :remaining, #${ttl} = :ttl REMOVE #${data}, #${revocation}`,
-    `#${token} = :token`,
-    {
-      ":token": ending.token,
-      ":closedToken": closedToken(ending.token),
-      ":closedUntil": ending.closedUntil,
-      ":remaining": ending.closedUntil - ending.now,
-      ":ttl": timeToLive(ending.closedUntil, ending.retentionMs),
-    },
-  );
+  return requestOf(keepClosed, ending.key, {
+    ":token": ending.token,
+    ":closedToken": closedToken(ending.token),
+    ":closedUntil": ending.closedUntil,
+    ":remaining": ending.closedUntil - ending.now,
+    ":ttl": timeToLive(ending.closedUntil, ending.retentionMs),
+  });
 }
+
+const askToStop = written(`SET #${revocation} = :reason`, ifMine);
 
 /** Asks the holder of one particular lease to stop. */
 export function requestRevocation(request: {
@@ -183,10 +188,7 @@ export function requestRevocation(request: {
   readonly token: string;
   readonly reason: string;
 }): UpdateRequest {
-  return conditionalUpdate(leaseItemKey(request.key), `SET #${revocation} = :reason`, `#${token} = :token`, {
-    ":token": request.token,
-    ":reason": request.reason,
-  });
+  return requestOf(askToStop, request.key, { ":token": request.token, ":reason": request.reason });
 }
 
 /** Finds the leases whose key starts with a prefix. */
@@ -217,8 +219,12 @@ export function noLaterHolder(attribute: string, fencingToken: number): Omit<Upd
   };
 }
 
-function conditionalUpdate(key: ItemKey, update: string, condition: string, values: Item): UpdateRequest {
-  return { key, update, condition, names: namesIn(`${update} ${condition}`), values };
+function written(update: string, condition: string): Written {
+  return { update, condition, names: namesIn(`${update} ${condition}`) };
+}
+
+function requestOf(expression: Written, key: string, values: Item): UpdateRequest {
+  return { key: leaseItemKey(key), ...expression, values };
 }
 
 /** Our own placeholders are `#` and the attribute's name, so that the names follow from the expression. */
