@@ -267,6 +267,19 @@ it("a renewal that hangs ends halfway to the deadline, so that there is time for
   expect(lease.remainingMs()).toBe(leaseDurationMs);
 });
 
+it("a renewal that is confirmed after the deadline revives nothing", async () => {
+  const lease = await client.acquire("k");
+  const update = store.update.bind(store);
+  store.update = async (request, options) => {
+    const result = await update(request, options);
+    clock.freeze(leaseDurationMs);
+    return result;
+  };
+  await expect(lease.renew()).rejects.toMatchObject({ reason: "expired" });
+  expect(lease.held).toBe(false);
+  expect(events.map((event) => event.type)).toEqual(["acquired", "lost"]);
+});
+
 it("renewals at the same time share one request", async () => {
   const lease = await client.acquire("k");
   await Promise.all([lease.renew(), lease.renew(), lease.renew()]);

@@ -32,7 +32,8 @@ export interface LeaseClientOptions {
   readonly leaseDurationMs?: number;
   /**
    * How far two clocks may differ. A lease is taken over by wall clock only this long after its expiry; Infinity
-   * turns takeover by wall clock off. At most `leaseDurationMs`.
+   * turns takeover by wall clock off: then a dead holder, and a lock that `lockAtLeastForMs` keeps closed, have to be
+   * watched for that long by the caller. At most `leaseDurationMs`.
    * @default 1000, or the lease's duration if that is shorter
    */
   readonly clockSkewMs?: number;

@@ -131,7 +131,8 @@ export class Tenancy {
     }
     if (now.version === version && now.expiresAt === expiresAt) {
       this.validity.confirm(since, leaseDurationMs);
-      this.#publish({ type: "renewed", expiresAt });
+      // A confirmation that comes after the deadline revives nothing.
+      if (this.validity.lost === undefined) this.#publish({ type: "renewed", expiresAt });
       if (now.revocation !== undefined) this.validity.end("revoked", now.revocation);
       return;
     }
@@ -149,7 +150,6 @@ export class Tenancy {
 
   async #end(): Promise<boolean> {
     const { clock, store } = this.#context;
-    const remainsClosed = this.#closedUntil === undefined ? 0 : this.#closedUntil - clock.monotonic();
     this.validity.end("released");
     await this.#settleRenewal();
     if (this.#isGone) {
@@ -159,6 +159,7 @@ export class Tenancy {
 
     const { record } = this.terms;
     const now = clock.now();
+    const remainsClosed = this.#closedUntil === undefined ? 0 : this.#closedUntil - clock.monotonic();
     const ending: Ending = {
       key: record.key,
       token: record.token,
