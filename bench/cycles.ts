@@ -1,0 +1,195 @@
+import {
+  type AttributeValue,
+  DeleteItemCommand,
+  GetItemCommand,
+  PutItemCommand,
+  UpdateItemCommand,
+  type UpdateItemCommandInput,
+} from "@aws-sdk/client-dynamodb";
+import { LeaseClient } from "@leasehold/client";
+import type { TestTable } from "../test/support/table.ts";
+import { median, quantile } from "./statistics.ts";
+
+/** How long one protocol takes to take a lock and give it back. */
+export interface CycleTimes {
+  readonly protocol: string;
+  readonly requests: number;
+  readonly cycles: number;
+  readonly p50: number;
+  readonly p99: number;
+  /** Of the medians over all rounds, to the bare writes'. */
+  readonly ratio: number;
+  /** The lowest ratio of a round. */
+  readonly lowest: number;
+  /** The highest ratio of a round. */
+  readonly highest: number;
+}
+
+interface Protocol {
+  readonly name: string;
+  readonly requests: number;
+  readonly cycle: () => Promise<void>;
+  /** The times of each round. */
+  readonly rounds: number[][];
+}
+
+const owner = "host:1234:5678abcd";
+const warmUpCycles = 600;
+const rounds = 16;
+const cyclesPerRound = 100;
+
+/** Measures the protocols in turns, through the same SDK client, so that whatever disturbs one disturbs all. */
+export async function benchCycles(leases: TestTable): Promise<CycleTimes[]> {
+  const protocols: readonly Protocol[] = [
+    { name: "two bare UpdateItem", requests: 2, cycle: bareWrites(leases), rounds: [] },
+    { name: "the lease's two UpdateItem, by hand", requests: 2, cycle: await byHand(leases), rounds: [] },
+    { name: "lease: acquire, release", requests: 2, cycle: leaseCycle(leases), rounds: [] },
+    {
+      name: "Get, conditional Put, conditional Delete",
+      requests: 3,
+      cycle: getPutDelete(leases),
+      rounds: [],
+    },
+  ];
+  for (const { cycle } of protocols) await timesOf(cycle, warmUpCycles);
+  for (let round = 0; round < rounds; round += 1) {
+    const turn = round % protocols.length;
+    for (const protocol of [...protocols.slice(turn), ...protocols.slice(0, turn)]) {
+      protocol.rounds.push(await timesOf(protocol.cycle, cyclesPerRound));
+    }
+  }
+
+  const [bare] = protocols as [Protocol, ...Protocol[]];
+  const bareMedians = bare.rounds.map(median);
+  return protocols.map(({ name, requests, rounds: times }) => {
+    const all = times.flat();
+    const ratios = times.map((round, index) => median(round) / (bareMedians[index] ?? Number.NaN));
+    return {
+      protocol: name,
+      requests,
+      cycles: all.length,
+      p50: median(all),
+      p99: quantile(all, 0.99),
+      ratio: median(all) / median(bare.rounds.flat()),
+      lowest: Math.min(...ratios),
+      highest: Math.max(...ratios),
+    };
+  });
+}
+
+async function timesOf(cycle: () => Promise<void>, count: number): Promise<number[]> {
+  const times: number[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const start = performance.now();
+    await cycle();
+    times.push(performance.now() - start);
+  }
+  return times;
+}
+
+function leaseCycle(leases: TestTable): () => Promise<void> {
+  const client = leases.client({ owner });
+  const key = leases.newKey();
+  return async () => {
+    const lease = await client.acquire(key);
+    await lease.release();
+  };
+}
+
+/** The client's own two requests, sent without it: what is left is what its conditions cost the engine. */
+async function byHand(leases: TestTable): Promise<() => Promise<void>> {
+  const { dynamodb, tableName, newKey } = leases;
+  const inputs: UpdateItemCommandInput[] = [];
+  const recorder = Object.create(dynamodb, {
+    send: {
+      value: (command: UpdateItemCommand, options: object) => {
+        inputs.push(command.input);
+        return dynamodb.send(command, options);
+      },
+    },
+  });
+  const lease = await new LeaseClient({ tableName, dynamodb: recorder, owner }).acquire(newKey());
+  await lease.release();
+  return async () => {
+    const token = { S: crypto.randomUUID() };
+    for (const input of inputs) {
+      const ExpressionAttributeValues = { ...input.ExpressionAttributeValues, ":token": token };
+      await dynamodb.send(new UpdateItemCommand({ ...input, ExpressionAttributeValues }));
+    }
+  };
+}
+
+/** The attributes that a lease writes, in the same sizes. */
+function leaseAttributes(): Record<"token" | "ttl", AttributeValue> & Record<string, AttributeValue> {
+  const now = Date.now();
+  return {
+    token: { S: crypto.randomUUID() },
+    version: { N: "1" },
+    owner: { S: owner },
+    acquiredAt: { N: String(now) },
+    expiresAt: { N: String(now + 30_000) },
+    leaseDurationMs: { N: "30000" },
+    ttl: { N: String(Math.ceil(now / 1000) + 604_830) },
+  };
+}
+
+/** What any lock on DynamoDB has to do at the least: to write that it is taken, and to write that it is not. */
+function bareWrites({ dynamodb, tableName: TableName, newKey }: TestTable): () => Promise<void> {
+  const Key = { pk: { S: newKey() }, sk: { S: "lease" } };
+  const names = Object.keys(leaseAttributes());
+  const taken = `SET ${names.map((name) => `#${name} = :${name}`).join(", ")}, #fence = :acquiredAt`;
+  const free = `SET #releasedToken = :token, #ttl = :ttl REMOVE ${names
+    .filter((name) => name !== "ttl")
+    .map((name) => `#${name}`)
+    .join(", ")}`;
+  const placeholders = Object.fromEntries(names.map((name) => [`#${name}`, name]));
+  return async () => {
+    const attributes = leaseAttributes();
+    const values = Object.fromEntries(Object.entries(attributes).map(([name, value]) => [`:${name}`, value]));
+    await dynamodb.send(
+      new UpdateItemCommand({
+        TableName,
+        Key,
+        UpdateExpression: taken,
+        ExpressionAttributeNames: { ...placeholders, "#fence": "fence" },
+        ExpressionAttributeValues: values,
+      }),
+    );
+    const { token, ttl } = attributes;
+    await dynamodb.send(
+      new UpdateItemCommand({
+        TableName,
+        Key,
+        UpdateExpression: free,
+        ExpressionAttributeNames: { ...placeholders, "#releasedToken": "releasedToken" },
+        ExpressionAttributeValues: { ":token": token, ":ttl": ttl },
+      }),
+    );
+  };
+}
+
+/** What a client does that looks before it writes: read, conditional put, conditional delete. */
+function getPutDelete({ dynamodb, tableName: TableName, newKey }: TestTable): () => Promise<void> {
+  const Key = { pk: { S: newKey() }, sk: { S: "lease" } };
+  return async () => {
+    const { Item } = await dynamodb.send(new GetItemCommand({ TableName, Key, ConsistentRead: true }));
+    if (Item !== undefined) throw new Error("the bench found its lock held");
+    const attributes = leaseAttributes();
+    await dynamodb.send(
+      new PutItemCommand({
+        TableName,
+        Item: { ...Key, ...attributes },
+        ConditionExpression: "attribute_not_exists(pk)",
+      }),
+    );
+    await dynamodb.send(
+      new DeleteItemCommand({
+        TableName,
+        Key,
+        ConditionExpression: "#token = :token",
+        ExpressionAttributeNames: { "#token": "token" },
+        ExpressionAttributeValues: { ":token": attributes.token },
+      }),
+    );
+  };
+}

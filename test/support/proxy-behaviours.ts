@@ -1,0 +1,87 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Answer, Behaviour } from "./proxy.ts";
+
+/** Lets the write land, and breaks the connection in place of answering. */
+export function loseAnswer(): Behaviour {
+  return async (exchange) => {
+    await exchange.forward();
+    exchange.drop();
+  };
+}
+
+/** Lets the write land, and never answers. */
+export function hang(): Behaviour {
+  return async (exchange) => {
+    await exchange.forward();
+  };
+}
+
+/** Answers late. */
+export function delayAnswer(ms: number): Behaviour {
+  return async (exchange) => {
+    const answer = await exchange.forward();
+    await sleep(ms);
+    exchange.reply(answer);
+  };
+}
+
+/** A request that the proxy keeps back. */
+export interface HeldRequest extends Behaviour {
+  /** Lets it go to the engine, even though its client may have gone away, and gives the engine's answer. */
+  letGo(): Promise<Answer>;
+}
+
+/** Keeps one request back until it is let go. */
+export function hold(): HeldRequest {
+  const mayGo = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<Answer>();
+  const behaviour: Behaviour = async (exchange) => {
+    await mayGo.promise;
+    const answer = await exchange.forward();
+    exchange.reply(answer);
+    answered.resolve(answer);
+  };
+  return Object.assign(behaviour, {
+    letGo: () => {
+      mayGo.resolve();
+      return answered.promise;
+    },
+  });
+}
+
+/** Answers with an error of the service's, in place of the engine. */
+export function failWith(name: string, status = 400): Behaviour {
+  const body = JSON.stringify({
+    __type: `com.amazonaws.dynamodb.v20120810#${name}`,
+    message: "as the test wants it",
+  });
+  return ({ reply }) =>
+    reply({
+      status,
+      headers: { "content-type": "application/x-amz-json-1.0", date: new Date().toUTCString() },
+      body,
+    });
+}
+
+/** Answers with a Date header that is off by so much, as if the client's clock were off the other way. */
+export function shiftDate(ms: number): Behaviour {
+  return async (exchange) => {
+    const answer = await exchange.forward();
+    const date = new Date(Date.now() + ms).toUTCString();
+    exchange.reply({ ...answer, headers: { ...answer.headers, date } });
+  };
+}
+
+/** Answers without a Date header. */
+export function removeDate(): Behaviour {
+  return async (exchange) => {
+    const answer = await exchange.forward();
+    const { date: _, ...headers } = answer.headers;
+    exchange.reply({ ...answer, headers });
+  };
+}
+
+/** The error's name in an answer; undefined for a success. */
+export function errorIn(answer: Answer): string | undefined {
+  return answer.status === 200 ? undefined : JSON.parse(answer.body).__type.split("#")[1];
+}

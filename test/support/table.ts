@@ -1,0 +1,90 @@
+import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
+import {
+  type Clock,
+  createLeaseTable,
+  type Lease,
+  LeaseClient,
+  type LeaseClientOptions,
+} from "@leasehold/client";
+import type { Target } from "./proxy.ts";
+
+/** A lease table that nobody else uses, and clients for it. */
+export interface TestTable {
+  readonly tableName: string;
+  /** Goes to the engine directly. */
+  readonly dynamodb: DynamoDBClient;
+  /** A lease client that goes to the engine directly, unless the options say otherwise. */
+  client(options?: LeaseClientOptions): LeaseClient;
+  /** A lease that nobody has released and that ended a minute ago. */
+  deadLease(key: string, leaseDurationMs?: number): Promise<Lease>;
+  /**
+   * Leases of these keys with heartbeats of one client that are due at the same moment, for the client takes them on
+   * in one turn.
+   */
+  leasesDueTogether(
+    beater: LeaseClient,
+    keys: readonly string[],
+    heartbeat: number,
+    leaseDurationMs?: number,
+  ): Promise<Lease[]>;
+  /** A key that no other test uses. */
+  newKey(): string;
+  close(): void;
+}
+
+/** Makes a lease table with a name of its own. */
+export async function makeTable(engine: Target): Promise<TestTable> {
+  const tableName = `leases-${crypto.randomUUID()}`;
+  const dynamodb = sdkClient(engine);
+  await createLeaseTable({ tableName, dynamodb });
+  let keys = 0;
+  return {
+    tableName,
+    dynamodb,
+    client: (options = {}) => new LeaseClient({ tableName, dynamodb, ...options }),
+    deadLease: (key, leaseDurationMs = 30_000) => {
+      const past = new LeaseClient({
+        tableName,
+        dynamodb,
+        leaseDurationMs,
+        clock: bentClock({ wallMs: -60_000 - leaseDurationMs }),
+      });
+      return past.acquire(key, { owner: "the dead holder" });
+    },
+    leasesDueTogether: async (beater, keys, heartbeat, leaseDurationMs = 30_000) => {
+      const acquirer = new LeaseClient({ tableName, dynamodb, leaseDurationMs });
+      const handles = await Promise.all(keys.map(async (key) => (await acquirer.acquire(key)).toJSON()));
+      return handles.map((handle) => beater.adopt(handle, { heartbeat }));
+    },
+    newKey: () => `lock-${++keys}`,
+    close: () => dynamodb.destroy(),
+  };
+}
+
+/** An SDK client for an engine or for a proxy in front of one. */
+export function sdkClient(target: Target, config: DynamoDBClientConfig = {}): DynamoDBClient {
+  return new DynamoDBClient({ ...target.clientConfig, ...config });
+}
+
+/** How a clock differs from the machine's own. */
+export interface Bend {
+  /** Added to the wall clock. */
+  readonly wallMs?: number;
+  /** Gives what is added to the monotonic clock. */
+  readonly monotonicMs?: () => number;
+  /** How many times too early timers fire. */
+  readonly haste?: number;
+}
+
+/** The machine's clocks and timers, bent. */
+export function bentClock({ wallMs = 0, monotonicMs = () => 0, haste = 1 }: Bend): Clock {
+  return {
+    now: () => Date.now() + wallMs,
+    monotonic: () => performance.now() + monotonicMs(),
+    schedule: (callback, delayMs, options) => {
+      const timer = setTimeout(callback, delayMs / haste);
+      if (options?.background) timer.unref();
+      return () => clearTimeout(timer);
+    },
+  };
+}
