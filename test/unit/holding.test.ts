@@ -267,6 +267,45 @@ it("a renewal that hangs ends halfway to the deadline, so that there is time for
   expect(lease.remainingMs()).toBe(leaseDurationMs);
 });
 
+describe("a renewal that finds the lock without its token says why:", () => {
+  const adopted = async () => {
+    const lease = await client.acquire("k");
+    clock.freeze(leaseDurationMs + 1_001);
+    return client.adopt(lease.toJSON());
+  };
+  const other = () => new LeaseClient({ store, clock, owner: "b" });
+
+  it("taken, while another holds it", async () => {
+    const lease = await adopted();
+    await other().acquire("k");
+    await expect(lease.renew()).rejects.toMatchObject({ reason: "taken" });
+  });
+
+  it("taken, when another has held it and let it go", async () => {
+    const lease = await adopted();
+    await (await other().acquire("k")).release();
+    await expect(lease.renew()).rejects.toMatchObject({ reason: "taken" });
+  });
+
+  it("released, when it was let go by force", async () => {
+    const lease = await adopted();
+    await other().forceRelease("k", { token: lease.token });
+    await expect(lease.renew()).rejects.toMatchObject({ reason: "released" });
+  });
+
+  it("released, when it was let go early and the lock is still closed", async () => {
+    const lease = await client.acquire("k", { lockAtLeastForMs: leaseDurationMs });
+    await client.adopt(lease.toJSON()).release();
+    await expect(lease.renew()).rejects.toMatchObject({ reason: "released" });
+  });
+
+  it("expired, when ttl has removed the item", async () => {
+    const lease = await adopted();
+    store.table.collectGarbage(clock.now() + 1e9);
+    await expect(lease.renew()).rejects.toMatchObject({ reason: "expired" });
+  });
+});
+
 it("a renewal that is confirmed after the deadline revives nothing", async () => {
   const lease = await client.acquire("k");
   const update = store.update.bind(store);
