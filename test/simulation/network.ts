@@ -60,21 +60,18 @@ export class Network implements LeaseStore {
     this.#subject = subject;
   }
 
-  async update(request: UpdateRequest, { signal }: CallOptions): Promise<UpdateResult> {
+  async update(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
     this.#traffic.sent(this.#host, request);
-    return await this.#call(signal, () => this.#apply(request));
+    return await this.#call(call, () => this.#apply(request));
   }
 
-  async updateMany(
-    requests: readonly UpdateRequest[],
-    { signal }: CallOptions,
-  ): Promise<readonly UpdateResult[]> {
+  async updateMany(requests: readonly UpdateRequest[], call: CallOptions): Promise<readonly UpdateResult[]> {
     for (const request of requests) this.#traffic.sent(this.#host, request);
-    return await this.#call(signal, () => requests.map((request) => this.#apply(request)));
+    return await this.#call(call, () => requests.map((request) => this.#apply(request)));
   }
 
-  async get({ key }: GetRequest, { signal }: CallOptions): Promise<Item | undefined> {
-    return (await this.#call(signal, () => ({ item: this.#table.peek(key) }))).item;
+  async get({ key }: GetRequest, call: CallOptions): Promise<Item | undefined> {
+    return (await this.#call(call, () => ({ item: this.#table.peek(key) }))).item;
   }
 
   scan(): Promise<ScanPage> {
@@ -89,7 +86,7 @@ export class Network implements LeaseStore {
   }
 
   /** Sends copies until one is answered in time; every copy that was not lost takes effect, whenever it arrives. */
-  #call<Answer extends object>(signal: AbortSignal, serve: () => Answer): Promise<Answer> {
+  #call<Answer extends object>({ signal, isCurrent }: CallOptions, serve: () => Answer): Promise<Answer> {
     const { random } = this.#world;
     return new Promise((resolve, reject) => {
       const fail = (code: "LEASE_NO_ANSWER" | "LEASE_THROTTLED"): void =>
@@ -102,7 +99,7 @@ export class Network implements LeaseStore {
 
       const attempt = (number: number): void => {
         if (signal.aborted) return;
-        if (number > attempts) {
+        if (number > attempts || !isCurrent()) {
           fail("LEASE_NO_ANSWER");
           return;
         }

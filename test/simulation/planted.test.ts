@@ -121,7 +121,8 @@ describe("the simulation catches", () => {
           const { key, token } = this.terms.record;
           const { store, clock, retentionMs } = this.#context;
           const request = release({ key, token, now: clock.now(), retentionMs });
-          return (await store.update(request, { signal: new AbortController().signal })).applied;
+          const call = { signal: new AbortController().signal, isCurrent: () => true };
+          return (await store.update(request, call)).applied;
         }
       },
     }));

@@ -35,7 +35,7 @@ export async function simulate(seed: number, subject: Subject = realSubject): Pr
     throttled: random.pick([0, 0.02]),
   };
   // Short, so that ttl comes into play, but longer than any request is under way: that much retention is asked of users.
-  const retentionMs = random.pick([5_000, 60_000]);
+  const retentionMs = random.pick([8_000, 60_000]);
   const clockSkewMs = random.chance(0.15) ? Number.POSITIVE_INFINITY : skewMs;
   let tokens = 0;
 

@@ -92,7 +92,10 @@ async function writeFenced({ world, host, network, monitor }: Bench, lease: Leas
     values: { ...fence.ExpressionAttributeValues, ":writer": host.name },
   };
   try {
-    const result = await network.update(request, { signal: new AbortController().signal });
+    const result = await network.update(request, {
+      signal: new AbortController().signal,
+      isCurrent: () => true,
+    });
     if (!result.applied) {
       monitor.count("fenced off");
       world.tell(host.name, `was fenced off from ${lease.key} with ${lease.fencingToken}`);

@@ -5,7 +5,7 @@ import { evaluateCondition } from "../../packages/client/src/testing/condition.t
 import { ExpressionError, ExpressionReader } from "../../packages/client/src/testing/expression-parser.ts";
 
 const key = { pk: "k", sk: "lease" };
-const open = { signal: new AbortController().signal };
+const open = { signal: new AbortController().signal, isCurrent: () => true };
 
 function update(expression: Partial<UpdateRequest>): UpdateRequest {
   return {

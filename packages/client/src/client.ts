@@ -20,7 +20,8 @@ import { SkewWatch } from "./protocol/skew-watch.ts";
 import { type LeaseRecord, lastReleasedToken, readRecord } from "./record.ts";
 import { leaseItemKey, limits } from "./schema.ts";
 import type { LeaseStore, UpdateRequest, UpdateResult } from "./store.ts";
-import { systemClock, withBudget } from "./time/clock.ts";
+import { type CallOptions, withBudget } from "./time/budget.ts";
+import { systemClock } from "./time/clock.ts";
 import { checkData, checkKey, checkKnown, checkText } from "./validation.ts";
 
 /** How many items DynamoDB looks at for one page of a list. */
@@ -146,7 +147,7 @@ export class LeaseClient {
   /** Reads who holds a lock; undefined when nobody does. A lease that expired and was not released is shown. 1 consistent read. */
   async inspect(key: string): Promise<LeaseRecord | undefined> {
     const request = { key: leaseItemKey(checkKey(key)), consistent: true };
-    return readRecord(await this.#call((store, signal) => store.get(request, { signal })));
+    return readRecord(await this.#call((store, call) => store.get(request, call)));
   }
 
   /**
@@ -164,7 +165,7 @@ export class LeaseClient {
     const { prefix = "" } = options;
     if (prefix !== "") checkText("prefix", prefix, limits.keyBytes);
     const filter = { ...leasesByPrefix(prefix), pageSize: listPageSize };
-    let page = await this.#call((store, signal) => store.scan(filter, { signal }));
+    let page = await this.#call((store, call) => store.scan(filter, call));
     for (;;) {
       for (const item of page.items) {
         const record = readRecord(item);
@@ -172,7 +173,7 @@ export class LeaseClient {
       }
       const after = page.next;
       if (after === undefined) return;
-      page = await this.#call((store, signal) => store.scan({ ...filter, after }, { signal }));
+      page = await this.#call((store, call) => store.scan({ ...filter, after }, call));
     }
   }
 
@@ -218,11 +219,11 @@ export class LeaseClient {
   }
 
   async #update(request: UpdateRequest): Promise<UpdateResult> {
-    return await this.#call((store, signal) => store.update(request, { signal }));
+    return await this.#call((store, call) => store.update(request, call));
   }
 
-  async #call<T>(task: (store: LeaseStore, signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #call<T>(task: (store: LeaseStore, call: CallOptions) => Promise<T>): Promise<T> {
     const { clock, store } = this.#context;
-    return await withBudget(clock, callBudgetMs, undefined, (signal) => task(store, signal));
+    return await withBudget(clock, callBudgetMs, undefined, (call) => task(store, call));
   }
 }

@@ -1,5 +1,8 @@
 import type { ItemKey } from "./schema.ts";
+import type { CallOptions } from "./time/budget.ts";
 import type { ClockOffset } from "./time/skew.ts";
+
+export type { CallOptions };
 
 /** An item's attributes as plain values; a lease table holds no other kinds. */
 export type Item = Readonly<Record<string, string | number>>;
@@ -51,12 +54,6 @@ export interface UpdateResult {
   readonly offset: ClockOffset | undefined;
   /** True when the request was sent more than once: an earlier copy may still be under way. */
   readonly retried: boolean;
-}
-
-/** Options of every call to a store. */
-export interface CallOptions {
-  /** Once it aborts, the call rejects promptly with a {@link LeaseServiceError}; its write may have landed. */
-  readonly signal: AbortSignal;
 }
 
 /**

@@ -52,7 +52,7 @@ export class DynamoDBLeaseStore implements LeaseStore {
       ReturnValues: "ALL_NEW",
       ReturnValuesOnConditionCheckFailure: "ALL_OLD",
     });
-    const trace = new Trace(this.#clock, command);
+    const trace = new Trace(this.#clock, command, options);
     const outcome = (
       applied: boolean,
       attributes: Record<string, AttributeValue> | undefined,
@@ -95,7 +95,7 @@ export class DynamoDBLeaseStore implements LeaseStore {
     const command = new BatchExecuteStatementCommand({
       Statements: requests.map((request) => toStatement(this.tableName, request)),
     });
-    const trace = new Trace(this.#clock, command);
+    const trace = new Trace(this.#clock, command, options);
     try {
       const { Responses = [] } = await this.#dynamodb.send(command, { abortSignal: options.signal });
       if (Responses.some((response) => isUnsupported(response.Error?.Code))) this.#canBatch = false;
@@ -151,7 +151,7 @@ export class DynamoDBLeaseStore implements LeaseStore {
     options: CallOptions,
     send: () => Promise<Output>,
   ): Promise<Output> {
-    const trace = new Trace(this.#clock, command);
+    const trace = new Trace(this.#clock, command, options);
     try {
       return await send();
     } catch (error) {

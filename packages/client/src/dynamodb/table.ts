@@ -10,7 +10,8 @@ import { LeaseError, LeaseServiceError, LeaseTableError } from "../errors.ts";
 import type { DynamoDBSender } from "../options.ts";
 import { checkTableName } from "../options-check.ts";
 import { attributeNames } from "../schema.ts";
-import { type Clock, sleep, systemClock, withBudget } from "../time/clock.ts";
+import { withBudget } from "../time/budget.ts";
+import { type Clock, sleep, systemClock } from "../time/clock.ts";
 import { checkDuration, checkKnown } from "../validation.ts";
 import { createDynamoDBClient } from "./client.ts";
 import { toLeaseError } from "./errors.ts";
@@ -50,7 +51,7 @@ export async function createLeaseTable(options: CreateLeaseTableOptions): Promis
   const own = options.dynamodb === undefined ? createDynamoDBClient() : undefined;
   const dynamodb = options.dynamodb ?? (own as DynamoDBClient);
   try {
-    await withBudget(clock, waitMs, undefined, (signal) => setUp({ dynamodb, tableName, signal }, clock));
+    await withBudget(clock, waitMs, undefined, ({ signal }) => setUp({ dynamodb, tableName, signal }, clock));
   } finally {
     own?.destroy();
   }

@@ -1,3 +1,4 @@
+import type { CallOptions } from "../time/budget.ts";
 import type { Clock } from "../time/clock.ts";
 import { type ClockOffset, offsetFromDate } from "../time/skew.ts";
 import { type Attempts, conflictError } from "./errors.ts";
@@ -17,14 +18,16 @@ interface WithHeaders {
 /** What one command's attempts on the wire have shown. */
 export class Trace implements Attempts {
   readonly #clock: Clock;
+  readonly #call: CallOptions;
   count = 0;
   /** Measured on the last attempt that was answered. */
   offset: ClockOffset | undefined;
   lastError: unknown;
 
   /** Watches a command; the client it is sent through stays as it is. */
-  constructor(clock: Clock, command: Traceable) {
+  constructor(clock: Clock, command: Traceable, call: CallOptions) {
     this.#clock = clock;
+    this.#call = call;
     // In front of the deserializer and behind the retries, a middleware sees every attempt with its error parsed.
     command.middlewareStack.add((next) => (args) => this.#attempt(next, args), {
       name: "leaseholdTrace",
@@ -37,6 +40,8 @@ export class Trace implements Attempts {
     next: (args: unknown) => Promise<{ response: WithHeaders }>,
     args: unknown,
   ): Promise<{ response: WithHeaders }> {
+    // Behind the signing too: what is frozen from here on, DynamoDB refuses for the age of its signature.
+    if (!this.#call.isCurrent()) throw new Error("the request was too old to be sent");
     this.count += 1;
     const sentAt = this.#clock.now();
     try {

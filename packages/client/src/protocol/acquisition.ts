@@ -3,7 +3,8 @@ import type { TakeoverGround } from "../events.ts";
 import { acquire, cancel, type Grant, renew, spend, takeOver } from "../expressions.ts";
 import { isHeldBy, type LeaseRecord, readRecord } from "../record.ts";
 import type { UpdateRequest, UpdateResult } from "../store.ts";
-import { type Moment, moment, withBudget } from "../time/clock.ts";
+import { withBudget } from "../time/budget.ts";
+import { type Moment, moment } from "../time/clock.ts";
 import type { ClockOffset } from "../time/skew.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "./context.ts";
 import { claimableIn, type Judge, type Verdict } from "./judge.ts";
@@ -18,6 +19,9 @@ export interface AcquisitionRequest {
   /** JSON text. */
   readonly data: string | undefined;
 }
+
+/** Sends a write that was made at a given moment. */
+type Send = (update: UpdateRequest, since: Moment) => Promise<UpdateResult>;
 
 /** A lock that is ours. */
 export interface Granted {
@@ -70,10 +74,10 @@ export class Acquisition {
   async attempt(budgetMs: number, signal: AbortSignal | undefined): Promise<Granted | Refused> {
     const usefulMs = Math.max(this.#request.leaseDurationMs, shortestBudgetMs);
     const budget = Math.min(budgetMs, usefulMs, callBudgetMs);
-    const send = (update: UpdateRequest): Promise<UpdateResult> => this.#send(update, budget, signal);
+    const send: Send = (update, at) => this.#send(update, at, budget, signal);
 
     const since = moment(this.#context.clock);
-    const first = await send(acquire(this.#grant(since)));
+    const first = await send(acquire(this.#grant(since)), since);
     if (first.applied || isHeldBy(first.item, this.token)) return this.#settle(send, first, since, undefined);
 
     const seen = readRecord(first.item);
@@ -84,7 +88,7 @@ export class Acquisition {
 
     this.#triesTakeover = true;
     const takenAt = moment(this.#context.clock);
-    const second = await send(takeOver(this.#grant(takenAt), seen));
+    const second = await send(takeOver(this.#grant(takenAt), seen), takenAt);
     const takeover = seen.closed ? undefined : { ground, from: seen };
     if (second.applied || isHeldBy(second.item, this.token))
       return this.#settle(send, second, takenAt, takeover);
@@ -105,21 +109,20 @@ export class Acquisition {
     const { clock, store, retentionMs } = this.#context;
     const ending = { key: this.#request.key, token: this.token, now: clock.now(), retentionMs };
     const send = (update: UpdateRequest): Promise<UpdateResult> =>
-      withBudget(clock, callBudgetMs, undefined, (signal) => store.update(update, { signal }));
+      withBudget(clock, callBudgetMs, undefined, (call) => store.update(update, call));
     const { applied } = await send(cancel(ending));
     if (!applied && this.#triesTakeover) await send(spend(ending));
   }
 
   async #send(
     update: UpdateRequest,
+    since: Moment,
     budgetMs: number,
     signal: AbortSignal | undefined,
   ): Promise<UpdateResult> {
     const { clock, store } = this.#context;
     try {
-      const result = await withBudget(clock, budgetMs, signal, (bounded) =>
-        store.update(update, { signal: bounded }),
-      );
+      const result = await withBudget(clock, budgetMs, signal, (call) => store.update(update, call), since);
       this.#context.noteOffset(result.offset);
       if (result.retried) this.#uncertain = true;
       return result;
@@ -162,7 +165,7 @@ export class Acquisition {
    * write landed late, and a lease whose answer took too long is over already: then one renewal sets both right.
    */
   async #settle(
-    send: (update: UpdateRequest) => Promise<UpdateResult>,
+    send: Send,
     result: UpdateResult,
     since: Moment,
     takeover: Granted["takeover"],
@@ -181,6 +184,7 @@ export class Acquisition {
     const expiresAt = again.wall + leaseDurationMs;
     const renewed = await send(
       renew({ key, token: this.token, version, expiresAt, leaseDurationMs, retentionMs }),
+      again,
     );
     const confirmed = readRecord(renewed.item);
     if (confirmed?.token !== this.token) return this.#refused(renewed);

@@ -3,7 +3,8 @@ import type { LeaseEvent } from "../events.ts";
 import { close, type Ending, release, renew } from "../expressions.ts";
 import { type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
 import type { CallOptions, UpdateRequest, UpdateResult } from "../store.ts";
-import { type Moment, moment, sleep, withBudget } from "../time/clock.ts";
+import { withBudget } from "../time/budget.ts";
+import { type Moment, moment, sleep } from "../time/clock.ts";
 import { callBudgetMs, type ProtocolContext } from "./context.ts";
 import { Validity } from "./validity.ts";
 
@@ -120,7 +121,7 @@ export class Tenancy {
       leaseDurationMs,
       retentionMs,
     };
-    const result = await withBudget(clock, budgetMs, cut, (signal) => send(renew(renewal), { signal }));
+    const result = await withBudget(clock, budgetMs, cut, (call) => send(renew(renewal), call), since);
     this.#context.noteOffset(result.offset);
 
     const now = readRecord(result.item);
@@ -170,9 +171,7 @@ export class Tenancy {
       remainsClosed > 0 ? close({ ...ending, closedUntil: Math.ceil(now + remainsClosed) }) : release(ending);
     let confirmed = false;
     try {
-      const result = await withBudget(clock, callBudgetMs, undefined, (signal) =>
-        store.update(request, { signal }),
-      );
+      const result = await withBudget(clock, callBudgetMs, undefined, (call) => store.update(request, call));
       confirmed = result.applied || lastReleasedToken(result.item) === record.token;
       return confirmed;
     } finally {

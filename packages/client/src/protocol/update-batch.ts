@@ -41,8 +41,9 @@ export class UpdateBatch {
 
   async #sendTogether(): Promise<void> {
     const signal = AbortSignal.any(this.#entries.map((entry) => entry.options.signal));
+    const isCurrent = (): boolean => this.#entries.every((entry) => entry.options.isCurrent());
     const requests = this.#entries.map((entry) => entry.request);
-    const results = await this.#store.updateMany(requests, { signal }).catch(() => []);
+    const results = await this.#store.updateMany(requests, { signal, isCurrent }).catch(() => []);
     for (const [index, entry] of this.#entries.entries()) {
       const result = results[index];
       if (result === undefined) this.#sendAlone(entry);

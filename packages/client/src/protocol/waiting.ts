@@ -2,7 +2,8 @@ import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { type RetryStrategy, retryDelayMs } from "../retry.ts";
 import { leaseItemKey } from "../schema.ts";
-import { sleep, withBudget } from "../time/clock.ts";
+import { withBudget } from "../time/budget.ts";
+import { sleep } from "../time/clock.ts";
 import type { ClockOffset } from "../time/skew.ts";
 import type { Acquisition, Granted } from "./acquisition.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "./context.ts";
@@ -115,9 +116,7 @@ export class Waiting {
     const request = { key: leaseItemKey(this.#key), consistent: false };
     const budgetMs = Math.min(this.#budgetMs(), callBudgetMs);
     try {
-      const item = await withBudget(clock, budgetMs, signal, (bounded) =>
-        store.get(request, { signal: bounded }),
-      );
+      const item = await withBudget(clock, budgetMs, signal, (call) => store.get(request, call));
       return readRecord(item) ?? "free";
     } catch (error) {
       signal?.throwIfAborted();

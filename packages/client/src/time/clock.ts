@@ -66,30 +66,3 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
     signal?.addEventListener("abort", onAbort, { once: true });
   });
 }
-
-/**
- * Runs a task with a signal that aborts after `budgetMs`, or when the outer signal does.
- *
- * The task has to settle promptly once its signal aborts.
- */
-export async function withBudget<T>(
-  clock: Clock,
-  budgetMs: number,
-  outer: AbortSignal | undefined,
-  task: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  outer?.throwIfAborted();
-  const controller = new AbortController();
-  const onOuterAbort = (): void => controller.abort(outer?.reason);
-  outer?.addEventListener("abort", onOuterAbort, { once: true });
-  const cancel = clock.schedule(
-    () => controller.abort(new Error(`no answer within ${Math.round(budgetMs)} ms`)),
-    budgetMs,
-  );
-  try {
-    return await task(controller.signal);
-  } finally {
-    cancel();
-    outer?.removeEventListener("abort", onOuterAbort);
-  }
-}
