@@ -90,6 +90,7 @@ async function writeFenced({ world, host, network, monitor }: Bench, lease: Leas
     condition: fence.ConditionExpression,
     names: { ...fence.ExpressionAttributeNames, "#writer": "writer" },
     values: { ...fence.ExpressionAttributeValues, ":writer": host.name },
+    returnsItem: false,
   };
   try {
     const result = await network.update(request, {

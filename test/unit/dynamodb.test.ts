@@ -69,6 +69,11 @@ describe("an error of the SDK becomes", () => {
       LeaseServiceError,
       "LEASE_CONFLICT",
     ],
+    [
+      sdkError("ReplicatedWriteConflictException", "being modified in another region", 400),
+      LeaseServiceError,
+      "LEASE_CONFLICT",
+    ],
     [sdkError("InternalServerError", "oops", 500), LeaseServiceError, "LEASE_SERVICE_FAILED"],
     [sdkError("TimeoutError", "timed out"), LeaseServiceError, "LEASE_NO_ANSWER"],
     [sdkError("ECONNREFUSED", "connect ECONNREFUSED"), LeaseServiceError, "LEASE_NO_ANSWER"],

@@ -191,6 +191,16 @@ describe("the heartbeat", () => {
     expect(typeCount("renewed") - renewed).toBeGreaterThanOrEqual(3);
   });
 
+  it("keeps two handles of one lease out of one batch, which would be refused as a whole", async () => {
+    const lease = await client.acquire("k1");
+    const adopted = [1, 2].map(() => client.adopt(lease.toJSON(), { heartbeat: true }));
+    await client.acquire("k2", { heartbeat: true });
+    await clock.advance(3_000);
+    const [batch] = store.calls.filter((call) => call.method === "updateMany");
+    expect(batch?.requests.map((request) => request.key.pk).sort()).toEqual(["k1", "k2"]);
+    expect(adopted.map((handle) => handle.held)).toEqual([true, true]);
+  });
+
   it("brings beats together that are due at nearly the same time", async () => {
     await client.acquire("k1", { heartbeat: true });
     await clock.advance(500);

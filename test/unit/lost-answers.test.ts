@@ -129,6 +129,23 @@ it("a takeover that never arrived is refused when it arrives after all, for its 
   expect((await clientOf("b").acquire("k")).held).toBe(true);
 });
 
+it("a takeover that lands while it is being taken back is taken back all the same", async () => {
+  await clientOf("dead").acquire("k");
+  await clock.advance(11_001);
+  store.next(undefined, "request lost");
+  const update = store.update.bind(store);
+  store.update = async (request, options) => {
+    const result = await update(request, options);
+    const isCancel = request.condition.includes(" OR ");
+    const late = store.calls[2]?.requests[0];
+    if (isCancel && !result.applied && late) expect(store.table.updateNow(late).applied).toBe(true);
+    return result;
+  };
+  await expect(clientOf("a").acquire("k")).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+  await settled();
+  expect(await clientOf("b").inspect("k")).toBeUndefined();
+});
+
 describe("a renewal whose answer is lost", () => {
   it("leaves the lease as it stands until its deadline, and may be repeated", async () => {
     const lease = await clientOf("a").acquire("k");

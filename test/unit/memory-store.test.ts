@@ -14,6 +14,7 @@ function update(expression: Partial<UpdateRequest>): UpdateRequest {
     condition: "attribute_not_exists(#a)",
     names: { "#a": "a" },
     values: { ":a": 1 },
+    returnsItem: true,
     ...expression,
   };
 }

@@ -42,6 +42,7 @@ interface Written {
   readonly update: string;
   readonly condition: string;
   readonly names: Readonly<Record<string, string>>;
+  readonly returnsItem: boolean;
 }
 
 const grantTo =
@@ -53,8 +54,8 @@ const grantTo =
 /** Both forms of a grant: with a payload, and one that removes an earlier holder's. */
 function grantWhere(condition: string): { readonly bare: Written; readonly withData: Written } {
   return {
-    bare: written(`${grantTo} REMOVE #${revocation}, #${data}`, condition),
-    withData: written(`${grantTo}, #${data} = :data REMOVE #${revocation}`, condition),
+    bare: written(`${grantTo} REMOVE #${revocation}, #${data}`, condition, true),
+    withData: written(`${grantTo}, #${data} = :data REMOVE #${revocation}`, condition, true),
   };
 }
 
@@ -110,6 +111,7 @@ export interface Renewal {
 const prolong = written(
   `SET #${version} = :version, #${expiresAt} = :expiresAt, #${leaseDurationMs} = :leaseDurationMs, #${ttl} = :ttl`,
   `#${token} = :token AND #${version} < :version`,
+  true,
 );
 
 /** Prolongs a lease. The growing version keeps a renewal that arrives late from shortening a newer one. */
@@ -156,7 +158,7 @@ function endingValues(ending: Ending): Item {
   return { ":token": ending.token, ":ttl": timeToLive(ending.now, ending.retentionMs) };
 }
 
-const markSpent = written(`SET #${releasedToken} = :token`, `attribute_exists(#${token})`);
+const markSpent = written(`SET #${releasedToken} = :token`, `attribute_exists(#${token})`, true);
 
 /** Marks a token as spent on a lock that another holds, whose lease it leaves alone: a late takeover is refused. */
 export function spend({ key, token }: Pick<Ending, "key" | "token">): UpdateRequest {
@@ -204,13 +206,16 @@ export function leasesByPrefix(prefix: string): Pick<ScanRequest, "filter" | "na
 }
 
 /** "Only while this token holds the lock", for the user's own transaction. */
-export function stillHeld(token: string): Omit<UpdateRequest, "key" | "update"> {
+export function stillHeld(token: string): Omit<UpdateRequest, "key" | "update" | "returnsItem"> {
   const condition = `#${attributeNames.token} = :leaseToken`;
   return { condition, names: namesIn(condition), values: { ":leaseToken": token } };
 }
 
 /** "Only if no later holder has written", for the user's own item, and the assignment that makes it hold next time. */
-export function noLaterHolder(attribute: string, fencingToken: number): Omit<UpdateRequest, "key"> {
+export function noLaterHolder(
+  attribute: string,
+  fencingToken: number,
+): Omit<UpdateRequest, "key" | "returnsItem"> {
   return {
     condition: "(attribute_not_exists(#leaseFence) OR #leaseFence <= :leaseFence)",
     update: "SET #leaseFence = :leaseFence",
@@ -219,8 +224,8 @@ export function noLaterHolder(attribute: string, fencingToken: number): Omit<Upd
   };
 }
 
-function written(update: string, condition: string): Written {
-  return { update, condition, names: namesIn(`${update} ${condition}`) };
+function written(update: string, condition: string, returnsItem = false): Written {
+  return { update, condition, names: namesIn(`${update} ${condition}`), returnsItem };
 }
 
 function requestOf(expression: Written, key: string, values: Item): UpdateRequest {

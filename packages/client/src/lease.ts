@@ -166,7 +166,8 @@ export class Lease implements AsyncDisposable {
   /**
    * Gives the parts of a write to your own item that succeeds only while no later holder of this lock has written it.
    *
-   * Every write of the item has to carry them, for the item itself remembers the highest fencing token.
+   * Every write of the item has to carry them, for the item itself remembers the highest fencing token. An item that
+   * is deleted forgets it: mark it as deleted instead, where a stale holder's write must not bring it back.
    * Sends nothing. Throws InvalidOptionsError.
    *
    * ```ts

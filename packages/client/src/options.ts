@@ -38,7 +38,8 @@ export interface LeaseClientOptions {
    */
   readonly clockSkewMs?: number;
   /**
-   * For how long DynamoDB's ttl keeps a lock that nobody uses any more. At least `clockSkewMs`.
+   * For how long DynamoDB's ttl keeps a lock that nobody uses any more. At least `clockSkewMs`; below an hour, a
+   * request that is delayed for that long could make the fencing tokens start again.
    * @default 604800000 (7 days)
    */
   readonly retentionMs?: number;

@@ -18,6 +18,8 @@ export interface UpdateRequest extends Expression {
   readonly key: ItemKey;
   readonly update: string;
   readonly condition: string;
+  /** Whether the item is wanted after a success too; it costs the service a little time. */
+  readonly returnsItem: boolean;
 }
 
 /** One read of one item. */
@@ -45,7 +47,8 @@ export interface ScanPage {
 /**
  * What became of a conditional write.
  *
- * `item` is the item as it stands after a write that was applied, and as it stood when a write was refused.
+ * `item` is the item as it stood when a write was refused, and as it stands after a write that was applied and that
+ * asked for it.
  */
 export interface UpdateResult {
   readonly applied: boolean;

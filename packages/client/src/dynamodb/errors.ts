@@ -14,8 +14,11 @@ const throttlingErrors = new Set([
   "ThrottledException",
   "TooManyRequestsException",
 ]);
-/** A write met a transaction on the same item, as of a holder that uses its lease's condition check. */
-export const conflictError = "TransactionConflictException";
+/** A write met another on the same item: a holder's transaction with its condition check, or another region's write. */
+export const conflictErrors: ReadonlySet<string> = new Set([
+  "TransactionConflictException",
+  "ReplicatedWriteConflictException",
+]);
 const accessErrors = new Set([
   "AccessDeniedException",
   "ExpiredTokenException",
@@ -87,8 +90,8 @@ function translate(
     const text = `DynamoDB throttled the request to ${table} until its time was over; try again later (${name}: ${message})`;
     return new LeaseServiceError("LEASE_THROTTLED", text, options);
   }
-  if (name === conflictError) {
-    const text = `a transaction on the same lock's item was under way each time; try again later (${message})`;
+  if (conflictErrors.has(name)) {
+    const text = `another write of the same item in ${table} was under way each time; try again later (${name}: ${message})`;
     return new LeaseServiceError("LEASE_CONFLICT", text, options);
   }
   if (status !== undefined && status >= 500) {

@@ -49,7 +49,7 @@ export class DynamoDBLeaseStore implements LeaseStore {
       ConditionExpression: request.condition,
       ExpressionAttributeNames: { ...request.names },
       ExpressionAttributeValues: toAttributeValues(request.values),
-      ReturnValues: "ALL_NEW",
+      ReturnValues: request.returnsItem ? "ALL_NEW" : "NONE",
       ReturnValuesOnConditionCheckFailure: "ALL_OLD",
     });
     const trace = new Trace(this.#clock, command, options);

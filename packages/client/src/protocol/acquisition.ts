@@ -111,7 +111,10 @@ export class Acquisition {
     const send = (update: UpdateRequest): Promise<UpdateResult> =>
       withBudget(clock, callBudgetMs, undefined, (call) => store.update(update, call));
     const { applied } = await send(cancel(ending));
-    if (!applied && this.#triesTakeover) await send(spend(ending));
+    if (applied || !this.#triesTakeover) return;
+    const marked = await send(spend(ending));
+    // The takeover has landed just now.
+    if (isHeldBy(marked.item, this.token)) await send(cancel(ending));
   }
 
   async #send(

@@ -20,9 +20,11 @@ export class UpdateBatch {
     this.#store = store;
   }
 
-  /** Adds a write to the batch, or sends it at once when the batch has left already. */
+  /** Adds a write to the batch, or sends it at once when the batch has left already or has one of that item. */
   update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult> {
-    if (!this.#isOpen) return this.#store.update(request, options);
+    // One batch takes an item once: two handles of one lease go their own ways.
+    const isThere = this.#entries.some((entry) => entry.request.key.pk === request.key.pk);
+    if (!this.#isOpen || isThere) return this.#store.update(request, options);
     const answered = Promise.withResolvers<UpdateResult>();
     this.#entries.push({ request, options, answered });
     return answered.promise;
