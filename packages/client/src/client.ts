@@ -15,12 +15,10 @@ import {
 } from "./options-check.ts";
 import { defaultOwner } from "./owner.ts";
 import { Acquirer } from "./protocol/acquirer.ts";
-import { callBudgetMs, type ProtocolContext } from "./protocol/context.ts";
+import { callStore, type ProtocolContext } from "./protocol/context.ts";
 import { SkewWatch } from "./protocol/skew-watch.ts";
 import { type LeaseRecord, lastReleasedToken, readRecord } from "./record.ts";
-import { leaseItemKey, limits } from "./schema.ts";
-import type { LeaseStore, UpdateRequest, UpdateResult } from "./store.ts";
-import { type CallOptions, withBudget } from "./time/budget.ts";
+import { type ItemKey, leaseItemKey, limits } from "./schema.ts";
 import { systemClock } from "./time/clock.ts";
 import { checkData, checkKey, checkKnown, checkText } from "./validation.ts";
 
@@ -147,7 +145,7 @@ export class LeaseClient {
   /** Reads who holds a lock; undefined when nobody does. A lease that expired and was not released is shown. 1 consistent read. */
   async inspect(key: string): Promise<LeaseRecord | undefined> {
     const request = { key: leaseItemKey(checkKey(key)), consistent: true };
-    return readRecord(await this.#call((store, call) => store.get(request, call)));
+    return readRecord(await callStore(this.#context, (store, call) => store.get(request, call)));
   }
 
   /**
@@ -165,16 +163,16 @@ export class LeaseClient {
     const { prefix = "" } = options;
     if (prefix !== "") checkText("prefix", prefix, limits.keyBytes);
     const filter = { ...leasesByPrefix(prefix), pageSize: listPageSize };
-    let page = await this.#call((store, call) => store.scan(filter, call));
-    for (;;) {
+    let after: ItemKey | undefined;
+    do {
+      const request = after === undefined ? filter : { ...filter, after };
+      const page = await callStore(this.#context, (store, call) => store.scan(request, call));
       for (const item of page.items) {
         const record = readRecord(item);
         if (record !== undefined) yield record;
       }
-      const after = page.next;
-      if (after === undefined) return;
-      page = await this.#call((store, call) => store.scan({ ...filter, after }, call));
-    }
+      after = page.next;
+    } while (after !== undefined);
   }
 
   /**
@@ -188,7 +186,8 @@ export class LeaseClient {
     checkKnown(options, ["token"], "options");
     const token = checkText("token", options.token, limits.ownerBytes);
     const { clock, retentionMs } = this.#context;
-    const result = await this.#update(release({ key: checkKey(key), token, now: clock.now(), retentionMs }));
+    const request = release({ key: checkKey(key), token, now: clock.now(), retentionMs });
+    const result = await callStore(this.#context, (store, call) => store.update(request, call));
     return result.applied || lastReleasedToken(result.item) === token;
   }
 
@@ -206,7 +205,8 @@ export class LeaseClient {
     checkKnown(options, ["token", "reason"], "options");
     const token = checkText("token", options.token, limits.ownerBytes);
     const reason = checkText("reason", options.reason ?? "revocation requested", limits.revocationBytes);
-    return (await this.#update(requestRevocation({ key: checkKey(key), token, reason }))).applied;
+    const request = requestRevocation({ key: checkKey(key), token, reason });
+    return (await callStore(this.#context, (store, call) => store.update(request, call))).applied;
   }
 
   async #acquire(key: string, options: AcquireOptions, mayWait: boolean): Promise<Lease> {
@@ -216,14 +216,5 @@ export class LeaseClient {
     terms.signal?.throwIfAborted();
     const tenancy = await this.#acquirer.acquire({ ...terms, key, data });
     return new Lease(this.#context, tenancy, this.#format);
-  }
-
-  async #update(request: UpdateRequest): Promise<UpdateResult> {
-    return await this.#call((store, call) => store.update(request, call));
-  }
-
-  async #call<T>(task: (store: LeaseStore, call: CallOptions) => Promise<T>): Promise<T> {
-    const { clock, store } = this.#context;
-    return await withBudget(clock, callBudgetMs, undefined, (call) => task(store, call));
   }
 }

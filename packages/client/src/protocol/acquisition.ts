@@ -6,7 +6,7 @@ import type { UpdateRequest, UpdateResult } from "../store.ts";
 import { withBudget } from "../time/budget.ts";
 import { type Moment, moment } from "../time/clock.ts";
 import type { ClockOffset } from "../time/skew.ts";
-import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "./context.ts";
+import { callBudgetMs, callStore, type ProtocolContext, shortestBudgetMs } from "./context.ts";
 import { claimableIn, type Judge, type Verdict } from "./judge.ts";
 
 /** What is to be acquired; durations have been validated. */
@@ -90,8 +90,9 @@ export class Acquisition {
     const takenAt = moment(this.#context.clock);
     const second = await send(takeOver(this.#grant(takenAt), seen), takenAt);
     const takeover = seen.closed ? undefined : { ground, from: seen };
-    if (second.applied || isHeldBy(second.item, this.token))
+    if (second.applied || isHeldBy(second.item, this.token)) {
       return this.#settle(send, second, takenAt, takeover);
+    }
     return this.#refused(second);
   }
 
@@ -106,10 +107,10 @@ export class Acquisition {
   }
 
   async #takeBack(): Promise<void> {
-    const { clock, store, retentionMs } = this.#context;
+    const { clock, retentionMs } = this.#context;
     const ending = { key: this.#request.key, token: this.token, now: clock.now(), retentionMs };
     const send = (update: UpdateRequest): Promise<UpdateResult> =>
-      withBudget(clock, callBudgetMs, undefined, (call) => store.update(update, call));
+      callStore(this.#context, (store, call) => store.update(update, call));
     const { applied } = await send(cancel(ending));
     if (applied || !this.#triesTakeover) return;
     const marked = await send(spend(ending));

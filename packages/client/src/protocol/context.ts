@@ -1,5 +1,6 @@
 import type { LeaseEvent } from "../events.ts";
-import type { LeaseStore } from "../store.ts";
+import type { CallOptions, LeaseStore } from "../store.ts";
+import { withBudget } from "../time/budget.ts";
 import type { Clock } from "../time/clock.ts";
 import type { ClockOffset } from "../time/skew.ts";
 
@@ -28,3 +29,11 @@ export const callBudgetMs = 10_000;
 
 /** An answer is given at least this much time: one that comes too late for its lease is made good by a renewal. */
 export const shortestBudgetMs = 1_000;
+
+/** Makes one call to the store that nothing but its own budget bounds. */
+export function callStore<T>(
+  { clock, store }: ProtocolContext,
+  task: (store: LeaseStore, call: CallOptions) => Promise<T>,
+): Promise<T> {
+  return withBudget(clock, callBudgetMs, undefined, (call) => task(store, call));
+}

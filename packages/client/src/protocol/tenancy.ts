@@ -5,7 +5,7 @@ import { type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
 import type { CallOptions, UpdateRequest, UpdateResult } from "../store.ts";
 import { withBudget } from "../time/budget.ts";
 import { type Moment, moment, sleep } from "../time/clock.ts";
-import { callBudgetMs, type ProtocolContext } from "./context.ts";
+import { callStore, type ProtocolContext } from "./context.ts";
 import { Validity } from "./validity.ts";
 
 /** What identifies a tenancy and what it asks for when it renews. */
@@ -150,7 +150,7 @@ export class Tenancy {
   }
 
   async #end(): Promise<boolean> {
-    const { clock, store } = this.#context;
+    const { clock } = this.#context;
     this.validity.end("released");
     await this.#settleRenewal();
     if (this.#isGone) {
@@ -171,7 +171,7 @@ export class Tenancy {
       remainsClosed > 0 ? close({ ...ending, closedUntil: Math.ceil(now + remainsClosed) }) : release(ending);
     let confirmed = false;
     try {
-      const result = await withBudget(clock, callBudgetMs, undefined, (call) => store.update(request, call));
+      const result = await callStore(this.#context, (store, call) => store.update(request, call));
       confirmed = result.applied || lastReleasedToken(result.item) === record.token;
       return confirmed;
     } finally {

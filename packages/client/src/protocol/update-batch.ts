@@ -13,7 +13,8 @@ interface Entry {
  */
 export class UpdateBatch {
   readonly #store: LeaseStore;
-  #entries: Entry[] = [];
+  /** By item: one batch takes each of them once. */
+  readonly #entries = new Map<string, Entry>();
   #isOpen = true;
 
   constructor(store: LeaseStore) {
@@ -22,31 +23,31 @@ export class UpdateBatch {
 
   /** Adds a write to the batch, or sends it at once when the batch has left already or has one of that item. */
   update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult> {
-    // One batch takes an item once: two handles of one lease go their own ways.
-    const isThere = this.#entries.some((entry) => entry.request.key.pk === request.key.pk);
-    if (!this.#isOpen || isThere) return this.#store.update(request, options);
+    const item = JSON.stringify(request.key);
+    if (!this.#isOpen || this.#entries.has(item)) return this.#store.update(request, options);
     const answered = Promise.withResolvers<UpdateResult>();
-    this.#entries.push({ request, options, answered });
+    this.#entries.set(item, { request, options, answered });
     return answered.promise;
   }
 
   /** Sends what has been handed over. */
   send(): void {
     this.#isOpen = false;
-    if (this.#entries.length > 1) void this.#sendTogether();
-    else for (const entry of this.#entries) this.#sendAlone(entry);
+    const entries = [...this.#entries.values()];
+    if (entries.length > 1) void this.#sendTogether(entries);
+    else for (const entry of entries) this.#sendAlone(entry);
   }
 
   #sendAlone({ request, options, answered }: Entry): void {
     answered.resolve(this.#store.update(request, options));
   }
 
-  async #sendTogether(): Promise<void> {
-    const signal = AbortSignal.any(this.#entries.map((entry) => entry.options.signal));
-    const isCurrent = (): boolean => this.#entries.every((entry) => entry.options.isCurrent());
-    const requests = this.#entries.map((entry) => entry.request);
+  async #sendTogether(entries: readonly Entry[]): Promise<void> {
+    const signal = AbortSignal.any(entries.map((entry) => entry.options.signal));
+    const isCurrent = (): boolean => entries.every((entry) => entry.options.isCurrent());
+    const requests = entries.map((entry) => entry.request);
     const results = await this.#store.updateMany(requests, { signal, isCurrent }).catch(() => []);
-    for (const [index, entry] of this.#entries.entries()) {
+    for (const [index, entry] of entries.entries()) {
       const result = results[index];
       if (result === undefined) this.#sendAlone(entry);
       else entry.answered.resolve(result);
