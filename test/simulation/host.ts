@@ -8,6 +8,8 @@ import { epoch, type World } from "./world.ts";
  */
 export class Host implements Clock {
   readonly name: string;
+  /** Whether its machine can be suspended; then nobody sets its clock: both together are beyond what is promised. */
+  readonly isSuspendable: boolean;
   readonly #world: World;
   #wallOffset: number;
   #monotonicOffset: number;
@@ -20,6 +22,7 @@ export class Host implements Clock {
     this.#world = world;
     this.#wallOffset = wallOffset;
     this.#monotonicOffset = world.random.between(0, 1_000_000);
+    this.isSuspendable = world.random.chance(0.5);
   }
 
   get isRunning(): boolean {

@@ -109,14 +109,14 @@ function disturb(world: World, hosts: Host[], restart: (name: string) => Host): 
       host.freeze(random.between(10, 12_000), false);
       break;
     case "suspend":
-      host.freeze(random.between(10, 12_000), true);
+      host.freeze(random.between(10, 12_000), host.isSuspendable);
       break;
     case "kill":
       host.kill();
       hosts[index] = restart(`${host.name}'`);
       break;
     case "clock":
-      host.setWallOffset(wallOffset(random));
+      if (!host.isSuspendable) host.setWallOffset(wallOffset(random));
       break;
   }
 }
