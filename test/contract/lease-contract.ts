@@ -6,6 +6,7 @@ import {
   LeaseLostError,
   type LeaseRecord,
   LeaseUnavailableError,
+  SlotDoneError,
 } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, vi } from "vitest";
@@ -200,6 +201,71 @@ export function leaseContract(place: (clock: ManualClock) => Place): void {
       const next = await clientOf("b").acquire(key);
       expect(await stale.release()).toBe(false);
       expect(await clientOf("c").inspect(key)).toMatchObject({ token: next.token, owner: "b" });
+    });
+
+    it("of a completed slot refuses that slot and every earlier one from then on, and grants a later one", async () => {
+      const first = await clientOf("a").acquire(key, { slot: "2026-11-21T10:00:00.000Z" });
+      expect(first.slot).toBe("2026-11-21T10:00:00.000Z");
+      expect(await first.complete()).toBe(true);
+      for (const slot of ["2026-11-21T10:00:00.000Z", "2026-11-21T09:59:00.000Z"]) {
+        const refusal = await clientOf("b")
+          .acquire(key, { slot })
+          .catch((error: unknown) => error);
+        expect(refusal).toBeInstanceOf(SlotDoneError);
+        expect(refusal).toMatchObject({
+          code: "LEASE_SLOT_DONE",
+          key,
+          slot,
+          doneSlot: "2026-11-21T10:00:00.000Z",
+        });
+        expect(await clientOf("b").tryAcquire(key, { slot })).toBeUndefined();
+      }
+      const next = await clientOf("b").acquire(key, { slot: "2026-11-21T10:01:00.000Z" });
+      expect(next.fencingToken).toBe(first.fencingToken + 1);
+    });
+
+    it("without completion leaves the slot to a retry", async () => {
+      await (await clientOf("a").acquire(key, { slot: "7" })).release();
+      expect((await clientOf("b").acquire(key, { slot: "7" })).held).toBe(true);
+    });
+
+    it("of a completed slot is remembered through other uses of the lock, which take no notice of it", async () => {
+      await (await clientOf("a").acquire(key, { slot: "7" })).complete();
+      await (await clientOf("b").acquire(key)).complete();
+      await (await clientOf("b").acquire(key, { slot: "8" })).release();
+      await expect(clientOf("c").acquire(key, { slot: "7" })).rejects.toThrow(SlotDoneError);
+    });
+
+    it("of a completed slot that keeps the lock closed refuses the slot as done, not as held", async () => {
+      const lease = await clientOf("a").acquire(key, { slot: "7", lockAtLeastForMs: 200 });
+      await lease.complete();
+      await expect(clientOf("b").acquire(key, { slot: "7" })).rejects.toThrow(SlotDoneError);
+      await expect(clientOf("b").acquire(key, { slot: "8" })).rejects.toThrow(LeaseUnavailableError);
+    });
+
+    it("by withLease completes the slot of work that succeeded, and of no other", async () => {
+      const client = clientOf("a");
+      const failing = client.withLease(key, { slot: "7" }, () => Promise.reject(new Error("half-way")));
+      await expect(failing).rejects.toThrow("half-way");
+      expect(await client.withLease(key, { slot: "7" }, () => "done")).toBe("done");
+      await expect(client.withLease(key, { slot: "7" }, () => "twice")).rejects.toThrow(SlotDoneError);
+    });
+
+    it("by an adopter completes the slot that the handle names", async () => {
+      const handle = (await clientOf("a").acquire(key, { slot: "7" })).toJSON();
+      await clientOf("b")
+        .adopt(JSON.parse(JSON.stringify(handle)))
+        .complete();
+      await expect(clientOf("c").acquire(key, { slot: "7" })).rejects.toThrow(SlotDoneError);
+    });
+
+    it("of a lease that was taken over does not complete its slot", async () => {
+      const stale = await clientOf("a").acquire(key, { slot: "7" });
+      await clock.advance(pastLease);
+      const next = await clientOf("b").acquire(key, { slot: "7" });
+      expect(await stale.complete()).toBe(false);
+      await next.release();
+      expect((await clientOf("c").acquire(key, { slot: "7" })).held).toBe(true);
     });
 
     it("before lockAtLeastForMs has passed keeps the lock closed until then", async () => {

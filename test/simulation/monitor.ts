@@ -19,6 +19,8 @@ export class Monitor implements Traffic {
   readonly #leases = new Set<{ readonly host: Host; readonly lease: Lease }>();
   readonly #highestFence = new Map<string, number>();
   readonly #endedTokens = new Set<string>();
+  /** The slot that was done when a token was granted. */
+  readonly #doneAtGrant = new Map<string, string>();
 
   constructor(world: World, skewMs: number) {
     this.#world = world;
@@ -32,6 +34,10 @@ export class Monitor implements Traffic {
   /** A process believes in this lease from now on. */
   holds(host: Host, lease: Lease): void {
     this.#leases.add({ host, lease });
+    const done = this.#doneAtGrant.get(lease.token);
+    if (lease.slot !== undefined && done !== undefined && done >= lease.slot) {
+      this.#fail(`${host.name} was granted the slot ${lease.slot} of ${lease.key}, where ${done} is done`);
+    }
   }
 
   /** A process has begun to release this lease. */
@@ -71,6 +77,9 @@ export class Monitor implements Traffic {
     }
     const actor = request.values[":token"];
     const [was, is] = [before?.token, after?.token];
+    if (String(before?.doneSlot ?? "") > String(after?.doneSlot ?? "")) {
+      this.#fail(`${key} went back from the done slot ${before?.doneSlot} to ${after?.doneSlot}`);
+    }
     this.#world.tell("table", `${key}: ${change(before, after)}, written by ${host.name}`);
     if (is === actor && was !== actor) {
       this.#granted(key, before, after);
@@ -85,6 +94,7 @@ export class Monitor implements Traffic {
     if (highest !== undefined && fence <= highest)
       this.#fail(`the fencing token of ${key} went from ${highest} to ${fence}`);
     this.#highestFence.set(key, fence);
+    if (before?.doneSlot !== undefined) this.#doneAtGrant.set(String(after?.token), String(before.doneSlot));
     const closedUntil = Number(before?.expiresAt);
     const isClosed = String(before?.token ?? "").startsWith("closed:");
     if (isClosed) this.count("opened after lockAtLeastFor");

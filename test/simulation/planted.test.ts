@@ -120,7 +120,7 @@ describe("the simulation catches", () => {
         override async release(): Promise<boolean> {
           const { key, token } = this.terms.record;
           const { store, clock, retentionMs } = this.#context;
-          const request = release({ key, token, now: clock.now(), retentionMs });
+          const request = release({ key, token, now: clock.now(), retentionMs, slot: undefined });
           const call = { signal: new AbortController().signal, isCurrent: () => true };
           return (await store.update(request, call)).applied;
         }
@@ -137,6 +137,14 @@ describe("the simulation catches", () => {
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/is held by .* and by/);
+  });
+
+  it("a slot that is not looked at before a grant", async () => {
+    const subject = await plantInExpressions((original) => ({
+      acquire: (grant) => original.acquire({ ...grant, slot: undefined }),
+    }));
+    const { violation } = await firstViolation(subject);
+    expect(violation).toMatch(/was granted the slot/);
   });
 
   it("a renewal that may shorten a newer one", async () => {

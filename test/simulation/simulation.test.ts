@@ -22,6 +22,7 @@ it(`nothing goes wrong in ${seeds} worlds, and everything that could go wrong ha
     "lost: revoked",
     "opened after lockAtLeastFor",
     "renewed",
+    "slot was done",
     "takeover by observation",
     "takeover by wallClock",
     "ttl removed an item",

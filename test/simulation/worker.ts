@@ -1,8 +1,11 @@
-import type { Lease, LeaseClient } from "@leasehold/client";
+import { type Lease, type LeaseClient, SlotDoneError } from "@leasehold/client";
 import type { Host } from "./host.ts";
 import { type Monitor, resourceSortKey } from "./monitor.ts";
 import type { Network } from "./network.ts";
 import type { World } from "./world.ts";
+
+/** Workers that stand for a run stand for the one of these times; some come late. */
+const slotMs = 4_000;
 
 /** What a worker works with. */
 export interface Bench {
@@ -36,6 +39,7 @@ async function tryToAcquire(
     leaseDurationMs,
     heartbeat: random.chance(0.5),
     ...(random.chance(0.2) ? { lockAtLeastForMs: random.integer(1, leaseDurationMs) } : {}),
+    ...(random.chance(0.3) ? { slot: String(Math.floor(world.now / slotMs)).padStart(6, "0") } : {}),
   };
   const giveUp = new AbortController();
   if (random.chance(0.1)) host.schedule(() => giveUp.abort(new Error("given up")), random.between(0, 1_000));
@@ -55,7 +59,7 @@ async function tryToAcquire(
     return lease;
   } catch (error) {
     world.tell(host.name, `did not get ${key}: ${(error as Error).name}`);
-    monitor.count("gave up");
+    monitor.count(error instanceof SlotDoneError ? "slot was done" : "gave up");
     return undefined;
   }
 }
@@ -76,7 +80,8 @@ async function use(bench: Bench, lease: Lease): Promise<void> {
   if (random.chance(0.1)) await pause(bench, random.between(0, 8_000));
   monitor.ends(lease);
   world.tell(host.name, `releases ${lease.key} (${lease.token})`);
-  const released = await lease.release().catch(() => undefined);
+  const isDone = random.chance(0.7);
+  const released = await (isDone ? lease.complete() : lease.release()).catch(() => undefined);
   world.tell(host.name, `released ${lease.key}: ${released ?? "no answer"}`);
   if (released === false) monitor.count("late release refused");
 }

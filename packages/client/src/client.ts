@@ -1,6 +1,6 @@
 import { createDynamoDBClient } from "./dynamodb/client.ts";
 import { DynamoDBLeaseStore, isDocumentClient } from "./dynamodb/store.ts";
-import { InvalidOptionsError, LeaseUnavailableError } from "./errors.ts";
+import { InvalidOptionsError, LeaseUnavailableError, SlotDoneError } from "./errors.ts";
 import { publish } from "./events.ts";
 import { leasesByPrefix, release, requestRevocation } from "./expressions.ts";
 import type { ValueFormat } from "./fencing.ts";
@@ -84,19 +84,20 @@ export class LeaseClient {
    * Acquires a lock, waiting up to `waitMs` for its holder.
    *
    * 1 request for a lock that is free, 2 to take over from a holder whose time is over; while it waits, reads.
-   * Rejects with {@link LeaseUnavailableError} when somebody else still holds it, and with the signal's reason when
-   * that aborts; in every case of failure nothing stays held.
+   * Rejects with {@link LeaseUnavailableError} when somebody else still holds it, with {@link SlotDoneError} when
+   * the `slot` is done already, and with the signal's reason when that aborts; in every case of failure nothing
+   * stays held.
    */
   async acquire(key: string, options: AcquireOptions = {}): Promise<Lease> {
     return await this.#acquire(key, options, true);
   }
 
-  /** Like {@link LeaseClient.acquire}, but never waits, and gives undefined when somebody else holds the lock. */
+  /** Like {@link LeaseClient.acquire}, but never waits, and gives undefined when somebody else holds the lock or the slot is done. */
   async tryAcquire(key: string, options: TryAcquireOptions = {}): Promise<Lease | undefined> {
     try {
       return await this.#acquire(key, options, false);
     } catch (error) {
-      if (error instanceof LeaseUnavailableError) return undefined;
+      if (error instanceof LeaseUnavailableError || error instanceof SlotDoneError) return undefined;
       throw error;
     }
   }
@@ -104,8 +105,8 @@ export class LeaseClient {
   /**
    * Acquires a lock, runs the work, and releases the lock whatever becomes of the work.
    *
-   * Resolves to the work's result if the lease protected it to its end, or was revoked; rejects with LeaseLostError
-   * if it did not, for then the work may have overlapped another holder's. The work's own error comes first. A
+   * Resolves to the work's result if the lease protected it to its end, which completes its `slot`, or was revoked;
+   * rejects with LeaseLostError if it did not, for then the work may have overlapped another holder's. The work's own error comes first. A
    * release that fails does not hide the result: the lock frees itself when the lease ends, and the `released`
    * event says so.
    */
@@ -116,13 +117,16 @@ export class LeaseClient {
   ): Promise<T> {
     if (typeof work !== "function") throw new InvalidOptionsError("work", work, "a function of the lease");
     const lease = await this.acquire(key, options);
+    let isComplete = false;
     try {
       const result = await work(lease);
       const { loss } = lease;
       if (loss !== undefined && loss.reason !== "revoked") throw loss;
+      // What was revoked has perhaps stopped half-way: its slot stays open.
+      isComplete = loss === undefined;
       return result;
     } finally {
-      await lease[Symbol.asyncDispose]();
+      await (isComplete ? lease.complete() : lease.release()).catch(() => false);
     }
   }
 
@@ -136,9 +140,9 @@ export class LeaseClient {
   adopt(handle: LeaseHandle, options: Pick<AcquireOptions, "heartbeat"> = {}): Lease {
     checkKnown(options, ["heartbeat"], "options");
     const record = checkHandle(handle, this.#context.store.tableName);
-    const { leaseDurationMs, closedUntil } = handle;
+    const { leaseDurationMs, closedUntil, slot } = handle;
     const heartbeatMs = checkHeartbeat(options.heartbeat, leaseDurationMs);
-    const tenancy = this.#acquirer.adopt({ record, leaseDurationMs, closedUntil }, heartbeatMs);
+    const tenancy = this.#acquirer.adopt({ record, leaseDurationMs, closedUntil, slot }, heartbeatMs);
     return new Lease(this.#context, tenancy, this.#format);
   }
 
@@ -186,7 +190,8 @@ export class LeaseClient {
     checkKnown(options, ["token"], "options");
     const token = checkText("token", options.token, limits.ownerBytes);
     const { clock, retentionMs } = this.#context;
-    const request = release({ key: checkKey(key), token, now: clock.now(), retentionMs });
+    const ending = { key: checkKey(key), token, now: clock.now(), retentionMs };
+    const request = release({ ...ending, slot: undefined });
     const result = await callStore(this.#context, (store, call) => store.update(request, call));
     return result.applied || lastReleasedToken(result.item) === token;
   }

@@ -1,6 +1,7 @@
 /** Every code that a {@link LeaseError} can carry. Codes are stable; messages are for people and may change. */
 export type LeaseErrorCode =
   | "LEASE_UNAVAILABLE"
+  | "LEASE_SLOT_DONE"
   | "LEASE_LOST"
   | "LEASE_INVALID_OPTIONS"
   | "LEASE_TABLE_NOT_FOUND"
@@ -63,6 +64,26 @@ export class LeaseUnavailableError extends LeaseError {
     this.holder = held?.owner;
     this.expiresAt = held?.expiresAt;
     this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** The run that was asked for has been completed already, or a later one has. Nothing is held, and there is nothing to do. */
+export class SlotDoneError extends LeaseError {
+  readonly key: string;
+  /** The slot that was asked for. */
+  readonly slot: string;
+  /** The latest slot that is done; not earlier than the one that was asked for. */
+  readonly doneSlot: string;
+
+  constructor(key: string, slot: string, doneSlot: string) {
+    super(
+      "LEASE_SLOT_DONE",
+      `the slot ${JSON.stringify(slot)} of ${JSON.stringify(key)} is done` +
+        `${doneSlot === slot ? "" : `, for the later ${JSON.stringify(doneSlot)} is`}: leave it, or ask for a later one`,
+    );
+    this.key = key;
+    this.slot = slot;
+    this.doneSlot = doneSlot;
   }
 }
 

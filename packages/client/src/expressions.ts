@@ -12,15 +12,24 @@
  *     acquire   nobody holds it, and this very token has not been released already
  *     takeOver  the record is still the one that was judged expired: same token, same version
  *     renew     the token is mine, and nothing newer of mine has been written
- *     release   the token is mine
+ *     release   the token is mine; a completed slot is remembered with it
  *     cancel    the token is mine, or nobody's
  *     spend     somebody holds it; nothing but the mark of a spent token changes
  */
-import { attributeNames, closedToken, leaseItemKey, leaseSortKey, timeToLive } from "./schema.ts";
+import {
+  attributeNames,
+  closedToken,
+  type ItemKey,
+  leaseItemKey,
+  leaseSortKey,
+  timeToLive,
+  waiterSortKeyPrefix,
+} from "./schema.ts";
 import type { Item, ScanRequest, UpdateRequest } from "./store.ts";
 
 const { token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs } = attributeNames;
-const { data, revocation, releasedToken, partitionKey, sortKey } = attributeNames;
+const { data, revocation, releasedToken, doneSlot, taskToken } = attributeNames;
+const { partitionKey, sortKey } = attributeNames;
 const ttl = attributeNames.timeToLive;
 
 /** What an acquisition writes. */
@@ -35,6 +44,8 @@ export interface Grant {
   readonly retentionMs: number;
   /** JSON text. */
   readonly data: string | undefined;
+  /** Refused where this slot, or a later one, is done. */
+  readonly slot: string | undefined;
 }
 
 /** An expression that is always the same; requests differ in their key and values alone. */
@@ -59,18 +70,28 @@ function grantWhere(condition: string): { readonly bare: Written; readonly withD
   };
 }
 
-const grantIfFree = grantWhere(`attribute_not_exists(#${token}) AND #${releasedToken} <> :token`);
+const isFree = `attribute_not_exists(#${token}) AND #${releasedToken} <> :token`;
+const grantIfFree = grantWhere(isFree);
+const grantIfFreeAndDue = grantWhere(
+  `${isFree} AND (attribute_not_exists(#${doneSlot}) OR #${doneSlot} < :slot)`,
+);
 
 /** Takes a lock that nobody holds. A late copy of a request whose lease has been released since finds the token spent. */
 export function acquire(grant: Grant): UpdateRequest {
-  return grantUpdate(grant, grantIfFree, {});
+  const { slot } = grant;
+  return slot === undefined
+    ? grantUpdate(grant, grantIfFree, {})
+    : grantUpdate(grant, grantIfFreeAndDue, { ":slot": slot });
 }
 
 const grantIfUnchanged = grantWhere(
   `#${token} = :judgedToken AND #${version} = :judgedVersion AND #${releasedToken} <> :token`,
 );
 
-/** Takes a lock from the record that was judged; any write to that record in between defeats it. */
+/**
+ * Takes a lock from the record that was judged; any write to that record in between defeats it. The slot that is done
+ * is part of that record: whoever judged it has seen that as well.
+ */
 export function takeOver(
   grant: Grant,
   judged: { readonly token: string; readonly version: number },
@@ -133,15 +154,25 @@ export interface Ending {
   readonly retentionMs: number;
 }
 
-const leaveTombstone =
-  `SET #${releasedToken} = :token, #${ttl} = :ttl ` +
-  `REMOVE #${token}, #${version}, #${owner}, #${acquiredAt}, #${expiresAt}, #${leaseDurationMs}, #${data}, #${revocation}`;
+/** The end of a lease that stood for a run of its own: `slot` is done. Without it, nothing is said of any slot. */
+export interface Completion extends Ending {
+  readonly slot: string | undefined;
+}
+
+const markReleased = `SET #${releasedToken} = :token, #${ttl} = :ttl`;
+const markDone = `#${doneSlot} = :slot`;
+const forgetHolder = `REMOVE #${token}, #${version}, #${owner}, #${acquiredAt}, #${expiresAt}, #${leaseDurationMs}, #${data}, #${revocation}`;
+const leaveTombstone = `${markReleased} ${forgetHolder}`;
 const ifMine = `#${token} = :token`;
 const letGo = written(leaveTombstone, ifMine);
+const letGoDone = written(`${markReleased}, ${markDone} ${forgetHolder}`, ifMine);
 
 /** Lets the lock go. The item stays as a tombstone, so that the fencing token survives. */
-export function release(ending: Ending): UpdateRequest {
-  return requestOf(letGo, ending.key, endingValues(ending));
+export function release(ending: Completion): UpdateRequest {
+  const { slot } = ending;
+  return slot === undefined
+    ? requestOf(letGo, ending.key, endingValues(ending))
+    : requestOf(letGoDone, ending.key, { ...endingValues(ending), ":slot": slot });
 }
 
 const takeBack = written(leaveTombstone, `${ifMine} OR attribute_not_exists(#${token})`);
@@ -165,21 +196,26 @@ export function spend({ key, token }: Pick<Ending, "key" | "token">): UpdateRequ
   return requestOf(markSpent, key, { ":token": token });
 }
 
-const keepClosed = written(
-  `SET #${releasedToken} = :token, #${token} = :closedToken, #${expiresAt} = :closedUntil, ` +
-    `#${leaseDurationMs} = :remaining, #${ttl} = :ttl REMOVE #${data}, #${revocation}`,
-  ifMine,
-);
+const markClosed =
+  `${markReleased}, #${token} = :closedToken, #${expiresAt} = :closedUntil, ` +
+  `#${leaseDurationMs} = :remaining`;
+const forgetWishes = `REMOVE #${data}, #${revocation}`;
+const keepClosed = written(`${markClosed} ${forgetWishes}`, ifMine);
+const keepClosedDone = written(`${markClosed}, ${markDone} ${forgetWishes}`, ifMine);
 
 /** Lets the lock go, but keeps it closed to everybody until a given time. */
-export function close(ending: Ending & { readonly closedUntil: number }): UpdateRequest {
-  return requestOf(keepClosed, ending.key, {
+export function close(ending: Completion & { readonly closedUntil: number }): UpdateRequest {
+  const { slot } = ending;
+  const values = {
     ":token": ending.token,
     ":closedToken": closedToken(ending.token),
     ":closedUntil": ending.closedUntil,
     ":remaining": ending.closedUntil - ending.now,
     ":ttl": timeToLive(ending.closedUntil, ending.retentionMs),
-  });
+  };
+  return slot === undefined
+    ? requestOf(keepClosed, ending.key, values)
+    : requestOf(keepClosedDone, ending.key, { ...values, ":slot": slot });
 }
 
 const askToStop = written(`SET #${revocation} = :reason`, ifMine);
@@ -202,6 +238,51 @@ export function leasesByPrefix(prefix: string): Pick<ScanRequest, "filter" | "na
     filter,
     names: namesIn(filter),
     values: { ":lease": leaseSortKey, ...(prefix === "" ? {} : { ":prefix": prefix }) },
+  };
+}
+
+/** "Somebody holds the lock", so that whoever parks can count on being woken by the release. */
+export function heldBySomebody(): Omit<UpdateRequest, "key" | "update" | "returnsItem" | "values"> {
+  const condition = `attribute_exists(#${token})`;
+  return { condition, names: namesIn(condition) };
+}
+
+/** Writes a parked waiter, or gives it its new task token where it has been parked before. */
+export function park(waiter: {
+  readonly taskToken: string;
+  readonly expiresAt: number;
+  readonly retentionMs: number;
+}): Omit<UpdateRequest, "key" | "condition" | "returnsItem"> {
+  const update = `SET #${taskToken} = :taskToken, #${ttl} = :ttl`;
+  const values = { ":taskToken": waiter.taskToken, ":ttl": timeToLive(waiter.expiresAt, waiter.retentionMs) };
+  return { update, names: namesIn(update), values };
+}
+
+/** Finds the waiters of a lock, the one that has waited longest first. */
+export function waitersOf(key: string): {
+  readonly keyCondition: string;
+  readonly names: Readonly<Record<string, string>>;
+  readonly values: Item;
+} {
+  const keyCondition = `#${partitionKey} = :key AND begins_with(#${sortKey}, :waiters)`;
+  return {
+    keyCondition,
+    names: namesIn(keyCondition),
+    values: { ":key": key, ":waiters": waiterSortKeyPrefix },
+  };
+}
+
+/** Deletes a waiter that was woken or that is gone, unless it has parked again since. */
+export function removeWaiter(waiter: {
+  readonly key: ItemKey;
+  readonly taskToken: string;
+}): Omit<UpdateRequest, "update" | "returnsItem"> {
+  const condition = `#${taskToken} = :taskToken`;
+  return {
+    key: waiter.key,
+    condition,
+    names: namesIn(condition),
+    values: { ":taskToken": waiter.taskToken },
   };
 }
 

@@ -2,7 +2,7 @@ import { InvalidOptionsError } from "./errors.ts";
 import type { LeaseHandle } from "./lease.ts";
 import type { LeaseRecord } from "./record.ts";
 import { limits } from "./schema.ts";
-import { checkDuration, checkKey, checkKnown, checkText } from "./validation.ts";
+import { checkDuration, checkKey, checkKnown, checkSlot, checkText } from "./validation.ts";
 
 const handleFields: readonly (keyof LeaseHandle)[] = [
   "tableName",
@@ -15,6 +15,7 @@ const handleFields: readonly (keyof LeaseHandle)[] = [
   "expiresAt",
   "leaseDurationMs",
   "closedUntil",
+  "slot",
 ];
 
 /** Checks a handle that came from elsewhere, and gives the record that it stands for. */
@@ -23,6 +24,7 @@ export function checkHandle(handle: LeaseHandle, tableName: string): LeaseRecord
   if (handle.tableName !== tableName) {
     throw new InvalidOptionsError("handle.tableName", handle.tableName, `this client's table, ${tableName}`);
   }
+  if (handle.slot !== undefined) checkSlot("handle.slot", handle.slot);
   if (handle.closedUntil !== undefined) checkInteger("handle.closedUntil", handle.closedUntil);
   return {
     key: checkKey(handle.key),

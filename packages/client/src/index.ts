@@ -10,6 +10,7 @@ export {
   LeaseServiceError,
   LeaseTableError,
   LeaseUnavailableError,
+  SlotDoneError,
 } from "./errors.ts";
 export type {
   AcquiredEvent,
@@ -46,4 +47,4 @@ export type {
   UpdateRequest,
   UpdateResult,
 } from "./store.ts";
-export type { Clock } from "./time/clock.ts";
+export { type Clock, systemClock } from "./time/clock.ts";

@@ -24,6 +24,8 @@ export interface LeaseHandle
   readonly tableName: string;
   /** Until when a release keeps the lock closed, in epoch milliseconds; absent to open it at once. */
   readonly closedUntil?: number;
+  /** The run that the lease stands for, if it stands for one. */
+  readonly slot?: string;
 }
 
 /**
@@ -80,6 +82,11 @@ export class Lease implements AsyncDisposable {
     return this.#tenancy.validity.expiresAt;
   }
 
+  /** The run that it stands for, if it stands for one. */
+  get slot(): string | undefined {
+    return this.#tenancy.terms.slot;
+  }
+
   /** The payload that was stored with it. */
   get data(): unknown {
     return this.#tenancy.terms.record.data;
@@ -133,7 +140,21 @@ export class Lease implements AsyncDisposable {
    * or let the lease expire.
    */
   release(): Promise<boolean> {
-    this.#release ??= this.#tenancy.release().catch((error: unknown) => {
+    return this.#end(false);
+  }
+
+  /**
+   * Lets the lock go and records its `slot` as done, so that nobody runs that slot, or an earlier one, again.
+   *
+   * As {@link Lease.release} in all else, its single request included; without a slot it is the same. A slot whose
+   * lease is released, lost or never ended stays open, and whoever retries it runs it again.
+   */
+  complete(): Promise<boolean> {
+    return this.#end(true);
+  }
+
+  #end(completed: boolean): Promise<boolean> {
+    this.#release ??= this.#tenancy.release(completed).catch((error: unknown) => {
       this.#release = undefined;
       throw error;
     });
@@ -147,7 +168,7 @@ export class Lease implements AsyncDisposable {
 
   /** Gives what another process needs to `adopt` the lease. The same lease goes on in both. */
   toJSON(): LeaseHandle {
-    const { record, leaseDurationMs, closedUntil } = this.#tenancy.terms;
+    const { record, leaseDurationMs, closedUntil, slot } = this.#tenancy.terms;
     const { key, owner, token, fencingToken, acquiredAt } = record;
     return {
       tableName: this.#context.store.tableName,
@@ -160,6 +181,7 @@ export class Lease implements AsyncDisposable {
       expiresAt: this.expiresAt,
       leaseDurationMs,
       ...(closedUntil === undefined ? {} : { closedUntil }),
+      ...(slot === undefined ? {} : { slot }),
     };
   }
 

@@ -2,7 +2,7 @@ import { InvalidOptionsError } from "./errors.ts";
 import type { AcquireOptions, LeaseClientOptions, TryAcquireOptions } from "./options.ts";
 import type { RetryStrategy } from "./retry.ts";
 import { limits } from "./schema.ts";
-import { checkDuration, checkKnown, checkText } from "./validation.ts";
+import { checkDuration, checkKnown, checkSlot, checkText } from "./validation.ts";
 
 const clientOptionNames: readonly (keyof LeaseClientOptions)[] = [
   "tableName",
@@ -24,6 +24,7 @@ const tryAcquireOptionNames: readonly (keyof TryAcquireOptions)[] = [
   "signal",
   "lockAtLeastForMs",
   "reentrant",
+  "slot",
 ];
 const acquireOptionNames: readonly (keyof AcquireOptions)[] = [...tryAcquireOptionNames, "waitMs", "retry"];
 
@@ -95,6 +96,7 @@ export interface AcquisitionTerms {
   readonly signal: AbortSignal | undefined;
   readonly lockAtLeastForMs: number;
   readonly reentrant: boolean;
+  readonly slot: string | undefined;
 }
 
 /** Validates one acquisition's options, all but the payload. */
@@ -122,6 +124,7 @@ export function checkAcquireOptions(
     signal,
     lockAtLeastForMs: checkDuration("lockAtLeastForMs", lockAtLeastForMs, 0, leaseDurationMs),
     reentrant,
+    slot: options.slot === undefined ? undefined : checkSlot("slot", options.slot),
   };
 }
 

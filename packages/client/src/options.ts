@@ -80,6 +80,13 @@ export interface TryAcquireOptions {
    * identity that no two workers share. @default false
    */
   readonly reentrant?: boolean;
+  /**
+   * The run that this acquisition stands for, such as a schedule's own time in ISO format: refused with SlotDoneError
+   * once {@link Lease.complete} has recorded this slot, or a later one, as done. Slots are compared as text; 1 to
+   * 255 printable ASCII characters. What is done is remembered for `retentionMs` after the lock was last used.
+   * @default - any number of runs
+   */
+  readonly slot?: string;
 }
 
 /** Options of one acquisition. */

@@ -52,6 +52,12 @@ export function isHeldBy(item: Item | undefined, token: string): boolean {
   return item?.[attributeNames.token] === token;
 }
 
+/** The latest slot that was completed under this key. */
+export function lastDoneSlot(item: Item | undefined): string | undefined {
+  const slot = item?.[attributeNames.doneSlot];
+  return slot === undefined ? undefined : String(slot);
+}
+
 /** The token that was released last, whatever has happened to the lock since. */
 export function lastReleasedToken(item: Item | undefined): string | undefined {
   const token = item?.[attributeNames.releasedToken];

@@ -29,12 +29,19 @@ export const attributeNames = {
   revocation: "revocation",
   /** S: the token that was released last; by it a release whose answer was lost is recognised. */
   releasedToken: "releasedToken",
+  /** S: the latest slot that was completed; survives every release, so that a slot is done once. */
+  doneSlot: "doneSlot",
+  /** S: of a parked waiter, what Step Functions wants back to let it go on. Of no use without permission to send it. */
+  taskToken: "taskToken",
   /** N: epoch seconds after which DynamoDB may collect the item. Never the lock's expiry. */
   timeToLive: "ttl",
 } as const;
 
 /** The sort key of a lease item. */
 export const leaseSortKey = "lease";
+
+/** Sort keys of workflows that wait for the lock begin with this; then comes since when, and who. */
+export const waiterSortKeyPrefix = "waiter#";
 
 /** The primary key of an item of the lease table. */
 export interface ItemKey {
@@ -73,6 +80,7 @@ export const limits: {
   readonly keyBytes: number;
   readonly ownerBytes: number;
   readonly revocationBytes: number;
+  readonly slotBytes: number;
   readonly dataBytes: number;
   readonly durationMs: number;
 } = {
@@ -82,6 +90,8 @@ export const limits: {
   ownerBytes: 1024,
   /** Ours: a reason to stop is a sentence. */
   revocationBytes: 1024,
+  /** Ours: a slot is a time or a number. */
+  slotBytes: 255,
   /** DynamoDB's 400 KB less 8 KiB for the key, the owner, the revocation and every other attribute. */
   dataBytes: 400 * 1024 - 8 * 1024,
   /** A year: far above any use, and every sum of times stays an exact integer. */

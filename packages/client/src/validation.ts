@@ -42,6 +42,14 @@ export function checkKey(key: unknown): string {
   return checkText("key", key, limits.keyBytes);
 }
 
+/** A slot: its characters sort the same in every language and in DynamoDB. */
+export function checkSlot(option: string, slot: unknown): string {
+  const isPlain = typeof slot === "string" && /^[\x20-\x7e]+$/.test(slot) && slot.length <= limits.slotBytes;
+  if (isPlain) return slot;
+  const allowed = `1 to ${limits.slotBytes} printable ASCII characters that sort in the order of the runs, such as an ISO time`;
+  throw new InvalidOptionsError(option, slot, allowed);
+}
+
 /** Turns a payload into JSON text, and refuses what JSON would drop, change or fail on. */
 export function checkData(data: unknown): string | undefined {
   if (data === undefined) return undefined;

@@ -55,7 +55,8 @@ export class Acquirer {
     const granted = await this.#grant(acquisition, call);
     const { record, since } = granted;
     const closedUntil = call.lockAtLeastForMs > 0 ? record.acquiredAt + call.lockAtLeastForMs : undefined;
-    const terms = { record, leaseDurationMs: call.leaseDurationMs, closedUntil };
+    const { leaseDurationMs, slot } = call;
+    const terms = { record, leaseDurationMs, closedUntil, slot };
     const tenancy = this.#keep(new Tenancy(this.#context, terms, since), call.heartbeatMs);
     this.#announce(granted, clock.monotonic() - startedAt);
     return tenancy;

@@ -1,8 +1,8 @@
-import { LeaseError, LeaseServiceError } from "../errors.ts";
+import { LeaseError, LeaseServiceError, SlotDoneError } from "../errors.ts";
 import type { TakeoverGround } from "../events.ts";
 import { acquire, cancel, type Grant, renew, spend, takeOver } from "../expressions.ts";
-import { isHeldBy, type LeaseRecord, readRecord } from "../record.ts";
-import type { UpdateRequest, UpdateResult } from "../store.ts";
+import { isHeldBy, type LeaseRecord, lastDoneSlot, readRecord } from "../record.ts";
+import type { Item, UpdateRequest, UpdateResult } from "../store.ts";
 import { withBudget } from "../time/budget.ts";
 import { type Moment, moment } from "../time/clock.ts";
 import type { ClockOffset } from "../time/skew.ts";
@@ -18,6 +18,8 @@ export interface AcquisitionRequest {
   readonly reentrant: boolean;
   /** JSON text. */
   readonly data: string | undefined;
+  /** The run that it stands for. */
+  readonly slot: string | undefined;
 }
 
 /** Sends a write that was made at a given moment. */
@@ -69,7 +71,7 @@ export class Acquisition {
   /**
    * Tries once: 1 request, or 2 when the record that refused it may be taken over.
    *
-   * Rejects when the service fails; then another attempt, or `abandon`, has to follow.
+   * Rejects with SlotDoneError, and when the service fails; then another attempt, or `abandon`, has to follow.
    */
   async attempt(budgetMs: number, signal: AbortSignal | undefined): Promise<Granted | Refused> {
     const usefulMs = Math.max(this.#request.leaseDurationMs, shortestBudgetMs);
@@ -80,6 +82,7 @@ export class Acquisition {
     const first = await send(acquire(this.#grant(since)), since);
     if (first.applied || isHeldBy(first.item, this.token)) return this.#settle(send, first, since, undefined);
 
+    this.#checkSlot(first.item);
     const seen = readRecord(first.item);
     if (seen === undefined) return this.#refused(first);
     const verdict = this.#judge.judge(seen, first.offset);
@@ -137,7 +140,7 @@ export class Acquisition {
   }
 
   #grant(at: Moment): Grant {
-    const { key, owner, leaseDurationMs, data } = this.#request;
+    const { key, owner, leaseDurationMs, data, slot } = this.#request;
     const { retentionMs } = this.#context;
     this.#version += 1;
     const { token } = this;
@@ -150,7 +153,14 @@ export class Acquisition {
       leaseDurationMs,
       retentionMs,
       data,
+      slot,
     };
+  }
+
+  #checkSlot(item: Item | undefined): void {
+    const { key, slot } = this.#request;
+    const done = lastDoneSlot(item);
+    if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);
   }
 
   #isResumable(record: LeaseRecord): boolean {

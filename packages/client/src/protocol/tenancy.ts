@@ -1,6 +1,6 @@
 import type { LeaseLostReason } from "../errors.ts";
 import type { LeaseEvent } from "../events.ts";
-import { close, type Ending, release, renew } from "../expressions.ts";
+import { type Completion, close, release, renew } from "../expressions.ts";
 import { type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
 import type { CallOptions, UpdateRequest, UpdateResult } from "../store.ts";
 import { withBudget } from "../time/budget.ts";
@@ -14,6 +14,8 @@ export interface TenancyTerms {
   readonly leaseDurationMs: number;
   /** Until when a release keeps the lock closed, in epoch milliseconds; undefined to open it at once. */
   readonly closedUntil: number | undefined;
+  /** The run that it stands for. */
+  readonly slot: string | undefined;
 }
 
 /** Sends one conditional write; heartbeats pass one that lets writes travel together. */
@@ -91,14 +93,18 @@ export class Tenancy {
     this.#throwIfLost();
   }
 
-  /** Ends it: 1 request, none if it is known to be gone. Tells whether it was still this token's to end. */
-  release(): Promise<boolean> {
+  /**
+   * Ends it: 1 request, none if it is known to be gone. Tells whether it was still this token's to end.
+   *
+   * `completed` records its slot as done.
+   */
+  release(completed: boolean): Promise<boolean> {
     if (this.#holds > 1) {
       this.#holds -= 1;
       return Promise.resolve(true);
     }
     this.#isEnding = true;
-    this.#ending ??= this.#end().catch((error: unknown) => {
+    this.#ending ??= this.#end(completed).catch((error: unknown) => {
       // The lock may still be ours: the caller may try again.
       this.#ending = undefined;
       throw error;
@@ -149,7 +155,7 @@ export class Tenancy {
     return result.item === undefined ? "expired" : "taken";
   }
 
-  async #end(): Promise<boolean> {
+  async #end(completed: boolean): Promise<boolean> {
     const { clock } = this.#context;
     this.validity.end("released");
     await this.#settleRenewal();
@@ -161,7 +167,8 @@ export class Tenancy {
     const { record } = this.terms;
     const now = clock.now();
     const remainsClosed = this.#closedUntil === undefined ? 0 : this.#closedUntil - clock.monotonic();
-    const ending: Ending = {
+    const ending: Completion = {
+      slot: completed ? this.terms.slot : undefined,
       key: record.key,
       token: record.token,
       now,

@@ -1,0 +1,23 @@
+/**
+ * The environment variables that infrastructure sets and functions read, in one place.
+ *
+ * A construct that runs a job sets them all, so that the function's own code has to repeat none of its settings.
+ */
+export const environmentNames = {
+  /** The lease table's name. */
+  tableName: "LEASEHOLD_TABLE_NAME",
+  /** The lock's key, where a function guards one thing. */
+  key: "LEASEHOLD_KEY",
+  /** The keys that a function may touch all start with this. */
+  keyPrefix: "LEASEHOLD_KEY_PREFIX",
+  /** The job's name in metrics, alarms and on the dashboard. */
+  job: "LEASEHOLD_JOB",
+  /** What to do while somebody else holds the lock: skip, throw, wait or replace. */
+  whenHeld: "LEASEHOLD_WHEN_HELD",
+  /** "true" to run once for each scheduled time. */
+  once: "LEASEHOLD_ONCE",
+  /** Milliseconds. */
+  lockAtMostForMs: "LEASEHOLD_LOCK_AT_MOST_FOR_MS",
+  /** Milliseconds. */
+  lockAtLeastForMs: "LEASEHOLD_LOCK_AT_LEAST_FOR_MS",
+} as const;

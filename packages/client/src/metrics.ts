@@ -1,0 +1,111 @@
+/**
+ * What is measured, under which names, and how a Lambda function says so: a log line in CloudWatch's embedded
+ * metric format, which costs no request. Shared with the alarms and the dashboard, which look for these very names.
+ */
+import type { LeaseEvent, LeaseEventListener } from "./events.ts";
+
+/** The CloudWatch namespace of all metrics. */
+export const metricsNamespace = "Leasehold";
+
+/** Names of the metrics. Counts unless the comment says otherwise. */
+export const metricNames = {
+  acquired: "LeaseAcquired",
+  contended: "LeaseContended",
+  takenOver: "LeaseTakenOver",
+  renewed: "LeaseRenewed",
+  lost: "LeaseLost",
+  released: "LeaseReleased",
+  /** A lease that nobody released and nobody took over before ttl removed it: its holder died. */
+  expired: "LeaseExpired",
+  /** Milliseconds from the call to the grant. */
+  waitTime: "WaitTime",
+  /** Milliseconds from the grant to the release or the loss. */
+  holdTime: "HoldTime",
+  /** Milliseconds by which this machine's clock and the service's differ at least, where that is too much. */
+  clockSkew: "ClockSkew",
+  jobSucceeded: "JobSucceeded",
+  jobFailed: "JobFailed",
+  jobSkipped: "JobSkipped",
+} as const;
+
+/** The name of a metric. */
+export type MetricName = (typeof metricNames)[keyof typeof metricNames];
+
+/** Dimensions of the metrics: each value appears once by table, and again by table and job where there is a job. */
+export const dimensionNames = { table: "Table", job: "Job" } as const;
+
+/** Whom a measurement is about. */
+export interface MetricSubject {
+  readonly tableName: string;
+  /** @default - only the table's metrics are written */
+  readonly job?: string | undefined;
+}
+
+/** Values by metric. */
+export type Measurements = Partial<Record<MetricName, number>>;
+
+const inMilliseconds: ReadonlySet<string> = new Set([
+  metricNames.waitTime,
+  metricNames.holdTime,
+  metricNames.clockSkew,
+]);
+
+/** Gives the log line that CloudWatch turns into metrics. No key, token or payload is in it. */
+export function metricsLine(subject: MetricSubject, measurements: Measurements, nowMs: number): string {
+  const { table, job } = dimensionNames;
+  const isJob = subject.job !== undefined;
+  return JSON.stringify({
+    _aws: {
+      Timestamp: nowMs,
+      CloudWatchMetrics: [
+        {
+          Namespace: metricsNamespace,
+          Dimensions: isJob ? [[table], [table, job]] : [[table]],
+          Metrics: Object.keys(measurements).map((Name) => ({
+            Name,
+            Unit: inMilliseconds.has(Name) ? "Milliseconds" : "Count",
+          })),
+        },
+      ],
+    },
+    [table]: subject.tableName,
+    ...(isJob ? { [job]: subject.job } : {}),
+    ...measurements,
+  });
+}
+
+/** Says what an event means in numbers. */
+export function measurementsOf(event: LeaseEvent): Measurements {
+  switch (event.type) {
+    case "acquired":
+      return { [metricNames.acquired]: 1, [metricNames.waitTime]: event.waitedMs };
+    case "contended":
+      return { [metricNames.contended]: 1 };
+    case "takeover":
+      return { [metricNames.takenOver]: 1 };
+    case "renewed":
+      return { [metricNames.renewed]: 1 };
+    case "lost":
+      return { [metricNames.lost]: 1, [metricNames.holdTime]: event.heldMs };
+    case "released":
+      return { [metricNames.released]: 1, [metricNames.holdTime]: event.heldMs };
+    case "skew":
+      return {
+        [metricNames.clockSkew]: event.offsetMinMs > 0 ? event.offsetMinMs : Math.max(0, -event.offsetMaxMs),
+      };
+  }
+}
+
+/**
+ * Makes a listener that writes every event of a client as metrics.
+ *
+ * ```ts
+ * const client = new LeaseClient({ tableName, onEvent: metricsListener({ tableName }) });
+ * ```
+ */
+export function metricsListener(
+  subject: MetricSubject,
+  write: (line: string) => void = console.log,
+): LeaseEventListener {
+  return (event) => write(metricsLine(subject, measurementsOf(event), Date.now()));
+}
