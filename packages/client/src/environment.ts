@@ -18,6 +18,8 @@ export const environmentNames = {
   once: "LEASEHOLD_ONCE",
   /** Milliseconds. */
   lockAtMostForMs: "LEASEHOLD_LOCK_AT_MOST_FOR_MS",
+  /** Milliseconds between renewals, where a run may outlast lockAtMostFor. */
+  heartbeatMs: "LEASEHOLD_HEARTBEAT_MS",
   /** Milliseconds. */
   lockAtLeastForMs: "LEASEHOLD_LOCK_AT_LEAST_FOR_MS",
 } as const;

@@ -1,0 +1,170 @@
+import { Annotations, Duration } from "aws-cdk-lib";
+import type { Construct } from "constructs";
+import { longestAlarmWindow } from "../monitoring/alarm-window.ts";
+import { checkLeaseKey } from "../table/leading-keys.ts";
+import { type ScheduleTiming, scheduleTiming } from "./schedule-interval.ts";
+import type { SingletonJobProps } from "./singleton-job-props.ts";
+
+/**
+ * Refuses props that cannot work together, before anything is defined; warns of those that work badly.
+ *
+ * Durations that are known at deployment only are let through.
+ */
+export function checkSingletonJob(job: Construct, props: SingletonJobProps): ScheduleTiming {
+  const timing = scheduleTiming(props.schedule);
+  checkOwnProps(props);
+  if (props.key !== undefined) checkLeaseKey("key", props.key);
+  if (props.jobName === "") throw new Error("jobName is empty: leave it out, or name the job");
+  checkQueue(props);
+  checkLock(props, timing);
+  checkInterval(props, timing);
+  checkRetries(props);
+  warn(job, props, timing);
+  return timing;
+}
+
+function checkOwnProps({ target, ...props }: SingletonJobProps): void {
+  for (const prop of target.ownProps) {
+    if (prop in props && props[prop as keyof typeof props] !== undefined) {
+      throw new Error(
+        `${prop} is set for a workflow, which has its own: set it on the LeasedWorkflow instead`,
+      );
+    }
+  }
+}
+
+function checkQueue({ overlap, table, wakeup, keeper }: SingletonJobProps): void {
+  if (overlap !== "queue") {
+    const prop = wakeup ? "wakeup" : keeper && "keeper";
+    if (prop) throw new Error(`${prop} is set, but no run waits: leave it out, or set overlap: "queue"`);
+    return;
+  }
+  if (table.tableStreamArn === undefined) {
+    throw new Error(
+      `overlap is "queue", but the table ${table.node.path} has no stream to wake waiting runs by: ` +
+        `make the LeaseTable with stream: true, or choose "skip" or "replace"`,
+    );
+  }
+  if (wakeup === undefined) {
+    throw new Error(
+      `overlap is "queue", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup`,
+    );
+  }
+}
+
+function checkLock(props: SingletonJobProps, { interval }: ScheduleTiming): void {
+  const { lockAtMostFor, lockAtLeastFor, heartbeat, overlap, target } = props;
+  positive({ lockAtMostFor, heartbeat });
+  if (lockAtMostFor && lockAtLeastFor && ms(lockAtLeastFor) > ms(lockAtMostFor)) {
+    throw new Error(
+      `lockAtLeastFor is ${text(lockAtLeastFor)}, longer than lockAtMostFor (${text(lockAtMostFor)}): ` +
+        "shorten it, or lengthen lockAtMostFor",
+    );
+  }
+  if (interval && lockAtLeastFor && ms(lockAtLeastFor) >= ms(interval)) {
+    throw new Error(
+      `lockAtLeastFor is ${text(lockAtLeastFor)}, but the job runs every ${text(interval)}, so each run would keep ` +
+        "the next one out: shorten it below the interval",
+    );
+  }
+  if (heartbeat && lockAtMostFor === undefined) {
+    throw new Error(
+      `heartbeat is ${text(heartbeat)}, but there is no lockAtMostFor to renew: set it to more than twice that, ` +
+        "or leave heartbeat out, and the lease covers the whole run",
+    );
+  }
+  if (heartbeat && lockAtMostFor && ms(heartbeat) >= ms(lockAtMostFor) / 2) {
+    throw new Error(
+      `heartbeat is ${text(heartbeat)}, not below half of lockAtMostFor (${text(lockAtMostFor)}), so one lost ` +
+        "renewal would lose the lease: beat more often, or lengthen lockAtMostFor",
+    );
+  }
+  // A run that can be replaced renews its lease anyway: that is how it learns of it.
+  const renews = heartbeat !== undefined || overlap === "replace";
+  if (target.timeout && lockAtMostFor && !renews && ms(target.timeout) > ms(lockAtMostFor)) {
+    throw new Error(
+      `lockAtMostFor is ${text(lockAtMostFor)}, shorter than the function's timeout (${text(target.timeout)}), so a ` +
+        "second run could start while the first one works: lengthen it, shorten the timeout, or set heartbeat",
+    );
+  }
+}
+
+function checkInterval(
+  { maxInterval, skipsInARow }: SingletonJobProps,
+  { kind, interval }: ScheduleTiming,
+): void {
+  positive({ maxInterval });
+  if (maxInterval && kind === "once") {
+    throw new Error(`maxInterval is ${text(maxInterval)}, but the job runs a single time: leave it out`);
+  }
+  if (maxInterval && interval && ms(interval) > ms(maxInterval)) {
+    throw new Error(
+      `maxInterval is ${text(maxInterval)}, but the job runs every ${text(interval)}: lengthen it beyond that`,
+    );
+  }
+  if (maxInterval && ms(maxInterval) > ms(longestAlarmWindow)) {
+    throw new Error(
+      `maxInterval is ${text(maxInterval)}, but an alarm looks back on ${text(longestAlarmWindow)} at most: ` +
+        "leave it out, and watch so rare a job by its failures",
+    );
+  }
+  if (skipsInARow !== undefined && !(Number.isSafeInteger(skipsInARow) && skipsInARow > 0)) {
+    throw new Error(`skipsInARow is ${skipsInARow}: set a whole number above 0`);
+  }
+}
+
+function checkRetries({ maxEventAge, retryAttempts }: SingletonJobProps): void {
+  const [least, most] = [Duration.minutes(1), Duration.days(1)];
+  if (maxEventAge && (ms(least) > ms(maxEventAge) || ms(maxEventAge) > ms(most))) {
+    throw new Error(`maxEventAge is ${text(maxEventAge)}: set it from ${text(least)} to ${text(most)}`);
+  }
+  if (
+    retryAttempts !== undefined &&
+    !(Number.isSafeInteger(retryAttempts) && retryAttempts >= 0 && retryAttempts <= 185)
+  ) {
+    throw new Error(`retryAttempts is ${retryAttempts}: set a whole number from 0 to 185`);
+  }
+}
+
+function warn(job: Construct, props: SingletonJobProps, { kind, interval }: ScheduleTiming): void {
+  const { lockAtMostFor, target, maxInterval, alarms } = props;
+  if (lockAtMostFor && interval && ms(lockAtMostFor) > ms(interval)) {
+    Annotations.of(job).addWarningV2(
+      "@leasehold/cdk:lockOutlastsInterval",
+      `a run that dies keeps the lock for lockAtMostFor (${text(lockAtMostFor)}), while the job runs every ` +
+        `${text(interval)}: the runs in between find it held; shorten it, with heartbeat if a run takes that long`,
+    );
+  }
+  if (lockAtMostFor && target.timeout && ms(lockAtMostFor) > ms(target.timeout) + 60_000) {
+    Annotations.of(job).addWarningV2(
+      "@leasehold/cdk:lockOutlastsFunction",
+      `lockAtMostFor is ${text(lockAtMostFor)}, though the function is stopped after ${text(target.timeout)}: ` +
+        "a run that dies keeps the lock closed for the rest; shorten it, or leave it out",
+    );
+  }
+  if (alarms !== false && interval === undefined && maxInterval === undefined) {
+    const reason = kind === "once" ? "the job runs a single time" : "the time between runs is not known";
+    const advice = kind === "once" ? "" : ": set maxInterval";
+    Annotations.of(job).addInfoV2(
+      "@leasehold/cdk:noAlarmForMissedRuns",
+      `no alarm watches for runs that stay away or are skipped in a row, because ${reason}${advice}`,
+    );
+  }
+}
+
+function positive(durations: Readonly<Record<string, Duration | undefined>>): void {
+  for (const [prop, duration] of Object.entries(durations)) {
+    if (duration && ms(duration) === 0) {
+      throw new Error(`${prop} is 0: set a time above that, or leave it out`);
+    }
+  }
+}
+
+/** Milliseconds; not a number, which no comparison holds for, while they are known at deployment only. */
+function ms(duration: Duration): number {
+  return duration.isUnresolved() ? Number.NaN : duration.toMilliseconds();
+}
+
+function text(duration: Duration): string {
+  return duration.toHumanString();
+}

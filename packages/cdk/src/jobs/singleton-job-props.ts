@@ -1,0 +1,98 @@
+import type { Duration } from "aws-cdk-lib";
+import type { IAlarmAction } from "aws-cdk-lib/aws-cloudwatch";
+import type { IScheduleGroup, ScheduleExpression, TimeWindow } from "aws-cdk-lib/aws-scheduler";
+import type { IQueue } from "aws-cdk-lib/aws-sqs";
+import type { ILeaseTable } from "../table/lease-table-base.ts";
+import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
+import type { LeaseWakeup } from "../workflow/lease-wakeup.ts";
+import type { SingletonJobTarget } from "./singleton-job-target.ts";
+
+/**
+ * What a run does when it finds the one before it still at work.
+ *
+ * - `skip`: it ends at once, as a success.
+ * - `queue`: it waits for its turn, without polling and without a function that runs meanwhile; for maxEventAge at
+ *   most. Needs a table with a stream, and a `wakeup`.
+ * - `replace`: it asks the other to stop, and starts when that one has let go or its lease has ended.
+ */
+export type JobOverlap = "skip" | "queue" | "replace";
+
+/** Properties of {@link SingletonJob}. */
+export interface SingletonJobProps {
+  /** Whom the job's alarms tell. @default - nobody is told */
+  readonly alarmActions?: readonly IAlarmAction[];
+  /** Whether the job has alarms. @default true */
+  readonly alarms?: boolean;
+  /**
+   * Where runs go that could not be started, or failed for good.
+   *
+   * @default - an encrypted queue of its own, which keeps them for 14 days and refuses plain HTTP
+   */
+  readonly deadLetterQueue?: IQueue;
+  /** Whether the schedule is in force. @default true */
+  readonly enabled?: boolean;
+  /**
+   * How often the function renews its lease; below half of lockAtMostFor. A function with heartbeats may run for longer than lockAtMostFor.
+   *
+   * @default - the lease covers a whole run
+   */
+  readonly heartbeat?: Duration;
+  /** What the job's runs are given as `input`; anything that JSON can say. @default - nothing */
+  readonly input?: unknown;
+  /** The job's name in metrics, alarms and events. @default - a unique name made from the construct's path */
+  readonly jobName?: string;
+  /** What renews a waiting run's place in the queue; only with `overlap: "queue"`. @default - a keeper of its own */
+  readonly keeper?: LeaseHeartbeat;
+  /** The key of the lock that the runs share. Jobs with one key exclude each other. @default - the job's name */
+  readonly key?: string;
+  /**
+   * For how long the lock stays closed, however soon a run ends: longer than the clocks differ, so that a run that is
+   * triggered late finds it closed. At most lockAtMostFor, and shorter than the interval.
+   *
+   * @default - the lock opens when the run ends
+   */
+  readonly lockAtLeastFor?: Duration;
+  /**
+   * After which time a run that has died loses the lock.
+   *
+   * @default - a function's lease is sized from the time that the invocation has left
+   */
+  readonly lockAtMostFor?: Duration;
+  /**
+   * How old a run may be and still be worth starting; 1 minute to 24 hours.
+   *
+   * @default - the interval; maxInterval where that is not known; 24 hours without either
+   */
+  readonly maxEventAge?: Duration;
+  /**
+   * How long may pass between two runs, for the alarm that there was none; at most 7 days, CloudWatch's limit.
+   *
+   * @default - twice the interval of a rate and the time window; without a rate there is no such alarm
+   */
+  readonly maxInterval?: Duration;
+  /** Whether a scheduled time runs once even where its trigger is delivered twice. @default true */
+  readonly once?: boolean;
+  /** What a run does that finds the lock held. @default "skip" */
+  readonly overlap?: JobOverlap;
+  /** How often the scheduler tries again to start a run; 0 to 185. @default 185 */
+  readonly retryAttempts?: number;
+  /** Address of the runbook that the alarms refer to; an anchor is appended. @default "docs/RUNBOOK.md" */
+  readonly runbookUrl?: string;
+  /**
+   * When the job runs: `ScheduleExpression.rate(...)`, `.cron({ ..., timeZone })` with all of AWS's syntax
+   * (`?`, `L`, `W`, `LW`, `#`), or `.at(date, timeZone)` for a single run.
+   */
+  readonly schedule: ScheduleExpression;
+  /** @default - the account's default group */
+  readonly scheduleGroup?: IScheduleGroup;
+  /** How many skips in a row are too many. @default 5 */
+  readonly skipsInARow?: number;
+  /** The table that keeps the lock. */
+  readonly table: ILeaseTable;
+  /** What runs. */
+  readonly target: SingletonJobTarget;
+  /** By how much the scheduler may be late, so as to spread the load. @default TimeWindow.off() */
+  readonly timeWindow?: TimeWindow;
+  /** Wakes the run that has waited longest; needed for `overlap: "queue"`, and only then. @default - none */
+  readonly wakeup?: LeaseWakeup;
+}

@@ -1,0 +1,165 @@
+import { type MetricName, metricNames } from "@leasehold/client/metrics";
+import { Duration, Names } from "aws-cdk-lib";
+import type { Metric, MetricOptions } from "aws-cdk-lib/aws-cloudwatch";
+import { ContextAttribute, Schedule, ScheduleTargetInput } from "aws-cdk-lib/aws-scheduler";
+import { type IQueue, Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
+import { Construct } from "constructs";
+import { longestAlarmWindow } from "../monitoring/alarm-window.ts";
+import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
+import { leaseMetric } from "../table/lease-metrics.ts";
+import type { ILeaseTable } from "../table/lease-table-base.ts";
+import type { ScheduleTiming } from "./schedule-interval.ts";
+import { checkSingletonJob } from "./singleton-job-checks.ts";
+import type { SingletonJobProps } from "./singleton-job-props.ts";
+
+/**
+ * A scheduled job of which one run is at work at a time, whatever the scheduler delivers twice, late or while the run
+ * before is still going on.
+ *
+ * Defines the schedule, the dead-letter queue, the permissions, the function's environment, and alarms that refer to
+ * a runbook. A run is sent
+ * `{ "job", "scheduledTime", "executionId", "input"? }`; `scheduledTime` is what makes a doubly delivered run one run.
+ *
+ * The lock is a lease: a run that loses it is told so by its signal, and is not stopped by force. It is not a
+ * promise that a run happens: that is what the alarms are for.
+ *
+ * ```ts
+ * new SingletonJob(this, "CloseUnpaidOrders", {
+ *   table,
+ *   schedule: ScheduleExpression.rate(Duration.minutes(1)),
+ *   target: SingletonJobTarget.lambda(closeUnpaidOrders),
+ *   lockAtLeastFor: Duration.seconds(30),
+ * });
+ * ```
+ */
+export class SingletonJob extends Construct {
+  /** The job's name in metrics, alarms and events. */
+  readonly jobName: string;
+  /** The key of the runs' lock; undefined for a workflow, which has its own. */
+  readonly key: string | undefined;
+  readonly schedule: Schedule;
+  /** Where runs go that could not be started, or failed for good. */
+  readonly deadLetterQueue: IQueue;
+  /** Undefined where they are turned off. */
+  readonly alarms: JobAlarms | undefined;
+  /** What the job's runs can be seen by. */
+  readonly runs: JobRunMetrics;
+
+  readonly #table: ILeaseTable;
+
+  constructor(scope: Construct, id: string, props: SingletonJobProps) {
+    super(scope, id);
+    const timing = checkSingletonJob(this, props);
+    const { table, target } = props;
+    const maxInterval = props.maxInterval ?? defaultMaxInterval(props, timing);
+    const maxEventAge = props.maxEventAge ?? defaultMaxEventAge(timing.interval ?? maxInterval);
+
+    this.#table = table;
+    this.jobName = props.jobName ?? Names.uniqueResourceName(this, { maxLength: 128, separator: "-" });
+    const key = props.key ?? this.jobName;
+    this.key = target.ownProps.some((prop) => prop === "key") ? undefined : key;
+    this.deadLetterQueue = props.deadLetterQueue ?? this.#defineDeadLetterQueue();
+
+    const bound = target.bind(this, {
+      table,
+      key,
+      jobName: this.jobName,
+      overlap: props.overlap ?? "skip",
+      once: props.once ?? true,
+      heartbeat: props.heartbeat,
+      lockAtMostFor: props.lockAtMostFor,
+      lockAtLeastFor: props.lockAtLeastFor,
+      maxEventAge,
+      deadLetterQueue: this.deadLetterQueue,
+      wakeup: props.wakeup,
+      keeper: props.keeper,
+    });
+    this.runs = bound.runs;
+    this.schedule = new Schedule(this, "Schedule", {
+      schedule: props.schedule,
+      description: `Runs the job ${this.jobName}, one at a time.`,
+      enabled: props.enabled ?? true,
+      ...(props.scheduleGroup ? { scheduleGroup: props.scheduleGroup } : {}),
+      ...(props.timeWindow ? { timeWindow: props.timeWindow } : {}),
+      target: bound.scheduleTarget({
+        deadLetterQueue: this.deadLetterQueue,
+        maxEventAge,
+        ...(props.retryAttempts === undefined ? {} : { retryAttempts: props.retryAttempts }),
+        input: ScheduleTargetInput.fromObject({
+          job: this.jobName,
+          scheduledTime: ContextAttribute.scheduledTime,
+          executionId: ContextAttribute.executionId,
+          ...(props.input === undefined ? {} : { input: props.input }),
+        }),
+      }),
+    });
+    this.alarms = props.alarms === false ? undefined : this.#defineAlarms(props, timing, maxInterval);
+  }
+
+  /** Gives one of the metrics that this job's runs write; a workflow's runs write none. */
+  metric(name: MetricName, props?: MetricOptions): Metric {
+    return leaseMetric(name, { tableName: this.#table.tableName, job: this.jobName }, props);
+  }
+
+  /** How many runs finished their work. */
+  metricSucceeded(props?: MetricOptions): Metric {
+    return this.metric(metricNames.jobSucceeded, props);
+  }
+
+  /** How many runs failed. */
+  metricFailed(props?: MetricOptions): Metric {
+    return this.metric(metricNames.jobFailed, props);
+  }
+
+  /** How many runs found the lock held. */
+  metricSkipped(props?: MetricOptions): Metric {
+    return this.metric(metricNames.jobSkipped, props);
+  }
+
+  /** How many runs lost their lease before they had ended. */
+  metricLost(props?: MetricOptions): Metric {
+    return this.metric(metricNames.lost, props);
+  }
+
+  #defineDeadLetterQueue(): Queue {
+    return new Queue(this, "DeadLetters", {
+      encryption: QueueEncryption.SQS_MANAGED,
+      enforceSSL: true,
+      retentionPeriod: Duration.days(14),
+    });
+  }
+
+  #defineAlarms(
+    props: SingletonJobProps,
+    timing: ScheduleTiming,
+    maxInterval: Duration | undefined,
+  ): JobAlarms {
+    const interval = timing.interval ?? maxInterval;
+    const { runbookUrl, skipsInARow, alarmActions } = props;
+    return new JobAlarms(this, "Alarms", {
+      jobName: this.jobName,
+      deadLetterQueue: this.deadLetterQueue,
+      metrics: this.runs,
+      // A schedule that is not in force runs nothing, and that is not worth an alarm.
+      ...(maxInterval && props.enabled !== false ? { maxInterval } : {}),
+      ...(interval ? { interval } : {}),
+      ...(runbookUrl === undefined ? {} : { runbookUrl }),
+      ...(skipsInARow === undefined ? {} : { skipsInARow }),
+      ...(alarmActions ? { actions: alarmActions } : {}),
+    });
+  }
+}
+
+/** One missed run is a hiccup, and the scheduler may be late by its window; undefined beyond CloudWatch's limit. */
+function defaultMaxInterval(props: SingletonJobProps, { interval }: ScheduleTiming): Duration | undefined {
+  if (interval === undefined) return undefined;
+  const window = props.timeWindow?.maxWindow ?? Duration.seconds(0);
+  const most = interval.plus(interval).plus(window);
+  return most.toSeconds() > longestAlarmWindow.toSeconds() ? undefined : most;
+}
+
+/** A run that is later than the next one helps nobody; within the scheduler's own limits. */
+function defaultMaxEventAge(interval: Duration | undefined): Duration {
+  const day = Duration.days(1);
+  return interval === undefined || interval.toSeconds() > day.toSeconds() ? day : interval;
+}

@@ -1,0 +1,31 @@
+import { dimensionNames, type MetricName, metricNames, metricsNamespace } from "@leasehold/client/metrics";
+import { Metric, type MetricOptions, Stats } from "aws-cdk-lib/aws-cloudwatch";
+
+const inMilliseconds: readonly MetricName[] = [
+  metricNames.waitTime,
+  metricNames.holdTime,
+  metricNames.clockSkew,
+];
+
+/**
+ * Gives one of the metrics that clients, functions and jobs write, as a sum over 5 minutes; a duration as its 95th
+ * percentile.
+ *
+ * With a job, only what that job's runs wrote; otherwise everything that was done with the table.
+ */
+export function leaseMetric(
+  name: MetricName,
+  subject: { readonly tableName: string; readonly job?: string },
+  props: MetricOptions = {},
+): Metric {
+  return new Metric({
+    namespace: metricsNamespace,
+    metricName: name,
+    dimensionsMap: {
+      [dimensionNames.table]: subject.tableName,
+      ...(subject.job === undefined ? {} : { [dimensionNames.job]: subject.job }),
+    },
+    statistic: inMilliseconds.includes(name) ? Stats.percentile(95) : Stats.SUM,
+    ...props,
+  });
+}

@@ -1,0 +1,107 @@
+import { type MetricName, metricNames } from "@leasehold/client/metrics";
+import type { Metric, MetricOptions } from "aws-cdk-lib/aws-cloudwatch";
+import type { ITableV2 } from "aws-cdk-lib/aws-dynamodb";
+import type { IKey } from "aws-cdk-lib/aws-kms";
+import { Construct, type IConstruct } from "constructs";
+import { leaseMetric } from "./lease-metrics.ts";
+import { LeaseTableGrants } from "./lease-table-grants.ts";
+
+/** A lease table, made here or elsewhere. */
+export interface ILeaseTable extends IConstruct {
+  /** The DynamoDB table. */
+  readonly table: ITableV2;
+  /** The table's name; functions read it from `LEASEHOLD_TABLE_NAME`. */
+  readonly tableName: string;
+  /** The table's ARN. */
+  readonly tableArn: string;
+  /** The stream's ARN; undefined without a stream. */
+  readonly tableStreamArn: string | undefined;
+  /** The key of the table's encryption; undefined where AWS owns it. */
+  readonly encryptionKey: IKey | undefined;
+  /** Regions of the table's replicas, besides its own. */
+  readonly replicaRegions: readonly string[];
+  /** Permissions on the table. */
+  readonly grants: LeaseTableGrants;
+  /** Gives one of the table's metrics. */
+  metric(name: MetricName, props?: MetricOptions): Metric;
+}
+
+/** What every lease table can do. */
+export abstract class LeaseTableBase extends Construct implements ILeaseTable {
+  abstract readonly table: ITableV2;
+  abstract readonly tableStreamArn: string | undefined;
+  abstract readonly replicaRegions: readonly string[];
+  readonly grants: LeaseTableGrants = LeaseTableGrants.fromLeaseTable(this);
+
+  get tableName(): string {
+    return this.table.tableName;
+  }
+
+  get tableArn(): string {
+    return this.table.tableArn;
+  }
+
+  get encryptionKey(): IKey | undefined {
+    return this.table.encryptionKey;
+  }
+
+  /** Gives one of the metrics that clients write: a sum over 5 minutes; of a duration, its 95th percentile. */
+  metric(name: MetricName, props?: MetricOptions): Metric {
+    return leaseMetric(name, { tableName: this.tableName }, props);
+  }
+
+  /** How often a lock was taken. */
+  metricAcquired(props?: MetricOptions): Metric {
+    return this.metric(metricNames.acquired, props);
+  }
+
+  /** How often a call met another holder. */
+  metricContended(props?: MetricOptions): Metric {
+    return this.metric(metricNames.contended, props);
+  }
+
+  /** How often an expired lock was taken from its holder. */
+  metricTakenOver(props?: MetricOptions): Metric {
+    return this.metric(metricNames.takenOver, props);
+  }
+
+  /** How often a renewal was confirmed. */
+  metricRenewed(props?: MetricOptions): Metric {
+    return this.metric(metricNames.renewed, props);
+  }
+
+  /** How often a lease ended before it was released. */
+  metricLost(props?: MetricOptions): Metric {
+    return this.metric(metricNames.lost, props);
+  }
+
+  /** How often a holder let its lock go. */
+  metricReleased(props?: MetricOptions): Metric {
+    return this.metric(metricNames.released, props);
+  }
+
+  /** How often ttl removed a lease that was still held: its holder died, and nobody wanted the lock since. */
+  metricExpired(props?: MetricOptions): Metric {
+    return this.metric(metricNames.expired, props);
+  }
+
+  /** Milliseconds from the call to the grant. */
+  metricWaitTime(props?: MetricOptions): Metric {
+    return this.metric(metricNames.waitTime, props);
+  }
+
+  /** Milliseconds from the grant to the release or the loss. */
+  metricHoldTime(props?: MetricOptions): Metric {
+    return this.metric(metricNames.holdTime, props);
+  }
+
+  /** Milliseconds by which a machine's clock was off, where that was more than the client allows. */
+  metricClockSkew(props?: MetricOptions): Metric {
+    return this.metric(metricNames.clockSkew, props);
+  }
+
+  /** DynamoDB's own count of refused conditional writes: contention, renewals that came too late, and takeovers. */
+  metricConditionalCheckFailedRequests(props?: MetricOptions): Metric {
+    return this.table.metricConditionalCheckFailedRequests(props);
+  }
+}

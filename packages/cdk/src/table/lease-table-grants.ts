@@ -1,0 +1,99 @@
+import { Stack } from "aws-cdk-lib";
+import { Grant, type IGrantable } from "aws-cdk-lib/aws-iam";
+import { type LeaseKeyScope, leadingKeysConditions } from "./leading-keys.ts";
+import type { ILeaseTable } from "./lease-table-base.ts";
+
+/** What acquiring, renewing, releasing, waiting, `lease.conditionCheck()` and batched heartbeats send. */
+const useActions = [
+  "dynamodb:UpdateItem",
+  "dynamodb:GetItem",
+  "dynamodb:ConditionCheckItem",
+  // Heartbeats that are due together travel in one BatchExecuteStatement, which is permitted by statement.
+  "dynamodb:PartiQLUpdate",
+];
+
+/**
+ * Permissions on a lease table, none wider than its name says.
+ *
+ * Each is for the table itself and for its replicas, and for the key of the table's encryption where it has one.
+ *
+ * ```ts
+ * table.grants.useLeases(worker, { keyPrefixes: ["orders/"] });
+ * ```
+ */
+export class LeaseTableGrants {
+  /** Gives the permissions that there are on a table. */
+  static fromLeaseTable(table: ILeaseTable): LeaseTableGrants {
+    return new LeaseTableGrants(table);
+  }
+
+  readonly #table: ILeaseTable;
+
+  private constructor(table: ILeaseTable) {
+    this.#table = table;
+  }
+
+  /**
+   * Permits all that a `LeaseClient` does with a lock: acquire, wait, renew, release, inspect, force a release, and
+   * take part in a transaction by its condition check.
+   *
+   * Everything but listing. With keys or prefixes the condition is on the partition key (`dynamodb:LeadingKeys`), so
+   * it covers what else is kept under a lock's key, too.
+   *
+   * @param grantee who may use the locks
+   * @param scope the locks; all of the table's by default
+   */
+  useLeases(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
+    this.#table.encryptionKey?.grantEncryptDecrypt(grantee);
+    return this.#grant(grantee, useActions, scope);
+  }
+
+  /** Permits to look at a lock (`client.inspect`), and nothing else. */
+  inspect(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
+    this.#table.encryptionKey?.grantDecrypt(grantee);
+    return this.#grant(grantee, ["dynamodb:GetItem"], scope);
+  }
+
+  /**
+   * Permits to list the locks (`client.list`).
+   *
+   * A Scan reads every lock of the table: DynamoDB knows no condition on the keys that it may return.
+   */
+  listLeases(grantee: IGrantable): Grant {
+    this.#table.encryptionKey?.grantDecrypt(grantee);
+    return this.#grant(grantee, ["dynamodb:Scan"], {});
+  }
+
+  /**
+   * Permits to read the table's stream.
+   *
+   * Lambda's own event source needs ListStreams as well, which `DynamoEventSource` grants by itself.
+   */
+  readStream(grantee: IGrantable): Grant {
+    const { tableStreamArn, encryptionKey } = this.#table;
+    if (tableStreamArn === undefined) {
+      throw new Error(`${this.#table.node.path} has no stream to read: make the table with stream: true`);
+    }
+    encryptionKey?.grantDecrypt(grantee);
+    const actions = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"];
+    return Grant.addToPrincipal({ grantee, actions, resourceArns: [tableStreamArn] });
+  }
+
+  #grant(grantee: IGrantable, actions: string[], scope: LeaseKeyScope): Grant {
+    const { tableArn, tableName, replicaRegions } = this.#table;
+    const conditions = leadingKeysConditions(scope);
+    const ofReplica = (region: string): string =>
+      Stack.of(this.#table).formatArn({
+        service: "dynamodb",
+        region,
+        resource: "table",
+        resourceName: tableName,
+      });
+    return Grant.addToPrincipal({
+      grantee,
+      actions,
+      resourceArns: [tableArn, ...replicaRegions.map(ofReplica)],
+      ...(conditions ? { conditions } : {}),
+    });
+  }
+}

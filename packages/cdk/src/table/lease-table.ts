@@ -1,0 +1,124 @@
+import { attributeNames } from "@leasehold/client/schema";
+import { Annotations, RemovalPolicy } from "aws-cdk-lib";
+import {
+  AttributeType,
+  Billing,
+  type ITableV2,
+  MultiRegionConsistency,
+  type ReplicaTableProps,
+  StreamViewType,
+  type TableAttributesV2,
+  TableEncryptionV2,
+  TableV2,
+} from "aws-cdk-lib/aws-dynamodb";
+import type { Construct } from "constructs";
+import { LeaseTableBase } from "./lease-table-base.ts";
+
+/** Properties of {@link LeaseTable}. */
+export interface LeaseTableProps {
+  /** Whether the table refuses to be deleted until this is taken back. @default true */
+  readonly deletionProtection?: boolean;
+  /** @default - a key that AWS owns, at no cost */
+  readonly encryption?: TableEncryptionV2;
+  /**
+   * How replicas follow each other's writes. A lock that is taken in more than one region needs STRONG, which
+   * DynamoDB has for three regions: two replicas, or one and a witness.
+   *
+   * @default MultiRegionConsistency.EVENTUAL
+   */
+  readonly multiRegionConsistency?: MultiRegionConsistency;
+  /** Whether the table can be set back to any second of the last 35 days. @default true */
+  readonly pointInTimeRecovery?: boolean;
+  /** What becomes of the table when it leaves its stack. With it go the fencing tokens. @default RemovalPolicy.RETAIN */
+  readonly removalPolicy?: RemovalPolicy;
+  /** Copies in other regions. The stack's own region has to be set. @default - none */
+  readonly replicas?: ReplicaTableProps[];
+  /**
+   * Whether changes appear on a stream, with the item before and after. Waiting workflows, queued jobs and the report
+   * of leases whose holder died need it.
+   *
+   * @default false
+   */
+  readonly stream?: boolean;
+  /** @default - a unique name that CloudFormation makes */
+  readonly tableName?: string;
+  /** The region that takes part in a strongly consistent table without a replica. @default - none */
+  readonly witnessRegion?: string;
+}
+
+/**
+ * The table that keeps leases: on demand, with ttl, backed up, and protected from deletion.
+ *
+ * It outlives its stack unless told otherwise. A table that is lost loses the fencing tokens with it; new ones still
+ * grow, because they are seeded from the time.
+ *
+ * ```ts
+ * const table = new LeaseTable(this, "Leases");
+ * table.grants.useLeases(worker, { keyPrefixes: ["orders/"] });
+ * worker.addEnvironment(environmentNames.tableName, table.tableName);
+ * ```
+ */
+export class LeaseTable extends LeaseTableBase {
+  /** Names a lease table that is defined elsewhere, in this account and region. */
+  static fromTableName(scope: Construct, id: string, tableName: string): LeaseTable {
+    return LeaseTable.fromTableAttributes(scope, id, { tableName });
+  }
+
+  /** Names a lease table that is defined elsewhere. */
+  static fromTableArn(scope: Construct, id: string, tableArn: string): LeaseTable {
+    return LeaseTable.fromTableAttributes(scope, id, { tableArn });
+  }
+
+  /** Names a lease table that is defined elsewhere, with its stream or its encryption key. */
+  static fromTableAttributes(scope: Construct, id: string, attributes: TableAttributesV2): LeaseTable {
+    return new ImportedLeaseTable(scope, id, attributes);
+  }
+
+  readonly table: ITableV2;
+  readonly tableStreamArn: string | undefined;
+  readonly replicaRegions: readonly string[];
+
+  constructor(scope: Construct, id: string, props: LeaseTableProps = {}) {
+    super(scope, id);
+    const { replicas = [], multiRegionConsistency, witnessRegion, tableName } = props;
+    const table = new TableV2(this, "Resource", {
+      partitionKey: { name: attributeNames.partitionKey, type: AttributeType.STRING },
+      sortKey: { name: attributeNames.sortKey, type: AttributeType.STRING },
+      timeToLiveAttribute: attributeNames.timeToLive,
+      billing: Billing.onDemand(),
+      encryption: props.encryption ?? TableEncryptionV2.dynamoOwnedKey(),
+      pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: props.pointInTimeRecovery ?? true },
+      deletionProtection: props.deletionProtection ?? true,
+      removalPolicy: props.removalPolicy ?? RemovalPolicy.RETAIN,
+      ...(props.stream ? { dynamoStream: StreamViewType.NEW_AND_OLD_IMAGES } : {}),
+      ...(tableName === undefined ? {} : { tableName }),
+      ...(props.replicas ? { replicas: props.replicas } : {}),
+      ...(multiRegionConsistency === undefined ? {} : { multiRegionConsistency }),
+      ...(witnessRegion === undefined ? {} : { witnessRegion }),
+    });
+    // The library's own types disagree under exactOptionalPropertyTypes.
+    this.table = table as ITableV2;
+    // TableV2 has an ARN to give even where there is no stream. Replicas bring one of the same kind.
+    this.tableStreamArn = props.stream || replicas.length > 0 ? table.tableStreamArn : undefined;
+    this.replicaRegions = replicas.map(({ region }) => region);
+    if (replicas.length > 0 && multiRegionConsistency !== MultiRegionConsistency.STRONG) {
+      Annotations.of(this).addWarningV2(
+        "@leasehold/cdk:replicasNotStronglyConsistent",
+        "replicas that follow with a delay let a second holder in: use each lock in one region only, " +
+          "or set multiRegionConsistency to MultiRegionConsistency.STRONG",
+      );
+    }
+  }
+}
+
+class ImportedLeaseTable extends LeaseTableBase {
+  readonly table: ITableV2;
+  readonly tableStreamArn: string | undefined;
+  readonly replicaRegions: readonly string[] = [];
+
+  constructor(scope: Construct, id: string, attributes: TableAttributesV2) {
+    super(scope, id);
+    this.table = TableV2.fromTableAttributes(this, "Resource", attributes);
+    this.tableStreamArn = attributes.tableStreamArn;
+  }
+}

@@ -1,0 +1,96 @@
+/** The part of Amazon States Language that the definitions here are written in. */
+import { Aws } from "aws-cdk-lib";
+
+/** A JSON value of a definition; text in `{% %}` is JSONata. */
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
+
+/** One state, as Amazon States Language spells it. */
+export type State = { readonly [field: string]: Json };
+
+/** A state machine, as Amazon States Language spells it. */
+export interface Definition {
+  readonly Comment: string;
+  readonly StartAt: string;
+  readonly States: Readonly<Record<string, State>>;
+}
+
+/** Marks text as JSONata. */
+export function jsonata(expression: string): string {
+  return `{% ${expression} %}`;
+}
+
+/** Writes a text as a JSONata literal, which has JSON's own escapes. */
+export function literal(text: string): string {
+  return JSON.stringify(text);
+}
+
+/** One entry of a state's `Catch`. */
+export function catching(
+  errors: string,
+  next: string,
+  more: { readonly Assign?: Json; readonly Output?: Json } = {},
+): Json {
+  return { ErrorEquals: [errors], Next: next, ...more };
+}
+
+/** One rule of a Choice state. */
+export function rule(condition: string, next: string, assign?: Json): Json {
+  return { Condition: jsonata(condition), Next: next, ...(assign === undefined ? {} : { Assign: assign }) };
+}
+
+/** What DynamoDB answers where a condition does not hold. */
+export const refused = "DynamoDb.ConditionalCheckFailedException";
+/** What Step Functions answers where an execution is not there (any more). */
+export const noSuchExecution = "Sfn.ExecutionDoesNotExistException";
+/** What Step Functions answers where an execution of that name has been started before. */
+export const startedBefore = "Sfn.ExecutionAlreadyExistsException";
+
+/** What a call needs to be told; the rest is any field of a Task state. */
+type Call = { readonly Arguments: Json; readonly Catch: Json; readonly [field: string]: Json };
+
+/** A call of an AWS API, by the SDK integration, repeated where it fails. */
+export function call(action: string, state: Call): State {
+  return callOnce(action, { Retry: retryUnlessAnswered, ...state });
+}
+
+/** A call of an AWS API, by the SDK integration. */
+export function callOnce(action: string, state: Call): State {
+  const Resource = `arn:${Aws.PARTITION}:states:::aws-sdk:${action}`;
+  return { Type: "Task", QueryLanguage: "JSONata", Resource, ...state };
+}
+
+/**
+ * A refusal is an answer; all else may pass. Jitter keeps many workflows from coming back together. Three retries end
+ * within seconds, so that a lease is given up on while most of its time is left.
+ */
+const retryUnlessAnswered: Json = [
+  { ErrorEquals: [refused, noSuchExecution, startedBefore], MaxAttempts: 0 },
+  {
+    ErrorEquals: ["States.ALL"],
+    IntervalSeconds: 1,
+    MaxAttempts: 3,
+    BackoffRate: 2,
+    MaxDelaySeconds: 4,
+    JitterStrategy: "FULL",
+  },
+];
+
+/** A decision between states. */
+export function choice(rules: readonly Json[], otherwise: string): State {
+  return { Type: "Choice", QueryLanguage: "JSONata", Choices: rules, Default: otherwise };
+}
+
+/** A pause. */
+export function wait(seconds: string, next: string): State {
+  return { Type: "Wait", QueryLanguage: "JSONata", Seconds: jsonata(seconds), Next: next };
+}
+
+/** The end of an execution that did what it was for. */
+export function succeed(output?: Json): State {
+  return { Type: "Succeed", QueryLanguage: "JSONata", ...(output === undefined ? {} : { Output: output }) };
+}
+
+/** The end of an execution that did not. */
+export function fail(error: string, cause: string): State {
+  return { Type: "Fail", QueryLanguage: "JSONata", Error: error, Cause: cause };
+}

@@ -1,0 +1,234 @@
+/**
+ * The client's own expressions as arguments of Step Functions' DynamoDB integration.
+ *
+ * Nothing is retyped: an expression comes from the client with sample values, whose placeholders are then given
+ * JSONata. A placeholder that is forgotten, or that the expression does not know, fails at synth.
+ */
+import {
+  acquire,
+  cancel,
+  close,
+  heldBySomebody,
+  park,
+  release,
+  renew,
+  requestRevocation,
+  takeOver,
+} from "@leasehold/client/expressions";
+import { attributeNames, closedToken, leaseSortKey, waiterSortKeyPrefix } from "@leasehold/client/schema";
+import { type Json, jsonata, literal } from "./asl.ts";
+
+/** What the requests of one workflow or keeper have in common. */
+export interface LeaseTerms {
+  /** The lease table's name; may be a token. */
+  readonly tableName: string;
+  readonly retentionMs: number;
+}
+
+/** JSONata by placeholder. */
+type Values = Readonly<Record<`:${string}`, string>>;
+
+/** The shape of one of the client's expressions, with sample values. */
+interface Sample {
+  readonly update: string;
+  readonly condition: string;
+  readonly names: Readonly<Record<string, string>>;
+  readonly values: Readonly<Record<string, string | number>>;
+}
+
+const sample = {
+  key: "key",
+  token: "token",
+  version: 1,
+  owner: "owner",
+  acquiredAt: 1,
+  expiresAt: 1,
+  leaseDurationMs: 1,
+  retentionMs: 1,
+  now: 1,
+  data: undefined,
+  slot: undefined,
+  closedUntil: 2,
+  reason: "reason",
+  taskToken: "taskToken",
+};
+
+/** JSONata for the ttl of an item whose lease ends after some more milliseconds; as the client's `timeToLive`. */
+function timeToLiveAfter(durationMs: string, { retentionMs }: LeaseTerms): string {
+  return `$ceil(($millis() + ${durationMs} + ${retentionMs}) / 1000)`;
+}
+
+/** Values of a grant; the variables key, token, version and owner are the workflow's. */
+function grantValues(terms: LeaseTerms, leaseDurationMs: number): Values {
+  return {
+    ":token": "$token",
+    ":version": "$version + 1",
+    ":owner": "$owner",
+    ":acquiredAt": "$millis()",
+    ":expiresAt": `$millis() + ${leaseDurationMs}`,
+    ":leaseDurationMs": String(leaseDurationMs),
+    ":ttl": timeToLiveAfter(String(leaseDurationMs), terms),
+    ":one": "1",
+  };
+}
+
+/** Takes a lock that nobody holds; with `once`, unless the variable `slot` is done. */
+export function acquireArguments(terms: LeaseTerms, leaseDurationMs: number, once: boolean): Json {
+  const values = grantValues(terms, leaseDurationMs);
+  return once
+    ? updateItem(terms, acquire({ ...sample, slot: "slot" }), { ...values, ":slot": "$slot" }, true)
+    : updateItem(terms, acquire(sample), values, true);
+}
+
+/** Takes a lock from the record in the variable `record`, which was judged expired. */
+export function takeOverArguments(terms: LeaseTerms, leaseDurationMs: number): Json {
+  const values = {
+    ...grantValues(terms, leaseDurationMs),
+    ":judgedToken": ofRecord("token", "S"),
+    ":judgedVersion": ofRecord("version", "N"),
+  };
+  return updateItem(terms, takeOver(sample, { token: "token", version: 1 }), values, true);
+}
+
+/** Prolongs the lease of the variables token, version and leaseDurationMs. */
+export function renewArguments(terms: LeaseTerms): Json {
+  const values = {
+    ":token": "$token",
+    ":version": "$version + 1",
+    ":expiresAt": "$millis() + $leaseDurationMs",
+    ":leaseDurationMs": "$leaseDurationMs",
+    ":ttl": timeToLiveAfter("$leaseDurationMs", terms),
+  };
+  return updateItem(terms, renew(sample), values, true);
+}
+
+/** Lets the lock go; with `once`, the variable `slot` is done. */
+export function releaseArguments(terms: LeaseTerms, once: boolean): Json {
+  const values = { ":token": "$token", ":ttl": timeToLiveAfter("0", terms) };
+  return once
+    ? updateItem(terms, release({ ...sample, slot: "slot" }), { ...values, ":slot": "$slot" })
+    : updateItem(terms, release(sample), values);
+}
+
+/** Lets the lock go, but keeps it closed until the variable `closedUntil`. */
+export function closeArguments(terms: LeaseTerms, once: boolean): Json {
+  const values = {
+    ":token": "$token",
+    ":closedToken": `${literal(closedToken(""))} & $token`,
+    ":closedUntil": "$closedUntil",
+    ":remaining": "$max([0, $closedUntil - $millis()])",
+    ":ttl": `$ceil(($closedUntil + ${terms.retentionMs}) / 1000)`,
+  };
+  return once
+    ? updateItem(terms, close({ ...sample, slot: "slot" }), { ...values, ":slot": "$slot" })
+    : updateItem(terms, close(sample), values);
+}
+
+/** Takes back an acquisition whose answer never came. */
+export function cancelArguments(terms: LeaseTerms): Json {
+  return updateItem(terms, cancel(sample), { ":token": "$token", ":ttl": timeToLiveAfter("0", terms) });
+}
+
+/** Asks the holder in the variable `record` to stop. */
+export function revokeArguments(terms: LeaseTerms): Json {
+  const values = { ":token": ofRecord("token", "S"), ":reason": "'replaced by ' & $owner" };
+  return updateItem(terms, requestRevocation(sample), values);
+}
+
+/** Reads the lease item, seeing every earlier write. */
+export function inspectArguments(terms: LeaseTerms): Json {
+  return { TableName: terms.tableName, Key: keyOf(leaseSortKey), ConsistentRead: true };
+}
+
+/**
+ * Parks the execution under the variables waitingSince and owner, if somebody holds the lock: then its release will
+ * find the waiter.
+ */
+export function parkArguments(terms: LeaseTerms): Json {
+  const { condition, names } = heldBySomebody();
+  const waiter = park(sample);
+  const {
+    update,
+    condition: _,
+    ...write
+  } = placed(
+    { ...waiter, condition: "" },
+    { ":taskToken": "$states.context.Task.Token", ":ttl": timeToLiveAfter("0", terms) },
+  );
+  const place = jsonata(`${literal(waiterSortKeyPrefix)} & $string($waitingSince) & '#' & $owner`);
+  return {
+    TransactItems: [
+      {
+        ConditionCheck: {
+          TableName: terms.tableName,
+          Key: keyOf(leaseSortKey),
+          ConditionExpression: condition,
+          ExpressionAttributeNames: names,
+        },
+      },
+      { Update: { TableName: terms.tableName, Key: keyOf(place), UpdateExpression: update, ...write } },
+    ],
+  };
+}
+
+/** JSONata for an attribute of the item in the variable `record`, as a number or a text; undefined where it is missing. */
+export function ofRecord(
+  attribute: "token" | "version" | "expiresAt" | "releasedToken" | "doneSlot",
+  type: "S" | "N",
+): string {
+  return attributeOf("$record", attribute, type);
+}
+
+/** JSONata for an attribute of an item. */
+export function attributeOf(item: string, attribute: keyof typeof attributeNames, type: "S" | "N"): string {
+  const path = `${item}.\`${attributeNames[attribute]}\`.${type}`;
+  return type === "N" ? `$number(${path})` : path;
+}
+
+function updateItem(terms: LeaseTerms, request: Sample, values: Values, returnsItem = false): Json {
+  const { update, condition, ...write } = placed(request, values);
+  return {
+    TableName: terms.tableName,
+    Key: keyOf(leaseSortKey),
+    UpdateExpression: update,
+    ConditionExpression: condition,
+    ...write,
+    ...(returnsItem ? { ReturnValues: "ALL_NEW" } : {}),
+  };
+}
+
+function keyOf(sortKey: string): Json {
+  return {
+    [attributeNames.partitionKey]: { S: jsonata("$key") },
+    [attributeNames.sortKey]: { S: sortKey },
+  };
+}
+
+/** Puts JSONata in the place of sample values: texts stay texts, and numbers are written as DynamoDB takes them. */
+function placed(
+  { update, condition, names, values: samples }: Sample,
+  values: Values,
+): {
+  readonly update: string;
+  readonly condition: string;
+  readonly ExpressionAttributeNames: Json;
+  readonly ExpressionAttributeValues: Json;
+} {
+  const [wanted, given] = [Object.keys(samples).sort(), Object.keys(values).sort()];
+  if (wanted.join() !== given.join()) {
+    throw new Error(`the expression wants ${wanted.join(", ")}, and is given ${given.join(", ")}`);
+  }
+  const attributeValues: Record<string, Json> = {};
+  for (const [placeholder, expression] of Object.entries(values)) {
+    attributeValues[placeholder] =
+      typeof samples[placeholder] === "number"
+        ? { N: jsonata(`$string(${expression})`) }
+        : { S: jsonata(expression) };
+  }
+  return {
+    update,
+    condition,
+    ExpressionAttributeNames: names,
+    ExpressionAttributeValues: attributeValues,
+  };
+}

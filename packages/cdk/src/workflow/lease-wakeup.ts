@@ -1,0 +1,94 @@
+import { environmentNames } from "@leasehold/client/environment";
+import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
+import { Duration } from "aws-cdk-lib";
+import { Grant } from "aws-cdk-lib/aws-iam";
+import {
+  FilterCriteria,
+  FilterRule,
+  type Function as LambdaFunction,
+  StartingPosition,
+} from "aws-cdk-lib/aws-lambda";
+import { DynamoEventSource, SqsDlq } from "aws-cdk-lib/aws-lambda-event-sources";
+import { Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
+import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import { Construct } from "constructs";
+import type { ILeaseTable } from "../table/lease-table-base.ts";
+
+/** Properties of {@link LeaseWakeup}. */
+export interface LeaseWakeupProps {
+  /** A table with a stream. */
+  readonly table: ILeaseTable;
+  /** The function that wakes: the handler of functions/leases/wake.ts. */
+  readonly handler: LambdaFunction;
+}
+
+/**
+ * Wakes the workflow that has waited longest when a lock is let go.
+ *
+ * Waiters cost nothing while they wait: they park on a task token in the table, and the release, seen on the table's
+ * stream, lets the next one go on. One for each table. A wake-up that is lost is made good by the waiter's own clock.
+ *
+ * ```ts
+ * const wakeup = new LeaseWakeup(this, "Wakeup", { table, handler: wake });
+ * ```
+ */
+export class LeaseWakeup extends Construct {
+  readonly table: ILeaseTable;
+  readonly handler: LambdaFunction;
+  /** What the stream could not deliver: each is one wake-up that its waiter had to make good. */
+  readonly deadLetterQueue: Queue;
+
+  constructor(scope: Construct, id: string, props: LeaseWakeupProps) {
+    super(scope, id);
+    const { table, handler } = props;
+    if (table.tableStreamArn === undefined) {
+      throw new Error(
+        `${table.node.path} has no stream, so no release can be seen: make the table with stream: true`,
+      );
+    }
+    this.table = table;
+    this.handler = handler;
+    this.deadLetterQueue = new Queue(this, "DeadLetters", {
+      encryption: QueueEncryption.SQS_MANAGED,
+      enforceSSL: true,
+      retentionPeriod: Duration.days(14),
+    });
+    const { sortKey, token } = attributeNames;
+    const wasHeld = { [token]: { S: FilterRule.exists() } };
+    const lease = { Keys: { [sortKey]: { S: FilterRule.isEqual(leaseSortKey) } }, OldImage: wasHeld };
+    handler.addEventSource(
+      new DynamoEventSource(table.table, {
+        startingPosition: StartingPosition.LATEST,
+        batchSize: 10,
+        retryAttempts: 3,
+        maxRecordAge: Duration.minutes(5),
+        bisectBatchOnError: true,
+        reportBatchItemFailures: true,
+        onFailure: new SqsDlq(this.deadLetterQueue),
+        filters: [
+          FilterCriteria.filter({
+            eventName: FilterRule.isEqual("MODIFY"),
+            dynamodb: { ...lease, NewImage: { [token]: { S: FilterRule.notExists() } } },
+          }),
+          FilterCriteria.filter({ eventName: FilterRule.isEqual("REMOVE"), dynamodb: lease }),
+        ],
+      }),
+    );
+    handler.addEnvironment(environmentNames.tableName, table.tableName);
+    table.encryptionKey?.grantEncryptDecrypt(handler);
+    Grant.addToPrincipal({
+      grantee: handler,
+      actions: ["dynamodb:Query", "dynamodb:DeleteItem"],
+      resourceArns: [table.tableArn],
+    });
+  }
+
+  /** Lets it wake the executions of a state machine. */
+  serve(waiting: IStateMachine): void {
+    Grant.addToPrincipal({
+      grantee: this.handler,
+      actions: ["states:SendTaskSuccess"],
+      resourceArns: [waiting.stateMachineArn],
+    });
+  }
+}

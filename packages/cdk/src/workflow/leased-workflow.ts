@@ -1,0 +1,141 @@
+import { Duration } from "aws-cdk-lib";
+import { type IChainable, QueryLanguage, StateGraph, type StateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import { Construct } from "constructs";
+import { checkLeaseKey } from "../table/leading-keys.ts";
+import type { ILeaseTable } from "../table/lease-table-base.ts";
+import type { Json } from "./asl.ts";
+import { aYear, checkedMs } from "./durations.ts";
+import { LeaseHeartbeat } from "./lease-heartbeat.ts";
+import type { LeaseWakeup } from "./lease-wakeup.ts";
+import { stateMachineOf } from "./state-machine.ts";
+import { fixedKey, type WhenHeld, workflowDefinition } from "./workflow-definition.ts";
+
+/** Properties of {@link LeasedWorkflow}. */
+export interface LeasedWorkflowProps {
+  readonly table: ILeaseTable;
+  /**
+   * The states that run under the lease: any chain, in JSONata or JSONPath. They see the execution's own input, and
+   * the lease as the variable `$lease`, a handle that `client.adopt` takes.
+   */
+  readonly work: IChainable;
+  /** The lock's key. @default - the field `key` of each execution's input */
+  readonly key?: string;
+  /**
+   * How long the lock stays taken after its keeper has died; it is renewed every third of it. At least 3 seconds.
+   * @default Duration.minutes(3)
+   */
+  readonly leaseDuration?: Duration;
+  /** A release before this much time has passed keeps the lock closed until then. @default Duration.millis(0) */
+  readonly lockAtLeastFor?: Duration;
+  /**
+   * What an execution does while somebody else holds the lock: `fail` with LeaseUnavailableError, `skip` and succeed
+   * with `{ skipped: true, key, reason }`, `wait` for the release, or `replace`: ask the holder to stop, then wait.
+   * @default "fail"
+   */
+  readonly whenHeld?: WhenHeld;
+  /** For how long it waits at most. @default Duration.hours(1) */
+  readonly waitFor?: Duration;
+  /** Wakes waiting executions; needed to wait. @default - none */
+  readonly wakeup?: LeaseWakeup;
+  /**
+   * Whether a scheduled time runs once: the input's `scheduledTime` is the slot, and one that is done is skipped.
+   * @default false
+   */
+  readonly once?: boolean;
+  /** How far clocks may differ; as the client's `clockSkewMs`. @default Duration.seconds(1) */
+  readonly clockSkew?: Duration;
+  /** As the client's `retentionMs`. @default Duration.days(7) */
+  readonly retention?: Duration;
+  /** Keeps the lease. One can serve many workflows of its table. @default - a heartbeat of its own */
+  readonly heartbeat?: LeaseHeartbeat;
+}
+
+/**
+ * A Step Functions workflow that runs under a lease, for as long as it takes.
+ *
+ * Takes the lock by a direct DynamoDB integration with the client's own expressions, starts a keeper that renews the
+ * lease, runs the work, and releases. When the work fails, its error is the execution's, after the release. When the
+ * execution is stopped, times out or dies, the keeper releases. When the lease is lost, the keeper stops the execution.
+ *
+ * Costs 3 writes and 5 state transitions besides the work and the keeper's beats. A wait costs no polling: the
+ * execution parks, the release wakes the one that has waited longest, and it tries again by itself when the holder's
+ * lease is over, then after longer and longer times up to 5 minutes. Waiting is first come, first served among
+ * parked executions, but a newcomer can be quicker than the one that is woken.
+ *
+ * Ends with InvalidOptionsError without a key, LeaseUnavailableError, LeaseLostError, or the work's own error.
+ *
+ * ```ts
+ * const importing = new LeasedWorkflow(this, "Import", { table, key: "orders", work: fetchOrders.next(storeOrders) });
+ * ```
+ */
+export class LeasedWorkflow extends Construct {
+  readonly stateMachine: StateMachine;
+  readonly heartbeat: LeaseHeartbeat;
+  /** The lock's key; undefined where each execution's input names it. */
+  readonly lockKey: string | undefined;
+
+  constructor(scope: Construct, id: string, props: LeasedWorkflowProps) {
+    super(scope, id);
+    const { table, key, wakeup, whenHeld = "fail", once = false } = props;
+    if (key !== undefined) checkLeaseKey("key", key);
+    const waits = whenHeld === "wait" || whenHeld === "replace";
+    if (waits && wakeup === undefined) {
+      throw new Error(
+        `whenHeld is ${whenHeld}, and nothing would wake the waiters: give a LeaseWakeup of the table as wakeup`,
+      );
+    }
+    if (!waits && (wakeup !== undefined || props.waitFor !== undefined)) {
+      throw new Error(
+        `whenHeld is ${whenHeld}, which never waits: leave out wakeup and waitFor, or say wait`,
+      );
+    }
+    checkSameTable("wakeup", wakeup, table);
+    checkSameTable("heartbeat", props.heartbeat, table);
+
+    const shortest = Duration.seconds(3);
+    const none = Duration.millis(0);
+    const leaseDurationMs = checkedMs(
+      "leaseDuration",
+      props.leaseDuration ?? Duration.minutes(3),
+      shortest,
+      aYear,
+    );
+    const lease = Duration.millis(leaseDurationMs);
+    const terms = {
+      tableName: table.tableName,
+      key: key === undefined ? "$states.input.key" : fixedKey(key),
+      leaseDurationMs,
+      clockSkewMs: checkedMs("clockSkew", props.clockSkew ?? Duration.seconds(1), none, lease),
+      retentionMs: checkedMs("retention", props.retention ?? Duration.days(7), Duration.hours(1), aYear),
+      lockAtLeastForMs: checkedMs("lockAtLeastFor", props.lockAtLeastFor ?? none, none, lease),
+      waitMs: checkedMs("waitFor", props.waitFor ?? Duration.hours(1), Duration.seconds(1), aYear),
+      whenHeld,
+      once,
+    };
+    this.lockKey = key;
+    const scopeOfKeys = key === undefined ? {} : { keys: [key] };
+    this.heartbeat = props.heartbeat ?? new LeaseHeartbeat(this, "Heartbeat", { table, scope: scopeOfKeys });
+
+    const work = new StateGraph(props.work.startState, `the work of ${this.node.path}`);
+    const keeperArn = this.heartbeat.stateMachine.stateMachineArn;
+    // The work's own states may be in either language; each of ours says that it is JSONata.
+    const branch = work.toGraphJson(QueryLanguage.JSON_PATH) as Json;
+    this.stateMachine = stateMachineOf(this, workflowDefinition({ ...terms, keeperArn, work: branch }));
+    work.bind(this.stateMachine);
+    for (const statement of work.policyStatements) this.stateMachine.addToRolePolicy(statement);
+
+    table.grants.useLeases(this.stateMachine, scopeOfKeys);
+    this.heartbeat.grantStart(this.stateMachine);
+    this.heartbeat.guard(this.stateMachine);
+    wakeup?.serve(this.stateMachine);
+  }
+}
+
+function checkSameTable(
+  prop: string,
+  part: { readonly table: ILeaseTable } | undefined,
+  table: ILeaseTable,
+): void {
+  if (part === undefined || part.table === table) return;
+  throw new Error(`${prop} is of the table ${part.table.node.path}: give one of ${table.node.path}`);
+}

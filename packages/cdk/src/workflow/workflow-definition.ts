@@ -1,0 +1,297 @@
+/**
+ * A workflow around the user's own: it takes the lock, has it kept, does the work and lets the lock go.
+ *
+ *     Begin ─▶ Acquire ─▶ StartKeeper ─▶ Work ─▶ Release ─▶ Done
+ *                 │                        └─ it fails ─▶ ReleaseFailed ─▶ Failed
+ *                 │ refused
+ *                 ▼
+ *              SeeHolder ─▶ JudgeHolder ─▶ TakeOver ─▶ StartKeeper     an expired lease
+ *                 ▲                    ─▶ Park ─▶ Acquire              wakes by the release, or by its own clock
+ *                 └─────── Revoke ◀─── ─▶ Skipped, Unavailable
+ */
+import {
+  call,
+  callOnce,
+  catching,
+  choice,
+  type Definition,
+  fail,
+  type Json,
+  jsonata,
+  literal,
+  refused,
+  rule,
+  type State,
+  startedBefore,
+  succeed,
+} from "./asl.ts";
+import {
+  acquireArguments,
+  attributeOf,
+  cancelArguments,
+  closeArguments,
+  inspectArguments,
+  type LeaseTerms,
+  ofRecord,
+  parkArguments,
+  releaseArguments,
+  revokeArguments,
+  takeOverArguments,
+} from "./lease-requests.ts";
+
+/** What a workflow does while somebody else holds the lock. */
+export type WhenHeld = "fail" | "skip" | "wait" | "replace";
+
+/** What a leased workflow is made of; durations in milliseconds. */
+export interface WorkflowTerms extends LeaseTerms {
+  /** JSONata for the lock's key. */
+  readonly key: string;
+  readonly leaseDurationMs: number;
+  readonly clockSkewMs: number;
+  readonly lockAtLeastForMs: number;
+  readonly whenHeld: WhenHeld;
+  /** For how long it waits for the lock at most. */
+  readonly waitMs: number;
+  /** Whether it runs once for each scheduled time. */
+  readonly once: boolean;
+  /** The keeper's ARN; may be a token. */
+  readonly keeperArn: string;
+  /** The user's states. */
+  readonly work: Json;
+}
+
+/** A wake-up that is lost is made good after the holder's lease, and then after longer and longer times up to this. */
+const longestParkMs = 300_000;
+const record = jsonata("$exists($states.result.Item) ? $states.result.Item : {}");
+const sameInput = jsonata("$states.input");
+
+/** Gives the definition of a leased workflow. */
+export function workflowDefinition(terms: WorkflowTerms): Definition {
+  const { once, leaseDurationMs } = terms;
+  return {
+    Comment: "Does its work under a lease.",
+    StartAt: "Begin",
+    States: {
+      Begin: begin(terms),
+      Acquire: grant(acquireArguments(terms, leaseDurationMs, once), terms),
+      SeeHolder: call("dynamodb:getItem", {
+        Arguments: inspectArguments(terms),
+        Assign: { record },
+        Next: "JudgeHolder",
+        Catch: [catching("States.ALL", "Cancel", { Assign: { failure: jsonata("$states.errorOutput") } })],
+      }),
+      JudgeHolder: judgeHolder(terms),
+      TakeOver: grant(takeOverArguments(terms, leaseDurationMs), terms),
+      ...waiting(terms),
+      StartKeeper: startKeeper(terms),
+      Work: {
+        Type: "Parallel",
+        QueryLanguage: "JSONata",
+        Arguments: jsonata("$states.context.Execution.Input"),
+        Branches: [terms.work],
+        Output: jsonata("$states.result[0]"),
+        Next: terms.lockAtLeastForMs > 0 ? "IsEarly" : "Release",
+        Catch: [
+          catching("States.ALL", "ReleaseFailed", { Assign: { failure: jsonata("$states.errorOutput") } }),
+        ],
+      },
+      ...(terms.lockAtLeastForMs > 0
+        ? {
+            IsEarly: choice([rule("$closedUntil > $millis()", "Close")], "Release"),
+            Close: end(closeArguments(terms, once)),
+          }
+        : {}),
+      Release: end(releaseArguments(terms, once)),
+      Done: succeed(),
+      SeeEnd: call("dynamodb:getItem", {
+        Arguments: inspectArguments(terms),
+        Assign: { record },
+        Output: sameInput,
+        Next: "JudgeEnd",
+        Catch: [catching("States.ALL", "LostAtEnd")],
+      }),
+      // A release whose answer was lost comes back as a refusal too.
+      JudgeEnd: choice([rule(`${ofRecord("releasedToken", "S")} = $token`, "Done")], "LostAtEnd"),
+      LostAtEnd: fail(
+        "LeaseLostError",
+        jsonata(
+          "'the lease of ' & $key & ' ended before its work did: it may have overlapped another holder'",
+        ),
+      ),
+      ReleaseFailed: letGo(releaseArguments(terms, false)),
+      Cancel: letGo(cancelArguments(terms)),
+      Failed: fail(jsonata("$failure.Error"), jsonata("$failure.Cause")),
+      ...(terms.whenHeld === "skip" || once
+        ? { Skipped: succeed({ skipped: true, key: jsonata("$key"), reason: jsonata("$reason") }) }
+        : {}),
+      Unavailable: fail(
+        "LeaseUnavailableError",
+        jsonata(`'the lock ' & $key & ' is held by ' & ${attributeOf("$record", "owner", "S")}`),
+      ),
+      Refuse: fail(
+        "InvalidOptionsError",
+        `the input gives no key: ${terms.key} has to be a text of 1 to 2048 bytes${once ? ", and scheduledTime an ISO time" : ""}`,
+      ),
+    },
+  };
+}
+
+function begin({ key, waitMs, once }: WorkflowTerms): State {
+  const slot = "$fromMillis($toMillis($states.input.scheduledTime))";
+  const isKey = `($type(${key}) = 'string' ? $length(${key}) > 0 and $length(${key}) <= 2048 : false)`;
+  const isTime = "$type($states.input.scheduledTime) = 'string'";
+  const variables = {
+    key: jsonata(key),
+    token: jsonata("$uuid()"),
+    version: 0,
+    owner: jsonata("'workflow:' & $states.context.Execution.Name"),
+    waitingSince: jsonata("$millis()"),
+    waitUntil: jsonata(`$millis() + ${waitMs}`),
+    parks: 0,
+    // The same form as the middleware's, so that both compare.
+    ...(once ? { slot: jsonata(slot) } : {}),
+  };
+  return choice([rule(once ? `${isKey} and ${isTime}` : isKey, "Acquire", variables)], "Refuse");
+}
+
+/** Takes the lock; a refusal leads to whoever holds it, and a failure to taking back what may have landed. */
+function grant(request: Json, terms: WorkflowTerms): State {
+  const version = { version: jsonata("$version + 1") };
+  return call("dynamodb:updateItem", {
+    Arguments: request,
+    Assign: { ...version, ...leaseOf("$states.result.Attributes", terms) },
+    Next: "StartKeeper",
+    Catch: [
+      catching(refused, "SeeHolder", { Assign: version }),
+      catching("States.ALL", "Cancel", { Assign: { ...version, failure: jsonata("$states.errorOutput") } }),
+    ],
+  });
+}
+
+/** Assigns the variable `lease`, a handle that every client can adopt, and the time until which the lock stays closed. */
+function leaseOf(item: string, { tableName, lockAtLeastForMs, once }: WorkflowTerms): Record<string, Json> {
+  const text = (attribute: "token" | "owner"): string => attributeOf(item, attribute, "S");
+  const number = (attribute: "version" | "fence" | "acquiredAt" | "expiresAt" | "leaseDurationMs"): string =>
+    attributeOf(item, attribute, "N");
+  const closedUntil = jsonata(`${number("acquiredAt")} + ${lockAtLeastForMs}`);
+  return {
+    lease: {
+      tableName,
+      key: jsonata("$key"),
+      owner: jsonata(text("owner")),
+      token: jsonata(text("token")),
+      version: jsonata(number("version")),
+      fencingToken: jsonata(number("fence")),
+      acquiredAt: jsonata(number("acquiredAt")),
+      expiresAt: jsonata(number("expiresAt")),
+      leaseDurationMs: jsonata(number("leaseDurationMs")),
+      ...(lockAtLeastForMs > 0 ? { closedUntil } : {}),
+      ...(once ? { slot: jsonata("$slot") } : {}),
+    },
+    ...(lockAtLeastForMs > 0 ? { closedUntil } : {}),
+  };
+}
+
+function judgeHolder(terms: WorkflowTerms): State {
+  const { whenHeld, clockSkewMs, once } = terms;
+  const isAlive = `${ofRecord("expiresAt", "N")} > $millis()`;
+  const isExpired = `${ofRecord("expiresAt", "N")} + ${clockSkewMs} < $millis()`;
+  const done = ofRecord("doneSlot", "S");
+  const hasTime = "$millis() < $waitUntil";
+  const held: Json[] = {
+    fail: [],
+    skip: [rule("true", "Skipped", { reason: "held" })],
+    wait: [rule(hasTime, "Park")],
+    replace: [
+      rule(`${hasTime} and $not($exists(${attributeOf("$record", "revocation", "S")}))`, "Revoke"),
+      rule(hasTime, "Park"),
+    ],
+  }[whenHeld];
+  return choice(
+    [
+      // One's own write, whose answer was lost.
+      rule(`${ofRecord("token", "S")} = $token and ${isAlive}`, "StartKeeper", leaseOf("$record", terms)),
+      ...(once ? [rule(`$exists(${done}) and ${done} >= $slot`, "Skipped", { reason: "done" })] : []),
+      rule(`$not($exists(${ofRecord("token", "S")}))`, "Acquire"),
+      rule(isExpired, "TakeOver"),
+      ...held,
+    ],
+    "Unavailable",
+  );
+}
+
+function waiting(terms: WorkflowTerms): Record<string, State> {
+  const { whenHeld, clockSkewMs } = terms;
+  if (whenHeld !== "wait" && whenHeld !== "replace") return {};
+  const untilExpiry = `$max([1000, ${ofRecord("expiresAt", "N")} + ${clockSkewMs} - $millis()])`;
+  const patience = `$min([$max([${untilExpiry}, $min([1000 * $power(2, $min([$parks, 9])), ${longestParkMs}])]), $max([1000, $waitUntil - $millis()])])`;
+  const again = { parks: jsonata("$parks + 1") };
+  return {
+    Park: callOnce("dynamodb:transactWriteItems.waitForTaskToken", {
+      Arguments: parkArguments(terms),
+      TimeoutSeconds: jsonata(`$ceil(${patience} / 1000)`),
+      Assign: again,
+      Next: "Acquire",
+      Catch: [
+        catching("States.Timeout", "Acquire", { Assign: again }),
+        // The lock was let go, or written, in the same moment.
+        catching("DynamoDb.TransactionCanceledException", "Acquire", { Assign: again }),
+        catching("States.ALL", "Failed", { Assign: { failure: jsonata("$states.errorOutput") } }),
+      ],
+    }),
+    ...(whenHeld === "replace"
+      ? {
+          Revoke: call("dynamodb:updateItem", {
+            Arguments: revokeArguments(terms),
+            Next: "Park",
+            Catch: [
+              catching(refused, "SeeHolder"),
+              catching("States.ALL", "Failed", { Assign: { failure: jsonata("$states.errorOutput") } }),
+            ],
+          }),
+        }
+      : {}),
+  };
+}
+
+function startKeeper({ keeperArn }: WorkflowTerms): State {
+  return call("sfn:startExecution", {
+    Arguments: {
+      StateMachineArn: keeperArn,
+      Name: jsonata("$hash($token, 'SHA-256') & '-0'"),
+      Input: jsonata("$string({'lease': $lease, 'guarded': $states.context.Execution.Id})"),
+    },
+    Next: "Work",
+    Catch: [
+      catching(startedBefore, "Work"),
+      catching("States.ALL", "Cancel", { Assign: { failure: jsonata("$states.errorOutput") } }),
+    ],
+  });
+}
+
+/** Ends the lease of work that succeeded. What is not confirmed is left to the keeper: the work's result stands. */
+function end(request: Json): State {
+  return call("dynamodb:updateItem", {
+    Arguments: request,
+    Output: sameInput,
+    Next: "Done",
+    Catch: [
+      catching(refused, "SeeEnd", { Output: sameInput }),
+      catching("States.ALL", "Done", { Output: sameInput }),
+    ],
+  });
+}
+
+/** Ends a lease on the way to a failure, which is what the execution reports whatever becomes of the release. */
+function letGo(request: Json): State {
+  return call("dynamodb:updateItem", {
+    Arguments: request,
+    Next: "Failed",
+    Catch: [catching("States.ALL", "Failed")],
+  });
+}
+
+/** JSONata for a key that the construct gives; a token of CDK resolves to text as well. */
+export function fixedKey(key: string): string {
+  return literal(key);
+}

@@ -1,0 +1,290 @@
+import { type LeaseKeyScope, LeaseTable, LeaseTableAlarms } from "@leasehold/cdk";
+import { metricNames, metricsNamespace } from "@leasehold/client/metrics";
+import { App, CfnParameter, RemovalPolicy, Stack } from "aws-cdk-lib";
+import { Annotations, Match, Template } from "aws-cdk-lib/assertions";
+import { MultiRegionConsistency, TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
+import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
+import { Key } from "aws-cdk-lib/aws-kms";
+import { describe, expect, test } from "vitest";
+
+const tableType = "AWS::DynamoDB::GlobalTable";
+const env = { account: "111122223333", region: "eu-west-1" };
+
+function newStack(): Stack {
+  return new Stack(new App(), "Test", { env });
+}
+
+function newRole(stack: Stack): Role {
+  return new Role(stack, "Worker", { assumedBy: new ServicePrincipal("lambda.amazonaws.com") });
+}
+
+/** The statements of the only policy in a stack. */
+function statements(stack: Stack): Record<string, unknown>[] {
+  const [policy] = Object.values(Template.fromStack(stack).findResources("AWS::IAM::Policy"));
+  return policy?.Properties.PolicyDocument.Statement ?? [];
+}
+
+describe("the table", () => {
+  test("has the client's keys and ttl, is paid on demand, backed up, protected, and outlives its stack", () => {
+    const stack = newStack();
+    new LeaseTable(stack, "Leases");
+    Template.fromStack(stack).hasResource(tableType, {
+      DeletionPolicy: "Retain",
+      UpdateReplacePolicy: "Retain",
+      Properties: {
+        BillingMode: "PAY_PER_REQUEST",
+        KeySchema: [
+          { AttributeName: "pk", KeyType: "HASH" },
+          { AttributeName: "sk", KeyType: "RANGE" },
+        ],
+        AttributeDefinitions: [
+          { AttributeName: "pk", AttributeType: "S" },
+          { AttributeName: "sk", AttributeType: "S" },
+        ],
+        TimeToLiveSpecification: { AttributeName: "ttl", Enabled: true },
+        SSESpecification: { SSEEnabled: false },
+        StreamSpecification: Match.absent(),
+        Replicas: [
+          Match.objectLike({
+            DeletionProtectionEnabled: true,
+            PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+          }),
+        ],
+      },
+    });
+  });
+
+  test("gives up its protections only when told to", () => {
+    const stack = newStack();
+    new LeaseTable(stack, "Leases", {
+      deletionProtection: false,
+      pointInTimeRecovery: false,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    Template.fromStack(stack).hasResource(tableType, {
+      DeletionPolicy: "Delete",
+      Properties: {
+        Replicas: [
+          Match.objectLike({
+            DeletionProtectionEnabled: false,
+            PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: false },
+          }),
+        ],
+      },
+    });
+  });
+
+  test("streams the item before and after, when asked to", () => {
+    const stack = newStack();
+    const table = new LeaseTable(stack, "Leases", { stream: true });
+    expect(table.tableStreamArn).toBeDefined();
+    Template.fromStack(stack).hasResourceProperties(tableType, {
+      StreamSpecification: { StreamViewType: "NEW_AND_OLD_IMAGES" },
+    });
+  });
+
+  test("takes the user's encryption", () => {
+    const stack = newStack();
+    new LeaseTable(stack, "Leases", {
+      encryption: TableEncryptionV2.customerManagedKey(new Key(stack, "Key")),
+    });
+    Template.fromStack(stack).hasResourceProperties(tableType, {
+      SSESpecification: { SSEEnabled: true, SSEType: "KMS" },
+    });
+  });
+});
+
+describe("a table in several regions", () => {
+  const replicas = [{ region: "eu-central-1" }, { region: "eu-west-3" }];
+  const warning = Match.stringLikeRegexp("replicas that follow with a delay let a second holder in");
+
+  test("is warned of where its replicas lag", () => {
+    const stack = newStack();
+    new LeaseTable(stack, "Leases", { replicas });
+    Annotations.fromStack(stack).hasWarning("/Test/Leases", warning);
+  });
+
+  test("is not warned of where it is strongly consistent", () => {
+    const stack = newStack();
+    new LeaseTable(stack, "Leases", { replicas, multiRegionConsistency: MultiRegionConsistency.STRONG });
+    Annotations.fromStack(stack).hasNoWarning("/Test/Leases", Match.anyValue());
+    Template.fromStack(stack).hasResourceProperties(tableType, { MultiRegionConsistency: "STRONG" });
+  });
+
+  test("is used through each of its replicas", () => {
+    const stack = newStack();
+    const table = new LeaseTable(stack, "Leases", { replicas, tableName: "leases" });
+    table.grants.inspect(newRole(stack));
+    const text = JSON.stringify(statements(stack)[0]?.Resource);
+    expect(text).toContain(":dynamodb:eu-central-1:111122223333:table/");
+    expect(text).toContain(":dynamodb:eu-west-3:111122223333:table/");
+  });
+});
+
+describe("permissions", () => {
+  const useActions = [
+    "dynamodb:UpdateItem",
+    "dynamodb:GetItem",
+    "dynamodb:ConditionCheckItem",
+    "dynamodb:PartiQLUpdate",
+  ];
+
+  function granted(grant: (table: LeaseTable, role: Role) => unknown): Record<string, unknown>[] {
+    const stack = newStack();
+    grant(new LeaseTable(stack, "Leases", { stream: true }), newRole(stack));
+    return statements(stack);
+  }
+
+  test("to use leases are exactly what the client's hot path sends, on this table alone", () => {
+    const [statement, ...more] = granted((table, role) => table.grants.useLeases(role));
+    expect(more).toEqual([]);
+    expect(statement).toEqual({
+      Effect: "Allow",
+      Action: useActions,
+      Resource: { "Fn::GetAtt": [expect.stringMatching(/^Leases/), "Arn"] },
+    });
+  });
+
+  test("end at the keys and prefixes that they name, and never cover a request without a key", () => {
+    const [statement] = granted((table, role) =>
+      table.grants.useLeases(role, { keys: ["import"], keyPrefixes: ["orders/"] }),
+    );
+    expect(statement?.Action).toEqual(useActions);
+    expect(statement?.Condition).toEqual({
+      "ForAllValues:StringLike": { "dynamodb:LeadingKeys": ["import", "orders/*"] },
+      Null: { "dynamodb:LeadingKeys": "false" },
+    });
+  });
+
+  test("take wildcards and policy variables in a key for what they are: its characters", () => {
+    const [statement] = granted((table, role) =>
+      table.grants.useLeases(role, { keys: ["a*b?c", `\${aws:userid}`], keyPrefixes: ["100*/"] }),
+    );
+    expect(statement?.Condition).toMatchObject({
+      "ForAllValues:StringLike": {
+        "dynamodb:LeadingKeys": [`a\${*}b\${?}c`, `\${$}{aws:userid}`, `100\${*}/*`],
+      },
+    });
+  });
+
+  test("leave a key that is known at deployment only as it is", () => {
+    const [statement] = granted((table, role) =>
+      table.grants.useLeases(role, { keys: [new CfnParameter(table, "Key").valueAsString] }),
+    );
+    expect(statement?.Condition).toMatchObject({
+      "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [{ Ref: expect.stringMatching(/Key/) }] },
+    });
+  });
+
+  test("to inspect are to read single items; to list, to scan and no more", () => {
+    expect(granted((table, role) => table.grants.inspect(role, { keys: ["a"] }))).toMatchObject([
+      { Action: "dynamodb:GetItem", Condition: { Null: { "dynamodb:LeadingKeys": "false" } } },
+    ]);
+    const [list] = granted((table, role) => table.grants.listLeases(role));
+    expect(list).toEqual({ Effect: "Allow", Action: "dynamodb:Scan", Resource: expect.anything() });
+  });
+
+  test("to read the stream are on the stream alone", () => {
+    expect(granted((table, role) => table.grants.readStream(role))).toEqual([
+      {
+        Effect: "Allow",
+        Action: ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"],
+        Resource: { "Fn::GetAtt": [expect.stringMatching(/^Leases/), "StreamArn"] },
+      },
+    ]);
+  });
+
+  test("on the stream of a table without one are refused, saying what to change", () => {
+    const stack = newStack();
+    const table = new LeaseTable(stack, "Leases");
+    expect(() => table.grants.readStream(newRole(stack))).toThrow(
+      "Test/Leases has no stream to read: make the table with stream: true",
+    );
+  });
+
+  test("of a table with the user's key include the key", () => {
+    const stack = newStack();
+    const encryption = TableEncryptionV2.customerManagedKey(new Key(stack, "Key"));
+    new LeaseTable(stack, "Leases", { encryption }).grants.useLeases(newRole(stack));
+    expect(statements(stack).flatMap(({ Action }) => Action)).toEqual(
+      expect.arrayContaining(["kms:Decrypt", "kms:Encrypt"]),
+    );
+  });
+
+  test.each<[LeaseKeyScope, string]>([
+    [{ keys: [] }, "keys and keyPrefixes are empty, which permits nothing: name a key, or leave both out"],
+    [{ keys: [""] }, "keys has an empty key: a lock's key is a text of 1 to 2048 bytes"],
+    [{ keyPrefixes: [""] }, "keyPrefixes has an empty key"],
+    [{ keys: ["é".repeat(1025)] }, "keys has a key of 2050 bytes"],
+  ])("that name no possible key are refused (%#)", (scope, message) => {
+    const stack = newStack();
+    const table = new LeaseTable(stack, "Leases");
+    expect(() => table.grants.useLeases(newRole(stack), scope)).toThrow(message);
+  });
+});
+
+describe("a table that is defined elsewhere", () => {
+  test("is named by its name, ARN or attributes, and can be granted all the same", () => {
+    const stack = newStack();
+    LeaseTable.fromTableName(stack, "ByName", "leases").grants.useLeases(newRole(stack), { keys: ["a"] });
+    expect(JSON.stringify(statements(stack)[0]?.Resource)).toContain(
+      ":dynamodb:eu-west-1:111122223333:table/leases",
+    );
+    const arn = "arn:aws:dynamodb:eu-west-1:111122223333:table/others";
+    const byArn = LeaseTable.fromTableArn(stack, "ByArn", arn);
+    expect([byArn.tableName, byArn.tableArn, byArn.tableStreamArn]).toEqual(["others", arn, undefined]);
+    const tableStreamArn = `${arn}/stream/1`;
+    const attributes = { tableArn: arn, tableStreamArn };
+    expect(LeaseTable.fromTableAttributes(stack, "ByAttributes", attributes).tableStreamArn).toBe(
+      tableStreamArn,
+    );
+  });
+});
+
+describe("metrics", () => {
+  const table = LeaseTable.fromTableName(newStack(), "Leases", "leases");
+
+  test("are those that the client writes, by table", () => {
+    for (const [metric, metricName] of [
+      [table.metricAcquired(), metricNames.acquired],
+      [table.metricContended(), metricNames.contended],
+      [table.metricTakenOver(), metricNames.takenOver],
+      [table.metricRenewed(), metricNames.renewed],
+      [table.metricLost(), metricNames.lost],
+      [table.metricReleased(), metricNames.released],
+      [table.metricExpired(), metricNames.expired],
+    ] as const) {
+      expect(metric).toMatchObject({
+        namespace: metricsNamespace,
+        metricName,
+        dimensions: { Table: "leases" },
+        statistic: "Sum",
+      });
+    }
+  });
+
+  test("of durations are percentiles, unless told otherwise", () => {
+    expect(table.metricWaitTime()).toMatchObject({ metricName: "WaitTime", statistic: "p95" });
+    expect(table.metricHoldTime({ statistic: "Maximum" })).toMatchObject({ statistic: "Maximum" });
+    expect(table.metricClockSkew()).toMatchObject({ metricName: "ClockSkew", statistic: "p95" });
+  });
+
+  test("of the table itself are passed through", () => {
+    expect(table.metricConditionalCheckFailedRequests()).toMatchObject({
+      namespace: "AWS/DynamoDB",
+      metricName: "ConditionalCheckFailedRequests",
+    });
+  });
+});
+
+test("an alarm tells of leases whose holder died, and where to read on", () => {
+  const stack = newStack();
+  new LeaseTableAlarms(stack, "Alarms", { table: LeaseTable.fromTableName(stack, "Leases", "leases") });
+  Template.fromStack(stack).hasResourceProperties("AWS::CloudWatch::Alarm", {
+    MetricName: "LeaseExpired",
+    Threshold: 1,
+    TreatMissingData: "notBreaching",
+    AlarmDescription:
+      "A holder of a lock in leases died, and nobody has taken the lock since.\nRunbook: docs/RUNBOOK.md#lease-expired",
+  });
+});

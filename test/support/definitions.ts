@@ -1,0 +1,67 @@
+import validate from "asl-validator";
+import type { Template } from "aws-cdk-lib/assertions";
+import jsonata from "jsonata";
+
+type Json = unknown;
+
+/** Every state machine of a template, with stand-ins for what only a deployment knows. */
+export function definitionsIn(template: Template): Record<string, Json> {
+  const machines = template.findResources("AWS::StepFunctions::StateMachine");
+  return Object.fromEntries(
+    Object.entries(machines).map(([id, { Properties }]) => [
+      id,
+      JSON.parse(resolved(Properties.DefinitionString)),
+    ]),
+  );
+}
+
+function resolved(value: Json): string {
+  if (typeof value === "string") return value;
+  const {
+    Ref,
+    "Fn::Join": join,
+    "Fn::GetAtt": attribute,
+  } = value as {
+    Ref?: string;
+    "Fn::Join"?: [string, Json[]];
+    "Fn::GetAtt"?: [string, string];
+  };
+  if (join !== undefined) return join[1].map(resolved).join(join[0]);
+  if (Ref === "AWS::Partition") return "aws";
+  if (Ref !== undefined) return Ref.includes("StateMachine") ? arn("states", `stateMachine:${Ref}`) : Ref;
+  if (attribute !== undefined) return arn("lambda", `function:${attribute[0]}`);
+  throw new Error(`no stand-in for ${JSON.stringify(value)}`);
+}
+
+function arn(service: string, resource: string): string {
+  return `arn:aws:${service}:us-east-1:123456789012:${resource}`;
+}
+
+/** What an independent validator, and the real JSONata parser, find wrong with a definition. */
+export function problemsOf(definition: Json): string[] {
+  const { isValid, errors } = validate(structuredClone(definition));
+  return [
+    ...(isValid ? [] : errors.map((error) => JSON.stringify(error))),
+    ...jsonataProblems(definition, ""),
+  ];
+}
+
+function jsonataProblems(value: Json, path: string): string[] {
+  if (typeof value === "string") return expressionProblems(value, path);
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, member]) => jsonataProblems(member, `${path}/${name}`));
+}
+
+function expressionProblems(text: string, path: string): string[] {
+  const source = /^\{%(.*)%\}$/s.exec(text)?.[1];
+  if (source === undefined) return text.includes("{%") ? [`${path}: JSONata inside of text`] : [];
+  try {
+    jsonata(source);
+  } catch (error) {
+    return [`${path}: ${(error as Error).message}`];
+  }
+  // Step Functions refuses what JSONata has gained since.
+  return source.includes("??") || source.includes("?:")
+    ? [`${path}: an operator that Step Functions refuses`]
+    : [];
+}

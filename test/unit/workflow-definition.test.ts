@@ -1,0 +1,394 @@
+import { LeaseClient } from "@leasehold/client";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
+import {
+  fixedKey,
+  type WorkflowTerms,
+  workflowDefinition,
+} from "../../packages/cdk/src/workflow/workflow-definition.ts";
+import { machineArn, StepFunctions } from "../support/step-functions.ts";
+
+const leaseDurationMs = 9_000;
+const beatMs = 3_000;
+const key = "import";
+
+let clock: ManualClock;
+let steps: StepFunctions;
+let other: LeaseClient;
+
+/** Work that takes a minute and says what it was given. */
+const minute = {
+  StartAt: "Minute",
+  States: {
+    Minute: { Type: "Wait", QueryLanguage: "JSONata", Seconds: 60, Next: "Tell" },
+    Tell: {
+      Type: "Pass",
+      QueryLanguage: "JSONata",
+      Output: { given: "{% $states.input %}", lease: "{% $lease %}" },
+      End: true,
+    },
+  },
+};
+const failing = {
+  StartAt: "Break",
+  States: { Break: { Type: "Fail", QueryLanguage: "JSONata", Error: "OutOfStock", Cause: "no mugs" } },
+};
+
+function define(terms: Partial<WorkflowTerms> = {}): string {
+  return steps.define(
+    "workflow",
+    workflowDefinition({
+      tableName: "leases",
+      key: "$states.input.key",
+      leaseDurationMs,
+      clockSkewMs: 1_000,
+      retentionMs: 604_800_000,
+      lockAtLeastForMs: 0,
+      whenHeld: "fail",
+      waitMs: 3_600_000,
+      once: false,
+      keeperArn: machineArn("keeper"),
+      work: minute,
+      ...terms,
+    }),
+  );
+}
+
+function start(stateMachineArn: string, input: unknown = { key, orders: 7 }): string {
+  return steps.machines.start({ stateMachineArn, input }).executionArn;
+}
+
+const describeExecution = (arn: string) => steps.machines.describe(arn);
+const token = (): unknown => steps.lease(key)?.token;
+
+/** What the stream and the waking function do: the longest waiter of a released lock goes on. */
+async function wake(): Promise<void> {
+  for (const waiter of [...(await steps.waiters())].sort((a, b) => (String(a.sk) < String(b.sk) ? -1 : 1))) {
+    try {
+      steps.machines.sendTaskSuccess(String(waiter.taskToken), {});
+      return;
+    } catch {
+      // This one is not waiting any more.
+    }
+  }
+}
+
+beforeEach(() => {
+  clock = new ManualClock();
+  steps = new StepFunctions(clock);
+  other = new LeaseClient({ store: steps.store, clock, owner: "other", leaseDurationMs });
+  steps.define("keeper", keeperDefinition({ tableName: "leases", retentionMs: 604_800_000 }));
+});
+
+describe("a leased workflow", () => {
+  it("does its work under a lease that its keeper renews, and releases it", async () => {
+    const execution = start(define());
+    for (let second = 0; second < 60; second += 1) {
+      await clock.advance(1_000);
+      if (second < 59) expect(await other.tryAcquire(key)).toBeUndefined();
+    }
+    const { status, output } = describeExecution(execution);
+    expect(status).toBe("SUCCEEDED");
+    expect(output).toMatchObject({
+      given: { key, orders: 7 },
+      lease: { tableName: "leases", key, leaseDurationMs, fencingToken: expect.any(Number) },
+    });
+    const next = await other.acquire(key);
+    expect(next.fencingToken).toBe((output as { lease: { fencingToken: number } }).lease.fencingToken + 1);
+    await clock.advance(beatMs);
+    expect(steps.machines.executions(machineArn("keeper")).map(({ status }) => status)).toEqual([
+      "SUCCEEDED",
+    ]);
+  });
+
+  it("gives its work a handle that a client can adopt and fence with", async () => {
+    const execution = start(define());
+    await clock.advance(60_000);
+    const { lease } = describeExecution(execution).output as { lease: Parameters<LeaseClient["adopt"]>[0] };
+    const adopted = other.adopt(lease);
+    expect(adopted.fence().ExpressionAttributeValues).toEqual({
+      ":leaseFence": { N: String(lease.fencingToken) },
+    });
+  });
+
+  it("costs 3 writes besides the keeper's beats", async () => {
+    const quick = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
+    start(define({ work: quick }));
+    await clock.advance(100);
+    expect(steps.calls).toEqual(["dynamodb:updateItem", "sfn:startExecution", "dynamodb:updateItem"]);
+  });
+
+  it("releases the lock when its work fails, and fails with the work's own error", async () => {
+    const execution = start(define({ work: failing }));
+    await clock.advance(100);
+    expect(describeExecution(execution)).toMatchObject({
+      status: "FAILED",
+      error: "OutOfStock",
+      cause: "no mugs",
+    });
+    expect(token()).toBeUndefined();
+  });
+
+  it("is released by its keeper when it is stopped in mid-work", async () => {
+    const execution = start(define());
+    await clock.advance(20_000);
+    steps.machines.stop(execution);
+    expect(token()).toBeDefined();
+    await clock.advance(beatMs);
+    expect(token()).toBeUndefined();
+  });
+
+  it("is stopped when its lease is lost, and touches nothing of the next holder's", async () => {
+    const execution = start(define());
+    await clock.advance(20_000);
+    await other.forceRelease(key, { token: String(token()) });
+    await (await other.acquire(key)).release();
+    const thief = await other.acquire(key, { leaseDurationMs: 60_000 });
+    await clock.advance(beatMs);
+    expect(describeExecution(execution)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
+    await clock.advance(10_000);
+    expect(token()).toBe(thief.token);
+  });
+
+  it("fails with LeaseLostError when its lease was gone before its work was done", async () => {
+    const execution = start(define());
+    await clock.advance(20_000);
+    const keepers = steps.machines.executions(machineArn("keeper"));
+    for (const { executionArn } of keepers) steps.machines.stop(executionArn);
+    await clock.advance(leaseDurationMs + 2_000);
+    const thief = await other.acquire(key, { leaseDurationMs: 120_000 });
+    await clock.advance(60_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+    expect(token()).toBe(thief.token);
+  });
+
+  it("goes on when the grant landed and its answer was lost", async () => {
+    const definition = define();
+    steps.loseAnswers("dynamodb:updateItem", 1);
+    const execution = start(definition);
+    await clock.advance(70_000);
+    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+    expect(token()).toBeUndefined();
+  });
+
+  it("takes back a grant that may have landed when no answer comes at all", async () => {
+    const definition = define();
+    steps.loseAnswers("dynamodb:updateItem", 1);
+    steps.fail("dynamodb:getItem", 4);
+    const execution = start(definition);
+    await clock.advance(30_000);
+    expect(describeExecution(execution).status).toBe("FAILED");
+    expect(token()).toBeUndefined();
+  });
+
+  it("releases at once when its keeper cannot be started", async () => {
+    const definition = define();
+    steps.fail("sfn:startExecution", 4, "Sfn.StateMachineDeletingException");
+    const execution = start(definition);
+    await clock.advance(15_000);
+    expect(describeExecution(execution)).toMatchObject({
+      status: "FAILED",
+      error: "Sfn.StateMachineDeletingException",
+    });
+    expect(token()).toBeUndefined();
+  });
+
+  it("keeps its result when the release is not confirmed, and its keeper releases", async () => {
+    const definition = define();
+    const execution = start(definition);
+    await clock.advance(59_500);
+    steps.fail("dynamodb:updateItem", 4);
+    await clock.advance(30_000);
+    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+    expect(token()).toBeUndefined();
+  });
+
+  it("takes over from a holder whose lease is over, by more than the clocks may differ", async () => {
+    const dead = await other.acquire(key);
+    const definition = define();
+    await clock.advance(leaseDurationMs + 500);
+    expect(describeExecution(await run(definition)).error).toBe("LeaseUnavailableError");
+    await clock.advance(600);
+    const execution = start(definition);
+    await clock.advance(1_000);
+    expect(steps.lease(key)).toMatchObject({ fence: dead.fencingToken + 1 });
+    await clock.advance(70_000);
+    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+  });
+
+  it("keeps the lock closed after short work", async () => {
+    const quick = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
+    const definition = define({ work: quick, lockAtLeastForMs: 5_000 });
+    expect(describeExecution(await run(definition)).status).toBe("SUCCEEDED");
+    expect(await other.inspect(key)).toMatchObject({ closed: true });
+    expect(describeExecution(await run(definition)).error).toBe("LeaseUnavailableError");
+    await clock.advance(7_000);
+    expect(describeExecution(await run(definition)).status).toBe("SUCCEEDED");
+  });
+
+  it.each([
+    ["no key", {}],
+    ["an empty key", { key: "" }],
+    ["a key that is a number", { key: 7 }],
+    ["a key that is too long", { key: "k".repeat(2_049) }],
+  ])("refuses an input with %s by name, and changes nothing", async (_, input) => {
+    const execution = await run(define(), input);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "InvalidOptionsError" });
+    expect(steps.calls).toEqual([]);
+  });
+
+  it("with a key of its own asks nothing of the input, and takes quotes as they are", async () => {
+    const execution = start(define({ key: fixedKey("it's \"\\ mine") }), {});
+    await clock.advance(100);
+    expect(steps.lease("it's \"\\ mine")?.token).toBeDefined();
+    expect(describeExecution(execution).status).toBe("RUNNING");
+  });
+});
+
+describe("while somebody else holds the lock, a workflow", () => {
+  it("that is to fail says who holds it", async () => {
+    await other.acquire(key);
+    const { status, error, cause } = describeExecution(await run(define()));
+    expect([status, error]).toEqual(["FAILED", "LeaseUnavailableError"]);
+    expect(cause).toMatch(/other/);
+  });
+
+  it("that is to skip succeeds without working", async () => {
+    await other.acquire(key);
+    const { status, output } = describeExecution(await run(define({ whenHeld: "skip" })));
+    expect(status).toBe("SUCCEEDED");
+    expect(output).toEqual({ skipped: true, key, reason: "held" });
+  });
+
+  it("that is to wait makes no request until it is woken, then does its work", async () => {
+    const lease = await other.acquire(key, { leaseDurationMs: 200_000 });
+    const execution = start(define({ whenHeld: "wait" }));
+    await clock.advance(1_000);
+    steps.calls.length = 0;
+    await clock.advance(150_000);
+    expect(steps.calls).toEqual([]);
+    await lease.release();
+    await wake();
+    await clock.advance(100);
+    expect(token()).toBeDefined();
+    await clock.advance(61_000);
+    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+  });
+
+  it("that is to wait tries by itself when the holder's lease is over and nobody woke it", async () => {
+    await other.acquire(key);
+    const execution = start(define({ whenHeld: "wait" }));
+    await clock.advance(leaseDurationMs + 3_000);
+    expect(steps.lease(key)?.owner).toMatch(/^workflow:/);
+    await clock.advance(61_000);
+    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+  });
+
+  it("that is to wait looks less and less often at a holder that stays alive", async () => {
+    const lease = await other.acquire(key, { heartbeat: true });
+    start(define({ whenHeld: "wait", waitMs: 36_000_000 }));
+    await clock.advance(3_600_000);
+    expect(lease.held).toBe(true);
+    const tries = steps.calls.filter((call) => call === "dynamodb:transactWriteItems.waitForTaskToken");
+    // Once a lease at first, then every 5 minutes at most.
+    expect(tries.length).toBeLessThan(30);
+    await lease.release();
+  });
+
+  it("that is to wait does not park on a lock that was let go in the meantime", async () => {
+    const lease = await other.acquire(key);
+    const definition = define({ whenHeld: "wait" });
+    let isReleased = false;
+    const seeHolder = steps.store.peek.bind(steps.store);
+    steps.store.peek = (itemKey) => {
+      const item = seeHolder(itemKey);
+      // The release falls between the look and the parking.
+      if (!isReleased && item?.token === lease.token) {
+        isReleased = true;
+        void lease.release();
+      }
+      return item;
+    };
+    const execution = start(definition);
+    await clock.advance(1_000);
+    expect(steps.lease(key)?.owner).toMatch(/^workflow:/);
+    await clock.advance(61_000);
+    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+  });
+
+  it("that is to wait gives up when its time is over, and says so by name", async () => {
+    const lease = await other.acquire(key, { heartbeat: true });
+    const execution = start(define({ whenHeld: "wait", waitMs: 30_000 }));
+    await clock.advance(40_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseUnavailableError" });
+    await lease.release();
+  });
+
+  it("of several that wait each gets its turn, in the order of their coming", async () => {
+    const lease = await other.acquire(key, { leaseDurationMs: 10_000_000 });
+    const definition = define({ whenHeld: "wait", waitMs: 100_000_000 });
+    const executions: string[] = [];
+    for (let index = 0; index < 3; index += 1) {
+      executions.push(start(definition));
+      await clock.advance(1_000);
+    }
+    await lease.release();
+    for (const execution of executions) {
+      await wake();
+      await clock.advance(100);
+      expect(String(steps.lease(key)?.owner)).toContain(execution.split(":").at(-1));
+      await clock.advance(60_000);
+      expect(describeExecution(execution).status).toBe("SUCCEEDED");
+    }
+  });
+
+  it("that is to replace it asks it to stop, and takes the lock when it has let go", async () => {
+    const definition = define({ whenHeld: "replace" });
+    const first = start(definition);
+    await clock.advance(10_000);
+    const second = start(definition);
+    await clock.advance(100);
+    expect(steps.lease(key)?.revocation).toMatch(/^replaced by workflow:/);
+    await clock.advance(beatMs);
+    expect(describeExecution(first)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
+    await wake();
+    await clock.advance(61_000);
+    expect(describeExecution(second).status).toBe("SUCCEEDED");
+  });
+});
+
+describe("a workflow that runs once for each scheduled time", () => {
+  const event = { key, scheduledTime: "2026-11-21T10:00:00Z" };
+
+  it("skips a time that is done, whoever did it, and runs the next", async () => {
+    const quick = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
+    const definition = define({ once: true, work: quick });
+    expect(describeExecution(await run(definition, event)).output).toEqual(event);
+    const again = describeExecution(await run(definition, event));
+    expect(again).toMatchObject({ status: "SUCCEEDED", output: { skipped: true, key, reason: "done" } });
+    const next = { key, scheduledTime: "2026-11-21T10:01:00Z" };
+    expect(describeExecution(await run(definition, next)).output).toEqual(next);
+    // The same form as the middleware's slots.
+    expect(await other.tryAcquire(key, { slot: "2026-11-21T10:01:00.000Z" })).toBeUndefined();
+  });
+
+  it("runs a time again whose work failed", async () => {
+    expect(describeExecution(await run(define({ once: true, work: failing }), event)).error).toBe(
+      "OutOfStock",
+    );
+    expect(describeExecution(await run(define({ once: true, work: failing }), event)).error).toBe(
+      "OutOfStock",
+    );
+  });
+
+  it("refuses an input without a time by name", async () => {
+    expect(describeExecution(await run(define({ once: true }), { key })).error).toBe("InvalidOptionsError");
+  });
+});
+
+async function run(definition: string, input?: unknown): Promise<string> {
+  const execution = start(definition, input);
+  await clock.advance(500);
+  return execution;
+}
