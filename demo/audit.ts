@@ -23,7 +23,7 @@ export function conclude(
   const takeovers = events.filter(({ event }) => event.type === "takeover").length;
   const frozen = casualties.filter(({ kind }) => kind === "frozen").length;
   return (
-    `All ${checks.length} checks hold: ${ended("ran")} runs, ${ended("skipped")} skips, ${takeovers} takeovers, ` +
+    `All ${checks.length} checks hold: ${ended("ran")} runs, ${ended("skipped") + ended("doneBefore")} skips, ${takeovers} takeovers, ` +
     `${after.closed.length} orders closed exactly once, stock right to the unit, ` +
     `${frozen} stale ${frozen === 1 ? "write" : "writes"} fenced off.`
   );
@@ -35,7 +35,12 @@ function auditRuns({ plan, deliveries, events, casualties }: Evidence): Check[] 
   const planned = (mishap: string): number => plan.filter((step) => step.mishap === mishap).length;
   const suffered = (kind: Casualty["kind"]): number => casualties.filter((run) => run.kind === kind).length;
   const holders = new Map(granted(events).map(({ tick, instance }) => [tick, instance]));
-  const namesHolder = ({ tick, answer }: Delivery): boolean =>
+  const ranToTheEnd = new Set(
+    deliveries.flatMap(({ tick, answer }) => (answer?.result === "ran" ? [tick] : [])),
+  );
+  const isDone = ({ tick, answer }: Delivery): boolean =>
+    answer?.result === "doneBefore" && ranToTheEnd.has(tick);
+  const isHeld = ({ tick, answer }: Delivery): boolean =>
     answer?.result === "skipped" && answer.holder === holders.get(tick);
   const repeated = count((delivery) => delivery.repeated);
   const cutShort = planned("killed") + planned("frozen");
@@ -47,11 +52,15 @@ function auditRuns({ plan, deliveries, events, casualties }: Evidence): Check[] 
     check("runs to the end", plan.length - cutShort, ended("ran")),
     check("runs cut short by a kill", planned("killed"), ended("died")),
     check("runs that lost their lease", planned("frozen"), ended("lost")),
-    check("skips, all naming who has the lock", deliveries.length - plan.length, count(namesHolder)),
+    check(
+      "skips, with a true reason each",
+      deliveries.length - plan.length,
+      count((one) => isDone(one) || isHeld(one)),
+    ),
     check(
       "second copies of a trigger, all skipped",
       planned("deliveredTwice") === 0 ? 0 : Math.max(1, repeated),
-      count((delivery) => delivery.repeated && namesHolder(delivery)),
+      count((delivery) => delivery.repeated && isDone(delivery)),
     ),
   ];
 }

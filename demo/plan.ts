@@ -1,34 +1,18 @@
 import type { Order } from "../functions/close-unpaid-orders/orders.ts";
 import type { ShopState } from "../functions/close-unpaid-orders/shop-table.ts";
 
-/**
- * The times of the demonstration: those of a job that runs every minute, on a smaller scale.
- *
- * A dead lock is taken over at the next tick: the lease and the allowance for the clocks end before it. A lock that
- * was released early stays closed for most of a tick, so that a second trigger finds it closed.
- */
-export const times = {
-  tickMs: 2_000,
-  leaseDurationMs: 1_500,
-  lockAtLeastForMs: 1_200,
-  /** All instances read this one machine's clock; what differs is when they come to run. */
-  clockSkewMs: 200,
-  /** What closing an order takes besides its transaction, such as a mail to the customer. */
-  paceMs: 60,
-} as const;
-
-/** The instances at the start. */
-export const firstInstances: readonly string[] = ["A", "B", "C", "D"];
-/** Who stands in for instances that were killed. */
-export const replacements: readonly string[] = ["E", "F", "G"];
+/** How far apart ticks are: a job that runs every minute, on a smaller scale. */
+export const tickMs = 2_000;
+/** How many times the trigger of a tick is delivered, all at once; each finds an instance of its own. */
+export const deliveriesAtOnce = 4;
 
 /**
  * What goes wrong in a tick.
  *
  * - `deliveredTwice`: when the run is over, everybody gets the same trigger once more.
- * - `killed`: the running instance gets SIGKILL in mid-run, and a new one is started.
- * - `frozen`: the running instance gets SIGSTOP in mid-run, between the check of its lease and a write.
- * - `woken`: the frozen one gets SIGCONT as soon as another has taken over, before that one writes.
+ * - `killed`: the running instance gets SIGKILL in mid-run, and its write on the way is lost.
+ * - `frozen`: the running instance gets SIGSTOP in mid-run, its lease checked and its write on the way.
+ * - `woken`: that write arrives as soon as another has taken over, before that one writes, and the frozen one gets SIGCONT.
  */
 export type Mishap = "deliveredTwice" | "killed" | "frozen" | "woken";
 
@@ -61,7 +45,7 @@ const dayMs = 24 * 60 * 60 * 1000;
 
 /** When a tick is scheduled, counted from 1; a late trigger carries this time all the same. */
 export function scheduledAt(firstTickAt: number, tick: number): number {
-  return firstTickAt + (tick - 1) * times.tickMs;
+  return firstTickAt + (tick - 1) * tickMs;
 }
 
 /** The shop as the first tick finds it: every order holds stock. Some are paid, and some are not due for a day. */

@@ -1,6 +1,6 @@
 import type { LeaseEvent } from "@leasehold/client";
 import type { ShopState } from "../functions/close-unpaid-orders/shop-table.ts";
-import type { Answer } from "./messages.ts";
+import type { Answer } from "./answers.ts";
 import type { Step } from "./plan.ts";
 
 /** One trigger that was delivered to one instance. */

@@ -1,7 +1,7 @@
 import type { LeaseEvent } from "@leasehold/client";
-import type { InstanceProcess } from "./instance-process.ts";
-import type { Answer, Holding } from "./messages.ts";
-import type { Mishap } from "./plan.ts";
+import type { Answer, Holding } from "./answers.ts";
+import type { Instance } from "./instances.ts";
+import { deliveriesAtOnce, type Mishap } from "./plan.ts";
 import type { Casualty, Delivery, Recording } from "./recording.ts";
 import type { Screen } from "./screen.ts";
 
@@ -10,7 +10,7 @@ const announcements: Record<Mishap, string> = {
   deliveredTwice: "; it will be delivered twice",
   killed: "; the running instance will be killed",
   frozen: "; the running instance will be frozen",
-  woken: "; the frozen instance will wake in mid-run",
+  woken: "; the frozen instance will wake",
 };
 
 /** Puts what happens into words. */
@@ -25,24 +25,15 @@ export class Reporter {
   }
 
   /** A tick is delivered. */
-  fired(tick: number, orders: number, to: readonly InstanceProcess[], mishap: Mishap | undefined): void {
+  fired(tick: number, orders: number, mishap: Mishap | undefined): void {
     const announcement = mishap === undefined ? "" : announcements[mishap];
-    this.#screen.event(
-      "fired",
-      tick,
-      undefined,
-      `to ${names(to)}: ${orders} more orders overdue${announcement}`,
-    );
+    const text = `${deliveriesAtOnce} times at once: ${orders} more orders overdue${announcement}`;
+    this.#screen.event("fired", tick, undefined, text);
   }
 
   /** A tick is delivered for the second time. */
-  firedAgain(tick: number, to: readonly InstanceProcess[]): void {
-    this.#screen.event(
-      "fired",
-      tick,
-      undefined,
-      `the same trigger again to ${names(to)}, now that the run is over`,
-    );
+  firedAgain(tick: number): void {
+    this.#screen.event("fired", tick, undefined, "the same trigger again, now that the run is over");
   }
 
   /** A lock was taken over. */
@@ -60,19 +51,19 @@ export class Reporter {
     const text =
       kind === "killed"
         ? `SIGKILL after ${closed} orders, with more to do; its lease stands until ${until}`
-        : `SIGSTOP after ${closed} orders, its lease checked (until ${until}), about to write ${orderId}`;
+        : `SIGSTOP after ${closed} orders, its lease checked (until ${until}), its write of ${orderId} on the way`;
     this.#screen.event(kind, tick, instance, text);
   }
 
-  /** A new instance is ready. */
-  started(tick: number, instance: InstanceProcess, instead: InstanceProcess): void {
-    this.#screen.event("started", tick, instance.name, `${instance.label} stands in for ${instead.name}`);
+  /** Lambda has started an instance, for all others are busy or gone. */
+  started({ name, pid }: Instance): void {
+    this.#screen.event("started", undefined, name, `instance ${name} (process ${pid})`);
   }
 
   /** A frozen instance goes on. */
   woken(instance: string, { tick, orderId }: Holding, sleptMs: number): void {
     const slept = (sleptMs / 1000).toFixed(1);
-    const text = `SIGCONT after ${slept} s: past its check, it writes ${orderId}, which is still open`;
+    const text = `SIGCONT after ${slept} s: its write of ${orderId}, which is still open, arrives now`;
     this.#screen.event("woken", tick, instance, text);
   }
 
@@ -88,7 +79,10 @@ export class Reporter {
         );
         break;
       case "skipped":
-        say("skipped", this.#whySkipped(tick, instance, answer));
+        say("skipped", this.#whySkipped(answer));
+        break;
+      case "doneBefore":
+        say("skipped", "the tick has had its run");
         break;
       case "lost": {
         const { fencedOff, reason, closed } = answer;
@@ -110,21 +104,8 @@ export class Reporter {
     return this.#recording.casualties.some((run) => run.tick === tick && run.instance === instance);
   }
 
-  #whySkipped(tick: number, instance: string, { holder, expiresAt }: Answer & { result: "skipped" }): string {
+  #whySkipped({ holder, expiresAt }: Answer & { result: "skipped" }): string {
     if (holder === undefined || expiresAt === undefined) return "the lock was let go at this very moment";
-    const until = this.#screen.time(expiresAt);
-    const isOver = this.#recording.deliveries.some(
-      (delivery) =>
-        delivery.tick === tick && delivery.instance === holder && delivery.answer?.result === "ran",
-    );
-    if (!isOver) return `held by ${holder} until ${until}`;
-    return `${holder === instance ? "it" : holder} has run already; the lock stays closed until ${until}`;
+    return `held by ${holder} until ${this.#screen.time(expiresAt)}`;
   }
-}
-
-function names(instances: readonly InstanceProcess[]): string {
-  return instances
-    .map((instance) => instance.name)
-    .sort()
-    .join(" ");
 }

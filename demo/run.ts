@@ -1,139 +1,177 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Fleet } from "./fleet.ts";
-import type { InstanceListener, InstanceProcess } from "./instance-process.ts";
-import type { Answer, Holding, LeaseEventMessage } from "./messages.ts";
-import { holdAt, plan, type Step, scheduledAt, times } from "./plan.ts";
+import type { LeaseEvent } from "@leasehold/client";
+import { type Answer, answerOf, type Holding } from "./answers.ts";
+import { type Closing, ClosingWatch } from "./closings.ts";
+import type { Gate, HeldRequest } from "./gate.ts";
+import type { Instance, Instances, InstancesListener } from "./instances.ts";
+import { deliveriesAtOnce, holdAt, plan, type Step, scheduledAt } from "./plan.ts";
 import type { Casualty, Delivery, RecordedEvent, Recording } from "./recording.ts";
 import { Reporter } from "./reporter.ts";
 import type { Screen } from "./screen.ts";
 
-/** A run that stands still between the check of its lease and a write. */
-interface Held {
-  readonly instance: InstanceProcess;
+/** A run whose write stands at the gate. */
+interface Victim {
+  readonly instance: Instance;
   readonly holding: Holding;
+  readonly request: HeldRequest<Closing>;
+  readonly answer: Promise<Answer>;
 }
 
-/** The allowance for the clocks has to be exceeded, not just reached, and timers fire a little early. */
-const marginMs = 20;
+/** What the client's own allowance for the clocks comes to, and some: a takeover has to exceed it. */
+const takeoverAllowanceMs = 1_050;
 
-/** Plays the plan on a fleet: fires the ticks, brings the mishaps about, and records what comes of it. */
-export class Run implements InstanceListener, Recording {
+/** Plays the plan on the app: fires the ticks, brings the mishaps about, and records what comes of it. */
+export class Run implements InstancesListener, Recording {
   readonly deliveries: Delivery[] = [];
   readonly events: RecordedEvent[] = [];
   readonly casualties: Casualty[] = [];
+  readonly #gate: Gate;
+  readonly #instances: Instances;
   readonly #reporter: Reporter;
-  /** Until then, in epoch milliseconds, the lock may be closed or held by the dead. */
+  readonly #ticks = new Map<string, number>();
+  readonly #holdings = new Map<string, Holding>();
+  readonly #answers = new Map<string, Promise<Answer>>();
+  /** Until then, in epoch milliseconds, the lock may be held by the dead. */
   #lockedUntil = 0;
-  #held = Promise.withResolvers<Held>();
-  #frozen: (Held & { readonly since: number; readonly answer: Promise<Answer> }) | undefined;
+  #leaseEndsAt = 0;
+  #frozen: (Victim & { readonly since: number }) | undefined;
 
-  constructor(screen: Screen) {
+  constructor(screen: Screen, gate: Gate, makeInstances: (listener: InstancesListener) => Instances) {
+    this.#gate = gate;
+    this.#instances = makeInstances(this);
     this.#reporter = new Reporter(screen, this);
   }
 
-  onLeaseEvent(instance: InstanceProcess, { tick, at, event }: LeaseEventMessage): void {
-    this.events.push({ tick, instance: instance.name, at, event });
-    if (event.type === "acquired") {
-      this.#lockedUntil = at + times.leaseDurationMs + times.clockSkewMs + marginMs;
-    }
-    if (event.type === "takeover") this.#reporter.takeover(tick, at, event);
+  onStarted(instance: Instance): void {
+    this.#reporter.started(instance);
   }
 
-  onHolding(instance: InstanceProcess, holding: Holding): void {
-    this.#held.resolve({ instance, holding });
+  onLeaseEvent(instance: Instance, requestId: string, event: LeaseEvent, at: number): void {
+    const tick = this.#ticks.get(requestId) ?? 0;
+    const named = this.#named(event);
+    this.events.push({ tick, instance: instance.name, at, event: named });
+    if (event.type === "acquired" || event.type === "renewed") this.#leaseEndsAt = event.expiresAt;
+    if (event.type === "acquired" || event.type === "renewed") {
+      this.#lockedUntil = event.expiresAt + takeoverAllowanceMs;
+    }
+    if (event.type === "released") this.#lockedUntil = 0;
+    if (named.type === "takeover") this.#reporter.takeover(tick, at, named);
   }
 
   /** Fires every tick of the plan on time, or as soon after as the one before has let go of the lock. */
-  async play(fleet: Fleet, firstTickAt: number): Promise<void> {
+  async play(firstTickAt: number): Promise<void> {
     for (const [index, step] of plan.entries()) {
       const tick = index + 1;
       const dueAt = scheduledAt(firstTickAt, tick);
       await delay(Math.max(dueAt, this.#lockedUntil) - Date.now());
-      await this.#play(fleet, tick, dueAt, step);
+      await this.#play(tick, dueAt, step);
     }
   }
 
-  async #play(fleet: Fleet, tick: number, dueAt: number, { orders, mishap }: Step): Promise<void> {
-    // Whoever is asked first usually wins: everybody is to have a turn.
-    const { idle } = fleet;
-    const turn = tick % idle.length;
-    const instances = [...idle.slice(turn), ...idle.slice(0, turn)];
-    this.#held = Promise.withResolvers();
-    this.#reporter.fired(tick, orders, instances, mishap);
+  async #play(tick: number, dueAt: number, { orders, mishap }: Step): Promise<void> {
     const hold = mishap && holdAt[mishap];
-    const answers = new Map(
-      instances.map((instance) => [instance, this.#deliver(instance, tick, dueAt, hold)]),
-    );
-    const held = async (): Promise<Held> => {
-      const nobody = Promise.all(answers.values()).then(() => {
-        throw new Error(`nobody came to stand still in tick ${tick}, where a run was to be ${mishap}`);
+    const watch = hold === undefined ? undefined : new ClosingWatch(hold);
+    const held = watch && this.#gate.hold((request) => watch.sees(request));
+    this.#reporter.fired(tick, orders, mishap);
+    const answers = this.#deliver(tick, dueAt, false);
+    const victim = async (): Promise<Victim> => {
+      const nobody = Promise.all(answers).then(() => {
+        throw new Error(`no write came to the gate in tick ${tick}, where a run was to be ${mishap}`);
       });
-      return await Promise.race([this.#held.promise, nobody]);
+      return this.#victim(tick, await Promise.race([held ?? nobody, nobody]));
     };
 
     switch (mishap) {
       case "deliveredTwice":
-        await Promise.all(answers.values());
-        this.#reporter.firedAgain(tick, instances);
-        for (const instance of instances) {
-          answers.set(instance, this.#deliver(instance, tick, dueAt, undefined, true));
-        }
+        await Promise.all(answers);
+        this.#reporter.firedAgain(tick);
+        answers.push(...this.#deliver(tick, dueAt, true));
         break;
       case "killed": {
-        const victim = await held();
-        this.#suffer("killed", victim);
-        await victim.instance.kill();
-        this.#reporter.started(tick, await fleet.replace(), victim.instance);
+        const { instance, holding, request } = await victim();
+        this.#suffer("killed", instance, holding);
+        await this.#instances.kill(instance);
+        request.lose();
         break;
       }
       case "frozen": {
-        const victim = await held();
-        victim.instance.freeze();
-        this.#suffer("frozen", victim);
-        const answer = answers.get(victim.instance) as Promise<Answer>;
-        this.#frozen = { ...victim, since: performance.now(), answer };
-        answers.delete(victim.instance);
+        const frozen = await victim();
+        this.#instances.freeze(frozen.instance);
+        this.#suffer("frozen", frozen.instance, frozen.holding);
+        this.#frozen = { ...frozen, since: performance.now() };
+        answers.splice(answers.indexOf(frozen.answer), 1);
         break;
       }
       case "woken": {
-        const successor = await held();
+        const successor = await victim();
         await this.#wake();
-        successor.instance.goOn();
+        await successor.request.letThrough();
         break;
       }
     }
-    await Promise.all(answers.values());
+    await Promise.all(answers);
   }
 
-  /** The write that the frozen run stood before is now its next step: the order is still open, and its lease gone. */
+  #victim(tick: number, request: HeldRequest<Closing>): Victim {
+    const { orderId, owner, fencingToken, before: closed } = request.seen;
+    for (const [requestId, answer] of this.#answers) {
+      const instance = this.#instances.of(requestId);
+      if (instance === undefined || !owner.includes(requestId)) continue;
+      const holding = { tick, orderId, closed, fencingToken, expiresAt: this.#leaseEndsAt };
+      this.#holdings.set(requestId, holding);
+      return { instance, holding, request, answer };
+    }
+    throw new Error(`a write of ${orderId} came from nobody who was triggered: ${owner}`);
+  }
+
+  /** The write of the frozen run arrives now: the order is still open, and its lease gone. */
   async #wake(): Promise<void> {
     if (this.#frozen === undefined) throw new Error("nobody is frozen");
-    const { instance, holding, since, answer } = this.#frozen;
+    const { instance, holding, request, since, answer } = this.#frozen;
     this.#frozen = undefined;
     this.#reporter.woken(instance.name, holding, performance.now() - since);
-    instance.goOn();
-    instance.thaw();
+    await request.letThrough();
+    this.#instances.thaw(instance);
     await answer;
   }
 
-  #suffer(kind: Casualty["kind"], { instance, holding }: Held): void {
+  #suffer(kind: Casualty["kind"], { name: instance }: Instance, holding: Holding): void {
     const { tick, fencingToken, closed, orderId } = holding;
-    this.casualties.push({ kind, tick, instance: instance.name, fencingToken, closed, orderId });
-    this.#reporter.casualty(kind, instance.name, holding);
+    this.casualties.push({ kind, tick, instance, fencingToken, closed, orderId });
+    this.#reporter.casualty(kind, instance, holding);
   }
 
-  async #deliver(
-    instance: InstanceProcess,
-    tick: number,
-    dueAt: number,
-    hold: number | undefined,
-    repeated = false,
-  ): Promise<Answer> {
-    const delivery: Delivery = { tick, instance: instance.name, repeated, answer: undefined };
-    this.deliveries.push(delivery);
-    const answer = await instance.deliver({ tick, scheduledAt: dueAt, holdAt: hold });
-    delivery.answer = answer;
-    this.#reporter.answer(delivery, answer);
-    return answer;
+  #deliver(tick: number, dueAt: number, repeated: boolean): Promise<Answer>[] {
+    const event = { job: "close-unpaid-orders", scheduledTime: new Date(dueAt).toISOString() };
+    return Array.from({ length: deliveriesAtOnce }, () => {
+      const startedAt = performance.now();
+      const { requestId, result } = this.#instances.deliver(event);
+      this.#ticks.set(requestId, tick);
+      const answer = result.then((outcome): Answer => {
+        const tookMs = Math.round(performance.now() - startedAt);
+        const instance = this.#instances.of(requestId)?.name ?? "?";
+        const read = answerOf(outcome, tookMs, this.#holdings.get(requestId));
+        const holder =
+          "holder" in read && read.holder !== undefined ? this.#instances.nameOf(read.holder) : undefined;
+        const answered = read.result === "skipped" ? { ...read, holder } : read;
+        const delivery: Delivery = { tick, instance, repeated, answer: answered };
+        this.deliveries.push(delivery);
+        this.#reporter.answer(delivery, answered);
+        return answered;
+      });
+      this.#answers.set(requestId, answer);
+      return answer;
+    });
+  }
+
+  /** Owners are labels with a request id in them; for people they become the names of instances. */
+  #named(event: LeaseEvent): LeaseEvent {
+    const name = (owner: string): string => this.#instances.nameOf(owner);
+    if (event.type === "skew") return event;
+    const owner = name(event.owner);
+    if (event.type === "contended") return { ...event, owner, holder: name(event.holder) };
+    if (event.type === "takeover")
+      return { ...event, owner, from: { ...event.from, owner: name(event.from.owner) } };
+    return { ...event, owner };
   }
 }

@@ -14,6 +14,7 @@ const marks = {
   woken: { mark: "▶", word: "WOKEN", style: "blue" },
   lost: { mark: "⊘", word: "LOST", style: "magenta" },
   started: { mark: "+", word: "started", style: "cyan" },
+  workflow: { mark: "◆", word: "workflow", style: "cyan" },
   failed: { mark: "!", word: "FAILED", style: "red" },
 } as const satisfies Record<string, { mark: string; word: string; style: Style }>;
 
@@ -57,12 +58,12 @@ export class Screen {
   }
 
   /** Prints one thing that happened. */
-  event(kind: Kind, tick: number, instance: string | undefined, text: string): void {
+  event(kind: Kind, tick: number | undefined, instance: string | undefined, text: string): void {
     const { mark, word, style } = marks[kind];
     const who = (instance ?? "").padEnd(3);
     const columns = [
       paint("dim", this.time(Date.now()).padStart(8)),
-      String(tick).padStart(4),
+      String(tick ?? "").padStart(4),
       instance === undefined ? who : paint(styleOf(instance), who),
       paint(style, `${mark} ${word.padEnd(8)}`),
       kind === "skipped" ? paint(style, text) : text,

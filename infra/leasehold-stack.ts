@@ -1,21 +1,64 @@
-import { attributeNames } from "@leasehold/client/schema";
+import { LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseTableAlarms } from "@leasehold/cdk";
 import { CfnOutput, Stack, type StackProps } from "aws-cdk-lib";
-import { AttributeType, Billing, TableV2 } from "aws-cdk-lib/aws-dynamodb";
 import type { Construct } from "constructs";
+import { LeaseFunctions } from "./lease-functions.ts";
+import { deployedPace, type Pace } from "./pace.ts";
+import { Imports } from "./systems/imports.ts";
+import { StockLevels } from "./systems/stock-levels.ts";
+import { Tasks } from "./systems/tasks.ts";
+import { Tickets } from "./systems/tickets.ts";
+import { UnpaidOrders } from "./systems/unpaid-orders.ts";
 
-/** The lease table, for whoever deploys with CDK. */
+/** Properties of {@link LeaseholdStack}. */
+export interface LeaseholdStackProps extends StackProps {
+  /** @default - as it is deployed */
+  readonly pace?: Pace;
+}
+
+/** The whole app: a lease table, the functions about leases, and five systems that stand on them. */
 export class LeaseholdStack extends Stack {
-  constructor(scope: Construct, id: string, props: StackProps = {}) {
-    super(scope, id, { description: "Leasehold: a lease table on DynamoDB.", ...props });
-    // The table outlives its stack: with it would go the fencing tokens, which must never run backwards.
-    const table = new TableV2(this, "Leases", {
-      partitionKey: { name: attributeNames.partitionKey, type: AttributeType.STRING },
-      sortKey: { name: attributeNames.sortKey, type: AttributeType.STRING },
-      timeToLiveAttribute: attributeNames.timeToLive,
-      billing: Billing.onDemand(),
-      pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
-      deletionProtection: true,
+  constructor(scope: Construct, id: string, props: LeaseholdStackProps = {}) {
+    const { pace = deployedPace, ...stackProps } = props;
+    super(scope, id, {
+      description: "Leasehold: leases on DynamoDB, and what stands on them.",
+      ...stackProps,
     });
-    new CfnOutput(this, "LeaseTableName", { value: table.tableName, description: "LEASEHOLD_TABLE_NAME" });
+    const leases = new LeaseTable(this, "Leases", { stream: true });
+    const functions = new LeaseFunctions(this, "LeaseFunctions", leases);
+    const heartbeat = new LeaseHeartbeat(this, "Heartbeat", { table: leases });
+
+    const { job } = new UnpaidOrders(this, "UnpaidOrders", { leases, pace });
+    const { workflow } = new Imports(this, "Imports", { leases, heartbeat, wakeup: functions.wakeup, pace });
+    new StockLevels(this, "StockLevels", { leases });
+    new Tasks(this, "Tasks", { leases });
+    new Tickets(this, "Tickets", { leases, pace });
+
+    new LeaseTableAlarms(this, "Alarms", { table: leases });
+    const { dashboard } = new LeaseDashboard(this, "Dashboard", {
+      tables: [leases],
+      jobs: [job],
+      workflows: [workflow.stateMachine, heartbeat.stateMachine],
+    });
+
+    this.#output("LeaseTableName", leases.tableName, "The client's LEASEHOLD_TABLE_NAME.");
+    const { acquire, renew, release } = functions;
+    this.#output("AcquireFunctionName", acquire.functionName, "Takes a lock for somebody without a client.");
+    this.#output("RenewFunctionName", renew.functionName, "Prolongs a lease for somebody without a client.");
+    this.#output(
+      "ReleaseFunctionName",
+      release.functionName,
+      "Lets a lock go for somebody without a client.",
+    );
+    this.#output(
+      "ImportWorkflowArn",
+      workflow.stateMachine.stateMachineArn,
+      "Imports orders under the lock.",
+    );
+    this.#output("HeartbeatArn", heartbeat.stateMachine.stateMachineArn, "Keeps a lease for anybody.");
+    this.#output("DashboardName", dashboard.dashboardName, "Where CloudWatch shows all of it.");
+  }
+
+  #output(id: string, value: string, description: string): void {
+    new CfnOutput(this, id, { value, description });
   }
 }

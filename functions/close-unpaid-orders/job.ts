@@ -68,22 +68,34 @@ export async function closeUnpaidOrders(job: CloseUnpaidOrders, dueBefore: numbe
   const { leases, leaseDurationMs, lockAtLeastForMs } = job;
   try {
     await using lease = await leases.acquire(closeUnpaidOrdersKey, { leaseDurationMs, lockAtLeastForMs });
-    return await closeEach(job, lease, dueBefore);
+    return await closeOrdersUnder(lease, job, dueBefore);
   } catch (error) {
     if (!(error instanceof LeaseUnavailableError)) throw error;
     return { result: "skipped", holder: error.holder, expiresAt: error.expiresAt };
   }
 }
 
-async function closeEach(job: CloseUnpaidOrders, lease: Lease, dueBefore: number): Promise<JobOutcome> {
+/**
+ * The work of {@link closeUnpaidOrders} under a lease that is the caller's: it neither acquires nor releases.
+ *
+ * Rejects with the signal's reason when that aborts for another cause than the loss of the lease, such as the end of the
+ * invocation's time; what was closed until then stays closed.
+ */
+export async function closeOrdersUnder(
+  lease: Lease,
+  { orders, beforeClose }: Pick<CloseUnpaidOrders, "orders" | "beforeClose">,
+  dueBefore: number,
+  signal?: AbortSignal,
+): Promise<Exclude<JobOutcome, { readonly result: "skipped" }>> {
   const { fencingToken } = lease;
   let closed = 0;
-  for await (const order of job.orders.unpaid(dueBefore)) {
+  for await (const order of orders.unpaid(dueBefore)) {
     if (lease.signal.aborted) {
       return { result: "lost", fencingToken, closed, reason: lossReason(lease), fencedOff: undefined };
     }
-    await job.beforeClose?.(order, lease, closed);
-    const result = await job.orders.close(order, lease);
+    signal?.throwIfAborted();
+    await beforeClose?.(order, lease, closed);
+    const result = await orders.close(order, lease);
     if (result === "fencedOff") {
       return { result: "lost", fencingToken, closed, reason: lossReason(lease), fencedOff: order.orderId };
     }

@@ -1,12 +1,6 @@
-import { setTimeout as delay } from "node:timers/promises";
-import { TransactionCanceledException } from "@aws-sdk/client-dynamodb";
-import {
-  type DynamoDBDocumentClient,
-  paginateQuery,
-  TransactWriteCommand,
-  type TransactWriteCommandInput,
-} from "@aws-sdk/lib-dynamodb";
+import { type DynamoDBDocumentClient, paginateQuery } from "@aws-sdk/lib-dynamodb";
 import type { Lease } from "@leasehold/client";
+import { type TransactItems, transact } from "../support/transactions.ts";
 import { closedOrderKey, openOrderKey, partitions, stockKey, timeSortKey } from "./schema.ts";
 
 /** An order that holds stock until its payment is due. */
@@ -26,12 +20,6 @@ export interface Order {
  * - `fencedOff`: the lease is gone; nothing was changed.
  */
 export type CloseResult = "closed" | "notOpen" | "fencedOff";
-
-type TransactItems = NonNullable<TransactWriteCommandInput["TransactItems"]>;
-
-/** A transaction that collided with another request is sent again this often, a little later each time. */
-const mostAttempts = 6;
-const firstRetryMs = 15;
 
 /** The orders and the stock of a shop, as far as closing orders is concerned. */
 export class OrderBook {
@@ -61,28 +49,13 @@ export class OrderBook {
    * Closes an order and gives its stock back, in one transaction that the lease has to survive.
    *
    * Either all of it happens or nothing, so an instance may die at any time, and one that was frozen for longer than
-   * its lease changes nothing however late it wakes. A retry by the SDK is safe too: it sends one ClientRequestToken
-   * with every attempt, by which DynamoDB knows a transaction that has landed.
-   *
-   * The write is not given the lease's signal: cut off under way, it would leave open whether it landed.
+   * its lease changes nothing however late it wakes. A repeated trigger finds it closed.
    */
   async close(order: Order, lease: Lease): Promise<CloseResult> {
-    const TransactItems = [lease.conditionCheck(), ...this.#closing(order, lease)];
-    for (let attempt = 1; ; attempt++) {
-      try {
-        await this.#documents.send(new TransactWriteCommand({ TransactItems }));
-        return "closed";
-      } catch (error) {
-        if (!(error instanceof TransactionCanceledException)) throw error;
-        const [leaseCheck, stillOpen, ...rest] = (error.CancellationReasons ?? []).map(({ Code }) => Code);
-        if (leaseCheck === "ConditionalCheckFailed") return "fencedOff";
-        if (stillOpen === "ConditionalCheckFailed") return "notOpen";
-        // The SDK does not repeat these. Every instance that tries the lock writes to the item that is checked here.
-        const collided = [leaseCheck, stillOpen, ...rest].includes("TransactionConflict");
-        if (!collided || attempt === mostAttempts) throw error;
-        await delay(firstRetryMs * 2 ** (attempt - 1) * (1 + Math.random()));
-      }
-    }
+    const items = [lease.conditionCheck({ format: "native" }), ...this.#closing(order, lease)];
+    const refused = await transact(this.#documents, items, 2);
+    if (refused === undefined) return "closed";
+    return refused === 0 ? "fencedOff" : "notOpen";
   }
 
   #closing(order: Order, lease: Lease): TransactItems {

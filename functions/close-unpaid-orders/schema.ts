@@ -8,6 +8,9 @@
  *     stock          mug                     product
  */
 
+/** The environment variable with the table's name. */
+export const tableVariable = "CLOSE_UNPAID_ORDERS_TABLE_NAME";
+
 /** The table's partitions. A shop with more than 1000 writes a second to one of them has to split it. */
 export const partitions = {
   open: "orders#open",

@@ -4,8 +4,8 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
 
 const program = fileURLToPath(new URL("../../demo/main.ts", import.meta.url));
-/** The demonstration ends itself after 55 s. */
-const timeout = 70_000;
+/** The demonstration ends itself after 90 s. */
+const timeout = 110_000;
 
 interface Demonstration {
   readonly child: ChildProcess;
@@ -76,10 +76,10 @@ describe("npm start", () => {
     expect(output).toMatch(/\nAll \d+ checks hold: .*\n$/);
     expect(exitCode).toBe(0);
     expect(output).not.toContain("\u001b");
-    for (const event of ["KILLED", "TAKEOVER", "FROZEN", "WOKEN", "fenced off", "stays closed until"]) {
+    for (const event of ["KILLED", "TAKEOVER", "FROZEN", "WOKEN", "fenced off", "has had its run", "parks"]) {
       expect(output).toContain(event);
     }
-    expect(instances(demonstration)).toHaveLength(5);
+    expect(instances(demonstration).length).toBeGreaterThanOrEqual(5);
     expect(instances(demonstration).filter(isRunning)).toEqual([]);
   });
 
@@ -90,7 +90,7 @@ describe("npm start", () => {
 
     expect(await demonstration.exitCode).toBe(130);
     expect(demonstration.output()).toMatch(/\nEnded by SIGINT\.\n$/);
-    expect(instances(demonstration)).toHaveLength(5);
+    expect(instances(demonstration).length).toBeGreaterThanOrEqual(4);
     expect(instances(demonstration).filter(isRunning)).toEqual([]);
   });
 });

@@ -39,7 +39,11 @@ export class StepFunctions {
   readonly resources = new Map<string, (args: never) => unknown>();
 
   constructor(clock: ManualClock) {
-    this.machines = new StateMachines({ clock, call: (resource, args) => this.#call(resource, args) });
+    this.machines = new StateMachines({
+      clock,
+      random: () => 0.5,
+      call: (resource, args) => this.#call(resource, args),
+    });
   }
 
   define(name: string, definition: unknown): string {

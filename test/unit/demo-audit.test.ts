@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
+import type { Answer } from "../../demo/answers.ts";
 import { audit, conclude } from "../../demo/audit.ts";
-import type { Answer } from "../../demo/messages.ts";
+import { auditTransfers } from "../../demo/audit-transfers.ts";
 import type { Delivery, Evidence, RecordedEvent } from "../../demo/recording.ts";
+import type { TransferEvidence } from "../../demo/transfers.ts";
 import type { Order } from "../../functions/close-unpaid-orders/orders.ts";
 import type { ClosedOrder } from "../../functions/close-unpaid-orders/shop-table.ts";
 
@@ -25,6 +27,8 @@ function ran(fencingToken: number, closed: number): Answer {
 function skipped(holder: string): Answer {
   return { result: "skipped", holder, expiresAt: 0, tookMs: 5 };
 }
+
+const done: Answer = { result: "doneBefore", slot: "2026-11-21T10:00:00.000Z", tookMs: 5 };
 
 function acquired(tick: number, instance: string, fencingToken: number): RecordedEvent {
   const event = { type: "acquired", key, owner: instance, fencingToken, waitedMs: 5, expiresAt: 0 } as const;
@@ -77,8 +81,8 @@ function rightEvidence(): Mutable<Evidence> {
     deliveries: [
       delivery(1, "A", ran(101, 1)),
       delivery(1, "B", skipped("A")),
-      delivery(1, "A", skipped("A"), true),
-      delivery(1, "B", skipped("A"), true),
+      delivery(1, "A", done, true),
+      delivery(1, "B", done, true),
       delivery(2, "B", { result: "died" }),
       delivery(2, "A", skipped("B")),
       delivery(3, "A", ran(103, 1)),
@@ -147,7 +151,7 @@ describe("the demonstration's audit", () => {
   const faults: Record<string, { spoil: (evidence: Mutable<Evidence>) => void; red: string[] }> = {
     "a tick that was not fired": {
       spoil: (evidence) => evidence.plan.push({ orders: 1 }),
-      red: ["ticks fired", "runs to the end", "skips, all naming who has the lock", "leases granted"],
+      red: ["ticks fired", "runs to the end", "skips, with a true reason each", "leases granted"],
     },
     "two runs in a tick": {
       spoil: (evidence) => {
@@ -156,7 +160,7 @@ describe("the demonstration's audit", () => {
       },
       red: [
         "runs to the end",
-        "skips, all naming who has the lock",
+        "skips, with a true reason each",
         "second copies of a trigger, all skipped",
         "leases granted",
         "leases that overlapped in time",
@@ -169,7 +173,7 @@ describe("the demonstration's audit", () => {
       },
       red: [
         "runs to the end",
-        "skips, all naming who has the lock",
+        "skips, with a true reason each",
         "second copies of a trigger, all skipped",
         "leases granted",
         "closings under a lease that was granted",
@@ -179,19 +183,19 @@ describe("the demonstration's audit", () => {
       spoil: (evidence) => {
         at(evidence.deliveries, 1).answer = undefined;
       },
-      red: ["skips, all naming who has the lock"],
+      red: ["skips, with a true reason each"],
     },
     "a job that failed": {
       spoil: (evidence) => {
         at(evidence.deliveries, 0).answer = { result: "failed", problem: "no answer" };
       },
-      red: ["runs to the end"],
+      red: ["runs to the end", "skips, with a true reason each", "second copies of a trigger, all skipped"],
     },
     "a skip that names the wrong holder": {
       spoil: (evidence) => {
         at(evidence.deliveries, 1).answer = skipped("C");
       },
-      red: ["skips, all naming who has the lock"],
+      red: ["skips, with a true reason each"],
     },
     "a trigger that was not delivered twice": {
       spoil: (evidence) => evidence.deliveries.splice(2, 2),
@@ -324,5 +328,83 @@ describe("the demonstration's audit", () => {
     expect(conclude(audit(evidence), evidence)).toMatch(
       new RegExp(`^${red.length} of \\d+ checks FAILED\\.$`),
     );
+  });
+});
+
+const record = (states: readonly [string, number][]): TransferEvidence["import"] => ({
+  status: "SUCCEEDED",
+  startedAt: 0,
+  endedAt: 30_000,
+  states: states.map(([stateName, at]) => ({ stateName, at })),
+});
+
+function rightTransfers(): Mutable<TransferEvidence> {
+  const chunk = (name: string, fencingToken: number) => ({ chunk: name, by: "workflow", fencingToken });
+  return {
+    chunks: 2,
+    leaseDurationMs: 3_000,
+    import: record([
+      ["Acquire", 10],
+      ["Release", 20_000],
+    ]),
+    export: record([
+      ["Acquire", 100],
+      ["Park", 200],
+      ["StartKeeper", 20_300],
+    ]),
+    imported: [chunk("a", 7), chunk("b", 7)],
+    exported: [chunk("all", 8)],
+    beats: 20,
+    keeperTransitions: 85,
+  };
+}
+
+describe("the audit of the transfers", () => {
+  it("finds nothing where all went as it should", () => {
+    expect(auditTransfers(rightTransfers()).filter(({ ok }) => !ok)).toEqual([]);
+  });
+
+  it.each<[string, (evidence: Mutable<TransferEvidence>) => void, string]>([
+    [
+      "a workflow that failed",
+      (e) => Object.assign(e.import, { status: "FAILED" }),
+      "workflows that succeeded",
+    ],
+    ["a chunk that is missing", (e) => e.imported.pop(), "chunks imported, once each"],
+    [
+      "an import under two leases",
+      (e) => Object.assign(at(e.imported, 0), { fencingToken: 6 }),
+      "fencing tokens of the import, from first to last",
+    ],
+    [
+      "an import that a few leases would have covered",
+      (e) => Object.assign(e, { leaseDurationMs: 10_000 }),
+      "leases that the import outlived by its heartbeat",
+    ],
+    [
+      "a keeper that costs more",
+      (e) => Object.assign(e, { keeperTransitions: 105 }),
+      "state transitions for each beat of its keeper",
+    ],
+    ["an export that did not wait", (e) => e.export.states.splice(1, 1), "the export waited for the import"],
+    [
+      "a wake-up that was lost",
+      (e) => Object.assign(at(e.export.states, 2), { at: 24_000 }),
+      "the release woke it",
+    ],
+    [
+      "an export that began too soon",
+      (e) => Object.assign(at(e.export.states, 2), { at: 19_000 }),
+      "the release woke it",
+    ],
+    [
+      "a fencing token that did not grow",
+      (e) => Object.assign(at(e.exported, 0), { fencingToken: 7 }),
+      "the export's fencing token is the larger one",
+    ],
+  ])("turns red for %s", (_, spoil, label) => {
+    const evidence = rightTransfers();
+    spoil(evidence);
+    expect(auditTransfers(evidence).flatMap((one) => (one.ok ? [] : [one.label]))).toEqual([label]);
   });
 });

@@ -22,13 +22,14 @@ interface LeaseErrorOptions extends ErrorOptions {
 
 /** The base of every error that this package raises; switch on its `code`. */
 export class LeaseError extends Error {
+  // Written out: a bundler that shortens names shortens those of classes too, and Step Functions matches on it.
+  override readonly name: string = "LeaseError";
   readonly code: LeaseErrorCode;
   /** Whether a write that ended with this error may have taken effect all the same. */
   readonly mayHaveLanded: boolean;
 
   constructor(code: LeaseErrorCode, message: string, options?: LeaseErrorOptions) {
     super(message, options);
-    this.name = new.target.name;
     this.code = code;
     this.mayHaveLanded = options?.mayHaveLanded ?? false;
   }
@@ -36,6 +37,7 @@ export class LeaseError extends Error {
 
 /** Somebody else holds the lock, and the time to wait for it is over. Nothing is held. */
 export class LeaseUnavailableError extends LeaseError {
+  override readonly name: string = "LeaseUnavailableError";
   readonly key: string;
   /** Whether nobody holds it: its last holder released it early, and it stays closed (`lockAtLeastForMs`). */
   readonly closed: boolean;
@@ -69,6 +71,7 @@ export class LeaseUnavailableError extends LeaseError {
 
 /** The run that was asked for has been completed already, or a later one has. Nothing is held, and there is nothing to do. */
 export class SlotDoneError extends LeaseError {
+  override readonly name: string = "SlotDoneError";
   readonly key: string;
   /** The slot that was asked for. */
   readonly slot: string;
@@ -106,6 +109,7 @@ const lostAdvice: Record<LeaseLostReason, string> = {
 
 /** The lease is gone; whatever it protected may now be done by somebody else. */
 export class LeaseLostError extends LeaseError {
+  override readonly name: string = "LeaseLostError";
   readonly key: string;
   readonly reason: LeaseLostReason;
 
@@ -121,6 +125,7 @@ export class LeaseLostError extends LeaseError {
 
 /** An option has a value that cannot work. Raised before any request is sent. */
 export class InvalidOptionsError extends LeaseError {
+  override readonly name: string = "InvalidOptionsError";
   /** The option's name, as the caller wrote it. */
   readonly option: string;
   /** The value that was refused. */
@@ -138,6 +143,7 @@ export class InvalidOptionsError extends LeaseError {
 
 /** The table does not exist, or its key is not the lease table's. */
 export class LeaseTableError extends LeaseError {
+  override readonly name: string = "LeaseTableError";
   readonly tableName: string;
 
   constructor(
@@ -153,6 +159,7 @@ export class LeaseTableError extends LeaseError {
 
 /** The client lacks what it needs to ask the service at all: a region, credentials, a permission. */
 export class LeaseConfigurationError extends LeaseError {
+  override readonly name: string = "LeaseConfigurationError";
   constructor(
     code: "LEASE_REGION_MISSING" | "LEASE_CREDENTIALS_MISSING" | "LEASE_ACCESS_DENIED",
     message: string,
@@ -167,6 +174,7 @@ export class LeaseConfigurationError extends LeaseError {
  * request, retries included.
  */
 export class LeaseServiceError extends LeaseError {
+  override readonly name: string = "LeaseServiceError";
   /** Whether the same request can succeed later. */
   readonly retryable: boolean;
 

@@ -14,6 +14,7 @@
  */
 import {
   call,
+  callOnce,
   catching,
   choice,
   type Definition,
@@ -37,7 +38,7 @@ import {
 } from "./lease-requests.ts";
 
 /**
- * Beats before a fresh execution takes over. A beat makes 14 events, and up to 12 more where it is retried: a history
+ * Beats before a fresh execution takes over. A beat makes 14 events, and up to 9 more where its renewal is retried: a history
  * stays far below the 25,000 events at which Step Functions ends an execution, also while a hand-over fails.
  */
 export const beatsBeforeHandOver = 1_000;
@@ -167,7 +168,8 @@ function begin({ tableName }: LeaseTerms): State {
 
 /** Asks for the guarded execution's status; `otherwise` is what it counts as while Step Functions does not tell. */
 function askGuarded(next: string, otherwise: string): State {
-  return call("sfn:describeExecution", {
+  // Not repeated: the renewal must not wait for it.
+  return callOnce("sfn:describeExecution", {
     Arguments: { ExecutionArn: jsonata("$guarded") },
     Assign: { status: jsonata("$states.result.Status"), blindBeats: 0 },
     Next: next,
@@ -237,7 +239,8 @@ function handOver(): State {
     .join(", ");
   const input = `{'lease': $merge([$states.context.Execution.Input.lease, {${lease}}]), 'generation': $generation + 1}`;
   const guard = "$guarded != 'nobody' ? {'guarded': $guarded} : {'until': $until}";
-  return call("sfn:startExecution", {
+  // Not repeated at once: the lease has to be renewed first.
+  return callOnce("sfn:startExecution", {
     Arguments: {
       StateMachineArn: jsonata("$states.context.StateMachine.Id"),
       Name: jsonata("$hash($token, 'SHA-256') & '-' & $string($generation + 1)"),

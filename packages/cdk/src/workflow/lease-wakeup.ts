@@ -75,10 +75,12 @@ export class LeaseWakeup extends Construct {
       }),
     );
     handler.addEnvironment(environmentNames.tableName, table.tableName);
+    // It wakes nobody for a lock that is held again by now.
+    table.grants.inspect(handler);
     table.encryptionKey?.grantEncryptDecrypt(handler);
     Grant.addToPrincipal({
       grantee: handler,
-      actions: ["dynamodb:Query", "dynamodb:DeleteItem"],
+      actions: ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:DeleteItem"],
       resourceArns: [table.tableArn],
     });
   }

@@ -1,0 +1,53 @@
+import type { InvokeResult } from "@leasehold/local";
+import type { TriggerOutcome } from "../functions/close-unpaid-orders/handler.ts";
+import type { JobOutcome } from "../functions/close-unpaid-orders/job.ts";
+
+/** What an instance made of a trigger. */
+export type Answer =
+  | ((TriggerOutcome | Extract<JobOutcome, { readonly result: "lost" }>) & { readonly tookMs: number })
+  /** The job rejected. */
+  | { readonly result: "failed"; readonly problem: string }
+  /** The process ended before it answered. */
+  | { readonly result: "died" };
+
+/** A run that stands still: its lease has been checked, and its write is under way. */
+export interface Holding {
+  readonly tick: number;
+  /** The order that it is about to close. */
+  readonly orderId: string;
+  /** How many it has closed. */
+  readonly closed: number;
+  readonly fencingToken: number;
+  /** Epoch milliseconds. */
+  readonly expiresAt: number;
+}
+
+interface FunctionFailure {
+  readonly errorType: string;
+  readonly errorMessage: string;
+}
+
+/**
+ * Reads what Lambda said about an invocation. An error's message ends with a line of JSON that has the error's fields.
+ *
+ * @param holding what the run was about to do when it was last seen, if it lost its lease
+ */
+export function answerOf(
+  { payload, functionError }: InvokeResult,
+  tookMs: number,
+  holding: Holding | undefined,
+): Answer {
+  if (functionError === undefined) return { ...(payload as TriggerOutcome), tookMs };
+  const { errorType, errorMessage } = payload as FunctionFailure;
+  if (errorType === "Runtime.ExitError") return { result: "died" };
+  if (errorType !== "LeaseLostError" || holding === undefined) {
+    return { result: "failed", problem: `${errorType}: ${errorMessage.split("\n")[0]}` };
+  }
+  const { reason } = JSON.parse(errorMessage.split("\n").at(-1) ?? "{}") as Pick<
+    Answer & { result: "lost" },
+    "reason"
+  >;
+  const [, fencedOff] = /order (\S+) was fenced off/.exec(errorMessage) ?? [];
+  const { fencingToken, closed } = holding;
+  return { result: "lost", fencingToken, closed, reason, fencedOff, tookMs };
+}

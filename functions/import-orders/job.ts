@@ -1,0 +1,135 @@
+import {
+  InvalidOptionsError,
+  type LeaseClient,
+  type LeaseHandle,
+  LeaseLostError,
+  LeaseUnavailableError,
+} from "@leasehold/client";
+import { choiceIn, durationIn, fieldsOf, nameIn } from "../support/input.ts";
+import { checkKeyIs } from "../support/key-policy.ts";
+import { hasTimeLeft, leaseForInvocation, waitWithin } from "../support/working-time.ts";
+import { type TransferKind, transferKey, transferKinds } from "./schema.ts";
+import type { ChunkResult, OrderTransfer } from "./transfer.ts";
+
+/** What the job works with. */
+export interface TransferJob {
+  readonly leases: LeaseClient;
+  /** For the leases of workflows, which go on when the step is over. */
+  readonly adopting: LeaseClient;
+  readonly transfer: Pick<OrderTransfer, "nextChunk" | "transfer">;
+  /** Milliseconds until the invocation ends. */
+  readonly remainingMs: () => number;
+}
+
+/** What became of a run. */
+export type TransferOutcome =
+  | {
+      readonly result: "ran";
+      readonly chunks: number;
+      /** Whether it stopped for want of time: then the next run goes on. */
+      readonly isUnfinished: boolean;
+      readonly fencingToken: number;
+    }
+  /** Another import or export is running. Nothing was done. */
+  | {
+      readonly result: "skipped";
+      readonly holder: string | undefined;
+      readonly expiresAt: number | undefined;
+    }
+  /** Another holder took the lock over. What was transferred until then stays; the rest is the other's. */
+  | { readonly result: "lost"; readonly chunks: number; readonly fencingToken: number };
+
+/** What became of a step of a workflow. */
+export interface StepOutcome {
+  /** `nothingLeft` when no chunk was named and none was waiting. */
+  readonly result: Exclude<ChunkResult, "fencedOff"> | "nothingLeft";
+  readonly chunk?: string;
+}
+
+/**
+ * Does what an event asks for: a run of its own, or one step of a workflow that holds the lock.
+ *
+ *     { "kind": "import", "waitMs": 0 }                             a run
+ *     { "kind": "import", "lease": handle }                         the next chunk, for a loop
+ *     { "kind": "import", "lease": handle, "chunk": "2026-03-01/7" }  this chunk, for a Map
+ *
+ * Rejects with InvalidOptionsError and KeyNotAllowedError before anything is sent.
+ */
+export async function transferOrders(
+  job: TransferJob,
+  event: unknown,
+): Promise<TransferOutcome | StepOutcome> {
+  const fields = fieldsOf(event, ["kind", "waitMs", "lease", "chunk"]);
+  const kind = choiceIn(fields, "kind", transferKinds);
+  if (fields.lease === undefined) {
+    if (fields.chunk !== undefined) {
+      throw new InvalidOptionsError("event.chunk", fields.chunk, "nothing without the workflow's lease");
+    }
+    return await runTransfer(job, kind, durationIn(fields, "waitMs", 0));
+  }
+  if (fields.waitMs !== undefined) {
+    throw new InvalidOptionsError(
+      "event.waitMs",
+      fields.waitMs,
+      "nothing beside a lease: there is none to wait for",
+    );
+  }
+  const chunk = fields.chunk === undefined ? undefined : nameIn(fields, "chunk");
+  return await transferStep(job, kind, fields.lease as LeaseHandle, chunk);
+}
+
+/**
+ * Transfers whatever is pending, under a lease that lasts as long as the invocation.
+ *
+ * Stops in time and leaves the rest to the next run. One that dies, or is frozen beyond its lease, is taken over at its
+ * end: its successor goes on with the chunks that are still pending, and the gate keeps late writes out.
+ */
+export async function runTransfer(
+  job: TransferJob,
+  kind: TransferKind,
+  waitMs = 0,
+): Promise<TransferOutcome> {
+  const { leases, transfer, remainingMs } = job;
+  const options = {
+    leaseDurationMs: leaseForInvocation(remainingMs()),
+    waitMs: waitWithin(waitMs, remainingMs()),
+  };
+  try {
+    await using lease = await leases.acquire(transferKey, options);
+    const { fencingToken } = lease;
+    let chunks = 0;
+    for (;;) {
+      const chunk = await transfer.nextChunk(kind);
+      if (chunk === undefined) return { result: "ran", chunks, isUnfinished: false, fencingToken };
+      if (!hasTimeLeft(remainingMs())) return { result: "ran", chunks, isUnfinished: true, fencingToken };
+      // Not `held`: what keeps a late write out is the fence, and a lease that nobody took is as good as ever.
+      const result = await transfer.transfer(kind, chunk, lease);
+      if (result === "fencedOff") return { result: "lost", chunks, fencingToken };
+      if (result === "transferred") chunks += 1;
+    }
+  } catch (error) {
+    if (!(error instanceof LeaseUnavailableError)) throw error;
+    return { result: "skipped", holder: error.holder, expiresAt: error.expiresAt };
+  }
+}
+
+/**
+ * Does one chunk for a workflow that holds the lock and whose heartbeat keeps it.
+ *
+ * The handle may be as old as the workflow: the fence alone decides. A step that is repeated after its answer was lost
+ * finds its chunk done. Rejects with LeaseLostError when a later holder has written.
+ */
+export async function transferStep(
+  { adopting, transfer }: Pick<TransferJob, "adopting" | "transfer">,
+  kind: TransferKind,
+  handle: LeaseHandle,
+  named: string | undefined,
+): Promise<StepOutcome> {
+  const lease = adopting.adopt(handle);
+  checkKeyIs(lease.key, transferKey);
+  const chunk = named ?? (await transfer.nextChunk(kind));
+  if (chunk === undefined) return { result: "nothingLeft" };
+  const result = await transfer.transfer(kind, chunk, lease);
+  if (result === "fencedOff") throw new LeaseLostError(lease.key, "taken", `chunk ${chunk} was fenced off`);
+  return { result, chunk };
+}

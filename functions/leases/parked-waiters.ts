@@ -1,0 +1,58 @@
+import {
+  ConditionalCheckFailedException,
+  DeleteItemCommand,
+  type DynamoDBClient,
+  QueryCommand,
+} from "@aws-sdk/client-dynamodb";
+import { marshall, unmarshall } from "@aws-sdk/util-dynamodb";
+import { removeWaiter, waitersOf } from "@leasehold/client/expressions";
+import { attributeNames, type ItemKey } from "@leasehold/client/schema";
+import type { Waiter, Waiters } from "./waking.ts";
+
+/** A waiter as the lease table has it. */
+export interface ParkedWaiter extends Waiter {
+  readonly key: ItemKey;
+}
+
+/** The waiters that are parked in a lease table. */
+export function parkedWaiters(dynamodb: DynamoDBClient, tableName: string): Waiters<ParkedWaiter> {
+  return {
+    async oldest(key) {
+      const { keyCondition, names, values } = waitersOf(key);
+      const { Items } = await dynamodb.send(
+        new QueryCommand({
+          TableName: tableName,
+          KeyConditionExpression: keyCondition,
+          ExpressionAttributeNames: { ...names },
+          ExpressionAttributeValues: marshall(values),
+          ConsistentRead: true,
+          Limit: 1,
+        }),
+      );
+      const item = Items?.[0];
+      if (item === undefined) return undefined;
+      const { partitionKey, sortKey, taskToken } = attributeNames;
+      const plain = unmarshall(item);
+      const at = { [partitionKey]: plain[partitionKey], [sortKey]: plain[sortKey] };
+      return { key: at as unknown as ItemKey, taskToken: String(plain[taskToken]) };
+    },
+
+    async remove(waiter) {
+      const { key, condition, names, values } = removeWaiter(waiter);
+      try {
+        await dynamodb.send(
+          new DeleteItemCommand({
+            TableName: tableName,
+            Key: marshall(key),
+            ConditionExpression: condition,
+            ExpressionAttributeNames: { ...names },
+            ExpressionAttributeValues: marshall(values),
+          }),
+        );
+      } catch (error) {
+        // It is gone, or it has parked again under another token.
+        if (!(error instanceof ConditionalCheckFailedException)) throw error;
+      }
+    },
+  };
+}

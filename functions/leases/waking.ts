@@ -1,0 +1,82 @@
+import type { LeaseRecord } from "@leasehold/client/record";
+import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from "aws-lambda";
+import { leaseIn, repeatFrom } from "../support/stream.ts";
+
+/** A workflow that waits for a lock, parked on a task token. */
+export interface Waiter {
+  readonly taskToken: string;
+}
+
+/** The workflows that wait, by key. */
+export interface Waiters<W extends Waiter = Waiter> {
+  /** The one that has waited longest, read consistently; undefined when nobody waits. */
+  oldest(key: string): Promise<W | undefined>;
+  /** Takes a waiter off; nothing happens when it is gone already. */
+  remove(waiter: W): Promise<void>;
+}
+
+/** What waking works with. */
+export interface Waking<W extends Waiter = Waiter> {
+  readonly waiters: Waiters<W>;
+  /** Who holds the lock at this moment; a consistent read. */
+  readonly inspect: (key: string) => Promise<LeaseRecord | undefined>;
+  /** Tells the workflow to go on. False when it does not wait for this any more: ended, timed out, or woken before. */
+  readonly wake: (taskToken: string, key: string) => Promise<boolean>;
+  /** Milliseconds until the function has to be done. */
+  readonly remainingMs: () => number;
+}
+
+/** What it takes to look at one more waiter. */
+const reserveMs = 2_000;
+
+/**
+ * Wakes, for each lock that became free, the workflow that has waited longest.
+ *
+ * Being woken is a chance and not the lock: the workflow tries to acquire, and waits on if somebody else was quicker.
+ * A lock that is held again by now wakes nobody, for its release will; that also makes records that come twice
+ * harmless. Waiters that are gone are taken off on the way. Keys that failed come again, and all records after them.
+ *
+ * A lock that was released and stays closed for a while (`lockAtLeastForMs`) wakes nobody, then or when it opens: nothing
+ * is written at that moment. Its waiters come back by their own timeout.
+ */
+export async function wakeWaiters<W extends Waiter>(
+  waking: Waking<W>,
+  { Records }: DynamoDBStreamEvent,
+): Promise<DynamoDBBatchResponse> {
+  // Several records may tell of one key: the first of them is the one to repeat from.
+  const freed = new Map<string, DynamoDBRecord>();
+  for (const record of Records) {
+    const key = freedKey(record);
+    if (key !== undefined && !freed.has(key)) freed.set(key, record);
+  }
+  const failed = await Promise.all(
+    [...freed].map(async ([key, record]) => {
+      try {
+        await wakeOne(waking, key);
+        return [];
+      } catch (error) {
+        console.error("nobody was woken", { key }, error);
+        return [record];
+      }
+    }),
+  );
+  return repeatFrom(failed.flat());
+}
+
+/** The key of a lease whose token went away, be it by a release or because the item was removed. */
+function freedKey({ dynamodb }: DynamoDBRecord): string | undefined {
+  const before = leaseIn(dynamodb?.OldImage);
+  return before !== undefined && leaseIn(dynamodb?.NewImage) === undefined ? before.key : undefined;
+}
+
+async function wakeOne<W extends Waiter>(waking: Waking<W>, key: string): Promise<void> {
+  const { waiters, inspect, wake, remainingMs } = waking;
+  for (;;) {
+    const waiter = await waiters.oldest(key);
+    if (waiter === undefined || (await inspect(key)) !== undefined) return;
+    if (remainingMs() < reserveMs) throw new Error("the time is over, and there are more waiters to look at");
+    const isAwake = await wake(waiter.taskToken, key);
+    await waiters.remove(waiter);
+    if (isAwake) return;
+  }
+}

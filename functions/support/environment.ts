@@ -1,0 +1,24 @@
+/** Reads a setting that the function cannot do without. Throws an error that names it. */
+export function required(name: string): string {
+  const value = optional(name);
+  if (value === undefined)
+    throw new Error(`the environment variable ${name} is not set: the function needs it`);
+  return value;
+}
+
+/** Reads a setting; one that is empty counts as absent, since infrastructure code often cannot leave it out. */
+export function optional(name: string): string | undefined {
+  const value = process.env[name];
+  return value === "" ? undefined : value;
+}
+
+/** Reads a whole number above 0. Throws an error that names the setting. */
+export function wholeNumber(name: string, fallback: number): number {
+  const text = optional(name);
+  if (text === undefined) return fallback;
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value > 0) return value;
+  throw new Error(
+    `the environment variable ${name} is ${JSON.stringify(text)}; allowed: a whole number above 0`,
+  );
+}

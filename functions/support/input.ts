@@ -1,0 +1,60 @@
+import { InvalidOptionsError } from "@leasehold/client";
+
+/** An input of which nothing is known yet but that it is an object with no unexpected fields. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Refuses what is not an object, and fields that nobody knows, which are nearly always misspelt ones. */
+export function fieldsOf(input: unknown, known: readonly string[], where = "event"): Fields {
+  if (typeof input !== "object" || input === null || Array.isArray(input)) {
+    throw new InvalidOptionsError(where, input, `an object with the fields ${known.join(", ")}`);
+  }
+  const fields = input as Fields;
+  for (const [name, value] of Object.entries(fields)) {
+    if (!known.includes(name)) {
+      throw new InvalidOptionsError(`${where}.${name}`, value, `one of the fields ${known.join(", ")}`);
+    }
+  }
+  return fields;
+}
+
+/** DynamoDB's own limit for a sort key: every name here becomes part of a key. */
+const longestName = 1024;
+
+/** A name that is well-formed and not empty. */
+export function nameIn(fields: Fields, field: string, longest: number = longestName): string {
+  const value = fields[field];
+  if (typeof value === "string" && value !== "" && value.length <= longest && value.isWellFormed())
+    return value;
+  throw new InvalidOptionsError(
+    `event.${field}`,
+    value,
+    `a non-empty string of at most ${longest} characters`,
+  );
+}
+
+/** One of a few words. */
+export function choiceIn<T extends string>(fields: Fields, field: string, choices: readonly T[]): T {
+  const choice = choices.find((candidate) => candidate === fields[field]);
+  if (choice === undefined)
+    throw new InvalidOptionsError(`event.${field}`, fields[field], choices.join(", "));
+  return choice;
+}
+
+/** A duration in whole milliseconds, or what to take when there is none. */
+export function durationIn(fields: Fields, field: string, fallback: number, longestMs = 86_400_000): number {
+  const value = fields[field] === undefined ? fallback : fields[field];
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= longestMs)
+    return value;
+  throw new InvalidOptionsError(
+    `event.${field}`,
+    value,
+    `a whole number of milliseconds from 0 to ${longestMs}`,
+  );
+}
+
+/** Yes or no; no when it is absent. */
+export function flagIn(fields: Fields, field: string): boolean {
+  const value = fields[field] === undefined ? false : fields[field];
+  if (typeof value === "boolean") return value;
+  throw new InvalidOptionsError(`event.${field}`, value, "true or false");
+}

@@ -1,0 +1,90 @@
+import { type LeaseTable, LeaseWakeup } from "@leasehold/cdk";
+import { environmentNames } from "@leasehold/client/environment";
+import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
+import { Duration } from "aws-cdk-lib";
+import { EventBus } from "aws-cdk-lib/aws-events";
+import { FilterCriteria, FilterRule, StartingPosition } from "aws-cdk-lib/aws-lambda";
+import { DynamoEventSource, SqsDlq } from "aws-cdk-lib/aws-lambda-event-sources";
+import { Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
+import { Construct } from "constructs";
+import { Handler } from "./handler.ts";
+
+/** The keys that may be locked by invoking the lease functions: the app's own jobs keep theirs to themselves. */
+const keyPrefix = "shared/";
+
+/** The functions about leases themselves: for whoever has no client, and for what the table's stream tells. */
+export class LeaseFunctions extends Construct {
+  readonly acquire: Handler;
+  readonly renew: Handler;
+  readonly release: Handler;
+  readonly wakeup: LeaseWakeup;
+
+  constructor(scope: Construct, id: string, leases: LeaseTable) {
+    super(scope, id);
+    this.acquire = this.#open(leases, "Acquire", "Acquires a lock for somebody without a client.");
+    this.renew = this.#open(leases, "Renew", "Prolongs a lease for somebody without a client.");
+    this.release = this.#open(leases, "Release", "Lets a lock go for somebody without a client.");
+
+    const wake = new Handler(this, "Wake", {
+      entry: "leases/wake.ts",
+      description: "Wakes the workflow that has waited longest for a lock that was let go.",
+      timeout: Duration.seconds(30),
+    });
+    this.wakeup = new LeaseWakeup(this, "Wakeup", { table: leases, handler: wake });
+    this.#reportExpiries(leases);
+  }
+
+  #open(leases: LeaseTable, id: "Acquire" | "Renew" | "Release", description: string): Handler {
+    const handler = new Handler(this, id, {
+      entry: `leases/${id.toLowerCase()}.ts`,
+      description,
+      timeout: Duration.seconds(30),
+      environment: {
+        [environmentNames.tableName]: leases.tableName,
+        [environmentNames.keyPrefix]: keyPrefix,
+      },
+    });
+    leases.grants.useLeases(handler, { keyPrefixes: [keyPrefix] });
+    return handler;
+  }
+
+  /** A lease that ttl removes was never released and never taken over: its holder died, and nobody came. */
+  #reportExpiries(leases: LeaseTable): void {
+    const expired = new Handler(this, "Expired", {
+      entry: "leases/expired.ts",
+      description: "Reports leases whose holder died and nobody came.",
+      timeout: Duration.seconds(30),
+      environment: { [environmentNames.tableName]: leases.tableName },
+    });
+    EventBus.fromEventBusName(this, "DefaultBus", "default").grantPutEventsTo(expired);
+    const deadLetters = new Queue(this, "UnreportedExpiries", {
+      encryption: QueueEncryption.SQS_MANAGED,
+      enforceSSL: true,
+      retentionPeriod: Duration.days(14),
+    });
+    const { sortKey, token } = attributeNames;
+    expired.addEventSource(
+      new DynamoEventSource(leases.table, {
+        startingPosition: StartingPosition.TRIM_HORIZON,
+        batchSize: 10,
+        retryAttempts: 10,
+        bisectBatchOnError: true,
+        reportBatchItemFailures: true,
+        onFailure: new SqsDlq(deadLetters),
+        filters: [
+          FilterCriteria.filter({
+            eventName: FilterRule.isEqual("REMOVE"),
+            userIdentity: {
+              type: FilterRule.isEqual("Service"),
+              principalId: FilterRule.isEqual("dynamodb.amazonaws.com"),
+            },
+            dynamodb: {
+              Keys: { [sortKey]: { S: FilterRule.isEqual(leaseSortKey) } },
+              OldImage: { [token]: { S: FilterRule.exists() } },
+            },
+          }),
+        ],
+      }),
+    );
+  }
+}

@@ -1,0 +1,115 @@
+import { type AcquireOptions, type Lease, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
+import { type Invocation, isNewer } from "./invocation.ts";
+import type { Settings } from "./options.ts";
+
+/** A lease whose time nobody states: where the remaining time is unknown, and where it is renewed anyway. */
+const renewedLeaseMs = 30_000;
+/** A lease that covers an invocation ends this long after it, so that it never ends first. */
+const coverMarginMs = 1_000;
+/** While it waits to replace a holder, how often an invocation looks whether there is another one to ask. */
+const askEveryMs = 1_000;
+
+/** A newer trigger is in the way of one that would have replaced the holder. */
+export class Superseded extends Error {}
+
+/** A lease that was won, and in what rhythm it wants to be renewed. */
+export interface Admission {
+  readonly lease: Lease;
+  readonly renewEveryMs: number | undefined;
+}
+
+/** How long an invocation may wait for the lock, by now. */
+export function patienceMs(
+  { reserveMs }: Pick<Settings<never>, "reserveMs">,
+  remainingMs: number | undefined,
+): number {
+  if (remainingMs === undefined) return renewedLeaseMs;
+  return Math.max(0, Math.floor(remainingMs - (reserveMs ?? remainingMs / 4)));
+}
+
+/**
+ * Wins the lock as `whenHeld` says: 1 request where it is free.
+ *
+ * Rejects with LeaseUnavailableError, SlotDoneError, {@link Superseded}, the signal's reason and whatever else the
+ * client rejects with.
+ */
+export async function admit<TEvent>(
+  settings: Settings<TEvent>,
+  invocation: Invocation,
+  waitMs: number,
+  signal: AbortSignal,
+): Promise<Admission> {
+  const { client, whenHeld, lockAtLeastForMs, data } = settings;
+  const { key, owner, slot } = invocation;
+  const remainingMs = invocation.remainingMs();
+  const heartbeat = settings.heartbeat ?? (whenHeld === "replace" || remainingMs === undefined);
+  // The lease counts from the grant, so that after a wait it covers more than the rest of the invocation.
+  const covering =
+    heartbeat !== false || remainingMs === undefined
+      ? renewedLeaseMs
+      : Math.ceil(remainingMs) + coverMarginMs;
+  const leaseDurationMs = settings.lockAtMostForMs ?? Math.max(covering, lockAtLeastForMs);
+  const options: AcquireOptions = {
+    leaseDurationMs,
+    lockAtLeastForMs,
+    data,
+    signal,
+    ...(slot === undefined ? {} : { slot }),
+    owner,
+    reentrant: true,
+  };
+  const thirdMs = Math.max(1, Math.floor(leaseDurationMs / 3));
+  const renewEveryMs = typeof heartbeat === "number" ? Math.min(heartbeat, thirdMs) : thirdMs;
+  const lease =
+    whenHeld === "replace"
+      ? await replace(settings, invocation, options, waitMs)
+      : await client.acquire(key, whenHeld === "wait" ? { ...options, waitMs } : options);
+  return { lease, renewEveryMs: heartbeat === false ? undefined : renewEveryMs };
+}
+
+async function replace<TEvent>(
+  settings: Settings<TEvent>,
+  invocation: Invocation,
+  options: AcquireOptions,
+  waitMs: number,
+): Promise<Lease> {
+  const { client, clock } = settings;
+  const { key } = invocation;
+  try {
+    return await client.acquire(key, options);
+  } catch (error) {
+    if (!(error instanceof LeaseUnavailableError)) throw error;
+  }
+  const giveUp = new AbortController();
+  const onAbort = (): void => giveUp.abort(options.signal?.reason);
+  options.signal?.addEventListener("abort", onAbort, { once: true });
+  const asked = new Set<string>();
+  let isOver = false;
+  let cancel: () => void = () => undefined;
+  const ask = async (): Promise<void> => {
+    try {
+      await askHolder();
+    } catch (error) {
+      if (!(error instanceof LeaseServiceError && error.retryable)) giveUp.abort(error);
+    }
+    if (!isOver) cancel = clock.schedule(() => void ask(), askEveryMs);
+  };
+  const askHolder = async (): Promise<void> => {
+    const holder = await client.inspect(key);
+    if (isOver || holder === undefined || holder.closed || asked.has(holder.token)) return;
+    if (isNewer(holder.owner, invocation)) throw new Superseded();
+    asked.add(holder.token);
+    // It may have become ours in the meantime.
+    if (holder.owner !== invocation.owner)
+      await client.requestRevocation(key, { token: holder.token, reason });
+  };
+  const reason = `replaced by ${invocation.owner}`;
+  void ask();
+  try {
+    return await client.acquire(key, { ...options, waitMs, signal: giveUp.signal });
+  } finally {
+    isOver = true;
+    cancel();
+    options.signal?.removeEventListener("abort", onAbort);
+  }
+}

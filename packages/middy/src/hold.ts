@@ -1,0 +1,126 @@
+import type { Lease, LeaseLostError } from "@leasehold/client";
+import { keepRenewing } from "./heartbeat.ts";
+import type { Invocation } from "./invocation.ts";
+import type { Settings } from "./options.ts";
+import { InvocationEndingError, type Lock, type LockSignal } from "./signal.ts";
+
+/**
+ * What became of an invocation that held the lock.
+ *
+ * - `succeeded`: its handler has ended well.
+ * - `failed`: its handler has ended with an error.
+ * - `unused`: its handler was not run.
+ * - `unknown`: its handler may still run.
+ */
+export type Outcome = "succeeded" | "failed" | "unused" | "unknown";
+
+/** What a hold is made of. */
+export interface HoldTerms {
+  readonly settings: Pick<Settings<never>, "clock" | "whenHeld" | "timeoutMarginMs" | "timeoutEarlyInMillis">;
+  readonly invocation: Invocation;
+  readonly lease: Lease;
+  readonly renewEveryMs: number | undefined;
+  readonly signal: LockSignal;
+  /** Called once the lease has been let go, or has ended by itself. */
+  readonly close: () => void;
+  readonly measure: (metric: "jobSucceeded" | "jobFailed" | "jobSkipped") => void;
+  /** Ends the regard for SIGTERM. */
+  readonly stopListening: () => void;
+  /** Gives what the invocation answers in place of a result. */
+  readonly skipResult: () => unknown;
+}
+
+/** One invocation's hold on the lock, to its end. */
+export class Hold {
+  readonly lock: Lock;
+  readonly #terms: HoldTerms;
+  readonly #stopRenewing: () => void;
+  #loss: LeaseLostError | undefined;
+  #leaving: Promise<void> | undefined;
+
+  constructor(terms: HoldTerms) {
+    const { lease, signal, renewEveryMs, settings } = terms;
+    this.#terms = terms;
+    this.lock = {
+      lease,
+      get signal(): AbortSignal {
+        // Looks at the clock, and aborts ours with it where the lease has run out.
+        void lease.held;
+        return signal.signal;
+      },
+    };
+    this.#stopRenewing =
+      renewEveryMs === undefined ? () => undefined : keepRenewing(settings.clock, lease, renewEveryMs);
+  }
+
+  /**
+   * Lets the lock go, once: 1 request, none for `unknown`. A release that is not confirmed is no error: the lock frees
+   * itself when the lease ends.
+   *
+   * Rejects with LeaseLostError where the handler succeeded without the lease to its end, unless it was revoked.
+   */
+  leave(outcome: Outcome): Promise<void> {
+    this.#leaving ??= this.#leave(outcome);
+    return this.#leaving;
+  }
+
+  /** Whether `leave` has been called. */
+  get isLeft(): boolean {
+    return this.#leaving !== undefined;
+  }
+
+  /** Whether its lease was revoked for a newer invocation, so that its failure is none. */
+  get isReplaced(): boolean {
+    return this.#terms.settings.whenHeld === "replace" && this.#loss?.reason === "revoked";
+  }
+
+  /** What it answers in place of a result. */
+  skipResult(): unknown {
+    return this.#terms.skipResult();
+  }
+
+  /** What Lambda leaves the invocation by now. */
+  remainingMs(): number {
+    return this.#terms.invocation.remainingMs() ?? Number.POSITIVE_INFINITY;
+  }
+
+  /**
+   * Whether an invocation that ended with so much time left may have ended without its handler: by middy's early
+   * timeout, which does not wait for it.
+   */
+  mayStillRun(remainingMs: number, error: unknown): boolean {
+    const { timeoutMarginMs, timeoutEarlyInMillis } = this.#terms.settings;
+    // Who threw our own reason heard our signal, and stopped.
+    if (error !== undefined && error === this.#terms.signal.signal.reason) return false;
+    // Timers fire a little late, and the remaining time is cut to whole milliseconds.
+    if (remainingMs <= timeoutEarlyInMillis + 2) return true;
+    if (!(error instanceof Error) || error.name !== "TimeoutError") return false;
+    const { package: thrower } = (error.cause ?? {}) as { readonly package?: unknown };
+    return thrower === "@middy/core" || remainingMs <= Math.max(timeoutMarginMs, timeoutEarlyInMillis);
+  }
+
+  async #leave(outcome: Outcome): Promise<void> {
+    const { lease, signal, measure, close, stopListening } = this.#terms;
+    this.#stopRenewing();
+    // Reading `held` looks at the clock, whatever the timers of a frozen process have missed.
+    void lease.held;
+    this.#loss = lease.loss;
+    if (outcome === "unknown") {
+      signal.abort(new InvocationEndingError("timeout"));
+      lease.signal.addEventListener("abort", close, { once: true });
+      if (lease.signal.aborted) close();
+      stopListening();
+      measure("jobFailed");
+      return;
+    }
+    signal.dispose();
+    const isDone = outcome === "succeeded" && this.#loss === undefined;
+    await (isDone ? lease.complete() : lease.release()).catch(() => false);
+    close();
+    if (isDone) measure("jobSucceeded");
+    else if (this.isReplaced) measure("jobSkipped");
+    else if (outcome !== "unused") measure("jobFailed");
+    if (outcome === "succeeded" && this.#loss !== undefined && this.#loss.reason !== "revoked")
+      throw this.#loss;
+  }
+}

@@ -1,0 +1,4 @@
+export { type LeaseLockMiddleware, type LeaseLockRequest, leaseLock } from "./lease-lock.ts";
+export { type LeasedHandler, leased } from "./leased.ts";
+export type { LeaseLockOptions, SkipReason, WhenHeld } from "./options.ts";
+export { InvocationEndingError, type Lock } from "./signal.ts";

@@ -1,0 +1,54 @@
+import type { Context } from "aws-lambda";
+import { Guard } from "./guard.ts";
+import type { LeaseLockOptions } from "./options.ts";
+import type { Lock } from "./signal.ts";
+import { streamOf, withStreamEnd } from "./streams.ts";
+
+/** A Lambda handler, as Lambda or middy calls it. */
+export type LeasedHandler<TEvent, TResult> = (
+  event: TEvent,
+  context: Context,
+  /** Middy's third argument: its signal is followed. */
+  options?: { readonly signal?: AbortSignal },
+) => Promise<TResult>;
+
+/**
+ * Puts a lock around a Lambda handler, without middy or as the handler of a middy chain.
+ *
+ * It does what `leaseLock` does, with the same options, and knows the handler's end for certain: it never lets go
+ * before it, and no order of middlewares matters to it.
+ *
+ * Throws InvalidOptionsError; see `leaseLock` for what an invocation rejects with.
+ *
+ * ```ts
+ * export const handler = leased({ tableName: "leases", key: "import" }, async (_event, _context, lock) => {
+ *   await importAll({ signal: lock.signal });
+ * });
+ * ```
+ */
+export function leased<TEvent = unknown, TResult = unknown>(
+  options: LeaseLockOptions<TEvent>,
+  handler: (event: TEvent, context: Context, lock: Lock) => Promise<TResult> | TResult,
+): LeasedHandler<TEvent, TResult> {
+  const guard = new Guard<TEvent>(options);
+  return async (event, context, more) => {
+    const entry = await guard.enter(event, context, more?.signal);
+    if ("skipped" in entry) return entry.result as TResult;
+    let result: TResult;
+    try {
+      result = await handler(event, context, entry.lock);
+    } catch (error) {
+      await entry.leave("failed");
+      if (entry.isReplaced) return entry.skipResult() as TResult;
+      throw error;
+    }
+    const stream = streamOf(result);
+    if (stream !== undefined) {
+      return withStreamEnd(result, stream, (isWhole) =>
+        entry.leave(isWhole ? "succeeded" : "failed"),
+      ) as TResult;
+    }
+    await entry.leave("succeeded");
+    return result;
+  };
+}

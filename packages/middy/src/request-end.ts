@@ -1,0 +1,88 @@
+/** What middy hands to its middlewares, as far as its end can be told from it. */
+export interface EndingRequest {
+  response: unknown;
+  error: unknown;
+  earlyResponse?: unknown;
+}
+
+/** Who wants to know how a request goes on. */
+export interface RequestObserver {
+  /** The handler's result, or an error, is there: the moment by which to judge whether the handler still runs. */
+  onOutcome(): void;
+  /** The request ends now, without the remaining hooks. It rejects in place of the response. */
+  onCutShort(stage: Stage, error: unknown): Promise<void>;
+}
+
+/** How far a request has come. */
+export type Stage = "before" | "after" | "failed";
+
+/** Who watches a request; more than one where a chain has more than one lock. */
+const watched = new WeakMap<EndingRequest, RequestObserver[]>();
+
+/**
+ * Watches a request of middy's for ends that its hooks do not see.
+ *
+ * A hook that answers early ends the request without the hooks that follow, ours perhaps among them. Middy does that by
+ * `request.response = request.earlyResponse`, and then returns the response from an async function: a promise that is
+ * put there is waited for. A hook of `onError` that throws also skips the rest; that is noticed when middy stores the
+ * new error, but cannot be waited for.
+ */
+export function watchRequest(request: EndingRequest, observer: RequestObserver): void {
+  const present = watched.get(request);
+  if (present !== undefined) {
+    present.push(observer);
+    return;
+  }
+  const observers = [observer];
+  watched.set(request, observers);
+  const onOutcome = (): void => {
+    for (const each of observers) each.onOutcome();
+  };
+  const onCutShort = (): Promise<unknown> =>
+    Promise.all(observers.map((each) => each.onCutShort(stage, error)));
+
+  let { response, error } = request;
+  let stage: Stage = "before";
+  let pending: Promise<unknown> | undefined;
+  Object.defineProperty(request, "response", {
+    configurable: true,
+    enumerable: true,
+    get: () => response,
+    set(value: unknown) {
+      response = value;
+      if (!("earlyResponse" in request) || value !== request.earlyResponse) {
+        if (stage === "before") stage = "after";
+        if (stage === "after") onOutcome();
+        return;
+      }
+      const ending = onCutShort();
+      // A failed request that answers undefined is not answered: middy throws its error.
+      if (stage === "failed" && value === undefined) return;
+      pending = ending.then(() => {
+        if (response === pending) response = value;
+        return value;
+      });
+      // It is left alone should the request fail instead.
+      pending.catch(() => undefined);
+      response = pending;
+    },
+  });
+  Object.defineProperty(request, "error", {
+    configurable: true,
+    enumerable: true,
+    get: () => error,
+    set(value: unknown) {
+      if (stage === "failed") {
+        const isThrown =
+          value === error || (value as { originalError?: unknown } | null)?.originalError === error;
+        error = value;
+        if (isThrown) void onCutShort();
+        return;
+      }
+      error = value;
+      stage = "failed";
+      if (pending !== undefined && response === pending) response = undefined;
+      onOutcome();
+    },
+  });
+}

@@ -1,0 +1,71 @@
+import type { Clock, Lease } from "@leasehold/client";
+
+/** What a handler gets. */
+export interface Lock {
+  readonly lease: Lease;
+  /**
+   * Aborts when the handler should stop: with a LeaseLostError when the lease is lost or revoked, and with an
+   * {@link InvocationEndingError} shortly before the function's timeout and when the environment shuts down.
+   *
+   * Reading it looks at the clock, so that a process that was frozen does not go by its timers alone.
+   */
+  readonly signal: AbortSignal;
+}
+
+/** The invocation has no time left: the handler should stop in order while it can. */
+export class InvocationEndingError extends Error {
+  readonly reason: "timeout" | "shutdown";
+
+  constructor(reason: "timeout" | "shutdown") {
+    super(
+      reason === "timeout"
+        ? "the function is about to time out: stop in order, and leave the rest to the next invocation"
+        : "the environment is shutting down: stop in order",
+    );
+    this.name = "InvocationEndingError";
+    this.reason = reason;
+  }
+}
+
+/** One signal made of everything that should stop a handler. */
+export class LockSignal {
+  readonly #clock: Clock;
+  readonly #controller = new AbortController();
+  #deadline = Number.POSITIVE_INFINITY;
+  #detach: (() => void)[] = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#clock.monotonic() >= this.#deadline) this.abort(new InvocationEndingError("timeout"));
+    return this.#controller.signal;
+  }
+
+  abort(reason: unknown): void {
+    this.#controller.abort(reason);
+  }
+
+  /** Aborts when another signal does, with its reason. */
+  follow(other: AbortSignal | undefined): void {
+    if (other === undefined) return;
+    const onAbort = (): void => this.abort(other.reason);
+    if (other.aborted) onAbort();
+    other.addEventListener("abort", onAbort, { once: true });
+    this.#detach.push(() => other.removeEventListener("abort", onAbort));
+  }
+
+  /** Aborts after a time; its timer does not keep the process alive. */
+  timeoutIn(delayMs: number): void {
+    this.#deadline = this.#clock.monotonic() + delayMs;
+    this.#detach.push(this.#clock.schedule(() => this.signal, delayMs, { background: true }));
+  }
+
+  /** Follows nothing any more. */
+  dispose(): void {
+    this.#deadline = Number.POSITIVE_INFINITY;
+    for (const detach of this.#detach) detach();
+    this.#detach = [];
+  }
+}

@@ -1,0 +1,255 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { UpdateItemCommand } from "@aws-sdk/client-dynamodb";
+import { marshall } from "@aws-sdk/util-dynamodb";
+import type { LeaseHandle } from "@leasehold/client";
+import { environmentNames } from "@leasehold/client/environment";
+import { park } from "@leasehold/client/expressions";
+import { leaseItemKey, waiterSortKeyPrefix } from "@leasehold/client/schema";
+import { build } from "esbuild";
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
+import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
+
+type Handler = (event: unknown, context: object) => Promise<unknown>;
+
+const names = [
+  "leases/acquire",
+  "leases/renew",
+  "leases/release",
+  "leases/expired",
+  "leases/wake",
+  "import-orders/handler",
+  "resource-cache/handler",
+  "close-unpaid-orders/handler",
+  "claim-tasks/handler",
+  "admit-tickets/handler",
+] as const;
+
+let system: SystemTables;
+let bundles: string;
+let services: Server;
+/** What the stand-ins for Step Functions and EventBridge were asked. */
+const asked: { readonly target: string; readonly body: Record<string, unknown> }[] = [];
+const handlers = new Map<string, Handler>();
+
+/** Calls a handler out of its bundle, as Lambda would: JSON in, JSON out. */
+async function invoke(name: (typeof names)[number], event: unknown): Promise<unknown> {
+  const context = {
+    functionName: name,
+    awsRequestId: crypto.randomUUID(),
+    getRemainingTimeInMillis: () => 30_000,
+  };
+  const answer = await handlers.get(name)?.(event, context);
+  return answer === undefined ? undefined : JSON.parse(JSON.stringify(answer));
+}
+
+beforeAll(async () => {
+  vi.spyOn(console, "log").mockImplementation(() => undefined);
+  system = await makeSystemTables();
+  services = createServer((request, response) => {
+    let text = "";
+    request.on("data", (chunk: Buffer) => {
+      text += chunk.toString();
+    });
+    request.on("end", () => {
+      const target = String(request.headers["x-amz-target"]);
+      const body = JSON.parse(text);
+      asked.push({ target, body });
+      const isGone = body.taskToken === "timed out";
+      response.writeHead(isGone ? 400 : 200, { "content-type": "application/x-amz-json-1.0" });
+      const entries = { FailedEntryCount: 0, Entries: [{ EventId: "1" }] };
+      response.end(JSON.stringify(isGone ? { __type: "TaskTimedOut", message: "gone" } : entries));
+    });
+  });
+  await new Promise<void>((resolve) => services.listen(0, "127.0.0.1", resolve));
+  const elsewhere = `http://127.0.0.1:${(services.address() as AddressInfo).port}`;
+
+  const { clientConfig } = inject("engine");
+  const { accessKeyId, secretAccessKey } = clientConfig.credentials as Record<string, string>;
+  const own = system.tableName;
+  const environment = {
+    AWS_REGION: String(clientConfig.region),
+    AWS_ACCESS_KEY_ID: accessKeyId,
+    AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    AWS_ENDPOINT_URL_DYNAMODB: String(clientConfig.endpoint),
+    AWS_ENDPOINT_URL_SFN: elsewhere,
+    AWS_ENDPOINT_URL_EVENTBRIDGE: elsewhere,
+    [environmentNames.tableName]: system.leases.tableName,
+    [environmentNames.keyPrefix]: "jobs/",
+    IMPORT_ORDERS_TABLE_NAME: own,
+    RESOURCE_CACHE_TABLE_NAME: own,
+    CLOSE_UNPAID_ORDERS_TABLE_NAME: own,
+    CLAIM_TASKS_TABLE_NAME: own,
+    ADMIT_TICKETS_TABLE_NAME: own,
+  };
+  for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+
+  bundles = await mkdtemp(join(tmpdir(), "leasehold-functions-"));
+  await build({
+    entryPoints: names.map((name) => ({ in: `functions/${name}.ts`, out: name })),
+    outdir: bundles,
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    // As it is deployed: short names, and the class names with them.
+    minify: true,
+    format: "esm",
+    platform: "node",
+    target: "node24",
+    mainFields: ["module", "main"],
+    // Whoever sets conditions has to repeat "module", or the SDK comes in its larger form.
+    conditions: ["leasehold-source", "module"],
+    logLevel: "error",
+  });
+  for (const name of names) {
+    const module = await import(pathToFileURL(join(bundles, `${name}.mjs`)).href);
+    handlers.set(name, module.handler);
+  }
+});
+
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  services?.close();
+  system?.close();
+  if (bundles !== undefined) await rm(bundles, { recursive: true, force: true });
+});
+
+describe("the bundled handlers", () => {
+  test("acquire, renew and release a lease, and name their errors", async () => {
+    const lease = (await invoke("leases/acquire", { key: "jobs/a", owner: "A" })) as LeaseHandle;
+    await expect(invoke("leases/acquire", { key: "jobs/a", owner: "B" })).rejects.toMatchObject({
+      name: "LeaseUnavailableError",
+      message: expect.stringMatching(/held by "A".*\n\{"code":"LEASE_UNAVAILABLE"/),
+    });
+    const renewed = (await invoke("leases/renew", { lease })) as LeaseHandle;
+    expect(renewed.expiresAt).toBeGreaterThanOrEqual(lease.expiresAt);
+    expect(await invoke("leases/release", { lease: renewed })).toEqual({ released: true });
+    await expect(invoke("leases/renew", { lease })).rejects.toMatchObject({ name: "LeaseLostError" });
+    await expect(invoke("leases/acquire", { key: "payroll" })).rejects.toMatchObject({
+      name: "KeyNotAllowedError",
+    });
+    await expect(invoke("leases/acquire", {})).rejects.toMatchObject({ name: "InvalidOptionsError" });
+    expect(await system.leases.client().inspect("payroll")).toBeUndefined();
+  });
+
+  test("report an expired lease to EventBridge", async () => {
+    const lease = await system.leases.deadLease("jobs/dead");
+    const { key, owner, token, fencingToken } = lease;
+    const OldImage = marshall({
+      ...leaseItemKey(key),
+      token,
+      owner,
+      fence: fencingToken,
+      acquiredAt: 1,
+      expiresAt: 2,
+    });
+    const removal = {
+      eventName: "REMOVE",
+      userIdentity: { type: "Service", principalId: "dynamodb.amazonaws.com" },
+      dynamodb: { OldImage, SequenceNumber: "1" },
+    };
+    expect(await invoke("leases/expired", { Records: [removal] })).toEqual({ batchItemFailures: [] });
+    const put = asked.find(({ target }) => target.endsWith("PutEvents"));
+    expect(put?.body).toMatchObject({ Entries: [{ Source: "leasehold", DetailType: "Lease Expired" }] });
+    expect(JSON.stringify(put?.body)).not.toContain(token);
+  });
+
+  test("wake the longest-waiting workflow that is still there", async () => {
+    const key = "jobs/woken";
+    const waiting = ["timed out", "alive", "later"];
+    for (const [place, taskToken] of waiting.entries()) {
+      const {
+        update,
+        names: placeholders,
+        values,
+      } = park({ taskToken, expiresAt: Date.now(), retentionMs: 60_000 });
+      await system.leases.dynamodb.send(
+        new UpdateItemCommand({
+          TableName: system.leases.tableName,
+          Key: marshall({ pk: key, sk: `${waiterSortKeyPrefix}${place}` }),
+          UpdateExpression: update,
+          ExpressionAttributeNames: { ...placeholders },
+          ExpressionAttributeValues: marshall(values),
+        }),
+      );
+    }
+    const item = { ...leaseItemKey(key), fence: 1 };
+    const release = {
+      eventName: "MODIFY",
+      dynamodb: {
+        OldImage: marshall({ ...item, token: "t" }),
+        NewImage: marshall(item),
+        SequenceNumber: "1",
+      },
+    };
+    expect(await invoke("leases/wake", { Records: [release] })).toEqual({ batchItemFailures: [] });
+    const woken = asked.filter(({ target }) => target.endsWith("SendTaskSuccess"));
+    expect(woken.map(({ body }) => body)).toEqual([
+      { taskToken: "timed out", output: JSON.stringify({ key }) },
+      { taskToken: "alive", output: JSON.stringify({ key }) },
+    ]);
+    // Somebody has it now: a record that comes again wakes nobody.
+    await system.leases.client().acquire(key);
+    await invoke("leases/wake", { Records: [release] });
+    expect(asked.filter(({ target }) => target.endsWith("SendTaskSuccess"))).toHaveLength(2);
+  });
+
+  test("run each of the five systems", async () => {
+    await system.put(
+      { pk: "pending#import", sk: "1", orders: [{ orderId: "o", product: "mug", quantity: 2 }] },
+      { pk: "movements#north", sk: "1", product: "mug", quantity: 5 },
+      { pk: "movements#north", sk: "2", product: "mug", quantity: -2 },
+      {
+        pk: "orders#open",
+        sk: "2026-03-01T09:30:00.000Z#o-1",
+        orderId: "o-1",
+        product: "mug",
+        quantity: 1,
+        dueAt: 1772357400000,
+      },
+      { pk: "stock", sk: "mug", available: 0 },
+      { pk: "tasks#s", sk: "t", task: "t", state: "waiting", attempts: 0, input: 7 },
+    );
+    expect(await invoke("import-orders/handler", { kind: "import" })).toMatchObject({
+      result: "ran",
+      chunks: 1,
+    });
+    const levels = { value: { mug: 3 } };
+    expect(await invoke("resource-cache/handler", { warehouse: "north" })).toMatchObject({
+      ...levels,
+      source: "computed",
+    });
+    expect(await invoke("resource-cache/handler", { warehouse: "north" })).toMatchObject({
+      ...levels,
+      source: "cache",
+    });
+    const scheduledTime = "2026-03-01T10:00:00Z";
+    expect(await invoke("close-unpaid-orders/handler", { job: "j", scheduledTime })).toMatchObject({
+      result: "ran",
+      closed: 1,
+    });
+    expect(await invoke("close-unpaid-orders/handler", { job: "j", scheduledTime })).toMatchObject({
+      result: "doneBefore",
+    });
+    expect(await invoke("claim-tasks/handler", { set: "s" })).toMatchObject({ succeeded: 0, failed: 1 });
+    const enter = { action: "enter", department: "loans", ticket: "L1" };
+    expect(await invoke("admit-tickets/handler", enter)).toEqual({ state: "serving", ticket: "L1" });
+    const items = await system.items();
+    expect(items["stock/mug"]).toMatchObject({ available: 1 });
+    expect(items["orders#closed/o-1"]).toMatchObject({ closings: 1 });
+  });
+
+  test.each([
+    ["import-orders/handler", { kind: "everything" }],
+    ["resource-cache/handler", { warehouse: 7 }],
+    ["resource-cache/handler", { warehouse: "north", retry: "hope" }],
+    ["close-unpaid-orders/handler", {}],
+    ["claim-tasks/handler", { set: "" }],
+    ["admit-tickets/handler", { action: "jump" }],
+  ] as const)("%s refuses %j by name", async (name, event) => {
+    await expect(invoke(name, event)).rejects.toMatchObject({ name: "InvalidOptionsError" });
+  });
+});

@@ -1,0 +1,225 @@
+import { InvalidOptionsError, LeaseClient, LeaseLostError } from "@leasehold/client";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { runTransfer, type TransferJob, transferOrders } from "../../functions/import-orders/job.ts";
+import { pendingKey, transferKey } from "../../functions/import-orders/schema.ts";
+import { OrderTransfer } from "../../functions/import-orders/transfer.ts";
+import { KeyNotAllowedError } from "../../functions/support/key-policy.ts";
+import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
+
+const minute = 60_000;
+
+let tables: SystemTables | undefined;
+let system: SystemTables;
+let clock: ManualClock;
+let locks: MemoryLeaseStore;
+
+/** Orders of three chunks, two to a chunk. */
+async function seed(chunks: readonly string[] = ["1", "2", "3"]): Promise<void> {
+  for (const chunk of chunks) {
+    const orders = ["a", "b"].map((letter) => ({
+      orderId: `${letter}${chunk}`,
+      product: "mug",
+      quantity: 1,
+    }));
+    await system.put({ ...pendingKey("import", chunk), orders });
+  }
+}
+
+/** A worker with leases whose time the test moves, on a table of the real engine. */
+function worker(owner: string, options: Partial<TransferJob> = {}): TransferJob {
+  const leases = new LeaseClient({ store: locks, clock, owner });
+  const transfer = new OrderTransfer(system.documents, system.tableName);
+  return { leases, adopting: leases, transfer, remainingMs: () => 30 * minute, ...options };
+}
+
+async function doneBy(): Promise<Record<string, unknown>> {
+  const items = Object.entries(await system.items());
+  return Object.fromEntries(
+    items.filter(([key]) => key.startsWith("done#")).map(([key, { by }]) => [key, by]),
+  );
+}
+
+beforeEach(async () => {
+  tables ??= await makeSystemTables();
+  tables.close();
+  system = await makeSystemTables();
+  tables = system;
+  clock = new ManualClock();
+  locks = new MemoryLeaseStore();
+});
+afterAll(() => tables?.close());
+
+describe("the import and export of orders", () => {
+  test("imports what is pending, chunk by chunk, and exports what it is asked for", async () => {
+    await seed();
+    expect(await runTransfer(worker("A"), "import")).toMatchObject({
+      result: "ran",
+      chunks: 3,
+      isUnfinished: false,
+    });
+    await system.put({ ...pendingKey("export", "e"), orderIds: ["b1", "a3", "unknown"] });
+    expect(await runTransfer(worker("A"), "export")).toMatchObject({ result: "ran", chunks: 1 });
+    const items = await system.items();
+    expect(items["orders/a2"]).toMatchObject({ orderId: "a2", product: "mug", by: "A" });
+    expect(items["done#export/e"]?.orders).toEqual([
+      { orderId: "a3", product: "mug", quantity: 1 },
+      { orderId: "b1", product: "mug", quantity: 1 },
+    ]);
+    expect(Object.keys(items).filter((key) => key.startsWith("pending#"))).toEqual([]);
+  });
+
+  test("an export waits for no import that runs: it skips, and says who is at it", async () => {
+    await worker("A").leases.acquire(transferKey, { leaseDurationMs: 30 * minute });
+    expect(await runTransfer(worker("B"), "export")).toMatchObject({ result: "skipped", holder: "A" });
+  });
+
+  test("A runs 32 minutes on a lease of 30: B takes over, A's late write is fenced off, its late release touches nothing", async () => {
+    await seed();
+    const transfer = new OrderTransfer(system.documents, system.tableName);
+    const b = worker("B");
+    const a = worker("A", {
+      transfer: {
+        nextChunk: (kind) => transfer.nextChunk(kind),
+        transfer: async (kind, chunk, lease) => {
+          if (chunk === "2") {
+            // A's second chunk is under way for 32 minutes. B comes at 30, and does that chunk alone.
+            await clock.advance(30 * minute + 1_500);
+            const later = await b.leases.acquire(transferKey, { leaseDurationMs: 30 * minute });
+            expect(await transfer.transfer(kind, chunk, later)).toBe("transferred");
+            await clock.advance(2 * minute);
+            expect(lease.held).toBe(false);
+          }
+          return await transfer.transfer(kind, chunk, lease);
+        },
+      },
+    });
+    // It finds its second chunk done, goes on to the third, which B has not come to yet, and is refused there.
+    expect(await runTransfer(a, "import")).toMatchObject({ result: "lost", chunks: 1 });
+    expect(await b.leases.inspect(transferKey)).toMatchObject({ owner: "B" });
+    expect(await doneBy()).toEqual({ "done#import/1": "A", "done#import/2": "B" });
+    const items = await system.items();
+    expect(items["pending#import/3"]).toBeDefined();
+    expect(items["orders/a3"]).toBeUndefined();
+  });
+
+  test("the same with heartbeats: B never gets in", async () => {
+    await seed(["1"]);
+    const a = worker("A");
+    const lease = await a.leases.acquire(transferKey, { leaseDurationMs: 30 * minute, heartbeat: true });
+    const b = runTransfer(worker("B", { remainingMs: () => 120 * minute }), "import", 59 * minute);
+    await clock.advance(32 * minute);
+    expect(await a.transfer.transfer("import", "1", lease)).toBe("transferred");
+    await clock.advance(28 * minute);
+    expect(await b).toMatchObject({ result: "skipped", holder: "A" });
+    expect(await doneBy()).toEqual({ "done#import/1": "A" });
+  });
+
+  test("one that dies between two chunks leaves the rest to the next run, which imports nothing twice", async () => {
+    await seed();
+    const dying = new OrderTransfer(system.documents, system.tableName);
+    let killed: () => void = () => undefined;
+    const death = new Promise<void>((resolve) => {
+      killed = resolve;
+    });
+    const a = worker("A", {
+      transfer: {
+        nextChunk: (kind) => dying.nextChunk(kind),
+        transfer: async (kind, chunk, lease) => {
+          if (chunk === "1") return await dying.transfer(kind, chunk, lease);
+          killed();
+          return await new Promise(() => undefined);
+        },
+      },
+    });
+    void runTransfer(a, "import");
+    await death;
+    await clock.advance(30 * minute + 1_500);
+    expect(await runTransfer(worker("B"), "import")).toMatchObject({ result: "ran", chunks: 2 });
+    expect(await doneBy()).toEqual({ "done#import/1": "A", "done#import/2": "B", "done#import/3": "B" });
+  });
+
+  test("a run whose time is nearly over stops, and says so", async () => {
+    await seed();
+    let left = 10_000;
+    const short = worker("A", { remainingMs: () => (left -= 3_000) });
+    const outcome = await runTransfer(short, "import");
+    expect(outcome).toMatchObject({ result: "ran", isUnfinished: true });
+    expect(await worker("A").leases.inspect(transferKey)).toBeUndefined();
+  });
+
+  test("a workflow's steps go by its handle, however old that is, and repeating one changes nothing", async () => {
+    await seed();
+    const workflow = worker("W");
+    const lease = await workflow.leases.acquire(transferKey, { leaseDurationMs: minute, heartbeat: true });
+    const handle = JSON.parse(JSON.stringify(lease));
+    await clock.advance(20 * minute);
+
+    expect(await transferOrders(worker("step"), { kind: "import", lease: handle })).toEqual({
+      result: "transferred",
+      chunk: "1",
+    });
+    const named = { kind: "import", lease: handle, chunk: "3" };
+    expect(await transferOrders(worker("step"), named)).toEqual({ result: "transferred", chunk: "3" });
+    expect(await transferOrders(worker("step"), named)).toEqual({ result: "alreadyDone", chunk: "3" });
+    await transferOrders(worker("step"), { kind: "import", lease: handle });
+    expect(await transferOrders(worker("step"), { kind: "import", lease: handle })).toEqual({
+      result: "nothingLeft",
+    });
+    expect(await doneBy()).toMatchObject({ "done#import/2": "W" });
+  });
+
+  test("steps of a Map run side by side under one lease", async () => {
+    const chunks = Array.from({ length: 8 }, (_, index) => `c${index}`);
+    await seed(chunks);
+    const handle = (await worker("W").leases.acquire(transferKey)).toJSON();
+    const steps = chunks.map((chunk) =>
+      transferOrders(worker("step"), { kind: "import", lease: handle, chunk }),
+    );
+    for (const outcome of await Promise.all(steps)) expect(outcome).toMatchObject({ result: "transferred" });
+  });
+
+  test("a step of a workflow that lost its lock is refused by name", async () => {
+    await seed();
+    const handle = (await worker("W").leases.acquire(transferKey, { leaseDurationMs: minute })).toJSON();
+    await clock.advance(minute + 1_500);
+    await runTransfer(worker("B", { remainingMs: () => 30 * minute }), "import");
+    await system.put({ ...pendingKey("import", "4"), orders: [] });
+    await expect(transferOrders(worker("step"), { kind: "import", lease: handle })).rejects.toBeInstanceOf(
+      LeaseLostError,
+    );
+    expect((await system.items())["pending#import/4"]).toBeDefined();
+  });
+
+  test.each([undefined, "none", Array.from({ length: 91 }, (_, index) => ({ orderId: `o${index}` }))])(
+    "a chunk that cannot be transferred stops the run by name, stays pending, and the lock is let go (%#)",
+    async (orders) => {
+      await system.put({ ...pendingKey("import", "odd"), ...(orders === undefined ? {} : { orders }) });
+      await expect(runTransfer(worker("A"), "import")).rejects.toThrow(
+        /"odd" has no list of at most 90 orders/,
+      );
+      expect(Object.keys(await system.items())).toEqual(["pending#import/odd"]);
+      expect(await worker("A").leases.inspect(transferKey)).toBeUndefined();
+    },
+  );
+
+  test("refuses what makes no sense, and changes nothing", async () => {
+    const lease = (await worker("W").leases.acquire("another lock")).toJSON();
+    const ask = (event: unknown): Promise<unknown> => transferOrders(worker("step"), event);
+    await expect(ask({ kind: "import", lease })).rejects.toBeInstanceOf(KeyNotAllowedError);
+    for (const event of [
+      undefined,
+      {},
+      { kind: "delete" },
+      { kind: "import", chunk: "1" },
+      { kind: "import", lease: {} },
+      { kind: "import", lease, waitMs: 1 },
+      { kind: "import", lease, chunk: "" },
+      { kind: "import", waitMs: -1 },
+      { kind: "import", rows: [] },
+    ]) {
+      await expect(ask(event)).rejects.toBeInstanceOf(InvalidOptionsError);
+    }
+    expect(await system.items()).toEqual({});
+  });
+});

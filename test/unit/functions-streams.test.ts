@@ -1,0 +1,318 @@
+import { InvalidToken, TaskDoesNotExist, TaskTimedOut } from "@aws-sdk/client-sfn";
+import { marshall } from "@aws-sdk/util-dynamodb";
+import { acquire, type Grant, release } from "@leasehold/client/expressions";
+import { type LeaseRecord, readRecord } from "@leasehold/client/record";
+import { leaseItemKey } from "@leasehold/client/schema";
+import { MemoryLeaseStore } from "@leasehold/client/testing";
+import type { DynamoDBRecord, DynamoDBStreamEvent } from "aws-lambda";
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import { type ExpiryReport, reportExpired } from "../../functions/leases/expiry.ts";
+import { sendWakeUp } from "../../functions/leases/wake.ts";
+import { type Waiter, type Waking, wakeWaiters } from "../../functions/leases/waking.ts";
+
+const store = new MemoryLeaseStore();
+
+beforeEach(() => {
+  vi.spyOn(console, "error").mockImplementation(() => undefined);
+});
+
+/** A lease item in the form in which the stream shows it, as the client's own expressions write it. */
+function held(key: string, owner = "A"): NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"] {
+  const grant: Grant = {
+    key,
+    token: `token-of-${owner}-${key}`,
+    version: 1,
+    owner,
+    acquiredAt: 1_000,
+    leaseDurationMs: 500,
+    retentionMs: 0,
+    data: '{"secret":"payload"}',
+    slot: undefined,
+  };
+  return imageOf(store.updateNow(acquire(grant)).item);
+}
+
+function imageOf(item: unknown): NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"] {
+  return marshall(item) as NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"];
+}
+
+function tombstone(key: string, owner = "A"): NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"] {
+  store.updateNow(
+    release({ key, token: `token-of-${owner}-${key}`, now: 2_000, retentionMs: 0, slot: undefined }),
+  );
+  return imageOf(store.peek(leaseItemKey(key)));
+}
+
+let sequence = 0;
+function record(
+  eventName: "MODIFY" | "REMOVE",
+  OldImage: NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"],
+  NewImage?: typeof OldImage,
+): DynamoDBRecord {
+  const SequenceNumber = String(++sequence);
+  return {
+    eventName,
+    dynamodb: { OldImage, SequenceNumber, ...(NewImage === undefined ? {} : { NewImage }) },
+  };
+}
+
+const byTimeToLive = { userIdentity: { type: "Service", principalId: "dynamodb.amazonaws.com" } };
+const keyOf = (() => {
+  let keys = 0;
+  return () => `key-${++keys}`;
+})();
+
+function event(...Records: DynamoDBRecord[]): DynamoDBStreamEvent {
+  return { Records };
+}
+
+describe("the reporting of expired leases", () => {
+  let put: unknown[][];
+  let lines: string[];
+  let report: ExpiryReport;
+
+  beforeEach(() => {
+    put = [];
+    lines = [];
+    report = {
+      tableName: "leases",
+      putEvents: async (entries) => {
+        put.push(entries.map(({ Detail }) => JSON.parse(Detail ?? "")));
+        return entries.map(() => ({ EventId: "id" }));
+      },
+      writeLine: (line) => lines.push(line),
+      now: () => 0,
+    };
+  });
+
+  test("a lease that ttl removed while it was held becomes an event without token and payload, and a metric", async () => {
+    const key = keyOf();
+    const answer = await reportExpired(report, event({ ...record("REMOVE", held(key)), ...byTimeToLive }));
+    expect(answer).toEqual({ batchItemFailures: [] });
+    expect(put).toEqual([
+      [{ tableName: "leases", key, owner: "A", fencingToken: 1_001, acquiredAt: 1_000, expiresAt: 1_500 }],
+    ]);
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ LeaseExpired: 1, Table: "leases" }]);
+  });
+
+  test("tombstones, closed locks, other items and other people's deletions are no expired leases", async () => {
+    const key = keyOf();
+    held(key);
+    const tombstoneAlone = tombstone(key);
+    const closed = { ...held(keyOf()), token: { S: "closed:token" } };
+    const waiter = { ...held(keyOf()), sk: { S: "waiter#1" } };
+    await reportExpired(
+      report,
+      event(
+        { ...record("REMOVE", tombstoneAlone), ...byTimeToLive },
+        { ...record("REMOVE", closed), ...byTimeToLive },
+        { ...record("REMOVE", waiter), ...byTimeToLive },
+        record("REMOVE", held(keyOf())),
+        { ...record("REMOVE", held(keyOf())), userIdentity: { type: "Service", principalId: "somebody" } },
+        { ...record("MODIFY", held(keyOf())), ...byTimeToLive },
+        { ...record("REMOVE", undefined), ...byTimeToLive },
+      ),
+    );
+    expect(put).toEqual([]);
+    expect(lines).toEqual([]);
+  });
+
+  test("a payload that cannot be read does not stop the stream", async () => {
+    const odd = { ...held(keyOf()), data: { S: "{" } };
+    await reportExpired(report, event({ ...record("REMOVE", odd), ...byTimeToLive }));
+    expect(put).toHaveLength(1);
+  });
+
+  test("eleven leases take two requests", async () => {
+    const records = Array.from({ length: 11 }, () => ({
+      ...record("REMOVE", held(keyOf())),
+      ...byTimeToLive,
+    }));
+    await reportExpired(report, event(...records));
+    expect(put.map((entries) => entries.length)).toEqual([10, 1]);
+  });
+
+  test("from the first event that is not accepted on, records come again, and only those before are counted", async () => {
+    const records = Array.from({ length: 4 }, () => ({
+      ...record("REMOVE", held(keyOf())),
+      ...byTimeToLive,
+    }));
+    const refusing: ExpiryReport = {
+      ...report,
+      putEvents: async (entries) =>
+        entries.map((_, index) => (index === 2 ? { ErrorCode: "ThrottlingException" } : { EventId: "id" })),
+    };
+    const answer = await reportExpired(refusing, event(...records));
+    expect(answer.batchItemFailures).toEqual([{ itemIdentifier: records[2]?.dynamodb?.SequenceNumber }]);
+    expect(lines.map((line) => JSON.parse(line).LeaseExpired)).toEqual([2]);
+  });
+
+  test("a service that does not answer has the whole batch come again", async () => {
+    const first = { ...record("REMOVE", held(keyOf())), ...byTimeToLive };
+    const failing: ExpiryReport = { ...report, putEvents: () => Promise.reject(new Error("no answer")) };
+    const answer = await reportExpired(failing, event(first));
+    expect(answer.batchItemFailures).toEqual([{ itemIdentifier: first.dynamodb?.SequenceNumber }]);
+    expect(lines).toEqual([]);
+  });
+});
+
+describe("the waking of parked workflows", () => {
+  let parked: Map<string, Waiter[]>;
+  let woken: string[];
+  let holders: Map<string, LeaseRecord>;
+  let gone: Set<string>;
+  let waking: Waking;
+
+  beforeEach(() => {
+    parked = new Map();
+    woken = [];
+    holders = new Map();
+    gone = new Set();
+    waking = {
+      waiters: {
+        oldest: async (key) => parked.get(key)?.[0],
+        remove: async ({ taskToken }) => {
+          for (const [key, waiters] of parked) {
+            parked.set(
+              key,
+              waiters.filter((waiter) => waiter.taskToken !== taskToken),
+            );
+          }
+        },
+      },
+      inspect: async (key) => holders.get(key),
+      wake: async (taskToken) => {
+        if (gone.has(taskToken)) return false;
+        woken.push(taskToken);
+        gone.add(taskToken);
+        return true;
+      },
+      remainingMs: () => 60_000,
+    };
+  });
+
+  function park(key: string, ...taskTokens: string[]): void {
+    parked.set(
+      key,
+      taskTokens.map((taskToken) => ({ taskToken })),
+    );
+  }
+
+  function released(key: string): DynamoDBRecord {
+    return record("MODIFY", held(key), tombstone(key));
+  }
+
+  test("a release wakes the one that has waited longest, and nobody else", async () => {
+    const key = keyOf();
+    park(key, "first", "second");
+    expect(await wakeWaiters(waking, event(released(key)))).toEqual({ batchItemFailures: [] });
+    expect(woken).toEqual(["first"]);
+    expect(parked.get(key)).toEqual([{ taskToken: "second" }]);
+  });
+
+  test("a lease that ttl removed wakes somebody too", async () => {
+    const key = keyOf();
+    park(key, "first");
+    await wakeWaiters(waking, event(record("REMOVE", held(key))));
+    expect(woken).toEqual(["first"]);
+  });
+
+  test("waiters that are gone are taken off, and the next one is woken", async () => {
+    const key = keyOf();
+    park(key, "timed out", "aborted", "alive", "last");
+    gone = new Set(["timed out", "aborted"]);
+    await wakeWaiters(waking, event(released(key)));
+    expect(woken).toEqual(["alive"]);
+    expect(parked.get(key)).toEqual([{ taskToken: "last" }]);
+  });
+
+  test("several records about one key wake one waiter", async () => {
+    const key = keyOf();
+    park(key, "first", "second");
+    await wakeWaiters(waking, event(released(key), released(key)));
+    expect(woken).toEqual(["first"]);
+  });
+
+  test("renewals, takeovers, closed locks and other items wake nobody", async () => {
+    const key = keyOf();
+    park(key, "first");
+    const before = held(key);
+    const waiter = { ...before, sk: { S: "waiter#1" } };
+    await wakeWaiters(
+      waking,
+      event(
+        record("MODIFY", before, { ...before, version: { N: "2" } }),
+        record("MODIFY", before, { ...before, token: { S: "another" } }),
+        record("MODIFY", before, { ...before, token: { S: "closed:token" } }),
+        record("MODIFY", tombstone(key), before),
+        record("REMOVE", waiter),
+      ),
+    );
+    expect(woken).toEqual([]);
+  });
+
+  test("a record that comes again wakes nobody while the one that was woken holds the lock", async () => {
+    const key = keyOf();
+    park(key, "first", "second");
+    const again = released(key);
+    await wakeWaiters(waking, event(again));
+    holders.set(key, readRecord({ pk: key, token: "t", owner: "first" }) as LeaseRecord);
+    await wakeWaiters(waking, event(again));
+    expect(woken).toEqual(["first"]);
+    expect(parked.get(key)).toHaveLength(1);
+  });
+
+  test("a function that died after the wake-up wakes no one twice when the record comes again", async () => {
+    const key = keyOf();
+    park(key, "first");
+    const again = released(key);
+    const dying: Waking = {
+      ...waking,
+      waiters: { ...waking.waiters, remove: () => Promise.reject(new Error("killed")) },
+    };
+    const answer = await wakeWaiters(dying, event(again));
+    expect(answer.batchItemFailures).toEqual([{ itemIdentifier: again.dynamodb?.SequenceNumber }]);
+    await wakeWaiters(waking, event(again));
+    expect(woken).toEqual(["first"]);
+    expect(parked.get(key)).toEqual([]);
+  });
+
+  test("one key's failure keeps no other key's waiter asleep, and only its record comes again", async () => {
+    const [bad, good] = [keyOf(), keyOf()];
+    park(bad, "unlucky");
+    park(good, "lucky");
+    const failing: Waking = {
+      ...waking,
+      wake: (taskToken, key) =>
+        key === bad ? Promise.reject(new Error("throttled")) : waking.wake(taskToken, key),
+    };
+    const [first, second] = [released(bad), released(good)];
+    const answer = await wakeWaiters(failing, event(first, second));
+    expect(woken).toEqual(["lucky"]);
+    expect(answer.batchItemFailures).toEqual([{ itemIdentifier: first.dynamodb?.SequenceNumber }]);
+    expect(parked.get(bad)).toHaveLength(1);
+  });
+
+  test("a function that runs out of time asks for the record again", async () => {
+    const key = keyOf();
+    park(key, "first");
+    const answer = await wakeWaiters({ ...waking, remainingMs: () => 1_000 }, event(released(key)));
+    expect(answer.batchItemFailures).toHaveLength(1);
+    expect(woken).toEqual([]);
+  });
+
+  const fault = { message: "gone", $metadata: {} };
+  test.each([new TaskDoesNotExist(fault), new TaskTimedOut(fault), new InvalidToken(fault)])(
+    "$name says that a waiter is gone",
+    async (error) => {
+      expect(await sendWakeUp({ send: () => Promise.reject(error) }, "token", "key")).toBe(false);
+    },
+  );
+
+  test("any other error of the service is a failure, for the waiter may be alive", async () => {
+    const throttled = new Error("throttled");
+    await expect(sendWakeUp({ send: () => Promise.reject(throttled) }, "token", "key")).rejects.toBe(
+      throttled,
+    );
+  });
+});
