@@ -172,7 +172,7 @@ describe("a keeper", () => {
 
   it("keeps the lease while Step Functions does not tell how the work is, but not for ever", async () => {
     const { lease, keeper } = await guarded();
-    steps.fail("sfn:describeExecution", 12, "Sfn.ThrottlingException");
+    steps.fail("sfn:describeExecution", 6, "Sfn.ThrottlingException");
     await clock.advance(10 * beatMs);
     expect(token()).toBe(lease.token);
     expect(status(keeper)).toBe("RUNNING");
@@ -206,7 +206,7 @@ describe("a keeper", () => {
   it("carries on by itself while a hand-over fails, and hands over later", async () => {
     const { lease, work, keeper: first } = await guarded();
     for (let beat = 0; beat < 998; beat += 1) await clock.advance(beatMs);
-    steps.fail("sfn:startExecution", 8, "Sfn.ExecutionLimitExceededException");
+    steps.fail("sfn:startExecution", 3, "Sfn.ExecutionLimitExceededException");
     for (let beat = 0; beat < 60; beat += 1) await clock.advance(beatMs);
     expect(status(first)).toBe("SUCCEEDED");
     expect(status(work)).toBe("RUNNING");

@@ -1,13 +1,9 @@
-import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { promisify } from "node:util";
 import { InvalidOptionsError, LeaseClient } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { type LeaseLockOptions, leased, leaseLock } from "@leasehold/middy";
 import type { Context } from "aws-lambda";
-import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { bench } from "./middy-support.ts";
 
 afterEach(() => vi.unstubAllEnvs());
@@ -54,6 +50,7 @@ describe("refused at once", () => {
     ["whenHeld", "sometimes"],
     ["lockAtMostForMs", "1m"],
     ["lockAtLeastForMs", "-5"],
+    ["heartbeatMs", "often"],
     ["once", "yes"],
   ])("an environment with an impossible %s", (name, value) => {
     vi.stubEnv(environmentNames[name], value);
@@ -120,33 +117,3 @@ test("a context that is a response stream, or none, is refused", async () => {
   });
   await expect(app({}, undefined as unknown as Context)).rejects.toMatchObject({ option: "context" });
 });
-
-test("the examples of the docstrings compile", async () => {
-  const root = join(import.meta.dirname, "../..");
-  const folder = mkdtempSync(join(import.meta.dirname, "middy-examples-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  for (const file of ["lease-lock", "leased"]) {
-    const text = readFileSync(join(root, `packages/middy/src/${file}.ts`), "utf8").replaceAll(
-      /^ *\* ?/gm,
-      "",
-    );
-    const [, code] = /^```ts\n(.*?)^```/ms.exec(text) ?? [];
-    const preamble = `import middy from "@middy/core";
-import { leaseLock, leased } from "@leasehold/middy";
-declare function importFile(file: string, options: { signal: AbortSignal }): Promise<void>;
-declare function importAll(options: { signal: AbortSignal }): Promise<void>;
-export const used = [middy, leaseLock, leased, importFile, importAll];
-`;
-    expect(code).toMatch("export const handler");
-    writeFileSync(join(folder, `${file}.ts`), preamble + code);
-  }
-  writeFileSync(
-    join(folder, "tsconfig.json"),
-    JSON.stringify({ extends: "../../../tsconfig.json", include: ["*.ts"] }),
-  );
-  await promisify(execFile)("npx", ["tsc", "-p", folder], { cwd: root }).catch(
-    (error: { stdout: string }) => {
-      throw new Error(error.stdout);
-    },
-  );
-}, 60_000);
