@@ -58,11 +58,6 @@ export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
     id: "AwsSolutions-IAM5[Resource::<ImportsTransfer30E48021.Arn>:*]",
     reason: ownVersions,
   },
-  {
-    path: "SchedulerRoleForTarget-33ec95/DefaultPolicy/Resource",
-    id: "AwsSolutions-IAM5[Resource::<TicketsAdmission37690644.Arn>:*]",
-    reason: ownVersions,
-  },
 ];
 
 /** Acknowledges the findings of this table, and no others. */

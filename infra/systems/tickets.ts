@@ -1,8 +1,7 @@
-import type { ILeaseTable } from "@leasehold/cdk";
+import { type ILeaseTable, InvokeFunction } from "@leasehold/cdk";
 import { environmentNames } from "@leasehold/client/environment";
 import { Duration } from "aws-cdk-lib";
 import { Schedule, ScheduleExpression, ScheduleTargetInput } from "aws-cdk-lib/aws-scheduler";
-import { LambdaInvoke } from "aws-cdk-lib/aws-scheduler-targets";
 import { Construct } from "constructs";
 import { departmentKeyPrefix, tableVariable } from "../../functions/admit-tickets/schema.ts";
 import { Handler } from "../handler.ts";
@@ -27,7 +26,7 @@ export class Tickets extends Construct {
     new Schedule(this, "Cleaning", {
       description: "Takes tickets off that have not been heard of.",
       schedule: ScheduleExpression.rate(pace.cleaning),
-      target: new LambdaInvoke(admission, {
+      target: new InvokeFunction(admission, {
         input: ScheduleTargetInput.fromObject({ action: "clean" }),
         retryAttempts: 0,
       }),

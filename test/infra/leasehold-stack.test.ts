@@ -1,47 +1,244 @@
-import { App } from "aws-cdk-lib";
-import { Match, Template } from "aws-cdk-lib/assertions";
-import { beforeAll, describe, expect, it } from "vitest";
-import { LeaseholdStack } from "../../infra/leasehold-stack.ts";
+import { readFileSync } from "node:fs";
+import { runbookAnchors } from "@leasehold/cdk";
+import { environmentNames } from "@leasehold/client/environment";
+import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
+import { describe, expect, test } from "vitest";
+import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
+import { referenceTo, resourcesOf, textsIn } from "../support/cloudformation.ts";
+import { leaseholdTemplate } from "../support/cloudformation-app.ts";
+import { definitionsIn, problemsOf } from "../support/definitions.ts";
 
-describe("the deployed table", () => {
-  let template: Template;
+const { template, json } = leaseholdTemplate();
+const tables = resourcesOf(json, "AWS::DynamoDB::GlobalTable");
+const functions = resourcesOf(json, "AWS::Lambda::Function");
+const [leases = ""] = tables.find(([id]) => id.startsWith("Leases")) ?? [];
 
-  beforeAll(() => {
-    template = Template.fromStack(new LeaseholdStack(new App(), "Test"));
-  });
+/** The only resource of a type whose logical id begins so. */
+function only(type: string, name: string): [string, Record<string, unknown>] {
+  const found = resourcesOf(json, type).filter(([id]) => id.startsWith(name));
+  expect(found, name).toHaveLength(1);
+  const [[id, { Properties }] = ["", { Properties: {} }]] = found;
+  return [id, Properties];
+}
 
-  it("has the client's key, ttl attribute and billing", () => {
-    template.hasResourceProperties("AWS::DynamoDB::GlobalTable", {
-      BillingMode: "PAY_PER_REQUEST",
-      KeySchema: [
-        { AttributeName: "pk", KeyType: "HASH" },
-        { AttributeName: "sk", KeyType: "RANGE" },
-      ],
-      AttributeDefinitions: [
-        { AttributeName: "pk", AttributeType: "S" },
-        { AttributeName: "sk", AttributeType: "S" },
-      ],
-      TimeToLiveSpecification: { AttributeName: "ttl", Enabled: true },
-    });
-  });
+function environmentOf(properties: Record<string, unknown>): Record<string, unknown> {
+  return (properties.Environment as { Variables: Record<string, unknown> }).Variables;
+}
 
-  it("is protected from deletion, backed up, and outlives its stack", () => {
-    template.hasResource("AWS::DynamoDB::GlobalTable", {
-      DeletionPolicy: "Retain",
-      UpdateReplacePolicy: "Retain",
-      Properties: {
-        Replicas: [
-          Match.objectLike({
-            DeletionProtectionEnabled: true,
-            PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
-          }),
+describe("every table", () => {
+  test.each(tables)(
+    "%s has the keys pk and sk, is paid on demand, backed up, and outlives its stack",
+    (_, table) => {
+      expect(table).toMatchObject({ DeletionPolicy: "Retain", UpdateReplacePolicy: "Retain" });
+      expect(table.Properties).toMatchObject({
+        BillingMode: "PAY_PER_REQUEST",
+        KeySchema: [
+          { AttributeName: attributeNames.partitionKey, KeyType: "HASH" },
+          { AttributeName: attributeNames.sortKey, KeyType: "RANGE" },
         ],
-      },
+        AttributeDefinitions: [
+          { AttributeName: attributeNames.partitionKey, AttributeType: "S" },
+          { AttributeName: attributeNames.sortKey, AttributeType: "S" },
+        ],
+        // One region: replicas that lag would let two holders in.
+        Replicas: [{ PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true } }],
+      });
+    },
+  );
+
+  test("is the lease table, or one of the five systems'", () => {
+    const systems = ["Imports", "Leases", "StockLevels", "Tasks", "Tickets", "UnpaidOrders"];
+    expect(tables.map(([id]) => systems.find((it) => id.startsWith(it))).sort()).toEqual(systems);
+  });
+
+  test("the lease table is cleared by ttl, has a stream of both images, and is protected from deletion", () => {
+    expect(json.Resources[leases]?.Properties).toMatchObject({
+      TimeToLiveSpecification: { AttributeName: attributeNames.timeToLive, Enabled: true },
+      StreamSpecification: { StreamViewType: "NEW_AND_OLD_IMAGES" },
+      Replicas: [{ DeletionProtectionEnabled: true }],
+    });
+  });
+});
+
+describe("every function", () => {
+  test.each(functions)(
+    "%s runs on a current Node on ARM, says what it does, and logs for a month",
+    (_, it) => {
+      expect(it.Properties).toMatchObject({
+        Runtime: "nodejs24.x",
+        Architectures: ["arm64"],
+        Handler: "index.handler",
+        Description: expect.stringMatching(/^[A-Z].{15,}\.$/),
+      });
+      const { LogGroup } = it.Properties.LoggingConfig as { LogGroup: unknown };
+      expect(json.Resources[referenceTo(LogGroup) ?? ""]?.Properties.RetentionInDays).toBe(30);
+    },
+  );
+
+  const own: [string, string, string][] = [
+    ["UnpaidOrdersClose", "CLOSE_UNPAID_ORDERS_TABLE_NAME", "UnpaidOrders"],
+    ["ImportsTransfer", "IMPORT_ORDERS_TABLE_NAME", "Imports"],
+    ["StockLevels", "RESOURCE_CACHE_TABLE_NAME", "StockLevels"],
+    ["TasksWorker", "CLAIM_TASKS_TABLE_NAME", "Tasks"],
+    ["TicketsAdmission", "ADMIT_TICKETS_TABLE_NAME", "Tickets"],
+  ];
+  test.each(own)("%s is told its own table as %s", (name, variable, table) => {
+    const [, properties] = only("AWS::Lambda::Function", name);
+    expect(referenceTo(environmentOf(properties)[variable])).toMatch(new RegExp(`^${table}`));
+  });
+
+  test("is told the lease table, and nothing that its code does not read", () => {
+    const known = new Set<string>([
+      ...Object.values(environmentNames),
+      ...own.map(([, variable]) => variable),
+    ]);
+    for (const [id, { Properties }] of functions) {
+      const environment = environmentOf(Properties);
+      expect(referenceTo(environment[environmentNames.tableName]), id).toBe(leases);
+      for (const name of Object.keys(environment)) expect(known, id).toContain(name);
+    }
+  });
+
+  test("acquire, renew and release are held to shared keys", () => {
+    for (const name of ["Acquire", "Renew", "Release"]) {
+      const [, properties] = only("AWS::Lambda::Function", `LeaseFunctions${name}`);
+      expect(environmentOf(properties)[environmentNames.keyPrefix]).toBe("shared/");
+    }
+  });
+
+  test("the job that closes orders is told all of its settings", () => {
+    const [, properties] = only("AWS::Lambda::Function", "UnpaidOrdersClose");
+    expect(environmentOf(properties)).toMatchObject({
+      [environmentNames.key]: closeUnpaidOrdersKey,
+      [environmentNames.job]: "close-unpaid-orders",
+      [environmentNames.whenHeld]: "skip",
+      [environmentNames.once]: "true",
+      [environmentNames.lockAtMostForMs]: "45000",
+      [environmentNames.heartbeatMs]: "15000",
+    });
+  });
+});
+
+describe("schedules", () => {
+  test("the job is sent its name and the scheduled time, and what fails goes to its dead letters", () => {
+    const [, { ScheduleExpression, Target }] = only("AWS::Scheduler::Schedule", "UnpaidOrdersJob");
+    const { Input, ...target } = Target as { Input: string; DeadLetterConfig: { Arn: unknown } };
+    expect(ScheduleExpression).toBe("rate(1 minute)");
+    expect(JSON.parse(Input)).toEqual({
+      job: "close-unpaid-orders",
+      scheduledTime: "<aws.scheduler.scheduled-time>",
+      executionId: "<aws.scheduler.execution-id>",
+    });
+    expect(target.DeadLetterConfig.Arn).toEqual({
+      "Fn::GetAtt": [only("AWS::SQS::Queue", "UnpaidOrders")[0], "Arn"],
+    });
+    const [, asynchronous] = only("AWS::Lambda::EventInvokeConfig", "UnpaidOrders");
+    expect(asynchronous.DestinationConfig).toEqual({
+      OnFailure: { Destination: target.DeadLetterConfig.Arn },
     });
   });
 
-  it("is in one region: replicas that lag would let two holders in", () => {
-    const [table] = Object.values(template.findResources("AWS::DynamoDB::GlobalTable"));
-    expect(table?.Properties.Replicas).toHaveLength(1);
+  test("the cleaner of desks is told to clean", () => {
+    const [, { ScheduleExpression, Target }] = only("AWS::Scheduler::Schedule", "Tickets");
+    expect(ScheduleExpression).toBe("rate(5 minutes)");
+    expect(JSON.parse((Target as { Input: string }).Input)).toEqual({ action: "clean" });
   });
+
+  test("there are no others", () => {
+    expect(resourcesOf(json, "AWS::Scheduler::Schedule")).toHaveLength(2);
+  });
+});
+
+describe("the lease table's stream", () => {
+  const lease = { [attributeNames.sortKey]: { S: [leaseSortKey] } };
+  const isThere = { [attributeNames.token]: { S: [{ exists: true }] } };
+  const isGone = { [attributeNames.token]: { S: [{ exists: false }] } };
+
+  function mapping(name: string): { patterns: unknown[]; properties: Record<string, unknown> } {
+    const [, properties] = only("AWS::Lambda::EventSourceMapping", name);
+    const { Filters } = properties.FilterCriteria as { Filters: { Pattern: string }[] };
+    return { properties, patterns: Filters.map(({ Pattern }) => JSON.parse(Pattern)) };
+  }
+
+  test("wakes when a lock is let go, or its item goes away, and at nothing else", () => {
+    expect(mapping("LeaseFunctionsWake").patterns).toEqual([
+      { eventName: ["MODIFY"], dynamodb: { Keys: lease, OldImage: isThere, NewImage: isGone } },
+      { eventName: ["REMOVE"], dynamodb: { Keys: lease, OldImage: isThere } },
+    ]);
+  });
+
+  test("reports what ttl removed while it was held, and no other removal", () => {
+    expect(mapping("LeaseFunctionsExpired").patterns).toEqual([
+      {
+        eventName: ["REMOVE"],
+        userIdentity: { type: ["Service"], principalId: ["dynamodb.amazonaws.com"] },
+        dynamodb: { Keys: lease, OldImage: isThere },
+      },
+    ]);
+  });
+
+  test.each(["LeaseFunctionsWake", "LeaseFunctionsExpired"])(
+    "%s repeats single records, and keeps what failed",
+    (name) => {
+      const { properties } = mapping(name);
+      expect(properties).toMatchObject({
+        EventSourceArn: { "Fn::GetAtt": [leases, "StreamArn"] },
+        FunctionResponseTypes: ["ReportBatchItemFailures"],
+        BisectBatchOnFunctionError: true,
+      });
+      const { OnFailure } = properties.DestinationConfig as { OnFailure: { Destination: unknown } };
+      expect(json.Resources[referenceTo(OnFailure.Destination) ?? ""]?.Type).toBe("AWS::SQS::Queue");
+      expect(properties.MaximumRetryAttempts).toBeGreaterThan(0);
+    },
+  );
+});
+
+test("every dead-letter queue is encrypted, and keeps its messages for 14 days", () => {
+  const queues = resourcesOf(json, "AWS::SQS::Queue");
+  expect(queues).toHaveLength(3);
+  for (const [, { Properties }] of queues) {
+    expect(Properties).toEqual({ MessageRetentionPeriod: 14 * 86_400, SqsManagedSseEnabled: true });
+  }
+});
+
+test("every alarm leads to an entry of the runbook that exists, and every entry has an alarm", () => {
+  const headings = [...readFileSync("docs/RUNBOOK.md", "utf8").matchAll(/^## (.+)$/gm)];
+  const entries = headings.map(([, heading = ""]) => heading.toLowerCase().replaceAll(" ", "-"));
+  const linked = resourcesOf(json, "AWS::CloudWatch::Alarm").map(([, { Properties }]) =>
+    textsIn(Properties.AlarmDescription).join("").split("docs/RUNBOOK.md#").at(1),
+  );
+  expect(linked.sort()).toEqual(entries.sort());
+  expect(entries).toEqual(Object.values(runbookAnchors).sort());
+});
+
+test("no value looks like a secret", () => {
+  const name = /secret|password|passwd|credential|api_?key|access_?key/i;
+  for (const [id, { Properties }] of functions) {
+    for (const variable of Object.keys(environmentOf(Properties))) expect(variable, id).not.toMatch(name);
+  }
+  const texts = textsIn(json).filter((text) => !/^[0-9a-f]{64}(\.zip)?$/.test(text));
+  const secrets = /AKIA[A-Z0-9]{16}|-----BEGIN|\b[0-9a-f]{32,}\b|\b\d{12}\b/;
+  expect(texts.filter((text) => secrets.test(text))).toEqual([]);
+});
+
+test("a deployment tells what is needed to use it", () => {
+  const outputs = Object.entries(json.Outputs ?? {}).map(([id, { Value }]) => [
+    id,
+    json.Resources[referenceTo(Value) ?? ""]?.Type,
+  ]);
+  expect(Object.fromEntries(outputs)).toEqual({
+    LeaseTableName: "AWS::DynamoDB::GlobalTable",
+    AcquireFunctionName: "AWS::Lambda::Function",
+    RenewFunctionName: "AWS::Lambda::Function",
+    ReleaseFunctionName: "AWS::Lambda::Function",
+    ImportWorkflowArn: "AWS::StepFunctions::StateMachine",
+    HeartbeatArn: "AWS::StepFunctions::StateMachine",
+    DashboardName: "AWS::CloudWatch::Dashboard",
+  });
+});
+
+test("every state machine passes an independent validator, and its expressions the real parser", () => {
+  const definitions = Object.values(definitionsIn(template));
+  expect(definitions).toHaveLength(2);
+  for (const definition of definitions) expect(problemsOf(definition)).toEqual([]);
 });

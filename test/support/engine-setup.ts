@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { startEngine } from "@leasehold/local";
 import type { TestProject } from "vitest/node";
 
@@ -9,6 +12,8 @@ declare module "vitest" {
       readonly version: string;
       readonly clientConfig: Record<string, unknown>;
     };
+    /** A folder for what the tests of this run share; empty at the start, and gone at the end. */
+    sharedFolder: string;
   }
 }
 
@@ -17,5 +22,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const engine = await startEngine();
   const { name, version, clientConfig } = engine;
   project.provide("engine", { name, version, clientConfig: { ...clientConfig } });
-  return () => engine.stop();
+  const sharedFolder = await mkdtemp(join(tmpdir(), "leasehold-tests-"));
+  project.provide("sharedFolder", sharedFolder);
+  return async () => {
+    await rm(sharedFolder, { recursive: true, force: true });
+    await engine.stop();
+  };
 }

@@ -331,7 +331,7 @@ describe("the demonstration's audit", () => {
   });
 });
 
-const record = (states: readonly [string, number][]): TransferEvidence["import"] => ({
+const record = (states: readonly [string, number][]): Mutable<TransferEvidence["import"]> => ({
   status: "SUCCEEDED",
   startedAt: 0,
   endedAt: 30_000,

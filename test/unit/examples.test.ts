@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, "../..");
 /** What examples take for granted. */
 const preamble = `
 import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
-import { LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
+import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
 import { createLeaseTable, type Lease, LeaseClient, systemClock } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { metricsListener } from "@leasehold/client/metrics";
@@ -19,7 +19,7 @@ import { leased, leaseLock } from "@leasehold/middy";
 import middy from "@middy/core";
 import { Duration, Stack } from "aws-cdk-lib";
 import type { Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
-import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { Schedule, ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import type { Chain, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import type { ScheduledEvent } from "aws-lambda";
 declare const documents: DynamoDBDocumentClient;
@@ -34,7 +34,7 @@ declare function expect(value: unknown): { toBe(expected: unknown): void };
 export const used = [
   PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, systemClock, ManualClock,
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
-  SingletonJobTarget, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
+  SingletonJobTarget, InvokeFunction, Schedule, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, leased, leaseLock, middy, Duration, ScheduleExpression,
 ];
 `;

@@ -1,3 +1,4 @@
+export { InvokeFunction } from "./jobs/invoke-function.ts";
 export { SingletonJob } from "./jobs/singleton-job.ts";
 export type { JobOverlap, SingletonJobProps } from "./jobs/singleton-job-props.ts";
 export {

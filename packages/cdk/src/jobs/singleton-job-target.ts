@@ -1,15 +1,10 @@
 import { environmentNames } from "@leasehold/client/environment";
 import { metricNames } from "@leasehold/client/metrics";
 import { Duration, Tokenization } from "aws-cdk-lib";
-import { type IRole, PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
 import { SqsDestination } from "aws-cdk-lib/aws-lambda-destinations";
 import type { IScheduleTarget } from "aws-cdk-lib/aws-scheduler";
-import {
-  ScheduleTargetBase,
-  type ScheduleTargetBaseProps,
-  StepFunctionsStartExecution,
-} from "aws-cdk-lib/aws-scheduler-targets";
+import { type ScheduleTargetBaseProps, StepFunctionsStartExecution } from "aws-cdk-lib/aws-scheduler-targets";
 import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
@@ -18,6 +13,7 @@ import { leaseMetric } from "../table/lease-metrics.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
 import type { LeaseWakeup } from "../workflow/lease-wakeup.ts";
+import { InvokeFunction } from "./invoke-function.ts";
 import { queueWorkflow } from "./queue-workflow.ts";
 import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
 
@@ -161,19 +157,6 @@ class WorkflowTarget extends SingletonJobTarget {
       },
       scheduleTarget: (props) => new StepFunctionsStartExecution(stateMachine, props),
     };
-  }
-}
-
-/** As the library's LambdaInvoke, but permits to invoke the function alone and none of its versions. */
-class InvokeFunction extends ScheduleTargetBase implements IScheduleTarget {
-  constructor(fn: LambdaFunction, props: ScheduleTargetBaseProps) {
-    super(props, fn.functionArn);
-  }
-
-  protected addTargetActionToRole(role: IRole): void {
-    role.addToPrincipalPolicy(
-      new PolicyStatement({ actions: ["lambda:InvokeFunction"], resources: [this.targetArn] }),
-    );
   }
 }
 

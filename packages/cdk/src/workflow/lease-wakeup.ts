@@ -75,8 +75,6 @@ export class LeaseWakeup extends Construct {
       }),
     );
     handler.addEnvironment(environmentNames.tableName, table.tableName);
-    // It wakes nobody for a lock that is held again by now.
-    table.grants.inspect(handler);
     table.encryptionKey?.grantEncryptDecrypt(handler);
     Grant.addToPrincipal({
       grantee: handler,

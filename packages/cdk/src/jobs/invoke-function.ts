@@ -1,0 +1,25 @@
+import { type IRole, PolicyStatement } from "aws-cdk-lib/aws-iam";
+import type { IFunction } from "aws-cdk-lib/aws-lambda";
+import type { IScheduleTarget } from "aws-cdk-lib/aws-scheduler";
+import { ScheduleTargetBase, type ScheduleTargetBaseProps } from "aws-cdk-lib/aws-scheduler-targets";
+
+/**
+ * A schedule's target: a function, and none of its versions.
+ *
+ * As the library's LambdaInvoke, which permits to invoke every version and alias too.
+ *
+ * ```ts
+ * new Schedule(this, "Cleaning", { schedule: ScheduleExpression.rate(Duration.minutes(5)), target: new InvokeFunction(worker) });
+ * ```
+ */
+export class InvokeFunction extends ScheduleTargetBase implements IScheduleTarget {
+  constructor(fn: IFunction, props: ScheduleTargetBaseProps = {}) {
+    super(props, fn.functionArn);
+  }
+
+  protected addTargetActionToRole(role: IRole): void {
+    role.addToPrincipalPolicy(
+      new PolicyStatement({ actions: ["lambda:InvokeFunction"], resources: [this.targetArn] }),
+    );
+  }
+}

@@ -1,0 +1,120 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { environmentNames } from "@leasehold/client/environment";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type CloudFormationTemplate, resourcesOf } from "../support/cloudformation.ts";
+import { cdkContext } from "../support/cloudformation-app.ts";
+
+const run = promisify(execFile);
+const timeout = 120_000;
+const tsx = resolve("node_modules/tsx/dist/cli.mjs");
+
+/** A bundle with the SDK's client of DynamoDB alone has 332 KB; Wake has that of Step Functions as well. */
+const mostBytes = 420_000;
+
+let folder: string;
+let said: string;
+let json: CloudFormationTemplate;
+let assets: string[];
+
+// As `cdk synth` does it, with bundles and all validators.
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "leasehold-assembly-"));
+  const env = { ...process.env, CDK_OUTDIR: folder, CDK_CONTEXT_JSON: JSON.stringify(cdkContext) };
+  const args = [tsx, "--conditions=leasehold-source", "infra/app.ts"];
+  const { stdout, stderr } = await run(process.execPath, args, { env, maxBuffer: 10_000_000 });
+  said = stdout + stderr;
+  json = JSON.parse(readFileSync(join(folder, "Leasehold.template.json"), "utf8"));
+  assets = readdirSync(folder).filter((name) => name.startsWith("asset."));
+}, timeout);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function sourcesOf(asset: string): string[] {
+  const { sources } = JSON.parse(readFileSync(join(folder, asset, "index.mjs.map"), "utf8"));
+  return sources.map((source: string) => source.replace(/^(\.\.\/)+/, ""));
+}
+
+describe("the app, synthesized as a whole", { timeout }, () => {
+  test("prints no warning and no finding", () => {
+    // npm has opinions of its own about whatever is in its configuration.
+    const lines = said.split("\n").filter((line) => !line.startsWith("npm "));
+    expect(lines.filter((line) => /warn|error|fail|finding|deprecat|violat|acknowledge/i.test(line))).toEqual(
+      [],
+    );
+    expect(said).toContain("Bundling asset");
+  });
+
+  test("leaves nothing to acknowledge in its report", () => {
+    const { pluginReports } = JSON.parse(readFileSync(join(folder, "validation-report.json"), "utf8"));
+    expect(pluginReports).not.toHaveLength(0);
+    for (const { pluginName, conclusion, violations } of pluginReports) {
+      expect({ pluginName, conclusion, violations }).toEqual({
+        pluginName,
+        conclusion: "success",
+        violations: [],
+      });
+    }
+  });
+
+  test("has a bundle for each function, and none that is left over", () => {
+    const used = resourcesOf(json, "AWS::Lambda::Function").map(
+      ([, { Properties }]) => `asset.${(Properties.Code as { S3Key: string }).S3Key.replace(".zip", "")}`,
+    );
+    expect(used.sort()).toEqual(assets.sort());
+    expect(assets).toHaveLength(10);
+  });
+});
+
+describe("the bundles", { timeout }, () => {
+  test(`are smaller than ${mostBytes / 1_000} KB`, () => {
+    for (const asset of assets)
+      expect(statSync(join(folder, asset, "index.mjs")).size).toBeLessThan(mostBytes);
+  });
+
+  test("have every module once: no second copy of the client, of the SDK, or of both its forms", () => {
+    for (const asset of assets) {
+      const sources = sourcesOf(asset);
+      expect(new Set(sources).size).toBe(sources.length);
+      expect(sources.some((source) => source.includes("packages/client/src/"))).toBe(true);
+      const second =
+        /node_modules\/.*\/node_modules\/|node_modules\/@leasehold\/|packages\/\w+\/dist\/|\/dist-cjs\//;
+      expect(sources.filter((source) => second.test(source))).toEqual([]);
+    }
+  });
+
+  test("have nothing of the tests, of the constructs, or of what runs the app here", () => {
+    const foreign = /^(test|infra|demo|bench|packages\/(cdk|local))\/|aws-cdk-lib|vitest|\/testing\//;
+    for (const asset of assets) expect(sourcesOf(asset).filter((source) => foreign.test(source))).toEqual([]);
+  });
+
+  test("are modules that plain Node loads, with the environment that the template gives, and export a handler", async () => {
+    const path = (asset: string): string => join(folder, asset, "index.mjs");
+    const names = resourcesOf(json, "AWS::Lambda::Function").flatMap(([, { Properties }]) =>
+      Object.keys((Properties.Environment as { Variables: object }).Variables),
+    );
+    const given = Object.fromEntries(names.map((name) => [name, name.endsWith("_MS") ? "1000" : "shared"]));
+    const env = {
+      ...given,
+      [environmentNames.once]: "true",
+      [environmentNames.whenHeld]: "skip",
+      AWS_REGION: "eu-west-1",
+    };
+    const code = `
+      import net from "node:net";
+      net.Socket.prototype.connect = () => { throw new Error("a bundle uses the network while it loads"); };
+      const handlers = [];
+      for (const file of ${JSON.stringify(assets.map(path))}) handlers.push(typeof (await import(file)).handler);
+      console.log(JSON.stringify(handlers));
+    `;
+    const { stdout, stderr } = await run(process.execPath, ["--input-type=module", "--eval", code], {
+      env,
+      cwd: folder,
+    });
+    expect(stderr).toBe("");
+    expect(JSON.parse(stdout)).toEqual(assets.map(() => "function"));
+  });
+});

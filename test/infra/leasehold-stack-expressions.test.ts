@@ -1,0 +1,198 @@
+import { attributeNames } from "@leasehold/client/schema";
+import { describe, expect, test } from "vitest";
+import { leaseholdTemplate } from "../support/cloudformation-app.ts";
+import { type Bindings, evaluateDefinition } from "../support/cloudformation-expressions.ts";
+import { definitionsIn } from "../support/definitions.ts";
+
+const definitions = definitionsIn(leaseholdTemplate().template);
+
+const now = Date.now();
+const tableName = Object.keys(definitions).length > 0 ? tableNameIn(definitions) : "";
+const lease = {
+  tableName,
+  key: "import-orders",
+  owner: "workflow:one",
+  token: "mine",
+  version: 3,
+  fencingToken: 7,
+  acquiredAt: now - 20_000,
+  expiresAt: now + 60_000,
+  leaseDurationMs: 180_000,
+};
+
+/** The lease item as DynamoDB's API gives it. */
+function item(differences: Partial<typeof lease> = {}, more: Record<string, string> = {}): object {
+  const { owner, token, version, fencingToken, acquiredAt, expiresAt, leaseDurationMs } = {
+    ...lease,
+    ...differences,
+  };
+  const texts = { owner, token, ...more };
+  const numbers = { version, fence: fencingToken, acquiredAt, expiresAt, leaseDurationMs };
+  const named = (values: Record<string, unknown>, type: "S" | "N"): [string, object][] =>
+    Object.entries(values).map(([name, value]) => [
+      attributeNames[name as keyof typeof attributeNames],
+      { [type]: String(value) },
+    ]);
+  return Object.fromEntries([...named(texts, "S"), ...named(numbers, "N")]);
+}
+
+function released(by: string): object {
+  const { [attributeNames.token]: _, ...free } = item({}, { releasedToken: by }) as Record<string, unknown>;
+  return free;
+}
+
+/** Whatever may be in the table: ours, somebody else's, dead, asked to stop, let go by us or by another, gone. */
+const records: readonly object[] = [
+  item(),
+  item({ token: "theirs" }),
+  item({ token: "theirs", expiresAt: now - 60_000 }),
+  item({}, { revocation: "replaced" }),
+  released("mine"),
+  released("theirs"),
+  {},
+];
+
+const execution = "arn:aws:states:us-east-1:123456789012:execution:import:one";
+const variables = {
+  key: lease.key,
+  token: lease.token,
+  version: lease.version,
+  owner: lease.owner,
+  waitingSince: now,
+  waitUntil: now + 3_600_000,
+  parks: 0,
+  lease,
+  record: item(),
+  failure: { Error: "States.TaskFailed", Cause: "it broke" },
+  leaseDurationMs: lease.leaseDurationMs,
+  expiresAt: lease.expiresAt,
+  pause: 60,
+  generation: 0,
+  beats: 4,
+  blindBeats: 0,
+  revoked: false,
+  loss: "nothing",
+  guarded: execution,
+  until: now + 3_600_000,
+  status: "RUNNING",
+};
+
+/** Turns that executions take. */
+const turns: readonly Partial<typeof variables>[] = [
+  {},
+  ...records.flatMap((record) => [{ record }, { record, guarded: "nobody" }]),
+  { parks: 40, record: item({ token: "theirs", expiresAt: now - 60_000 }) },
+  { waitUntil: now - 1, record: item({ token: "theirs" }) },
+  { status: "SUCCEEDED" },
+  { status: "GONE" },
+  { revoked: true },
+  { blindBeats: 20 },
+  { beats: 1_000 },
+  { until: now - 1 },
+  { expiresAt: now - 1 },
+  { expiresAt: now - 1, guarded: "nobody" },
+  { guarded: "nobody" },
+];
+
+const inputs: readonly object[] = [
+  { kind: "import", result: "transferred", lease, guarded: execution },
+  { kind: "import", result: "nothingLeft", lease, until: now + 60_000, generation: 2 },
+  { result: "nothing that a keeper knows" },
+];
+
+/** What a state's service answers; several things where the states behind it go several ways. */
+function answersOf({ Type, Resource }: Readonly<Record<string, unknown>>): readonly unknown[] {
+  const action = String(Resource).split(":").slice(5).join(":").replace(/^:/, "");
+  if (Type !== "Task") return [[{ result: "nothingLeft" }]];
+  switch (action) {
+    case "aws-sdk:dynamodb:updateItem":
+      return [{ Attributes: item() }, { Attributes: item({}, { revocation: "replaced" }) }];
+    case "aws-sdk:dynamodb:getItem":
+      return [{ Item: item() }, {}];
+    case "aws-sdk:dynamodb:transactWriteItems.waitForTaskToken":
+      return [{ key: lease.key }];
+    case "aws-sdk:sfn:describeExecution":
+      return [{ ExecutionArn: execution, Status: "RUNNING" }];
+    case "aws-sdk:sfn:startExecution":
+      return [{ ExecutionArn: execution, StartDate: new Date(now).toISOString() }];
+    case "aws-sdk:sfn:stopExecution":
+      return [{ StopDate: new Date(now).toISOString() }];
+    case "lambda:invoke":
+      return [{ StatusCode: 200, Payload: { result: "transferred", chunk: "2026-03-01/7" } }];
+    default:
+      throw new Error(`no answer of ${action}: give one, so that its expressions can be evaluated`);
+  }
+}
+
+/** A lock that nobody holds is not taken over: JudgeHolder has seen to that. */
+function canTake(name: string, { record = variables.record }: Partial<typeof variables>): boolean {
+  return name !== "TakeOver" || attributeNames.token in record;
+}
+
+function bindingsOf(state: Readonly<Record<string, unknown>>, name: string): Bindings[] {
+  const [first] = inputs;
+  const context = {
+    Execution: { Id: execution, Name: "one", Input: first, StartTime: new Date(now).toISOString() },
+    StateMachine: { Id: "arn:aws:states:us-east-1:123456789012:stateMachine:import", Name: "import" },
+    State: { Name: "S", EnteredTime: new Date(now).toISOString(), RetryCount: 0 },
+    Task: { Token: "task-token" },
+  };
+  const errorOutput = { Error: "States.TaskFailed", Cause: "it broke" };
+  const rest = { context, errorOutput };
+  return [
+    ...turns
+      .filter((turn) => canTake(name, turn))
+      .map((turn) => ({
+        ...rest,
+        input: first,
+        result: answersOf(state)[0],
+        variables: { ...variables, ...turn },
+      })),
+    ...inputs.map((input) => ({ ...rest, input, result: answersOf(state)[0], variables })),
+    ...answersOf(state).map((result) => ({ ...rest, input: first, result, variables })),
+  ];
+}
+
+/** The table's name as the definitions have it: they compare a lease's with it. */
+function tableNameIn(all: Record<string, unknown>): string {
+  return /"TableName":"([^"]+)"/.exec(JSON.stringify(all))?.[1] ?? "";
+}
+
+describe.each(Object.entries(definitions))("the expressions of %s", (_, definition) => {
+  test("are evaluated by the real jsonata: none fails, gives nothing, or gives what its field cannot take", async () => {
+    const { problems, untouched } = await evaluateDefinition(definition, bindingsOf);
+    expect([...problems]).toEqual([]);
+    expect(untouched).toEqual([]);
+  });
+});
+
+describe("an expression is told of that", () => {
+  const task = { Type: "Task", Resource: "arn:aws:states:::aws-sdk:dynamodb:updateItem" };
+  test.each<[string, Record<string, unknown>, RegExp]>([
+    ["fails", { ...task, Arguments: { A: "{% $number('many') %}" } }, /Arguments\/A: Unable to cast/],
+    ["gives nothing", { ...task, Arguments: { A: "{% $states.input.nowhere %}" } }, /gives nothing/],
+    [
+      "reads a result before there is one",
+      { ...task, Arguments: { A: "{% $states.result %}" } },
+      /gives nothing/,
+    ],
+    ["is misspelt", { ...task, Assign: { key: "{% $tokn %}" } }, /gives nothing/],
+    ["calls what is not there", { ...task, Output: "{% $shout('a') %}" }, /non-function/],
+    ["assigns another kind", { ...task, Assign: { version: "{% 'one' %}" } }, /is string, and not number/],
+    ["writes a number as a number", { ...task, Arguments: { K: { N: "{% 1 %}" } } }, /no attribute value/],
+    ["waits for a fraction", { Type: "Wait", Seconds: "{% 0.5 %}" }, /no whole number/],
+    ["decides nothing", { Type: "Choice", Choices: [{ Condition: "{% 'yes' %}" }] }, /no boolean/],
+  ])("that %s", async (_, state, problem) => {
+    const { problems } = await evaluateDefinition({ States: { S: state } }, bindingsOf);
+    expect([...problems].join("\n")).toMatch(problem);
+  });
+
+  test("that nothing leads to", async () => {
+    const Choices = [{ Condition: "{% true %}" }, { Condition: "{% false %}" }];
+    const { untouched } = await evaluateDefinition(
+      { States: { S: { Type: "Choice", Choices } } },
+      bindingsOf,
+    );
+    expect(untouched).toEqual(["{% false %}"]);
+  });
+});

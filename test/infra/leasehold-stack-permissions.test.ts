@@ -1,0 +1,195 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { departmentKeyPrefix } from "../../functions/admit-tickets/schema.ts";
+import { taskKeyPrefix } from "../../functions/claim-tasks/schema.ts";
+import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
+import { transferKey } from "../../functions/import-orders/schema.ts";
+import { cacheKeyPrefix } from "../../functions/resource-cache/schema.ts";
+import { referenceTo, resourcesOf, textsIn } from "../support/cloudformation.ts";
+import { leaseholdTemplate } from "../support/cloudformation-app.ts";
+
+const { json } = leaseholdTemplate();
+
+interface Statement {
+  readonly Effect: string;
+  readonly Action: string | string[];
+  readonly Resource: unknown;
+  readonly Condition?: Record<string, Record<string, unknown>>;
+}
+
+/** All that the policies permit to a role, by the role's logical id. */
+const permitted = new Map<string, Statement[]>();
+for (const [, { Properties }] of resourcesOf(json, "AWS::IAM::Policy")) {
+  const { Statement } = Properties.PolicyDocument as { Statement: Statement[] };
+  for (const role of Properties.Roles as unknown[]) {
+    const id = referenceTo(role) ?? "";
+    permitted.set(id, [...(permitted.get(id) ?? []), ...Statement]);
+  }
+}
+
+function listed(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [value];
+}
+
+/** What the role of a function or a state machine may do, by the name that its logical id begins with. */
+function statementsOf(name: string): Statement[] {
+  const [resource] = Object.entries(json.Resources).filter(
+    ([id, { Type }]) => id.startsWith(name) && /::(Function|StateMachine)$/.test(Type),
+  );
+  const { Role, RoleArn } = resource?.[1].Properties ?? {};
+  return permitted.get(referenceTo(Role ?? RoleArn) ?? "") ?? [];
+}
+
+/** Actions on tables, by the table's logical id; streams aside. */
+function onTables(name: string): Record<string, string[]> {
+  const actions: Record<string, string[]> = {};
+  for (const { Action, Resource } of statementsOf(name)) {
+    for (const target of listed(Resource)) {
+      const id = referenceTo(target) ?? "";
+      const attribute = (target as { "Fn::GetAtt"?: string[] })["Fn::GetAtt"]?.[1];
+      if (json.Resources[id]?.Type !== "AWS::DynamoDB::GlobalTable" || attribute === "StreamArn") continue;
+      actions[id] = [...(actions[id] ?? []), ...(listed(Action) as string[])].sort();
+    }
+  }
+  return actions;
+}
+
+function tableNamed(name: string): string {
+  const [id] = resourcesOf(json, "AWS::DynamoDB::GlobalTable").find(([it]) => it.startsWith(name)) ?? [];
+  return id ?? `no table ${name}`;
+}
+
+const use = ["ConditionCheckItem", "GetItem", "PartiQLUpdate", "UpdateItem"].map((it) => `dynamodb:${it}`);
+const leases = tableNamed("Leases");
+
+const systems: { name: string; folder: string; table: string; keys: string }[] = [
+  {
+    name: "UnpaidOrdersClose",
+    folder: "close-unpaid-orders",
+    table: "UnpaidOrders",
+    keys: closeUnpaidOrdersKey,
+  },
+  { name: "ImportsTransfer", folder: "import-orders", table: "Imports", keys: transferKey },
+  { name: "StockLevels", folder: "resource-cache", table: "StockLevels", keys: `${cacheKeyPrefix}*` },
+  { name: "TasksWorker", folder: "claim-tasks", table: "Tasks", keys: `${taskKeyPrefix}*` },
+  { name: "TicketsAdmission", folder: "admit-tickets", table: "Tickets", keys: `${departmentKeyPrefix}*` },
+];
+
+describe("permissions", () => {
+  test("name every action in full, and only ever allow", () => {
+    for (const statements of permitted.values()) {
+      for (const { Effect, Action } of statements) {
+        expect(Effect).toBe("Allow");
+        for (const action of listed(Action)) expect(action).toMatch(/^[a-z0-9]+:[A-Za-z]+$/);
+      }
+    }
+  });
+
+  test("name every resource in full, but for what is acknowledged", () => {
+    const wide = [...permitted].flatMap(([role, statements]) =>
+      statements.flatMap(({ Action, Resource }) =>
+        listed(Resource)
+          .filter((resource) => textsIn(resource).some((text) => text.includes("*")))
+          .map((resource) => {
+            const services = new Set(listed(Action).map((action) => String(action).split(":")[0]));
+            const name = role.replace(/Role.*$/, "");
+            return `${name}: ${[...services].join()} ${textsIn(resource).at(-1)}`;
+          }),
+      ),
+    );
+    expect(wide.sort()).toEqual([
+      "HeartbeatStateMachine: logs,xray *",
+      "HeartbeatStateMachine: states :*",
+      "ImportsWorkflowStateMachine: lambda :*",
+      "ImportsWorkflowStateMachine: logs,xray *",
+    ]);
+  });
+
+  test("come from nowhere else: no managed policy, no policy inside a role, and each role serves one service", () => {
+    const roles = resourcesOf(json, "AWS::IAM::Role");
+    expect(roles).not.toHaveLength(0);
+    for (const [id, { Properties }] of roles) {
+      expect(Object.keys(Properties), id).not.toContain("ManagedPolicyArns");
+      expect(Object.keys(Properties), id).not.toContain("Policies");
+      const { Statement } = Properties.AssumeRolePolicyDocument as { Statement: { Principal: unknown }[] };
+      expect(Statement, id).toHaveLength(1);
+      expect(Statement[0]?.Principal, id).toEqual({
+        Service: expect.stringMatching(/^(lambda|states|scheduler)\.amazonaws\.com$/),
+      });
+    }
+  });
+
+  test("are not shared: each function has a role of its own", () => {
+    const roles = resourcesOf(json, "AWS::Lambda::Function").map(([, { Properties }]) =>
+      referenceTo(Properties.Role),
+    );
+    expect(new Set(roles).size).toBe(roles.length);
+  });
+});
+
+describe.each(systems)("the function $name", ({ name, folder, table, keys }) => {
+  test("touches its own table and the leases, and on its own table does what its code does and no more", () => {
+    expect(onTables(name)).toEqual({ [tableNamed(table)]: actionsIn(folder), [leases]: use });
+  });
+
+  test("uses the locks of its own keys", () => {
+    const statement = statementsOf(name).find(({ Resource }) => referenceTo(Resource) === leases);
+    expect(statement?.Condition).toEqual({
+      "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [keys] },
+      Null: { "dynamodb:LeadingKeys": "false" },
+    });
+  });
+});
+
+describe("the functions about leases", () => {
+  test.each(["Acquire", "Renew", "Release"])("%s uses locks of shared keys, and no others", (name) => {
+    expect(onTables(`LeaseFunctions${name}`)).toEqual({ [leases]: use });
+    const [, statement] = statementsOf(`LeaseFunctions${name}`);
+    expect(statement?.Condition?.["ForAllValues:StringLike"]).toEqual({
+      "dynamodb:LeadingKeys": ["shared/*"],
+    });
+  });
+
+  test("shared keys are none of the app's own", () => {
+    for (const { keys } of systems) expect(keys).not.toMatch(/^shared\//);
+  });
+
+  test("Wake finds, wakes and removes waiters, and sees who holds a lock", () => {
+    const actions = ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:Query"];
+    expect(onTables("LeaseFunctionsWake")).toEqual({ [leases]: actions });
+    const wakes = statementsOf("LeaseFunctionsWake").find(
+      ({ Action }) => Action === "states:SendTaskSuccess",
+    );
+    expect(referenceTo(wakes?.Resource)).toMatch(/^ImportsWorkflowStateMachine/);
+  });
+
+  test("Expired touches no table", () => {
+    expect(onTables("LeaseFunctionsExpired")).toEqual({});
+  });
+});
+
+/** What the code of a handler, and of whatever it imports from its folder, does with its table. */
+function actionsIn(folder: string): string[] {
+  const seen = new Set<string>();
+  const source = (file: string): string => {
+    if (seen.has(file)) return "";
+    seen.add(file);
+    const text = readFileSync(join("functions", folder, file), "utf8");
+    const imported = [...text.matchAll(/from "\.\/([a-z-]+\.ts)"/g)].map(([, name = ""]) => source(name));
+    return [text, ...imported].join("\n");
+  };
+  const text = source("handler.ts");
+  const signs: Record<string, RegExp> = {
+    Query: /\b(paginateQuery\(|new QueryCommand)/,
+    GetItem: /\bnew GetCommand/,
+    BatchGetItem: /\bnew BatchGetCommand/,
+    PutItem: /\b(new PutCommand|Put: \{)/,
+    UpdateItem: /\b(new UpdateCommand|Update: [{\w])/,
+    DeleteItem: /\b(new DeleteCommand|Delete: [{\w])/,
+  };
+  return Object.entries(signs)
+    .filter(([, sign]) => sign.test(text))
+    .map(([action]) => `dynamodb:${action}`)
+    .sort();
+}

@@ -1,0 +1,312 @@
+import { describe, expect, test } from "vitest";
+import { InvalidScheduleError } from "../../packages/local/src/schedules/errors.ts";
+import { parseScheduleExpression } from "../../packages/local/src/schedules/expression.ts";
+
+interface Case {
+  readonly expression: string;
+  readonly timeZone?: string;
+  readonly after?: string;
+  readonly next: readonly string[];
+  readonly why: string;
+}
+
+/** 21 November 2026 is a Saturday. */
+const start = "2026-11-21T00:00:00Z";
+
+const cases: readonly Case[] = [
+  { expression: "cron(0 10 * * ? *)", next: ["2026-11-21T10:00", "2026-11-22T10:00"], why: "every day" },
+  { expression: "cron(15 12 ? * * *)", next: ["2026-11-21T12:15", "2026-11-22T12:15"], why: "any weekday" },
+  {
+    expression: "cron(0 18 ? * MON-FRI *)",
+    next: ["2026-11-23T18:00", "2026-11-24T18:00"],
+    why: "names of days",
+  },
+  {
+    expression: "cron(0 8 1 * ? *)",
+    next: ["2026-12-01T08:00", "2027-01-01T08:00"],
+    why: "the first of the month",
+  },
+  {
+    expression: "cron(0/15 * * * ? *)",
+    next: ["2026-11-21T00:15", "2026-11-21T00:30"],
+    why: "a step from a start",
+  },
+  {
+    expression: "cron(*/20 * * * ? *)",
+    next: ["2026-11-21T00:20", "2026-11-21T00:40", "2026-11-21T01:00"],
+    why: "a step",
+  },
+  {
+    expression: "cron(0/10 * ? * MON-FRI *)",
+    next: ["2026-11-23T00:00", "2026-11-23T00:10"],
+    why: "steps on weekdays",
+  },
+  {
+    expression: "cron(0/5 8-17 ? * MON-FRI *)",
+    after: "2026-11-23T17:50:00Z",
+    next: ["2026-11-23T17:55", "2026-11-24T08:00"],
+    why: "a range of hours",
+  },
+  {
+    expression: "cron(0 9 ? * 2#1 *)",
+    next: ["2026-12-07T09:00", "2027-01-04T09:00"],
+    why: "the first Monday",
+  },
+  {
+    expression: "cron(0 12 ? * 3#2 *)",
+    next: ["2026-12-08T12:00", "2027-01-12T12:00"],
+    why: "the second Tuesday",
+  },
+  {
+    expression: "cron(0 12 ? * TUE#5 *)",
+    next: ["2026-12-29T12:00", "2027-03-30T12:00"],
+    why: "a fifth Tuesday, where there is one",
+  },
+  {
+    expression: "cron(15 10 ? * 6L *)",
+    next: ["2026-11-27T10:15", "2026-12-25T10:15"],
+    why: "the last Friday",
+  },
+  {
+    expression: "cron(15 10 ? * FRIL *)",
+    next: ["2026-11-27T10:15", "2026-12-25T10:15"],
+    why: "the last Friday by name",
+  },
+  {
+    expression: "cron(0 12 ? * L *)",
+    after: "2026-11-22T00:00:00Z",
+    next: ["2026-11-28T12:00", "2026-12-05T12:00"],
+    why: "L as a weekday is Saturday",
+  },
+  {
+    expression: "cron(0 8 L * ? *)",
+    next: ["2026-11-30T08:00", "2026-12-31T08:00", "2027-01-31T08:00", "2027-02-28T08:00"],
+    why: "the last day",
+  },
+  {
+    expression: "cron(0 8 L-3 * ? *)",
+    next: ["2026-11-27T08:00", "2026-12-28T08:00", "2027-01-28T08:00", "2027-02-25T08:00"],
+    why: "three days before the last",
+  },
+  {
+    expression: "cron(0 8 L-27 2 ? *)",
+    next: ["2027-02-01T08:00", "2028-02-02T08:00"],
+    why: "the farthest from the last",
+  },
+  {
+    expression: "cron(0 8 LW * ? *)",
+    next: ["2026-11-30T08:00", "2026-12-31T08:00", "2027-01-29T08:00"],
+    why: "the last weekday",
+  },
+  {
+    expression: "cron(0 8 15W * ? *)",
+    after: "2027-04-30T00:00:00Z",
+    next: ["2027-05-14T08:00", "2027-06-15T08:00", "2027-07-15T08:00", "2027-08-16T08:00"],
+    why: "the weekday next to a weekend's 15th",
+  },
+  {
+    expression: "cron(0 8 1W * ? *)",
+    after: "2027-04-30T00:00:00Z",
+    next: ["2027-05-03T08:00"],
+    why: "1W stays in its month",
+  },
+  { expression: "cron(0 0 29 2 ? *)", next: ["2028-02-29T00:00", "2032-02-29T00:00"], why: "29 February" },
+  {
+    expression: "cron(0 0 31 * ? *)",
+    next: ["2026-12-31T00:00", "2027-01-31T00:00", "2027-03-31T00:00"],
+    why: "the 31st",
+  },
+  { expression: "cron(0 0 31 2 ? *)", next: [], why: "31 February never comes" },
+  {
+    expression: "cron(0 0 1 JAN,JUL ? *)",
+    next: ["2027-01-01T00:00", "2027-07-01T00:00"],
+    why: "names of months",
+  },
+  {
+    expression: "cron(0 22-1 * * ? *)",
+    next: ["2026-11-21T01:00", "2026-11-21T22:00", "2026-11-21T23:00", "2026-11-22T00:00"],
+    why: "hours over midnight",
+  },
+  {
+    expression: "cron(0 0 ? * FRI-MON *)",
+    next: ["2026-11-22T00:00", "2026-11-23T00:00", "2026-11-27T00:00"],
+    why: "days over the weekend",
+  },
+  {
+    expression: "cron(0 0 1 NOV-FEB ? *)",
+    next: ["2026-12-01T00:00", "2027-01-01T00:00", "2027-02-01T00:00", "2027-11-01T00:00"],
+    why: "months over the new year",
+  },
+  {
+    expression: "cron(0 0 1,15 1-3 ? 2027-2028)",
+    after: "2027-03-10T00:00:00Z",
+    next: ["2027-03-15T00:00", "2028-01-01T00:00"],
+    why: "lists, ranges and years",
+  },
+  {
+    expression: "cron(0 0 1 1 ? 2027/2)",
+    next: ["2027-01-01T00:00", "2029-01-01T00:00"],
+    why: "every other year",
+  },
+  { expression: "cron(0 0 1 1 ? 2025)", next: [], why: "a year that is over" },
+  {
+    expression: "cron(5,35 14 * * ? *)",
+    next: ["2026-11-21T14:05", "2026-11-21T14:35", "2026-11-22T14:05"],
+    why: "a list",
+  },
+  {
+    expression: "cron(0 0 ? * 1,7 *)",
+    next: ["2026-11-22T00:00", "2026-11-28T00:00"],
+    why: "Sunday is 1, Saturday is 7",
+  },
+  {
+    expression: "cron(0 9 * * ? *)",
+    timeZone: "Europe/Berlin",
+    after: "2027-03-27T00:00:00Z",
+    next: ["2027-03-27T08:00", "2027-03-28T07:00"],
+    why: "9 o'clock before and after spring",
+  },
+  {
+    expression: "cron(30 2 * * ? *)",
+    timeZone: "Europe/Berlin",
+    after: "2027-03-27T00:00:00Z",
+    next: ["2027-03-27T01:30", "2027-03-29T00:30"],
+    why: "a time that spring skips is skipped",
+  },
+  {
+    expression: "cron(30 2 * * ? *)",
+    timeZone: "Europe/Berlin",
+    after: "2026-10-24T00:00:00Z",
+    next: ["2026-10-24T00:30", "2026-10-25T00:30", "2026-10-26T01:30"],
+    why: "a time that autumn repeats counts once",
+  },
+  {
+    expression: "cron(0/30 * * * ? *)",
+    timeZone: "America/New_York",
+    after: "2026-11-01T05:00:00Z",
+    next: ["2026-11-01T05:30", "2026-11-01T07:00"],
+    why: "the repeated hour does not fire again",
+  },
+  {
+    expression: "cron(0 0 ? * SUN *)",
+    timeZone: "Asia/Kolkata",
+    next: ["2026-11-21T18:30", "2026-11-28T18:30"],
+    why: "a zone with half an hour",
+  },
+  {
+    expression: "cron(45 23 31 12 ? *)",
+    timeZone: "Pacific/Auckland",
+    next: ["2026-12-31T10:45", "2027-12-31T10:45"],
+    why: "a zone with summer in December",
+  },
+  {
+    expression: "cron(0 0 L 2 ? *)",
+    timeZone: "Pacific/Kiritimati",
+    next: ["2027-02-27T10:00", "2028-02-28T10:00"],
+    why: "the zone decides which day is the last",
+  },
+];
+
+describe("cron expressions of AWS", () => {
+  test.each(cases)("$expression $timeZone: $why", ({ expression, timeZone, after = start, next }) => {
+    const times = parseScheduleExpression(expression, timeZone === undefined ? {} : { timeZone });
+    const found: string[] = [];
+    let at = times.next(new Date(after));
+    for (const _ of next) {
+      if (at === undefined) break;
+      found.push(at.toISOString().slice(0, 16));
+      at = times.next(at);
+    }
+    expect(found).toEqual(next);
+    if (next.length === 0) expect(at).toBeUndefined();
+  });
+
+  test.each([
+    ["cron(0 10 * * * *)", "both days set"],
+    ["cron(0 10 ? * ? *)", "no day set"],
+    ["cron(0 10 1 * MON *)", "a day and a weekday"],
+    ["cron(0 10 * * ?)", "five fields"],
+    ["cron(0 0 10 * * ? *)", "seven fields"],
+    ["cron(60 10 * * ? *)", "minute 60"],
+    ["cron(0 24 * * ? *)", "hour 24"],
+    ["cron(0 0 32 * ? *)", "day 32"],
+    ["cron(0 0 0 * ? *)", "day 0"],
+    ["cron(0 0 1 13 ? *)", "month 13"],
+    ["cron(0 0 ? * 8 *)", "weekday 8"],
+    ["cron(0 0 ? * 0 *)", "weekday 0"],
+    ["cron(0 0 1 1 ? 2200)", "a year too late"],
+    ["cron(0 0 1 1 ? 1969)", "a year too early"],
+    ["cron(0 0 1 1 ? 2030-2027)", "years backwards"],
+    ["cron(*/0 * * * ? *)", "a step of nothing"],
+    ["cron(/5 * * * ? *)", "a step from nowhere"],
+    ["cron(? * * * ? *)", "? for minutes"],
+    ["cron(0 0 1,L * ? *)", "L in a list"],
+    ["cron(0 0 1,15W * ? *)", "W in a list"],
+    ["cron(0 0 L-28 * ? *)", "too far from the last day"],
+    ["cron(0 0 ? * 3#6 *)", "a sixth Tuesday"],
+    ["cron(0 0 ? * 3#1,6#3 *)", "two numbered weekdays"],
+    ["cron(0 0 ? * 2/2 *)", "a step of weekdays"],
+    ["cron(0 0 1 FOO ? *)", "no month"],
+    ["cron(1-2-3 0 * * ? *)", "no range"],
+    ["every day", "no expression"],
+    ["cron 0 10 * * ? *", "no brackets"],
+  ])("%s is refused: %s", (expression) => {
+    expect(() => parseScheduleExpression(expression)).toThrow(InvalidScheduleError);
+  });
+
+  test("a refusal says which field is wrong and what it takes", () => {
+    expect(() => parseScheduleExpression("cron(0 24 * * ? *)")).toThrow(
+      /"24" cannot stand in hours, which takes 0-23/,
+    );
+  });
+
+  test("an unknown time zone is refused", () => {
+    expect(() => parseScheduleExpression("cron(0 10 * * ? *)", { timeZone: "Europe/Nowhere" })).toThrow(
+      /time zone "Europe\/Nowhere"/,
+    );
+  });
+});
+
+describe("rates", () => {
+  test("follow each other at their distance from the start", () => {
+    const times = parseScheduleExpression("rate(5 minutes)", { start: new Date("2026-11-21T10:02:00Z") });
+    expect(times.next(new Date("2026-11-21T09:00:00Z"))).toEqual(new Date("2026-11-21T10:02:00Z"));
+    expect(times.next(new Date("2026-11-21T10:02:00Z"))).toEqual(new Date("2026-11-21T10:07:00Z"));
+    expect(times.next(new Date("2026-11-21T10:11:59Z"))).toEqual(new Date("2026-11-21T10:12:00Z"));
+  });
+
+  test("a day is 24 hours, whatever the clocks do", () => {
+    const options = { start: new Date("2027-03-27T10:00:00Z"), timeZone: "Europe/Berlin" };
+    const times = parseScheduleExpression("rate(1 day)", options);
+    expect(times.next(new Date("2027-03-27T10:00:00Z"))).toEqual(new Date("2027-03-28T10:00:00Z"));
+  });
+
+  test.each(["rate(0 minutes)", "rate(5)", "rate(5 seconds)", "rate(-1 hours)", "rate(1.5 hours)"])(
+    "%s is refused",
+    (expression) => {
+      expect(() => parseScheduleExpression(expression)).toThrow(InvalidScheduleError);
+    },
+  );
+});
+
+describe("times", () => {
+  test("come once, in their time zone", () => {
+    const times = parseScheduleExpression("at(2026-11-21T10:00:00)", { timeZone: "America/New_York" });
+    expect(times.next(new Date(start))).toEqual(new Date("2026-11-21T15:00:00Z"));
+    expect(times.next(new Date("2026-11-21T15:00:00Z"))).toBeUndefined();
+  });
+
+  test("one that the clocks skip never comes", () => {
+    const times = parseScheduleExpression("at(2027-03-28T02:30:00)", { timeZone: "Europe/Berlin" });
+    expect(times.next(new Date(start))).toBeUndefined();
+  });
+
+  test.each([
+    "at(2026-02-31T10:00:00)",
+    "at(2026-11-21)",
+    "at(2026-11-21T10:00:00Z)",
+    "at(2026-11-21T25:00:00)",
+  ])("%s is refused", (expression) => {
+    expect(() => parseScheduleExpression(expression)).toThrow(InvalidScheduleError);
+  });
+});

@@ -1,0 +1,243 @@
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { describe, expect, test } from "vitest";
+import { StateMachines } from "../../packages/local/src/state-machines/state-machines.ts";
+import { bench, machineArn, only } from "../support/state-machines.ts";
+
+const waiting = only({ Type: "Wait", Seconds: 3600 });
+
+describe("starting", () => {
+  test("the same name and input give the execution that runs already", async () => {
+    const { machines, start } = bench(waiting);
+    const first = await start({ a: 1, b: 2 }, "once");
+    expect(await start({ b: 2, a: 1 }, "once")).toBe(first);
+    expect(machines.executions(machineArn)).toHaveLength(1);
+    expect(machines.executions("other")).toHaveLength(0);
+  });
+
+  test("another input, or an execution that has ended, is refused", async () => {
+    const { machines, start } = bench(waiting);
+    const arn = await start({ a: 1 }, "once");
+    await expect(start({ a: 2 }, "once")).rejects.toThrow(/^ExecutionAlreadyExists/);
+    machines.stop(arn);
+    await expect(start({ a: 1 }, "once")).rejects.toThrow(/^ExecutionAlreadyExists/);
+  });
+
+  test("names that Step Functions refuses, unknown machines and executions are refused", async () => {
+    const { machines, start } = bench(waiting);
+    await expect(start({}, "2026-01-01T10:00:00Z")).rejects.toThrow(/^InvalidName/);
+    await expect(start({}, "x".repeat(81))).rejects.toThrow(/^InvalidName/);
+    await expect(start("x".repeat(256 * 1024))).rejects.toThrow(/^InvalidExecutionInput/);
+    expect(() => machines.start({ stateMachineArn: "none" })).toThrow(/^StateMachineDoesNotExist/);
+    expect(() => machines.describe("none")).toThrow(/^ExecutionDoesNotExist/);
+    expect(() => machines.stop("none")).toThrow(/^ExecutionDoesNotExist/);
+  });
+
+  test("an execution keeps the definition that it started with", async () => {
+    const { clock, machines, start } = bench(waiting);
+    const arn = await start();
+    const definition = { QueryLanguage: "JSONata", ...only({ Type: "Fail", Error: "New" }) };
+    machines.define({ arn: machineArn, name: "test", definition });
+    await clock.advance(3_600_000);
+    expect(machines.describe(arn).status).toBe("SUCCEEDED");
+    expect(machines.describe(await start()).error).toBe("New");
+  });
+
+  test("a later change to the given input does not reach the execution", async () => {
+    const { machines, start } = bench(waiting);
+    const input = { a: 1 };
+    const arn = await start(input);
+    input.a = 2;
+    expect(machines.describe(arn).input).toEqual({ a: 1 });
+  });
+});
+
+describe("ending", () => {
+  test("stop in mid-wait ends it at once, without timers left", async () => {
+    const { clock, machines, start } = bench(waiting);
+    const arn = await start();
+    await clock.advance(1000);
+    machines.stop(arn, { error: "Own", cause: "enough" });
+    const stopped = {
+      status: "ABORTED",
+      error: "Own",
+      cause: "enough",
+      stopDate: "2026-01-01T00:00:01.000Z",
+    };
+    expect(machines.describe(arn)).toMatchObject(stopped);
+    expect(await machines.finished(arn)).toMatchObject(stopped);
+    expect(clock.pending).toBe(0);
+    await clock.advance(3_600_000);
+    expect(machines.describe(arn)).toMatchObject(stopped);
+    machines.stop(arn, { error: "Again" });
+    expect(machines.describe(arn)).toMatchObject(stopped);
+    expect(machines.history(arn)).toMatchObject({ events: 3, counts: { ExecutionAborted: 1 } });
+  });
+
+  test("stop reaches a task's signal and closes its token", async () => {
+    let seen: { signal: AbortSignal; taskToken?: string } | undefined;
+    const task = {
+      Type: "Task",
+      Resource: "r.waitForTaskToken",
+      Catch: [{ ErrorEquals: ["States.ALL"], Next: "S" }],
+    };
+    const { machines, start } = bench(only(task), (_resource, _args, context) => {
+      seen = context;
+      return new Promise(() => {});
+    });
+    const arn = await start();
+    expect(seen?.signal.aborted).toBe(false);
+    machines.stop(arn);
+    expect(seen?.signal.aborted).toBe(true);
+    expect(machines.describe(arn)).not.toHaveProperty("error");
+    expect(() => machines.sendTaskSuccess(seen?.taskToken ?? "", 1)).toThrow(/^TaskTimedOut/);
+  });
+
+  test("stop before the first state means that none is entered", async () => {
+    const { machines } = bench(waiting);
+    const { executionArn } = machines.start({ stateMachineArn: machineArn });
+    machines.stop(executionArn);
+    await settled();
+    expect(machines.history(executionArn).entered).toHaveLength(0);
+  });
+
+  test("stop in the wait before a retry, and within branches, leaves no timer", async () => {
+    const inner = {
+      StartAt: "I",
+      States: { I: { Type: "Task", Resource: "r", Retry: [{ ErrorEquals: ["States.ALL"] }], End: true } },
+    };
+    const { clock, machines, start } = bench(only({ Type: "Parallel", Branches: [inner] }), async () =>
+      Promise.reject(new Error("no")),
+    );
+    const arn = await start();
+    expect(clock.pending).toBe(1);
+    machines.stop(arn);
+    await settled();
+    expect(clock.pending).toBe(0);
+  });
+
+  test("close ends everything, and nothing starts afterwards", async () => {
+    const { clock, machines, start } = bench({ ...waiting, TimeoutSeconds: 7200 });
+    const arns = [await start(), await start()];
+    expect(clock.pending).toBe(4);
+    machines.close();
+    await settled();
+    expect(clock.pending).toBe(0);
+    for (const arn of arns) expect((await machines.finished(arn)).status).toBe("ABORTED");
+    await expect(start()).rejects.toThrow();
+    machines.close();
+  });
+
+  test("a listener that throws changes nothing; what it hears is in order", async () => {
+    const { events, start } = bench(only({ Type: "Fail", Error: "Own" }));
+    await start();
+    expect(events.map(({ type }) => type)).toEqual(["started", "entered", "failed", "finished"]);
+    expect(events.at(-1)).toMatchObject({ status: "FAILED", error: "Own", stateMachineArn: machineArn });
+
+    const machines = new StateMachines({
+      clock: new ManualClock(),
+      call: async () => null,
+      onEvent: () => {
+        throw new Error("display");
+      },
+    });
+    machines.define({
+      arn: machineArn,
+      name: "test",
+      definition: { QueryLanguage: "JSONata", ...only({ Type: "Pass" }) },
+    });
+    const { executionArn } = machines.start({ stateMachineArn: machineArn });
+    expect((await machines.finished(executionArn)).status).toBe("SUCCEEDED");
+  });
+});
+
+describe("history", () => {
+  /** Four transitions a beat: wait, renew, count, check. */
+  const keeper = {
+    StartAt: "Wait",
+    States: {
+      Wait: { Type: "Wait", Seconds: 10, Next: "Renew" },
+      Renew: { Type: "Task", Resource: "arn:aws:states:::aws-sdk:dynamodb:updateItem", Next: "Count" },
+      Count: {
+        Type: "Pass",
+        Assign: { beats: "{% ($exists($beats) ? $beats : 0) + 1 %}" },
+        Next: "Check",
+      },
+      Check: {
+        Type: "Choice",
+        Choices: [{ Condition: "{% $beats >= $states.context.Execution.Input.beats %}", Next: "Done" }],
+        Default: "Wait",
+      },
+      Done: { Type: "Succeed" },
+    },
+  };
+
+  test("counts the events and transitions of a beat as Step Functions does", async () => {
+    const { clock, machines, start } = bench(keeper);
+    const arn = await start({ beats: 3 });
+    await clock.advance(30_000);
+    expect(machines.describe(arn).status).toBe("SUCCEEDED");
+    const { events, counts, entered } = machines.history(arn);
+    // Wait 2, Task 5, Pass 2, Choice 2 a beat; start, Succeed 2 and end.
+    expect(events).toBe(3 * 11 + 4);
+    expect(counts).toMatchObject({ TaskScheduled: 3, TaskStarted: 3, TaskSucceeded: 3, WaitStateExited: 3 });
+    expect(entered).toHaveLength(3 * 4 + 1);
+    expect(entered.slice(0, 2)).toEqual([
+      { stateName: "Wait", type: "Wait", at: "2026-01-01T00:00:00.000Z", event: 2 },
+      { stateName: "Renew", type: "Task", at: "2026-01-01T00:00:10.000Z", event: 4 },
+    ]);
+  });
+
+  test("the 25,000th event is the failure of the execution, past every catcher", async () => {
+    const beat = {
+      StartAt: "Loop",
+      States: {
+        Loop: { Type: "Choice", Choices: [{ Condition: true, Next: "Loop" }], Default: "End" },
+        End: { Type: "Succeed" },
+      },
+    };
+    const { machines } = bench({
+      StartAt: "P",
+      States: {
+        P: {
+          Type: "Parallel",
+          Branches: [beat],
+          Catch: [{ ErrorEquals: ["States.ALL"], Next: "Done" }],
+          Next: "Done",
+        },
+        Done: { Type: "Succeed" },
+      },
+    });
+    const { executionArn: arn } = machines.start({ stateMachineArn: machineArn });
+    expect(await machines.finished(arn)).toMatchObject({
+      status: "FAILED",
+      error: "States.Runtime",
+      cause: "The execution reached the maximum number of history events (25000).",
+    });
+    await settled();
+    const { events, counts } = machines.history(arn);
+    expect(events).toBe(25_000);
+    expect(counts).toMatchObject({ ExecutionStarted: 1, ExecutionFailed: 1 });
+  });
+
+  test("a keeper that hands over in time stays below the limit, one that does not calls nothing after it", async () => {
+    let calls = 0;
+    const { clock, machines, start } = bench(keeper, async () => {
+      calls += 1;
+      return null;
+    });
+    const short = await start({ beats: 2200 });
+    for (let hour = 0; hour < 7; hour += 1) await clock.advance(3_600_000);
+    expect(machines.describe(short).status).toBe("SUCCEEDED");
+    expect(machines.history(short).events).toBe(2200 * 11 + 4);
+    calls = 0;
+    const long = await start({ beats: 1e9 });
+    for (let hour = 0; hour < 7; hour += 1) await clock.advance(3_600_000);
+    expect(machines.describe(long)).toMatchObject({ status: "FAILED", error: "States.Runtime" });
+    const { events, counts } = machines.history(long);
+    expect(events).toBe(25_000);
+    // The last call's TaskStarted is event 24,998: 2,272 beats, and 5 events of the next one.
+    expect(calls).toBe(2273);
+    expect(counts.TaskStarted).toBe(calls);
+    expect(clock.pending).toBe(0);
+  });
+});

@@ -1,0 +1,376 @@
+import { describe, expect, test } from "vitest";
+import type { ServiceCall } from "../../packages/local/src/state-machines/task.ts";
+import { bench, only, startTime } from "../support/state-machines.ts";
+
+/** Runs a machine that needs no time to pass. */
+async function outcome(definition: object, input: unknown = {}, call?: ServiceCall) {
+  const { machines, start } = bench(definition, call);
+  const arn = await start(input);
+  const { status, output, error, cause } = machines.describe(arn);
+  return { status, output, error, cause, history: machines.history(arn) };
+}
+
+describe("states", () => {
+  test("Pass hands on its input, or its Output", async () => {
+    expect(await outcome(only({ Type: "Pass" }), { a: 1 })).toMatchObject({ output: { a: 1 } });
+    const output = { sum: "{% $states.input.a + 1 %}", list: [1, "{% $states.input.a %}"], text: "plain" };
+    const result = await outcome(only({ Type: "Pass", Output: output }), { a: 1 });
+    expect(result).toMatchObject({ status: "SUCCEEDED", output: { sum: 2, list: [1, 1], text: "plain" } });
+  });
+
+  test("Succeed ends with its Output", async () => {
+    const result = await outcome(only({ Type: "Succeed", Output: "{% $states.input.a %}" }), { a: [1] });
+    expect(result).toMatchObject({ status: "SUCCEEDED", output: [1] });
+  });
+
+  test("Fail ends with its error and cause, literal or evaluated", async () => {
+    const literal = await outcome(only({ Type: "Fail", Error: "Own", Cause: "because" }));
+    expect(literal).toMatchObject({ status: "FAILED", error: "Own", cause: "because", output: undefined });
+    const evaluated = await outcome(only({ Type: "Fail", Error: "{% 'E' & $states.input.n %}" }), { n: 7 });
+    expect(evaluated).toMatchObject({ status: "FAILED", error: "E7", cause: undefined });
+    expect(await outcome(only({ Type: "Fail" }))).toMatchObject({ status: "FAILED", error: undefined });
+    expect(literal.history.counts).toEqual({ ExecutionStarted: 1, FailStateEntered: 1, ExecutionFailed: 1 });
+  });
+
+  test("Choice takes the first rule that holds, with that rule's Assign and Output, else Default with its own", async () => {
+    const definition = {
+      StartAt: "Choose",
+      States: {
+        Choose: {
+          Type: "Choice",
+          Choices: [
+            {
+              Condition: "{% $states.input.n > 10 %}",
+              Next: "End",
+              Assign: { size: "large" },
+              Output: "{% $states.input.n %}",
+            },
+            { Condition: "{% $states.input.n > 5 %}", Next: "End", Assign: { size: "medium" } },
+          ],
+          Default: "End",
+          Assign: { size: "small" },
+          Output: "default",
+        },
+        End: { Type: "Pass", Output: ["{% $size %}", "{% $states.input %}"], End: true },
+      },
+    };
+    expect(await outcome(definition, { n: 11 })).toMatchObject({ output: ["large", 11] });
+    expect(await outcome(definition, { n: 6 })).toMatchObject({ output: ["medium", { n: 6 }] });
+    expect(await outcome(definition, { n: 1 })).toMatchObject({ output: ["small", "default"] });
+  });
+
+  test("Choice fails without a match, and with a condition that is no boolean", async () => {
+    const choice = (condition: string) => ({
+      StartAt: "S",
+      States: {
+        S: { Type: "Choice", Choices: [{ Condition: condition, Next: "Done" }] },
+        Done: { Type: "Succeed" },
+      },
+    });
+    expect(await outcome(choice("{% false %}"))).toMatchObject({ error: "States.NoChoiceMatched" });
+    expect(await outcome(choice("{% 1 %}"))).toMatchObject({ error: "States.QueryEvaluationError" });
+  });
+
+  test("Wait waits its seconds, literal or evaluated, and until a timestamp", async () => {
+    for (const wait of [
+      { Seconds: 90 },
+      { Seconds: "{% $states.input.seconds %}" },
+      { Timestamp: "2026-01-01T00:01:30Z" },
+      { Timestamp: "{% $fromMillis($millis() + 90000) %}" },
+    ]) {
+      const { clock, machines, start } = bench(only({ Type: "Wait", ...wait }));
+      const arn = await start({ seconds: 90 });
+      await clock.advance(89_999);
+      expect(machines.describe(arn).status).toBe("RUNNING");
+      await clock.advance(1);
+      expect(machines.describe(arn)).toMatchObject({ status: "SUCCEEDED", output: { seconds: 90 } });
+      expect(clock.pending).toBe(0);
+    }
+  });
+
+  test("Wait outlasts the longest timer of the machine it runs on", async () => {
+    const seconds = 60 * 60 * 24 * 30;
+    const { clock, machines, start } = bench(only({ Type: "Wait", Seconds: seconds }));
+    const schedule = clock.schedule.bind(clock);
+    clock.schedule = (callback, delayMs) => schedule(callback, Math.min(delayMs, 2 ** 31 - 1));
+    const arn = await start();
+    await clock.advance(seconds * 1000 - 1);
+    expect(machines.describe(arn).status).toBe("RUNNING");
+    await clock.advance(1);
+    expect(machines.describe(arn).status).toBe("SUCCEEDED");
+  });
+
+  test("Task hands its Arguments to the call, and its result to Output", async () => {
+    const calls: unknown[] = [];
+    const task = {
+      Type: "Task",
+      Resource: "arn:aws:states:::lambda:invoke",
+      Arguments: { Payload: "{% $states.input.p %}" },
+      Output: { got: "{% $states.result.x %}", had: "{% $states.input.p %}" },
+    };
+    const result = await outcome(only(task), { p: 1 }, async (resource, args, context) => {
+      calls.push([resource, args, context.stateName, context.taskToken]);
+      return { x: 2, none: undefined };
+    });
+    expect(calls).toEqual([["arn:aws:states:::lambda:invoke", { Payload: 1 }, "S", undefined]]);
+    expect(result.output).toEqual({ got: 2, had: 1 });
+  });
+
+  test("Parallel gives the outputs in the order of its branches, each fed with Arguments", async () => {
+    const branch = (name: string, seconds: number) => ({
+      StartAt: name,
+      States: {
+        [name]: { Type: "Wait", Seconds: seconds, Output: `{% '${name}' & $states.input %}`, End: true },
+      },
+    });
+    const parallel = { Type: "Parallel", Arguments: "{% $states.input.x %}" };
+    const { clock, machines, start } = bench(
+      only({ ...parallel, Branches: [branch("A", 5), branch("B", 1)] }),
+    );
+    const arn = await start({ x: "!" });
+    await clock.advance(5000);
+    expect(machines.describe(arn).output).toEqual(["A!", "B!"]);
+  });
+
+  test("one failing branch aborts the others before the catcher goes on", async () => {
+    const signals: AbortSignal[] = [];
+    const { clock, machines, start } = bench(
+      {
+        StartAt: "P",
+        States: {
+          P: {
+            Type: "Parallel",
+            Branches: [
+              {
+                StartAt: "Soon",
+                States: {
+                  Soon: { Type: "Wait", Seconds: 1, Next: "Bad" },
+                  Bad: { Type: "Fail", Error: "Own" },
+                },
+              },
+              { StartAt: "Work", States: { Work: { Type: "Task", Resource: "r", End: true } } },
+              { StartAt: "Long", States: { Long: { Type: "Wait", Seconds: 100, End: true } } },
+            ],
+            Catch: [{ ErrorEquals: ["Own"], Next: "Caught" }],
+            End: true,
+          },
+          Caught: { Type: "Succeed" },
+        },
+      },
+      async (_resource, _args, { signal }) => {
+        signals.push(signal);
+        return new Promise(() => {});
+      },
+    );
+    const arn = await start();
+    expect(signals[0]?.aborted).toBe(false);
+    await clock.advance(1000);
+    expect(signals[0]?.aborted).toBe(true);
+    expect(machines.describe(arn)).toMatchObject({ status: "SUCCEEDED", output: { Error: "Own" } });
+    expect(clock.pending).toBe(0);
+    const { counts } = machines.history(arn);
+    expect(counts).toMatchObject({ ParallelStateFailed: 1, TaskStateAborted: 1, WaitStateAborted: 1 });
+  });
+
+  test("Map runs every item with its index, at most MaxConcurrency at a time", async () => {
+    let running = 0;
+    let most = 0;
+    const map = {
+      Type: "Map",
+      Items: "{% $states.input.list %}",
+      ItemSelector: { i: "{% $states.context.Map.Item.Index %}", v: "{% $states.context.Map.Item.Value %}" },
+      MaxConcurrency: 2,
+      ItemProcessor: {
+        ProcessorConfig: { Mode: "INLINE" },
+        StartAt: "One",
+        States: { One: { Type: "Task", Resource: "r", Arguments: "{% $states.input %}", End: true } },
+      },
+    };
+    const result = await outcome(only(map), { list: ["a", "b", "c"] }, async (_resource, args) => {
+      running += 1;
+      most = Math.max(most, running);
+      await Promise.resolve();
+      running -= 1;
+      return args;
+    });
+    expect(result.output).toEqual([
+      { i: 0, v: "a" },
+      { i: 1, v: "b" },
+      { i: 2, v: "c" },
+    ]);
+    expect(most).toBe(2);
+    expect(result.history.counts).toMatchObject({ MapIterationStarted: 3, MapIterationSucceeded: 3 });
+  });
+
+  test("Map of nothing gives nothing, a failing item fails it, and Items must be a list", async () => {
+    const map = (items: unknown) =>
+      only({
+        Type: "Map",
+        Items: items,
+        ItemProcessor: { StartAt: "Bad", States: { Bad: { Type: "Fail", Error: "Own" } } },
+      });
+    expect(await outcome(map([]))).toMatchObject({ status: "SUCCEEDED", output: [] });
+    expect(await outcome(map([1, 2]))).toMatchObject({ status: "FAILED", error: "Own" });
+    expect(await outcome(map("{% 1 %}"))).toMatchObject({ error: "States.QueryEvaluationError" });
+  });
+
+  test("single states may be in JSONata while the machine is not, beside states without any path", async () => {
+    const definition = {
+      QueryLanguage: "JSONPath",
+      StartAt: "Plain",
+      States: {
+        Plain: { Type: "Pass", Next: "Own" },
+        Own: { Type: "Pass", QueryLanguage: "JSONata", Output: "{% $states.input.a %}", Next: "Done" },
+        Done: { Type: "Succeed" },
+      },
+    };
+    expect(await outcome(definition, { a: 3 })).toMatchObject({ output: 3 });
+  });
+});
+
+describe("variables", () => {
+  test("Assign and Output see the values from before, the next state the new ones", async () => {
+    const definition = {
+      StartAt: "First",
+      States: {
+        First: { Type: "Pass", Assign: { a: 1, b: 2 }, Next: "Swap" },
+        Swap: {
+          Type: "Pass",
+          Assign: { a: "{% $b %}", b: "{% $a %}" },
+          Output: "{% [$a, $b] %}",
+          Next: "Last",
+        },
+        Last: { Type: "Pass", Output: ["{% $states.input %}", "{% $a %}", "{% $b %}"], End: true },
+      },
+    };
+    expect(await outcome(definition)).toMatchObject({ output: [[1, 2], 2, 1] });
+  });
+
+  test("a branch reads the outer variables, and what it assigns ends with it", async () => {
+    const branch = (name: string) => ({
+      StartAt: name,
+      States: {
+        [name]: { Type: "Pass", Assign: { own: name }, Next: `${name}2` },
+        [`${name}2`]: { Type: "Pass", Output: "{% $outer & $own %}", End: true },
+      },
+    });
+    const definition = {
+      StartAt: "First",
+      States: {
+        First: { Type: "Pass", Assign: { outer: "o" }, Next: "Both" },
+        Both: { Type: "Parallel", Branches: [branch("A"), branch("B")], Next: "Last" },
+        Last: {
+          Type: "Pass",
+          Output: { both: "{% $states.input %}", own: "{% $exists($own) %}" },
+          End: true,
+        },
+      },
+    };
+    expect(await outcome(definition)).toMatchObject({ output: { both: ["oA", "oB"], own: false } });
+  });
+
+  test("a task that fails assigns nothing but what its catcher assigns", async () => {
+    const definition = {
+      StartAt: "T",
+      States: {
+        T: {
+          Type: "Task",
+          Resource: "r",
+          Assign: { a: "task" },
+          Catch: [
+            {
+              ErrorEquals: ["States.ALL"],
+              Next: "Last",
+              Assign: { b: "{% $states.errorOutput.Error %}" },
+              Output: "{% $states.input %}",
+            },
+          ],
+          End: true,
+        },
+        Last: { Type: "Pass", Output: ["{% $exists($a) %}", "{% $b %}", "{% $states.input %}"], End: true },
+      },
+    };
+    const failing = async () => Promise.reject(new Error("broken"));
+    const result = await outcome(definition, 5, failing);
+    expect(result).toMatchObject({ output: [false, "States.TaskFailed", 5] });
+  });
+});
+
+describe("JSONata", () => {
+  const evaluate = async (expression: string, input: unknown = {}) =>
+    outcome(only({ Type: "Pass", Output: `{% ${expression} %}` }), input);
+
+  test("time comes from the injected clock and stands still within an expression", async () => {
+    expect(await evaluate("$millis()")).toMatchObject({ output: startTime });
+    expect(await evaluate("$now()")).toMatchObject({ output: "2026-01-01T00:00:00.000Z" });
+    expect(await evaluate("$now('[Y]')")).toMatchObject({ output: "2026" });
+    expect(await evaluate("$toMillis($now()) = $millis()")).toMatchObject({ output: true });
+  });
+
+  test("the functions of Step Functions are there", async () => {
+    expect(await evaluate("$partition([1,2,3], 2)")).toMatchObject({ output: [[1, 2], [3]] });
+    expect(await evaluate("$range(0, 10, 5)")).toMatchObject({ output: [0, 5, 10] });
+    expect(await evaluate("$hash('a', 'MD5')")).toMatchObject({ output: "0cc175b9c0f1b6a831c399e269772661" });
+    expect(await evaluate("$parse('{\"a\":[1]}').a[0]")).toMatchObject({ output: 1 });
+    expect(await evaluate("$random()")).toMatchObject({ output: 0.5 });
+    expect(await evaluate("$random(7) = $random(7)")).toMatchObject({ output: true });
+    expect((await evaluate("$uuid()")).output).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  test("what comes out is plain JSON, without the flags of sequences", async () => {
+    const { output } = await evaluate("$states.input.list.a", { list: [{ a: 1 }, { a: 2 }] });
+    expect(output).toEqual([1, 2]);
+    expect(Object.keys(output as object)).toEqual(["0", "1"]);
+  });
+
+  test("an expression that gives nothing, or throws, fails the state and names the field", async () => {
+    const nothing = await outcome(only({ Type: "Pass", Output: { v: "{% $states.input.missing %}" } }));
+    expect(nothing.error).toBe("States.QueryEvaluationError");
+    expect(nothing.cause).toBe(
+      "An error occurred while executing the state 'S' (entered at the event id #2). The JSONata expression " +
+        "'$states.input.missing' specified for the field 'Output/v' returned nothing (undefined).",
+    );
+    expect(await evaluate("1 + 'a'")).toMatchObject({ error: "States.QueryEvaluationError" });
+    expect((await evaluate("$parse('{')")).error).toBe("States.QueryEvaluationError");
+    expect(await evaluate("$sum")).toMatchObject({ error: "States.QueryEvaluationError" });
+    expect(await evaluate("$states.result")).toMatchObject({ error: "States.QueryEvaluationError" });
+    expect(nothing.history.counts).toMatchObject({ EvaluationFailed: 1 });
+  });
+
+  test("the context tells of execution, state and machine", async () => {
+    const { machines, start } = bench(only({ Type: "Pass", Output: "{% $states.context %}" }));
+    const arn = await start({ a: 1 }, "run-1");
+    expect(machines.describe(arn).output).toEqual({
+      Execution: {
+        Id: "arn:aws:states:eu-central-1:123456789012:execution:test:run-1",
+        Input: { a: 1 },
+        Name: "run-1",
+        RoleArn: "arn:aws:iam::123456789012:role/test",
+        StartTime: "2026-01-01T00:00:00.000Z",
+        RedriveCount: 0,
+      },
+      State: { Name: "S", EnteredTime: "2026-01-01T00:00:00.000Z", RetryCount: 0 },
+      StateMachine: { Id: "arn:aws:states:eu-central-1:123456789012:stateMachine:test", Name: "test" },
+    });
+  });
+
+  test("payloads beyond 256 KiB end the execution, past every wildcard", async () => {
+    const definition = {
+      StartAt: "T",
+      States: {
+        T: {
+          Type: "Task",
+          Resource: "r",
+          Catch: [{ ErrorEquals: ["States.ALL"], Next: "Done" }],
+          Next: "Done",
+        },
+        Done: { Type: "Succeed" },
+      },
+    };
+    const result = await outcome(definition, {}, async () => "x".repeat(256 * 1024));
+    expect(result).toMatchObject({ status: "FAILED", error: "States.DataLimitExceeded" });
+    expect(await outcome(definition, {}, async () => "x".repeat(256 * 1024 - 2))).toMatchObject({
+      status: "SUCCEEDED",
+    });
+  });
+});
