@@ -1,16 +1,20 @@
 /**
- * What the lease client costs: requests and capacity, latency against bare writes, and renewals together against one
- * by one.
+ * What the lease client costs: requests and capacity, latency against bare writes, renewals together against one
+ * by one, a keeper's beat, and what it adds to a function's bundle and to its start.
  *
  *     npm run bench [-- --engine=dynoxide]
  */
 import { parseArgs } from "node:util";
 import { type LocalEngineName, startEngine } from "@leasehold/local";
 import { makeTable } from "../test/support/table.ts";
+import { type Bundle, bundle, partsOf } from "./bundles.ts";
 import { benchCycles } from "./cycles.ts";
+import { benchInvocation } from "./invocation.ts";
+import { benchKeeper } from "./keeper.ts";
 import { benchRenewals } from "./renewals.ts";
-import { heading, note, table } from "./report.ts";
+import { against, heading, note, table } from "./report.ts";
 import { benchRequests } from "./requests.ts";
+import { benchStarts } from "./starts.ts";
 
 const { values } = parseArgs({ options: { engine: { type: "string" } } });
 await using engine = await startEngine(
@@ -23,7 +27,24 @@ note("measuring ...");
 const requests = await benchRequests(engine, leases);
 const cycles = await benchCycles(leases);
 const renewals = await benchRenewals(leases);
+const invocation = await benchInvocation(engine, leases);
+const keeper = await benchKeeper();
 leases.close();
+const [bare, bareMiddy, client, plain, middleware] = await Promise.all([
+  bundle("bare"),
+  bundle("bare-middy"),
+  bundle("client"),
+  bundle("leased"),
+  bundle("lease-lock"),
+]);
+const compared: readonly { readonly bundle: Bundle; readonly baseline: Bundle }[] = [
+  { bundle: bare, baseline: bare },
+  { bundle: client, baseline: bare },
+  { bundle: plain, baseline: bare },
+  { bundle: bareMiddy, baseline: bareMiddy },
+  { bundle: middleware, baseline: bareMiddy },
+];
+const starts = await benchStarts(compared);
 
 heading("Requests and capacity of each operation");
 table(
@@ -57,3 +78,59 @@ table(
   ["by", "requests", "p50 ms", "p50 CPU ms"],
   renewals.map(({ by, sent, ms, cpuMs }) => [by, sent, ms.toFixed(1), cpuMs.toFixed(1)]),
 );
+
+heading("An invocation whose lease is sized from its remaining time");
+table(
+  ["requests", "", "goal"],
+  [[String(invocation.length), invocation.join(", "), against("2", invocation.length === 2)]],
+);
+
+heading("One beat of a keeper");
+table(
+  ["it guards", "transitions", "writes", "reads", "goal"],
+  keeper.map(({ guards, transitions, writes, reads }) => [
+    guards,
+    String(transitions),
+    String(writes),
+    String(reads),
+    against("at most 4 and 1 write", transitions <= 4 && writes <= 1),
+  ]),
+);
+
+const kilobytes = (bytes: number): string => (bytes / 1000).toFixed(1);
+heading("A function's bundle, minified");
+table(
+  ["handler", "KB", "gzip KB", "added KB", "gzip KB", "goal"],
+  compared.map(({ bundle: { name, bytes, gzipBytes }, baseline }) => [
+    name,
+    kilobytes(bytes),
+    kilobytes(gzipBytes),
+    kilobytes(bytes - baseline.bytes),
+    kilobytes(gzipBytes - baseline.gzipBytes),
+    name === "lease-lock" ? against("under 20 added", bytes - baseline.bytes < 20_000) : "",
+  ]),
+);
+note(
+  "bare and bare-middy hold the commands that the client sends, and no lock; each other is compared to its like",
+);
+
+heading("Of which, in lease-lock");
+table(
+  ["part", "KB"],
+  partsOf(middleware).map(({ part, bytes }) => [part, kilobytes(bytes)]),
+);
+
+heading("Starting a function's process, until its handler can be called");
+table(
+  ["handler", "p50 ms", "p25", "p75", "CPU ms", "ratio of p50", "goal"],
+  starts.map(({ name, p50, p25, p75, cpuP50, ratio, isBaseline }) => [
+    name,
+    p50.toFixed(1),
+    p25.toFixed(1),
+    p75.toFixed(1),
+    cpuP50.toFixed(1),
+    ratio.toFixed(3),
+    isBaseline ? "" : against("at most 1.1", ratio <= 1.1),
+  ]),
+);
+note(`${starts[0]?.starts} starts each, in turns; without a request`);

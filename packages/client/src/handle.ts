@@ -1,47 +1,44 @@
-import { InvalidOptionsError } from "./errors.ts";
 import type { LeaseHandle } from "./lease.ts";
 import type { LeaseRecord } from "./record.ts";
 import { limits } from "./schema.ts";
-import { checkDuration, checkKey, checkKnown, checkSlot, checkText } from "./validation.ts";
+import { check, checkDuration, checkKey, checkKnown, checkSlot, checkText, isWhole } from "./validation.ts";
 
-const handleFields: readonly (keyof LeaseHandle)[] = [
-  "tableName",
-  "key",
-  "owner",
-  "token",
-  "version",
-  "fencingToken",
-  "acquiredAt",
-  "expiresAt",
-  "leaseDurationMs",
-  "closedUntil",
-  "slot",
-];
+/** Refuses a field's value, or does nothing. */
+type FieldCheck = (field: string, value: unknown) => unknown;
+
+const checkLabel: FieldCheck = (field, value) => checkText(field, value, limits.ownerBytes);
+const checkNumber: FieldCheck = (field, value) =>
+  check(isWhole(value), field, value, "the whole number that lease.toJSON() gave");
+
+/** What each field of a handle has to be. */
+const fieldChecks: Record<keyof LeaseHandle, FieldCheck> = {
+  // Compared to the client's own, which has been checked.
+  tableName: () => undefined,
+  key: (_, value) => checkKey(value),
+  owner: checkLabel,
+  token: checkLabel,
+  version: checkNumber,
+  fencingToken: checkNumber,
+  acquiredAt: checkNumber,
+  expiresAt: checkNumber,
+  leaseDurationMs: (field, value) => checkDuration(field, value, 1),
+  closedUntil: (field, value) => value === undefined || checkNumber(field, value),
+  slot: (field, value) => value === undefined || checkSlot(field, value),
+};
 
 /** Checks a handle that came from elsewhere, and gives the record that it stands for. */
 export function checkHandle(handle: LeaseHandle, tableName: string): LeaseRecord {
-  checkKnown(handle, handleFields, "handle");
-  if (handle.tableName !== tableName) {
-    throw new InvalidOptionsError("handle.tableName", handle.tableName, `this client's table, ${tableName}`);
+  checkKnown(handle, Object.keys(fieldChecks), "handle");
+  const given = { ...handle };
+  check(
+    given.tableName === tableName,
+    "handle.tableName",
+    given.tableName,
+    `this client's table, ${tableName}`,
+  );
+  for (const [field, checkField] of Object.entries(fieldChecks)) {
+    checkField(`handle.${field}`, given[field as keyof LeaseHandle]);
   }
-  if (handle.slot !== undefined) checkSlot("handle.slot", handle.slot);
-  if (handle.closedUntil !== undefined) checkInteger("handle.closedUntil", handle.closedUntil);
-  return {
-    key: checkKey(handle.key),
-    owner: checkText("handle.owner", handle.owner, limits.ownerBytes),
-    token: checkText("handle.token", handle.token, limits.ownerBytes),
-    version: checkInteger("handle.version", handle.version),
-    fencingToken: checkInteger("handle.fencingToken", handle.fencingToken),
-    acquiredAt: checkInteger("handle.acquiredAt", handle.acquiredAt),
-    expiresAt: checkInteger("handle.expiresAt", handle.expiresAt),
-    leaseDurationMs: checkDuration("handle.leaseDurationMs", handle.leaseDurationMs, 1),
-    closed: false,
-    data: undefined,
-    revocation: undefined,
-  };
-}
-
-function checkInteger(option: string, value: unknown): number {
-  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value;
-  throw new InvalidOptionsError(option, value, "the whole number that lease.toJSON() gave");
+  const { tableName: _tableName, closedUntil: _closedUntil, slot: _slot, ...record } = given;
+  return { ...record, closed: false, data: undefined, revocation: undefined };
 }

@@ -2,7 +2,7 @@ import { InvalidOptionsError } from "./errors.ts";
 import type { AcquireOptions, LeaseClientOptions, TryAcquireOptions } from "./options.ts";
 import type { RetryStrategy } from "./retry.ts";
 import { limits } from "./schema.ts";
-import { checkDuration, checkKnown, checkSlot, checkText } from "./validation.ts";
+import { check, checkDuration, checkKnown, checkSlot, checkText, isWhole } from "./validation.ts";
 
 const clientOptionNames: readonly (keyof LeaseClientOptions)[] = [
   "tableName",
@@ -46,15 +46,13 @@ export function checkClientOptions(options: LeaseClientOptions): ClientTimes {
   checkKnown(options, clientOptionNames, "options");
   const { store, tableName, dynamodb, onEvent } = options;
   if (store === undefined) checkTableName(tableName);
-  else if (tableName !== undefined || dynamodb !== undefined) {
-    throw new InvalidOptionsError("store", "given beside tableName or dynamodb", "one of the two");
+  else {
+    const isAlone = tableName === undefined && dynamodb === undefined;
+    check(isAlone, "store", "given beside tableName or dynamodb", "one of the two");
   }
-  if (dynamodb !== undefined && typeof dynamodb.send !== "function") {
-    throw new InvalidOptionsError("dynamodb", dynamodb, "a DynamoDBClient or a DynamoDBDocumentClient");
-  }
-  if (onEvent !== undefined && typeof onEvent !== "function") {
-    throw new InvalidOptionsError("onEvent", onEvent, "a function");
-  }
+  const isSender = dynamodb === undefined || typeof dynamodb.send === "function";
+  check(isSender, "dynamodb", dynamodb, "a DynamoDBClient or a DynamoDBDocumentClient");
+  check(onEvent === undefined || typeof onEvent === "function", "onEvent", onEvent, "a function");
   const { leaseDurationMs = defaultLeaseDurationMs, retentionMs = defaultRetentionMs } = options;
   checkDuration("leaseDurationMs", leaseDurationMs, 1);
   const { clockSkewMs = Math.min(defaultClockSkewMs, leaseDurationMs) } = options;
@@ -70,19 +68,15 @@ export function checkClientOptions(options: LeaseClientOptions): ClientTimes {
 export function checkTableName(tableName: unknown): string {
   const isName =
     typeof tableName === "string" && /^([\w.-]{3,255}|arn:[\w-]+:dynamodb:\S{1,1000})$/.test(tableName);
-  if (!isName) {
-    const allowed = "a table's name (3 to 255 of the characters a-z, A-Z, 0-9, _, - and .) or its ARN";
-    throw new InvalidOptionsError("tableName", tableName, allowed);
-  }
+  const allowed = "a table's name (3 to 255 of the characters a-z, A-Z, 0-9, _, - and .) or its ARN";
+  check(isName, "tableName", tableName, allowed);
   return tableName;
 }
 
 function checkSkew(clockSkewMs: number, leaseDurationMs: number): void {
-  const whole = Number.isSafeInteger(clockSkewMs) && clockSkewMs >= 0;
-  if (!whole || clockSkewMs > leaseDurationMs) {
-    const range = `a whole number of milliseconds from 0 to the lease's duration of ${leaseDurationMs}`;
-    throw new InvalidOptionsError("clockSkewMs", clockSkewMs, `${range}, or Infinity`);
-  }
+  const isInRange = isWhole(clockSkewMs) && clockSkewMs <= leaseDurationMs;
+  const allowed = `a whole number of milliseconds from 0 to the lease's duration of ${leaseDurationMs}, or Infinity`;
+  check(isInRange, "clockSkewMs", clockSkewMs, allowed);
 }
 
 /** One acquisition's options, validated and complete. */
@@ -109,10 +103,8 @@ export function checkAcquireOptions(
   checkKnown(options, mayWait ? acquireOptionNames : tryAcquireOptionNames, "options");
   const { signal, reentrant = false, waitMs = 0, retry = { strategy: "untilExpiry" } } = options;
   const { leaseDurationMs = times.leaseDurationMs, lockAtLeastForMs = 0 } = options;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new InvalidOptionsError("signal", signal, "an AbortSignal");
-  }
-  if (typeof reentrant !== "boolean") throw new InvalidOptionsError("reentrant", reentrant, "true or false");
+  check(signal === undefined || signal instanceof AbortSignal, "signal", signal, "an AbortSignal");
+  check(typeof reentrant === "boolean", "reentrant", reentrant, "true or false");
   checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs);
   return {
     owner: options.owner === undefined ? owner : checkText("owner", options.owner, limits.ownerBytes),
@@ -132,16 +124,14 @@ export function checkAcquireOptions(
 export function checkHeartbeat(heartbeat: unknown, leaseDurationMs: number): number | undefined {
   if (heartbeat === undefined || heartbeat === false) return undefined;
   const intervalMs = heartbeat === true ? Math.max(1, Math.floor(leaseDurationMs / 3)) : heartbeat;
-  const isWhole = typeof intervalMs === "number" && Number.isSafeInteger(intervalMs) && intervalMs > 0;
-  if (!isWhole || intervalMs >= leaseDurationMs / 2) {
-    const allowed = `true, false, or a whole number of milliseconds below half the lease (${leaseDurationMs / 2})`;
-    throw new InvalidOptionsError("heartbeat", heartbeat, allowed);
-  }
+  const isInRange = isWhole(intervalMs) && intervalMs > 0 && intervalMs < leaseDurationMs / 2;
+  const allowed = `true, false, or a whole number of milliseconds below half the lease (${leaseDurationMs / 2})`;
+  check(isInRange, "heartbeat", heartbeat, allowed);
   return intervalMs;
 }
 
 function checkRetry(retry: RetryStrategy): RetryStrategy {
-  if (typeof retry !== "object" || retry === null) throw new InvalidOptionsError("retry", retry, "an object");
+  check(typeof retry === "object" && retry !== null, "retry", retry, "an object");
   switch (retry.strategy) {
     case "untilExpiry":
       checkKnown(retry, ["strategy"], "retry");

@@ -62,7 +62,7 @@ export async function admit<TEvent>(
   const renewEveryMs = typeof heartbeat === "number" ? Math.min(heartbeat, thirdMs) : thirdMs;
   const lease =
     whenHeld === "replace"
-      ? await replace(settings, invocation, options, waitMs)
+      ? await replace(settings, invocation, options, waitMs, signal)
       : await client.acquire(key, whenHeld === "wait" ? { ...options, waitMs } : options);
   return { lease, renewEveryMs: heartbeat === false ? undefined : renewEveryMs };
 }
@@ -72,6 +72,7 @@ async function replace<TEvent>(
   invocation: Invocation,
   options: AcquireOptions,
   waitMs: number,
+  signal: AbortSignal,
 ): Promise<Lease> {
   const { client, clock } = settings;
   const { key } = invocation;
@@ -81,8 +82,6 @@ async function replace<TEvent>(
     if (!(error instanceof LeaseUnavailableError)) throw error;
   }
   const giveUp = new AbortController();
-  const onAbort = (): void => giveUp.abort(options.signal?.reason);
-  options.signal?.addEventListener("abort", onAbort, { once: true });
   const asked = new Set<string>();
   let isOver = false;
   let cancel: () => void = () => undefined;
@@ -106,10 +105,13 @@ async function replace<TEvent>(
   const reason = `replaced by ${invocation.owner}`;
   void ask();
   try {
-    return await client.acquire(key, { ...options, waitMs, signal: giveUp.signal });
+    return await client.acquire(key, {
+      ...options,
+      waitMs,
+      signal: AbortSignal.any([signal, giveUp.signal]),
+    });
   } finally {
     isOver = true;
     cancel();
-    options.signal?.removeEventListener("abort", onAbort);
   }
 }

@@ -1,4 +1,4 @@
-import type { Lease, LeaseLostError } from "@leasehold/client";
+import { type Lease, LeaseLostError } from "@leasehold/client";
 import { keepRenewing } from "./heartbeat.ts";
 import type { Invocation } from "./invocation.ts";
 import type { Settings } from "./options.ts";
@@ -114,9 +114,12 @@ export class Hold {
       return;
     }
     signal.dispose();
-    const isDone = outcome === "succeeded" && this.#loss === undefined;
-    await (isDone ? lease.complete() : lease.release()).catch(() => false);
+    const mayBeDone = outcome === "succeeded" && this.#loss === undefined;
+    const released = await (mayBeDone ? lease.complete() : lease.release()).catch(() => undefined);
     close();
+    const isDone = mayBeDone && released !== false;
+    // Broken or taken while it had time left, which nothing has told the handler.
+    if (mayBeDone && !isDone) this.#loss = new LeaseLostError(lease.key, "taken");
     if (isDone) measure("jobSucceeded");
     else if (this.isReplaced) measure("jobSkipped");
     else if (outcome !== "unused") measure("jobFailed");

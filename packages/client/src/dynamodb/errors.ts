@@ -65,6 +65,7 @@ function translate(
   const { name = "", message = String(error), $metadata } = error as SdkError;
   const status = $metadata?.httpStatusCode;
   const table = JSON.stringify(tableName);
+  const saying = `(${name}: ${message})`;
 
   if (name === "ResourceNotFoundException") {
     const text = `the lease table ${table} does not exist in this account and region: deploy it, or call createLeaseTable()`;
@@ -87,11 +88,11 @@ function translate(
     return new LeaseConfigurationError("LEASE_ACCESS_DENIED", text, options);
   }
   if (throttlingErrors.has(name) || status === 429) {
-    const text = `DynamoDB throttled the request to ${table} until its time was over; try again later (${name}: ${message})`;
+    const text = `DynamoDB throttled the request to ${table} until its time was over; try again later ${saying}`;
     return new LeaseServiceError("LEASE_THROTTLED", text, options);
   }
   if (conflictErrors.has(name)) {
-    const text = `another write of the same item in ${table} was under way each time; try again later (${name}: ${message})`;
+    const text = `another write of the same item in ${table} was under way each time; try again later ${saying}`;
     return new LeaseServiceError("LEASE_CONFLICT", text, options);
   }
   if (status !== undefined && status >= 500) {
@@ -99,9 +100,9 @@ function translate(
     return new LeaseServiceError("LEASE_SERVICE_FAILED", text, options);
   }
   if (status === undefined || name === "TimeoutError") {
-    const text = `no answer from DynamoDB for ${table}; try again later (${name}: ${message})`;
+    const text = `no answer from DynamoDB for ${table}; try again later ${saying}`;
     return new LeaseServiceError("LEASE_NO_ANSWER", text, options);
   }
-  const text = `DynamoDB rejected the request to ${table} (${name}: ${message})`;
+  const text = `DynamoDB rejected the request to ${table} ${saying}`;
   return new LeaseServiceError("LEASE_REQUEST_REJECTED", text, options);
 }

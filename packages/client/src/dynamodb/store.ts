@@ -53,23 +53,14 @@ export class DynamoDBLeaseStore implements LeaseStore {
       ReturnValuesOnConditionCheckFailure: "ALL_OLD",
     });
     const trace = new Trace(this.#clock, command, options);
-    const outcome = (
-      applied: boolean,
-      attributes: Record<string, AttributeValue> | undefined,
-    ): UpdateResult => ({
-      applied,
-      item: fromAttributeValues(attributes),
-      offset: trace.offset,
-      retried: trace.count > 1,
-    });
     try {
       const { Attributes } = await this.#dynamodb.send(command, { abortSignal: options.signal });
-      return outcome(true, Attributes);
+      return resultOf(true, Attributes, trace);
     } catch (error) {
       // By name as well: the user's client may come from another copy of the SDK.
       const { name, Item } = error as ConditionalCheckFailedException;
       if (error instanceof ConditionalCheckFailedException || name === "ConditionalCheckFailedException") {
-        return outcome(false, Item);
+        return resultOf(false, Item, trace);
       }
       throw toLeaseError(error, this.tableName, options.signal, trace);
     }
@@ -102,14 +93,7 @@ export class DynamoDBLeaseStore implements LeaseStore {
       // A refusal is left to a write of its own, whose answer brings the item that refused it.
       return requests.map((_, index) => {
         const item = Responses[index]?.Item;
-        return (
-          item && {
-            applied: true,
-            item: fromAttributeValues(item),
-            offset: trace.offset,
-            retried: trace.count > 1,
-          }
-        );
+        return item && resultOf(true, item, trace);
       });
     } catch (error) {
       if (isUnsupported((error as Error).name)) this.#canBatch = false;
@@ -158,6 +142,14 @@ export class DynamoDBLeaseStore implements LeaseStore {
       throw toLeaseError(error, this.tableName, options.signal, trace);
     }
   }
+}
+
+function resultOf(
+  applied: boolean,
+  item: Record<string, AttributeValue> | undefined,
+  { offset, count }: Trace,
+): UpdateResult {
+  return { applied, item: fromAttributeValues(item), offset, retried: count > 1 };
 }
 
 /** Errors that say that this service or policy will never take the batch. */

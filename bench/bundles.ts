@@ -1,0 +1,88 @@
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { build, type Metafile } from "esbuild";
+
+/** The handlers of bench/handlers that are compared. */
+export type HandlerName = "bare" | "bare-middy" | "client" | "leased" | "lease-lock";
+
+/** One handler, bundled as it is deployed. */
+export interface Bundle {
+  readonly name: HandlerName;
+  readonly code: Uint8Array;
+  readonly bytes: number;
+  readonly gzipBytes: number;
+  /** What each of this repository's own files, by its path, contributes. */
+  readonly ownBytes: ReadonlyMap<string, number>;
+}
+
+/** What one part of the packages costs a bundle. */
+export interface PartCost {
+  readonly part: string;
+  readonly bytes: number;
+}
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+/** Bundles a handler as infra/handler.ts does. */
+export async function bundle(name: HandlerName): Promise<Bundle> {
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: [`bench/handlers/${name}.ts`],
+    bundle: true,
+    write: false,
+    metafile: true,
+    platform: "node",
+    target: "node24",
+    format: "esm",
+    minify: true,
+    mainFields: ["module", "main"],
+    conditions: ["leasehold-source", "module"],
+    logLevel: "error",
+  });
+  const code = outputFiles[0]?.contents ?? new Uint8Array();
+  return {
+    name,
+    code,
+    bytes: code.length,
+    gzipBytes: gzipSync(code, { level: 9 }).length,
+    ownBytes: ownBytesOf(metafile),
+  };
+}
+
+function ownBytesOf({ outputs }: Metafile): Map<string, number> {
+  const inputs = Object.values(outputs).flatMap((output) => Object.entries(output.inputs));
+  return new Map(
+    inputs
+      .filter(([path]) => path.startsWith("packages/"))
+      .map(([path, { bytesInOutput }]) => [path, bytesInOutput]),
+  );
+}
+
+/** A file counts for the first part that its path matches. */
+const parts: readonly (readonly [part: string, path: RegExp])[] = [
+  ["client: protocol and time", /client\/src\/(protocol|time)\/|client\/src\/retry/],
+  ["client: DynamoDB and its errors", /client\/src\/(dynamodb\/|attribute-values)/],
+  ["client: expressions, schema, records", /client\/src\/(expressions|schema|record)/],
+  ["client: LeaseClient and Lease", /client\/src\/(client|lease|owner)/],
+  ["client: checks of options", /client\/src\/(options-check|validation)/],
+  ["client: errors", /client\/src\/errors/],
+  ["client: events, metrics, environment", /client\/src\/(events|metrics|environment)/],
+  ["client: fencing and handles", /client\/src\/(fencing|handle)/],
+  ["middy: entrance, hold, signal", /middy\/src\/(guard|entrance|hold|heartbeat|signal|shutdown|streams)/],
+  ["middy: checks of options and events", /middy\/src\/(options|invocation)/],
+  ["middy: hooks", /middy\/src\//],
+  ["the rest", /./],
+];
+
+/** Sums up what a bundle holds of this repository by its parts. */
+export function partsOf({ ownBytes }: Bundle): PartCost[] {
+  const costs = new Map<string, number>();
+  for (const [path, bytes] of ownBytes) {
+    const part = parts.find(([, pattern]) => pattern.test(path))?.[0] ?? "";
+    costs.set(part, (costs.get(part) ?? 0) + bytes);
+  }
+  return parts.flatMap(([part]) => {
+    const bytes = costs.get(part) ?? 0;
+    return bytes === 0 ? [] : [{ part, bytes }];
+  });
+}

@@ -1,0 +1,127 @@
+import { Cron } from "croner";
+import { CronFieldError, cronPattern } from "./cron-fields.ts";
+import { InvalidScheduleError } from "./errors.ts";
+import { TimeZone } from "./time-zone.ts";
+
+/** When a schedule fires. */
+export interface ScheduleTimes {
+  readonly kind: "rate" | "cron" | "at";
+  /** The first time after a given one; undefined when there is none any more. */
+  next(after: Date): Date | undefined;
+}
+
+/** How an expression is read. */
+export interface ScheduleExpressionOptions {
+  /** An IANA name. Rates have no use for it. @default "UTC" */
+  readonly timeZone?: string;
+  /** The first time of a rate; the others follow at its distance. @default - the epoch, so that minutes are whole */
+  readonly start?: Date;
+}
+
+const unitMs: Readonly<Record<string, number>> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
+
+/**
+ * Reads an expression of EventBridge Scheduler: `rate(5 minutes)`, `cron(0 10 ? * MON-FRI *)`,
+ * `at(2026-11-21T10:00:00)`.
+ *
+ * Times in a time zone behave as AWS documents it: one that the clocks skip in spring is skipped, one that they show
+ * twice in autumn counts once, at its first occurrence; a day of a rate is always 24 hours.
+ *
+ * Throws InvalidScheduleError for what AWS would refuse, and for `L-28` and farther from the month's end.
+ *
+ * @example
+ * parseScheduleExpression("cron(0 8 L * ? *)", { timeZone: "Europe/Berlin" }).next(new Date());
+ */
+export function parseScheduleExpression(
+  expression: string,
+  options: ScheduleExpressionOptions = {},
+): ScheduleTimes {
+  const [, kind, body = ""] = /^\s*(rate|cron|at)\(([^()]*)\)\s*$/.exec(expression) ?? [];
+  const zone = timeZone(expression, options.timeZone ?? "UTC");
+  switch (kind) {
+    case "rate":
+      return rate(expression, body, options.start ?? new Date(0));
+    case "cron":
+      return cron(expression, body, zone);
+    case "at":
+      return at(expression, body, zone);
+  }
+  throw new InvalidScheduleError(
+    expression,
+    "it must be rate(value unit), cron(six fields) or at(yyyy-mm-ddThh:mm:ss)",
+  );
+}
+
+function rate(expression: string, body: string, start: Date): ScheduleTimes {
+  const [, count = "", unit = ""] = /^\s*(\d+)\s+(minute|hour|day)s?\s*$/.exec(body) ?? [];
+  const periodMs = Number(count) * (unitMs[unit] ?? 0);
+  if (periodMs === 0) {
+    const text = "a rate is a positive whole number and one of minutes, hours and days";
+    throw new InvalidScheduleError(expression, text);
+  }
+  return {
+    kind: "rate",
+    next(after) {
+      const passedMs = after.getTime() - start.getTime();
+      const periods = passedMs < 0 ? 0 : Math.floor(passedMs / periodMs) + 1;
+      return new Date(start.getTime() + periods * periodMs);
+    },
+  };
+}
+
+function cron(expression: string, body: string, zone: TimeZone): ScheduleTimes {
+  const { pattern, dayOffset } = checked(expression, body);
+  // It searches in wall time as if that were UTC; what the clocks skip or repeat is settled here.
+  const calendar = new Cron(pattern, {
+    mode: "7-part",
+    alternativeWeekdays: true,
+    domAndDow: true,
+    sloppyRanges: true,
+    timezone: "UTC",
+    dayOffset,
+  });
+  return {
+    kind: "cron",
+    next(after) {
+      let wall: Date | null = new Date(zone.wallTime(after.getTime()));
+      for (;;) {
+        wall = calendar.nextRun(wall);
+        if (wall === null) return undefined;
+        const instantMs = zone.instant(wall.getTime());
+        if (instantMs !== undefined && instantMs > after.getTime()) return new Date(instantMs);
+      }
+    },
+  };
+}
+
+function checked(expression: string, body: string): ReturnType<typeof cronPattern> {
+  try {
+    return cronPattern(body);
+  } catch (error) {
+    if (error instanceof CronFieldError) throw new InvalidScheduleError(expression, error.message);
+    throw error;
+  }
+}
+
+function at(expression: string, body: string, zone: TimeZone): ScheduleTimes {
+  const text = body.trim();
+  const wallMs = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/.test(text) ? Date.parse(`${text}Z`) : Number.NaN;
+  // 31 February is read as a day in March.
+  if (Number.isNaN(wallMs) || !new Date(wallMs).toISOString().startsWith(text)) {
+    throw new InvalidScheduleError(expression, "at needs a date and time as yyyy-mm-ddThh:mm:ss");
+  }
+  const instantMs = zone.instant(wallMs);
+  return {
+    kind: "at",
+    next: (after) =>
+      instantMs !== undefined && instantMs > after.getTime() ? new Date(instantMs) : undefined,
+  };
+}
+
+function timeZone(expression: string, name: string): TimeZone {
+  try {
+    return new TimeZone(name);
+  } catch {
+    throw new InvalidScheduleError(expression, `the time zone ${JSON.stringify(name)} is not known`);
+  }
+}

@@ -1,0 +1,605 @@
+import { existsSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { ManualClock } from "@leasehold/client/testing";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import {
+  RequestTooLargeException,
+  ResourceNotFoundException,
+  RuntimeClosedError,
+  TooManyRequestsException,
+} from "../../packages/local/src/lambda/errors.ts";
+import { LambdaRuntime } from "../../packages/local/src/lambda/runtime.ts";
+import type {
+  AsyncFailureRecord,
+  FunctionDefinition,
+  LambdaEvent,
+  LambdaLogLine,
+  LambdaRuntimeOptions,
+} from "../../packages/local/src/lambda/types.ts";
+
+const folder = (name: string): string => fileURLToPath(new URL(`./fixtures/lambda/${name}`, import.meta.url));
+
+async function startLambda(options: LambdaRuntimeOptions = {}) {
+  const logs: LambdaLogLine[] = [];
+  const events: LambdaEvent[] = [];
+  const lambda = await LambdaRuntime.start({
+    onLog: (line) => logs.push(line),
+    onEvent: (event) => events.push(event),
+    ...options,
+  });
+  onTestFinished(() => lambda.close());
+  const define = (name: string, handler: string, more: Partial<FunctionDefinition> = {}): void =>
+    lambda.define({ name, codeDir: folder("handlers"), handler, timeoutMs: 10_000, ...more });
+  /** Waits until an invocation of the function is under way, and gives its environment. */
+  const underWay = async (name: string) =>
+    vi.waitFor(
+      () => {
+        const found = lambda.environments(name).find(({ state }) => state === "busy");
+        if (found?.pid === undefined) throw new Error(`no invocation of ${name} is under way`);
+        return { id: found.id, pid: found.pid };
+      },
+      { timeout: 5_000, interval: 5 },
+    );
+  const types = (name: string): string[] =>
+    events.filter(({ functionName }) => functionName === name).map(({ type }) => type);
+  return { lambda, define, logs, events, types, underWay };
+}
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+/** Alive and not merely unburied: an orphan's exit waits for whoever adopted it. */
+const isRunning = (pid: number): boolean => {
+  try {
+    return !/^State:\s*Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return isAlive(pid) && !existsSync("/proc/self");
+  }
+};
+
+interface Echo {
+  readonly event: unknown;
+  readonly context: Record<string, unknown>;
+  readonly pid: number;
+  readonly invocation: number;
+}
+interface Gap {
+  readonly pid: number;
+  readonly widestGapMs: number;
+}
+
+describe("an invocation", () => {
+  test("gives the handler the event and the context, and the caller the result", async () => {
+    const { lambda, define, types } = await startLambda();
+    define("echo", "index.echo", { memoryMb: 256 });
+    const result = await lambda.invoke("echo", { key: "ä" }, { requestId: "r-1" });
+    expect(result).toEqual({ payload: expect.anything(), requestId: "r-1" });
+    expect(result.payload as Echo).toMatchObject({
+      event: { key: "ä" },
+      context: {
+        awsRequestId: "r-1",
+        functionName: "echo",
+        functionVersion: "$LATEST",
+        invokedFunctionArn: "arn:aws:lambda:us-east-1:000000000000:function:echo",
+        memoryLimitInMB: "256",
+        logGroupName: "/aws/lambda/echo",
+        logStreamName: expect.stringMatching(/^\d{4}\/\d\d\/\d\d\/\[\$LATEST\][0-9a-f]{32}$/),
+      },
+    });
+    expect(types("echo")).toEqual(["started", "invoked", "responded", "frozen"]);
+  });
+
+  test("without a payload has an empty event, and without a result gives null", async () => {
+    const { lambda, define } = await startLambda();
+    define("echo", "index.echo");
+    define("nothing", "index.undefinedResult");
+    expect(((await lambda.invoke("echo")).payload as Echo).event).toEqual({});
+    expect(((await lambda.invoke("echo", null)).payload as Echo).event).toBeNull();
+    expect(await lambda.invoke("nothing")).toMatchObject({ payload: null });
+  });
+
+  test("reuses the environment, and what the module holds, when one is idle", async () => {
+    const { lambda, define } = await startLambda();
+    define("echo", "index.echo");
+    const seen: Echo[] = [];
+    for (let i = 0; i < 4; i++) seen.push((await lambda.invoke("echo", i)).payload as Echo);
+    expect(seen.map(({ invocation }) => invocation)).toEqual([1, 2, 3, 4]);
+    expect(new Set(seen.map(({ pid }) => pid)).size).toBe(1);
+    expect(lambda.environments("echo")).toMatchObject([{ state: "idle", frozen: true, pid: seen[0]?.pid }]);
+  });
+
+  test("gets an environment of its own while the others are busy", async () => {
+    const { lambda, define } = await startLambda();
+    define("wait", "index.wait");
+    const results = await Promise.all([1, 2, 3].map(() => lambda.invoke("wait", { ms: 150 })));
+    expect(new Set(results.map(({ payload }) => (payload as Gap).pid)).size).toBe(3);
+    expect(lambda.environments("wait")).toHaveLength(3);
+  });
+
+  test("finds handlers in CommonJS files and below an export", async () => {
+    const { lambda, define } = await startLambda();
+    define("commonjs", "index.handler", { codeDir: folder("commonjs") });
+    define("nested", "index.nested.deep.handler");
+    expect((await lambda.invoke("commonjs", { name: "you" })).payload).toBe("hello you");
+    expect((await lambda.invoke("nested")).payload).toBe("found");
+  });
+
+  test("tells the handler how much time is left, and it becomes less", async () => {
+    const { lambda, define } = await startLambda();
+    define("remaining", "index.remaining", { timeoutMs: 4_000 });
+    const [first = 0, second = 0] = (await lambda.invoke("remaining")).payload as number[];
+    expect(first).toBeLessThanOrEqual(4_000);
+    expect(first).toBeGreaterThan(3_000);
+    expect(first - second).toBeGreaterThanOrEqual(55);
+  });
+
+  test("is given up by the caller's signal while the function runs on", async () => {
+    const { lambda, define, underWay } = await startLambda();
+    define("wait", "index.wait");
+    const giveUp = new AbortController();
+    const call = lambda.invoke("wait", { ms: 300 }, { signal: giveUp.signal });
+    const refused = expect(call).rejects.toThrow("enough");
+    await underWay("wait");
+    giveUp.abort(new Error("enough"));
+    await refused;
+    expect(lambda.environments("wait")).toMatchObject([{ state: "busy" }]);
+    await vi.waitFor(() => expect(lambda.environments("wait")).toMatchObject([{ state: "idle" }]));
+  });
+});
+
+describe("the environment variables", () => {
+  test("are Lambda's, the base's and the function's, and nothing of this process", async () => {
+    const { lambda, define } = await startLambda({
+      baseEnvironment: { AWS_ENDPOINT_URL_DYNAMODB: "http://127.0.0.1:8000", LEVEL: "base" },
+    });
+    process.env.LEAK = "of the parent";
+    onTestFinished(() => {
+      delete process.env.LEAK;
+    });
+    define("environment", "index.environment", { environment: { TABLE: "locks", LEVEL: "own" } });
+    const { payload } = await lambda.invoke("environment");
+    const inherited = Object.fromEntries(
+      ["PATH", "HOME", "TMPDIR"].flatMap((name) => {
+        const value = process.env[name];
+        return value === undefined ? [] : [[name, value]];
+      }),
+    );
+    expect(payload).toEqual({
+      ...inherited,
+      TZ: "UTC",
+      AWS_REGION: "us-east-1",
+      AWS_ACCESS_KEY_ID: "local",
+      AWS_SECRET_ACCESS_KEY: "local",
+      AWS_ENDPOINT_URL_DYNAMODB: "http://127.0.0.1:8000",
+      TABLE: "locks",
+      LEVEL: "own",
+      _HANDLER: "index.environment",
+      LAMBDA_TASK_ROOT: folder("handlers"),
+      AWS_EXECUTION_ENV: `AWS_Lambda_nodejs${process.versions.node.split(".")[0]}.x`,
+      AWS_LAMBDA_RUNTIME_API: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+      AWS_LAMBDA_FUNCTION_NAME: "environment",
+      AWS_LAMBDA_FUNCTION_VERSION: "$LATEST",
+      AWS_LAMBDA_FUNCTION_MEMORY_SIZE: "128",
+      AWS_LAMBDA_LOG_GROUP_NAME: "/aws/lambda/environment",
+      AWS_LAMBDA_LOG_STREAM_NAME: expect.any(String),
+    });
+  });
+});
+
+describe("a failure", () => {
+  test("of the handler has the error's name, message and trace, and leaves the environment in use", async () => {
+    const { lambda, define, types } = await startLambda();
+    define("fail", "index.fail");
+    const first = await lambda.invoke("fail", {});
+    expect(first).toMatchObject({
+      functionError: "Unhandled",
+      payload: {
+        errorType: "LeaseUnavailableError",
+        errorMessage: "the lock is held",
+        trace: expect.arrayContaining([expect.stringContaining("index.mjs")]),
+      },
+    });
+    expect(await lambda.invoke("fail", { raw: true })).toMatchObject({
+      payload: { errorType: "string", errorMessage: "just a text" },
+    });
+    expect(types("fail").filter((type) => type === "started")).toHaveLength(1);
+  });
+
+  test.for([
+    ["a module that throws", "index.handler", "broken", "TypeError", "no table name"],
+    ["a missing module", "nowhere.handler", "handlers", "Runtime.ImportModuleError", "nowhere"],
+    ["a missing export", "index.nobody", "handlers", "Runtime.HandlerNotFound", "index.nobody"],
+    ["a malformed name", "index", "handlers", "Runtime.MalformedHandlerName", "index"],
+    ["a callback", "index.callbackStyle", "handlers", "Runtime.CallbackHandlerDeprecated", "callback"],
+  ] as const)("of the start, by %s, is the invocation's, and the environment is gone", async (row) => {
+    const [, handler, code, errorType, words] = row;
+    const { lambda, define, types } = await startLambda();
+    define("broken", handler, { codeDir: folder(code) });
+    expect(await lambda.invoke("broken")).toMatchObject({
+      functionError: "Unhandled",
+      payload: { errorType, errorMessage: expect.stringContaining(words) },
+    });
+    expect(lambda.environments("broken")).toEqual([]);
+    expect(types("broken")).toEqual(["started", "failed", "ended"]);
+  });
+
+  test.for([
+    ["exits", "index.exit", "Runtime.ExitError", "Runtime exited with error: exit status 3"],
+    ["leaves a rejection unhandled", "index.reject", "Runtime.UnhandledPromiseRejection", "nobody waits"],
+  ] as const)("of a process that %s is reported, and the next invocation gets a new one", async (row) => {
+    const [, handler, errorType, words] = row;
+    const { lambda, define } = await startLambda();
+    define("crash", handler);
+    for (let i = 1; i <= 2; i++) {
+      expect(await lambda.invoke("crash")).toMatchObject({
+        functionError: "Unhandled",
+        payload: { errorType, errorMessage: expect.stringContaining(words) },
+      });
+      expect(lambda.environments("crash")).toEqual([]);
+    }
+  });
+
+  test("by timeout kills the process, and the next invocation gets a new one", async () => {
+    const { lambda, define, types, underWay } = await startLambda();
+    define("wait", "index.wait", { timeoutMs: 250 });
+    const call = lambda.invoke("wait", { ms: 60_000 }, { requestId: "slow" });
+    const { pid } = await underWay("wait");
+    expect(await call).toMatchObject({
+      functionError: "Unhandled",
+      payload: {
+        errorType: "Sandbox.Timedout",
+        errorMessage: expect.stringMatching(/^\d{4}-.*Z slow Task timed out after 0\.25 seconds$/),
+      },
+    });
+    expect(isAlive(pid)).toBe(false);
+    const next = (await lambda.invoke("wait", { ms: 1 })).payload as Gap;
+    expect(next.pid).not.toBe(pid);
+    expect(types("wait").slice(0, 4)).toEqual(["started", "invoked", "timedOut", "ended"]);
+  });
+
+  test("of code that takes too long to load is a timeout after ten seconds", async () => {
+    const clock = new ManualClock();
+    const { lambda, define, logs } = await startLambda({ clock });
+    define("slow", "slow.handler", { codeDir: folder("stuck") });
+    const call = lambda.invoke("slow");
+    await vi.waitFor(() => expect(logs.map(({ line }) => line)).toEqual(["loading"]), 5_000);
+    expect(logs[0]).not.toHaveProperty("requestId");
+    await clock.advance(10_000);
+    expect(await call).toMatchObject({
+      payload: { errorType: "Sandbox.Timedout", errorMessage: expect.stringContaining("10.00 seconds") },
+    });
+    expect(lambda.environments("slow")).toEqual([]);
+  });
+
+  test("by a promise that nothing can settle is named, without waiting for the timeout", async () => {
+    const { lambda, define } = await startLambda();
+    define("never", "stuck.handler", { codeDir: folder("stuck"), timeoutMs: 60_000 });
+    expect(await lambda.invoke("never")).toMatchObject({ payload: { errorType: "Runtime.NodeJsExit" } });
+  });
+});
+
+describe("a frozen process", () => {
+  test("stands still between invocations, which its timers see as one gap", async () => {
+    const { lambda, define } = await startLambda();
+    define("gap", "index.gap");
+    await lambda.invoke("gap");
+    await sleep(400);
+    const { widestGapMs } = (await lambda.invoke("gap")).payload as Gap;
+    expect(widestGapMs).toBeGreaterThan(350);
+  });
+
+  test("in mid-invocation goes on when it is thawed", async () => {
+    const { lambda, define, types, underWay } = await startLambda();
+    define("wait", "index.wait");
+    const call = lambda.invoke("wait", { ms: 400 });
+    const { id, pid } = await underWay("wait");
+    await sleep(50);
+    lambda.freeze(id);
+    lambda.freeze(id);
+    expect(lambda.environments("wait")).toMatchObject([{ id, state: "busy", frozen: true }]);
+    await sleep(250);
+    lambda.thaw(id);
+    const result = (await call).payload as Gap;
+    expect(result.pid).toBe(pid);
+    expect(result.widestGapMs).toBeGreaterThan(200);
+    expect(types("wait")).toEqual(["started", "invoked", "frozen", "thawed", "responded", "frozen"]);
+  });
+
+  test("in mid-invocation still times out", async () => {
+    const { lambda, define, underWay } = await startLambda();
+    define("wait", "index.wait", { timeoutMs: 300 });
+    const call = lambda.invoke("wait", { ms: 10 });
+    const { id, pid } = await underWay("wait");
+    lambda.freeze(id);
+    expect(await call).toMatchObject({ payload: { errorType: "Sandbox.Timedout" } });
+    expect(isAlive(pid)).toBe(false);
+  });
+});
+
+describe("a killed environment", () => {
+  test("that is only starting fails its first invocation, whether it has a process yet or not", async () => {
+    const { lambda, define, logs } = await startLambda();
+    define("slow", "slow.handler", { codeDir: folder("stuck") });
+    const early = lambda.invoke("slow");
+    await lambda.kill(lambda.environments("slow")[0]?.id ?? "");
+    const late = lambda.invoke("slow");
+    await vi.waitFor(() => expect(logs).toHaveLength(1), 5_000);
+    await lambda.kill(lambda.environments("slow")[0]?.id ?? "");
+    for (const call of [early, late]) {
+      expect(await call).toMatchObject({ payload: { errorType: "Runtime.ExitError" } });
+    }
+  });
+
+  test("fails the invocation under way and frees its slot", async () => {
+    const { lambda, define, types, underWay } = await startLambda();
+    define("wait", "index.wait", { reservedConcurrency: 1 });
+    const call = lambda.invoke("wait", { ms: 60_000 }, { requestId: "r-9" });
+    const { id, pid } = await underWay("wait");
+    await lambda.kill(id);
+    expect(isAlive(pid)).toBe(false);
+    expect(await call).toMatchObject({
+      functionError: "Unhandled",
+      payload: {
+        errorType: "Runtime.ExitError",
+        errorMessage: "RequestId: r-9 Error: Runtime exited with error: signal: killed",
+      },
+    });
+    expect(types("wait")).toEqual(["started", "invoked", "killed", "failed", "ended"]);
+    expect((await lambda.invoke("wait", { ms: 1 })).functionError).toBeUndefined();
+    await expect(lambda.kill(id)).rejects.toThrow(ResourceNotFoundException);
+  });
+
+  test("takes with it what the function has spawned", async () => {
+    const { lambda, define } = await startLambda();
+    define("grandchild", "index.grandchild");
+    const { grandchild } = (await lambda.invoke("grandchild")).payload as { grandchild: number };
+    expect(isAlive(grandchild)).toBe(true);
+    await lambda.kill(lambda.environments("grandchild")[0]?.id ?? "");
+    await vi.waitFor(() => expect(isRunning(grandchild)).toBe(false), { timeout: 3_000 });
+  });
+});
+
+describe("reserved concurrency", () => {
+  test("throttles a synchronous invocation beyond it", async () => {
+    const { lambda, define, underWay } = await startLambda();
+    define("wait", "index.wait", { reservedConcurrency: 1 });
+    define("off", "index.echo", { reservedConcurrency: 0 });
+    const first = lambda.invoke("wait", { ms: 200 });
+    await underWay("wait");
+    const refused = lambda.invoke("wait", { ms: 1 });
+    await expect(refused).rejects.toThrow(TooManyRequestsException);
+    await expect(refused).rejects.toMatchObject({ name: "TooManyRequestsException" });
+    await expect(lambda.invoke("off")).rejects.toThrow(TooManyRequestsException);
+    await first;
+    expect((await lambda.invoke("wait", { ms: 1 })).functionError).toBeUndefined();
+    expect(lambda.environments("wait")).toHaveLength(1);
+  });
+
+  test("makes asynchronous invocations wait for their turn", async () => {
+    const { lambda, define, events } = await startLambda();
+    define("wait", "index.wait", { reservedConcurrency: 1 });
+    const ids = [1, 2, 3].map(() => lambda.invokeAsync("wait", { ms: 20 }));
+    const responded = () => events.filter(({ type }) => type === "responded").map((event) => event.requestId);
+    await vi.waitFor(() => expect(responded()).toEqual(ids), { timeout: 5_000 });
+    expect(events.filter(({ type }) => type === "started")).toHaveLength(1);
+  });
+
+  test("of zero gives asynchronous events up at once, as too old ones are where it is in use", async () => {
+    const records: AsyncFailureRecord[] = [];
+    const onAsyncFailure = (record: AsyncFailureRecord): void => void records.push(record);
+    const { lambda, define, underWay } = await startLambda();
+    define("off", "index.echo", { reservedConcurrency: 0, onAsyncFailure });
+    define("full", "index.wait", { reservedConcurrency: 1, maxEventAgeMs: 100, onAsyncFailure });
+    lambda.invokeAsync("off", { n: 1 });
+    const call = lambda.invoke("full", { ms: 500 });
+    await underWay("full");
+    lambda.invokeAsync("full", { ms: 1 });
+    await call;
+    expect(records.map(({ requestContext }) => requestContext)).toMatchObject([
+      { condition: "ZeroReservedConcurrency", approximateInvokeCount: 0 },
+      { condition: "EventAgeExceeded", approximateInvokeCount: 0 },
+    ]);
+    expect(records[0]).not.toHaveProperty("responsePayload");
+  });
+});
+
+describe("an asynchronous invocation that fails", () => {
+  test("is tried again with the same request id, and ends in onAsyncFailure", async () => {
+    const records: AsyncFailureRecord[] = [];
+    const { lambda, define, events } = await startLambda();
+    define("fail", "index.fail", { retryDelayMs: 20, onAsyncFailure: (record) => records.push(record) });
+    const requestId = lambda.invokeAsync("fail", { key: "orders" });
+    await vi.waitFor(() => expect(records).toHaveLength(1), { timeout: 5_000 });
+    expect(records[0]).toMatchObject({
+      version: "1.0",
+      timestamp: expect.stringMatching(/Z$/),
+      requestContext: {
+        requestId,
+        functionArn: "arn:aws:lambda:us-east-1:000000000000:function:fail:$LATEST",
+        condition: "RetriesExhausted",
+        approximateInvokeCount: 3,
+      },
+      requestPayload: { key: "orders" },
+      responseContext: { statusCode: 200, executedVersion: "$LATEST", functionError: "Unhandled" },
+      responsePayload: { errorType: "LeaseUnavailableError" },
+    });
+    const invoked = events.filter(({ type }) => type === "invoked").map((event) => event.requestId);
+    expect(invoked).toEqual([requestId, requestId, requestId]);
+  });
+
+  test("is tried again after a minute, and after two more", async () => {
+    const clock = new ManualClock();
+    const { lambda, define, events } = await startLambda({ clock });
+    define("fail", "index.fail");
+    lambda.invokeAsync("fail");
+    const failures = (count: number) =>
+      vi.waitFor(() => expect(events.filter(({ type }) => type === "failed")).toHaveLength(count), 5_000);
+    await failures(1);
+    await vi.waitFor(() => expect(lambda.environments("fail")).toMatchObject([{ state: "idle" }]));
+    await clock.advance(59_999);
+    expect(lambda.environments("fail")).toMatchObject([{ state: "idle" }]);
+    await clock.advance(1);
+    await failures(2);
+    await vi.waitFor(() => expect(lambda.environments("fail")).toMatchObject([{ state: "idle" }]));
+    await clock.advance(119_999);
+    expect(lambda.environments("fail")).toMatchObject([{ state: "idle" }]);
+    await clock.advance(1);
+    await failures(3);
+  });
+
+  test("is forgotten when the runtime closes", async () => {
+    const records: AsyncFailureRecord[] = [];
+    const clock = new ManualClock();
+    const { lambda, define, events } = await startLambda({ clock });
+    define("fail", "index.fail", { onAsyncFailure: (record) => records.push(record) });
+    define("wait", "index.wait", { retries: 0, onAsyncFailure: (record) => records.push(record) });
+    lambda.invokeAsync("fail");
+    lambda.invokeAsync("wait", { ms: 60_000 });
+    await vi.waitFor(() => {
+      expect(events.map(({ type }) => type)).toContain("frozen");
+      expect(lambda.environments("wait")).toMatchObject([{ state: "busy" }]);
+    }, 5_000);
+    await lambda.close();
+    await clock.advance(3_600_000);
+    expect(records).toEqual([]);
+    expect(clock.pending).toBe(0);
+  });
+
+  test("is not tried again without retries", async () => {
+    const records: AsyncFailureRecord[] = [];
+    const { lambda, define } = await startLambda();
+    define("fail", "index.fail", { retries: 0, onAsyncFailure: (record) => records.push(record) });
+    lambda.invokeAsync("fail");
+    await vi.waitFor(() => expect(records).toHaveLength(1), { timeout: 5_000 });
+    expect(records[0]?.requestContext.approximateInvokeCount).toBe(1);
+  });
+});
+
+describe("logs", () => {
+  test("are there, line by line and with their request, when the result is", async () => {
+    const { lambda, define, logs } = await startLambda();
+    define("log", "index.log");
+    for (const text of ["one", "two"]) {
+      const { requestId } = await lambda.invoke("log", { text }, { requestId: `r-${text}` });
+      const [environment] = lambda.environments("log");
+      const lines = logs.splice(0);
+      expect(lines.map(({ line }) => line).sort()).toEqual([
+        `${text} err`,
+        `${text} last, without an end`,
+        `${text} out`,
+      ]);
+      for (const line of lines) {
+        expect(line).toMatchObject({ functionName: "log", environmentId: environment?.id, requestId });
+      }
+    }
+  });
+});
+
+describe("answers that are not due", () => {
+  test("are refused, and change nothing", async () => {
+    const { lambda, define, logs } = await startLambda();
+    define("meddle", "index.meddle");
+    expect(await lambda.invoke("meddle")).toMatchObject({ payload: { foreign: 400 } });
+    expect(logs.map(({ line }) => line)).toContain("statuses 400 202 403");
+    expect(await lambda.invoke("meddle")).toMatchObject({ payload: { foreign: 400 } });
+    expect(lambda.environments("meddle")).toHaveLength(1);
+  });
+
+  test("of more than 6 MB fail the invocation and spare the environment", async () => {
+    const { lambda, define } = await startLambda();
+    define("large", "index.large");
+    expect(await lambda.invoke("large", { bytes: 6_291_555 })).toMatchObject({
+      functionError: "Unhandled",
+      payload: { errorType: "Function.ResponseSizeTooLarge" },
+    });
+    expect((await lambda.invoke("large", { bytes: 6_291_554 })).payload).toHaveLength(6_291_554);
+    expect(lambda.environments("large")).toHaveLength(1);
+  });
+});
+
+describe("bad input", () => {
+  test("is refused before anything is started", async () => {
+    const { lambda, define, events } = await startLambda();
+    define("echo", "index.echo");
+    const refusals: [Partial<FunctionDefinition> & object, string][] = [
+      [{ name: "echo" }, "name"],
+      [{ name: "no spaces" }, "name"],
+      [{ codeDir: folder("nowhere") }, "codeDir"],
+      [{ handler: "" }, "handler"],
+      [{ timeoutMs: 0 }, "timeoutMs"],
+      [{ timeoutMs: 900_001 }, "timeoutMs"],
+      [{ memoryMb: 64 }, "memoryMb"],
+      [{ retries: 3 }, "retries"],
+      [{ reservedConcurrency: -1 }, "reservedConcurrency"],
+      [{ environment: { TABLE: 1 as never } }, "environment.TABLE"],
+      [{ environment: { AWS_LAMBDA_FUNCTION_NAME: "x" } }, "environment.AWS_LAMBDA_FUNCTION_NAME"],
+      [{ timeout: 3 } as object, "define.timeout"],
+    ];
+    for (const [more, option] of refusals) {
+      expect(() => define("other", "index.echo", more)).toThrow(expect.objectContaining({ option }));
+    }
+    await expect(lambda.invoke("other")).rejects.toThrow(ResourceNotFoundException);
+    await expect(lambda.invoke("echo", "x".repeat(6_291_455))).rejects.toThrow(RequestTooLargeException);
+    expect(() => lambda.invokeAsync("echo", "x".repeat(1_048_575))).toThrow(RequestTooLargeException);
+    await expect(lambda.invoke("echo", 1n)).rejects.toMatchObject({ name: "InvalidRequestContentException" });
+    await expect(lambda.invoke("echo", 1, { requestId: "a/b" })).rejects.toMatchObject({
+      option: "requestId",
+    });
+    await expect(lambda.invoke("echo", 1, { signal: AbortSignal.abort() })).rejects.toThrow(/abort/);
+    await expect(LambdaRuntime.start({ log: () => {} } as object)).rejects.toMatchObject({
+      option: "start.log",
+    });
+    expect(events).toEqual([]);
+  });
+});
+
+describe("close", () => {
+  test("ends every process: starting, busy, frozen in mid-invocation and idle", async () => {
+    const { lambda, define, underWay } = await startLambda();
+    define("wait", "index.wait");
+    define("held", "index.wait");
+    define("echo", "index.echo");
+    define("fresh", "index.echo");
+    await lambda.invoke("echo");
+    const calls = [lambda.invoke("wait", { ms: 60_000 }), lambda.invoke("held", { ms: 60_000 })];
+    await underWay("wait");
+    lambda.freeze((await underWay("held")).id);
+    calls.push(lambda.invoke("fresh"));
+    const pids = lambda.environments().flatMap(({ pid }) => pid ?? []);
+    expect(pids.length).toBeGreaterThanOrEqual(3);
+    await Promise.all([lambda.close(), lambda.close()]);
+    expect(pids.filter(isAlive)).toEqual([]);
+    expect(lambda.environments()).toEqual([]);
+    for (const call of calls) {
+      expect(await call).toMatchObject({ payload: { errorType: "Runtime.ExitError" } });
+    }
+    await expect(lambda.invoke("echo")).rejects.toThrow(RuntimeClosedError);
+    expect(() => lambda.invokeAsync("echo")).toThrow(RuntimeClosedError);
+  });
+
+  test("lets an idle function handle SIGTERM", async () => {
+    const { lambda, define, logs } = await startLambda();
+    define("graceful", "index.handler", { codeDir: folder("graceful") });
+    const { payload: pid } = await lambda.invoke("graceful");
+    await lambda.close();
+    expect(logs.map(({ line }) => line)).toEqual(["releasing", "released"]);
+    expect(isAlive(pid as number)).toBe(false);
+  });
+
+  test("kills a function that does not end after SIGTERM", async () => {
+    const { lambda, define, logs } = await startLambda();
+    define("stubborn", "index.handler", { codeDir: folder("graceful"), environment: { STUBBORN: "1" } });
+    const { payload: pid } = await lambda.invoke("stubborn");
+    const before = performance.now();
+    await lambda.close();
+    expect(performance.now() - before).toBeGreaterThan(300);
+    expect(logs.map(({ line }) => line)).toEqual(["releasing", "released"]);
+    expect(isAlive(pid as number)).toBe(false);
+  });
+});

@@ -1,0 +1,286 @@
+import { ManualClock } from "@leasehold/client/testing";
+import { describe, expect, test } from "vitest";
+import type { JsonObject } from "../../packages/local/src/assembly/types.ts";
+import {
+  type DeliveryRules,
+  deliver,
+  type FailedBatch,
+  type InvokeAnswer,
+} from "../../packages/local/src/streams/delivery.ts";
+import { type StreamEventRecord, toEventRecord } from "../../packages/local/src/streams/event.ts";
+import { compileFilters, UnsupportedFilterError } from "../../packages/local/src/streams/filter.ts";
+
+const rules: DeliveryRules = {
+  retries: 2,
+  maximumRecordAgeMs: undefined,
+  bisect: false,
+  reportsItemFailures: false,
+  retryDelayMs: 1000,
+};
+
+const failure: InvokeAnswer = { payload: { errorType: "Error" }, functionError: "Unhandled" };
+
+const record = (sequence: string, seconds = 0): StreamEventRecord =>
+  toEventRecord(
+    {
+      eventName: "INSERT",
+      dynamodb: { SequenceNumber: sequence, ApproximateCreationDateTime: new Date(seconds * 1000) },
+    },
+    { arn: "arn", region: "us-east-1" },
+  );
+
+/** Delivers records on a clock of its own and tells which batches the function saw. */
+function delivery(
+  ids: readonly string[],
+  changes: Partial<DeliveryRules>,
+  answer: (ids: string[]) => InvokeAnswer,
+) {
+  const clock = new ManualClock(10_000_000);
+  const seen: string[][] = [];
+  const failed: FailedBatch[] = [];
+  const stopping = new AbortController();
+  let isDone = false;
+  const done = deliver(
+    ids.map((id) => record(id, 10_000)),
+    { ...rules, ...changes },
+    {
+      clock,
+      signal: stopping.signal,
+      onFailure: (batch) => failed.push(batch),
+      async invoke({ Records }) {
+        const batch = Records.map(({ dynamodb }) => dynamodb.SequenceNumber);
+        seen.push(batch);
+        return answer(batch);
+      },
+    },
+  ).then(() => {
+    isDone = true;
+  });
+  return { clock, seen, failed, done, stopping, isDone: () => isDone };
+}
+
+describe("the delivery of a batch", () => {
+  test("a batch that the function takes is delivered once", async () => {
+    const { seen, failed, done } = delivery(["1", "2"], {}, () => ({ payload: null }));
+    await done;
+    expect(seen).toEqual([["1", "2"]]);
+    expect(failed).toEqual([]);
+  });
+
+  test("a failed batch is tried again as a whole, later each time, and then given up", async () => {
+    const { clock, seen, failed, done } = delivery(["1", "2"], {}, () => failure);
+    await clock.advance(999);
+    expect(seen).toHaveLength(1);
+    await clock.advance(1);
+    expect(seen).toHaveLength(2);
+    await clock.advance(1999);
+    expect(seen).toHaveLength(2);
+    await clock.advance(1);
+    await done;
+    expect(seen).toEqual([
+      ["1", "2"],
+      ["1", "2"],
+      ["1", "2"],
+    ]);
+    expect(failed).toMatchObject([{ condition: "RetryAttemptsExhausted", invocations: 3 }]);
+    expect(failed[0]?.records).toHaveLength(2);
+  });
+
+  test("without a limit it is tried until it is stopped", async () => {
+    const { clock, seen, done, stopping } = delivery(["1"], { retries: undefined }, () => failure);
+    await clock.advance(600_000);
+    expect(seen.length).toBeGreaterThan(10);
+    stopping.abort();
+    await done;
+  });
+
+  test("halving costs no retry and keeps the order", async () => {
+    const { clock, seen, failed, done } = delivery(
+      ["1", "2", "3", "4"],
+      { bisect: true, retries: 1 },
+      (batch) => (batch.includes("3") ? failure : { payload: null }),
+    );
+    await clock.advance(10_000);
+    await done;
+    expect(seen).toEqual([["1", "2", "3", "4"], ["1", "2"], ["3", "4"], ["3"], ["3"], ["4"]]);
+    expect(failed.map(({ records }) => records.length)).toEqual([1]);
+  });
+
+  test("reported records are tried again from the first of them on", async () => {
+    let calls = 0;
+    const { clock, seen, done } = delivery(["1", "2", "3", "4"], { reportsItemFailures: true }, () => {
+      calls += 1;
+      return {
+        payload: calls === 1 ? { batchItemFailures: [{ itemIdentifier: "4" }, { itemIdentifier: "3" }] } : {},
+      };
+    });
+    await clock.advance(1000);
+    await done;
+    expect(seen).toEqual([
+      ["1", "2", "3", "4"],
+      ["3", "4"],
+    ]);
+  });
+
+  test.each([
+    ["an unknown record", { batchItemFailures: [{ itemIdentifier: "9" }] }],
+    ["an empty identifier", { batchItemFailures: [{ itemIdentifier: "" }] }],
+    ["something that is no list", { batchItemFailures: "all" }],
+  ])("a report of %s is a failure of all", async (_what, payload) => {
+    const { clock, seen, done } = delivery(["1", "2"], { reportsItemFailures: true, retries: 1 }, () => ({
+      payload,
+    }));
+    await clock.advance(1000);
+    await done;
+    expect(seen).toEqual([
+      ["1", "2"],
+      ["1", "2"],
+    ]);
+  });
+
+  test.each([[undefined], [null], [{}], [{ batchItemFailures: [] }], ["text"]])(
+    "a report of %j is a success",
+    async (payload) => {
+      const { seen, done } = delivery(["1", "2"], { reportsItemFailures: true }, () => ({ payload }));
+      await done;
+      expect(seen).toHaveLength(1);
+    },
+  );
+
+  test("reports mean nothing to a mapping without them", async () => {
+    const payload = { batchItemFailures: [{ itemIdentifier: "1" }] };
+    const { seen, done } = delivery(["1"], {}, () => ({ payload }));
+    await done;
+    expect(seen).toHaveLength(1);
+  });
+
+  test("a record that grew too old is given up", async () => {
+    const { clock, seen, failed, done } = delivery(
+      ["1"],
+      { retries: 9, maximumRecordAgeMs: 1500 },
+      () => failure,
+    );
+    await clock.advance(10_000);
+    await done;
+    expect(seen).toHaveLength(2);
+    expect(failed).toMatchObject([{ condition: "MaximumRecordAgeExceeded" }]);
+  });
+
+  test("a function that cannot be invoked at all costs no retry", async () => {
+    let calls = 0;
+    const { clock, seen, failed, done } = delivery(["1"], { retries: 0 }, () => {
+      calls += 1;
+      if (calls < 5) throw new Error("throttled");
+      return { payload: null };
+    });
+    await clock.advance(10_000);
+    await done;
+    expect(seen).toHaveLength(5);
+    expect(failed).toEqual([]);
+  });
+});
+
+describe("records as Lambda gives them", () => {
+  const source = { arn: "arn", region: "us-east-1" };
+
+  test("what DynamoDB Local sends for ttl becomes what AWS sends", () => {
+    const event = toEventRecord({ eventName: "UNKNOWN_TO_SDK_VERSION" as "REMOVE", dynamodb: {} }, source);
+    expect(event.eventName).toBe("REMOVE");
+    expect(event.userIdentity).toEqual({ type: "Service", principalId: "dynamodb.amazonaws.com" });
+  });
+
+  test("what dynoxide sends for ttl becomes what AWS sends", () => {
+    const event = toEventRecord({ eventName: "REMOVE", userIdentity: {}, dynamodb: {} }, source);
+    expect(event.userIdentity).toEqual({ type: "Service", principalId: "dynamodb.amazonaws.com" });
+  });
+
+  test.each(["INSERT", "MODIFY", "REMOVE"] as const)("a plain %s names nobody", (eventName) => {
+    const event = toEventRecord({ eventName, dynamodb: {} }, source);
+    expect(event.eventName).toBe(eventName);
+    expect(event).not.toHaveProperty("userIdentity");
+  });
+});
+
+describe("filters", () => {
+  const event = {
+    eventName: "REMOVE",
+    userIdentity: { type: "Service" },
+    dynamodb: {
+      OldImage: { sk: { S: "lease" }, token: { S: "t-1" }, n: { N: "5" }, tags: { SS: ["a", "b"] } },
+      size: 7,
+    },
+  };
+  const passes = (...patterns: JsonObject[]): boolean => compileFilters(patterns)(event);
+
+  test.each<[string, JsonObject, boolean]>([
+    ["a value", { eventName: ["REMOVE"] }, true],
+    ["another value", { eventName: ["INSERT"] }, false],
+    ["one of several", { eventName: ["INSERT", "REMOVE"] }, true],
+    [
+      "nested fields, all of which must match",
+      { eventName: ["REMOVE"], dynamodb: { OldImage: { sk: { S: ["run"] } } } },
+      false,
+    ],
+    ["exists", { dynamodb: { OldImage: { token: { S: [{ exists: true }] } } } }, true],
+    [
+      "exists of an object, which is no leaf",
+      { dynamodb: { OldImage: { token: [{ exists: true }] } } },
+      false,
+    ],
+    ["not exists", { dynamodb: { OldImage: { closed: { BOOL: [{ exists: false }] } } } }, true],
+    ["not exists of what is there", { dynamodb: { OldImage: { token: { S: [{ exists: false }] } } } }, false],
+    [
+      "not exists under a missing parent",
+      { dynamodb: { NewImage: { token: { S: [{ exists: false }] } } } },
+      true,
+    ],
+    ["prefix", { dynamodb: { OldImage: { token: { S: [{ prefix: "t-" }] } } } }, true],
+    ["another prefix", { dynamodb: { OldImage: { token: { S: [{ prefix: "u-" }] } } } }, false],
+    ["suffix", { dynamodb: { OldImage: { token: { S: [{ suffix: "-1" }] } } } }, true],
+    ["anything but a value", { dynamodb: { OldImage: { sk: { S: [{ "anything-but": "run" }] } } } }, true],
+    [
+      "anything but its value",
+      { dynamodb: { OldImage: { sk: { S: [{ "anything-but": ["lease", "run"] }] } } } },
+      false,
+    ],
+    [
+      "anything but a prefix",
+      { dynamodb: { OldImage: { sk: { S: [{ "anything-but": { prefix: "le" } }] } } } },
+      false,
+    ],
+    [
+      "anything but, of a missing field",
+      { dynamodb: { OldImage: { gone: { S: [{ "anything-but": "x" }] } } } },
+      false,
+    ],
+    ["a number", { dynamodb: { size: [{ numeric: [">", 5, "<=", 7] }] } }, true],
+    ["a number out of range", { dynamodb: { size: [{ numeric: ["<", 7] }] } }, false],
+    [
+      "a number of DynamoDB's, which is a text",
+      { dynamodb: { OldImage: { n: { N: [{ numeric: ["=", 5] }] } } } },
+      false,
+    ],
+    ["an element of a list", { dynamodb: { OldImage: { tags: { SS: ["b"] } } } }, true],
+    ["any case", { eventName: [{ "equals-ignore-case": "remove" }] }, true],
+    ["$or", { $or: [{ eventName: ["INSERT"] }, { dynamodb: { size: [7] } }] }, true],
+  ])("%s", (_what, pattern, expected) => {
+    expect(passes(pattern)).toBe(expected);
+  });
+
+  test("without patterns everything passes, and with several one must match", () => {
+    expect(passes()).toBe(true);
+    expect(passes({ eventName: ["INSERT"] }, { eventName: ["REMOVE"] })).toBe(true);
+    expect(passes({ eventName: ["INSERT"] }, { eventName: ["MODIFY"] })).toBe(false);
+  });
+
+  test.each<[JsonObject]>([
+    [{ a: [{ wildcard: "*" }] }],
+    [{ a: [{ cidr: "10.0.0.0/8" }] }],
+    [{ a: [{ prefix: 5 }] }],
+    [{ a: [{ numeric: ["~", 1] }] }],
+    [{ a: [{ prefix: "x", suffix: "y" }] }],
+    [{ a: "REMOVE" }],
+  ])("%j is refused by name before any event is judged", (pattern) => {
+    expect(() => compileFilters([pattern])).toThrow(UnsupportedFilterError);
+  });
+});

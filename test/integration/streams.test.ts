@@ -1,0 +1,253 @@
+import {
+  DeleteItemCommand,
+  DynamoDBClient,
+  PutItemCommand,
+  type PutItemCommandInput,
+} from "@aws-sdk/client-dynamodb";
+import { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
+import { availableEngines, type Engine, startEngine } from "@leasehold/local";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { StreamMappingSpec, TableSpec } from "../../packages/local/src/assembly/types.ts";
+import type { FailedBatch, InvokeAnswer } from "../../packages/local/src/streams/delivery.ts";
+import type { StreamEventRecord } from "../../packages/local/src/streams/event.ts";
+import { StreamPoller } from "../../packages/local/src/streams/poller.ts";
+import { createTable } from "../../packages/local/src/tables/create.ts";
+import { until } from "./local-app-fixture.ts";
+
+const streamArn = "arn:aws:dynamodb:us-east-1:123456789012:table/Items/stream/x";
+
+describe.for(await availableEngines())("the stream of a table on %s", (name) => {
+  let engine: Engine;
+  let dynamodb: DynamoDBClient;
+  let streams: DynamoDBStreamsClient;
+  let tableName: string;
+  let engineStreamArn: string;
+  const pollers: StreamPoller[] = [];
+
+  beforeAll(async () => {
+    engine = await startEngine({ engine: name });
+    dynamodb = new DynamoDBClient({ ...engine.clientConfig });
+    streams = new DynamoDBStreamsClient({ ...engine.clientConfig });
+  });
+
+  beforeEach(async () => {
+    tableName = `items-${crypto.randomUUID()}`;
+    const created = await createTable(dynamodb, tableSpec(tableName));
+    engineStreamArn = String(created.engineStreamArn);
+  });
+
+  afterEach(async () => {
+    for (const poller of pollers.splice(0)) await poller.stop();
+  });
+
+  afterAll(async () => {
+    dynamodb?.destroy();
+    streams?.destroy();
+    await engine?.stop();
+  });
+
+  const put = (id: string, item: PutItemCommandInput["Item"] = {}): Promise<unknown> =>
+    dynamodb.send(new PutItemCommand({ TableName: tableName, Item: { ...item, pk: { S: id } } }));
+  const remove = (id: string): Promise<unknown> =>
+    dynamodb.send(new DeleteItemCommand({ TableName: tableName, Key: { pk: { S: id } } }));
+
+  /** Polls the stream and keeps what the function was given. */
+  async function poll(
+    rules: Partial<StreamMappingSpec> = {},
+    answer: (records: readonly StreamEventRecord[]) => InvokeAnswer = () => ({ payload: null }),
+  ): Promise<{ batches: StreamEventRecord[][]; failed: FailedBatch[]; records: () => StreamEventRecord[] }> {
+    const batches: StreamEventRecord[][] = [];
+    const failed: FailedBatch[] = [];
+    const poller = new StreamPoller({
+      mapping: { ...mapping, tableName, ...rules },
+      client: streams,
+      engineStreamArn,
+      region: "us-east-1",
+      pollMs: 20,
+      discoverMs: 500,
+      retryDelayMs: 1,
+      onFailure: (batch) => failed.push(batch),
+      invoke: async ({ Records }) => {
+        batches.push([...Records]);
+        return answer(Records);
+      },
+    });
+    pollers.push(poller);
+    await poller.start();
+    return { batches, failed, records: () => batches.flat() };
+  }
+
+  test("writes come in order, in the shape that Lambda gives them", async () => {
+    const { records } = await poll();
+    await put("a", { count: { N: "1" }, raw: { B: Uint8Array.of(1, 2, 3) } });
+    await put("a", {
+      count: { N: "2" },
+      tags: { SS: ["x"] },
+      nested: { M: { deep: { L: [{ BOOL: true }] } } },
+    });
+    await remove("a");
+    await until("three records", () => records().length === 3);
+    const [inserted, modified, removed] = records();
+    const sequence = records().map(({ dynamodb: { SequenceNumber } }) => BigInt(SequenceNumber));
+
+    expect(records().map(({ eventName }) => eventName)).toEqual(["INSERT", "MODIFY", "REMOVE"]);
+    expect(inserted).toMatchObject({
+      eventSource: "aws:dynamodb",
+      awsRegion: "us-east-1",
+      eventSourceARN: streamArn,
+      dynamodb: {
+        Keys: { pk: { S: "a" } },
+        NewImage: { pk: { S: "a" }, count: { N: "1" }, raw: { B: "AQID" } },
+        StreamViewType: "NEW_AND_OLD_IMAGES",
+      },
+    });
+    expect(inserted?.dynamodb.OldImage).toBeUndefined();
+    expect(modified?.dynamodb.NewImage).toEqual({
+      pk: { S: "a" },
+      count: { N: "2" },
+      tags: { SS: ["x"] },
+      nested: { M: { deep: { L: [{ BOOL: true }] } } },
+    });
+    expect(removed?.dynamodb.NewImage).toBeUndefined();
+    expect(removed?.dynamodb.OldImage).toMatchObject({ count: { N: "2" } });
+    expect(sequence).toEqual(sequence.toSorted((left, right) => (left < right ? -1 : 1)));
+    const seconds = Number(inserted?.dynamodb.ApproximateCreationDateTime);
+    expect(Math.abs(Date.now() / 1000 - seconds)).toBeLessThan(120);
+    expect(JSON.parse(JSON.stringify(records()))).toEqual(records());
+  });
+
+  test("a plain delete names nobody, not even of an item past its ttl", async () => {
+    const { records } = await poll({ filters: [{ eventName: ["REMOVE"] }] });
+    await put("late", { ttl: { N: String(Math.floor(Date.now() / 1000) - 60) } });
+    await remove("late");
+    await put("other");
+    await remove("other");
+    await until("two removals", () => records().length >= 2);
+    for (const { userIdentity } of records()) expect(userIdentity).toBeUndefined();
+  });
+
+  test("a filter keeps other records from the function", async () => {
+    const { batches, records } = await poll({
+      filters: [{ dynamodb: { NewImage: { kind: { S: ["wanted"] } } } }],
+    });
+    await put("a", { kind: { S: "unwanted" } });
+    await put("b", { kind: { S: "wanted" } });
+    await put("c");
+    await put("d", { kind: { S: "wanted" } });
+    await until("both", () => records().length === 2);
+    expect(records().map(({ dynamodb: { Keys } }) => Keys?.pk?.S)).toEqual(["b", "d"]);
+    expect(batches.every(({ length }) => length > 0)).toBe(true);
+  });
+
+  test("from LATEST, only what is written after the start comes", async () => {
+    await put("before");
+    const { records } = await poll({ startingPosition: "LATEST" });
+    await put("after");
+    await until("the record", () => records().length > 0);
+    expect(records().map(({ dynamodb: { Keys } }) => Keys?.pk?.S)).toEqual(["after"]);
+  });
+
+  test("from TRIM_HORIZON, what was written before the start comes too, in batches of the size", async () => {
+    for (const id of ["1", "2", "3", "4", "5"]) await put(id);
+    const { batches, records } = await poll({ batchSize: 2 });
+    await until("all", () => records().length === 5);
+    expect(batches.map(({ length }) => length)).toEqual([2, 2, 1]);
+  });
+
+  test("a batching window gathers what comes one by one", async () => {
+    const { batches, records } = await poll({ batchingWindowMs: 400 });
+    for (const id of ["1", "2", "3"]) await put(id);
+    await until("all", () => records().length === 3);
+    expect(batches).toHaveLength(1);
+  });
+
+  test("a record that cannot be taken is found by halving, given up, and holds nobody up", async () => {
+    for (const id of ["1", "2", "bad", "4"]) await put(id);
+    const taken: unknown[] = [];
+    const { failed } = await poll({ bisect: true, retries: 1 }, (records) => {
+      const ids = records.map(({ dynamodb: { Keys } }) => Keys?.pk?.S);
+      if (ids.includes("bad")) return { payload: {}, functionError: "Unhandled" };
+      taken.push(...ids);
+      return { payload: null };
+    });
+    await until("the last", () => taken.includes("4"));
+    expect(taken).toEqual(["1", "2", "4"]);
+    expect(failed.map(({ records }) => records.map(({ dynamodb: { Keys } }) => Keys?.pk?.S))).toEqual([
+      ["bad"],
+    ]);
+  });
+
+  test("the end does not wait for a function that hangs", async () => {
+    let begun = false;
+    const poller = new StreamPoller({
+      mapping: { ...mapping, tableName },
+      client: streams,
+      engineStreamArn,
+      region: "us-east-1",
+      pollMs: 20,
+      onFailure: () => {},
+      invoke: (_event, signal) =>
+        new Promise((_resolve, reject) => {
+          begun = true;
+          signal.addEventListener("abort", () => reject(signal.reason));
+        }),
+    });
+    await poller.start();
+    await put("a");
+    await until("the invocation", () => begun);
+    await poller.stop();
+  });
+
+  test.runIf(name === "dynamodb-local")(
+    "a removal by ttl names DynamoDB as the one who did it",
+    async () => {
+      const { records } = await poll({ filters: [{ eventName: ["REMOVE"] }] });
+      await put("expired", { ttl: { N: String(Math.floor(Date.now() / 1000) - 60) } });
+      await until("the sweep", () => records().length > 0, 25_000);
+      expect(records()[0]).toMatchObject({
+        eventName: "REMOVE",
+        userIdentity: { type: "Service", principalId: "dynamodb.amazonaws.com" },
+        dynamodb: { OldImage: { pk: { S: "expired" } } },
+      });
+    },
+    30_000,
+  );
+});
+
+const mapping: StreamMappingSpec = {
+  stack: "Test",
+  logicalId: "Mapping",
+  path: undefined,
+  name: "Mapping",
+  arn: "arn",
+  streamArn,
+  tableName: "",
+  functionName: "fn",
+  enabled: true,
+  batchSize: 100,
+  batchingWindowMs: 0,
+  startingPosition: "TRIM_HORIZON",
+  filters: [],
+  retries: 3,
+  maximumRecordAgeMs: undefined,
+  bisect: false,
+  reportsItemFailures: false,
+  onFailureArn: undefined,
+};
+
+function tableSpec(name: string): TableSpec {
+  return {
+    stack: "Test",
+    logicalId: "Items",
+    path: undefined,
+    name,
+    arn: "arn",
+    attributes: [{ name: "pk", type: "S" }],
+    key: [{ name: "pk", type: "HASH" }],
+    globalIndexes: [],
+    localIndexes: [],
+    streamViewType: "NEW_AND_OLD_IMAGES",
+    streamArn,
+    timeToLiveAttribute: "ttl",
+  };
+}
