@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { createLeaseTable } from "@leasehold/client";
+import { createLeaseTable, systemClock } from "@leasehold/client";
 import { availableEngines, startEngine } from "@leasehold/local";
 import { afterAll, beforeAll, describe, inject } from "vitest";
+import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
 import { leaseContract } from "../contract/lease-contract.ts";
+import { storeContract } from "../contract/store-contract.ts";
 
 // The engine of this run, and whichever others this machine has.
 const others = (await availableEngines()).filter((name) => name !== inject("engine").name);
@@ -44,4 +46,5 @@ describe.each([inject("engine").name, ...others])("leases on %s", (name) => {
     now = () => clock.now();
     return { tableName, dynamodb };
   });
+  storeContract(() => new DynamoDBLeaseStore(tableName, dynamodb, systemClock));
 });

@@ -4,6 +4,8 @@ import type {
   Item,
   LeaseStore,
   ScanPage,
+  TransactionEntry,
+  TransactionResult,
   UpdateRequest,
   UpdateResult,
 } from "@leasehold/client";
@@ -76,6 +78,14 @@ export class Network implements LeaseStore {
 
   scan(): Promise<ScanPage> {
     throw new Error("no worker lists leases");
+  }
+
+  async transact(entries: readonly TransactionEntry[], call: CallOptions): Promise<TransactionResult> {
+    return await this.#call(call, () => this.#table.transactNow(entries));
+  }
+
+  query(): Promise<ScanPage> {
+    throw new Error("no worker asks for items under a key");
   }
 
   #apply(request: UpdateRequest): UpdateResult {

@@ -4,8 +4,11 @@ import {
   type Item,
   LeaseServiceError,
   type LeaseStore,
+  type QueryRequest,
   type ScanPage,
   type ScanRequest,
+  type TransactionEntry,
+  type TransactionResult,
   type UpdateRequest,
   type UpdateResult,
 } from "@leasehold/client";
@@ -26,8 +29,10 @@ export type Fate =
 
 /** One call, as it was made. */
 export interface Call {
-  readonly method: "update" | "updateMany" | "get" | "scan";
+  readonly method: "update" | "updateMany" | "transact" | "get" | "query" | "scan";
   readonly requests: readonly UpdateRequest[];
+  /** Of a transaction. */
+  readonly entries?: readonly TransactionEntry[];
   readonly consistent?: boolean;
 }
 
@@ -64,6 +69,16 @@ export class ScriptedStore implements LeaseStore {
     return await this.#meet(signal, () =>
       requests.map((request) => ({ ...this.table.updateNow(request), offset: this.offset })),
     );
+  }
+
+  async transact(entries: readonly TransactionEntry[], { signal }: CallOptions): Promise<TransactionResult> {
+    this.calls.push({ method: "transact", requests: [], entries });
+    return await this.#meet(signal, () => ({ ...this.table.transactNow(entries), offset: this.offset }));
+  }
+
+  async query(request: QueryRequest, options: CallOptions): Promise<ScanPage> {
+    this.calls.push({ method: "query", requests: [], consistent: request.consistent });
+    return await this.table.query(request, options);
   }
 
   async get(request: GetRequest, options: CallOptions): Promise<Item | undefined> {

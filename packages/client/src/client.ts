@@ -5,6 +5,7 @@ import { publish } from "./events.ts";
 import { leasesByPrefix, release, requestRevocation } from "./expressions.ts";
 import type { ValueFormat } from "./fencing.ts";
 import { checkHandle } from "./handle.ts";
+import { type ClientInternals, internals } from "./internals.ts";
 import { Lease, type LeaseHandle } from "./lease.ts";
 import type { AcquireOptions, LeaseClientOptions, TryAcquireOptions } from "./options.ts";
 import {
@@ -18,7 +19,7 @@ import { Acquirer } from "./protocol/acquirer.ts";
 import { callStore, type ProtocolContext } from "./protocol/context.ts";
 import { SkewWatch } from "./protocol/skew-watch.ts";
 import { type LeaseRecord, lastReleasedToken, readRecord } from "./record.ts";
-import { type ItemKey, leaseItemKey, limits } from "./schema.ts";
+import { type ItemKey, leaseItemKey, leaseSortKey, limits } from "./schema.ts";
 import { systemClock } from "./time/clock.ts";
 import { checkData, checkKey, checkKnown, checkText } from "./validation.ts";
 
@@ -214,12 +215,28 @@ export class LeaseClient {
     return (await callStore(this.#context, (store, call) => store.update(request, call))).applied;
   }
 
-  async #acquire(key: string, options: AcquireOptions, mayWait: boolean): Promise<Lease> {
+  /** @internal */
+  get [internals](): ClientInternals {
+    return {
+      context: this.#context,
+      format: this.#format,
+      owner: this.#owner,
+      leaseDurationMs: this.#times.leaseDurationMs,
+      acquireAt: (key, place, options) => this.#acquire(key, options, true, place),
+    };
+  }
+
+  async #acquire(
+    key: string,
+    options: AcquireOptions,
+    mayWait: boolean,
+    place: string = leaseSortKey,
+  ): Promise<Lease> {
     checkKey(key);
     const terms = checkAcquireOptions(options, mayWait, this.#owner, this.#times);
     const data = checkData(terms.data);
     terms.signal?.throwIfAborted();
-    const tenancy = await this.#acquirer.acquire({ ...terms, key, data });
+    const tenancy = await this.#acquirer.acquire({ ...terms, key, place, data });
     return new Lease(this.#context, tenancy, this.#format);
   }
 }

@@ -32,9 +32,15 @@ const { data, revocation, releasedToken, doneSlot, taskToken } = attributeNames;
 const { partitionKey, sortKey } = attributeNames;
 const ttl = attributeNames.timeToLive;
 
-/** What an acquisition writes. */
-export interface Grant {
+/** Which lease a write is about. */
+export interface LeasePlace {
   readonly key: string;
+  /** The sort key, where a key has several leases. @default "lease" */
+  readonly place?: string | undefined;
+}
+
+/** What an acquisition writes. */
+export interface Grant extends LeasePlace {
   readonly token: string;
   /** Never used before with this token: a record that comes back has to differ from the one that was judged. */
   readonly version: number;
@@ -105,7 +111,7 @@ export function takeOver(
 function grantUpdate(grant: Grant, forms: ReturnType<typeof grantWhere>, judged: Item): UpdateRequest {
   const expiry = grant.acquiredAt + grant.leaseDurationMs;
   const payload = grant.data === undefined ? undefined : { ":data": grant.data };
-  return requestOf(payload ? forms.withData : forms.bare, grant.key, {
+  return requestOf(payload ? forms.withData : forms.bare, grant, {
     ":token": grant.token,
     ":version": grant.version,
     ":owner": grant.owner,
@@ -120,8 +126,7 @@ function grantUpdate(grant: Grant, forms: ReturnType<typeof grantWhere>, judged:
 }
 
 /** What a renewal writes. */
-export interface Renewal {
-  readonly key: string;
+export interface Renewal extends LeasePlace {
   readonly token: string;
   readonly version: number;
   readonly expiresAt: number;
@@ -137,7 +142,7 @@ const prolong = written(
 
 /** Prolongs a lease. The growing version keeps a renewal that arrives late from shortening a newer one. */
 export function renew(renewal: Renewal): UpdateRequest {
-  return requestOf(prolong, renewal.key, {
+  return requestOf(prolong, renewal, {
     ":token": renewal.token,
     ":version": renewal.version,
     ":expiresAt": renewal.expiresAt,
@@ -147,8 +152,7 @@ export function renew(renewal: Renewal): UpdateRequest {
 }
 
 /** What the writes that end a lease need. */
-export interface Ending {
-  readonly key: string;
+export interface Ending extends LeasePlace {
   readonly token: string;
   readonly now: number;
   readonly retentionMs: number;
@@ -171,8 +175,8 @@ const letGoDone = written(`${markReleased}, ${markDone} ${forgetHolder}`, ifMine
 export function release(ending: Completion): UpdateRequest {
   const { slot } = ending;
   return slot === undefined
-    ? requestOf(letGo, ending.key, endingValues(ending))
-    : requestOf(letGoDone, ending.key, { ...endingValues(ending), ":slot": slot });
+    ? requestOf(letGo, ending, endingValues(ending))
+    : requestOf(letGoDone, ending, { ...endingValues(ending), ":slot": slot });
 }
 
 const takeBack = written(leaveTombstone, `${ifMine} OR attribute_not_exists(#${token})`);
@@ -182,7 +186,7 @@ const takeBack = written(leaveTombstone, `${ifMine} OR attribute_not_exists(#${t
  * on a free lock it marks the token as spent, and the late write is refused.
  */
 export function cancel(ending: Ending): UpdateRequest {
-  return requestOf(takeBack, ending.key, endingValues(ending));
+  return requestOf(takeBack, ending, endingValues(ending));
 }
 
 function endingValues(ending: Ending): Item {
@@ -192,8 +196,8 @@ function endingValues(ending: Ending): Item {
 const markSpent = written(`SET #${releasedToken} = :token`, `attribute_exists(#${token})`, true);
 
 /** Marks a token as spent on a lock that another holds, whose lease it leaves alone: a late takeover is refused. */
-export function spend({ key, token }: Pick<Ending, "key" | "token">): UpdateRequest {
-  return requestOf(markSpent, key, { ":token": token });
+export function spend(ending: Pick<Ending, "key" | "place" | "token">): UpdateRequest {
+  return requestOf(markSpent, ending, { ":token": ending.token });
 }
 
 const markClosed =
@@ -214,19 +218,17 @@ export function close(ending: Completion & { readonly closedUntil: number }): Up
     ":ttl": timeToLive(ending.closedUntil, ending.retentionMs),
   };
   return slot === undefined
-    ? requestOf(keepClosed, ending.key, values)
-    : requestOf(keepClosedDone, ending.key, { ...values, ":slot": slot });
+    ? requestOf(keepClosed, ending, values)
+    : requestOf(keepClosedDone, ending, { ...values, ":slot": slot });
 }
 
 const askToStop = written(`SET #${revocation} = :reason`, ifMine);
 
 /** Asks the holder of one particular lease to stop. */
-export function requestRevocation(request: {
-  readonly key: string;
-  readonly token: string;
-  readonly reason: string;
-}): UpdateRequest {
-  return requestOf(askToStop, request.key, { ":token": request.token, ":reason": request.reason });
+export function requestRevocation(
+  request: LeasePlace & { readonly token: string; readonly reason: string },
+): UpdateRequest {
+  return requestOf(askToStop, request, { ":token": request.token, ":reason": request.reason });
 }
 
 /** Finds the leases whose key starts with a prefix. */
@@ -309,8 +311,8 @@ function written(update: string, condition: string, returnsItem = false): Writte
   return { update, condition, names: namesIn(`${update} ${condition}`), returnsItem };
 }
 
-function requestOf(expression: Written, key: string, values: Item): UpdateRequest {
-  return { key: leaseItemKey(key), ...expression, values };
+function requestOf(expression: Written, { key, place }: LeasePlace, values: Item): UpdateRequest {
+  return { key: leaseItemKey(key, place), ...expression, values };
 }
 
 /** Our own placeholders are `#` and the attribute's name, so that the names follow from the expression. */

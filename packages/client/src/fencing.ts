@@ -1,5 +1,6 @@
 import { toAttributeValues } from "./attribute-values.ts";
 import { noLaterHolder, stillHeld } from "./expressions.ts";
+import type { LeaseRecord } from "./record.ts";
 import { type ItemKey, leaseItemKey } from "./schema.ts";
 import type { Item } from "./store.ts";
 
@@ -63,7 +64,7 @@ export function fenceFragments(attribute: string, fencingToken: number, format: 
 /** Builds the entry of {@link Lease.conditionCheck}. */
 export function leaseConditionCheck(
   tableName: string,
-  key: string,
+  { key, place }: Pick<LeaseRecord, "key" | "place">,
   token: string,
   format: ValueFormat,
 ): LeaseConditionCheck {
@@ -71,7 +72,7 @@ export function leaseConditionCheck(
   return {
     ConditionCheck: {
       TableName: tableName,
-      Key: inFormat(itemOf(leaseItemKey(key)), format),
+      Key: inFormat(itemOf(leaseItemKey(key, place)), format),
       ConditionExpression: condition,
       ExpressionAttributeNames: { ...names },
       ExpressionAttributeValues: inFormat(values, format),

@@ -1,6 +1,6 @@
 import type { LeaseHandle } from "./lease.ts";
 import type { LeaseRecord } from "./record.ts";
-import { limits } from "./schema.ts";
+import { leaseSortKey, limits } from "./schema.ts";
 import { check, checkDuration, checkKey, checkKnown, checkSlot, checkText, isWhole } from "./validation.ts";
 
 /** Refuses a field's value, or does nothing. */
@@ -24,6 +24,7 @@ const fieldChecks: Record<keyof LeaseHandle, FieldCheck> = {
   leaseDurationMs: (field, value) => checkDuration(field, value, 1),
   closedUntil: (field, value) => value === undefined || checkNumber(field, value),
   slot: (field, value) => value === undefined || checkSlot(field, value),
+  place: (field, value) => value === undefined || checkText(field, value, limits.sortKeyBytes),
 };
 
 /** Checks a handle that came from elsewhere, and gives the record that it stands for. */
@@ -40,5 +41,5 @@ export function checkHandle(handle: LeaseHandle, tableName: string): LeaseRecord
     checkField(`handle.${field}`, given[field as keyof LeaseHandle]);
   }
   const { tableName: _tableName, closedUntil: _closedUntil, slot: _slot, ...record } = given;
-  return { ...record, closed: false, data: undefined, revocation: undefined };
+  return { place: leaseSortKey, ...record, closed: false, data: undefined, revocation: undefined };
 }

@@ -42,8 +42,11 @@ export type {
   GetRequest,
   Item,
   LeaseStore,
+  QueryRequest,
   ScanPage,
   ScanRequest,
+  TransactionEntry,
+  TransactionResult,
   UpdateRequest,
   UpdateResult,
 } from "./store.ts";

@@ -12,6 +12,7 @@ import {
 import type { ProtocolContext } from "./protocol/context.ts";
 import type { Tenancy } from "./protocol/tenancy.ts";
 import type { LeaseRecord } from "./record.ts";
+import { leaseSortKey } from "./schema.ts";
 import { checkKnown, checkText } from "./validation.ts";
 
 /** A lease in a form that another process can adopt: plain JSON values. */
@@ -24,6 +25,8 @@ export interface LeaseHandle
   readonly tableName: string;
   /** Until when a release keeps the lock closed, in epoch milliseconds; absent to open it at once. */
   readonly closedUntil?: number;
+  /** Which of the key's leases it is, where there are several. */
+  readonly place?: string;
   /** The run that the lease stands for, if it stands for one. */
   readonly slot?: string;
 }
@@ -169,7 +172,7 @@ export class Lease implements AsyncDisposable {
   /** Gives what another process needs to `adopt` the lease. The same lease goes on in both. */
   toJSON(): LeaseHandle {
     const { record, leaseDurationMs, closedUntil, slot } = this.#tenancy.terms;
-    const { key, owner, token, fencingToken, acquiredAt } = record;
+    const { key, place, owner, token, fencingToken, acquiredAt } = record;
     return {
       tableName: this.#context.store.tableName,
       key,
@@ -182,6 +185,7 @@ export class Lease implements AsyncDisposable {
       leaseDurationMs,
       ...(closedUntil === undefined ? {} : { closedUntil }),
       ...(slot === undefined ? {} : { slot }),
+      ...(place === leaseSortKey ? {} : { place }),
     };
   }
 
@@ -231,7 +235,7 @@ export class Lease implements AsyncDisposable {
   conditionCheck(options: ConditionCheckOptions = {}): LeaseConditionCheck {
     checkKnown(options, ["format"], "options");
     const format = checkFormat(options.format ?? this.#format);
-    return leaseConditionCheck(this.#context.store.tableName, this.key, this.token, format);
+    return leaseConditionCheck(this.#context.store.tableName, this.#tenancy.terms.record, this.token, format);
   }
 }
 

@@ -5,6 +5,8 @@ import type { Item } from "./store.ts";
 export interface LeaseRecord {
   /** The lock's name. */
   readonly key: string;
+  /** Which of the key's leases it is: "lease", unless it is one of several. */
+  readonly place: string;
   /** Readable label of the holder. */
   readonly owner: string;
   /** Unique id of the acquisition; `forceRelease` wants it. */
@@ -34,6 +36,7 @@ export function readRecord(item: Item | undefined): LeaseRecord | undefined {
   const revocation = item[attributeNames.revocation];
   return {
     key: String(item[attributeNames.partitionKey]),
+    place: String(item[attributeNames.sortKey]),
     owner: String(item[attributeNames.owner]),
     token,
     version: Number(item[attributeNames.version]),

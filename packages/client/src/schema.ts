@@ -49,9 +49,9 @@ export interface ItemKey {
   readonly sk: string;
 }
 
-/** Gives the primary key of a lock's lease item. */
-export function leaseItemKey(key: string): ItemKey {
-  return { [attributeNames.partitionKey]: key, [attributeNames.sortKey]: leaseSortKey } as unknown as ItemKey;
+/** Gives the primary key of a lock's lease item, or of a lease that has another place under its key. */
+export function leaseItemKey(key: string, place: string = leaseSortKey): ItemKey {
+  return { [attributeNames.partitionKey]: key, [attributeNames.sortKey]: place } as unknown as ItemKey;
 }
 
 const closedPrefix = "closed:";
@@ -78,6 +78,7 @@ export function timeToLive(expiresAtMs: number, retentionMs: number): number {
 /** DynamoDB's limits, and our own share of an item, in bytes of UTF-8 unless the name says otherwise. */
 export const limits: {
   readonly keyBytes: number;
+  readonly sortKeyBytes: number;
   readonly ownerBytes: number;
   readonly revocationBytes: number;
   readonly slotBytes: number;
@@ -86,6 +87,8 @@ export const limits: {
 } = {
   /** DynamoDB's limit for a partition key. */
   keyBytes: 2048,
+  /** DynamoDB's limit for a sort key. */
+  sortKeyBytes: 1024,
   /** Ours: an owner is a label, not a document. */
   ownerBytes: 1024,
   /** Ours: a reason to stop is a sentence. */

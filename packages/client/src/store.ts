@@ -22,6 +22,36 @@ export interface UpdateRequest extends Expression {
   readonly returnsItem: boolean;
 }
 
+/** One entry of a transaction: a write on a condition, or the condition alone. */
+export interface TransactionEntry extends Expression {
+  readonly key: ItemKey;
+  readonly condition: string;
+  /** An update expression; `delete` removes the item, and `check` leaves it as it is. */
+  readonly action: { readonly update: string } | "delete" | "check";
+}
+
+/**
+ * What became of a transaction: all of it, or nothing.
+ *
+ * `refusals` has an entry for each of the transaction's: the item that refused, or undefined where its condition held.
+ */
+export interface TransactionResult extends Pick<UpdateResult, "applied" | "offset" | "retried"> {
+  readonly refusals: readonly ({ readonly item: Item | undefined } | undefined)[];
+}
+
+/** One page of the items under a key. */
+export interface QueryRequest extends Expression {
+  readonly keyCondition: string;
+  /** A consistent read sees every earlier write and costs twice as much as one that may lag. */
+  readonly consistent: boolean;
+  /** @default - as many as fit into a page of DynamoDB's */
+  readonly limit?: number;
+  /** Whether the last sort keys come first. @default false */
+  readonly descending?: boolean;
+  /** Where the previous page ended. */
+  readonly after?: ItemKey;
+}
+
 /** One read of one item. */
 export interface GetRequest {
   readonly key: ItemKey;
@@ -78,8 +108,12 @@ export interface LeaseStore {
     requests: readonly UpdateRequest[],
     options: CallOptions,
   ): Promise<readonly (UpdateResult | undefined)[]>;
+  /** Several conditional writes of different items: all of them or none. At most 100. */
+  transact(entries: readonly TransactionEntry[], options: CallOptions): Promise<TransactionResult>;
   /** One read. */
   get(request: GetRequest, options: CallOptions): Promise<Item | undefined>;
+  /** One page of the items under a key, in the order of their sort keys. */
+  query(request: QueryRequest, options: CallOptions): Promise<ScanPage>;
   /** One page of all items that pass a filter. */
   scan(request: ScanRequest, options: CallOptions): Promise<ScanPage>;
 }

@@ -5,6 +5,7 @@ interface SdkError {
   readonly name?: string;
   readonly message?: string;
   readonly $metadata?: { readonly httpStatusCode?: number };
+  readonly CancellationReasons?: readonly { readonly Code?: string }[];
 }
 
 const throttlingErrors = new Set([
@@ -14,11 +15,23 @@ const throttlingErrors = new Set([
   "ThrottledException",
   "TooManyRequestsException",
 ]);
-/** A write met another on the same item: a holder's transaction with its condition check, or another region's write. */
-export const conflictErrors: ReadonlySet<string> = new Set([
+const conflictErrors = new Set([
   "TransactionConflictException",
+  "TransactionCanceledException",
+  "TransactionInProgressException",
   "ReplicatedWriteConflictException",
 ]);
+
+/**
+ * Tells whether a write met another on the same item: a transaction, its own repetition, or another region's write.
+ *
+ * A transaction that was cancelled for a condition is no conflict: it would be refused again.
+ */
+export function isConflict(error: unknown): boolean {
+  const { name, CancellationReasons: reasons } = error as SdkError;
+  return conflictErrors.has(name ?? "") && !reasons?.some(({ Code }) => Code === "ConditionalCheckFailed");
+}
+
 const accessErrors = new Set([
   "AccessDeniedException",
   "ExpiredTokenException",
@@ -91,7 +104,7 @@ function translate(
     const text = `DynamoDB throttled the request to ${table} until its time was over; try again later ${saying}`;
     return new LeaseServiceError("LEASE_THROTTLED", text, options);
   }
-  if (conflictErrors.has(name)) {
+  if (isConflict(error)) {
     const text = `another write of the same item in ${table} was under way each time; try again later ${saying}`;
     return new LeaseServiceError("LEASE_CONFLICT", text, options);
   }

@@ -3,7 +3,9 @@ import {
   BatchExecuteStatementCommand,
   ConditionalCheckFailedException,
   GetItemCommand,
+  QueryCommand,
   ScanCommand,
+  TransactWriteItemsCommand,
   UpdateItemCommand,
 } from "@aws-sdk/client-dynamodb";
 import { fromAttributeValues, toAttributeValues } from "../attribute-values.ts";
@@ -14,8 +16,11 @@ import type {
   GetRequest,
   Item,
   LeaseStore,
+  QueryRequest,
   ScanPage,
   ScanRequest,
+  TransactionEntry,
+  TransactionResult,
   UpdateRequest,
   UpdateResult,
 } from "../store.ts";
@@ -23,6 +28,7 @@ import type { Clock } from "../time/clock.ts";
 import { toLeaseError } from "./errors.ts";
 import { toStatement } from "./partiql.ts";
 import { Trace } from "./trace.ts";
+import { refusalsOf, toTransactItem } from "./transactions.ts";
 
 /** DynamoDB's limit for one BatchExecuteStatement. */
 const statementsPerBatch = 25;
@@ -101,6 +107,44 @@ export class DynamoDBLeaseStore implements LeaseStore {
     }
   }
 
+  async transact(entries: readonly TransactionEntry[], options: CallOptions): Promise<TransactionResult> {
+    // The SDK gives every copy of the request the same token, so that one that landed is not refused by itself.
+    const command = new TransactWriteItemsCommand({
+      TransactItems: entries.map((entry) => toTransactItem(this.tableName, entry)),
+    });
+    const trace = new Trace(this.#clock, command, options);
+    const outcome = (applied: boolean, refusals: TransactionResult["refusals"]): TransactionResult => ({
+      applied,
+      refusals,
+      offset: trace.offset,
+      retried: trace.count > 1,
+    });
+    try {
+      await this.#dynamodb.send(command, { abortSignal: options.signal });
+      return outcome(true, []);
+    } catch (error) {
+      const refusals = refusalsOf(error);
+      if (refusals !== undefined) return outcome(false, refusals);
+      throw toLeaseError(error, this.tableName, options.signal, trace);
+    }
+  }
+
+  async query(request: QueryRequest, options: CallOptions): Promise<ScanPage> {
+    const command = new QueryCommand({
+      TableName: this.tableName,
+      KeyConditionExpression: request.keyCondition,
+      ExpressionAttributeNames: { ...request.names },
+      ExpressionAttributeValues: toAttributeValues(request.values),
+      ConsistentRead: request.consistent,
+      ScanIndexForward: request.descending !== true,
+      ...(request.limit === undefined ? {} : { Limit: request.limit }),
+      ...(request.after ? { ExclusiveStartKey: toKey(request.after) } : {}),
+    });
+    return pageOf(
+      await this.#read(command, options, () => this.#dynamodb.send(command, { abortSignal: options.signal })),
+    );
+  }
+
   async get(request: GetRequest, options: CallOptions): Promise<Item | undefined> {
     const command = new GetItemCommand({
       TableName: this.tableName,
@@ -122,12 +166,9 @@ export class DynamoDBLeaseStore implements LeaseStore {
       Limit: request.pageSize,
       ...(request.after ? { ExclusiveStartKey: toKey(request.after) } : {}),
     });
-    const page = await this.#read(command, options, () =>
-      this.#dynamodb.send(command, { abortSignal: options.signal }),
+    return pageOf(
+      await this.#read(command, options, () => this.#dynamodb.send(command, { abortSignal: options.signal })),
     );
-    const items = (page.Items ?? []).map((item) => fromAttributeValues(item) ?? {});
-    const next = fromAttributeValues(page.LastEvaluatedKey) as ItemKey | undefined;
-    return { items, ...(next ? { next } : {}) };
   }
 
   async #read<Output>(
@@ -161,6 +202,15 @@ function isUnsupported(code: string | undefined): boolean {
     "ValidationError",
     "ValidationException",
   ].includes(code ?? "");
+}
+
+function pageOf(page: {
+  readonly Items?: Record<string, AttributeValue>[] | undefined;
+  readonly LastEvaluatedKey?: Record<string, AttributeValue> | undefined;
+}): ScanPage {
+  const items = (page.Items ?? []).map((item) => fromAttributeValues(item) ?? {});
+  const next = fromAttributeValues(page.LastEvaluatedKey) as ItemKey | undefined;
+  return { items, ...(next ? { next } : {}) };
 }
 
 function toKey(key: ItemKey): Record<string, AttributeValue> {

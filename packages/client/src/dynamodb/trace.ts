@@ -1,7 +1,7 @@
 import type { CallOptions } from "../time/budget.ts";
 import type { Clock } from "../time/clock.ts";
 import { type ClockOffset, offsetFromDate } from "../time/skew.ts";
-import { type Attempts, conflictErrors } from "./errors.ts";
+import { type Attempts, isConflict } from "./errors.ts";
 
 /** As much of the SDK's middleware as is used here; its own types differ between the two SDK packages. */
 interface Traceable {
@@ -51,7 +51,7 @@ export class Trace implements Attempts {
     } catch (error) {
       this.lastError = error;
       // It passes in milliseconds, but the SDK repeats only what is marked so.
-      if (conflictErrors.has((error as Error).name)) Object.assign(error as Error, { $retryable: {} });
+      if (isConflict(error)) Object.assign(error as Error, { $retryable: {} });
       this.#measure((error as { $response?: WithHeaders }).$response, sentAt);
       throw error;
     }

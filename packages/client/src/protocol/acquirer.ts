@@ -29,7 +29,7 @@ export class Acquirer {
   /** Wins the lock, or shares the same owner's hold on it. In every case of failure nothing stays held. */
   acquire(call: AcquireCall): Promise<Tenancy> {
     if (!call.reentrant) return this.#win(call);
-    return this.#reentrance.enter(call.key, call.owner, () => this.#win(call));
+    return this.#reentrance.enter(call, () => this.#win(call));
   }
 
   /** Carries on a tenancy that another process won. */
@@ -70,7 +70,7 @@ export class Acquirer {
       isContended = true;
     };
     try {
-      return await new Waiting(this.#context, this.#judge, acquisition, key, call).grant(onContended);
+      return await new Waiting(this.#context, this.#judge, acquisition, call, call).grant(onContended);
     } catch (error) {
       acquisition.abandon();
       throw error;

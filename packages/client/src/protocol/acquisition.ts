@@ -12,6 +12,8 @@ import { claimableIn, type Judge, type Verdict } from "./judge.ts";
 /** What is to be acquired; durations have been validated. */
 export interface AcquisitionRequest {
   readonly key: string;
+  /** The sort key. */
+  readonly place: string;
   readonly owner: string;
   readonly leaseDurationMs: number;
   /** Whether a live lease of the same owner may be taken over. */
@@ -111,7 +113,8 @@ export class Acquisition {
 
   async #takeBack(): Promise<void> {
     const { clock, retentionMs } = this.#context;
-    const ending = { key: this.#request.key, token: this.token, now: clock.now(), retentionMs };
+    const { key, place } = this.#request;
+    const ending = { key, place, token: this.token, now: clock.now(), retentionMs };
     const send = (update: UpdateRequest): Promise<UpdateResult> =>
       callStore(this.#context, (store, call) => store.update(update, call));
     const { applied } = await send(cancel(ending));
@@ -140,12 +143,13 @@ export class Acquisition {
   }
 
   #grant(at: Moment): Grant {
-    const { key, owner, leaseDurationMs, data, slot } = this.#request;
+    const { key, place, owner, leaseDurationMs, data, slot } = this.#request;
     const { retentionMs } = this.#context;
     this.#version += 1;
     const { token } = this;
     return {
       key,
+      place,
       token,
       version: this.#version,
       owner,
@@ -185,7 +189,7 @@ export class Acquisition {
     takeover: Granted["takeover"],
   ): Promise<Granted | Refused> {
     const { clock, retentionMs } = this.#context;
-    const { key, leaseDurationMs } = this.#request;
+    const { key, place, leaseDurationMs } = this.#request;
     const isAlive = (from: Moment): boolean => clock.monotonic() - from.monotonic < leaseDurationMs;
 
     const record = readRecord(result.item);
@@ -197,7 +201,7 @@ export class Acquisition {
     this.#version = version;
     const expiresAt = again.wall + leaseDurationMs;
     const renewed = await send(
-      renew({ key, token: this.token, version, expiresAt, leaseDurationMs, retentionMs }),
+      renew({ key, place, token: this.token, version, expiresAt, leaseDurationMs, retentionMs }),
       again,
     );
     const confirmed = readRecord(renewed.item);

@@ -48,11 +48,12 @@ export class Judge {
   /** Counts from the arrival of the answer that first showed the record, for it was written before that. */
   #watch(record: LeaseRecord): number {
     const now = this.#clock.monotonic();
-    const seen = this.#sightings.get(record.key);
-    this.#sightings.delete(record.key);
+    const id = JSON.stringify([record.key, record.place]);
+    const seen = this.#sightings.get(id);
+    this.#sightings.delete(id);
     const unchanged = seen?.token === record.token && seen.version === record.version;
     const since = unchanged ? seen.since : now;
-    this.#sightings.set(record.key, { token: record.token, version: record.version, since });
+    this.#sightings.set(id, { token: record.token, version: record.version, since });
     if (this.#sightings.size > mostSightings) {
       const oldest = this.#sightings.keys().next();
       if (!oldest.done) this.#sightings.delete(oldest.value);

@@ -1,3 +1,4 @@
+import type { AcquisitionRequest } from "./acquisition.ts";
 import type { Tenancy } from "./tenancy.ts";
 
 /** Lets an owner that holds a lock in this client in again, without asking the service. */
@@ -5,8 +6,11 @@ export class Reentrance {
   readonly #tenancies = new Map<string, Promise<Tenancy>>();
 
   /** Gives the owner's live tenancy, retained once more, or wins a new one. Callers at the same time share one. */
-  async enter(key: string, owner: string, win: () => Promise<Tenancy>): Promise<Tenancy> {
-    const id = JSON.stringify([key, owner]);
+  async enter(
+    { key, place, owner }: Pick<AcquisitionRequest, "key" | "place" | "owner">,
+    win: () => Promise<Tenancy>,
+  ): Promise<Tenancy> {
+    const id = JSON.stringify([key, place, owner]);
     for (;;) {
       const current = this.#tenancies.get(id);
       if (current === undefined) break;

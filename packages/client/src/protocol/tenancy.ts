@@ -121,6 +121,7 @@ export class Tenancy {
     this.#version = version;
     const renewal = {
       key: record.key,
+      place: record.place,
       token: record.token,
       version,
       expiresAt,
@@ -170,6 +171,7 @@ export class Tenancy {
     const ending: Completion = {
       slot: completed ? this.terms.slot : undefined,
       key: record.key,
+      place: record.place,
       token: record.token,
       now,
       retentionMs: this.#context.retentionMs,

@@ -5,7 +5,7 @@ import { leaseItemKey } from "../schema.ts";
 import { withBudget } from "../time/budget.ts";
 import { sleep } from "../time/clock.ts";
 import type { ClockOffset } from "../time/skew.ts";
-import type { Acquisition, Granted } from "./acquisition.ts";
+import type { Acquisition, AcquisitionRequest, Granted } from "./acquisition.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "./context.ts";
 import { claimableIn, type Judge } from "./judge.ts";
 
@@ -37,7 +37,7 @@ export class Waiting {
   readonly #context: ProtocolContext;
   readonly #judge: Judge;
   readonly #acquisition: Acquisition;
-  readonly #key: string;
+  readonly #lock: Pick<AcquisitionRequest, "key" | "place">;
   readonly #patience: Patience;
   readonly #deadline: number;
   #looks = 0;
@@ -46,13 +46,13 @@ export class Waiting {
     context: ProtocolContext,
     judge: Judge,
     acquisition: Acquisition,
-    key: string,
+    lock: Pick<AcquisitionRequest, "key" | "place">,
     patience: Patience,
   ) {
     this.#context = context;
     this.#judge = judge;
     this.#acquisition = acquisition;
-    this.#key = key;
+    this.#lock = lock;
     this.#patience = patience;
     this.#deadline = context.clock.monotonic() + patience.waitMs;
   }
@@ -113,7 +113,7 @@ export class Waiting {
   async #look(): Promise<LeaseRecord | "free" | "unknown"> {
     const { clock, store } = this.#context;
     const { signal } = this.#patience;
-    const request = { key: leaseItemKey(this.#key), consistent: false };
+    const request = { key: leaseItemKey(this.#lock.key, this.#lock.place), consistent: false };
     const budgetMs = Math.min(this.#budgetMs(), callBudgetMs);
     try {
       const item = await withBudget(clock, budgetMs, signal, (call) => store.get(request, call));
@@ -140,7 +140,7 @@ export class Waiting {
 
   #unavailable({ record, claimableAt }: Prospect): LeaseUnavailableError {
     const retryAfterMs = Math.max(0, Math.ceil(claimableAt - this.#context.clock.monotonic()));
-    return new LeaseUnavailableError(this.#key, record, retryAfterMs);
+    return new LeaseUnavailableError(this.#lock.key, record, retryAfterMs);
   }
 }
 

@@ -5,8 +5,11 @@ import type {
   GetRequest,
   Item,
   LeaseStore,
+  QueryRequest,
   ScanPage,
   ScanRequest,
+  TransactionEntry,
+  TransactionResult,
   UpdateRequest,
   UpdateResult,
 } from "../store.ts";
@@ -48,6 +51,25 @@ export class MemoryLeaseStore implements LeaseStore {
     return requests.map((request) => this.updateNow(request));
   }
 
+  async transact(entries: readonly TransactionEntry[], { signal }: CallOptions): Promise<TransactionResult> {
+    checkSignal(signal);
+    return this.transactNow(entries);
+  }
+
+  async query(request: QueryRequest, { signal }: CallOptions): Promise<ScanPage> {
+    checkSignal(signal);
+    const found = [...this.#items.values()]
+      .filter((item) => evaluateCondition(new ExpressionReader(request.keyCondition, request), item))
+      .sort((one, other) => compare(sortKeyOf(one), sortKeyOf(other)));
+    if (request.descending) found.reverse();
+    const start =
+      request.after === undefined ? 0 : 1 + found.findIndex((item) => sortKeyOf(item) === request.after?.sk);
+    const items = found.slice(start, start + (request.limit ?? found.length));
+    const last = items.at(-1);
+    if (last === undefined || start + items.length >= found.length) return { items };
+    return { items, next: { pk: String(last[attributeNames.partitionKey]), sk: sortKeyOf(last) } };
+  }
+
   async get({ key }: GetRequest, { signal }: CallOptions): Promise<Item | undefined> {
     checkSignal(signal);
     return this.#items.get(idOf(key));
@@ -86,6 +108,47 @@ export class MemoryLeaseStore implements LeaseStore {
     }
   }
 
+  /** What `transact` does, at once. */
+  transactNow(entries: readonly TransactionEntry[]): TransactionResult {
+    const ids = new Set(entries.map(({ key }) => idOf(key)));
+    if (ids.size < entries.length || entries.length > 100) {
+      throw new LeaseServiceError(
+        "LEASE_REQUEST_REJECTED",
+        "a transaction takes at most 100 entries, each about an item of its own",
+      );
+    }
+    // Conditions are looked at before anything is written, on the items as they were.
+    const trial = new MemoryLeaseStore(this.tableName);
+    for (const { key } of entries) {
+      const item = this.peek(key);
+      if (item !== undefined) trial.#items.set(idOf(key), item);
+    }
+    const refusals = entries.map((entry) => trial.#apply(entry));
+    const isApplied = refusals.every((refusal) => refusal === undefined);
+    if (isApplied) for (const entry of entries) this.#apply(entry);
+    return {
+      applied: isApplied,
+      refusals: isApplied ? [] : refusals,
+      offset: { minMs: 0, maxMs: 0 },
+      retried: false,
+    };
+  }
+
+  #apply(entry: TransactionEntry): { readonly item: Item | undefined } | undefined {
+    const { action, ...expression } = entry;
+    if (typeof action === "object") {
+      const result = this.updateNow({ ...expression, update: action.update, returnsItem: false });
+      return result.applied ? undefined : { item: result.item };
+    }
+    const id = idOf(entry.key);
+    const item = this.#items.get(id);
+    const reader = new ExpressionReader(entry.condition, entry);
+    const holds = evaluateCondition(reader, item ?? {});
+    checkAllUsed(entry, [reader]);
+    if (holds && action === "delete") this.#items.delete(id);
+    return holds ? undefined : { item };
+  }
+
   /** The item under a key, as it is now. */
   peek(key: ItemKey): Item | undefined {
     return this.#items.get(idOf(key));
@@ -108,6 +171,15 @@ function idOf(key: ItemKey): string {
 function keyOf(id: string): ItemKey {
   const [pk, sk] = JSON.parse(id) as [string, string];
   return { pk, sk };
+}
+
+function sortKeyOf(item: Item): string {
+  return String(item[attributeNames.sortKey]);
+}
+
+/** As DynamoDB compares texts: by their bytes. */
+function compare(one: string, other: string): number {
+  return Buffer.compare(Buffer.from(one), Buffer.from(other));
 }
 
 function checkSignal(signal: AbortSignal): void {

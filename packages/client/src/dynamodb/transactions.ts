@@ -1,0 +1,32 @@
+import type { TransactionCanceledException, TransactWriteItem } from "@aws-sdk/client-dynamodb";
+import { fromAttributeValues, toAttributeValues } from "../attribute-values.ts";
+import type { TransactionEntry, TransactionResult } from "../store.ts";
+
+/** Writes an entry as DynamoDB takes it; a refusal brings the item that refused. */
+export function toTransactItem(tableName: string, entry: TransactionEntry): TransactWriteItem {
+  const { key, condition, names, values, action } = entry;
+  const common = {
+    TableName: tableName,
+    Key: toAttributeValues({ ...key }),
+    ConditionExpression: condition,
+    ExpressionAttributeNames: { ...names },
+    ...(Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: toAttributeValues(values) }),
+    ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+  } as const;
+  if (action === "check") return { ConditionCheck: common };
+  if (action === "delete") return { Delete: common };
+  return { Update: { ...common, UpdateExpression: action.update } };
+}
+
+/**
+ * Reads why a transaction was cancelled: which entries were refused, and by what.
+ *
+ * Gives undefined where it was not for a condition: it met another write of the same item, or the service's limits.
+ */
+export function refusalsOf(error: unknown): TransactionResult["refusals"] | undefined {
+  const { name, CancellationReasons: reasons = [] } = error as TransactionCanceledException;
+  if (name !== "TransactionCanceledException") return undefined;
+  const isRefused = (code: string | undefined): boolean => code === "ConditionalCheckFailed";
+  if (!reasons.some(({ Code }) => isRefused(Code))) return undefined;
+  return reasons.map(({ Code, Item }) => (isRefused(Code) ? { item: fromAttributeValues(Item) } : undefined));
+}
