@@ -1,0 +1,3 @@
+export { mostPermits, permitNumber, permitPlace, permitSortKeyPrefix } from "../schema-semaphore.ts";
+export type { PermitOptions, SemaphoreOptions, TryPermitOptions } from "./options.ts";
+export { Semaphore, type SemaphoreState } from "./semaphore.ts";

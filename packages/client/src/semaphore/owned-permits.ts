@@ -1,0 +1,36 @@
+import type { Lease } from "../lease.ts";
+
+/** Finds the permit that a reentrant owner has in this object, so that it is entered again without a request. */
+export class OwnedPermits {
+  readonly #leases = new Map<string, Promise<Lease>>();
+
+  /** Enters an owner's live permit `again`, or wins one. Callers of one owner at the same time share one permit. */
+  async enter(
+    owner: string,
+    win: () => Promise<Lease>,
+    again: (lease: Lease) => Promise<Lease>,
+  ): Promise<Lease> {
+    for (;;) {
+      const current = this.#leases.get(owner);
+      if (current === undefined) break;
+      const lease = await current.catch(() => undefined);
+      // The signal is of the lease that all its handles share; a handle that was released is not its end.
+      if (lease !== undefined && !lease.signal.aborted) return await again(lease);
+      this.#forget(owner, current);
+    }
+    const won = win();
+    this.#leases.set(owner, won);
+    try {
+      const lease = await won;
+      lease.signal.addEventListener("abort", () => this.#forget(owner, won), { once: true });
+      return lease;
+    } catch (error) {
+      this.#forget(owner, won);
+      throw error;
+    }
+  }
+
+  #forget(owner: string, lease: Promise<Lease>): void {
+    if (this.#leases.get(owner) === lease) this.#leases.delete(owner);
+  }
+}

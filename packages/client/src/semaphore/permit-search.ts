@@ -1,0 +1,208 @@
+import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
+import type { ClientInternals } from "../internals.ts";
+import type { Lease } from "../lease.ts";
+import type { AcquireOptions } from "../options.ts";
+import type { AcquisitionTerms } from "../options-check.ts";
+import { callBudgetMs, shortestBudgetMs } from "../protocol/context.ts";
+import { retryDelayMs } from "../retry.ts";
+import { permitPlace } from "../schema-semaphore.ts";
+import { sleep } from "../time/clock.ts";
+import type { PermitMemory } from "./permit-memory.ts";
+import type { PermitWatch } from "./permit-watch.ts";
+import type { Survey } from "./survey.ts";
+
+/** How many permits are tried after one look; each refusal means that somebody else was quicker. */
+const triesPerLook = 4;
+
+/** How often a caller looks again at once, where others were quicker but permits are left. */
+const looksAtOnce = 3;
+
+/** What the callers of one Semaphore object share. */
+export interface Scene {
+  readonly key: string;
+  readonly client: ClientInternals;
+  readonly memory: PermitMemory;
+  readonly watch: PermitWatch;
+}
+
+/**
+ * One caller's search for a permit: tries one blindly, then looks at all of them and goes for one that can be taken,
+ * until one is its own or its patience is over.
+ *
+ * Between attempts it looks with reads that may lag: one query, however many permits there are.
+ */
+export class PermitSearch {
+  readonly #scene: Scene;
+  readonly #terms: AcquisitionTerms;
+  readonly #deadline: number;
+  #survey: Survey | undefined;
+  /** Why the last round has told nothing. */
+  #failure: LeaseServiceError | undefined;
+
+  constructor(scene: Scene, terms: AcquisitionTerms) {
+    this.#scene = scene;
+    this.#terms = terms;
+    this.#deadline = scene.client.context.clock.monotonic() + terms.waitMs;
+  }
+
+  /**
+   * Gives the lease of a permit; `first` is tried before everything else.
+   *
+   * Rejects with LeaseUnavailableError, with the service's error if that is what the last round ended with, or with
+   * the signal's reason. Nothing stays held then.
+   */
+  async find(first?: number): Promise<Lease> {
+    let lease = await this.#patiently(() => this.#begin(first));
+    for (let looks = 1; lease === undefined; looks += 1) {
+      if (this.#leftMs() <= 0) throw this.#failure ?? this.#unavailable();
+      await this.#pause(looks);
+      lease = await this.#patiently(() => this.#lookAndTry(this.#scene.memory.mustLook));
+    }
+    return lease;
+  }
+
+  async #begin(first: number | undefined): Promise<Lease | undefined> {
+    const { memory } = this.#scene;
+    const looksFirst = this.#terms.reentrant || memory.mustLook;
+    const choice = first ?? (looksFirst ? undefined : memory.firstChoice(this.#fraction()));
+    let lease = choice === undefined ? undefined : await this.#try(choice);
+    for (let looks = 0; lease === undefined && looks < looksAtOnce; looks += 1) {
+      lease = await this.#lookAndTry(true);
+      if (!this.#hasCandidates()) break;
+    }
+    return lease;
+  }
+
+  async #lookAndTry(consistent: boolean): Promise<Lease | undefined> {
+    const { watch, memory } = this.#scene;
+    const { signal, reentrant, owner } = this.#terms;
+    const budgetMs = Math.min(this.#budgetMs(), callBudgetMs);
+    const survey = watch.survey(await watch.read({ consistent, budgetMs, signal }));
+    this.#survey = survey;
+    const now = this.#now();
+    const isCrowded = survey.isCrowded(now);
+    if (isCrowded || consistent) memory.mustLook = isCrowded;
+
+    const own = reentrant ? survey.heldBy(owner, now) : undefined;
+    const resumed = own === undefined ? undefined : await this.#try(own);
+    if (resumed !== undefined) return resumed;
+
+    const { free, over } = survey.candidates(now);
+    const tried = new Set<number>();
+    for (let tries = 0; tries < triesPerLook; tries += 1) {
+      const isLeft = (permit: number): boolean => !tried.has(permit);
+      const permit =
+        memory.choose(free.filter(isLeft), this.#fraction()) ??
+        memory.choose(over.filter(isLeft), this.#fraction());
+      if (permit === undefined) return undefined;
+      tried.add(permit);
+      const lease = await this.#try(permit);
+      if (lease !== undefined) return lease;
+    }
+    return undefined;
+  }
+
+  /** Tries one permit without waiting for it: 1 request, or 2 when its holder's time is over. */
+  async #try(permit: number): Promise<Lease | undefined> {
+    const { key, client, memory, watch } = this.#scene;
+    const { owner, leaseDurationMs, heartbeatMs, data, lockAtLeastForMs, reentrant } = this.#terms;
+    const options = { owner, leaseDurationMs, data, lockAtLeastForMs, reentrant, heartbeat: heartbeatMs };
+    memory.tries(permit);
+    let lease: Lease | undefined;
+    try {
+      lease = await this.#bounded((bound) =>
+        client.acquireAt(key, permitPlace(permit), given(options, bound)),
+      );
+    } catch (error) {
+      if (!(error instanceof LeaseUnavailableError)) throw error;
+      watch.note(permit, error);
+      this.#survey?.note(permit, error, this.#now());
+    } finally {
+      memory.tried(permit, lease);
+    }
+    return lease;
+  }
+
+  /** Runs an attempt that is given up when the caller's patience is over, but not before it had a fair chance. */
+  async #bounded<T>(attempt: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
+    const { signal } = this.#terms;
+    const budgetMs = this.#budgetMs();
+    if (budgetMs >= callBudgetMs) return await attempt(signal);
+    const bound = new AbortController();
+    const cancel = this.#scene.client.context.clock.schedule(() => {
+      const message = `no answer within ${Math.round(budgetMs)} ms, when the time to wait was over`;
+      bound.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
+    }, budgetMs);
+    try {
+      return await attempt(signal ? AbortSignal.any([signal, bound.signal]) : bound.signal);
+    } finally {
+      cancel();
+    }
+  }
+
+  /** Takes a round that failed for one that has told nothing, where the failure may pass. */
+  async #patiently(round: () => Promise<Lease | undefined>): Promise<Lease | undefined> {
+    this.#failure = undefined;
+    try {
+      return await round();
+    } catch (error) {
+      this.#terms.signal?.throwIfAborted();
+      if (!(error instanceof LeaseServiceError && error.retryable)) throw error;
+      this.#failure = error;
+      return undefined;
+    }
+  }
+
+  #hasCandidates(): boolean {
+    const candidates = this.#survey?.candidates(this.#now());
+    return candidates !== undefined && candidates.free.length + candidates.over.length > 0;
+  }
+
+  async #pause(looks: number): Promise<void> {
+    const { clock } = this.#scene.client.context;
+    const delayMs = retryDelayMs(this.#terms.retry, {
+      attempt: looks,
+      claimableInMs: this.#failure ? Number.POSITIVE_INFINITY : this.#claimableInMs(),
+      fraction: this.#fraction(),
+    });
+    await sleep(clock, Math.min(delayMs, this.#leftMs()), this.#terms.signal);
+  }
+
+  #claimableInMs(): number {
+    const now = this.#now();
+    return Math.max(0, (this.#survey?.nextToEnd(now)?.claimableAt ?? now) - now);
+  }
+
+  #unavailable(): LeaseUnavailableError {
+    const holding = this.#survey?.nextToEnd(this.#now());
+    return new LeaseUnavailableError(this.#scene.key, holding, Math.ceil(this.#claimableInMs()));
+  }
+
+  #now(): number {
+    return this.#scene.client.context.clock.monotonic();
+  }
+
+  #fraction(): number {
+    return this.#scene.client.context.randomness.fraction();
+  }
+
+  #leftMs(): number {
+    return this.#deadline - this.#now();
+  }
+
+  #budgetMs(): number {
+    return this.#terms.waitMs > 0 ? Math.max(this.#leftMs(), shortestBudgetMs) : callBudgetMs;
+  }
+}
+
+/** Leaves out what was not given, for an option that is undefined is not one that is absent. */
+function given(
+  { heartbeat, ...options }: Omit<AcquireOptions, "heartbeat" | "signal"> & { heartbeat: number | undefined },
+  signal: AbortSignal | undefined,
+): AcquireOptions {
+  return {
+    ...options,
+    ...(heartbeat === undefined ? {} : { heartbeat }),
+    ...(signal === undefined ? {} : { signal }),
+  };
+}

@@ -1,0 +1,149 @@
+import type { LeaseClient } from "../client.ts";
+import { LeaseUnavailableError } from "../errors.ts";
+import { internals } from "../internals.ts";
+import type { Lease } from "../lease.ts";
+import type { LeaseRecord } from "../record.ts";
+import { permitNumber } from "../schema-semaphore.ts";
+import { check, checkKey } from "../validation.ts";
+import {
+  checkPermitOptions,
+  checkSemaphoreOptions,
+  checkWork,
+  type PermitOptions,
+  type SemaphoreOptions,
+  type TryPermitOptions,
+} from "./options.ts";
+import { OwnedPermits } from "./owned-permits.ts";
+import { PermitMemory } from "./permit-memory.ts";
+import { PermitSearch, type Scene } from "./permit-search.ts";
+import { PermitWatch } from "./permit-watch.ts";
+
+/** What a look at a semaphore shows. */
+export interface SemaphoreState {
+  /** How many permits this object gives. */
+  readonly permits: number;
+  /**
+   * Every lease that has not been released, in the order of the permits: also one that has expired, and one of a
+   * permit beyond `permits`. The permit is its `place`.
+   */
+  readonly held: readonly LeaseRecord[];
+  /** How many permits could be taken at this moment: those that nobody holds and those whose holders' time is over. */
+  readonly free: number;
+}
+
+/**
+ * Lets at most N callers in at once.
+ *
+ * Each permit is a lease of its own at `permit#000`, `permit#001` and so on under the key: with its own token,
+ * deadline, heartbeat and fencing token, and taken over when its holder is dead. Promised, while clocks differ by no
+ * more than `clockSkewMs`: each permit has at most one unexpired holder, and nobody is given a permit beyond its own
+ * N. Fencing tokens grow for each permit, not across them: fence what belongs to one permit, such as its share of a
+ * resource, by its own number. Not promised: an order among those who wait.
+ *
+ * N may differ between callers, as while it is being changed. Each goes by its own: there are never more holders than
+ * the largest N in use. A caller with a smaller N counts the holders of permits beyond it, as long as their leases
+ * stand, whenever it looks: then it takes a permit only if no more than its N are held with it. It looks when an
+ * attempt has been refused, and before every attempt while the last look has shown such a holder; with `strict` also
+ * before its first one. So after lowering N from 5 to 3 while 5 are held, strict callers get nothing until at most 2
+ * are. A caller with a larger N takes the added permits at once.
+ *
+ * Make one object for each key and keep it: it remembers which permits are its own, and which may be free.
+ *
+ * Every method rejects with InvalidOptionsError before it sends anything, with LeaseTableError,
+ * LeaseConfigurationError and LeaseServiceError.
+ *
+ * ```ts
+ * const reports = new Semaphore(client, "report-database", { permits: 5 });
+ * await reports.withPermit({ waitMs: 10_000, heartbeat: true }, async (lease) => {
+ *   await runReport({ signal: lease.signal });
+ * });
+ * ```
+ */
+export class Semaphore {
+  /** The key that its permits are under. */
+  readonly key: string;
+  /** How many may hold a permit at once, as this object sees it. */
+  readonly permits: number;
+  readonly #scene: Scene;
+  readonly #owned = new OwnedPermits();
+
+  /** Throws InvalidOptionsError. Sends nothing. */
+  constructor(client: LeaseClient, key: string, options: SemaphoreOptions) {
+    const made = (client as LeaseClient | undefined)?.[internals];
+    check(made !== undefined, "client", client, "a LeaseClient");
+    this.key = checkKey(key);
+    const { permits, strict } = checkSemaphoreOptions(options);
+    this.permits = permits;
+    this.#scene = {
+      key,
+      client: made,
+      memory: new PermitMemory(permits, strict),
+      watch: new PermitWatch(made.context, key, permits),
+    };
+  }
+
+  /**
+   * Acquires a permit, waiting up to `waitMs` for one.
+   *
+   * 1 request where the first permit that is tried is free: the one that was released here last, or a random one.
+   * 2 more where it is not but another is; 1 more to take over from a holder whose time is over. 2 requests to learn
+   * that all are held; while it waits, 1 read for each look, however many permits there are.
+   *
+   * `reentrant` lets the same owner into its own permit: without a request where this object has it, otherwise a look
+   * comes first. Rejects with {@link LeaseUnavailableError}, which tells of the permit whose end lets the next caller
+   * in, and with the signal's reason when that aborts; in every case of failure nothing stays held.
+   */
+  async acquire(options: PermitOptions = {}): Promise<Lease> {
+    return await this.#acquire(options, true);
+  }
+
+  /** Like {@link Semaphore.acquire}, but never waits, and gives undefined when no permit is to be had. */
+  async tryAcquire(options: TryPermitOptions = {}): Promise<Lease | undefined> {
+    try {
+      return await this.#acquire(options, false);
+    } catch (error) {
+      if (error instanceof LeaseUnavailableError) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Acquires a permit, runs the work, and releases the permit whatever becomes of the work.
+   *
+   * Resolves to the work's result if the lease protected it to its end, or was revoked; rejects with LeaseLostError if
+   * it did not, for then one more than N may have been at work. The work's own error comes first. A release that fails
+   * does not hide the result: the permit frees itself when the lease ends.
+   */
+  async withPermit<T>(options: PermitOptions, work: (lease: Lease) => Promise<T> | T): Promise<T> {
+    checkWork(work);
+    const lease = await this.acquire(options);
+    try {
+      const result = await work(lease);
+      const { loss } = lease;
+      if (loss !== undefined && loss.reason !== "revoked") throw loss;
+      return result;
+    } finally {
+      await lease.release().catch(() => false);
+    }
+  }
+
+  /** Reads who holds permits. 1 consistent read of all of them. */
+  async inspect(): Promise<SemaphoreState> {
+    const { watch, client } = this.#scene;
+    const held = await watch.read({ consistent: true });
+    const free = watch.survey(held).freeAt(client.context.clock.monotonic());
+    return { permits: this.permits, held, free };
+  }
+
+  async #acquire(options: PermitOptions, mayWait: boolean): Promise<Lease> {
+    const terms = checkPermitOptions(options, mayWait, this.#scene.client);
+    terms.signal?.throwIfAborted();
+    const search = new PermitSearch(this.#scene, terms);
+    if (!terms.reentrant) return await search.find();
+    return await this.#owned.enter(
+      terms.owner,
+      () => search.find(),
+      (lease) => search.find(permitNumber(lease.toJSON().place ?? "")),
+    );
+  }
+}

@@ -1,0 +1,127 @@
+import { type Lease, LeaseClient, type LeaseClientOptions, LeaseUnavailableError } from "@leasehold/client";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { Semaphore } from "../../packages/client/src/semaphore/index.ts";
+import type { Place } from "./lease-contract.ts";
+
+const leaseDurationMs = 300;
+const clockSkewMs = 100;
+const pastLease = leaseDurationMs + clockSkewMs + 1;
+
+/** What holds of a semaphore wherever its permits are kept. The place is told the clock of each test. */
+export function semaphoreContract(place: (clock: ManualClock) => Place): void {
+  let clock: ManualClock;
+  let key: string;
+  let keys = 0;
+
+  const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): LeaseClient =>
+    new LeaseClient({ ...place(clock), clock, owner, leaseDurationMs, clockSkewMs, ...options });
+  const semaphoreOf = (
+    owner: string,
+    permits: number,
+    options: Partial<LeaseClientOptions> = {},
+  ): Semaphore => new Semaphore(clientOf(owner, options), key, { permits });
+
+  beforeEach(() => {
+    clock = new ManualClock(Date.now());
+    keys += 1;
+    key = `semaphore/${Date.now()}/${keys}`;
+  });
+
+  describe("a semaphore", () => {
+    it("gives N permits to N callers, and refuses the next one with what it has to know", async () => {
+      const held = await Promise.all(["a", "b", "c"].map((owner) => semaphoreOf(owner, 3).acquire()));
+      expect(new Set(held.map((lease) => lease.toJSON().place)).size).toBe(3);
+      const refusal = await semaphoreOf("d", 3)
+        .acquire()
+        .catch((error: unknown) => error);
+      expect(refusal).toBeInstanceOf(LeaseUnavailableError);
+      expect(refusal).toMatchObject({ key, holder: expect.stringMatching(/^[abc]$/) });
+      expect((refusal as LeaseUnavailableError).retryAfterMs).toBeLessThanOrEqual(pastLease);
+      const state = await semaphoreOf("d", 3).inspect();
+      expect(state.held.map(({ owner }) => owner).sort()).toEqual(["a", "b", "c"]);
+      expect(state.free).toBe(0);
+    });
+
+    it("gives a released permit on, with a larger fencing token of its own", async () => {
+      const first = await semaphoreOf("a", 1).acquire();
+      expect(await first.release()).toBe(true);
+      const second = await semaphoreOf("b", 1).acquire();
+      expect(second.fencingToken).toBe(first.fencingToken + 1);
+      expect((await semaphoreOf("b", 1).inspect()).held).toHaveLength(1);
+    });
+
+    it("takes over the permits of dead holders, one by one, and a stale release of theirs changes nothing", async () => {
+      const dead = await Promise.all(["a", "b"].map((owner) => semaphoreOf(owner, 2).acquire()));
+      await clock.advance(pastLease);
+      const semaphore = semaphoreOf("c", 2);
+      const taken = [await semaphore.acquire(), await semaphore.acquire()];
+      expect(await semaphore.tryAcquire()).toBeUndefined();
+      for (const lease of dead) expect(await lease.release()).toBe(false);
+      for (const lease of taken) await lease.renew();
+    });
+
+    it("renews a permit by its heartbeat, beside others of the client", async () => {
+      const semaphore = semaphoreOf("a", 2);
+      const leases = [
+        await semaphore.acquire({ heartbeat: true }),
+        await semaphore.acquire({ heartbeat: true }),
+      ];
+      const before = leases.map(({ expiresAt }) => expiresAt);
+      await clock.advance(leaseDurationMs / 3);
+      await vi.waitFor(() => {
+        for (const [index, lease] of leases.entries()) {
+          expect(lease.expiresAt).toBeGreaterThan(before[index] ?? 0);
+        }
+      });
+      await Promise.all(leases.map((lease) => lease.release()));
+    });
+
+    it("lets a waiting caller in after a release", async () => {
+      const held = await semaphoreOf("a", 1, { leaseDurationMs: 60_000 }).acquire();
+      let got: Lease | undefined;
+      void semaphoreOf("b", 1)
+        .acquire({ waitMs: 20_000 })
+        .then((lease) => {
+          got = lease;
+        });
+      await held.release();
+      await vi.waitFor(
+        async () => {
+          await clock.advance(5);
+          expect(got?.held).toBe(true);
+        },
+        { timeout: 5_000, interval: 5 },
+      );
+    });
+
+    it("lets the same owner in again elsewhere, by taking its permit over", async () => {
+      const options = { owner: "request-7", reentrant: true };
+      const before = await semaphoreOf("a", 3).acquire(options);
+      const after = await semaphoreOf("b", 3).acquire(options);
+      expect(after.toJSON().place).toBe(before.toJSON().place);
+      expect(after.fencingToken).toBe(before.fencingToken + 1);
+    });
+
+    it("counts permits beyond a lowered N", async () => {
+      const many = semaphoreOf("a", 5);
+      const leases: Lease[] = [];
+      for (let count = 0; count < 5; count += 1) leases.push(await many.acquire());
+      const few = new Semaphore(clientOf("b"), key, { permits: 2, strict: true });
+      for (const lease of leases.slice(0, 3)) {
+        await lease.release();
+        expect(await few.tryAcquire()).toBeUndefined();
+      }
+      await leases[3]?.release();
+      expect((await few.tryAcquire())?.held).toBe(true);
+      expect(await few.tryAcquire()).toBeUndefined();
+    });
+
+    it("reads as many permits as there may be", async () => {
+      const semaphore = semaphoreOf("a", 40);
+      await Promise.all(Array.from({ length: 40 }, () => semaphore.acquire()));
+      expect((await semaphore.inspect()).held).toHaveLength(40);
+      expect(await semaphoreOf("b", 40).tryAcquire()).toBeUndefined();
+    });
+  });
+}

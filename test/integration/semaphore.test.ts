@@ -1,0 +1,154 @@
+import { randomUUID } from "node:crypto";
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { createLeaseTable, LeaseClient } from "@leasehold/client";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { Semaphore } from "../../packages/client/src/semaphore/index.ts";
+import { semaphoreContract } from "../contract/semaphore-contract.ts";
+import { messageFrom, startScript } from "../support/processes.ts";
+import type { PermitHolderConfig } from "./fixtures/permit-holder.ts";
+
+describe(`semaphores on ${inject("engine").name}`, () => {
+  const tableName = `leases-${randomUUID()}`;
+  const dynamodb = new DynamoDBClient(inject("engine").clientConfig);
+  /** Names of the commands that were sent, SDK retries left out. */
+  const sent: string[] = [];
+  let now = Date.now;
+
+  beforeAll(async () => {
+    // The tests move their clock; the engine's Date header moves along.
+    dynamodb.middlewareStack.add(
+      (next, context) => async (args) => {
+        sent.push(String(context.commandName));
+        const result = await next(args);
+        const { headers } = result.response as { headers: Record<string, string> };
+        headers.date = new Date(now()).toUTCString();
+        return result;
+      },
+      { step: "deserialize", priority: "low", name: "clockOfTheTest" },
+    );
+    await createLeaseTable({ tableName, dynamodb });
+  });
+  afterAll(() => dynamodb.destroy());
+
+  semaphoreContract((clock) => {
+    now = () => clock.now();
+    return { tableName, dynamodb };
+  });
+
+  it("acquires, renews and releases in one UpdateItem each", async () => {
+    now = Date.now;
+    const client = new LeaseClient({ tableName, dynamodb });
+    const semaphore = new Semaphore(client, `requests/${randomUUID()}`, { permits: 4 });
+    sent.length = 0;
+    const lease = await semaphore.acquire();
+    await lease.renew();
+    await lease.release();
+    expect(sent).toEqual(["UpdateItemCommand", "UpdateItemCommand", "UpdateItemCommand"]);
+  });
+
+  it("lets 32 contenders of their own clients in, never more than 4 at once, each exactly once", async () => {
+    now = Date.now;
+    const key = `contenders/${randomUUID()}`;
+    let inside = 0;
+    let most = 0;
+    let done = 0;
+    const fences = new Map<string, number[]>();
+    const contend = async (contender: number): Promise<void> => {
+      const client = new LeaseClient({ tableName, dynamodb, owner: `contender ${contender}` });
+      const semaphore = new Semaphore(client, key, { permits: 4 });
+      const retry = { strategy: "fullJitter", delayMs: 40, maxDelayMs: 200 } as const;
+      await semaphore.withPermit({ waitMs: 20_000, retry }, async (lease) => {
+        inside += 1;
+        most = Math.max(most, inside);
+        const { place = "", fencingToken } = lease.toJSON();
+        fences.set(place, [...(fences.get(place) ?? []), fencingToken]);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        inside -= 1;
+        done += 1;
+      });
+    };
+    await Promise.all(Array.from({ length: 32 }, (_, contender) => contend(contender)));
+    expect(done).toBe(32);
+    expect(most).toBeLessThanOrEqual(4);
+    expect(most).toBeGreaterThan(1);
+    for (const numbers of fences.values()) {
+      expect(numbers).toEqual([...new Set(numbers)].sort((one, other) => one - other));
+    }
+    const state = await new Semaphore(new LeaseClient({ tableName, dynamodb }), key, {
+      permits: 4,
+    }).inspect();
+    expect(state).toEqual({ permits: 4, held: [], free: 4 });
+  });
+
+  it.each([1, 4])("of 32 who try at the same time, exactly %i get a permit of as many", async (permits) => {
+    now = Date.now;
+    const key = `race/${randomUUID()}`;
+    const contenders = Array.from(
+      { length: 32 },
+      (_, index) =>
+        new Semaphore(new LeaseClient({ tableName, dynamodb, owner: `${index}` }), key, { permits }),
+    );
+    for (let round = 0; round < 3; round += 1) {
+      const results = await Promise.all(contenders.map((contender) => contender.tryAcquire()));
+      const leases = results.filter((lease) => lease !== undefined);
+      expect(leases).toHaveLength(permits);
+      expect(new Set(leases.map((lease) => lease.toJSON().place)).size).toBe(permits);
+      await Promise.all(leases.map((lease) => lease.release()));
+    }
+  });
+
+  it("reads permits whose payloads take more than one page", async () => {
+    now = Date.now;
+    const client = new LeaseClient({ tableName, dynamodb });
+    const semaphore = new Semaphore(client, `pages/${randomUUID()}`, { permits: 4 });
+    const data = "x".repeat(380_000);
+    for (let count = 0; count < 4; count += 1) await semaphore.acquire({ data });
+    sent.length = 0;
+    const { held, free } = await semaphore.inspect();
+    expect([held.length, free]).toEqual([4, 0]);
+    expect(sent.length).toBeGreaterThan(1);
+  });
+
+  it("gives the permits of a process that was killed to others, and leaves the rest alone", async () => {
+    now = Date.now;
+    const key = `killed/${randomUUID()}`;
+    const config = {
+      clientConfig: inject("engine").clientConfig,
+      tableName,
+      key,
+    } satisfies PermitHolderConfig;
+    const holder = startScript(new URL("fixtures/permit-holder.ts", import.meta.url), config, { ipc: true });
+    try {
+      const places = await messageFrom<string[]>(holder);
+      expect(places).toHaveLength(2);
+      const client = new LeaseClient({ tableName, dynamodb, clockSkewMs: 100 });
+      const semaphore = new Semaphore(client, key, { permits: 3 });
+      const own = await semaphore.acquire();
+      expect(await semaphore.tryAcquire()).toBeUndefined();
+      // Its heartbeats keep both for longer than a lease, and then it dies between two of them.
+      await new Promise((resolve) => setTimeout(resolve, 2_500));
+      expect(await semaphore.tryAcquire()).toBeUndefined();
+      holder.kill("SIGKILL");
+      const healed = [
+        await semaphore.acquire({ waitMs: 10_000 }),
+        await semaphore.acquire({ waitMs: 10_000 }),
+      ];
+      expect(healed.map((lease) => lease.toJSON().place).sort()).toEqual([...places].sort());
+      expect(own.held).toBe(true);
+      expect(await semaphore.tryAcquire()).toBeUndefined();
+    } finally {
+      holder.kill("SIGKILL");
+    }
+  });
+
+  it("lets 32 calls of one process in at once through one object, and the 33rd not", async () => {
+    now = Date.now;
+    const client = new LeaseClient({ tableName, dynamodb });
+    const semaphore = new Semaphore(client, `process/${randomUUID()}`, { permits: 32 });
+    sent.length = 0;
+    const leases = await Promise.all(Array.from({ length: 32 }, () => semaphore.acquire()));
+    expect(sent).toHaveLength(32);
+    expect(await semaphore.tryAcquire()).toBeUndefined();
+    await Promise.all(leases.map((lease) => lease.release()));
+  });
+});
