@@ -1,0 +1,10 @@
+/** The sort key of a result that was computed in single flight. */
+export const cacheSortKey = "cache";
+
+/**
+ * The place of the lease under which a result is computed.
+ *
+ * Not the key's own lease: whoever holds that may ask for a result of the same name. It begins with the result's own
+ * sort key, so that one query reads both.
+ */
+export const flightSortKey = "cache#flight";

@@ -1,0 +1,75 @@
+import { InvalidOptionsError, LeaseError } from "../errors.ts";
+import { callBudgetMs, callStore, type ProtocolContext } from "../protocol/context.ts";
+import { readRecord } from "../record.ts";
+import { leaseItemKey } from "../schema.ts";
+import { flightSortKey } from "../schema-cache.ts";
+import { bounded } from "./bounded.ts";
+import type { ResultCache } from "./cache.ts";
+import { type CacheEntry, readEntry } from "./entry.ts";
+import { CacheUnreadableError } from "./errors.ts";
+import type { CacheFailedEvent } from "./events.ts";
+import { type ResultAndHolder, TableCache } from "./table-cache.ts";
+
+/** Puts up with somebody else's cache: one that throws, hangs, or holds what is not ours. */
+export class CacheAccess {
+  readonly #cache: ResultCache;
+  readonly #context: ProtocolContext;
+  readonly #tell: (event: CacheFailedEvent) => void;
+
+  constructor(cache: ResultCache, context: ProtocolContext, tell: (event: CacheFailedEvent) => void) {
+    this.#cache = cache;
+    this.#context = context;
+    this.#tell = tell;
+  }
+
+  /** Rejects with CacheUnreadableError, or with the cache's own error if that is one of this package's. */
+  async read(key: string, signal: AbortSignal): Promise<CacheEntry | undefined> {
+    return await this.#reading(key, signal, async () => readEntry(await this.#cache.get(key)));
+  }
+
+  /**
+   * Looks at the result and at the lease of whoever computes the next one: 1 request where both are in the table.
+   *
+   * Otherwise the lease comes first: a holder stores before it lets go, so a lock that is free says that the result
+   * is in the cache, or never will be.
+   */
+  async lookAtBoth(key: string, signal: AbortSignal): Promise<ResultAndHolder> {
+    const cache = this.#cache;
+    if (cache instanceof TableCache) {
+      return await this.#reading(key, signal, () => cache.lookAtBoth(key));
+    }
+    const request = { key: leaseItemKey(key, flightSortKey), consistent: false };
+    const item = await callStore(this.#context, (store, call) => store.get(request, call));
+    return { record: readRecord(item), entry: await this.read(key, signal) };
+  }
+
+  /** Stores an entry. A cache that fails only tells so; a result that it can never hold is a mistake, and rejects. */
+  async write(key: string, entry: CacheEntry, signal: AbortSignal): Promise<void> {
+    const ttlMs = Math.max(1, entry.staleUntil - this.#context.clock.now());
+    const write = (): unknown => this.#cache.set(key, entry, ttlMs, entry.fencingToken);
+    try {
+      const stored = await bounded(this.#context.clock, this.#bounds(signal), write);
+      if (stored === false) this.#tell({ type: "cacheFailed", key, operation: "write", reason: "refused" });
+    } catch (error) {
+      if (error instanceof InvalidOptionsError) throw error;
+      this.#tell({ type: "cacheFailed", key, operation: "write", reason: "threw", error });
+    }
+  }
+
+  async #reading<T>(key: string, signal: AbortSignal, read: () => Promise<T>): Promise<T> {
+    try {
+      return await bounded(this.#context.clock, this.#bounds(signal), read);
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#tell({ type: "cacheFailed", key, operation: "read", reason: "threw", error });
+      throw error instanceof LeaseError ? error : new CacheUnreadableError(key, error);
+    }
+  }
+
+  #bounds(signal: AbortSignal): Parameters<typeof bounded>[1] {
+    const overdue = (): Error => new Error(`no answer within ${callBudgetMs} ms`);
+    // Calls to the table are bounded already, and their errors are of this package.
+    const limitMs = this.#cache instanceof TableCache ? Number.POSITIVE_INFINITY : callBudgetMs;
+    return { limitMs, signal, overdue };
+  }
+}

@@ -1,0 +1,106 @@
+import { limits, utf8Bytes } from "../schema.ts";
+
+/** How a computation failed, as far as others are told. */
+export interface CachedFailure {
+  /** The error's name. */
+  readonly name: string;
+  /** The error's message; at most 1024 bytes. */
+  readonly message: string;
+}
+
+/** What a cache keeps for a key: a result or a failure with its times. Plain JSON if the result is. */
+export interface CacheEntry {
+  /** The result. Absent where a computation has failed and no earlier result can be used any more. */
+  readonly value?: unknown;
+  /** How the last computation failed, until `freshUntil`; absent where it succeeded. */
+  readonly failure?: CachedFailure;
+  /** Epoch milliseconds of the clock of whoever computed it. */
+  readonly freshUntil: number;
+  /** Until when the value may stand in for a newer one. Not before `freshUntil`. */
+  readonly staleUntil: number;
+  /** Of the lease under which it was computed; grows with every computation of the key. */
+  readonly fencingToken: number;
+}
+
+/** Reads what a cache gave. Anything that is not an entry is a miss: null, another program's data, an older form. */
+export function readEntry(found: unknown): CacheEntry | undefined {
+  if (typeof found !== "object" || found === null) return undefined;
+  const { freshUntil, staleUntil, fencingToken, failure } = found as Partial<
+    Record<keyof CacheEntry, unknown>
+  >;
+  const hasTimes = [freshUntil, staleUntil, fencingToken].every((number) => Number.isFinite(number));
+  if (!hasTimes || !("value" in found || isFailure(failure))) return undefined;
+  return found as CacheEntry;
+}
+
+function isFailure(failure: unknown): boolean {
+  if (typeof failure !== "object" || failure === null) return false;
+  const { name, message } = failure as Partial<CachedFailure>;
+  return typeof name === "string" && typeof message === "string";
+}
+
+/** What an entry is good for at a given time. */
+export type Standing =
+  | { readonly state: "fresh"; readonly value: unknown }
+  | { readonly state: "failed"; readonly failure: CachedFailure; readonly until: number }
+  | { readonly state: "stale"; readonly value: unknown; readonly until: number }
+  | { readonly state: "absent" };
+
+/** Says what an entry is good for. */
+export function standingOf(entry: CacheEntry | undefined, now: number): Standing {
+  if (entry === undefined) return { state: "absent" };
+  const { value, failure, freshUntil, staleUntil } = entry;
+  if (now < freshUntil) {
+    return failure === undefined
+      ? { state: "fresh", value }
+      : { state: "failed", failure, until: freshUntil };
+  }
+  const isUsable = "value" in entry && now < staleUntil;
+  return isUsable ? { state: "stale", value, until: staleUntil } : { state: "absent" };
+}
+
+/** For how long results are kept. */
+export interface Lifetimes {
+  readonly freshForMs: number;
+  readonly staleForMs: number;
+  readonly failureForMs: number;
+}
+
+/** The entry of a result. */
+export function resultEntry(
+  value: unknown,
+  now: number,
+  { freshForMs, staleForMs }: Lifetimes,
+  fencingToken: number,
+): CacheEntry {
+  const freshUntil = now + freshForMs;
+  return { value, freshUntil, staleUntil: freshUntil + staleForMs, fencingToken };
+}
+
+/** The entry of a failure, which keeps an earlier result for as long as that may stand in. */
+export function failureEntry(
+  error: unknown,
+  now: number,
+  { failureForMs }: Lifetimes,
+  fencingToken: number,
+  earlier: Standing,
+): CacheEntry {
+  const freshUntil = now + failureForMs;
+  const failure = failureOf(error);
+  if (earlier.state !== "stale") return { failure, freshUntil, staleUntil: freshUntil, fencingToken };
+  const staleUntil = Math.max(earlier.until, freshUntil);
+  return { failure, value: earlier.value, freshUntil, staleUntil, fencingToken };
+}
+
+function failureOf(error: unknown): CachedFailure {
+  const name = error instanceof Error ? error.name : typeof error;
+  const message = error instanceof Error ? error.message : String(error);
+  return { name: shortened(name), message: shortened(message) };
+}
+
+/** A reason is a sentence; whoever puts a document into a message has it cut. */
+function shortened(text: string): string {
+  let short = text.toWellFormed();
+  while (utf8Bytes(short) > limits.revocationBytes) short = short.slice(0, Math.floor(short.length / 2));
+  return short.toWellFormed();
+}

@@ -1,0 +1,54 @@
+import { LeaseError } from "../errors.ts";
+import type { CachedFailure } from "./entry.ts";
+
+/** A computation took longer than `computeTimeoutMs`. Its signal has aborted, its lock is let go, its result is dropped. */
+export class ComputationTimeoutError extends LeaseError {
+  override readonly name: string = "ComputationTimeoutError";
+  readonly key: string;
+  readonly timeoutMs: number;
+
+  constructor(key: string, timeoutMs: number) {
+    super(
+      "LEASE_COMPUTATION_TIMEOUT",
+      `the computation of ${JSON.stringify(key)} took longer than ${timeoutMs} ms: ` +
+        "raise computeTimeoutMs, or let the computation stop when its signal aborts",
+    );
+    this.key = key;
+    this.timeoutMs = timeoutMs;
+  }
+}
+
+/** A computation failed a moment ago, here or elsewhere, and is not to be repeated yet (`failureForMs`). */
+export class CachedFailureError extends LeaseError {
+  override readonly name: string = "CachedFailureError";
+  readonly key: string;
+  /** The name of the error that the computation ended with. */
+  readonly failureName: string;
+  /** From when on the computation is tried again, in epoch milliseconds of the clock of whoever computed. */
+  readonly retryAt: number;
+
+  constructor(key: string, failure: CachedFailure, retryAt: number) {
+    super(
+      "LEASE_CACHED_FAILURE",
+      `the computation of ${JSON.stringify(key)} has failed (${failure.name}: ${failure.message}); ` +
+        `it is tried again from ${new Date(retryAt).toISOString()} on`,
+    );
+    this.key = key;
+    this.failureName = failure.name;
+    this.retryAt = retryAt;
+  }
+}
+
+/** The cache threw, or did not answer: whether the result is there is not known, so nobody computes it. */
+export class CacheUnreadableError extends LeaseError {
+  override readonly name: string = "CacheUnreadableError";
+  readonly key: string;
+
+  constructor(key: string, cause: unknown) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    super("LEASE_CACHE_UNREADABLE", `the cache could not be read for ${JSON.stringify(key)}: ${why}`, {
+      cause,
+    });
+    this.key = key;
+  }
+}

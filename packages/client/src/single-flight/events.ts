@@ -1,0 +1,67 @@
+import { channel } from "node:diagnostics_channel";
+
+/** Where a caller's value came from. */
+export type ValueSource =
+  /** It was in the cache. */
+  | "cache"
+  /** This process has computed it. */
+  | "computation"
+  /** Another process computed it while this one waited. */
+  | "otherProcess"
+  /** It is past its time, and somebody is computing a newer one, or cannot. */
+  | "stale";
+
+/** One caller has its value. */
+export interface ServedEvent {
+  readonly type: "served";
+  readonly key: string;
+  readonly from: ValueSource;
+  readonly waitedMs: number;
+}
+
+/** A computation has ended in this process. */
+export interface ComputedEvent {
+  readonly type: "computed";
+  readonly key: string;
+  readonly fencingToken: number;
+  readonly tookMs: number;
+  /** What it ended with; absent where it succeeded. */
+  readonly error?: unknown;
+}
+
+/** The cache threw, hung or refused. After a failed write others compute again. */
+export interface CacheFailedEvent {
+  readonly type: "cacheFailed";
+  readonly key: string;
+  readonly operation: "read" | "write";
+  /**
+   * - `threw`: it threw `error`, or did not answer in time.
+   * - `refused`: it said that it has not stored the result, as when a later holder's is there.
+   * - `leaseLost`: nothing was sent, for the lease had ended before the result was there.
+   */
+  readonly reason: "threw" | "refused" | "leaseLost";
+  readonly error?: unknown;
+}
+
+/** Everything that a SingleFlight tells. Errors are the computation's and the cache's own. */
+export type SingleFlightEvent = ServedEvent | ComputedEvent | CacheFailedEvent;
+
+const events = channel("leasehold:single-flight");
+
+/**
+ * Publishes an event on the diagnostics channel `leasehold:single-flight` and to a listener, whose errors surface as
+ * uncaught exceptions and disturb nothing.
+ */
+export function publishFlightEvent(
+  event: SingleFlightEvent,
+  listener: ((event: SingleFlightEvent) => void) | undefined,
+): void {
+  events.publish(event);
+  try {
+    listener?.(event);
+  } catch (error) {
+    process.nextTick(() => {
+      throw error;
+    });
+  }
+}

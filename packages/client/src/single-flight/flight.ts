@@ -1,0 +1,224 @@
+import { LeaseUnavailableError } from "../errors.ts";
+import type { ClientInternals } from "../internals.ts";
+import type { Lease } from "../lease.ts";
+import { flightSortKey } from "../schema-cache.ts";
+import { check } from "../validation.ts";
+import { bounded } from "./bounded.ts";
+import type { CacheAccess } from "./cache-access.ts";
+import { type CacheEntry, failureEntry, resultEntry, type Standing, standingOf } from "./entry.ts";
+import { CachedFailureError, ComputationTimeoutError } from "./errors.ts";
+import type { SingleFlightEvent, ValueSource } from "./events.ts";
+import { HolderWatch } from "./holder-watch.ts";
+import type { ComputeContext, FlightTerms } from "./options.ts";
+import { Passengers, type Served } from "./passengers.ts";
+
+/** What every flight of one SingleFlight works with. */
+export interface FlightDeck {
+  readonly internals: ClientInternals;
+  readonly terms: FlightTerms;
+  readonly cache: CacheAccess;
+  readonly tell: (event: SingleFlightEvent) => void;
+}
+
+/** A computation of whatever type: callers of one key agree on it. */
+export type Compute = (context: ComputeContext<unknown>) => unknown;
+
+/**
+ * One process's way to the value of one key, for all its callers at once:
+ *
+ *     look ──fresh──▶ land
+ *      │ missing or old
+ *      ▼            free, or its holder's time is up
+ *     try the lock ◀───────────────────── look at the cache and the lock, ever more rarely ──usable──▶ land
+ *      │     └──held──▶ give out what is stale, if there is something ──▲
+ *      ▼ won
+ *     look again, unless the fencing token says that nobody can have stored since ──fresh──▶ release, land
+ *      ▼
+ *     compute ▶ store ▶ release ▶ land
+ */
+export class Flight {
+  readonly #key: string;
+  readonly #compute: Compute;
+  readonly #deck: FlightDeck;
+  /** Aborts when nobody is aboard any more. */
+  readonly #abandoned = new AbortController();
+  readonly #passengers: Passengers;
+  readonly #watch: HolderWatch;
+  readonly #onEnd: (flight: Flight) => void;
+
+  /** `onEnd` is called as soon as nobody else may board it, before those aboard hear of the outcome. */
+  constructor(key: string, compute: Compute, deck: FlightDeck, onEnd: (flight: Flight) => void) {
+    const { context } = deck.internals;
+    this.#key = key;
+    this.#compute = compute;
+    this.#deck = deck;
+    this.#onEnd = onEnd;
+    this.#watch = new HolderWatch(context, deck.cache, deck.terms.retry, key);
+    this.#passengers = new Passengers(context.clock, () => {
+      onEnd(this);
+      this.#abandoned.abort(new Error(`nobody waits for ${JSON.stringify(key)} any more`));
+    });
+  }
+
+  /** One more caller wants the value. */
+  board(waitMs: number, signal: AbortSignal | undefined): Promise<Served> {
+    return this.#passengers.board(waitMs, signal);
+  }
+
+  /** Flies, and tells those aboard what came of it. Never rejects. */
+  async depart(): Promise<void> {
+    try {
+      const served = await this.#fly();
+      this.#onEnd(this);
+      this.#passengers.land((resolve) => resolve(served));
+    } catch (error) {
+      this.#onEnd(this);
+      this.#passengers.land((_, reject) => reject(error));
+    }
+  }
+
+  async #fly(): Promise<Served> {
+    const { signal } = this.#abandoned;
+    let seen = await this.#deck.cache.read(this.#key, signal);
+    let from: ValueSource = "cache";
+    for (;;) {
+      const served = this.#served(seen, from);
+      if (served !== undefined) return served;
+      const won = await this.#tryLock(seen);
+      if (!(won instanceof LeaseUnavailableError)) return await this.#hold(won, seen);
+      this.#contended(won, seen);
+      seen = (await this.#waitForHolder(won, seen)) ?? seen;
+      this.#passengers.stopWaiting();
+      from = "otherProcess";
+    }
+  }
+
+  /** What can be given to everybody; undefined where it has to be computed. Throws a failure that is cached. */
+  #served(entry: CacheEntry | undefined, from: ValueSource): Served | undefined {
+    const standing = this.#standing(entry);
+    if (standing.state === "failed")
+      throw new CachedFailureError(this.#key, standing.failure, standing.until);
+    return standing.state === "fresh" ? { value: standing.value, from } : undefined;
+  }
+
+  async #tryLock(seen: CacheEntry | undefined): Promise<Lease | LeaseUnavailableError> {
+    const { leaseDurationMs, heartbeat } = this.#deck.terms;
+    const options = { leaseDurationMs, heartbeat, signal: this.#abandoned.signal };
+    try {
+      return await this.#deck.internals.acquireAt(this.#key, flightSortKey, options);
+    } catch (error) {
+      if (error instanceof LeaseUnavailableError) return error;
+      const standing = this.#standing(seen);
+      if (this.#deck.terms.staleOnContention && standing.state === "stale")
+        this.#passengers.serveStale(standing);
+      throw error;
+    }
+  }
+
+  #contended(refusal: LeaseUnavailableError, seen: CacheEntry | undefined): void {
+    const standing = this.#standing(seen);
+    if (this.#deck.terms.staleOnContention && standing.state === "stale")
+      this.#passengers.serveStale(standing);
+    this.#passengers.wait(refusal);
+  }
+
+  #waitForHolder(
+    refusal: LeaseUnavailableError,
+    seen: CacheEntry | undefined,
+  ): Promise<CacheEntry | undefined> {
+    const isUsable = (entry: CacheEntry | undefined): boolean => {
+      const { state } = this.#standing(entry);
+      return state === "fresh" || state === "failed";
+    };
+    const onHeld = (latest: LeaseUnavailableError): void => this.#contended(latest, seen);
+    return this.#watch.next(refusal, this.#abandoned.signal, isUsable, onHeld);
+  }
+
+  async #hold(lease: Lease, seen: CacheEntry | undefined): Promise<Served> {
+    try {
+      let entry = seen;
+      // Every holder's token is one above the last one's: with nobody in between, what was seen is still the latest.
+      if (entry === undefined || entry.fencingToken + 1 !== lease.fencingToken) {
+        entry = await this.#deck.cache.read(this.#key, this.#abandoned.signal);
+        const served = this.#served(entry, "otherProcess");
+        if (served !== undefined) return served;
+      }
+      const earlier = this.#standing(entry);
+      if (this.#deck.terms.staleOnContention && earlier.state === "stale") {
+        this.#passengers.serveStaleToOthers(earlier);
+      }
+      return { value: await this.#computeAndStore(lease, earlier), from: "computation" };
+    } finally {
+      // A lock that cannot be released now frees itself when its lease ends.
+      await lease.release().catch(() => false);
+    }
+  }
+
+  async #computeAndStore(lease: Lease, earlier: Standing): Promise<unknown> {
+    const { internals, terms, tell } = this.#deck;
+    const { clock } = internals.context;
+    const { fencingToken } = lease;
+    const startedAt = clock.monotonic();
+    const computed = (outcome: { readonly error?: unknown }): void => {
+      const tookMs = Math.round(clock.monotonic() - startedAt);
+      tell({ type: "computed", key: this.#key, fencingToken, tookMs, ...outcome });
+    };
+    let value: unknown;
+    try {
+      value = await this.#computeInTime(lease, earlier);
+    } catch (error) {
+      computed({ error });
+      // What was cut off has not failed: it may succeed elsewhere.
+      const isOwnFailure = !this.#abandoned.signal.aborted && lease.held;
+      if (isOwnFailure && terms.failureForMs > 0) {
+        await this.#store(lease, failureEntry(error, clock.now(), terms, fencingToken, earlier));
+      }
+      throw error;
+    }
+    computed({});
+    const allowed = "anything but undefined, which a cache cannot tell from nothing; null for no result";
+    check(value !== undefined, "compute's result", value, allowed);
+    await this.#store(lease, resultEntry(value, clock.now(), terms, fencingToken));
+    return value;
+  }
+
+  async #computeInTime(lease: Lease, earlier: Standing): Promise<unknown> {
+    const { terms, internals } = this.#deck;
+    const { clock } = internals.context;
+    // Not AbortSignal.any: on Node 24.21 one without listeners forgets a source that was collected, and of two sources
+    // that have aborted it names the first in its list as the reason (nodejs/node#65995).
+    const cut = new AbortController();
+    const stale = earlier.state === "stale" ? earlier.value : undefined;
+    const bounds = {
+      limitMs: terms.computeTimeoutMs,
+      signal: this.#abandoned.signal,
+      overdue: () => new ComputationTimeoutError(this.#key, terms.computeTimeoutMs),
+    };
+    const onLost = (): void => cut.abort(lease.signal.reason);
+    if (lease.signal.aborted) onLost();
+    else lease.signal.addEventListener("abort", onLost, { once: true });
+    const context = { key: this.#key, lease, signal: cut.signal, stale };
+    try {
+      return await bounded(clock, bounds, async () => await this.#compute(context));
+    } catch (error) {
+      // Of no effect on a computation that has ended by itself.
+      cut.abort(error);
+      throw error;
+    } finally {
+      // The release that follows is no news to it.
+      lease.signal.removeEventListener("abort", onLost);
+    }
+  }
+
+  async #store(lease: Lease, entry: CacheEntry): Promise<void> {
+    if (lease.held) {
+      await this.#deck.cache.write(this.#key, entry, this.#abandoned.signal);
+      return;
+    }
+    this.#deck.tell({ type: "cacheFailed", key: this.#key, operation: "write", reason: "leaseLost" });
+  }
+
+  #standing(entry: CacheEntry | undefined): Standing {
+    return standingOf(entry, this.#deck.internals.context.clock.now());
+  }
+}

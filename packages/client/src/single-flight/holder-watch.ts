@@ -1,0 +1,91 @@
+import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
+import type { LeaseRecord } from "../record.ts";
+import { type RetryStrategy, retryDelayMs } from "../retry.ts";
+import { sleep } from "../time/clock.ts";
+import type { CacheAccess } from "./cache-access.ts";
+import type { CacheEntry } from "./entry.ts";
+import { CacheUnreadableError } from "./errors.ts";
+import type { ResultAndHolder } from "./table-cache.ts";
+
+/**
+ * Waits for what another process computes, with looks that write nothing.
+ *
+ * The looks grow rarer. The wait ends when a look brings something to judge: a result that can be used, a lock that
+ * is free, or a holder whose time is up by what has been seen; whether it really is, the next attempt decides.
+ */
+export class HolderWatch {
+  readonly #context: ProtocolContext;
+  readonly #cache: CacheAccess;
+  readonly #retry: RetryStrategy;
+  readonly #key: string;
+  #looks = 0;
+  /** When the holder's lease ends, as last seen: it moves with every renewal and every new holder. */
+  #expiresAt: number | undefined;
+  /** When an attempt can hope to succeed, on the monotonic clock. */
+  #claimableAt = 0;
+
+  constructor(context: ProtocolContext, cache: CacheAccess, retry: RetryStrategy, key: string) {
+    this.#context = context;
+    this.#cache = cache;
+    this.#retry = retry;
+    this.#key = key;
+  }
+
+  /**
+   * Gives what the last look found in the cache; undefined where the lock is worth an attempt.
+   *
+   * `onHeld` hears of every look that found the lock held. A look that fails is made good by the next one.
+   */
+  async next(
+    refusal: LeaseUnavailableError,
+    signal: AbortSignal,
+    isUsable: (entry: CacheEntry | undefined) => boolean,
+    onHeld: (refusal: LeaseUnavailableError) => void,
+  ): Promise<CacheEntry | undefined> {
+    const { clock, randomness } = this.#context;
+    this.#expiresAt = refusal.expiresAt;
+    this.#claimableAt = clock.monotonic() + refusal.retryAfterMs;
+    for (;;) {
+      this.#looks += 1;
+      const delayMs = retryDelayMs(this.#retry, {
+        attempt: this.#looks,
+        claimableInMs: Math.max(0, this.#claimableAt - clock.monotonic()),
+        fraction: randomness.fraction(),
+      });
+      await sleep(clock, delayMs, signal);
+      const look = await this.#look(signal);
+      if (look !== undefined) {
+        const { entry, record } = look;
+        if (isUsable(entry) || record === undefined) return entry;
+        this.#watch(record);
+      }
+      if (clock.monotonic() >= this.#claimableAt) return undefined;
+      if (look?.record !== undefined) {
+        const inMs = Math.ceil(this.#claimableAt - clock.monotonic());
+        onHeld(new LeaseUnavailableError(this.#key, look.record, inMs));
+      }
+    }
+  }
+
+  async #look(signal: AbortSignal): Promise<ResultAndHolder | undefined> {
+    try {
+      return await this.#cache.lookAtBoth(this.#key, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const mayPass =
+        error instanceof CacheUnreadableError || (error instanceof LeaseServiceError && error.retryable);
+      if (!mayPass) throw error;
+      return undefined;
+    }
+  }
+
+  /** A renewal moves the time at which the holder can be called dead. */
+  #watch({ expiresAt, leaseDurationMs }: LeaseRecord): void {
+    if (this.#expiresAt === expiresAt) return;
+    this.#expiresAt = expiresAt;
+    const { clock, clockSkewMs } = this.#context;
+    const byWallMs = expiresAt + clockSkewMs + 1 - clock.now();
+    this.#claimableAt = clock.monotonic() + Math.max(0, Math.min(byWallMs, leaseDurationMs));
+  }
+}

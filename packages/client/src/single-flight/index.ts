@@ -1,0 +1,13 @@
+export type { ResultCache } from "./cache.ts";
+export type { CachedFailure, CacheEntry } from "./entry.ts";
+export { CachedFailureError, CacheUnreadableError, ComputationTimeoutError } from "./errors.ts";
+export type {
+  CacheFailedEvent,
+  ComputedEvent,
+  ServedEvent,
+  SingleFlightEvent,
+  ValueSource,
+} from "./events.ts";
+export type { ComputeContext, GetOrComputeOptions, SingleFlightOptions } from "./options.ts";
+export { SingleFlight } from "./single-flight.ts";
+export { TableCache } from "./table-cache.ts";

@@ -1,0 +1,113 @@
+import type { LeaseUnavailableError } from "../errors.ts";
+import type { Clock } from "../time/clock.ts";
+import type { ValueSource } from "./events.ts";
+
+/** A value, and where it came from. */
+export interface Served {
+  readonly value: unknown;
+  readonly from: ValueSource;
+}
+
+/** A result that may stand in for a newer one, until a given time. */
+export interface StandIn {
+  readonly value: unknown;
+  /** Epoch milliseconds. */
+  readonly until: number;
+}
+
+interface Passenger {
+  readonly leave: (settle: Settle) => void;
+  /** Whether its time to wait for another process is over. */
+  isDue: boolean;
+}
+
+type Settle = (resolve: (served: Served) => void, reject: (reason: unknown) => void) => void;
+
+/** The callers that share one flight: each has its own patience and signal, and none disturbs the others. */
+export class Passengers {
+  readonly #clock: Clock;
+  readonly #onEmpty: () => void;
+  /** In the order of their coming. */
+  readonly #aboard = new Set<Passenger>();
+  #refusal: LeaseUnavailableError | undefined;
+  #standIn: StandIn | undefined;
+
+  constructor(clock: Clock, onEmpty: () => void) {
+    this.#clock = clock;
+    this.#onEmpty = onEmpty;
+  }
+
+  /** Gives what becomes of the flight, or of this caller's patience or signal if that comes first. */
+  board(waitMs: number, signal: AbortSignal | undefined): Promise<Served> {
+    const standIn = this.#usableStandIn();
+    if (standIn !== undefined) return Promise.resolve({ value: standIn.value, from: "stale" });
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => {
+        passenger.leave((_, fail) => fail(signal?.reason));
+        this.#closeIfEmpty();
+      };
+      const cancel = this.#clock.schedule(() => this.#due(passenger), waitMs, { background: true });
+      const passenger: Passenger = {
+        isDue: waitMs === 0,
+        leave: (settle) => {
+          this.#aboard.delete(passenger);
+          cancel();
+          signal?.removeEventListener("abort", onAbort);
+          settle(resolve, reject);
+        },
+      };
+      this.#aboard.add(passenger);
+      signal?.addEventListener("abort", onAbort, { once: true });
+    });
+  }
+
+  /** Another process computes: whoever has no patience left goes. */
+  wait(refusal: LeaseUnavailableError): void {
+    this.#refusal = refusal;
+    for (const passenger of [...this.#aboard]) if (passenger.isDue) this.#due(passenger);
+  }
+
+  /** This process is about to compute, or to try: from now on patience is of no interest. */
+  stopWaiting(): void {
+    this.#refusal = undefined;
+  }
+
+  /** Gives a stale result to everybody. */
+  serveStale({ value }: StandIn): void {
+    for (const passenger of [...this.#aboard]) {
+      passenger.leave((resolve) => resolve({ value, from: "stale" }));
+    }
+    this.#closeIfEmpty();
+  }
+
+  /** Gives a stale result to everybody but the first, for whom the new one is computed, and to whoever comes later. */
+  serveStaleToOthers(standIn: StandIn): void {
+    const [, ...others] = this.#aboard;
+    for (const passenger of others) {
+      passenger.leave((resolve) => resolve({ value: standIn.value, from: "stale" }));
+    }
+    this.#standIn = standIn;
+  }
+
+  /** The flight has ended. */
+  land(settle: Settle): void {
+    for (const passenger of [...this.#aboard]) passenger.leave(settle);
+  }
+
+  #usableStandIn(): StandIn | undefined {
+    const standIn = this.#standIn;
+    return standIn !== undefined && this.#clock.now() < standIn.until ? standIn : undefined;
+  }
+
+  #due(passenger: Passenger): void {
+    passenger.isDue = true;
+    const refusal = this.#refusal;
+    if (refusal === undefined) return;
+    passenger.leave((_, reject) => reject(refusal));
+    this.#closeIfEmpty();
+  }
+
+  #closeIfEmpty(): void {
+    if (this.#aboard.size === 0) this.#onEmpty();
+  }
+}

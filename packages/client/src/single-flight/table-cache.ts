@@ -1,0 +1,74 @@
+import type { LeaseClient } from "../client.ts";
+import { resultAndHolder, storeResult } from "../expressions-cache.ts";
+import { type ClientInternals, internals } from "../internals.ts";
+import { callStore } from "../protocol/context.ts";
+import { type LeaseRecord, readRecord } from "../record.ts";
+import { attributeNames, leaseItemKey } from "../schema.ts";
+import { cacheSortKey, flightSortKey } from "../schema-cache.ts";
+import type { Item } from "../store.ts";
+import { checkData } from "../validation.ts";
+import type { ResultCache } from "./cache.ts";
+import { type CacheEntry, readEntry } from "./entry.ts";
+
+/** A result, and who computes the next one. */
+export interface ResultAndHolder {
+  readonly entry: CacheEntry | undefined;
+  readonly record: LeaseRecord | undefined;
+}
+
+/**
+ * Keeps results in the lease table, beside the lease under which they are computed: `pk = key, sk = "cache"`.
+ *
+ * Results are plain JSON values, without undefined in them, of at most 392 KiB of text; what is larger is better kept
+ * elsewhere and referred to. A result of an earlier holder never replaces that of a later one. DynamoDB's ttl removes
+ * what is past its time. A read takes one read unit for each 4 KB, as it is consistent, and a write one write unit for
+ * each KB.
+ */
+export class TableCache implements ResultCache {
+  readonly #internals: ClientInternals;
+
+  /** Keeps them in the client's table. Sends nothing. */
+  constructor(client: LeaseClient) {
+    this.#internals = client[internals];
+  }
+
+  /** 1 consistent read. Rejects as a LeaseClient does. */
+  async get(key: string): Promise<CacheEntry | undefined> {
+    const request = { key: leaseItemKey(key, cacheSortKey), consistent: true };
+    return entryIn(await callStore(this.#internals.context, (store, call) => store.get(request, call)));
+  }
+
+  /**
+   * 1 write. Resolves to false when a later holder's result is there.
+   *
+   * Rejects with InvalidOptionsError for a result that is not plain JSON or that is too large, and as a LeaseClient
+   * does.
+   */
+  async set(key: string, entry: CacheEntry, ttlMs: number, fencingToken: number): Promise<boolean> {
+    const { context } = this.#internals;
+    const text = checkData(entry) ?? "";
+    const endsAt = context.clock.now() + ttlMs;
+    const request = storeResult({ key, text, fencingToken, endsAt });
+    const result = await callStore(context, (store, call) => store.update(request, call));
+    return result.applied;
+  }
+
+  /** @internal 1 consistent query, which costs no more than the read of a result alone while that is small. */
+  async lookAtBoth(key: string): Promise<ResultAndHolder> {
+    const request = { ...resultAndHolder(key), consistent: true };
+    const { items } = await callStore(this.#internals.context, (store, call) => store.query(request, call));
+    const itemAt = (place: string): Item | undefined =>
+      items.find((item) => item[attributeNames.sortKey] === place);
+    return { entry: entryIn(itemAt(cacheSortKey)), record: readRecord(itemAt(flightSortKey)) };
+  }
+}
+
+function entryIn(item: Item | undefined): CacheEntry | undefined {
+  const text = item?.[attributeNames.data];
+  if (typeof text !== "string") return undefined;
+  try {
+    return readEntry(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
