@@ -1,0 +1,78 @@
+import { check, checkKnown } from "../validation.ts";
+import type { JobRun } from "./run.ts";
+import { checkSlotTime, type Slot } from "./slots.ts";
+
+/** When a job is due. */
+export interface Schedule {
+  /** The first time after a given one; nothing when there is none any more. */
+  next(after: Date): Date | null | undefined;
+}
+
+/** Where to look for missed slots. */
+export interface MissedQuery {
+  readonly schedule: Schedule;
+  /** From this slot on; the ledger has to reach back so far (`keepForMs`). */
+  readonly since: Slot;
+  /** Up to, and without, this slot, and never beyond now. Leave recent slots time to begin by themselves. @default - now */
+  readonly until?: Slot;
+}
+
+/** A slot that was due and that has neither succeeded nor been skipped, and that no attempt is under way for. */
+export interface MissedSlot {
+  readonly slot: string;
+  /** What became of its last attempt; undefined where none has begun. */
+  readonly run: JobRun | undefined;
+}
+
+/** The options of a query. */
+export const missedQueryNames: readonly (keyof MissedQuery)[] = ["schedule", "since", "until"];
+/** A range that has been validated. */
+export interface MissedRange {
+  readonly schedule: Schedule;
+  readonly since: string;
+  readonly until: string;
+}
+
+/** Validates where to look. */
+export function checkMissedQuery(query: MissedQuery, now: number): MissedRange {
+  checkKnown(query, missedQueryNames, "query");
+  const { schedule } = query;
+  const isSchedule = typeof schedule === "object" && schedule !== null && typeof schedule.next === "function";
+  check(
+    isSchedule,
+    "schedule",
+    schedule,
+    "an object with next(after), which gives the first time after a Date",
+  );
+  const since = checkSlotTime("since", query.since);
+  const until = query.until === undefined ? undefined : checkSlotTime("until", query.until);
+  const upTo = Math.min(until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until), now);
+  return { schedule, since, until: new Date(upTo).toISOString() };
+}
+
+/** Goes through a schedule's slots within a range. */
+export function* slotsOf({ schedule, since, until }: MissedRange): Generator<string, void, undefined> {
+  let after = Date.parse(since) - 1;
+  for (;;) {
+    const next = schedule.next(new Date(after));
+    if (next === null || next === undefined) return;
+    const slot = checkSlotTime("schedule.next", next);
+    check(Date.parse(slot) > after, "schedule.next", slot, `a time after ${new Date(after).toISOString()}`);
+    if (slot >= until) return;
+    yield slot;
+    after = Date.parse(slot);
+  }
+}
+
+/** Picks the slots that no run has settled; both are in the order of time. */
+export async function* missedAmong(
+  slots: Iterable<string>,
+  runs: AsyncIterator<JobRun, unknown>,
+): AsyncGenerator<MissedSlot, void, undefined> {
+  let current = await runs.next();
+  for (const slot of slots) {
+    while (!current.done && current.value.slot < slot) current = await runs.next();
+    const run = !current.done && current.value.slot === slot ? current.value : undefined;
+    if (run === undefined || run.state === "failed" || run.state === "lost") yield { slot, run };
+  }
+}

@@ -1,0 +1,419 @@
+import {
+  LeaseClient,
+  type LeaseClientOptions,
+  LeaseLostError,
+  LeaseUnavailableError,
+  SlotDoneError,
+} from "@leasehold/client";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import {
+  type JobRun,
+  JobRuns,
+  type JobRunsOptions,
+  RunsExhaustedError,
+} from "../../packages/client/src/job-runs/index.ts";
+import type { Place } from "./lease-contract.ts";
+
+const leaseDurationMs = 300;
+const clockSkewMs = 100;
+const pastLease = leaseDurationMs + clockSkewMs + 1;
+const hourMs = 3_600_000;
+const hourly = { next: (after: Date) => new Date(Math.floor(after.getTime() / hourMs + 1) * hourMs) };
+
+/** What holds for a job's runs wherever they are kept; run for memory and for the engine. */
+export function jobRunsContract(place: (clock: ManualClock) => Place): void {
+  let clock: ManualClock;
+  let job: string;
+  let jobs = 0;
+  let now: number;
+
+  const runsOf = (owner: string, options: JobRunsOptions = {}, client: Partial<LeaseClientOptions> = {}) =>
+    new JobRuns(
+      new LeaseClient({ ...place(clock), clock, owner, leaseDurationMs, clockSkewMs, ...client }),
+      job,
+      { heartbeat: false, ...options },
+    );
+  /** The slot so many hours before the hour that the test begins in. */
+  const hoursAgo = (hours: number): string => new Date(now - hours * hourMs).toISOString();
+  const all = async (runs: AsyncIterable<JobRun>): Promise<JobRun[]> => {
+    const list: JobRun[] = [];
+    for await (const run of runs) list.push(run);
+    return list;
+  };
+  /** Begins an attempt whose process dies in the middle of its work. */
+  const die = async (owner: string, slot: string, options: JobRunsOptions = {}): Promise<void> => {
+    const begun = Promise.withResolvers<void>();
+    void runsOf(owner, options)
+      .run(slot, () => {
+        begun.resolve();
+        return new Promise(() => undefined);
+      })
+      .catch(begun.reject);
+    await begun.promise;
+    await clock.advance(pastLease);
+  };
+
+  beforeEach(() => {
+    now = Math.floor(Date.now() / hourMs) * hourMs;
+    clock = new ManualClock(Date.now());
+    jobs += 1;
+    job = `job/${Date.now()}/${jobs}`;
+  });
+
+  describe("a run", () => {
+    test("gives the work's result, and the ledger says who ran it, when, and that it succeeded", async () => {
+      const runs = runsOf("a");
+      const slot = hoursAgo(1);
+      const startedAt = clock.now();
+      const result = await runs.run(slot, async ({ attempt, lease, signal, job: name, slot: at }) => {
+        expect({ attempt, name, at, aborted: signal.aborted }).toEqual({
+          attempt: 1,
+          name: job,
+          at: slot,
+          aborted: false,
+        });
+        expect(await runs.get(slot)).toMatchObject({
+          state: "running",
+          attempt: 1,
+          owner: "a",
+          fencingToken: lease.fencingToken,
+          expiresAt: lease.expiresAt,
+          endedAt: undefined,
+        });
+        await clock.advance(50);
+        return 42;
+      });
+      expect(result).toBe(42);
+      expect(await runs.get(slot)).toEqual({
+        job,
+        slot,
+        state: "succeeded",
+        attempt: 1,
+        lostAttempts: 0,
+        exhausted: false,
+        owner: "a",
+        fencingToken: expect.any(Number),
+        startedAt,
+        endedAt: startedAt + 50,
+        expiresAt: undefined,
+        remark: undefined,
+        progress: undefined,
+      });
+    });
+
+    test("delivered twice is refused the second time, with and without an error", async () => {
+      const slot = hoursAgo(1);
+      await runsOf("a").run(slot, () => 1);
+      await expect(runsOf("b").run(slot, () => 2)).rejects.toThrow(SlotDoneError);
+      expect(await runsOf("b").tryRun(slot, () => 2)).toBeUndefined();
+      expect(await runsOf("b").get(slot)).toMatchObject({ owner: "a", attempt: 1 });
+    });
+
+    test("delivered twice at once to 16 workers succeeds once", async () => {
+      const slot = hoursAgo(1);
+      let ran = 0;
+      const outcomes = await Promise.all(
+        Array.from({ length: 16 }, (_, worker) => runsOf(`w${worker}`).tryRun(slot, () => ++ran)),
+      );
+      expect(ran).toBe(1);
+      expect(outcomes.filter((outcome) => outcome !== undefined)).toEqual([{ result: 1 }]);
+    });
+
+    test("is refused while another attempt runs, and may wait for that to fail", async () => {
+      const slot = hoursAgo(1);
+      const fails = Promise.withResolvers<never>();
+      const begun = Promise.withResolvers<void>();
+      const first = runsOf("a").run(slot, () => {
+        begun.resolve();
+        return fails.promise;
+      });
+      await begun.promise;
+      await expect(runsOf("b").run(slot, () => 2)).rejects.toThrow(LeaseUnavailableError);
+      fails.reject(new Error("broken"));
+      await expect(first).rejects.toThrow("broken");
+      expect(await runsOf("b").run(slot, ({ attempt }) => attempt)).toBe(2);
+    });
+
+    test("that fails leaves its error's text, and is retried up to the bound and no further", async () => {
+      const slot = hoursAgo(1);
+      const runs = runsOf("a", { maxAttempts: 2 });
+      const fail = () => Promise.reject(new TypeError("no such page"));
+      await expect(runs.run(slot, fail)).rejects.toThrow("no such page");
+      expect(await runs.get(slot)).toMatchObject({
+        state: "failed",
+        attempt: 1,
+        exhausted: false,
+        remark: "TypeError: no such page",
+        endedAt: clock.now(),
+      });
+      await expect(runs.run(slot, fail)).rejects.toThrow("no such page");
+      expect(await runs.get(slot)).toMatchObject({ state: "failed", attempt: 2, exhausted: true });
+
+      const refusal = await runs.run(slot, () => 1).catch((error: unknown) => error);
+      expect(refusal).toBeInstanceOf(RunsExhaustedError);
+      expect(refusal).toMatchObject({
+        code: "LEASE_RUNS_EXHAUSTED",
+        job,
+        slot,
+        attempts: 2,
+        maxAttempts: 2,
+        remark: "TypeError: no such page",
+      });
+      expect(await runs.get(slot)).toMatchObject({ state: "failed", attempt: 2 });
+      expect(await runsOf("b", { maxAttempts: 3 }).run(slot, ({ attempt }) => attempt)).toBe(3);
+    });
+
+    test("whose worker died shows as lost, is retried as attempt 2, and the loss is counted", async () => {
+      const slot = hoursAgo(1);
+      await die("dead", slot);
+      const runs = runsOf("b");
+      expect(await runs.get(slot)).toMatchObject({ state: "lost", attempt: 1, owner: "dead" });
+      expect(await runs.run(slot, ({ attempt }) => attempt)).toBe(2);
+      expect(await runs.get(slot)).toMatchObject({
+        state: "succeeded",
+        attempt: 2,
+        lostAttempts: 1,
+        owner: "b",
+      });
+    });
+
+    test("whose workers all died is refused by name at the bound", async () => {
+      const slot = hoursAgo(1);
+      await die("dead", slot, { maxAttempts: 2 });
+      await die("dead too", slot, { maxAttempts: 2 });
+      const runs = runsOf("b", { maxAttempts: 2 });
+      await expect(runs.run(slot, () => 1)).rejects.toThrow(RunsExhaustedError);
+      expect(await runs.get(slot)).toMatchObject({ state: "lost", attempt: 2, exhausted: true });
+    });
+
+    test("whose attempt was taken over has its late success refused, and the later one's stands", async () => {
+      const slot = hoursAgo(1);
+      const ends = Promise.withResolvers<string>();
+      const begun = Promise.withResolvers<void>();
+      const stale = runsOf("slow").run(slot, ({ progress }) => {
+        progress({ from: "the slow one" });
+        begun.resolve();
+        return ends.promise;
+      });
+      await begun.promise;
+      await clock.advance(pastLease);
+      await expect(
+        runsOf("b").run(slot, () => Promise.reject(new Error("attempt 2 failed"))),
+      ).rejects.toThrow("attempt 2 failed");
+      ends.resolve("too late");
+      await expect(stale).rejects.toThrow(LeaseLostError);
+      expect(await runsOf("b").get(slot)).toMatchObject({
+        state: "failed",
+        attempt: 2,
+        owner: "b",
+        progress: undefined,
+      });
+    });
+
+    test("that outlived its lease unnoticed succeeds, for nobody has begun another", async () => {
+      const slot = hoursAgo(1);
+      const runs = runsOf("slow");
+      const done = await runs.run(slot, async ({ signal }) => {
+        await clock.advance(pastLease);
+        return signal.aborted;
+      });
+      expect(done).toBe(true);
+      expect(await runs.get(slot)).toMatchObject({ state: "succeeded" });
+    });
+
+    test("does not touch another job's run of the same slot, nor a lock of the job's key", async () => {
+      const slot = hoursAgo(1);
+      const client = new LeaseClient({ ...place(clock), clock, leaseDurationMs, clockSkewMs });
+      await using lock = await client.acquire(job);
+      await new JobRuns(client, job).run(slot, () => 1);
+      expect(await new JobRuns(client, `${job}/other`).run(slot, () => 2)).toBe(2);
+      expect((await client.inspect(job))?.token).toBe(lock.token);
+      expect(await all(new JobRuns(client, `${job}/other`).runs())).toHaveLength(1);
+    });
+  });
+
+  describe("progress", () => {
+    test("rides on the heartbeat, and the last report on the outcome", async () => {
+      const slot = hoursAgo(1);
+      const runs = runsOf("a", { heartbeat: true });
+      await runs.run(slot, async ({ progress, remark, lease }) => {
+        progress({ done: 1 });
+        progress({ done: 2 });
+        await lease.renew();
+        expect((await runs.get(slot))?.progress).toEqual({ done: 2 });
+        progress({ done: 3 });
+        remark("3 pages");
+      });
+      expect(await runs.get(slot)).toMatchObject({ progress: { done: 3 }, remark: "3 pages" });
+    });
+
+    test("of an attempt is forgotten when the next one begins", async () => {
+      const slot = hoursAgo(1);
+      const runs = runsOf("a");
+      const failed = runs.run(slot, ({ progress }) => {
+        progress("half");
+        throw new Error("broken");
+      });
+      await expect(failed).rejects.toThrow("broken");
+      expect(await runs.get(slot)).toMatchObject({ progress: "half", remark: "Error: broken" });
+      await runs.run(slot, async () => {
+        expect(await runs.get(slot)).toMatchObject({ progress: undefined, remark: "Error: broken" });
+      });
+      expect(await runs.get(slot)).toMatchObject({ state: "succeeded", remark: undefined });
+    });
+
+    test("of several runs travels together with their renewals", async () => {
+      const runs = runsOf("a", { heartbeat: 100 });
+      const reported = [hoursAgo(1), hoursAgo(2)].map((slot, index) =>
+        runs.run(slot, async ({ progress }) => {
+          progress({ index });
+          for (let turns = 0; turns < 200; turns += 1) {
+            await clock.advance(1);
+            if ((await runs.get(slot))?.progress !== undefined) return;
+          }
+          throw new Error("never reported");
+        }),
+      );
+      await Promise.all(reported);
+      expect((await all(runs.runs())).map((run) => run.progress)).toEqual([{ index: 1 }, { index: 0 }]);
+    });
+  });
+
+  describe("skip", () => {
+    test("keeps a slot from ever running, says why, and may be repeated", async () => {
+      const slot = hoursAgo(1);
+      const runs = runsOf("a");
+      await runs.skip(slot, "holiday");
+      await runs.skip(slot, "another reason");
+      expect(await runs.get(slot)).toMatchObject({
+        state: "skipped",
+        attempt: 0,
+        owner: "a",
+        remark: "holiday",
+        endedAt: clock.now(),
+      });
+      await expect(runs.run(slot, () => 1)).rejects.toThrow(SlotDoneError);
+    });
+
+    test("is refused for a slot that runs or has succeeded", async () => {
+      const slot = hoursAgo(1);
+      const runs = runsOf("a");
+      await runs.run(slot, async () => {
+        await expect(runsOf("b").skip(slot)).rejects.toThrow(LeaseUnavailableError);
+      });
+      await expect(runsOf("b").skip(slot)).rejects.toThrow(SlotDoneError);
+      expect(await runs.get(slot)).toMatchObject({ state: "succeeded" });
+    });
+
+    test("settles a slot whose attempts failed, and one whose worker died", async () => {
+      const failed = hoursAgo(1);
+      const lost = hoursAgo(2);
+      const runs = runsOf("a");
+      await expect(runs.run(failed, () => Promise.reject(new Error("broken")))).rejects.toThrow("broken");
+      await die("dead", lost);
+      await runs.skip(failed);
+      await runs.skip(lost, "its input is gone");
+      expect(await runs.get(failed)).toMatchObject({ state: "skipped", attempt: 1, remark: undefined });
+      expect(await runs.get(lost)).toMatchObject({ state: "skipped", attempt: 1, lostAttempts: 1 });
+      await expect(runs.run(lost, () => 1)).rejects.toThrow(SlotDoneError);
+    });
+  });
+
+  describe("queries", () => {
+    test("go by time from either end, by state, and stop at their limit", async () => {
+      const runs = runsOf("a", { maxAttempts: 1 });
+      for (const hours of [5, 4, 3, 2, 1]) {
+        const work = hours % 2 === 0 ? () => Promise.reject(new Error("even")) : () => hours;
+        await runs.run(hoursAgo(hours), work).catch(() => undefined);
+      }
+      const slots = async (query: Parameters<JobRuns["runs"]>[0]): Promise<number[]> =>
+        (await all(runs.runs(query))).map((run) => (now - Date.parse(run.slot)) / hourMs);
+      expect(await slots({})).toEqual([5, 4, 3, 2, 1]);
+      expect(await slots({ descending: true })).toEqual([1, 2, 3, 4, 5]);
+      expect(await slots({ since: hoursAgo(4), until: hoursAgo(2) })).toEqual([4, 3]);
+      expect(
+        await slots({ since: new Date(now - 4 * hourMs), until: hoursAgo(2), descending: true }),
+      ).toEqual([3, 4]);
+      expect(await slots({ until: hoursAgo(3) })).toEqual([5, 4]);
+      expect(await slots({ since: hoursAgo(2), descending: true })).toEqual([1, 2]);
+      expect(await slots({ limit: 2 })).toEqual([5, 4]);
+      expect(await slots({ state: "failed" })).toEqual([4, 2]);
+      expect(await slots({ state: "failed", limit: 1, descending: true })).toEqual([2]);
+      expect(await slots({ state: ["succeeded", "failed"] })).toHaveLength(5);
+      expect(await slots({ state: ["running", "lost", "skipped"] })).toEqual([]);
+    });
+  });
+
+  describe("missed slots", () => {
+    test("are those never begun, failed or lost; not those done, skipped or running", async () => {
+      const runs = runsOf("a");
+      await die("dead", hoursAgo(6));
+      await runs.run(hoursAgo(5), () => 1);
+      await runs.run(hoursAgo(4), () => Promise.reject(new Error("broken"))).catch(() => undefined);
+      await runs.skip(hoursAgo(3));
+      // Not a time of the schedule.
+      await runs.run(new Date(now - 2.5 * hourMs), () => 1);
+      await runs.run(hoursAgo(2), async () => {
+        const missed: unknown[] = [];
+        const query = { schedule: hourly, since: hoursAgo(7), until: new Date(now) };
+        for await (const { slot, run } of runs.missed(query)) missed.push([slot, run?.state]);
+        expect(missed).toEqual([
+          [hoursAgo(7), undefined],
+          [hoursAgo(6), "lost"],
+          [hoursAgo(4), "failed"],
+          [hoursAgo(1), undefined],
+        ]);
+      });
+    });
+
+    test("are back-filled, oldest first, and once only", async () => {
+      const runs = runsOf("a", { maxAttempts: 2 });
+      await runs.run(hoursAgo(3), () => 1);
+      const order: string[] = [];
+      const range = { schedule: hourly, since: hoursAgo(4), until: new Date(now) };
+      const report = await runs.backfill(range, ({ slot }) => {
+        order.push(slot);
+        if (slot === hoursAgo(2)) throw new Error("broken");
+      });
+      expect(order).toEqual([hoursAgo(4), hoursAgo(2), hoursAgo(1)]);
+      expect(report).toEqual({
+        succeeded: [hoursAgo(4), hoursAgo(1)],
+        failed: [{ slot: hoursAgo(2), error: new Error("broken") }],
+        left: [],
+        complete: true,
+      });
+      await runs.backfill(range, () => Promise.reject(new Error("broken again")));
+      const last = await runs.backfill(range, () => expect.unreachable());
+      expect(last).toEqual({ succeeded: [], failed: [], left: [hoursAgo(2)], complete: true });
+    });
+
+    test("are back-filled within the limit, and no further than a failure where that is asked for", async () => {
+      const runs = runsOf("a");
+      const range = { schedule: hourly, since: hoursAgo(5), until: new Date(now) };
+      expect(await runs.backfill({ ...range, limit: 2 }, () => 1)).toMatchObject({
+        succeeded: [hoursAgo(5), hoursAgo(4)],
+        complete: false,
+      });
+      const fail = () => Promise.reject(new Error("broken"));
+      expect(await runs.backfill({ ...range, stopOnFailure: true }, fail)).toMatchObject({
+        failed: [{ slot: hoursAgo(3) }],
+        complete: false,
+      });
+    });
+
+    test("are shared by two back-fills at once: each slot succeeds once", async () => {
+      const ran: string[] = [];
+      const range = { schedule: hourly, since: hoursAgo(10), until: new Date(now) };
+      const reports = await Promise.all(
+        ["a", "b"].map((owner) =>
+          runsOf(owner).backfill(range, ({ slot }) => {
+            ran.push(slot);
+          }),
+        ),
+      );
+      expect(ran.toSorted()).toEqual(Array.from({ length: 10 }, (_, index) => hoursAgo(10 - index)));
+      expect(reports.flatMap((report) => report.succeeded)).toHaveLength(10);
+    });
+  });
+}
