@@ -1,0 +1,276 @@
+/**
+ * The expressions of tasks, beside those of the leases that their claims are (`expressions.ts` has renew).
+ *
+ *     absent ──add──▶ waiting ──claim──▶ running ──end──▶ succeeded | failed
+ *                        ▲                  │ ├──takeOver──▶ running for another
+ *                        ├──giveBack, undo──┘ └──park─────▶ parked
+ *                        └───────────────requeue─────────── failed | parked
+ *
+ *     add       no task of this id is open, and none has ended
+ *     claim     it waits, its time has come, attempts are left, and this token has not been spent
+ *     takeOver  the record is still the one that was judged expired, and attempts are left
+ *     giveBack  the token is mine; the attempt counts
+ *     undo      the token is mine; the attempt does not count
+ *     spend     the task is open; nothing but the mark of a spent token changes
+ *     end       the token is mine, and the task has not ended
+ *     park      the record is still the one that was judged expired, and no attempt is left
+ *     requeue   it has ended without success
+ *
+ * An open and an ended task are two items, so that nobody who looks for work reads what is done: ending moves it, in
+ * one transaction. No write but add and requeue makes an open item, so that one that arrives late revives nothing.
+ */
+import { attributeNames, type ItemKey, timeToLive } from "./schema.ts";
+import { endedTaskKey, openTaskKey, taskAttributeNames } from "./schema-tasks.ts";
+import type { Item, QueryRequest, TransactionEntry, UpdateRequest } from "./store.ts";
+
+const { token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs } = attributeNames;
+const { releasedToken, partitionKey, sortKey } = attributeNames;
+const ttl = attributeNames.timeToLive;
+const { state, attempts, maxAttempts, dueAt, payload, remark, addedAt, endedAt } = taskAttributeNames;
+
+/** Which task a write is about. */
+export interface TaskPlace {
+  readonly set: string;
+  readonly id: string;
+}
+
+/** What adding a task writes. */
+export interface NewTask extends TaskPlace {
+  readonly payload: string;
+  readonly maxAttempts: number;
+  readonly now: number;
+  readonly keepForMs: number;
+}
+
+const makeWaiting =
+  `SET #${payload} = :payload, #${attempts} = :zero, #${maxAttempts} = :maxAttempts, #${remark} = :nothing, ` +
+  `#${addedAt} = :now, #${dueAt} = :now, #${ttl} = :ttl`;
+const isNotOpen = `attribute_not_exists(#${maxAttempts})`;
+const hasNotEnded = `attribute_not_exists(#${state})`;
+
+/** Adds a task that is not there yet: two entries, for it can be there as an open or as an ended one. */
+export function addTask(task: NewTask): readonly [TransactionEntry, TransactionEntry] {
+  return [
+    entryOf(openTaskKey(task.set, task.id), { update: makeWaiting }, isNotOpen, {
+      ":payload": task.payload,
+      ":zero": 0,
+      ":maxAttempts": task.maxAttempts,
+      ":nothing": "",
+      ":now": task.now,
+      ":ttl": timeToLive(task.now, task.keepForMs),
+    }),
+    entryOf(endedTaskKey(task.set, task.id), "check", hasNotEnded, {}),
+  ];
+}
+
+/** What a claim writes. */
+export interface Claim extends TaskPlace {
+  readonly token: string;
+  /** Never used before with this token. */
+  readonly version: number;
+  readonly owner: string;
+  readonly acquiredAt: number;
+  readonly leaseDurationMs: number;
+  readonly keepForMs: number;
+}
+
+const claimIt =
+  `SET #${token} = :token, #${version} = :version, #${owner} = :owner, #${acquiredAt} = :acquiredAt, ` +
+  `#${expiresAt} = :expiresAt, #${leaseDurationMs} = :leaseDurationMs, #${ttl} = :ttl, ` +
+  // Seeded from the time, as for every lease: the number grows even where a task of the same id is added again.
+  `#${fence} = if_not_exists(#${fence}, :acquiredAt) + :one, ` +
+  `#${attempts} = if_not_exists(#${attempts}, :zero) + :one`;
+const mayBeTried = `#${attempts} < #${maxAttempts} AND #${releasedToken} <> :token`;
+const isDue = `attribute_not_exists(#${token}) AND #${dueAt} <= :acquiredAt AND ${mayBeTried}`;
+
+/** Claims a task that waits; the attempt is counted by the same write. */
+export function claimTask(claim: Claim): UpdateRequest {
+  return updateOf(openTaskKey(claim.set, claim.id), claimIt, isDue, claimValues(claim), true);
+}
+
+const isUnchanged = `#${token} = :judgedToken AND #${version} = :judgedVersion`;
+
+/** Claims a task from the record that was judged expired; any write to that record in between defeats it. */
+export function takeOverTask(claim: Claim, judged: Judged): UpdateRequest {
+  const values = { ...claimValues(claim), ...judgedValues(judged) };
+  const condition = `${isUnchanged} AND ${mayBeTried}`;
+  return updateOf(openTaskKey(claim.set, claim.id), claimIt, condition, values, true);
+}
+
+/** A record that was judged expired. */
+export interface Judged {
+  readonly token: string;
+  readonly version: number;
+}
+
+function judgedValues(judged: Judged): Item {
+  return { ":judgedToken": judged.token, ":judgedVersion": judged.version };
+}
+
+function claimValues(claim: Claim): Item {
+  const expiry = claim.acquiredAt + claim.leaseDurationMs;
+  return {
+    ":token": claim.token,
+    ":version": claim.version,
+    ":owner": claim.owner,
+    ":acquiredAt": claim.acquiredAt,
+    ":expiresAt": expiry,
+    ":leaseDurationMs": claim.leaseDurationMs,
+    ":ttl": timeToLive(expiry, claim.keepForMs),
+    ":one": 1,
+    ":zero": 0,
+  };
+}
+
+/** What the writes that return a task need. */
+export interface Return extends TaskPlace {
+  readonly token: string;
+  readonly now: number;
+  readonly keepForMs: number;
+}
+
+const forgetWorker = `REMOVE #${token}, #${version}, #${owner}, #${acquiredAt}, #${expiresAt}, #${leaseDurationMs}`;
+const isMine = `#${token} = :token`;
+const letWait = `SET #${releasedToken} = :token, #${ttl} = :ttl`;
+const giveItBack = `${letWait}, #${remark} = :remark, #${dueAt} = :dueAt ${forgetWorker}`;
+const undoIt = `${letWait}, #${attempts} = if_not_exists(#${attempts}, :one) - :one ${forgetWorker}`;
+
+/** Lets a task wait for its next attempt. */
+export function giveBackTask(
+  task: Return & { readonly remark: string; readonly dueAt: number },
+): UpdateRequest {
+  const values = { ...returnValues(task), ":remark": task.remark, ":dueAt": task.dueAt };
+  return updateOf(openTaskKey(task.set, task.id), giveItBack, isMine, values);
+}
+
+/** Lets a task wait as if it had not been claimed. */
+export function undoClaim(task: Return): UpdateRequest {
+  const values = { ...returnValues(task), ":one": 1 };
+  return updateOf(openTaskKey(task.set, task.id), undoIt, isMine, values);
+}
+
+function returnValues(task: Return): Item {
+  return { ":token": task.token, ":ttl": timeToLive(task.now, task.keepForMs) };
+}
+
+/** Marks the token of a claim that has not landed as spent: then it never lands. */
+export function spendClaim(task: TaskPlace & { readonly token: string }): UpdateRequest {
+  const update = `SET #${releasedToken} = :token`;
+  const condition = `attribute_exists(#${maxAttempts})`;
+  return updateOf(openTaskKey(task.set, task.id), update, condition, { ":token": task.token }, true);
+}
+
+/** What stays of a task that has ended. */
+export interface EndedTask extends TaskPlace {
+  readonly state: "succeeded" | "failed" | "parked";
+  readonly token: string;
+  readonly remark: string;
+  readonly payload: string;
+  readonly attempts: number;
+  readonly maxAttempts: number;
+  readonly owner: string;
+  readonly fencingToken: number;
+  readonly addedAt: number;
+  readonly acquiredAt: number;
+  readonly now: number;
+  readonly keepForMs: number;
+}
+
+const keepAsEnded =
+  `SET #${state} = :state, #${releasedToken} = :token, #${remark} = :remark, #${payload} = :payload, ` +
+  `#${attempts} = :attempts, #${maxAttempts} = :maxAttempts, #${owner} = :owner, #${fence} = :fence, ` +
+  `#${addedAt} = :addedAt, #${acquiredAt} = :acquiredAt, #${endedAt} = :endedAt, #${ttl} = :ttl`;
+
+/** Ends a task for good, by whoever has claimed it. */
+export function endTask(task: EndedTask): readonly [TransactionEntry, TransactionEntry] {
+  const open = openTaskKey(task.set, task.id);
+  return [entryOf(open, "delete", isMine, { ":token": task.token }), endedEntry(task)];
+}
+
+/** Ends a task whose last worker was lost, from the record that was judged expired. */
+export function parkTask(task: EndedTask, judged: Judged): readonly [TransactionEntry, TransactionEntry] {
+  const open = openTaskKey(task.set, task.id);
+  const condition = `${isUnchanged} AND #${attempts} >= #${maxAttempts}`;
+  return [entryOf(open, "delete", condition, judgedValues(judged)), endedEntry(task)];
+}
+
+function endedEntry(task: EndedTask): TransactionEntry {
+  return entryOf(endedTaskKey(task.set, task.id), { update: keepAsEnded }, hasNotEnded, {
+    ":state": task.state,
+    ":token": task.token,
+    ":remark": task.remark,
+    ":payload": task.payload,
+    ":attempts": task.attempts,
+    ":maxAttempts": task.maxAttempts,
+    ":owner": task.owner,
+    ":fence": task.fencingToken,
+    ":addedAt": task.addedAt,
+    ":acquiredAt": task.acquiredAt,
+    ":endedAt": task.now,
+    ":ttl": timeToLive(task.now, task.keepForMs),
+  });
+}
+
+const hasFailed = `#${state} = :failed OR #${state} = :parked`;
+/** The fencing token goes on from where it was: a worker of the first round must not pass for a later one. */
+const makeWaitingAgain = `${makeWaiting}, #${fence} = :fence`;
+
+/** Lets a task that has ended without success begin again, with all its attempts. */
+export function requeueTask(
+  task: NewTask & { readonly fencingToken: number },
+): readonly [TransactionEntry, TransactionEntry] {
+  const [{ values }] = addTask(task);
+  return [
+    entryOf(endedTaskKey(task.set, task.id), "delete", hasFailed, {
+      ":failed": "failed",
+      ":parked": "parked",
+    }),
+    entryOf(openTaskKey(task.set, task.id), { update: makeWaitingAgain }, isNotOpen, {
+      ...values,
+      ":fence": task.fencingToken,
+    }),
+  ];
+}
+
+type TaskQuery = Pick<QueryRequest, "keyCondition" | "names" | "values">;
+
+/** Finds the items of a set that come after a sort key. */
+export function itemsAfter(set: string, from: string): TaskQuery {
+  const keyCondition = `#${partitionKey} = :set AND #${sortKey} > :from`;
+  return { keyCondition, names: namesIn(keyCondition), values: { ":set": set, ":from": from } };
+}
+
+/** Finds the items of a set whose sort keys begin alike. */
+export function itemsUnder(set: string, prefix: string): TaskQuery {
+  const keyCondition = `#${partitionKey} = :set AND begins_with(#${sortKey}, :prefix)`;
+  return { keyCondition, names: namesIn(keyCondition), values: { ":set": set, ":prefix": prefix } };
+}
+
+function updateOf(
+  key: ItemKey,
+  update: string,
+  condition: string,
+  values: Item,
+  returnsItem = false,
+): UpdateRequest {
+  return { key, update, condition, names: namesIn(`${update} ${condition}`), values, returnsItem };
+}
+
+function entryOf(
+  key: ItemKey,
+  action: TransactionEntry["action"],
+  condition: string,
+  values: Item,
+): TransactionEntry {
+  const update = typeof action === "object" ? action.update : "";
+  return { key, action, condition, names: namesIn(`${update} ${condition}`), values };
+}
+
+/** Placeholders are `#` and the attribute's name, so that the names follow from the expression. */
+function namesIn(expression: string): Record<string, string> {
+  const names: Record<string, string> = {};
+  for (const [placeholder, name] of expression.matchAll(/#(\w+)/g)) {
+    if (name !== undefined) names[placeholder] = name;
+  }
+  return names;
+}

@@ -1,0 +1,73 @@
+import type { LeaseEvent } from "../events.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
+import { type SendUpdate, Tenancy, type TenancyTerms } from "../protocol/tenancy.ts";
+import { type Moment, sleep } from "../time/clock.ts";
+
+/** An ending waits this long for a renewal that is under way before it cuts it off. */
+const renewalGraceMs = 1_000;
+
+/**
+ * A worker's hold on a task: renewed as any lease is, and ended by writes of the task's own.
+ *
+ * No renewal runs beside such a write, and none begins before its outcome is known.
+ */
+export class ClaimTenancy extends Tenancy {
+  readonly #context: ProtocolContext;
+  readonly #endedByWorker: { value: boolean };
+  #renewing: { readonly done: Promise<void>; readonly cut: AbortController } | undefined;
+  #isPaused = false;
+
+  constructor(context: ProtocolContext, terms: TenancyTerms, since: Moment) {
+    const endedByWorker = { value: false };
+    // To a lease, an end without its own release is a loss; here the worker has ended it.
+    const publish = (event: LeaseEvent): void => {
+      if (!(event.type === "lost" && endedByWorker.value)) context.publish(event);
+    };
+    super({ ...context, publish }, terms, since);
+    this.#context = context;
+    this.#endedByWorker = endedByWorker;
+  }
+
+  override renew(send: SendUpdate): Promise<void> {
+    if (this.#isPaused) return Promise.reject(new Error("the task is being ended"));
+    const cut = this.#renewing?.cut ?? new AbortController();
+    const done = super.renew((request, options) =>
+      send(request, { ...options, signal: AbortSignal.any([options.signal, cut.signal]) }),
+    );
+    const renewing = { done, cut };
+    this.#renewing = renewing;
+    const forget = (): void => {
+      if (this.#renewing === renewing) this.#renewing = undefined;
+    };
+    done.then(forget, forget);
+    return done;
+  }
+
+  /** Lets a renewal that is under way finish, or cuts it off; none begins until `resume`. */
+  async pause(): Promise<void> {
+    this.#isPaused = true;
+    const renewing = this.#renewing;
+    if (renewing === undefined) return;
+    const done = renewing.done.catch(() => undefined);
+    const grace = new AbortController();
+    const graceIsOver = sleep(this.#context.clock, renewalGraceMs, grace.signal).catch(() => undefined);
+    await Promise.race([done, graceIsOver]);
+    grace.abort();
+    renewing.cut.abort(new Error("cut off by the end of its task"));
+    await done;
+  }
+
+  /** Lets renewals begin again, for it is not known to have ended. */
+  resume(): void {
+    this.#isPaused = false;
+  }
+
+  /** The worker has ended it, or has learnt that it is not the worker's any more (`confirmed` is false). */
+  close(confirmed: boolean): void {
+    const { key, owner, fencingToken, acquiredAt } = this.terms.record;
+    this.#endedByWorker.value = true;
+    this.validity.end(confirmed ? "released" : "taken");
+    const heldMs = Math.max(0, this.#context.clock.now() - acquiredAt);
+    this.#context.publish({ type: "released", key, owner, fencingToken, heldMs, confirmed });
+  }
+}

@@ -1,0 +1,168 @@
+import { LeaseServiceError } from "../errors.ts";
+import type { TakeoverGround } from "../events.ts";
+import {
+  type Claim,
+  claimTask,
+  parkTask,
+  spendClaim,
+  takeOverTask,
+  undoClaim,
+} from "../expressions-tasks.ts";
+import { callStore } from "../protocol/context.ts";
+import { isHeldBy, type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
+import { attributeNames } from "../schema.ts";
+import { taskIdOf } from "../schema-tasks.ts";
+import type { Item, UpdateRequest, UpdateResult } from "../store.ts";
+import { type Moment, moment } from "../time/clock.ts";
+import { ClaimTenancy } from "./claim-tenancy.ts";
+import type { TaskDesk } from "./desk.ts";
+import { endedTask, isExhausted } from "./ended.ts";
+import { persist } from "./persistence.ts";
+import { Task } from "./task.ts";
+
+/** What a task is parked with. */
+const lostRemark = "worker lost";
+
+/**
+ * One worker's attempt to claim one task, under one token.
+ *
+ * 1 request for a task that waits, 2 for one whose worker was lost. A repeated request is the very same, so that its
+ * own earlier copy is recognised and no attempt is counted twice.
+ */
+export class ClaimAttempt {
+  readonly #desk: TaskDesk;
+  readonly #id: string;
+  readonly #token: string;
+  #version = 0;
+  /** Whether a write of ours may have landed, or may yet land, unknown to us. */
+  #isUncertain = false;
+
+  constructor(desk: TaskDesk, item: Item) {
+    this.#desk = desk;
+    this.#id = taskIdOf(String(item[attributeNames.sortKey]));
+    this.#token = desk.context.randomness.token();
+  }
+
+  /** Gives the task; undefined where somebody else has it, or where no attempt is left and it is parked now. */
+  async run(): Promise<Task | undefined> {
+    let task: Task | undefined;
+    try {
+      task = await this.#claim();
+      return task;
+    } finally {
+      if (task === undefined && this.#isUncertain) void this.#takeBack().catch(() => undefined);
+    }
+  }
+
+  async #claim(): Promise<Task | undefined> {
+    const { context, judge } = this.#desk;
+    const since = moment(context.clock);
+    const first = await this.#send(claimTask(this.#grant(since)));
+    if (this.#isOurs(first)) return this.#settle(first, since, undefined);
+
+    const seen = readRecord(first.item);
+    if (first.item === undefined || seen === undefined) return undefined;
+    const verdict = judge.judge(seen, first.offset);
+    if (!verdict.expired) return undefined;
+    if (isExhausted(first.item)) {
+      await this.#park(first.item, seen);
+      return undefined;
+    }
+    const takenAt = moment(context.clock);
+    const second = await this.#send(takeOverTask(this.#grant(takenAt), seen));
+    if (!this.#isOurs(second)) return undefined;
+    return this.#settle(second, takenAt, { ground: verdict.ground, from: seen });
+  }
+
+  #isOurs(result: UpdateResult): boolean {
+    return result.applied || isHeldBy(result.item, this.#token);
+  }
+
+  #grant(at: Moment): Claim {
+    const { set, terms } = this.#desk;
+    this.#version += 1;
+    return {
+      set,
+      id: this.#id,
+      token: this.#token,
+      version: this.#version,
+      owner: terms.owner,
+      acquiredAt: at.wall,
+      leaseDurationMs: terms.leaseDurationMs,
+      keepForMs: terms.keepForMs,
+    };
+  }
+
+  async #send(update: UpdateRequest): Promise<UpdateResult> {
+    const { context } = this.#desk;
+    const doubt = (): void => {
+      this.#isUncertain = true;
+    };
+    const result = await persist(context, (store, call) => store.update(update, call), doubt);
+    context.noteOffset(result.offset);
+    if (result.retried) doubt();
+    return result;
+  }
+
+  #settle(
+    { item = {} }: UpdateResult,
+    since: Moment,
+    takeover: { readonly ground: TakeoverGround; readonly from: LeaseRecord } | undefined,
+  ): Task {
+    const { context, terms, heartbeat } = this.#desk;
+    const record = readRecord(item);
+    const { leaseDurationMs } = terms;
+    if (record === undefined || context.clock.monotonic() - since.monotonic >= leaseDurationMs) {
+      this.#isUncertain = true;
+      throw new LeaseServiceError(
+        "LEASE_NO_ANSWER",
+        `the answers for the task ${JSON.stringify(this.#id)} take longer than its claim of ${leaseDurationMs} ms: ` +
+          "lengthen leaseDurationMs",
+      );
+    }
+    const tenancy = new ClaimTenancy(
+      context,
+      { record, leaseDurationMs, closedUntil: undefined, slot: undefined },
+      since,
+    );
+    if (terms.heartbeatMs !== undefined) heartbeat.start(tenancy, terms.heartbeatMs);
+    this.#announce(record, since, takeover);
+    return new Task(this.#desk, tenancy, item);
+  }
+
+  #announce(
+    { key, owner, fencingToken, expiresAt }: LeaseRecord,
+    since: Moment,
+    takeover: { readonly ground: TakeoverGround; readonly from: LeaseRecord } | undefined,
+  ): void {
+    const { context } = this.#desk;
+    if (takeover !== undefined) {
+      const { owner: formerOwner, fencingToken: formerToken, expiresAt: formerExpiry } = takeover.from;
+      const from = { owner: formerOwner, fencingToken: formerToken, expiresAt: formerExpiry };
+      context.publish({ type: "takeover", key, owner, fencingToken, ground: takeover.ground, from });
+    }
+    const waitedMs = Math.round(context.clock.monotonic() - since.monotonic);
+    context.publish({ type: "acquired", key, owner, fencingToken, waitedMs, expiresAt });
+  }
+
+  async #park(item: Item, seen: LeaseRecord): Promise<void> {
+    const { context } = this.#desk;
+    const ended = endedTask(this.#desk, item, seen, "parked", lostRemark, this.#token);
+    await persist(context, (store, call) => store.transact(parkTask(ended, seen), call));
+  }
+
+  /** Takes back a claim that may have landed, or may yet: 1 request or 2, in the background. */
+  async #takeBack(): Promise<void> {
+    const { context, set, terms } = this.#desk;
+    const send = (update: UpdateRequest): Promise<UpdateResult> =>
+      callStore(context, (store, call) => store.update(update, call));
+    const place = { set, id: this.#id, token: this.#token };
+    const now = context.clock.now();
+    const undo = undoClaim({ ...place, now, keepForMs: terms.keepForMs });
+    const { applied, item } = await send(undo);
+    if (applied || item === undefined || lastReleasedToken(item) === this.#token) return;
+    const marked = await send(spendClaim(place));
+    // The claim has landed just now.
+    if (isHeldBy(marked.item, this.#token)) await send(undo);
+  }
+}

@@ -1,0 +1,38 @@
+import { LeaseError } from "../errors.ts";
+
+/**
+ * Why a task is not its worker's to end.
+ *
+ * - `taken`: another worker has claimed it, after this one's claim ran out.
+ * - `returned`: it is waiting again.
+ * - `ended`: it has ended already, by this worker's own earlier call or by another worker.
+ * - `gone`: it is not in the table any more.
+ */
+export type TaskLostReason = "taken" | "returned" | "ended" | "gone";
+
+const meanings: Record<TaskLostReason, string> = {
+  taken: "another worker has claimed it since",
+  returned: "it is waiting again",
+  ended: "it has ended already",
+  gone: "it is not in the table any more",
+};
+
+/** A worker ends a task that it does not own any more. Nothing was changed. */
+export class TaskLostError extends LeaseError {
+  override readonly name: string = "TaskLostError";
+  /** The set's name. */
+  readonly set: string;
+  readonly taskId: string;
+  readonly reason: TaskLostReason;
+
+  constructor(set: string, taskId: string, reason: TaskLostReason, detail = "") {
+    super(
+      "LEASE_TASK_LOST",
+      `the task ${JSON.stringify(taskId)} of ${JSON.stringify(set)} is not this worker's to end (${reason}): ` +
+        `${meanings[reason]}${detail}; nothing was changed`,
+    );
+    this.set = set;
+    this.taskId = taskId;
+    this.reason = reason;
+  }
+}

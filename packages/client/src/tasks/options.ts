@@ -1,0 +1,177 @@
+import { checkHeartbeat } from "../options-check.ts";
+import { limits, utf8Bytes } from "../schema.ts";
+import { taskLimits } from "../schema-tasks.ts";
+import { check, checkData, checkDuration, checkKnown, checkText } from "../validation.ts";
+import { type TaskState, taskStates } from "./record.ts";
+
+/** Options of a {@link TaskSet}. */
+export interface TaskSetOptions {
+  /**
+   * How many claims a task may have before it fails or is parked. Written with each task when it is added: a set that
+   * is opened with another number does not change the tasks that are there. From 1 to 1000. @default 3
+   */
+  readonly maxAttempts?: number;
+  /** For how long a claim lasts unless it is renewed: a dead worker's tasks return after this. @default - the client's */
+  readonly leaseDurationMs?: number;
+  /**
+   * Renews claims in the background: `true` for every third of their duration, or an interval in milliseconds,
+   * shorter than half of it. @default true
+   */
+  readonly heartbeat?: boolean | number;
+  /**
+   * A task that runs for longer than this is not renewed any more: its signal aborts, and it returns once its claim
+   * has run out. In milliseconds, up to 366 days. @default - no bound
+   */
+  readonly maxRunMs?: number;
+  /**
+   * For how long DynamoDB's ttl keeps a task after its last change, open or ended. A task that nobody claims in that
+   * time is dropped, and the id of one that has ended may be added again. At least an hour. @default 2592000000 (30 days)
+   */
+  readonly keepForMs?: number;
+  /** Readable label of the worker. @default - the client's owner */
+  readonly owner?: string;
+}
+
+/** A task to be added. */
+export interface TaskInput {
+  /** Names the task within its set: at most 512 bytes. */
+  readonly id: string;
+  /** Plain JSON values, at most 16 KiB as text: every claim and renewal is billed for their size. */
+  readonly payload?: unknown;
+}
+
+/** How a worker goes through a set. */
+export interface WorkOptions {
+  /** How many tasks it has at a time, at most. @default 1 */
+  readonly concurrency?: number;
+  /** How long it waits from one claim to the next, at least. @default 0 */
+  readonly pauseMs?: number;
+  /** Where nothing can be claimed, it looks again after about this long, or sooner where a task is due. @default 1000 */
+  readonly pollMs?: number;
+  /**
+   * When it ends by itself: `drained`, when no task is waiting or running, so that the tasks of workers that die are
+   * still done; `idle`, when none can be claimed now; `never`, for a set that tasks are added to. @default "drained"
+   */
+  readonly until?: "drained" | "idle" | "never";
+  /** Ends it: nothing more is claimed. Tasks that it has are not touched. @default - none */
+  readonly signal?: AbortSignal;
+}
+
+/** Options of {@link TaskSet.process}. */
+export interface ProcessOptions extends WorkOptions {
+  /** How long a task whose work failed waits for its next attempt. @default 0 */
+  readonly retryAfterMs?: number;
+}
+
+/** A set's options, complete. */
+export interface TaskSetTerms {
+  readonly maxAttempts: number;
+  readonly leaseDurationMs: number;
+  readonly heartbeatMs: number | undefined;
+  readonly maxRunMs: number | undefined;
+  readonly keepForMs: number;
+  readonly owner: string;
+}
+
+/** Work options, complete. */
+export type WorkTerms = Required<Omit<WorkOptions, "signal">> & { readonly signal: AbortSignal | undefined };
+
+const defaultKeepForMs = 30 * 24 * 60 * 60 * 1000;
+/** Below this, a claim that is delayed for as long could make the fencing tokens start again. */
+const shortestKeepForMs = 60 * 60 * 1000;
+
+/** Validates a set's options. */
+export function checkTaskSetOptions(
+  options: TaskSetOptions,
+  defaults: { readonly owner: string; readonly leaseDurationMs: number },
+): TaskSetTerms {
+  const known = ["maxAttempts", "leaseDurationMs", "heartbeat", "maxRunMs", "keepForMs", "owner"];
+  checkKnown(options, known, "options");
+  const { maxAttempts = 3, heartbeat = true, maxRunMs, keepForMs = defaultKeepForMs } = options;
+  const leaseDurationMs = options.leaseDurationMs ?? defaults.leaseDurationMs;
+  checkDuration("leaseDurationMs", leaseDurationMs, 1);
+  checkDuration("keepForMs", keepForMs, shortestKeepForMs);
+  if (maxRunMs !== undefined) checkDuration("maxRunMs", maxRunMs, 1);
+  return {
+    maxAttempts: checkCount("maxAttempts", maxAttempts, taskLimits.attempts),
+    leaseDurationMs,
+    heartbeatMs: checkHeartbeat(heartbeat, leaseDurationMs),
+    maxRunMs,
+    keepForMs,
+    owner:
+      options.owner === undefined ? defaults.owner : checkText("owner", options.owner, limits.ownerBytes),
+  };
+}
+
+const workOptionNames = ["concurrency", "pauseMs", "pollMs", "until", "signal"];
+
+/** Validates work options. */
+export function checkWorkOptions(options: WorkOptions): WorkTerms {
+  checkKnown(options, workOptionNames, "options");
+  const { concurrency = 1, pauseMs = 0, pollMs = 1000, until = "drained", signal } = options;
+  check(["drained", "idle", "never"].includes(until), "until", until, "drained, idle or never");
+  check(signal === undefined || signal instanceof AbortSignal, "signal", signal, "an AbortSignal");
+  return {
+    concurrency: checkCount("concurrency", concurrency, 1000),
+    pauseMs: checkDuration("pauseMs", pauseMs, 0),
+    pollMs: checkDuration("pollMs", pollMs, 1),
+    until,
+    signal,
+  };
+}
+
+/** Validates what `process` takes beside the work options. */
+export function checkProcessOptions(options: ProcessOptions): WorkTerms & { readonly retryAfterMs: number } {
+  checkKnown(options, [...workOptionNames, "retryAfterMs"], "options");
+  const { retryAfterMs = 0, ...work } = options;
+  return { ...checkWorkOptions(work), retryAfterMs: checkDuration("retryAfterMs", retryAfterMs, 0) };
+}
+
+/** Validates tasks; gives their payloads as JSON text, empty for none. */
+export function checkTasks(tasks: readonly TaskInput[]): readonly { id: string; payload: string }[] {
+  check(Array.isArray(tasks), "tasks", tasks, "an array of tasks");
+  const ids = new Set<string>();
+  return tasks.map((task, index) => {
+    const where = `tasks[${index}]`;
+    checkKnown(task, ["id", "payload"], where);
+    const id = checkText(`${where}.id`, task.id, taskLimits.idBytes);
+    check(!ids.has(id), `${where}.id`, id, "an id that no other task of this call has");
+    ids.add(id);
+    const payload = checkData(task.payload) ?? "";
+    const { payloadBytes } = taskLimits;
+    const bytes = utf8Bytes(payload);
+    check(
+      bytes <= payloadBytes,
+      `${where}.payload`,
+      `${bytes} bytes of JSON`,
+      `at most ${payloadBytes} bytes of JSON`,
+    );
+    return { id, payload };
+  });
+}
+
+/** Validates a remark; none is empty. */
+export function checkRemark(remark: unknown): string {
+  return remark === undefined || remark === "" ? "" : checkText("remark", remark, taskLimits.remarkBytes);
+}
+
+/** Makes a remark of what somebody threw, cut to what a remark may be. */
+export function remarkOf(thrown: unknown): string {
+  const text = (thrown instanceof Error && thrown.message) || String(thrown);
+  // A third of the bytes: no character takes more than three for each of its UTF-16 units.
+  const cut = utf8Bytes(text) <= taskLimits.remarkBytes ? text : text.slice(0, taskLimits.remarkBytes / 3);
+  return cut.toWellFormed();
+}
+
+/** Validates the state that a list is about. */
+export function checkState(state: unknown): TaskState | undefined {
+  const isState = state === undefined || taskStates.includes(state as TaskState);
+  check(isState, "state", state, taskStates.join(", "));
+  return state as TaskState | undefined;
+}
+
+function checkCount(option: string, value: unknown, max: number): number {
+  const isInRange = Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= max;
+  check(isInRange, option, value, `a whole number from 1 to ${max}`);
+  return value as number;
+}

@@ -1,0 +1,65 @@
+import { remarkOf, type WorkTerms } from "./options.ts";
+import type { Task } from "./task.ts";
+import type { WorkLoop } from "./work-loop.ts";
+
+/** What became of the tasks that one call of {@link TaskSet.process} has claimed. */
+export interface ProcessSummary {
+  readonly succeeded: number;
+  /** For good. */
+  readonly failed: number;
+  /** Given back: they failed with attempts left, or were cut off by the caller's signal. */
+  readonly returned: number;
+  /** Ended by the work itself. */
+  readonly settled: number;
+  /** Not ended by this worker: the claim was lost, or the service did not confirm the ending. */
+  readonly lost: number;
+}
+
+type Work = (task: Task) => Promise<unknown> | unknown;
+type ProcessTerms = WorkTerms & { readonly retryAfterMs: number };
+
+/** Runs the work of task after task, and ends each by what became of it. */
+export async function processTasks(loop: WorkLoop, work: Work, terms: ProcessTerms): Promise<ProcessSummary> {
+  const counts = { succeeded: 0, failed: 0, returned: 0, settled: 0, lost: 0 };
+  const runAndCount = async (task: Task): Promise<void> => {
+    const outcome = await run(task, work, terms).catch(() => {
+      task.abandon();
+      return "lost" as const;
+    });
+    counts[outcome] += 1;
+  };
+  try {
+    for (let task = await loop.next(); task !== undefined; task = await loop.next()) {
+      loop.occupy(runAndCount(task));
+    }
+  } finally {
+    await loop.idle();
+  }
+  return counts;
+}
+
+async function run(task: Task, work: Work, terms: ProcessTerms): Promise<keyof ProcessSummary> {
+  let result: unknown;
+  try {
+    result = await work(task);
+  } catch (error) {
+    return await endFailed(task, error, terms);
+  }
+  if (await task.settled()) return "settled";
+  await task.succeed(typeof result === "string" ? remarkOf(result) : undefined);
+  return "succeeded";
+}
+
+async function endFailed(
+  task: Task,
+  error: unknown,
+  { signal, retryAfterMs }: ProcessTerms,
+): Promise<keyof ProcessSummary> {
+  if (await task.settled()) return "settled";
+  if (signal?.aborted && error === signal.reason) {
+    await task.release();
+    return "returned";
+  }
+  const outcome = await task.fail(remarkOf(error), { retryAfterMs });
+  return outcome === "failed" ? "failed" : "returned";
+}

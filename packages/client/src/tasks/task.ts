@@ -1,0 +1,231 @@
+import { type EndedTask, endTask, giveBackTask, undoClaim } from "../expressions-tasks.ts";
+import type { ConditionCheckOptions, Fence, FenceOptions, LeaseConditionCheck } from "../fencing.ts";
+import { Lease } from "../lease.ts";
+import { isHeldBy, lastReleasedToken } from "../record.ts";
+import type { Item, UpdateRequest } from "../store.ts";
+import { checkDuration, checkKnown } from "../validation.ts";
+import type { ClaimTenancy } from "./claim-tenancy.ts";
+import type { TaskDesk } from "./desk.ts";
+import { endedTask, isExhausted } from "./ended.ts";
+import { TaskLostError, type TaskLostReason } from "./errors.ts";
+import { checkRemark } from "./options.ts";
+import { persist } from "./persistence.ts";
+import { readTask, stateOf, type TaskRecord } from "./record.ts";
+
+/** What became of a task by its worker's word. */
+export type TaskOutcome = "succeeded" | "failed" | "waiting";
+
+/**
+ * A task that this worker has claimed.
+ *
+ * Its claim is a lease: renewed in the background, lost when it is not, fenced. Exactly one of `succeed`, `fail` and
+ * `release` ends it. Each of them costs 1 request, is repeated where the service does not answer, and recognises what
+ * its own earlier copy has done. Each rejects with {@link TaskLostError} where the task is not this worker's any more,
+ * in which case nothing was changed; with LeaseServiceError where it is not known what became of it, in which case
+ * the claim stands and is renewed on, and the call may be repeated; and with InvalidOptionsError.
+ *
+ * The table decides: a worker whose claim has run out may still end a task that nobody else has claimed since.
+ */
+export class Task {
+  readonly #desk: TaskDesk;
+  readonly #tenancy: ClaimTenancy;
+  readonly #item: Item;
+  readonly #record: TaskRecord;
+  readonly #lease: Lease;
+  readonly #ended = Promise.withResolvers<void>();
+  #ending: { readonly wish: string; readonly done: Promise<TaskOutcome> } | undefined;
+
+  /** @internal Tasks are made by a TaskSet. */
+  constructor(desk: TaskDesk, tenancy: ClaimTenancy, item: Item) {
+    this.#desk = desk;
+    this.#tenancy = tenancy;
+    this.#item = item;
+    this.#record = readTask(item);
+    this.#lease = new Lease(desk.context, tenancy, desk.format);
+    tenancy.onEnd(() => this.#ended.resolve());
+    const { maxRunMs } = desk.terms;
+    if (maxRunMs === undefined) return;
+    const tooLong = (): void => tenancy.validity.end("expired", `it has run for longer than ${maxRunMs} ms`);
+    tenancy.onEnd(desk.context.clock.schedule(tooLong, maxRunMs, { background: true }));
+  }
+
+  /** The task's name within its set. */
+  get id(): string {
+    return this.#record.id;
+  }
+
+  get payload(): unknown {
+    return this.#record.payload;
+  }
+
+  /** Which attempt this is: 1 for the first. A worker that died before it began has used up one, too. */
+  get attempt(): number {
+    return this.#record.attempts;
+  }
+
+  /** How many attempts it may have. */
+  get maxAttempts(): number {
+    return this.#record.maxAttempts;
+  }
+
+  /** What the attempt before was given back with; empty for nothing. */
+  get remark(): string {
+    return this.#record.remark;
+  }
+
+  /** Grows with every claim of the task. */
+  get fencingToken(): number {
+    return this.#lease.fencingToken;
+  }
+
+  /** When the claim ends unless it is renewed, in epoch milliseconds of this machine's clock. */
+  get expiresAt(): number {
+    return this.#lease.expiresAt;
+  }
+
+  /** Whether the claim protects its worker at this moment, by the worker's own clock. Sends nothing. */
+  get held(): boolean {
+    return this.#lease.held;
+  }
+
+  /**
+   * Aborts, with a LeaseLostError, as soon as the claim does not protect its worker any more, after `maxRunMs`, and
+   * when the task is ended.
+   */
+  get signal(): AbortSignal {
+    return this.#lease.signal;
+  }
+
+  /** @internal Resolves when the claim has ended, for whatever reason. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  /** @internal Waits for an ending that is under way; gives whether its worker has ended it. */
+  async settled(): Promise<boolean> {
+    await this.#ending?.done.catch(() => undefined);
+    return this.#ending !== undefined;
+  }
+
+  /** @internal Renews it no more: it returns when its claim has run out. */
+  abandon(): void {
+    this.#tenancy.validity.end("expired", "its worker has given it up");
+  }
+
+  /** Prolongs the claim by its duration; heartbeats do. 1 request. As `lease.renew`. */
+  renew(): Promise<void> {
+    return this.#lease.renew();
+  }
+
+  /** As `lease.fence`: parts of a write to your own item that no earlier claim of this task can undo. */
+  fence(options: FenceOptions = {}): Fence {
+    return this.#lease.fence(options);
+  }
+
+  /** As `lease.conditionCheck`: an entry for your own transaction, which then succeeds only while the claim stands. */
+  conditionCheck(options: ConditionCheckOptions = {}): LeaseConditionCheck {
+    return this.#lease.conditionCheck(options);
+  }
+
+  /** Ends the task for good. 1 transaction: the task moves to those that are done. */
+  async succeed(remark?: string): Promise<void> {
+    const text = checkRemark(remark);
+    await this.#end("succeeded", () => this.#finish("succeeded", text));
+  }
+
+  /**
+   * Gives up this attempt. The task waits for `retryAfterMs`, then for its next attempt; without one left, it has
+   * failed. Resolves to which of the two.
+   */
+  async fail(
+    remark: string,
+    options: { readonly retryAfterMs?: number } = {},
+  ): Promise<"waiting" | "failed"> {
+    checkKnown(options, ["retryAfterMs"], "options");
+    const text = checkRemark(remark);
+    const retryAfterMs = checkDuration("retryAfterMs", options.retryAfterMs ?? 0, 0);
+    const outcome = await this.#end("failed", () =>
+      isExhausted(this.#item) ? this.#finish("failed", text) : this.#giveBack(text, retryAfterMs),
+    );
+    return outcome === "waiting" ? "waiting" : "failed";
+  }
+
+  /** Gives the task back as if it had not been claimed: this attempt does not count. */
+  async release(): Promise<void> {
+    const { set, terms, context } = this.#desk;
+    const { token } = this.#lease;
+    await this.#end("waiting", () => {
+      const now = context.clock.now();
+      return this.#return(undoClaim({ set, id: this.id, token, now, keepForMs: terms.keepForMs }));
+    });
+  }
+
+  /** One ending at a time; the one that came through stands. */
+  async #end(wish: string, send: () => Promise<TaskOutcome>): Promise<TaskOutcome> {
+    const under = this.#ending;
+    if (under?.wish === wish) return await under.done;
+    if (under !== undefined && (await under.done.catch(() => undefined)) !== undefined) {
+      throw this.#lost("ended", " by this worker's earlier call");
+    }
+    const done = this.#endOnce(send);
+    this.#ending = { wish, done };
+    return await done.catch((error: unknown) => {
+      // The task may still be this worker's: the caller may try again.
+      if (!(error instanceof TaskLostError)) this.#ending = undefined;
+      throw error;
+    });
+  }
+
+  async #endOnce(send: () => Promise<TaskOutcome>): Promise<TaskOutcome> {
+    await this.#tenancy.pause();
+    try {
+      const outcome = await send();
+      this.#tenancy.close(true);
+      return outcome;
+    } catch (error) {
+      if (error instanceof TaskLostError) this.#tenancy.close(false);
+      else this.#tenancy.resume();
+      throw error;
+    }
+  }
+
+  async #finish(state: EndedTask["state"] & TaskOutcome, remark: string): Promise<TaskOutcome> {
+    const { token } = this.#lease;
+    const ended = endedTask(this.#desk, this.#item, this.#tenancy.terms.record, state, remark, token);
+    const { context } = this.#desk;
+    const result = await persist(context, (store, call) => store.transact(endTask(ended), call));
+    if (result.applied) return state;
+    const [open, done] = result.refusals;
+    const earlier = done?.item;
+    if (earlier === undefined) throw this.#lossBy(open?.item);
+    const isOurs = lastReleasedToken(earlier) === token;
+    if (isOurs && stateOf(earlier) === state) return state;
+    throw this.#lost("ended", `: it has ${stateOf(earlier)}, by ${isOurs ? "this worker" : "another"}`);
+  }
+
+  #giveBack(remark: string, retryAfterMs: number): Promise<TaskOutcome> {
+    const { set, terms, context } = this.#desk;
+    const { token } = this.#lease;
+    const now = context.clock.now();
+    const dueAt = now + retryAfterMs;
+    const keepForMs = terms.keepForMs + retryAfterMs;
+    return this.#return(giveBackTask({ set, id: this.id, token, now, keepForMs, remark, dueAt }));
+  }
+
+  async #return(update: UpdateRequest): Promise<TaskOutcome> {
+    const result = await persist(this.#desk.context, (store, call) => store.update(update, call));
+    if (result.applied || lastReleasedToken(result.item) === this.#lease.token) return "waiting";
+    throw this.#lossBy(result.item);
+  }
+
+  #lossBy(item: Item | undefined): TaskLostError {
+    if (item === undefined) return this.#lost("gone", " as an open one: it may have ended");
+    return this.#lost(
+      stateOf(item) === "running" && !isHeldBy(item, this.#lease.token) ? "taken" : "returned",
+    );
+  }
+
+  #lost(reason: TaskLostReason, detail = ""): TaskLostError {
+    return new TaskLostError(this.#desk.set, this.id, reason, detail);
+  }
+}

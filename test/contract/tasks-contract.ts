@@ -1,0 +1,263 @@
+import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import {
+  type Task,
+  TaskLostError,
+  type TaskRecord,
+  TaskSet,
+  type TaskSetOptions,
+} from "../../packages/client/src/tasks/index.ts";
+import type { Place } from "./lease-contract.ts";
+
+const leaseDurationMs = 300;
+const clockSkewMs = 100;
+const pastLease = leaseDurationMs + clockSkewMs + 1;
+
+/** What holds for tasks wherever they are kept; run for memory and for every engine. */
+export function tasksContract(place: (clock: ManualClock) => Place): void {
+  let clock: ManualClock;
+  let name: string;
+  let sets = 0;
+
+  const setOf = (
+    owner: string,
+    options: TaskSetOptions = {},
+    more: Partial<LeaseClientOptions> = {},
+  ): TaskSet =>
+    new TaskSet(
+      new LeaseClient({ ...place(clock), clock, owner, leaseDurationMs, clockSkewMs, ...more }),
+      name,
+      options,
+    );
+  /** A worker that never renews, as one that is dead. */
+  const mortal = (owner: string): TaskSet => setOf(owner, { heartbeat: false });
+  const claimed = async (set: TaskSet): Promise<Task> => {
+    const task = await set.claim();
+    if (task === undefined) throw new Error("there is no task to claim");
+    return task;
+  };
+  const recordOf = async (id: string): Promise<TaskRecord | undefined> => {
+    for await (const task of setOf("reader").list()) if (task.id === id) return task;
+    return undefined;
+  };
+  const lossOf = async (ending: Promise<unknown>): Promise<unknown> => {
+    const error = await ending.catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(TaskLostError);
+    return (error as TaskLostError).reason;
+  };
+
+  beforeEach(() => {
+    clock = new ManualClock(Date.now());
+    sets += 1;
+    name = `tasks/${Date.now()}/${sets}`;
+  });
+
+  describe("adding tasks", () => {
+    it("adds each id once, whatever has become of it", async () => {
+      const set = setOf("a");
+      const tasks = ["1", "2", "3"].map((id) => ({ id }));
+      expect(await set.add(tasks.slice(0, 2))).toEqual({ added: 2, known: 0 });
+      await (await claimed(set)).succeed();
+      await claimed(set);
+      expect(await set.add(tasks)).toEqual({ added: 1, known: 2 });
+      expect(await set.counts()).toEqual({ waiting: 1, running: 1, succeeded: 1, failed: 0, parked: 0 });
+    });
+
+    it("keeps the first payload of an id", async () => {
+      const set = setOf("a");
+      await set.add([{ id: "1", payload: { of: "the first" } }]);
+      await set.add([{ id: "1", payload: { of: "the second" } }]);
+      expect((await claimed(set)).payload).toEqual({ of: "the first" });
+    });
+
+    it("by two callers at once adds each task once", async () => {
+      const tasks = Array.from({ length: 60 }, (_, index) => ({ id: `task ${index}` }));
+      const results = await Promise.all([setOf("a").add(tasks), setOf("b").add(tasks)]);
+      expect(results.reduce((sum, { added }) => sum + added, 0)).toBe(60);
+      expect((await setOf("a").counts()).waiting).toBe(60);
+    });
+  });
+
+  describe("a claim", () => {
+    it("gives a task that says what it is", async () => {
+      await setOf("a").add([{ id: "1", payload: [1, "two"] }]);
+      const task = await claimed(setOf("b"));
+      expect(task).toMatchObject({ id: "1", payload: [1, "two"], attempt: 1, maxAttempts: 3, remark: "" });
+      expect(task.held).toBe(true);
+      expect(task.expiresAt).toBe(clock.now() + leaseDurationMs);
+      expect(await recordOf("1")).toMatchObject({
+        state: "running",
+        owner: "b",
+        attempts: 1,
+        startedAt: clock.now(),
+      });
+    });
+
+    it("gives each task to one of many workers", async () => {
+      const ids = Array.from({ length: 12 }, (_, index) => `${index}`);
+      await setOf("adder").add(ids.map((id) => ({ id })));
+      const workers = ids.map((id) => setOf(`worker ${id}`));
+      const tasks = await Promise.all(workers.map((worker) => claimed(worker)));
+      expect(tasks.map(({ id }) => id).sort()).toEqual([...ids].sort());
+      expect(await setOf("late").claim()).toBeUndefined();
+    });
+
+    it("finds nothing in a set that nobody has added to", async () => {
+      expect(await setOf("a").claim()).toBeUndefined();
+    });
+  });
+
+  describe("a task", () => {
+    it("that has succeeded is kept with its remark, and never claimed again", async () => {
+      const set = setOf("a");
+      await set.add([{ id: "1", payload: "p" }]);
+      const task = await claimed(set);
+      await task.succeed("sent to 12 people");
+      expect(task.held).toBe(false);
+      const kept = { state: "succeeded", remark: "sent to 12 people", payload: "p", owner: "a", attempts: 1 };
+      expect(await recordOf("1")).toMatchObject({ ...kept, endedAt: clock.now() });
+      await clock.advance(pastLease);
+      expect(await set.claim()).toBeUndefined();
+    });
+
+    it("that fails waits as long as it is told, and has failed when no attempt is left", async () => {
+      const set = setOf("a", { maxAttempts: 2 });
+      await set.add([{ id: "1" }]);
+      expect(await (await claimed(set)).fail("no stock", { retryAfterMs: 1_000 })).toBe("waiting");
+      expect(await set.claim()).toBeUndefined();
+      await clock.advance(1_000);
+      const second = await claimed(set);
+      expect(second).toMatchObject({ attempt: 2, remark: "no stock" });
+      expect(await second.fail("still no stock")).toBe("failed");
+      expect(await recordOf("1")).toMatchObject({ state: "failed", remark: "still no stock", attempts: 2 });
+      expect(await set.claim()).toBeUndefined();
+    });
+
+    it("that is released waits again, and its attempt does not count", async () => {
+      const set = setOf("a", { maxAttempts: 1 });
+      await set.add([{ id: "1" }]);
+      await (await claimed(set)).release();
+      const again = await claimed(set);
+      expect(again.attempt).toBe(1);
+      await again.succeed();
+    });
+
+    it("of a dead worker returns when its claim has run out, with a greater fencing token", async () => {
+      await setOf("a").add([{ id: "1" }]);
+      const dead = await claimed(mortal("dead"));
+      const next = setOf("next");
+      expect(await next.claim()).toBeUndefined();
+      await clock.advance(pastLease);
+      const task = await claimed(next);
+      expect(task).toMatchObject({ id: "1", attempt: 2 });
+      expect(task.fencingToken).toBeGreaterThan(dead.fencingToken);
+      await task.succeed();
+    });
+
+    it("is parked when the worker of its last attempt is lost", async () => {
+      await setOf("a", { maxAttempts: 2 }).add([{ id: "1", payload: 7 }]);
+      await claimed(mortal("dead"));
+      await clock.advance(pastLease);
+      await claimed(mortal("dead too"));
+      await clock.advance(pastLease);
+      expect(await setOf("next").claim()).toBeUndefined();
+      const parked = { state: "parked", remark: "worker lost", owner: "dead too", attempts: 2, payload: 7 };
+      expect(await recordOf("1")).toMatchObject(parked);
+    });
+
+    it("that failed or was parked begins again when it is requeued, once", async () => {
+      const set = setOf("a", { maxAttempts: 1 });
+      await set.add([{ id: "1", payload: 7 }]);
+      const first = await claimed(set);
+      await first.fail("no");
+      expect(await set.requeue("1")).toBe(true);
+      expect(await set.requeue("1")).toBe(false);
+      const again = await claimed(set);
+      expect(again).toMatchObject({ attempt: 1, payload: 7, remark: "" });
+      expect(again.fencingToken).toBe(first.fencingToken + 1);
+      await again.succeed();
+      expect(await set.requeue("1")).toBe(false);
+      expect(await set.requeue("2")).toBe(false);
+    });
+  });
+
+  describe("a worker whose claim has run out", () => {
+    let stale: Task;
+    beforeEach(async () => {
+      await setOf("a").add([{ id: "1" }]);
+      stale = await claimed(mortal("stale"));
+      await clock.advance(pastLease);
+      expect(stale.signal.aborted).toBe(true);
+    });
+
+    it("may still end a task that nobody has claimed since", async () => {
+      await stale.succeed("late");
+      expect(await recordOf("1")).toMatchObject({ state: "succeeded", remark: "late" });
+      expect(await setOf("next").claim()).toBeUndefined();
+    });
+
+    it.each(["succeed", "fail", "release"] as const)(
+      "changes nothing by %s once another has the task",
+      async (ending) => {
+        const next = await claimed(setOf("next"));
+        const before = await recordOf("1");
+        expect(await lossOf(stale[ending]("late"))).toBe("taken");
+        expect(await recordOf("1")).toEqual(before);
+        await next.succeed("in time");
+      },
+    );
+
+    it.each(["succeed", "fail", "release"] as const)(
+      "changes nothing by %s once another has ended the task",
+      async (ending) => {
+        await (await claimed(setOf("next"))).succeed("in time");
+        await lossOf(stale[ending]("late"));
+        expect(await recordOf("1")).toMatchObject({ state: "succeeded", remark: "in time", owner: "next" });
+        expect(await setOf("third").claim()).toBeUndefined();
+      },
+    );
+
+    it("changes nothing once the task is waiting again", async () => {
+      await (await claimed(setOf("next"))).fail("later");
+      expect(await lossOf(stale.succeed("late"))).toBe("returned");
+      expect(await recordOf("1")).toMatchObject({ state: "waiting", remark: "later" });
+    });
+  });
+
+  it("a heartbeat keeps a task for its worker, and ends with the task", async () => {
+    const set = setOf("a");
+    await set.add([{ id: "1" }]);
+    const task = await claimed(set);
+    const end = clock.now() + 4 * leaseDurationMs;
+    while (clock.now() < end) {
+      await clock.advance(leaseDurationMs / 6);
+      // On an engine the answers need a moment of real time.
+      await new Promise((resolve) => setTimeout(resolve, 15));
+    }
+    expect(task.held).toBe(true);
+    expect(await setOf("b").claim()).toBeUndefined();
+    await task.succeed();
+    expect(await recordOf("1")).toMatchObject({ state: "succeeded", attempts: 1 });
+  });
+
+  it("lists the tasks of one state", async () => {
+    const set = setOf("a", { maxAttempts: 1 });
+    await set.add(["1", "2", "3", "4"].map((id) => ({ id })));
+    const first = await claimed(set);
+    await first.succeed();
+    const second = await claimed(set);
+    await second.fail("broken");
+    const third = await claimed(set);
+    const idsOf = async (state: TaskRecord["state"]): Promise<string[]> => {
+      const ids: string[] = [];
+      for await (const task of set.list({ state })) ids.push(task.id);
+      return ids;
+    };
+    expect(await idsOf("succeeded")).toEqual([first.id]);
+    expect(await idsOf("failed")).toEqual([second.id]);
+    expect(await idsOf("running")).toEqual([third.id]);
+    expect(await idsOf("waiting")).toHaveLength(1);
+    expect(await idsOf("parked")).toEqual([]);
+  });
+}

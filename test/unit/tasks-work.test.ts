@@ -1,0 +1,306 @@
+import { LeaseClient } from "@leasehold/client";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import { endedTaskKey, openTaskKey } from "../../packages/client/src/schema-tasks.ts";
+import { type Task, TaskSet, type TaskSetOptions } from "../../packages/client/src/tasks/index.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const leaseDurationMs = 30_000;
+let clock: ManualClock;
+let store: ScriptedStore;
+
+const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet =>
+  new TaskSet(new LeaseClient({ store, clock, owner, leaseDurationMs }), "set", options);
+const add = (count: number, options: TaskSetOptions = {}) =>
+  setOf("adder", options).add(Array.from({ length: count }, (_, index) => ({ id: `${index}` })));
+const counts = () => setOf("reader").counts();
+const open = (id: string) => store.table.peek(openTaskKey("set", id));
+const ended = (id: string) => store.table.peek(endedTaskKey("set", id));
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+});
+
+describe("a loop over a set", () => {
+  test("gives every task, and ends when none is waiting or running", async () => {
+    await add(40);
+    for await (const task of setOf("a").work()) await task.succeed(`by ${task.id}`);
+    expect(await counts()).toMatchObject({ succeeded: 40, waiting: 0, running: 0 });
+  });
+
+  test("fails a task that its body left open, at most as often as it has attempts", async () => {
+    await add(1, { maxAttempts: 2 });
+    const attempts: number[] = [];
+    for await (const task of setOf("a").work()) attempts.push(task.attempt);
+    expect(attempts).toEqual([1, 2]);
+    expect(ended("0")).toMatchObject({ state: "failed", remark: "left open by its worker" });
+  });
+
+  test("that is left or that throws gives its task back", async () => {
+    await add(1);
+    for await (const _ of setOf("a").work()) break;
+    expect(open("0")).toMatchObject({ attempts: 1, remark: "left open by its worker" });
+    const loop = async (): Promise<void> => {
+      for await (const task of setOf("a").work()) throw new Error(`cannot do ${task.id}`);
+    };
+    await expect(loop()).rejects.toThrow("cannot do 0");
+    expect(open("0")).toMatchObject({ attempts: 2 });
+    expect(open("0")?.token).toBeUndefined();
+    expect(clock.pending).toBe(0);
+  });
+
+  test("waits for an ending that its body did not wait for", async () => {
+    await add(5);
+    for await (const task of setOf("a").work()) void task.succeed();
+    expect(await counts()).toMatchObject({ succeeded: 5 });
+  });
+
+  test("with a concurrency gives no more tasks at a time, and waits for them in the end", async () => {
+    await add(10);
+    let running = 0;
+    let most = 0;
+    const handle = async (task: Task): Promise<void> => {
+      running += 1;
+      most = Math.max(most, running);
+      await settled();
+      await task.succeed();
+      running -= 1;
+    };
+    for await (const task of setOf("a").work({ concurrency: 3 })) void handle(task);
+    expect(await counts()).toMatchObject({ succeeded: 10 });
+    expect(most).toBe(3);
+  });
+
+  test("pauses between claims", async () => {
+    await add(3);
+    const at: number[] = [];
+    const run = (async () => {
+      for await (const task of setOf("a").work({ pauseMs: 500 })) {
+        at.push(clock.monotonic());
+        await task.succeed();
+      }
+    })();
+    await clock.advance(2_000);
+    await run;
+    expect(at).toEqual([0, 500, 1_000]);
+  });
+
+  test("ends at its signal, in a pause as well, and leaves the task to its body", async () => {
+    await add(3);
+    const stop = new AbortController();
+    let last: Task | undefined;
+    const run = (async () => {
+      for await (const task of setOf("a").work({ pauseMs: 60_000, signal: stop.signal })) {
+        last = task;
+        await task.succeed();
+      }
+    })();
+    await clock.advance(1);
+    stop.abort();
+    await run;
+    expect(last).toBeDefined();
+    expect(await counts()).toMatchObject({ succeeded: 1, waiting: 2 });
+    expect(clock.pending).toBe(0);
+  });
+
+  test("waits for the task of a dead worker, and does it", async () => {
+    await add(1);
+    await setOf("dead", { heartbeat: false }).claim();
+    let attempt = 0;
+    const run = (async () => {
+      for await (const task of setOf("a").work()) {
+        attempt = task.attempt;
+        await task.succeed();
+      }
+    })();
+    await clock.advance(leaseDurationMs - 1);
+    expect(attempt).toBe(0);
+    await clock.advance(3_000);
+    await run;
+    expect(attempt).toBe(2);
+  });
+
+  test("until idle ends while another has the last task", async () => {
+    await add(1);
+    await setOf("other").claim();
+    for await (const _ of setOf("a").work({ until: "idle" })) expect.unreachable();
+  });
+
+  test("until never waits for tasks that are added later", async () => {
+    const stop = new AbortController();
+    const done: string[] = [];
+    const run = setOf("a").process((task) => void done.push(task.id), {
+      until: "never",
+      signal: stop.signal,
+    });
+    await clock.advance(5_000);
+    await add(2);
+    await clock.advance(2_000);
+    stop.abort();
+    expect(await run).toMatchObject({ succeeded: 2 });
+    expect(done.sort()).toEqual(["0", "1"]);
+  });
+});
+
+describe("processing a set", () => {
+  test("ends each task by what becomes of its work", async () => {
+    await add(3, { maxAttempts: 1 });
+    const summary = await setOf("a").process(async (task) => {
+      if (task.id === "0") return "sent";
+      if (task.id === "1") throw new Error("no stock");
+      await task.fail("by hand");
+      return undefined;
+    });
+    expect(summary).toEqual({ succeeded: 1, failed: 1, returned: 0, settled: 1, lost: 0 });
+    expect(ended("0")).toMatchObject({ state: "succeeded", remark: "sent" });
+    expect(ended("1")).toMatchObject({ state: "failed", remark: "no stock" });
+    expect(ended("2")).toMatchObject({ state: "failed", remark: "by hand" });
+  });
+
+  test("tries again what failed, after a pause", async () => {
+    await add(1);
+    const at: number[] = [];
+    const run = setOf("a").process(
+      () => {
+        at.push(clock.monotonic());
+        if (at.length < 3) throw new Error("not yet");
+      },
+      { retryAfterMs: 10_000 },
+    );
+    await clock.advance(30_000);
+    expect(await run).toMatchObject({ succeeded: 1, returned: 2, failed: 0 });
+    expect(at[1]).toBeGreaterThanOrEqual(10_000);
+  });
+
+  test("runs no more than its concurrency at a time", async () => {
+    await add(20);
+    let running = 0;
+    let most = 0;
+    await setOf("a").process(
+      async () => {
+        running += 1;
+        most = Math.max(most, running);
+        await settled();
+        running -= 1;
+      },
+      { concurrency: 4 },
+    );
+    expect(most).toBe(4);
+  });
+
+  test("releases what its caller's signal cuts off, without counting the attempt", async () => {
+    await add(1);
+    const stop = new AbortController();
+    const { signal } = stop;
+    const run = setOf("a").process(
+      () => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+      { signal },
+    );
+    await clock.advance(1);
+    stop.abort();
+    expect(await run).toMatchObject({ returned: 1, failed: 0 });
+    expect(open("0")).toMatchObject({ attempts: 0 });
+  });
+
+  test("counts as lost what another has taken, and leaves it to the other", async () => {
+    await add(1);
+    let finish: () => void = () => undefined;
+    const slow = setOf("slow", { heartbeat: false });
+    const run = slow.process(() => new Promise<void>((resolve) => (finish = resolve)), { until: "idle" });
+    await clock.advance(leaseDurationMs + 1_001);
+    const other = await setOf("other").claim();
+    finish();
+    expect(await run).toMatchObject({ lost: 1, succeeded: 0 });
+    await other?.succeed("by the other");
+    expect(ended("0")).toMatchObject({ owner: "other", remark: "by the other" });
+  });
+
+  test("does not keep a task whose ending the service did not confirm", async () => {
+    await add(1);
+    let isDown = true;
+    const run = setOf("a").process(() => {
+      if (isDown) store.next("request lost", "request lost", "request lost");
+      isDown = false;
+    });
+    await clock.advance(2 * leaseDurationMs + 2_000);
+    // Nobody renews it: its claim runs out, and it is done again.
+    expect(await run).toMatchObject({ lost: 1, succeeded: 1 });
+    expect(ended("0")).toMatchObject({ attempts: 2 });
+  });
+
+  test("goes on after a failure of the service that passes, and ends at one that does not", async () => {
+    await add(2);
+    store.next("throttled", "throttled", "throttled");
+    const run = setOf("a").process(() => undefined);
+    await clock.advance(20_000);
+    expect(await run).toMatchObject({ succeeded: 2 });
+
+    await setOf("a").add([{ id: "another" }]);
+    store.next("rejected");
+    await expect(setOf("a").process(() => undefined)).rejects.toMatchObject({
+      code: "LEASE_REQUEST_REJECTED",
+    });
+  });
+
+  test("cuts a long error to what a remark may be", async () => {
+    await add(1, { maxAttempts: 1 });
+    await setOf("a").process(() => {
+      throw new Error("🧀".repeat(2_000));
+    });
+    const remark = String(ended("0")?.remark);
+    expect(Buffer.byteLength(remark)).toBeLessThanOrEqual(1_024);
+    expect(remark.startsWith("🧀🧀🧀")).toBe(true);
+  });
+});
+
+describe("bad input is refused by name before anything is sent", () => {
+  const refused = (option: string) => expect.objectContaining({ name: "InvalidOptionsError", option });
+
+  test.each([
+    ["maxAttempts", { maxAttempts: 0 }],
+    ["maxAttempts", { maxAttempts: 1.5 }],
+    ["leaseDurationMs", { leaseDurationMs: 0 }],
+    ["heartbeat", { heartbeat: leaseDurationMs }],
+    ["keepForMs", { keepForMs: 1_000 }],
+    ["maxRunMs", { maxRunMs: -1 }],
+    ["owner", { owner: "" }],
+    ["options.maxAttempt", { maxAttempt: 3 }],
+  ])("%s of a set: %o", (option, options) => {
+    expect(() => setOf("a", options as TaskSetOptions)).toThrow(refused(option));
+  });
+
+  test.each([
+    ["tasks", "a task"],
+    ["tasks[0].id", [{ id: "" }]],
+    ["tasks[0].id", [{ id: "x".repeat(513) }]],
+    ["tasks[1].id", [{ id: "1" }, { id: "1" }]],
+    ["tasks[0].payload", [{ id: "1", payload: "x".repeat(16 * 1024) }]],
+    ["data.when", [{ id: "1", payload: { when: new Date() } }]],
+    ["tasks[0].payloads", [{ id: "1", payloads: 1 }]],
+  ])("%s to be added", async (option, tasks) => {
+    await expect(setOf("a").add(tasks as never)).rejects.toEqual(refused(option));
+    expect(store.calls).toEqual([]);
+  });
+
+  test.each([
+    ["concurrency", { concurrency: 0 }],
+    ["pauseMs", { pauseMs: -1 }],
+    ["pollMs", { pollMs: 0 }],
+    ["until", { until: "later" }],
+    ["signal", { signal: {} }],
+    ["retryAfterMs", { retryAfterMs: Number.NaN }],
+    ["options.concurency", { concurency: 2 }],
+  ])("%s of a worker: %o", async (option, options) => {
+    await expect(setOf("a").process(() => undefined, options as never)).rejects.toEqual(refused(option));
+    expect(store.calls).toEqual([]);
+  });
+
+  test("a remark that is too long leaves the task with its worker", async () => {
+    await add(1);
+    const task = await setOf("a").claim();
+    await expect(task?.succeed("x".repeat(1_025))).rejects.toEqual(refused("remark"));
+    expect(task?.held).toBe(true);
+    await task?.succeed();
+  });
+});
