@@ -35,6 +35,7 @@ import {
   ofRecord,
   releaseArguments,
   renewArguments,
+  wasReleased,
 } from "./lease-requests.ts";
 
 /**
@@ -217,7 +218,7 @@ function judgeLease(): State {
     [
       rule(`${isOurs} and $guarded != 'nobody'`, "Pause", carryOn),
       rule(isOurs, "HoldOn", carryOn),
-      rule(`${ofRecord("releasedToken", "S")} = $token`, "Done"),
+      rule(wasReleased, "Done"),
       // The guarded work may have released it, and another may have had it since: then it has ended by now.
       rule("$guarded != 'nobody'", "AskOnce", { loss }),
     ],

@@ -37,6 +37,7 @@ import {
   releaseArguments,
   revokeArguments,
   takeOverArguments,
+  wasReleased,
 } from "./lease-requests.ts";
 
 /** What a workflow does while somebody else holds the lock. */
@@ -111,7 +112,7 @@ export function workflowDefinition(terms: WorkflowTerms): Definition {
         Catch: [catching("States.ALL", "LostAtEnd")],
       }),
       // A release whose answer was lost comes back as a refusal too.
-      JudgeEnd: choice([rule(`${ofRecord("releasedToken", "S")} = $token`, "Done")], "LostAtEnd"),
+      JudgeEnd: choice([rule(wasReleased, "Done")], "LostAtEnd"),
       LostAtEnd: fail(
         "LeaseLostError",
         jsonata(
