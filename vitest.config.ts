@@ -14,6 +14,8 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/{unit,contract,simulation,infra}/**/*.test.ts"],
+          // The first synthesis of a process loads the whole of aws-cdk-lib.
+          testTimeout: 30_000,
         },
       },
       {

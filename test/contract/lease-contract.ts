@@ -328,6 +328,24 @@ export function leaseContract(place: (clock: ManualClock) => Place): void {
       const work = clientOf("a").withLease(key, {}, () => clock.freeze(leaseDurationMs));
       await expect(work).rejects.toBeInstanceOf(LeaseLostError);
     });
+
+    it("rejects when its lease was broken, also while the next holder has the lock", async () => {
+      const thief = clientOf("b");
+      const work = clientOf("a").withLease(key, { slot: "7" }, async (lease) => {
+        await thief.forceRelease(key, { token: lease.token });
+        await thief.acquire(key);
+      });
+      await expect(work).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
+    });
+
+    it("rejects when another had the lock before the work was over, and leaves the slot open", async () => {
+      const work = clientOf("a").withLease(key, { slot: "7" }, async (lease) => {
+        await clientOf("b").forceRelease(key, { token: lease.token });
+        await (await clientOf("b").acquire(key)).release();
+      });
+      await expect(work).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
+      expect(await clientOf("b").withLease(key, { slot: "7" }, () => "done")).toBe("done");
+    });
   });
 
   describe("heartbeat", () => {

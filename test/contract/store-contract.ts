@@ -77,6 +77,14 @@ export function storeContract(place: () => LeaseStore): void {
       expect(items.map(({ sk }) => sk)).toEqual(["n#2", "n#10", "n#1"]);
     });
 
+    it("goes on behind an item that has been deleted since", async () => {
+      const after = { pk, sk: "n#10" };
+      const holds = { condition: "attribute_exists(#value)", names: { "#value": "value" }, values: {} };
+      await place().transact([{ key: after, ...holds, action: "delete" }], call);
+      const { items } = await place().query(query({ after }), call);
+      expect(items.map(({ sk }) => sk)).toEqual(["n#2"]);
+    });
+
     it("gives pages that join", async () => {
       const first = await place().query(query({ limit: 2 }), call);
       expect(first.items.map(({ sk }) => sk)).toEqual(["n#1", "n#10"]);

@@ -180,6 +180,14 @@ describe("a job that is a function", () => {
     ]);
   });
 
+  test("every minute leaves Lambda the time for its retries, the first of which comes after a minute", () => {
+    const template = templateOf({ schedule: ScheduleExpression.rate(Duration.minutes(1)) });
+    template.hasResourceProperties("AWS::Lambda::EventInvokeConfig", { MaximumEventAgeInSeconds: 300 });
+    template.hasResourceProperties("AWS::Scheduler::Schedule", {
+      Target: { RetryPolicy: { MaximumEventAgeInSeconds: 60 } },
+    });
+  });
+
   test("is not started when the next run is due, and its failures end in an encrypted queue", () => {
     const template = templateOf();
     template.hasResourceProperties("AWS::Scheduler::Schedule", {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Engine, EngineClientConfig } from "@leasehold/local";
 import { App, CfnOutput, CfnParameter, Duration, Stack } from "aws-cdk-lib";
-import { AttributeType, StreamViewType, Table, TableV2 } from "aws-cdk-lib/aws-dynamodb";
+import { AttributeType, type ITable, StreamViewType, Table, TableV2 } from "aws-cdk-lib/aws-dynamodb";
 import {
   Code,
   FilterCriteria,
@@ -154,7 +154,8 @@ class SampleStack extends Stack {
     fail.configureAsyncInvoke({ retryAttempts: 0, onFailure: new SqsDestination(failures) });
     const changed = make("Changed");
     changed.addEventSource(
-      new DynamoEventSource(items, {
+      // TableV2 and ITable disagree under exactOptionalPropertyTypes.
+      new DynamoEventSource(items as unknown as ITable, {
         startingPosition: StartingPosition.TRIM_HORIZON,
         batchSize: 10,
         retryAttempts: 1,

@@ -197,21 +197,40 @@ describe.for(await availableEngines())("the stream of a table on %s", (name) => 
     await until("the invocation", () => begun);
     await poller.stop();
   });
+});
 
-  test.runIf(name === "dynamodb-local")(
-    "a removal by ttl names DynamoDB as the one who did it",
-    async () => {
-      const { records } = await poll({ filters: [{ eventName: ["REMOVE"] }] });
-      await put("expired", { ttl: { N: String(Math.floor(Date.now() / 1000) - 60) } });
-      await until("the sweep", () => records().length > 0, 25_000);
-      expect(records()[0]).toMatchObject({
-        eventName: "REMOVE",
-        userIdentity: { type: "Service", principalId: "dynamodb.amazonaws.com" },
-        dynamodb: { OldImage: { pk: { S: "expired" } } },
-      });
-    },
-    30_000,
-  );
+describe.runIf((await availableEngines()).includes("dynamodb-local"))("ttl", () => {
+  // An engine of its own: of nine tables in one DynamoDB Local 3.3, two were never swept.
+  test("a removal by ttl names DynamoDB as the one who did it", async () => {
+    await using engine = await startEngine({ engine: "dynamodb-local" });
+    const dynamodb = new DynamoDBClient({ ...engine.clientConfig });
+    const client = new DynamoDBStreamsClient({ ...engine.clientConfig });
+    const { engineStreamArn } = await createTable(dynamodb, tableSpec("items"));
+    const records: StreamEventRecord[] = [];
+    const poller = new StreamPoller({
+      mapping: { ...mapping, tableName: "items", filters: [{ eventName: ["REMOVE"] }] },
+      client,
+      engineStreamArn: String(engineStreamArn),
+      region: "us-east-1",
+      onFailure: () => {},
+      invoke: async ({ Records }) => {
+        records.push(...Records);
+        return { payload: null };
+      },
+    });
+    await poller.start();
+    const ttl = { N: String(Math.floor(Date.now() / 1000) - 60) };
+    await dynamodb.send(new PutItemCommand({ TableName: "items", Item: { pk: { S: "expired" }, ttl } }));
+    await until("the sweep", () => records.length > 0, 25_000);
+    await poller.stop();
+    dynamodb.destroy();
+    client.destroy();
+    expect(records[0]).toMatchObject({
+      eventName: "REMOVE",
+      userIdentity: { type: "Service", principalId: "dynamodb.amazonaws.com" },
+      dynamodb: { OldImage: { pk: { S: "expired" } } },
+    });
+  }, 60_000);
 });
 
 const mapping: StreamMappingSpec = {

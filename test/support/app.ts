@@ -51,12 +51,14 @@ export interface TestApp extends AsyncDisposable {
   metric(name: string, job?: string): number[];
 }
 
-/** Starts the app on the engine of the run, without its schedules: tests fire those. */
-export async function startTestApp(options: Partial<LocalAppOptions> = {}): Promise<TestApp> {
+/** Starts the app without its schedules: tests fire those. The engine is the one of the run, unless a test has its own. */
+export async function startTestApp(
+  options: Partial<LocalAppOptions> = {},
+  engine: Pick<Engine, "clientConfig"> = inject("engine"),
+): Promise<TestApp> {
   const cleanups = new AsyncDisposableStack();
   try {
     const { assemblyDir = await sharedAssembly() } = options;
-    const engine = inject("engine");
     const proxy = cleanups.adopt(await startProxy(engine), (started) => started.close());
     const dynamodb = cleanups.adopt(sdkClient(engine), (client) => client.destroy());
     const events: LocalAppEvent[] = [];

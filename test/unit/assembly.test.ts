@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type AppSpec, AssemblyError, readAssembly, resolveApp } from "@leasehold/local";
 import { App, CfnOutput, Duration, Stack, Stage } from "aws-cdk-lib";
-import { AttributeType, StreamViewType, TableV2 } from "aws-cdk-lib/aws-dynamodb";
+import { AttributeType, type ITable, StreamViewType, TableV2 } from "aws-cdk-lib/aws-dynamodb";
 import { Code, Function as LambdaFunction, Runtime, StartingPosition } from "aws-cdk-lib/aws-lambda";
 import { DynamoEventSource } from "aws-cdk-lib/aws-lambda-event-sources";
 import { Schedule, ScheduleExpression, ScheduleTargetInput } from "aws-cdk-lib/aws-scheduler";
@@ -33,10 +33,12 @@ beforeAll(async () => {
     code: Code.fromAsset(codeDir),
     deadLetterQueue: queue,
     retryAttempts: 1,
+    maxEventAge: Duration.minutes(5),
     environment: { TABLE: table.tableName },
   });
   fn.addEventSource(
-    new DynamoEventSource(table, {
+    // TableV2 and ITable disagree under exactOptionalPropertyTypes.
+    new DynamoEventSource(table as unknown as ITable, {
       startingPosition: StartingPosition.LATEST,
       batchSize: 7,
       maxBatchingWindow: Duration.seconds(2),
@@ -82,6 +84,7 @@ describe("a synthesized assembly", () => {
   test("its function knows the table by that name, and its asset's directory", () => {
     const [fn] = spec.functions;
     expect(fn).toMatchObject({ path: "Main/Job", retries: 1, environment: { TABLE: spec.tables[0]?.name } });
+    expect(fn?.maxEventAgeMs).toBe(300_000);
     expect(fn?.codeDir).toMatch(/out\/asset\.[0-9a-f]{64}$/);
     expect(fn?.deadLetterArn).toBe(spec.queues.find(({ path }) => path === "Main/Dead")?.arn);
   });

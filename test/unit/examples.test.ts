@@ -13,6 +13,10 @@ import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTa
 import { createLeaseTable, type Lease, LeaseClient, systemClock } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { metricsListener } from "@leasehold/client/metrics";
+import { JobRuns } from "@leasehold/client/job-runs";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { SingleFlight } from "@leasehold/client/single-flight";
+import { TaskSet } from "@leasehold/client/tasks";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { LambdaRuntime, readAssembly, resolveApp, startApp, startEngine, StateMachines } from "@leasehold/local";
 import { leased, leaseLock } from "@leasehold/middy";
@@ -34,7 +38,7 @@ declare function expect(value: unknown): { toBe(expected: unknown): void };
 export const used = [
   PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, systemClock, ManualClock,
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
-  SingletonJobTarget, InvokeFunction, Schedule, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
+  SingletonJobTarget, InvokeFunction, Schedule, JobRuns, Semaphore, SingleFlight, TaskSet, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, leased, leaseLock, middy, Duration, ScheduleExpression,
 ];
 `;
@@ -77,7 +81,7 @@ function asModule(code: string): string {
 }
 
 it("every example of the README and of the packages' docstrings compiles", async () => {
-  const files = ["README.md", ...globSync("packages/*/src/**/*.ts", { cwd: root })];
+  const files = ["README.md", ...globSync(["packages/*/src/**/*.ts", "docs/primitives/*.md"], { cwd: root })];
   const folder = mkdtempSync(join(root, "test/unit/examples-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   let count = 0;

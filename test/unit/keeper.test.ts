@@ -112,13 +112,19 @@ describe("a keeper", () => {
   it("stops the guarded execution when another holder has the lock, and fails with LeaseLostError", async () => {
     const { lease, work, keeper } = await guarded();
     await client.forceRelease(key, { token: lease.token });
-    // The tombstone names the token that was released; a later holder's life makes it forget it.
-    await (await client.acquire(key)).release();
     const thief = await client.acquire(key);
     await clock.advance(beatMs);
     expect(steps.machines.describe(work)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
     expect(steps.machines.describe(keeper)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
     expect(token()).toBe(thief.token);
+  });
+
+  it("stops the guarded execution when its lease was broken, and others have come and gone since", async () => {
+    const { lease, work } = await guarded();
+    await client.forceRelease(key, { token: lease.token });
+    await (await client.acquire(key)).release();
+    await clock.advance(beatMs);
+    expect(steps.machines.describe(work)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
   });
 
   it("stops the guarded execution and releases when its holder is asked to stop", async () => {

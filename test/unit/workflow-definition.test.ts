@@ -2,11 +2,8 @@ import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
-import {
-  fixedKey,
-  type WorkflowTerms,
-  workflowDefinition,
-} from "../../packages/cdk/src/workflow/workflow-definition.ts";
+import { fixedKey, workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
+import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
 import { machineArn, StepFunctions } from "../support/step-functions.ts";
 
 const leaseDurationMs = 9_000;

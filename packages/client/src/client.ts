@@ -1,8 +1,8 @@
 import { createDynamoDBClient } from "./dynamodb/client.ts";
 import { DynamoDBLeaseStore, isDocumentClient } from "./dynamodb/store.ts";
-import { InvalidOptionsError, LeaseUnavailableError, SlotDoneError } from "./errors.ts";
+import { InvalidOptionsError, LeaseLostError, LeaseUnavailableError, SlotDoneError } from "./errors.ts";
 import { publish } from "./events.ts";
-import { leasesByPrefix, release, requestRevocation } from "./expressions.ts";
+import { breakLease, leasesByPrefix, requestRevocation } from "./expressions.ts";
 import type { ValueFormat } from "./fencing.ts";
 import { checkHandle } from "./handle.ts";
 import { type ClientInternals, internals } from "./internals.ts";
@@ -18,7 +18,7 @@ import { defaultOwner } from "./owner.ts";
 import { Acquirer } from "./protocol/acquirer.ts";
 import { callStore, type ProtocolContext } from "./protocol/context.ts";
 import { SkewWatch } from "./protocol/skew-watch.ts";
-import { type LeaseRecord, lastReleasedToken, readRecord } from "./record.ts";
+import { type LeaseRecord, readRecord, wasBroken } from "./record.ts";
 import { type ItemKey, leaseItemKey, leaseSortKey, limits } from "./schema.ts";
 import { systemClock } from "./time/clock.ts";
 import { checkData, checkKey, checkKnown, checkText } from "./validation.ts";
@@ -125,9 +125,14 @@ export class LeaseClient {
       if (loss !== undefined && loss.reason !== "revoked") throw loss;
       // What was revoked has perhaps stopped half-way: its slot stays open.
       isComplete = loss === undefined;
+      if (isComplete) {
+        const wasOurs = await lease.complete().catch(() => undefined);
+        // Broken or taken while it had time left, which nothing has told the work.
+        if (wasOurs === false) throw new LeaseLostError(key, "taken");
+      }
       return result;
     } finally {
-      await (isComplete ? lease.complete() : lease.release()).catch(() => false);
+      if (!isComplete) await lease.release().catch(() => false);
     }
   }
 
@@ -192,9 +197,9 @@ export class LeaseClient {
     const token = checkText("token", options.token, limits.ownerBytes);
     const { clock, retentionMs } = this.#context;
     const ending = { key: checkKey(key), token, now: clock.now(), retentionMs };
-    const request = release({ ...ending, slot: undefined });
+    const request = breakLease(ending);
     const result = await callStore(this.#context, (store, call) => store.update(request, call));
-    return result.applied || lastReleasedToken(result.item) === token;
+    return result.applied || wasBroken(result.item, token);
   }
 
   /**

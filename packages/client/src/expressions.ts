@@ -13,6 +13,7 @@
  *     takeOver  the record is still the one that was judged expired: same token, same version
  *     renew     the token is mine, and nothing newer of mine has been written
  *     release   the token is mine; a completed slot is remembered with it
+ *     break     the token is the one that is meant
  *     cancel    the token is mine, or nobody's
  *     spend     somebody holds it; nothing but the mark of a spent token changes
  */
@@ -28,7 +29,7 @@ import {
 import type { Item, ScanRequest, UpdateRequest } from "./store.ts";
 
 const { token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs } = attributeNames;
-const { data, revocation, releasedToken, doneSlot, taskToken } = attributeNames;
+const { data, revocation, releasedToken, brokenToken, doneSlot, taskToken } = attributeNames;
 const { partitionKey, sortKey } = attributeNames;
 const ttl = attributeNames.timeToLive;
 
@@ -177,6 +178,13 @@ export function release(ending: Completion): UpdateRequest {
   return slot === undefined
     ? requestOf(letGo, ending, endingValues(ending))
     : requestOf(letGoDone, ending, { ...endingValues(ending), ":slot": slot });
+}
+
+const breakOff = written(`${markReleased}, #${brokenToken} = :token ${forgetHolder}`, ifMine);
+
+/** Lets another's lock go. It is marked as broken, so that its holder does not take it for its own release. */
+export function breakLease(ending: Ending): UpdateRequest {
+  return requestOf(breakOff, ending, endingValues(ending));
 }
 
 const takeBack = written(leaveTombstone, `${ifMine} OR attribute_not_exists(#${token})`);

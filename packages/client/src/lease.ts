@@ -60,6 +60,11 @@ export class Lease implements AsyncDisposable {
     return this.#tenancy.terms.record.key;
   }
 
+  /** Which of the key's leases it is: "lease", or the permit, run or task that it stands for. */
+  get place(): string {
+    return this.#tenancy.terms.record.place;
+  }
+
   /** Readable label of who holds it. */
   get owner(): string {
     return this.#tenancy.terms.record.owner;

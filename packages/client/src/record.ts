@@ -55,6 +55,16 @@ export function isHeldBy(item: Item | undefined, token: string): boolean {
   return item?.[attributeNames.token] === token;
 }
 
+/** Whether a token's own release has landed, whatever has happened to the lock since. */
+export function wasReleasedByHolder(item: Item | undefined, token: string): boolean {
+  return lastReleasedToken(item) === token && !wasBroken(item, token);
+}
+
+/** Whether a token's lease was broken by somebody else. */
+export function wasBroken(item: Item | undefined, token: string): boolean {
+  return item?.[attributeNames.brokenToken] === token;
+}
+
 /** The latest slot that was completed under this key. */
 export function lastDoneSlot(item: Item | undefined): string | undefined {
   const slot = item?.[attributeNames.doneSlot];

@@ -29,6 +29,8 @@ export const attributeNames = {
   revocation: "revocation",
   /** S: the token that was released last; by it a release whose answer was lost is recognised. */
   releasedToken: "releasedToken",
+  /** S: the token whose lease was broken last (`forceRelease`): its holder has not released it. */
+  brokenToken: "brokenToken",
   /** S: the latest slot that was completed; survives every release, so that a slot is done once. */
   doneSlot: "doneSlot",
   /** S: of a parked waiter, what Step Functions wants back to let it go on. Of no use without permission to send it. */

@@ -128,7 +128,7 @@ class FunctionTarget extends SingletonJobTarget {
     if (this.#function.node.tryFindChild("EventInvokeConfig") !== undefined) return;
     this.#function.configureAsyncInvoke({
       retryAttempts: this.retryAttempts,
-      maxEventAge: shorter(maxEventAge, Duration.hours(6)),
+      maxEventAge: shorter(longer(maxEventAge, retriesTake), Duration.hours(6)),
       onFailure: new SqsDestination(deadLetterQueue),
     });
   }
@@ -196,6 +196,13 @@ function functionRuns(fn: LambdaFunction, settings: TargetSettings): JobRunMetri
 
 function subjectOf({ table, jobName }: TargetSettings): { readonly tableName: string; readonly job: string } {
   return { tableName: table.tableName, job: jobName };
+}
+
+/** Lambda repeats a failed run after 1 minute and after 2 more; one that comes too late finds its slot done. */
+const retriesTake = Duration.minutes(5);
+
+function longer(a: Duration, b: Duration): Duration {
+  return a.toSeconds() > b.toSeconds() ? a : b;
 }
 
 function shorter(a: Duration, b: Duration): Duration {

@@ -35,10 +35,11 @@ import {
   ofRecord,
   releaseArguments,
   renewArguments,
+  wasReleased,
 } from "./lease-requests.ts";
 
 /**
- * Beats before a fresh execution takes over. A beat makes 14 events, and up to 9 more where its renewal is retried: a history
+ * Beats before a fresh execution takes over. A beat makes 14 events, also one whose renewal failed: a history
  * stays far below the 25,000 events at which Step Functions ends an execution, also while a hand-over fails.
  */
 export const beatsBeforeHandOver = 1_000;
@@ -83,7 +84,7 @@ export function keeperDefinition(terms: LeaseTerms): Definition {
         "RenewAlone",
       ),
       RenewAlone: renew(terms, "HoldOn"),
-      Inspect: call("dynamodb:getItem", {
+      Inspect: callOnce("dynamodb:getItem", {
         Arguments: inspectArguments(terms),
         Assign: { record },
         Next: "JudgeLease",
@@ -183,7 +184,7 @@ function askGuarded(next: string, otherwise: string): State {
 function renew(terms: LeaseTerms, next: string): State {
   const attributes = "$states.result.Attributes";
   const isRevoked = `$exists(${attributeOf(attributes, "revocation", "S")})`;
-  return call("dynamodb:updateItem", {
+  return callOnce("dynamodb:updateItem", {
     Arguments: renewArguments(terms),
     Assign: {
       version: jsonata("$version + 1"),
@@ -195,6 +196,7 @@ function renew(terms: LeaseTerms, next: string): State {
     Next: next,
     Catch: [
       catching(refused, "Inspect"),
+      // Repeated by way of Doubt, which looks at the time that is left first.
       catching("States.ALL", "Doubt", { Assign: { pause: 1, beats: jsonata("$beats + 1") } }),
     ],
   });
@@ -217,7 +219,7 @@ function judgeLease(): State {
     [
       rule(`${isOurs} and $guarded != 'nobody'`, "Pause", carryOn),
       rule(isOurs, "HoldOn", carryOn),
-      rule(`${ofRecord("releasedToken", "S")} = $token`, "Done"),
+      rule(wasReleased, "Done"),
       // The guarded work may have released it, and another may have had it since: then it has ended by now.
       rule("$guarded != 'nobody'", "AskOnce", { loss }),
     ],

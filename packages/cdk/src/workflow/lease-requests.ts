@@ -172,12 +172,14 @@ export function parkArguments(terms: LeaseTerms): Json {
 }
 
 /** JSONata for an attribute of the item in the variable `record`, as a number or a text; undefined where it is missing. */
-export function ofRecord(
-  attribute: "token" | "version" | "expiresAt" | "releasedToken" | "doneSlot",
-  type: "S" | "N",
-): string {
+export function ofRecord(attribute: "token" | "version" | "expiresAt" | "doneSlot", type: "S" | "N"): string {
   return attributeOf("$record", attribute, type);
 }
+
+/** JSONata that tells whether the item in the variable `record` was let go by the holder of the variable `token`. */
+export const wasReleased: string =
+  `${attributeOf("$record", "releasedToken", "S")} = $token and ` +
+  `$not(${attributeOf("$record", "brokenToken", "S")} = $token)`;
 
 /** JSONata for an attribute of an item. */
 export function attributeOf(item: string, attribute: keyof typeof attributeNames, type: "S" | "N"): string {

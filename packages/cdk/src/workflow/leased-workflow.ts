@@ -8,7 +8,8 @@ import { aYear, checkedMs } from "./durations.ts";
 import { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import type { LeaseWakeup } from "./lease-wakeup.ts";
 import { stateMachineOf } from "./state-machine.ts";
-import { fixedKey, type WhenHeld, workflowDefinition } from "./workflow-definition.ts";
+import { fixedKey, workflowDefinition } from "./workflow-definition.ts";
+import type { WhenHeld } from "./workflow-terms.ts";
 
 /** Properties of {@link LeasedWorkflow}. */
 export interface LeasedWorkflowProps {

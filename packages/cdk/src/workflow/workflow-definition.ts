@@ -11,7 +11,6 @@
  */
 import {
   call,
-  callOnce,
   catching,
   choice,
   type Definition,
@@ -31,38 +30,13 @@ import {
   cancelArguments,
   closeArguments,
   inspectArguments,
-  type LeaseTerms,
-  ofRecord,
-  parkArguments,
   releaseArguments,
-  revokeArguments,
   takeOverArguments,
+  wasReleased,
 } from "./lease-requests.ts";
+import { judgeHolder, waiting } from "./waiting-states.ts";
+import { leaseOf, record, type WorkflowTerms } from "./workflow-terms.ts";
 
-/** What a workflow does while somebody else holds the lock. */
-export type WhenHeld = "fail" | "skip" | "wait" | "replace";
-
-/** What a leased workflow is made of; durations in milliseconds. */
-export interface WorkflowTerms extends LeaseTerms {
-  /** JSONata for the lock's key. */
-  readonly key: string;
-  readonly leaseDurationMs: number;
-  readonly clockSkewMs: number;
-  readonly lockAtLeastForMs: number;
-  readonly whenHeld: WhenHeld;
-  /** For how long it waits for the lock at most. */
-  readonly waitMs: number;
-  /** Whether it runs once for each scheduled time. */
-  readonly once: boolean;
-  /** The keeper's ARN; may be a token. */
-  readonly keeperArn: string;
-  /** The user's states. */
-  readonly work: Json;
-}
-
-/** A wake-up that is lost is made good after the holder's lease, and then after longer and longer times up to this. */
-const longestParkMs = 300_000;
-const record = jsonata("$exists($states.result.Item) ? $states.result.Item : {}");
 const sameInput = jsonata("$states.input");
 
 /** Gives the definition of a leased workflow. */
@@ -111,7 +85,7 @@ export function workflowDefinition(terms: WorkflowTerms): Definition {
         Catch: [catching("States.ALL", "LostAtEnd")],
       }),
       // A release whose answer was lost comes back as a refusal too.
-      JudgeEnd: choice([rule(`${ofRecord("releasedToken", "S")} = $token`, "Done")], "LostAtEnd"),
+      JudgeEnd: choice([rule(wasReleased, "Done")], "LostAtEnd"),
       LostAtEnd: fail(
         "LeaseLostError",
         jsonata(
@@ -166,92 +140,6 @@ function grant(request: Json, terms: WorkflowTerms): State {
       catching("States.ALL", "Cancel", { Assign: { ...version, failure: jsonata("$states.errorOutput") } }),
     ],
   });
-}
-
-/** Assigns the variable `lease`, a handle that every client can adopt, and the time until which the lock stays closed. */
-function leaseOf(item: string, { tableName, lockAtLeastForMs, once }: WorkflowTerms): Record<string, Json> {
-  const text = (attribute: "token" | "owner"): string => attributeOf(item, attribute, "S");
-  const number = (attribute: "version" | "fence" | "acquiredAt" | "expiresAt" | "leaseDurationMs"): string =>
-    attributeOf(item, attribute, "N");
-  const closedUntil = jsonata(`${number("acquiredAt")} + ${lockAtLeastForMs}`);
-  return {
-    lease: {
-      tableName,
-      key: jsonata("$key"),
-      owner: jsonata(text("owner")),
-      token: jsonata(text("token")),
-      version: jsonata(number("version")),
-      fencingToken: jsonata(number("fence")),
-      acquiredAt: jsonata(number("acquiredAt")),
-      expiresAt: jsonata(number("expiresAt")),
-      leaseDurationMs: jsonata(number("leaseDurationMs")),
-      ...(lockAtLeastForMs > 0 ? { closedUntil } : {}),
-      ...(once ? { slot: jsonata("$slot") } : {}),
-    },
-    ...(lockAtLeastForMs > 0 ? { closedUntil } : {}),
-  };
-}
-
-function judgeHolder(terms: WorkflowTerms): State {
-  const { whenHeld, clockSkewMs, once } = terms;
-  const isAlive = `${ofRecord("expiresAt", "N")} > $millis()`;
-  const isExpired = `${ofRecord("expiresAt", "N")} + ${clockSkewMs} < $millis()`;
-  const done = ofRecord("doneSlot", "S");
-  const hasTime = "$millis() < $waitUntil";
-  const held: Json[] = {
-    fail: [],
-    skip: [rule("true", "Skipped", { reason: "held" })],
-    wait: [rule(hasTime, "Park")],
-    replace: [
-      rule(`${hasTime} and $not($exists(${attributeOf("$record", "revocation", "S")}))`, "Revoke"),
-      rule(hasTime, "Park"),
-    ],
-  }[whenHeld];
-  return choice(
-    [
-      // One's own write, whose answer was lost.
-      rule(`${ofRecord("token", "S")} = $token and ${isAlive}`, "StartKeeper", leaseOf("$record", terms)),
-      ...(once ? [rule(`$exists(${done}) and ${done} >= $slot`, "Skipped", { reason: "done" })] : []),
-      rule(`$not($exists(${ofRecord("token", "S")}))`, "Acquire"),
-      rule(isExpired, "TakeOver"),
-      ...held,
-    ],
-    "Unavailable",
-  );
-}
-
-function waiting(terms: WorkflowTerms): Record<string, State> {
-  const { whenHeld, clockSkewMs } = terms;
-  if (whenHeld !== "wait" && whenHeld !== "replace") return {};
-  const untilExpiry = `$max([1000, ${ofRecord("expiresAt", "N")} + ${clockSkewMs} - $millis()])`;
-  const patience = `$min([$max([${untilExpiry}, $min([1000 * $power(2, $min([$parks, 9])), ${longestParkMs}])]), $max([1000, $waitUntil - $millis()])])`;
-  const again = { parks: jsonata("$parks + 1") };
-  return {
-    Park: callOnce("dynamodb:transactWriteItems.waitForTaskToken", {
-      Arguments: parkArguments(terms),
-      TimeoutSeconds: jsonata(`$ceil(${patience} / 1000)`),
-      Assign: again,
-      Next: "Acquire",
-      Catch: [
-        catching("States.Timeout", "Acquire", { Assign: again }),
-        // The lock was let go, or written, in the same moment.
-        catching("DynamoDb.TransactionCanceledException", "Acquire", { Assign: again }),
-        catching("States.ALL", "Failed", { Assign: { failure: jsonata("$states.errorOutput") } }),
-      ],
-    }),
-    ...(whenHeld === "replace"
-      ? {
-          Revoke: call("dynamodb:updateItem", {
-            Arguments: revokeArguments(terms),
-            Next: "Park",
-            Catch: [
-              catching(refused, "SeeHolder"),
-              catching("States.ALL", "Failed", { Assign: { failure: jsonata("$states.errorOutput") } }),
-            ],
-          }),
-        }
-      : {}),
-  };
 }
 
 function startKeeper({ keeperArn }: WorkflowTerms): State {

@@ -1,7 +1,7 @@
 import type { LeaseLostReason } from "../errors.ts";
 import type { LeaseEvent } from "../events.ts";
 import { type Completion, close, release, renew } from "../expressions.ts";
-import { type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
+import { type LeaseRecord, lastReleasedToken, readRecord, wasReleasedByHolder } from "../record.ts";
 import type { CallOptions, UpdateRequest, UpdateResult } from "../store.ts";
 import { withBudget } from "../time/budget.ts";
 import { type Moment, moment, sleep } from "../time/clock.ts";
@@ -181,7 +181,7 @@ export class Tenancy {
     let confirmed = false;
     try {
       const result = await callStore(this.#context, (store, call) => store.update(request, call));
-      confirmed = result.applied || lastReleasedToken(result.item) === record.token;
+      confirmed = result.applied || wasReleasedByHolder(result.item, record.token);
       return confirmed;
     } finally {
       this.#publish({ type: "released", heldMs: this.#heldMs(), confirmed });

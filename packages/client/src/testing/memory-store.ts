@@ -58,15 +58,16 @@ export class MemoryLeaseStore implements LeaseStore {
 
   async query(request: QueryRequest, { signal }: CallOptions): Promise<ScanPage> {
     checkSignal(signal);
+    const { keyCondition, descending = false, after, limit } = request;
+    const direction = descending ? -1 : 1;
     const found = [...this.#items.values()]
-      .filter((item) => evaluateCondition(new ExpressionReader(request.keyCondition, request), item))
-      .sort((one, other) => compare(sortKeyOf(one), sortKeyOf(other)));
-    if (request.descending) found.reverse();
-    const start =
-      request.after === undefined ? 0 : 1 + found.findIndex((item) => sortKeyOf(item) === request.after?.sk);
-    const items = found.slice(start, start + (request.limit ?? found.length));
+      .filter((item) => evaluateCondition(new ExpressionReader(keyCondition, request), item))
+      .sort((one, other) => direction * compare(sortKeyOf(one), sortKeyOf(other)))
+      // As DynamoDB does: behind a sort key, whether there is still an item of that key or not.
+      .filter((item) => after === undefined || direction * compare(sortKeyOf(item), after.sk) > 0);
+    const items = found.slice(0, limit);
     const last = items.at(-1);
-    if (last === undefined || start + items.length >= found.length) return { items };
+    if (last === undefined || items.length === found.length) return { items };
     return { items, next: { pk: String(last[attributeNames.partitionKey]), sk: sortKeyOf(last) } };
   }
 

@@ -65,7 +65,8 @@ async function define(
   destinations: Destinations,
   cleanups: Cleanups,
 ): Promise<void> {
-  const { name, arn, handler, environment, timeoutMs, memoryMb, retries, reservedConcurrency } = fn;
+  const { name, arn, handler, environment, timeoutMs, memoryMb, retries } = fn;
+  const { maxEventAgeMs, reservedConcurrency } = fn;
   lambda.define({
     name,
     arn,
@@ -77,6 +78,7 @@ async function define(
     retries,
     ...(reservedConcurrency === undefined ? {} : { reservedConcurrency }),
     ...(retryDelayMs === undefined ? {} : { retryDelayMs }),
+    ...(maxEventAgeMs === undefined ? {} : { maxEventAgeMs }),
     onAsyncFailure: (record) => destinations.eventFailed(fn, record),
   });
 }

@@ -86,6 +86,8 @@ export interface FunctionSpec extends ResourceName {
   readonly reservedConcurrency: number | undefined;
   /** How often a failed asynchronous invocation is tried again. */
   readonly retries: number;
+  /** How old an asynchronous event may become; undefined for Lambda's own limit. */
+  readonly maxEventAgeMs: number | undefined;
   /** Where the record of an event goes whose invocations all failed. */
   readonly onFailureArn: string | undefined;
   /** Where the event itself goes then. */

@@ -97,7 +97,12 @@ export type WorkState = TaskState | ParallelState | MapState;
 export type State = PassState | ChoiceState | WaitState | SucceedState | FailState | WorkState;
 
 /** Numbers that Step Functions sets. */
-export const statesLimits = {
+export const statesLimits: {
+  readonly seconds: number;
+  readonly payloadBytes: number;
+  readonly historyEvents: number;
+  readonly nameLength: number;
+} = {
   /** The longest wait or timeout, in seconds. */
   seconds: 99_999_999,
   /** Any input, output, result or variable, in bytes of JSON in UTF-8. */
@@ -106,7 +111,7 @@ export const statesLimits = {
   historyEvents: 25_000,
   /** Names of states, of executions and of variables, in characters. */
   nameLength: 80,
-} as const;
+};
 
 /** The JSONata between `{%` and `%}`, or undefined for any other value. */
 export function expressionIn(value: unknown): string | undefined {

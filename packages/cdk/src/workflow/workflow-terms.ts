@@ -1,0 +1,53 @@
+import { type Json, jsonata } from "./asl.ts";
+import { attributeOf, type LeaseTerms } from "./lease-requests.ts";
+
+/** What a workflow does while somebody else holds the lock. */
+export type WhenHeld = "fail" | "skip" | "wait" | "replace";
+
+/** What a leased workflow is made of; durations in milliseconds. */
+export interface WorkflowTerms extends LeaseTerms {
+  /** JSONata for the lock's key. */
+  readonly key: string;
+  readonly leaseDurationMs: number;
+  readonly clockSkewMs: number;
+  readonly lockAtLeastForMs: number;
+  readonly whenHeld: WhenHeld;
+  /** For how long it waits for the lock at most. */
+  readonly waitMs: number;
+  /** Whether it runs once for each scheduled time. */
+  readonly once: boolean;
+  /** The keeper's ARN; may be a token. */
+  readonly keeperArn: string;
+  /** The user's states. */
+  readonly work: Json;
+}
+
+/** The item that a look has found, as the variable `record`; empty where there is none. */
+export const record: string = jsonata("$exists($states.result.Item) ? $states.result.Item : {}");
+
+/** Assigns the variable `lease`, a handle that every client can adopt, and the time until which the lock stays closed. */
+export function leaseOf(
+  item: string,
+  { tableName, lockAtLeastForMs, once }: WorkflowTerms,
+): Record<string, Json> {
+  const text = (attribute: "token" | "owner"): string => attributeOf(item, attribute, "S");
+  const number = (attribute: "version" | "fence" | "acquiredAt" | "expiresAt" | "leaseDurationMs"): string =>
+    attributeOf(item, attribute, "N");
+  const closedUntil = jsonata(`${number("acquiredAt")} + ${lockAtLeastForMs}`);
+  return {
+    lease: {
+      tableName,
+      key: jsonata("$key"),
+      owner: jsonata(text("owner")),
+      token: jsonata(text("token")),
+      version: jsonata(number("version")),
+      fencingToken: jsonata(number("fence")),
+      acquiredAt: jsonata(number("acquiredAt")),
+      expiresAt: jsonata(number("expiresAt")),
+      leaseDurationMs: jsonata(number("leaseDurationMs")),
+      ...(lockAtLeastForMs > 0 ? { closedUntil } : {}),
+      ...(once ? { slot: jsonata("$slot") } : {}),
+    },
+    ...(lockAtLeastForMs > 0 ? { closedUntil } : {}),
+  };
+}

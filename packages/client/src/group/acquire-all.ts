@@ -1,0 +1,161 @@
+import type { LeaseClient } from "../client.ts";
+import { InvalidOptionsError } from "../errors.ts";
+import { type ClientInternals, internals } from "../internals.ts";
+import { Lease } from "../lease.ts";
+import type { AcquireOptions } from "../options.ts";
+import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
+import { Tenancy } from "../protocol/tenancy.ts";
+import { limits, utf8Bytes } from "../schema.ts";
+import { check, checkData, checkKey, checkKnown } from "../validation.ts";
+import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
+import { GroupWaiting } from "./group-waiting.ts";
+import { LeaseGroup, type Member } from "./lease-group.ts";
+import { sharedOf } from "./shared.ts";
+
+/** Options of {@link acquireAll}: those of `client.acquire`, for all locks alike. */
+export type GroupOptions = Omit<AcquireOptions, "reentrant" | "slot">;
+
+const optionNames: readonly (keyof GroupOptions)[] = [
+  "leaseDurationMs",
+  "heartbeat",
+  "owner",
+  "data",
+  "signal",
+  "lockAtLeastForMs",
+  "waitMs",
+  "retry",
+];
+
+/** DynamoDB's limit for one transaction's items. */
+const mostKeys = 100;
+/** DynamoDB's limit for what the items of one transaction weigh together. */
+const transactionBytes = 4 * 1024 * 1024;
+/** Our own share of an item: its key, its owner and every other attribute but the payload. */
+const itemBytes = 8 * 1024;
+
+/**
+ * Acquires several locks, all of them or none, waiting up to `waitMs` for their holders.
+ *
+ * 1 transaction when all are free, of 2 write units for each lock; 2 when some have to be taken over from holders
+ * whose time is over. While it waits it holds none of them and reads, mostly 1 lock each time. So callers that want
+ * the same locks in different orders cannot block each other for good; but nothing is fair: who wants many busy locks
+ * can wait for longer than those who want one. Transactions that meet cancel each other, and are repeated with jitter
+ * for up to 2 s even without `waitMs`.
+ *
+ * `keys` are 1 to 100 different keys. `data` is stored with each of them, and in all at most 4 MB are. A lease cannot
+ * be `reentrant` here, nor stand for a `slot`.
+ *
+ * Rejects with GroupUnavailableError, which names the locks that are held and by whom; with InvalidOptionsError
+ * before it sends anything; with LeaseServiceError, LeaseTableError and LeaseConfigurationError; with the signal's
+ * reason when that aborts. In every case of failure nothing stays held.
+ *
+ * ```ts
+ * await using group = await acquireAll(client, ["stock/7", "order/42"], { waitMs: 5_000, heartbeat: true });
+ * await documents.send(
+ *   new TransactWriteCommand({
+ *     TransactItems: [
+ *       ...group.conditionChecks(),
+ *       { Put: { TableName: "orders", Item: { id: "42", state: "closed" } } },
+ *     ],
+ *   }),
+ * );
+ * ```
+ */
+export async function acquireAll(
+  client: LeaseClient,
+  keys: readonly string[],
+  options: GroupOptions = {},
+): Promise<LeaseGroup> {
+  const inner = client[internals];
+  const wanted = checkKeys(keys);
+  const { terms, data } = checkOptions(inner, options, wanted);
+  terms.signal?.throwIfAborted();
+  const { context } = inner;
+  const startedAt = context.clock.monotonic();
+  const granted = await win(context, wanted, terms, data);
+  const members = granted.records.map((record): Member => {
+    const { leaseDurationMs, lockAtLeastForMs } = terms;
+    const closedUntil = lockAtLeastForMs > 0 ? record.acquiredAt + lockAtLeastForMs : undefined;
+    const tenancy = new Tenancy(
+      context,
+      { record, leaseDurationMs, closedUntil, slot: undefined },
+      granted.since,
+    );
+    return { tenancy, lease: new Lease(context, tenancy, inner.format) };
+  });
+  if (terms.heartbeatMs !== undefined) {
+    const { heartbeat } = sharedOf(context);
+    for (const { tenancy } of members) heartbeat.start(tenancy, terms.heartbeatMs);
+  }
+  announce(context, granted, context.clock.monotonic() - startedAt);
+  return new LeaseGroup(context.store, members as [Member, ...Member[]]);
+}
+
+async function win(
+  context: ProtocolContext,
+  keys: readonly string[],
+  terms: AcquisitionTerms,
+  data: string | undefined,
+): Promise<GroupGranted> {
+  const { owner, leaseDurationMs } = terms;
+  const { judge } = sharedOf(context);
+  const acquisition = new GroupAcquisition(context, judge, { keys, owner, leaseDurationMs, data });
+  const contended = new Set<string>();
+  try {
+    return await new GroupWaiting(context, judge, acquisition, keys, terms).grant((records) => {
+      for (const { key, owner: holder, expiresAt, closed } of records) {
+        if (!contended.has(key))
+          context.publish({ type: "contended", key, owner, holder, expiresAt, closed });
+        contended.add(key);
+      }
+    });
+  } catch (error) {
+    acquisition.abandon();
+    throw error;
+  }
+}
+
+function announce(context: ProtocolContext, { records, takeovers }: GroupGranted, waitedMs: number): void {
+  for (const { key, owner, fencingToken, expiresAt } of records) {
+    const takeover = takeovers.get(key);
+    if (takeover !== undefined) {
+      const { ground, from: before } = takeover;
+      const from = { owner: before.owner, fencingToken: before.fencingToken, expiresAt: before.expiresAt };
+      context.publish({ type: "takeover", key, owner, fencingToken, ground, from });
+    }
+    const waited = { waitedMs: Math.round(waitedMs), expiresAt };
+    context.publish({ type: "acquired", key, owner, fencingToken, ...waited });
+  }
+}
+
+function checkKeys(keys: unknown): readonly string[] {
+  const allowed = `an array of 1 to ${mostKeys} different keys`;
+  check(Array.isArray(keys), "keys", keys, allowed);
+  const wanted = new Set(keys.map(checkKey));
+  const isInRange = keys.length >= 1 && keys.length <= mostKeys;
+  check(isInRange, "keys", `${keys.length} keys`, allowed);
+  check(wanted.size === keys.length, "keys", "with a key that comes twice", allowed);
+  return [...wanted];
+}
+
+function checkOptions(
+  { context, owner, leaseDurationMs }: ClientInternals,
+  options: GroupOptions,
+  keys: readonly string[],
+): { readonly terms: AcquisitionTerms; readonly data: string | undefined } {
+  for (const option of ["reentrant", "slot"] as const) {
+    const value = (options as AcquireOptions | null)?.[option];
+    if (value === undefined) continue;
+    throw new InvalidOptionsError(option, value, "nothing: only a single lease can have it");
+  }
+  checkKnown(options, optionNames, "options");
+  const { clockSkewMs, retentionMs } = context;
+  const times = { leaseDurationMs, clockSkewMs, retentionMs, shortestLeaseMs: 1 };
+  const terms = checkAcquireOptions(options, true, owner, times);
+  const data = checkData(terms.data);
+  const bytes = keys.length * (itemBytes + (data === undefined ? 0 : utf8Bytes(data)));
+  const allowed = `at most ${limits.dataBytes} bytes for one lock, and ${transactionBytes} for all with ${itemBytes} of our own each`;
+  check(bytes <= transactionBytes, "data", `${bytes} bytes for ${keys.length} locks`, allowed);
+  return { terms, data };
+}

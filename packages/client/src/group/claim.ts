@@ -1,0 +1,68 @@
+import { cancel, spend } from "../expressions.ts";
+import { callStore, type ProtocolContext } from "../protocol/context.ts";
+import { isHeldBy } from "../record.ts";
+import { attributeNames } from "../schema.ts";
+import type { UpdateRequest, UpdateResult } from "../store.ts";
+
+/**
+ * One token's claim to several locks: what it has written so far, and how to take that back.
+ *
+ * Its transactions are all or nothing, so that one lock tells about all: where it does not bear the token, no
+ * transaction has landed; and once the token is marked as spent on it, none will.
+ */
+export class Claim {
+  readonly token: string;
+  readonly #context: ProtocolContext;
+  readonly #keys: readonly string[];
+  /** The fencing tokens of its transactions; a tombstone keeps the one that it was left with. */
+  readonly #fences = new Set<number>();
+  #version = 0;
+  /** Whether a transaction of this token may have landed, or may yet land, unknown to us. */
+  isUncertain = false;
+
+  constructor(context: ProtocolContext, keys: readonly string[]) {
+    this.token = context.randomness.token();
+    this.#context = context;
+    this.#keys = keys;
+  }
+
+  /** Gives the next write's version, never used before with this token. */
+  nextVersion(fencingToken: number): number {
+    this.#fences.add(fencingToken);
+    this.#version += 1;
+    return this.#version;
+  }
+
+  /** Takes back what may have landed, in the background. What cannot be taken back frees itself when its lease ends. */
+  abandon(): void {
+    if (this.isUncertain) void this.#takeBack().catch(() => undefined);
+  }
+
+  /** 1 request, or 2 where another holds the first lock; with one more for each other lock if a transaction has landed. */
+  async #takeBack(): Promise<void> {
+    const [first, ...others] = this.#keys;
+    if (first === undefined || !(await this.#hadLanded(first))) return;
+    await Promise.all(others.map((key) => this.#send(cancel(this.#ending(key)))));
+  }
+
+  /** Takes the first lock back, or marks the token as spent on it; tells whether the token may be on the others. */
+  async #hadLanded(key: string): Promise<boolean> {
+    const ending = this.#ending(key);
+    const cancelled = await this.#send({ ...cancel(ending), returnsItem: true });
+    if (cancelled.applied) return this.#fences.has(Number(cancelled.item?.[attributeNames.fence]));
+    const marked = await this.#send(spend(ending));
+    if (marked.applied && !isHeldBy(marked.item, this.token)) return false;
+    // Landed just now, or let go by its holder just now.
+    await this.#send(cancel(ending));
+    return true;
+  }
+
+  #ending(key: string): Parameters<typeof cancel>[0] {
+    const { clock, retentionMs } = this.#context;
+    return { key, token: this.token, now: clock.now(), retentionMs };
+  }
+
+  #send(request: UpdateRequest): Promise<UpdateResult> {
+    return callStore(this.#context, (store, call) => store.update(request, call));
+  }
+}

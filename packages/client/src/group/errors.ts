@@ -1,0 +1,39 @@
+import { LeaseUnavailableError } from "../errors.ts";
+
+/** One lock of a group that somebody else holds. */
+export interface HeldKey {
+  readonly key: string;
+  /** The holder's owner label, or the last holder's of a closed lock. */
+  readonly holder: string;
+  /** When the holder's lease ends unless it is renewed, in epoch milliseconds of the holder's clock. */
+  readonly expiresAt: number;
+  /** Whether nobody holds it: its last holder released it early, and it stays closed (`lockAtLeastForMs`). */
+  readonly closed: boolean;
+}
+
+/**
+ * Some of the locks that were wanted together are somebody else's, and the time to wait for them is over. None of
+ * them is held.
+ *
+ * Its code is LEASE_UNAVAILABLE. `key`, `holder` and `expiresAt` speak of the first lock in `held`.
+ */
+export class GroupUnavailableError extends LeaseUnavailableError {
+  override readonly name: string = "GroupUnavailableError";
+  /** All that were wanted. */
+  readonly keys: readonly string[];
+  /**
+   * Those that stood in the way, in the order of `keys`. Empty when they were let go at the very moment of giving up.
+   */
+  readonly held: readonly HeldKey[];
+
+  constructor(keys: readonly string[], held: readonly HeldKey[], retryAfterMs: number) {
+    const [first] = held;
+    super(first?.key ?? keys[0] ?? "", first && { ...first, owner: first.holder }, retryAfterMs);
+    this.keys = keys;
+    this.held = held;
+    const others = held.length - 1;
+    if (others > 0) {
+      this.message = `${held.length} of the ${keys.length} locks are not to be had; ${this.message}`;
+    }
+  }
+}

@@ -1,0 +1,199 @@
+import { LeaseServiceError } from "../errors.ts";
+import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
+import { claimableIn, type Judge } from "../protocol/judge.ts";
+import type { Patience } from "../protocol/waiting.ts";
+import { type LeaseRecord, readRecord } from "../record.ts";
+import { retryDelayMs } from "../retry.ts";
+import { leaseItemKey } from "../schema.ts";
+import { withBudget } from "../time/budget.ts";
+import { sleep } from "../time/clock.ts";
+import type { ClockOffset } from "../time/skew.ts";
+import { GroupUnavailableError } from "./errors.ts";
+import type { GroupAcquisition, GroupGranted, GroupRefused } from "./group-acquisition.ts";
+
+/** A lock that stands in the way, and when it could be taken if nothing changes, on the monotonic clock. */
+interface Obstacle {
+  readonly record: LeaseRecord;
+  readonly claimableAt: number;
+}
+
+/** What is known of the locks between two attempts. */
+interface Prospect {
+  obstacles: Obstacle[];
+  /** What the last refusal said about the clocks. */
+  readonly offset: ClockOffset | undefined;
+  /** Why the last attempt has told nothing about the locks. */
+  readonly failure: LeaseServiceError | undefined;
+}
+
+/** Transactions that meet cancel each other; who wins is known well within this time, even to a caller that does not wait. */
+const conflictPatienceMs = 2_000;
+const firstConflictDelayMs = 20;
+const longestConflictDelayMs = 320;
+
+/**
+ * One caller's wait for several locks: tries until all are its own or its patience is over, and holds none meanwhile.
+ *
+ * Between attempts it reads one lock that stood in its way, which may lag and costs a fraction of a refused
+ * transaction; only when that one is free does it look at the next, and only when none is in the way does it try.
+ */
+export class GroupWaiting {
+  readonly #context: ProtocolContext;
+  readonly #judge: Judge;
+  readonly #acquisition: GroupAcquisition;
+  readonly #keys: readonly string[];
+  readonly #patience: Patience;
+  readonly #startedAt: number;
+  #looks = 0;
+  #conflicts = 0;
+
+  constructor(
+    context: ProtocolContext,
+    judge: Judge,
+    acquisition: GroupAcquisition,
+    keys: readonly string[],
+    patience: Patience,
+  ) {
+    this.#context = context;
+    this.#judge = judge;
+    this.#acquisition = acquisition;
+    this.#keys = keys;
+    this.#patience = patience;
+    this.#startedAt = context.clock.monotonic();
+  }
+
+  /**
+   * Gives the grant.
+   *
+   * Rejects with GroupUnavailableError, with the service's error if that is what the last attempt ended with, or
+   * with the signal's reason. The caller abandons the acquisition then.
+   */
+  async grant(onContended: (records: readonly LeaseRecord[]) => void): Promise<GroupGranted> {
+    for (;;) {
+      const outcome = await this.#attempt();
+      if ("granted" in outcome) return outcome;
+      onContended(outcome.obstacles.map(({ record }) => record));
+      await this.#untilWorthwhile(outcome);
+    }
+  }
+
+  async #attempt(): Promise<GroupGranted | Prospect> {
+    const { signal } = this.#patience;
+    try {
+      const outcome = await this.#acquisition.attempt(this.#budgetMs(), signal);
+      return outcome.granted ? outcome : this.#prospect(outcome);
+    } catch (error) {
+      signal?.throwIfAborted();
+      return { obstacles: [], offset: undefined, failure: retryable(error) };
+    }
+  }
+
+  #prospect({ obstacles, offset }: GroupRefused): Prospect {
+    const now = this.#context.clock.monotonic();
+    return {
+      obstacles: obstacles.map(({ record, claimableInMs }) => ({ record, claimableAt: now + claimableInMs })),
+      offset,
+      failure: undefined,
+    };
+  }
+
+  /** Sleeps and looks until another attempt can hope for success; rejects when there is no time left for one. */
+  async #untilWorthwhile(prospect: Prospect): Promise<void> {
+    const { clock } = this.#context;
+    const { signal } = this.#patience;
+    const { failure } = prospect;
+    if (failure?.code === "LEASE_CONFLICT" && this.#leftMs(conflictPatienceMs) > 0) {
+      await sleep(clock, this.#conflictDelayMs(), signal);
+      return;
+    }
+    for (;;) {
+      if (this.#leftMs() <= 0) throw failure ?? this.#unavailable(prospect);
+      await sleep(clock, Math.min(this.#delayMs(prospect), this.#leftMs()), signal);
+      // After a failure nothing is known of the locks, and our own writes may have landed: only an attempt tells.
+      if (failure !== undefined || (await this.#isClear(prospect))) return;
+    }
+  }
+
+  /** Looks at the locks in the way, one after the other, up to the first that still is. */
+  async #isClear(prospect: Prospect): Promise<boolean> {
+    const { clock } = this.#context;
+    for (const obstacle of [...prospect.obstacles]) {
+      if (clock.monotonic() >= obstacle.claimableAt) continue;
+      const record = await this.#look(obstacle.record);
+      if (record === "unknown") return false;
+      const others = prospect.obstacles.filter((other) => other !== obstacle);
+      // An own transaction that landed late is recognised by the next attempt, too.
+      const isGone = record === "free" || record.token === this.#acquisition.token;
+      const revised = isGone ? undefined : this.#revised(record, prospect.offset);
+      prospect.obstacles = revised ? [revised, ...others] : others;
+      if (revised !== undefined && clock.monotonic() < revised.claimableAt) return false;
+    }
+    return true;
+  }
+
+  /** Looks at a lock without writing; a look that was not answered is made good by the next one. */
+  async #look({ key, place }: LeaseRecord): Promise<LeaseRecord | "free" | "unknown"> {
+    const { clock, store } = this.#context;
+    const { signal } = this.#patience;
+    const request = { key: leaseItemKey(key, place), consistent: false };
+    const budgetMs = Math.min(this.#budgetMs(), callBudgetMs);
+    try {
+      const item = await withBudget(clock, budgetMs, signal, (call) => store.get(request, call));
+      return readRecord(item) ?? "free";
+    } catch (error) {
+      signal?.throwIfAborted();
+      retryable(error);
+      return "unknown";
+    }
+  }
+
+  #revised(record: LeaseRecord, offset: ClockOffset | undefined): Obstacle {
+    const claimableInMs = claimableIn(this.#judge.judge(record, offset));
+    return { record, claimableAt: this.#context.clock.monotonic() + claimableInMs };
+  }
+
+  #delayMs(prospect: Prospect): number {
+    this.#looks += 1;
+    const { failure } = prospect;
+    return retryDelayMs(this.#patience.retry, {
+      attempt: this.#looks,
+      claimableInMs: failure ? Number.POSITIVE_INFINITY : this.#claimableInMs(prospect),
+      fraction: this.#context.randomness.fraction(),
+    });
+  }
+
+  /** In how many milliseconds the last of them could be taken. */
+  #claimableInMs({ obstacles }: Prospect): number {
+    const now = this.#context.clock.monotonic();
+    return Math.max(0, ...obstacles.map(({ claimableAt }) => claimableAt - now));
+  }
+
+  #conflictDelayMs(): number {
+    const longest = Math.min(firstConflictDelayMs * 2 ** this.#conflicts, longestConflictDelayMs);
+    this.#conflicts += 1;
+    return longest * this.#context.randomness.fraction();
+  }
+
+  #leftMs(patienceMs = 0): number {
+    const deadline = this.#startedAt + Math.max(this.#patience.waitMs, patienceMs);
+    return deadline - this.#context.clock.monotonic();
+  }
+
+  #budgetMs(): number {
+    return this.#patience.waitMs > 0 ? Math.max(this.#leftMs(), shortestBudgetMs) : callBudgetMs;
+  }
+
+  #unavailable(prospect: Prospect): GroupUnavailableError {
+    const rank = new Map(this.#keys.map((key, index) => [key, index]));
+    const held = prospect.obstacles
+      .map(({ record: { key, owner, expiresAt, closed } }) => ({ key, holder: owner, expiresAt, closed }))
+      .sort((one, other) => (rank.get(one.key) ?? 0) - (rank.get(other.key) ?? 0));
+    return new GroupUnavailableError(this.#keys, held, Math.ceil(this.#claimableInMs(prospect)));
+  }
+}
+
+/** Gives an error that may pass; throws every other. */
+function retryable(error: unknown): LeaseServiceError {
+  if (error instanceof LeaseServiceError && error.retryable) return error;
+  throw error;
+}

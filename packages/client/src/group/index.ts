@@ -1,0 +1,3 @@
+export { acquireAll, type GroupOptions } from "./acquire-all.ts";
+export { GroupUnavailableError, type HeldKey } from "./errors.ts";
+export { LeaseGroup } from "./lease-group.ts";

@@ -1,0 +1,137 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import { LeaseLostError } from "../errors.ts";
+import type { ConditionCheckOptions, LeaseConditionCheck } from "../fencing.ts";
+import type { Lease } from "../lease.ts";
+import type { Tenancy } from "../protocol/tenancy.ts";
+import { UpdateBatch } from "../protocol/update-batch.ts";
+import type { LeaseStore } from "../store.ts";
+
+/** One lock of a group: what its holder sees, and what prolongs it. */
+export interface Member {
+  readonly lease: Lease;
+  readonly tenancy: Tenancy;
+}
+
+/**
+ * Several locks that were acquired together, as one.
+ *
+ * They share one token and one fencing token, which is larger than every earlier one of each lock. A lock that is
+ * lost takes the group's protection with it, but not the other locks: those stay held until the group is released,
+ * for the work may still be stopping.
+ *
+ * ```ts
+ * await using accounts = await acquireAll(client, ["account/1", "account/2"], { heartbeat: true });
+ * await importAll({ signal: accounts.signal });
+ * ```
+ */
+export class LeaseGroup implements AsyncDisposable {
+  /** The locks' names, in the order that they were asked for. */
+  readonly keys: readonly string[];
+  /** The single leases, in the same order: each can be fenced, checked, handed to another process or released early. */
+  readonly leases: ReadonlyMap<string, Lease>;
+  /** Readable label of who holds them. */
+  readonly owner: string;
+  /** Unique id of this acquisition, on each of the locks. */
+  readonly token: string;
+  /** Larger than that of every earlier holder of any of the locks. */
+  readonly fencingToken: number;
+  readonly #members: readonly Member[];
+  readonly #store: LeaseStore;
+  readonly #lost = new AbortController();
+
+  /** @internal Groups are made by {@link acquireAll}. */
+  constructor(store: LeaseStore, members: readonly [Member, ...Member[]]) {
+    const { owner, token, fencingToken } = members[0].lease;
+    this.owner = owner;
+    this.token = token;
+    this.fencingToken = fencingToken;
+    this.#members = members;
+    this.#store = store;
+    this.leases = new Map(members.map(({ lease }) => [lease.key, lease]));
+    this.keys = [...this.leases.keys()];
+    for (const { lease } of members) this.#follow(lease.signal);
+  }
+
+  /** Whether all of them protect their holder at this moment, by the holder's own clock. Sends nothing. */
+  get held(): boolean {
+    return this.remainingMs() > 0;
+  }
+
+  /** How much longer all of them protect their holder, in milliseconds; 0 when one does not. Sends nothing. */
+  remainingMs(): number {
+    return Math.min(...this.#members.map(({ lease }) => lease.remainingMs()));
+  }
+
+  /** When the first of them ends unless they are renewed, in epoch milliseconds of the holder's clock. */
+  get expiresAt(): number {
+    return Math.min(...this.#members.map(({ lease }) => lease.expiresAt));
+  }
+
+  /**
+   * Aborts, with the LeaseLostError of the lock that went first, as soon as one of them does not protect its holder
+   * any more; see {@link Lease.signal}.
+   */
+  get signal(): AbortSignal {
+    // Looks at the clock: a timer can fire late in a process that was frozen.
+    this.remainingMs();
+    return this.#lost.signal;
+  }
+
+  /**
+   * Prolongs all of them by their duration, counted from now.
+   *
+   * 1 request for each 25 locks; 1 for each lock where the service or a policy does not take batches. Rejects with
+   * LeaseLostError when one of them is lost or released, the others having been prolonged all the same; with
+   * LeaseServiceError when the service did not confirm, in which case they stand until their deadline and the call
+   * may be repeated.
+   */
+  async renew(): Promise<void> {
+    const batch = new UpdateBatch(this.#store);
+    const renewals = this.#members.map(({ tenancy }) =>
+      tenancy.renew((request, options) => batch.update(request, options)),
+    );
+    batch.send();
+    const failures = failuresOf(await Promise.allSettled(renewals));
+    if (failures.length > 0) throw failures.find((error) => error instanceof LeaseLostError) ?? failures[0];
+  }
+
+  /**
+   * Lets all of them go, each by itself: one that is not this group's any more does not keep the others.
+   *
+   * 1 request for each lock, at the same time; none for a lock that is known to be somebody else's. Resolves to
+   * whether all of them were still this group's to release; calling it again gives the same answer. Rejects with
+   * LeaseServiceError when the service did not confirm them all: call it again, which repeats only those, or let
+   * them expire.
+   */
+  async release(): Promise<boolean> {
+    const results = await Promise.allSettled(this.#members.map(({ lease }) => lease.release()));
+    const failures = failuresOf(results);
+    if (failures.length > 0) throw failures[0];
+    return results.every((result) => result.status === "fulfilled" && result.value);
+  }
+
+  /** Releases them, without complaint: a lock that cannot be released now frees itself when its lease ends. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release().catch(() => false);
+  }
+
+  /**
+   * Gives the entries for your own transaction, which then succeeds only while this group holds every lock.
+   *
+   * One entry of 2 write units for each lock, of the 100 that a transaction can have; see
+   * {@link Lease.conditionCheck}. Sends nothing by itself. Throws InvalidOptionsError.
+   */
+  conditionChecks(options: ConditionCheckOptions = {}): LeaseConditionCheck[] {
+    return this.#members.map(({ lease }) => lease.conditionCheck(options));
+  }
+
+  #follow(signal: AbortSignal): void {
+    const onAbort = (): void => this.#lost.abort(signal.reason);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+  }
+}
+
+function failuresOf(results: readonly PromiseSettledResult<unknown>[]): unknown[] {
+  return results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+}

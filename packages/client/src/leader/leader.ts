@@ -1,0 +1,232 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import type { LeaseClient } from "../client.ts";
+import { InvalidOptionsError, LeaseLostError, LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
+import { internals } from "../internals.ts";
+import type { Lease } from "../lease.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
+import { retryDelayMs } from "../retry.ts";
+import { sleep } from "../time/clock.ts";
+import { check, checkKey, checkKnown } from "../validation.ts";
+import { checkObserveOptions, type ObserveOptions, type Reign, readReign, reigns } from "./observation.ts";
+import { checkLeaderOptions, type LeaderOptions, type LeaderTerms } from "./options.ts";
+
+/** Being the leader: the lease of the election's key, with its `signal`, `fencingToken`, `fence` and `conditionCheck`. */
+export type Leadership = Lease;
+
+/** What calls a campaign off. */
+interface Campaign {
+  /** @default - nothing does */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * One candidate in an election: of all candidates for a key, at most one leads.
+ *
+ * A leader holds the key's lease and renews it. One that dies is succeeded when its lease has ended; one that freezes
+ * finds its signal aborted when it wakes. As with every lease, nothing stops the work of a leader that does not heed
+ * its signal: fence what it writes.
+ *
+ * ```ts
+ * const leader = new Leader(client, "scheduler", { data: { address: "10.0.0.7:8080" } });
+ * const untilShutdown = new AbortController();
+ * await leader.lead((leadership, signal) => importAll({ signal }), { signal: untilShutdown.signal });
+ * ```
+ */
+export class Leader implements AsyncDisposable {
+  /** The election's name, which is its lock's key. */
+  readonly key: string;
+  readonly #client: LeaseClient;
+  readonly #context: ProtocolContext;
+  readonly #terms: LeaderTerms;
+  #leadership: Leadership | undefined;
+  #isCampaigning = false;
+  #isLooping = false;
+
+  /** Throws InvalidOptionsError. Sends nothing. */
+  constructor(client: LeaseClient, key: string, options: LeaderOptions = {}) {
+    const inner = client[internals];
+    this.key = checkKey(key);
+    this.#client = client;
+    this.#context = inner.context;
+    this.#terms = checkLeaderOptions(options, inner);
+  }
+
+  /** What this candidate holds while it leads. Looks at the clock; sends nothing. */
+  get leadership(): Leadership | undefined {
+    return this.#leadership?.held ? this.#leadership : undefined;
+  }
+
+  /**
+   * Stands for election, and resolves when it is won; at once while this candidate leads already.
+   *
+   * 1 request where nobody leads, 2 to succeed a leader whose time is over; while another leads, 1 read for each look
+   * in the rhythm of `retry`: by default every 2.5 to 7.5 s, and when the leader's lease could end. Waits for as long
+   * as it takes, and keeps the process alive meanwhile. Errors of the service are outlasted; every other one, and the
+   * reason of the `signal`, is rejected with, and then nothing stays held. A candidate has one campaign at a time.
+   */
+  async campaign(options: Campaign = {}): Promise<Leadership> {
+    const signal = checkCampaign(options);
+    signal?.throwIfAborted();
+    const { leadership } = this;
+    if (leadership !== undefined) return leadership;
+    refuseSecond(this.#isCampaigning, "campaign");
+    this.#isCampaigning = true;
+    try {
+      // What was lost may still bear this candidate's token, and would keep itself out.
+      await this.resign().catch(() => false);
+      const won = await this.#win(signal);
+      this.#leadership = won;
+      this.#follow(won);
+      this.#tell(() => this.#terms.listeners.onElected?.(won));
+      return won;
+    } finally {
+      this.#isCampaigning = false;
+    }
+  }
+
+  /**
+   * Leads whenever it is elected, until the signal aborts: campaigns, runs the work, resigns, and campaigns again.
+   *
+   * The work's signal aborts when the leadership is lost or resigned, or when the outer signal does. The next campaign
+   * begins when the work has ended, so that this candidate never runs it twice at a time; a work that ends of itself
+   * while it leads is followed by a pause of `pauseMs`, in which others may be elected. Resolves when the outer signal
+   * has aborted and the work has ended. Rejects with the work's error, after resigning, unless the error came after
+   * its signal had aborted and is that signal's reason or an AbortError; and as `campaign` does.
+   */
+  async lead(
+    work: (leadership: Leadership, signal: AbortSignal) => Promise<unknown> | unknown,
+    options: Campaign = {},
+  ): Promise<void> {
+    if (typeof work !== "function")
+      throw new InvalidOptionsError("work", work, "a function of the leadership");
+    const signal = checkCampaign(options);
+    refuseSecond(this.#isLooping, "lead");
+    this.#isLooping = true;
+    try {
+      while (!signal?.aborted) await this.#leadOnce(work, signal);
+    } catch (error) {
+      if (!signal?.aborted || error !== signal.reason) throw error;
+    } finally {
+      this.#isLooping = false;
+    }
+  }
+
+  /**
+   * Gives the leadership up, and lets the others know at their next look.
+   *
+   * 1 request; none when this candidate does not lead. Resolves to whether it was still the leader. Rejects with
+   * LeaseServiceError when the service did not confirm: call it again, or let the lease end.
+   */
+  async resign(): Promise<boolean> {
+    const leadership = this.#leadership;
+    if (leadership === undefined) return false;
+    const wasLeader = await leadership.release();
+    if (this.#leadership === leadership) this.#leadership = undefined;
+    return wasLeader;
+  }
+
+  /** Reads who leads; undefined when nobody does. 1 read, which may lag a moment behind and costs half a consistent one. */
+  async current(): Promise<Reign | undefined> {
+    return await readReign(this.#context, this.key);
+  }
+
+  /**
+   * Gives who leads now, and then every change.
+   *
+   * 1 read for each look, as `current`: about 0.5 s after the start or a change, then after twice that each time up to
+   * `everyMs`, each between a half and one and a half of it. Reigns that begin and end between two looks are not
+   * seen. Looks that fail for the service's sake are made good by the next. Ends with its signal, without an error.
+   *
+   * ```ts
+   * const observer = new Leader(client, "scheduler");
+   * for await (const reign of observer.observe()) console.log(reign?.owner ?? "nobody", "leads");
+   * ```
+   */
+  observe(options: ObserveOptions = {}): AsyncGenerator<Reign | undefined, void, undefined> {
+    return reigns(this.#context, this.key, checkObserveOptions(options));
+  }
+
+  /** Resigns, without complaint. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.resign().catch(() => false);
+  }
+
+  async #leadOnce(
+    work: (leadership: Leadership, signal: AbortSignal) => Promise<unknown> | unknown,
+    outer: AbortSignal | undefined,
+  ): Promise<void> {
+    const leadership = await this.campaign(outer ? { signal: outer } : {});
+    const signal = outer ? AbortSignal.any([leadership.signal, outer]) : leadership.signal;
+    let isDone = false;
+    try {
+      await work(leadership, signal);
+      isDone = !signal.aborted;
+    } catch (error) {
+      if (!isFarewell(error, signal)) throw error;
+    } finally {
+      await this.resign().catch(() => false);
+    }
+    if (isDone) await sleep(this.#context.clock, this.#terms.pauseMs, outer);
+  }
+
+  async #win(signal: AbortSignal | undefined): Promise<Leadership> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#client.acquire(this.key, {
+          ...this.#terms.acquisition,
+          ...(signal ? { signal } : {}),
+        });
+      } catch (error) {
+        signal?.throwIfAborted();
+        const isOver = error instanceof LeaseUnavailableError;
+        if (!isOver && !(error instanceof LeaseServiceError && error.retryable)) throw error;
+        const fraction = this.#context.randomness.fraction();
+        const state = { attempt, claimableInMs: Number.POSITIVE_INFINITY, fraction };
+        await sleep(this.#context.clock, retryDelayMs({ strategy: "untilExpiry" }, state), signal);
+      }
+    }
+  }
+
+  #follow(leadership: Leadership): void {
+    const { onLost, onResigned } = this.#terms.listeners;
+    const { signal } = leadership;
+    const onEnd = (): void => {
+      // The signal aborts in the midst of a release; whether it was one is known afterwards.
+      queueMicrotask(() => {
+        const { loss } = leadership;
+        this.#tell(() => (loss ? onLost?.(loss, leadership) : onResigned?.(leadership)));
+      });
+    };
+    if (signal.aborted) onEnd();
+    else signal.addEventListener("abort", onEnd, { once: true });
+  }
+
+  /** A listener that throws cannot disturb the election: its error surfaces as an uncaught exception. */
+  #tell(listener: () => void): void {
+    try {
+      listener();
+    } catch (error) {
+      process.nextTick(() => {
+        throw error;
+      });
+    }
+  }
+}
+
+function checkCampaign(options: Campaign): AbortSignal | undefined {
+  checkKnown(options, ["signal"], "options");
+  const { signal } = options;
+  check(signal === undefined || signal instanceof AbortSignal, "signal", signal, "an AbortSignal");
+  return signal;
+}
+
+function refuseSecond(isUnderWay: boolean, call: string): void {
+  check(!isUnderWay, call, "called while another is under way", "one at a time for each Leader");
+}
+
+/** Whether an error is merely how a work ends whose signal has aborted. */
+function isFarewell(error: unknown, signal: AbortSignal): boolean {
+  if (!signal.aborted) return false;
+  const isAbort = error instanceof Error && error.name === "AbortError";
+  return isAbort || error === signal.reason || error instanceof LeaseLostError;
+}

@@ -1,0 +1,87 @@
+import { LeaseServiceError } from "../errors.ts";
+import { callStore, type ProtocolContext } from "../protocol/context.ts";
+import { readRecord } from "../record.ts";
+import { leaseItemKey } from "../schema.ts";
+import { sleep } from "../time/clock.ts";
+import { checkDuration, checkKnown } from "../validation.ts";
+
+/** Who leads, as the table shows it. */
+export interface Reign {
+  /** Readable label of the leader. */
+  readonly owner: string;
+  /** Grows with every election. */
+  readonly fencingToken: number;
+  /** When it was elected, in epoch milliseconds of the leader's clock. */
+  readonly since: number;
+  /** What the leader wants others to know, such as its address. */
+  readonly data: unknown;
+}
+
+/** Options of {@link Leader.observe}. */
+export interface ObserveOptions {
+  /** Ends the observation. @default - it ends when its reader stops reading */
+  readonly signal?: AbortSignal;
+  /** The rarest rhythm, in milliseconds: how long a change can go unnoticed, and a half more. @default 10000 */
+  readonly everyMs?: number;
+}
+
+const firstLookMs = 500;
+const defaultEveryMs = 10_000;
+
+/**
+ * Reads who leads. May lag a moment behind.
+ *
+ * A leader whose lease has been over for longer than clocks may differ is none any more.
+ */
+export async function readReign(context: ProtocolContext, key: string): Promise<Reign | undefined> {
+  const request = { key: leaseItemKey(key), consistent: false };
+  const record = readRecord(await callStore(context, (store, call) => store.get(request, call)));
+  if (record === undefined || record.closed) return undefined;
+  if (context.clock.now() - context.clockSkewMs > record.expiresAt) return undefined;
+  const { owner, fencingToken, acquiredAt, data } = record;
+  return { owner, fencingToken, since: acquiredAt, data };
+}
+
+/** Gives who leads at first, and then every change that its looks notice. */
+export async function* reigns(
+  context: ProtocolContext,
+  key: string,
+  options: ObserveOptions,
+): AsyncGenerator<Reign | undefined, void, undefined> {
+  const { signal, everyMs = defaultEveryMs } = options;
+  let last: Reign | undefined | "unknown" = "unknown";
+  let looks = 0;
+  while (!signal?.aborted) {
+    const reign = await look(context, key);
+    if (signal?.aborted) return;
+    if (reign !== "unknown" && isOther(reign, last)) {
+      last = reign;
+      looks = 0;
+      yield reign;
+    }
+    const delayMs = Math.min(firstLookMs * 2 ** looks, everyMs) * (0.5 + context.randomness.fraction());
+    looks += 1;
+    await sleep(context.clock, delayMs, signal).catch(() => undefined);
+  }
+}
+
+/** A look that was not answered is made good by the next one. */
+async function look(context: ProtocolContext, key: string): Promise<Reign | undefined | "unknown"> {
+  try {
+    return await readReign(context, key);
+  } catch (error) {
+    if (error instanceof LeaseServiceError && error.retryable) return "unknown";
+    throw error;
+  }
+}
+
+function isOther(one: Reign | undefined, other: Reign | undefined | "unknown"): boolean {
+  return other === "unknown" || one?.fencingToken !== other?.fencingToken || one?.owner !== other?.owner;
+}
+
+/** Validates the options of an observation. */
+export function checkObserveOptions(options: ObserveOptions): ObserveOptions {
+  checkKnown(options, ["signal", "everyMs"], "options");
+  if (options.everyMs !== undefined) checkDuration("everyMs", options.everyMs, 1);
+  return options;
+}

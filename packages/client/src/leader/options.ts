@@ -1,0 +1,84 @@
+import { InvalidOptionsError, type LeaseLostError } from "../errors.ts";
+import type { ClientInternals } from "../internals.ts";
+import type { Lease } from "../lease.ts";
+import type { AcquireOptions } from "../options.ts";
+import { checkAcquireOptions } from "../options-check.ts";
+import { limits } from "../schema.ts";
+import { checkData, checkDuration, checkKnown } from "../validation.ts";
+
+/** Options of a {@link Leader}. */
+export interface LeaderOptions extends Pick<AcquireOptions, "leaseDurationMs" | "retry" | "owner" | "data"> {
+  /**
+   * How often a leader renews, in milliseconds, shorter than half of the lease; `true` for every third of it. A
+   * leader always renews.
+   * @default true
+   */
+  readonly heartbeat?: true | number;
+  /**
+   * For how long `lead` leaves the field to others after its work has ended of itself, in milliseconds.
+   * @default 1000
+   */
+  readonly pauseMs?: number;
+  /** Called when this candidate has been elected. @default - nobody is told */
+  readonly onElected?: (leadership: Lease) => void;
+  /** Called when its leadership has ended before it resigned. @default - nobody is told */
+  readonly onLost?: (error: LeaseLostError, leadership: Lease) => void;
+  /** Called when it has resigned. @default - nobody is told */
+  readonly onResigned?: (leadership: Lease) => void;
+}
+
+/** A leader's options, validated. */
+export interface LeaderTerms {
+  /** For `client.acquire`. */
+  readonly acquisition: AcquireOptions;
+  readonly pauseMs: number;
+  readonly listeners: Pick<LeaderOptions, "onElected" | "onLost" | "onResigned">;
+}
+
+const optionNames: readonly (keyof LeaderOptions)[] = [
+  "leaseDurationMs",
+  "retry",
+  "owner",
+  "data",
+  "heartbeat",
+  "pauseMs",
+  "onElected",
+  "onLost",
+  "onResigned",
+];
+
+const defaultPauseMs = 1_000;
+
+/** Validates a leader's options, those of its acquisition included. */
+export function checkLeaderOptions(options: LeaderOptions, inner: ClientInternals): LeaderTerms {
+  checkKnown(options, optionNames, "options");
+  const { onElected, onLost, onResigned, pauseMs = defaultPauseMs, ...rest } = options;
+  checkDuration("pauseMs", pauseMs, 0);
+  for (const [option, listener] of Object.entries({ onElected, onLost, onResigned })) {
+    if (listener === undefined || typeof listener === "function") continue;
+    throw new InvalidOptionsError(option, listener, "a function");
+  }
+  if ((rest.heartbeat as unknown) === false) {
+    throw new InvalidOptionsError("heartbeat", false, "true, or milliseconds: a leader always renews");
+  }
+  // The longest wait that a client takes: a campaign goes on until it is won or called off.
+  const acquisition = { heartbeat: true, waitMs: limits.durationMs, ...rest };
+  const { clockSkewMs, retentionMs } = inner.context;
+  const { leaseDurationMs, owner } = inner;
+  checkAcquireOptions(acquisition, true, owner, {
+    leaseDurationMs,
+    clockSkewMs,
+    retentionMs,
+    shortestLeaseMs: 1,
+  });
+  checkData(rest.data);
+  return {
+    acquisition,
+    pauseMs,
+    listeners: {
+      ...(onElected ? { onElected } : {}),
+      ...(onLost ? { onLost } : {}),
+      ...(onResigned ? { onResigned } : {}),
+    },
+  };
+}

@@ -1,0 +1,175 @@
+import { renew } from "@leasehold/client/expressions";
+import { leaseSortKey } from "@leasehold/client/schema";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { transferKey } from "../../../functions/import-orders/schema.ts";
+import { leaseTable, startTestApp, type TestApp } from "../../support/app.ts";
+import type { Matcher, ProxiedRequest } from "../../support/proxy.ts";
+import { failWith } from "../../support/proxy-behaviours.ts";
+import { Transfers } from "../../support/transfers.ts";
+
+let it: TestApp;
+let transfers: Transfers;
+
+beforeAll(async () => {
+  it = await startTestApp();
+  transfers = new Transfers(it);
+}, 150_000);
+afterAll(async () => {
+  await it?.[Symbol.asyncDispose]();
+});
+beforeEach(() => it.proxy.reset());
+
+/** What was written to an item of the lease table, by whomever. */
+function writesTo(key: string): ProxiedRequest[] {
+  return it.proxy.requests.filter(
+    ({ operation, body }) =>
+      operation === "UpdateItem" && body.Key.pk.S === key && body.Key.sk.S === leaseSortKey,
+  );
+}
+
+/** The update of a renewal, whatever its values. */
+const renewal = renew({
+  key: "key",
+  token: "token",
+  version: 1,
+  expiresAt: 1,
+  leaseDurationMs: 1,
+  retentionMs: 1,
+}).update;
+
+const isRenewal: Matcher = ({ body }) => body.UpdateExpression === renewal;
+
+/** The keeper gave up and stopped the workflow, and both say why. */
+async function expectStopped(workflow: string, keeper: string, loss: string): Promise<void> {
+  const error = "LeaseLostError";
+  const cause = `the lease of ${transferKey} is lost: ${loss}`;
+  expect(await it.app.finished(keeper)).toMatchObject({ status: "FAILED", error, cause });
+  const stopped = await it.app.finished(workflow);
+  expect(stopped).toMatchObject({ status: "ABORTED", error, cause: `the lease is lost: ${loss}` });
+}
+
+describe("the keeper of a workflow", () => {
+  test("keeps the lease of one that outlives it, at 4 transitions and 1 write a beat, and succeeds", async () => {
+    await transfers.seed(2);
+    const workflow = transfers.start();
+    const keeper = await transfers.keeperOf(workflow);
+    expect(await it.app.finished(workflow)).toMatchObject({ status: "SUCCEEDED" });
+    expect(await transfers.holder()).toBeUndefined();
+    expect(await it.app.finished(keeper.arn)).toMatchObject({
+      status: "SUCCEEDED",
+      output: { handedOver: false },
+    });
+    expect(await transfers.done()).toBe(2);
+
+    const states = transfers.states(keeper.arn);
+    const beats = states.filter((state) => state === "Renew").length;
+    // Two pauses of 2 s, and a beat a second.
+    expect(beats).toBeGreaterThanOrEqual(3);
+    const beating = Array.from({ length: beats }, () => ["Pause", "AskGuarded", "Decide", "Renew"]).flat();
+    expect(states.slice(0, 1 + beating.length)).toEqual(["Begin", ...beating]);
+    const renewals = writesTo(transferKey).filter(isRenewal);
+    expect(renewals).toHaveLength(beats);
+    // All others: the workflow's acquisition and release, and perhaps a release of the keeper's that found nothing.
+    const rest = writesTo(transferKey).length - beats;
+    expect(rest).toBe(2 + states.filter((state) => state === "Release").length);
+    const item = await it.leaseItem(transferKey);
+    expect(item).toMatchObject({ releasedToken: keeper.lease.token, fence: keeper.lease.fencingToken });
+  });
+
+  test("releases the lock of one that was stopped in mid-work", async () => {
+    const workflow = await transfers.startLong();
+    const { arn } = await transfers.keeperOf(workflow);
+    it.app.stopExecution(workflow, { error: "Operator", cause: "had enough" });
+    expect(await transfers.holder()).toMatch(/^workflow:/);
+    expect(await it.app.finished(arn)).toMatchObject({ status: "SUCCEEDED", output: { handedOver: false } });
+    expect(transfers.states(arn).slice(-3)).toEqual(["Decide", "Release", "Done"]);
+    expect(await transfers.holder()).toBeUndefined();
+    expect(await it.app.finished(workflow)).toMatchObject({ status: "ABORTED", error: "Operator" });
+    expect(await transfers.done()).toBeLessThan(20);
+    expect(await (await it.leases.acquire(transferKey)).release()).toBe(true);
+  });
+
+  test("stops one whose lease was stolen, and leaves the thief's alone", async () => {
+    const workflow = await transfers.startLong();
+    const { arn, lease } = await transfers.keeperOf(workflow);
+    await it.deleteItem(transferKey);
+    const thief = await it.leases.acquire(transferKey, { owner: "the thief" });
+    await expectStopped(workflow, arn, "another holder has it");
+    expect(await it.leases.inspect(transferKey)).toMatchObject({ token: thief.token, version: 1 });
+    expect(thief.fencingToken).toBeGreaterThan(lease.fencingToken);
+    expect(await thief.release()).toBe(true);
+  });
+
+  // The keeper takes a lease that was broken for one that its workflow released, and leaves it alone.
+  test("stops one whose lease was broken and taken by another", async () => {
+    const workflow = await transfers.startLong();
+    const { arn, lease } = await transfers.keeperOf(workflow);
+    onTestFinished(() => it.app.stopExecution(workflow));
+    expect(await it.leases.forceRelease(transferKey, { token: lease.token })).toBe(true);
+    await using _thief = await it.leases.acquire(transferKey, { owner: "the thief" });
+    expect(await it.app.finished(arn)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+    expect(await it.app.finished(workflow)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
+  });
+
+  test("stops one whose lease item was deleted", async () => {
+    const workflow = await transfers.startLong();
+    const { arn } = await transfers.keeperOf(workflow);
+    await it.deleteItem(transferKey);
+    await expectStopped(workflow, arn, "it was broken, or expired and was removed");
+    expect(await it.leaseItem(transferKey)).toBeUndefined();
+  });
+
+  test("stops one whose lease cannot be renewed in time", async () => {
+    const workflow = await transfers.startLong();
+    const { arn } = await transfers.keeperOf(workflow);
+    it.proxy.always(isRenewal, failWith("AccessDeniedException"));
+    await expectStopped(workflow, arn, "it could not be renewed in time");
+    await (await it.leases.acquire(transferKey, { waitMs: 10_000 })).release();
+  });
+
+  test("stops one that was asked to stop, and releases its lock", async () => {
+    const workflow = await transfers.startLong();
+    const { arn, lease } = await transfers.keeperOf(workflow);
+    expect(await it.leases.requestRevocation(transferKey, { token: lease.token })).toBe(true);
+    expect(await it.app.finished(workflow)).toMatchObject({
+      status: "ABORTED",
+      error: "LeaseLostError",
+      cause: expect.stringContaining("asked to stop"),
+    });
+    expect(await it.app.finished(arn)).toMatchObject({ status: "SUCCEEDED" });
+    expect(await it.leaseItem(transferKey)).toMatchObject({ releasedToken: lease.token });
+    expect(await transfers.holder()).toBeUndefined();
+  });
+});
+
+describe("a keeper with no execution to guard", () => {
+  const key = "a person's lock";
+
+  test("keeps a lease until its time is over, and releases it", async () => {
+    const lease = await it.leases.acquire(key, { leaseDurationMs: 3_000 });
+    const arn = transfers.startKeeper({ lease: lease.toJSON(), until: Date.now() + 5_000 });
+    await it.entered(arn, "RenewAlone", 3);
+    const kept = await it.leases.inspect(key);
+    expect(kept?.token).toBe(lease.token);
+    expect(kept?.expiresAt).toBeGreaterThan(lease.expiresAt);
+    expect(await it.app.finished(arn)).toMatchObject({ status: "SUCCEEDED", output: { handedOver: false } });
+    expect(await it.leaseItem(key)).toMatchObject({ releasedToken: lease.token });
+  });
+
+  test.for([
+    ["nothing", () => ({})],
+    ["a lease but nobody to guard", (lease: object) => ({ lease })],
+    ["a lease without a key", (lease: object) => ({ lease: { ...lease, key: undefined }, until: 1 })],
+    [
+      "a lease of another table",
+      (lease: object) => ({ lease: { ...lease, tableName: "elsewhere" }, until: Date.now() + 60_000 }),
+    ],
+  ] as const)("refuses %s, and changes nothing", async ([, inputOf]) => {
+    const lease = await it.leases.acquire("a refused keeper's lock");
+    const before = await it.items(leaseTable);
+    const arn = transfers.startKeeper(inputOf({ ...lease.toJSON() }));
+    expect(await it.app.finished(arn)).toMatchObject({ status: "FAILED", error: "InvalidOptionsError" });
+    expect(await it.items(leaseTable)).toEqual(before);
+    await lease.release();
+  });
+});

@@ -1,0 +1,203 @@
+import type { LeaseHandle } from "@leasehold/client";
+import type { InvokeResult } from "@leasehold/local";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { leaseTable, startTestApp, type TestApp } from "../../support/app.ts";
+
+let it: TestApp;
+let keys = 0;
+
+beforeAll(async () => {
+  it = await startTestApp();
+}, 150_000);
+afterAll(async () => {
+  await it?.[Symbol.asyncDispose]();
+});
+
+type LeaseFunction = "Acquire" | "Renew" | "Release";
+
+/** A key that these functions may touch, and that no other test uses. */
+function newKey(): string {
+  keys += 1;
+  return `shared/lock-${keys}`;
+}
+
+function invoke(name: LeaseFunction, event: unknown): Promise<InvokeResult> {
+  return it.app.invoke(`LeaseFunctions/${name}`, event);
+}
+
+/** The answer of a function that has to succeed. */
+async function answer<T>(name: LeaseFunction, event: unknown): Promise<T> {
+  const { payload, functionError } = await invoke(name, event);
+  expect(functionError, JSON.stringify(payload)).toBeUndefined();
+  return payload as T;
+}
+
+/** What a state machine sees of a function's failure: the error's name, and its fields on the message's last line. */
+async function failure(name: LeaseFunction, event: unknown): Promise<{ errorType: string; fields: object }> {
+  const { payload, functionError } = await invoke(name, event);
+  expect(functionError, JSON.stringify(payload)).toBe("Unhandled");
+  const { errorType, errorMessage } = payload as { errorType: string; errorMessage: string };
+  return { errorType, fields: JSON.parse(errorMessage.split("\n").at(-1) ?? "") as object };
+}
+
+describe("a caller without a client", () => {
+  test("acquires, renews and releases a lock, handing the lease from one function to the next", async () => {
+    const key = newKey();
+    const event = { key, owner: "a container", leaseDurationMs: 30_000, data: { task: 7 } };
+    const acquired = await answer<LeaseHandle>("Acquire", event);
+    expect(acquired).toMatchObject({ key, owner: "a container", tableName: it.app.tableName(leaseTable) });
+    expect(await it.leases.inspect(key)).toMatchObject({ token: acquired.token, data: { task: 7 } });
+
+    const renewed = await answer<LeaseHandle>("Renew", { lease: acquired });
+    expect(renewed).toMatchObject({ token: acquired.token, fencingToken: acquired.fencingToken });
+    expect(renewed.version).toBeGreaterThan(acquired.version);
+    expect(renewed.expiresAt).toBeGreaterThan(acquired.expiresAt);
+    // The handle from before the renewal will do as well.
+    expect((await answer<LeaseHandle>("Renew", { lease: acquired })).token).toBe(acquired.token);
+
+    expect(await answer("Release", { lease: renewed })).toEqual({ released: true });
+    expect(await it.leases.inspect(key)).toBeUndefined();
+    const next = await answer<LeaseHandle>("Acquire", { key });
+    expect(next.fencingToken).toBeGreaterThan(acquired.fencingToken);
+    // The same answer again, whoever has the lock by now.
+    expect(await answer("Release", { lease: renewed })).toEqual({ released: true });
+    expect(await it.leases.inspect(key)).toMatchObject({ token: next.token });
+  });
+
+  test("and a client take on each other's leases", async () => {
+    const key = newKey();
+    const handle = await answer<LeaseHandle>("Acquire", { key });
+    const adopted = it.leases.adopt(handle);
+    await adopted.renew();
+    expect(await adopted.release()).toBe(true);
+    const lease = await it.leases.acquire(key);
+    expect(await answer("Release", { lease: lease.toJSON() })).toEqual({ released: true });
+  });
+
+  test("is told who holds a lock, by the name of an error and its fields", async () => {
+    const key = newKey();
+    await using lease = await it.leases.acquire(key);
+    const { errorType, fields } = await failure("Acquire", { key, waitMs: 100 });
+    expect(errorType).toBe("LeaseUnavailableError");
+    expect(fields).toMatchObject({
+      code: "LEASE_UNAVAILABLE",
+      key,
+      holder: "somebody else",
+      expiresAt: lease.expiresAt,
+      retryAfterMs: expect.any(Number),
+    });
+  });
+
+  test("gets the lock as soon as it is released, if it waits", async () => {
+    const key = newKey();
+    const lease = await it.leases.acquire(key);
+    const waiting = answer<LeaseHandle>("Acquire", { key, waitMs: 20_000 });
+    await it.proxy.arrival(({ operation, body }) => operation === "GetItem" && body.Key.pk.S === key);
+    await lease.release();
+    expect(await waiting).toMatchObject({ key });
+  });
+
+  test("is told that a lease was lost", async () => {
+    const key = newKey();
+    const stale = await answer<LeaseHandle>("Acquire", { key });
+    await it.leases.forceRelease(key, { token: stale.token });
+    await using _other = await it.leases.acquire(key);
+    const lost = await failure("Renew", { lease: stale });
+    expect(lost).toMatchObject({ errorType: "LeaseLostError", fields: { reason: "taken" } });
+  });
+
+  test("runs a slot once: what was released as completed is not acquired again, and what was not is", async () => {
+    const event = { key: newKey(), slot: "2026-11-21T10:00:00Z" };
+    const first = await answer<LeaseHandle>("Acquire", event);
+    await answer("Release", { lease: first });
+    const second = await answer<LeaseHandle>("Acquire", event);
+    expect(await answer("Release", { lease: second, completed: true })).toEqual({ released: true });
+    const { errorType, fields } = await failure("Acquire", event);
+    expect(errorType).toBe("SlotDoneError");
+    expect(fields).toMatchObject({ code: "LEASE_SLOT_DONE", doneSlot: event.slot });
+  });
+
+  test("that asks again after its answer was lost resumes its own lease", async () => {
+    const event = { key: newKey(), owner: "execution-17", reentrant: true };
+    const lost = await answer<LeaseHandle>("Acquire", event);
+    const again = await answer<LeaseHandle>("Acquire", event);
+    expect(again.fencingToken).toBeGreaterThan(lost.fencingToken);
+    expect(await failure("Renew", { lease: lost })).toMatchObject({ errorType: "LeaseLostError" });
+    expect(await answer("Release", { lease: again })).toEqual({ released: true });
+  });
+});
+
+describe("what is not understood, or none of their business", () => {
+  const handle = (changes: object) => async () => {
+    const lease = await it.leases.acquire("shared/a lease with a good handle", { reentrant: true });
+    return { lease: { ...lease.toJSON(), ...changes } };
+  };
+  const given = (event: unknown) => async () => event;
+
+  test.for([
+    ["Acquire", "null", given(null), "InvalidOptionsError"],
+    ["Acquire", "a text", given("shared/x"), "InvalidOptionsError"],
+    ["Acquire", "a list", given([{ key: "shared/x" }]), "InvalidOptionsError"],
+    ["Acquire", "no key", given({ owner: "me" }), "InvalidOptionsError"],
+    ["Acquire", "a key that is no text", given({ key: 7 }), "InvalidOptionsError"],
+    ["Acquire", "an empty key", given({ key: "" }), "KeyNotAllowedError"],
+    [
+      "Acquire",
+      "a key that is too long",
+      given({ key: `shared/${"x".repeat(2048)}` }),
+      "InvalidOptionsError",
+    ],
+    ["Acquire", "a field that nobody knows", given({ key: "shared/x", waitMS: 5 }), "InvalidOptionsError"],
+    ["Acquire", "a heartbeat", given({ key: "shared/x", heartbeat: true }), "InvalidOptionsError"],
+    [
+      "Acquire",
+      "a negative duration",
+      given({ key: "shared/x", leaseDurationMs: -1 }),
+      "InvalidOptionsError",
+    ],
+    ["Acquire", "a wait that is no number", given({ key: "shared/x", waitMs: "5" }), "InvalidOptionsError"],
+    ["Acquire", "a slot that does not sort", given({ key: "shared/x", slot: "é" }), "InvalidOptionsError"],
+    [
+      "Acquire",
+      "reentrance without a name",
+      given({ key: "shared/x", reentrant: true }),
+      "InvalidOptionsError",
+    ],
+    ["Acquire", "the key of another job", given({ key: "close-unpaid-orders" }), "KeyNotAllowedError"],
+    ["Acquire", "a key that only resembles its prefix", given({ key: "shared" }), "KeyNotAllowedError"],
+    ["Renew", "nothing", given({}), "InvalidOptionsError"],
+    ["Renew", "a handle without a token", handle({ token: undefined }), "InvalidOptionsError"],
+    ["Renew", "a handle of another table", handle({ tableName: "elsewhere" }), "InvalidOptionsError"],
+    ["Renew", "a handle with the key of another job", handle({ key: "import-orders" }), "KeyNotAllowedError"],
+    ["Renew", "a handle with somebody's guess of a token", handle({ token: "guess" }), "LeaseLostError"],
+    ["Release", "no event at all", given(undefined), "InvalidOptionsError"],
+    ["Release", "a text for a handle", given({ lease: "{}" }), "InvalidOptionsError"],
+    ["Release", "a handle of another table", handle({ tableName: "elsewhere" }), "InvalidOptionsError"],
+    [
+      "Release",
+      "a handle with the key of another job",
+      handle({ key: "import-orders" }),
+      "KeyNotAllowedError",
+    ],
+    ["Release", "a handle with a version that is no number", handle({ version: "1" }), "InvalidOptionsError"],
+    [
+      "Release",
+      "a completion that is neither yes nor no",
+      async () => ({ ...(await handle({})()), completed: "yes" }),
+      "InvalidOptionsError",
+    ],
+  ] as const)("%s refuses %s, and changes nothing", async ([name, , eventOf, errorType]) => {
+    const event = await eventOf();
+    const before = await it.items(leaseTable);
+    const refused = await failure(name, event);
+    expect(refused.errorType).toBe(errorType);
+    expect(await it.items(leaseTable)).toEqual(before);
+  });
+
+  test("Release of a lease that is another's by now releases nothing", async () => {
+    const { lease } = (await handle({ token: "guess" })()) as { lease: LeaseHandle };
+    const before = await it.items(leaseTable);
+    expect(await answer("Release", { lease })).toEqual({ released: false });
+    expect(await it.items(leaseTable)).toEqual(before);
+  });
+});

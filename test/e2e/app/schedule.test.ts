@@ -1,0 +1,60 @@
+import { metricNames } from "@leasehold/client/metrics";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { closeUnpaidOrdersKey as key } from "../../../functions/close-unpaid-orders/job.ts";
+import { startTestApp, type TestApp, until } from "../../support/app.ts";
+import { Shop } from "../../support/shop.ts";
+
+const schedule = "UnpaidOrders/Job/Schedule";
+const job = "close-unpaid-orders";
+let it: TestApp;
+
+beforeAll(async () => {
+  it = await startTestApp();
+}, 150_000);
+afterAll(async () => {
+  await it?.[Symbol.asyncDispose]();
+});
+
+/** How many of the job's invocations have ended in each way, since the start. */
+function counts(): { readonly succeeded: number; readonly skipped: number; readonly failed: number } {
+  const count = (name: string): number => it.metric(name, job).reduce((sum, value) => sum + value, 0);
+  const { jobSucceeded, jobSkipped, jobFailed } = metricNames;
+  return { succeeded: count(jobSucceeded), skipped: count(jobSkipped), failed: count(jobFailed) };
+}
+
+test("a schedule that fires twice for the same time runs its job once, also at once and also when it comes late", async () => {
+  const shop = await Shop.open(it, 3);
+  const scheduledTime = new Date(Math.floor(Date.now() / 1000) * 1000);
+  await Promise.all([it.app.fire(schedule, { scheduledTime }), it.app.fire(schedule, { scheduledTime })]);
+  await until("both", () => counts().succeeded + counts().skipped === 2);
+  expect(counts()).toEqual({ succeeded: 1, skipped: 1, failed: 0 });
+
+  await it.app.fire(schedule, { scheduledTime });
+  await until("the late one", () => counts().skipped === 2);
+  await it.app.fire(schedule, { scheduledTime: new Date(scheduledTime.getTime() - 60_000) });
+  await until("the outdated one", () => counts().skipped === 3);
+  expect(counts()).toEqual({ succeeded: 1, skipped: 3, failed: 0 });
+  expect(await shop.state()).toEqual({ closings: [1, 1, 1], restocked: 3 });
+  expect(await it.leaseItem(key)).toMatchObject({ doneSlot: scheduledTime.toISOString() });
+});
+
+test("the next scheduled time runs again", async () => {
+  const shop = await Shop.open(it, 2);
+  const before = counts();
+  await it.app.fire(schedule, { scheduledTime: new Date(Date.now() + 60_000) });
+  await until("the run", () => counts().succeeded === before.succeeded + 1);
+  expect(await shop.state()).toEqual({ closings: [1, 1], restocked: 2 });
+});
+
+test("what the job's invocations measure names the table and the job, and no more", async () => {
+  const measured = it.events.flatMap((event) => (event.type === "metric" ? [event.metric] : []));
+  expect(measured.length).toBeGreaterThan(0);
+  const Table = it.app.tableName("Leases/Resource");
+  for (const { namespace, dimensions } of measured) {
+    expect(namespace).toBe("Leasehold");
+    expect(dimensions).toEqual(dimensions.Job === undefined ? { Table } : { Table, Job: job });
+  }
+  const { jobSucceeded, jobSkipped, acquired, released } = metricNames;
+  const named = new Set(measured.map(({ name }) => name));
+  for (const name of [jobSucceeded, jobSkipped, acquired, released]) expect(named).toContain(name);
+});

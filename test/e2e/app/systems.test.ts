@@ -1,0 +1,111 @@
+import { createHash } from "node:crypto";
+import { BatchWriteCommand } from "@aws-sdk/lib-dynamodb";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { taskKey } from "../../../functions/claim-tasks/schema.ts";
+import { pendingKey } from "../../../functions/import-orders/schema.ts";
+import { movementsPartition } from "../../../functions/resource-cache/schema.ts";
+import { type PlainItem, startTestApp, type TestApp } from "../../support/app.ts";
+
+let it: TestApp;
+
+beforeAll(async () => {
+  it = await startTestApp();
+}, 150_000);
+afterAll(async () => {
+  await it?.[Symbol.asyncDispose]();
+});
+
+async function put(tableId: string, items: readonly PlainItem[]): Promise<void> {
+  const requests = items.map((Item) => ({ PutRequest: { Item } }));
+  await it.documents.send(new BatchWriteCommand({ RequestItems: { [it.app.tableName(tableId)]: requests } }));
+}
+
+async function answer(id: string, event: unknown): Promise<unknown> {
+  const { payload, functionError } = await it.app.invoke(id, event);
+  expect(functionError, JSON.stringify(payload)).toBeUndefined();
+  return payload;
+}
+
+/** Every lock was let go. */
+async function expectNoHolders(): Promise<void> {
+  for await (const { key } of it.leases.list()) expect(`${key} is held`).toBe("nothing is held");
+}
+
+describe("each system, with the environment and the tables of its template", () => {
+  test("a cache computes what it lacks once, for however many callers", async () => {
+    const pk = movementsPartition("north");
+    await put(
+      "StockLevels/Cache",
+      [5, 7].map((quantity, index) => ({ pk, sk: `m${index}`, product: "mug", quantity })),
+    );
+    const answers = (await Promise.all(
+      Array.from({ length: 3 }, () =>
+        answer("StockLevels/Levels", { warehouse: "north", waitMs: 10_000, retry: "fullJitter" }),
+      ),
+    )) as { readonly value: object; readonly source: string }[];
+    expect(answers.map(({ value }) => value)).toEqual(Array(3).fill({ mug: 12 }));
+    expect(answers.filter(({ source }) => source === "computed")).toHaveLength(1);
+    await expectNoHolders();
+  });
+
+  test("workers claim each task of a set once between them", async () => {
+    const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+    const tasks = Array.from({ length: 8 }, (_, index) => ({
+      ...taskKey("batch", `t${index}`),
+      task: `t${index}`,
+      state: "waiting",
+      attempts: 0,
+      input: { text: `${index}`, sha256: sha256(index === 3 ? "something else" : `${index}`) },
+    }));
+    await put("Tasks/Board", tasks);
+    const reports = (await Promise.all([
+      answer("Tasks/Worker", { set: "batch" }),
+      answer("Tasks/Worker", { set: "batch" }),
+    ])) as { readonly succeeded: number; readonly failed: number }[];
+    expect(reports.reduce((sum, { succeeded }) => sum + succeeded, 0)).toBe(7);
+    expect(reports.reduce((sum, { failed }) => sum + failed, 0)).toBe(1);
+    const board = await it.items("Tasks/Board");
+    expect(board.map(({ attempts }) => attempts)).toEqual(Array(8).fill(1));
+    expect(board.filter(({ state }) => state === "failed")).toMatchObject([
+      { task: "t3", remark: expect.stringContaining("SHA-256") },
+    ]);
+    await expectNoHolders();
+  });
+
+  test("a department serves one ticket, queues the others in order, and its schedule cleans", async () => {
+    const enter = (ticket: string) =>
+      answer("Tickets/Admission", { action: "enter", department: "loans", ticket });
+    expect(await enter("L1")).toEqual({ state: "serving", ticket: "L1" });
+    expect(await enter("L2")).toEqual({ state: "waiting", ticket: "L2", position: 1 });
+    expect(await enter("L1")).toEqual({ state: "serving", ticket: "L1" });
+    const served = await answer("Tickets/Admission", { action: "next", department: "loans", ticket: "L1" });
+    expect(served).toMatchObject({ serving: "L2", waiting: 0 });
+    const { input } = await it.app.fire("Tickets/Cleaning");
+    expect(await answer("Tickets/Admission", JSON.parse(input))).toMatchObject({
+      departments: 1,
+      removed: 0,
+    });
+  });
+
+  test("an import by the function runs under the lock that the workflow takes", async () => {
+    const orders = [{ orderId: "o1", product: "mug", quantity: 1 }];
+    await put("Imports/Orders", [{ ...pendingKey("import", "c1"), orders }]);
+    const held = await it.leases.acquire("import-orders");
+    expect(await answer("Imports/Transfer", { kind: "import" })).toMatchObject({ result: "skipped" });
+    await held.release();
+    expect(await answer("Imports/Transfer", { kind: "import" })).toMatchObject({ result: "ran", chunks: 1 });
+    await expectNoHolders();
+  });
+});
+
+test("a system refuses what it does not understand by name, and changes nothing", async () => {
+  const tables = it.app.tables.map(({ name }) => name);
+  const before = await Promise.all(tables.map((name) => it.items(name)));
+  for (const id of ["StockLevels/Levels", "Tasks/Worker", "Tickets/Admission", "Imports/Transfer"]) {
+    for (const event of [null, {}, { unheardOf: true }]) {
+      const { payload } = await it.app.invoke(id, event);
+      expect(payload, `${id} ${JSON.stringify(event)}`).toMatchObject({ errorType: "InvalidOptionsError" });
+    }
+  }
+  expect(await Promise.all(tables.map((name) => it.items(name)))).toEqual(before);
+});

@@ -1,0 +1,82 @@
+import { randomUUID } from "node:crypto";
+import type { InvokeResult } from "@leasehold/local";
+import type { Order } from "../../functions/close-unpaid-orders/orders.ts";
+import { readShop, seedShop } from "../../functions/close-unpaid-orders/shop-table.ts";
+import type { TestApp } from "./app.ts";
+import type { Matcher } from "./proxy.ts";
+
+const closer = "UnpaidOrders/Close";
+const quantity = 2;
+const onTheShelf = 10;
+
+/** A run that was begun. */
+export interface ShopRun {
+  readonly requestId: string;
+  readonly result: Promise<InvokeResult>;
+}
+
+/** A few unpaid orders, and the function that closes them. */
+export class Shop {
+  readonly #test: TestApp;
+  readonly #product: string = `product-${randomUUID()}`;
+  readonly orders: readonly Order[];
+
+  private constructor(test: TestApp, count: number) {
+    this.#test = test;
+    const [dueAt, product] = [Date.now() - 60_000, this.#product];
+    this.orders = Array.from({ length: count }, (_, index) => ({
+      orderId: `${product}/${index}`,
+      product,
+      quantity,
+      dueAt: dueAt + index,
+    }));
+  }
+
+  /** Fills the app's shop with so many orders that are overdue. */
+  static async open(test: TestApp, count: number): Promise<Shop> {
+    const shop = new Shop(test, count);
+    const stock = { [shop.#product]: onTheShelf };
+    await seedShop(test.documents, shop.#table, { open: shop.orders, paid: [], stock });
+    return shop;
+  }
+
+  get #table(): string {
+    return this.#test.app.tableName("UnpaidOrders/Shop");
+  }
+
+  /** Invokes the function as its schedule would, and waits for its answer elsewhere. */
+  run(event: object): ShopRun {
+    const requestId = randomUUID();
+    return { requestId, result: this.#test.app.invoke(closer, event, { requestId }) };
+  }
+
+  /** The same as an asynchronous event; gives its request id. */
+  runLater(event: object): string {
+    return this.#test.app.invokeAsync(closer, event);
+  }
+
+  /** Matches the request that closes an order; counted from 0. */
+  closes(index: number): Matcher {
+    const { orderId } = this.orders[index] as Order;
+    return ({ operation, body }) =>
+      operation === "TransactWriteItems" && JSON.stringify(body).includes(`"${orderId}"`);
+  }
+
+  /** How often each order was closed, in their order, and by how much their stock has grown. */
+  async state(): Promise<{ readonly closings: number[]; readonly restocked: number }> {
+    const { closed, stock } = await readShop(this.#test.documents, this.#table);
+    const closings = this.orders.map(
+      ({ orderId }) => closed.find((order) => order.orderId === orderId)?.closings ?? 0,
+    );
+    return { closings, restocked: ((stock[this.#product] ?? 0) - onTheShelf) / quantity };
+  }
+}
+
+let slots = 0;
+
+/** What a schedule sends, each time for a later run. */
+export function nextTrigger(): { readonly job: string; readonly scheduledTime: string } {
+  slots += 1;
+  const scheduledTime = new Date(Date.now() + slots * 1_000).toISOString();
+  return { job: "close-unpaid-orders", scheduledTime };
+}

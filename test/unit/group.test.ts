@@ -1,0 +1,346 @@
+import {
+  type AcquireOptions,
+  InvalidOptionsError,
+  LeaseClient,
+  type LeaseClientOptions,
+  LeaseServiceError,
+} from "@leasehold/client";
+import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { acquire } from "../../packages/client/src/expressions.ts";
+import { acquireAmongOthers } from "../../packages/client/src/expressions-group.ts";
+import { acquireAll, type GroupOptions } from "../../packages/client/src/group/index.ts";
+import { groupContract } from "../contract/group-contract.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const store = new MemoryLeaseStore();
+groupContract(() => ({ store }));
+
+describe("the requests of a group", () => {
+  const keys = Array.from({ length: 10 }, (_, index) => `key-${index}`);
+  let clock: ManualClock;
+  let scripted: ScriptedStore;
+
+  const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): LeaseClient =>
+    new LeaseClient({ store: scripted, clock, owner, leaseDurationMs: 10_000, ...options });
+  const counts = (): Record<string, number> => {
+    const found: Record<string, number> = {};
+    for (const { method } of scripted.calls) found[method] = (found[method] ?? 0) + 1;
+    return found;
+  };
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    scripted = new ScriptedStore();
+  });
+
+  it("of 10 free keys: 1 to acquire them, 1 to renew them, 1 each to release them", async () => {
+    const group = await acquireAll(clientOf("g"), keys);
+    expect(counts()).toEqual({ transact: 1 });
+    await clock.advance(10);
+    await group.renew();
+    expect(counts()).toEqual({ transact: 1, updateMany: 1 });
+    await group.release();
+    expect(counts()).toEqual({ transact: 1, updateMany: 1, update: 10 });
+    await clock.advance(10);
+    await acquireAll(clientOf("h"), keys);
+    expect(counts()).toMatchObject({ transact: 2 });
+  });
+
+  it("that is refused: 1", async () => {
+    await clientOf("other").acquire("key-3");
+    scripted.calls.length = 0;
+    await expect(acquireAll(clientOf("g"), keys)).rejects.toMatchObject({ code: "LEASE_UNAVAILABLE" });
+    await settled();
+    expect(counts()).toEqual({ transact: 1 });
+  });
+
+  it("that takes over: 2, however many are dead", async () => {
+    await clientOf("one").acquire("key-3");
+    await acquireAll(clientOf("two"), ["key-5", "key-6"]);
+    await clock.advance(11_001);
+    scripted.calls.length = 0;
+    await acquireAll(clientOf("g"), keys);
+    expect(counts()).toEqual({ transact: 2 });
+  });
+
+  it("that waits for 3 of 10: 1 read for each look, and 1 transaction when nothing is in the way any more", async () => {
+    const holders = [];
+    for (const key of ["key-2", "key-4", "key-6"]) {
+      holders.push(await clientOf(key).acquire(key, { leaseDurationMs: 600_000 }));
+    }
+    scripted.calls.length = 0;
+    const waiting = acquireAll(clientOf("g"), keys, {
+      waitMs: 500_000,
+      retry: { strategy: "fixed", delayMs: 1_000 },
+    });
+    await clock.advance(10_500);
+    expect(counts()).toEqual({ transact: 1, get: 10 });
+    for (const holder of holders) await holder.release();
+    scripted.calls.length = 0;
+    await clock.advance(1_000);
+    expect((await waiting).held).toBe(true);
+    expect(counts()).toEqual({ get: 3, transact: 1 });
+    expect(
+      scripted.calls.filter(({ method }) => method === "get").every(({ consistent }) => !consistent),
+    ).toBe(true);
+  });
+
+  it("by its heartbeat: 1 for all of them each time", async () => {
+    const group = await acquireAll(clientOf("g"), keys, { heartbeat: 3_000 });
+    scripted.calls.length = 0;
+    await clock.advance(30_000);
+    expect(group.held).toBe(true);
+    expect(counts().update).toBeUndefined();
+    expect(scripted.count("updateMany")).toBeGreaterThanOrEqual(9);
+    expect(scripted.count("updateMany")).toBeLessThanOrEqual(12);
+    for (const { requests } of scripted.calls) expect(requests).toHaveLength(10);
+    await group.release();
+    expect(clock.pending).toBe(0);
+  });
+
+  it("whose renewal cannot travel together: 1 for each key", async () => {
+    const group = await acquireAll(clientOf("g"), keys);
+    await clock.advance(10);
+    scripted.next("rejected");
+    await group.renew();
+    expect(counts()).toEqual({ transact: 1, updateMany: 1, update: 10 });
+    expect(group.remainingMs()).toBe(10_000);
+  });
+
+  describe("at their worst moments", () => {
+    it("an answer that is lost: whoever gives up takes all of them back in the background", async () => {
+      scripted.next("answer lost");
+      await expect(acquireAll(clientOf("g"), keys)).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+      await settled();
+      expect((await acquireAll(clientOf("h"), keys)).held).toBe(true);
+    });
+
+    it("an answer that is lost: whoever waits recognises the own leases, and holds them whole from then on", async () => {
+      scripted.next("answer lost");
+      const waiting = acquireAll(clientOf("g"), keys, { waitMs: 60_000 });
+      await clock.advance(1_000);
+      const group = await waiting;
+      expect(group.held).toBe(true);
+      for (const key of keys) {
+        expect(await clientOf("x").inspect(key)).toMatchObject({
+          token: group.token,
+          expiresAt: group.expiresAt,
+          fencingToken: group.fencingToken,
+        });
+      }
+      expect(await group.release()).toBe(true);
+    });
+
+    it("a request that is lost: its late arrival is refused, and taking it back costs 1 write", async () => {
+      scripted.next("request lost");
+      await expect(acquireAll(clientOf("g"), keys)).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+      await settled();
+      expect(counts()).toEqual({ transact: 1, update: 1 });
+      const late = scripted.calls[0]?.entries ?? [];
+      expect(late).toHaveLength(10);
+      expect(scripted.table.transactNow(late).applied).toBe(false);
+    });
+
+    it("a takeover that is lost: its late arrival is refused, and the dead holder's record is left alone", async () => {
+      await acquireAll(clientOf("dead"), keys);
+      await clock.advance(11_001);
+      scripted.calls.length = 0;
+      scripted.next(undefined, "request lost");
+      await expect(acquireAll(clientOf("g"), keys)).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+      await settled();
+      const late = scripted.calls[1]?.entries ?? [];
+      expect(late).toHaveLength(10);
+      expect(scripted.table.transactNow(late).applied).toBe(false);
+      expect(await clientOf("x").inspect("key-0")).toMatchObject({ owner: "dead" });
+    });
+
+    it("a transaction that arrives a second time, after its release, takes nothing", async () => {
+      const group = await acquireAll(clientOf("g"), keys);
+      await group.release();
+      const again = scripted.calls[0]?.entries ?? [];
+      expect(scripted.table.transactNow(again).applied).toBe(false);
+    });
+
+    it("an own transaction that landed unknown and was broken up: the rest is let go before it waits", async () => {
+      scripted.next("answer lost");
+      const waiting = acquireAll(clientOf("g"), ["a", "b"], { waitMs: 60_000 });
+      await settled();
+      const mine = await clientOf("operator").inspect("b");
+      await clientOf("operator").forceRelease("b", { token: mine?.token ?? "" });
+      const other = await clientOf("other").acquire("b", { leaseDurationMs: 30_000 });
+      await clock.advance(1_000);
+      // The group waits for b: it must not keep a from others meanwhile.
+      const passer = await clientOf("passer").tryAcquire("a");
+      expect(passer?.held).toBe(true);
+      await passer?.release();
+      await other.release();
+      await clock.advance(10_000);
+      expect((await waiting).held).toBe(true);
+    });
+
+    it("answers that take longer than the leases: an error that says so, and nothing stays held", async () => {
+      const slow = new (class extends ScriptedStore {
+        override async transact(...call: Parameters<ScriptedStore["transact"]>) {
+          const result = await super.transact(...call);
+          clock.freeze(600);
+          return result;
+        }
+      })();
+      const client = clientOf("g", { store: slow, leaseDurationMs: 500 });
+      await expect(acquireAll(client, ["a", "b"])).rejects.toThrow("lengthen leaseDurationMs");
+      await settled();
+      expect(await client.inspect("a")).toBeUndefined();
+      expect(await client.inspect("b")).toBeUndefined();
+    });
+
+    it("a transaction that hangs while its caller aborts is taken back", async () => {
+      scripted.next("hangs");
+      const controller = new AbortController();
+      const acquiring = acquireAll(clientOf("g"), keys, { signal: controller.signal });
+      await settled();
+      controller.abort(new Error("enough"));
+      await expect(acquiring).rejects.toThrow("enough");
+      await settled();
+      expect((await acquireAll(clientOf("h"), keys)).held).toBe(true);
+    });
+
+    it("a refusal whose earlier copy is still under way: that copy finds its token spent", async () => {
+      const resent = new (class extends ScriptedStore {
+        override async transact(...call: Parameters<ScriptedStore["transact"]>) {
+          return { ...(await super.transact(...call)), retried: true };
+        }
+      })();
+      const client = clientOf("g", { store: resent });
+      const held = await client.acquire("b");
+      await clock.advance(10);
+      await expect(acquireAll(client, ["a", "b"])).rejects.toMatchObject({ held: [{ key: "b" }] });
+      await settled();
+      const copy = resent.calls.find(({ method }) => method === "transact")?.entries ?? [];
+      await held.release();
+      expect(copy).toHaveLength(2);
+      expect(resent.table.transactNow(copy).applied).toBe(false);
+    });
+
+    it("a renewal that finds one key taken while another is not answered speaks of the loss", async () => {
+      const group = await acquireAll(clientOf("g"), ["a", "b"]);
+      await clientOf("operator").forceRelease("b", { token: group.token });
+      await clock.advance(10);
+      scripted.next("request lost", "request lost");
+      await expect(group.renew()).rejects.toMatchObject({ code: "LEASE_LOST", key: "b" });
+    });
+
+    it("a process that is frozen past its leases: its signal has aborted when it looks", async () => {
+      const group = await acquireAll(clientOf("g"), keys, { heartbeat: true });
+      clock.freeze(10_001);
+      expect(group.held).toBe(false);
+      expect(group.signal.aborted).toBe(true);
+      expect(group.signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "expired" });
+    });
+
+    it("a release that the service does not confirm: another call repeats only what is open", async () => {
+      const group = await acquireAll(clientOf("g"), keys);
+      scripted.next(undefined, "throttled", undefined, "answer lost");
+      await expect(group.release()).rejects.toMatchObject({ retryable: true });
+      expect(await clientOf("x").inspect("key-2")).toBeUndefined();
+      expect(await clientOf("x").inspect("key-1")).toMatchObject({ owner: "g" });
+      scripted.calls.length = 0;
+      expect(await group.release()).toBe(true);
+      expect(counts()).toEqual({ update: 2 });
+    });
+
+    it("a conflict with another transaction is repeated, even without waitMs", async () => {
+      let conflicts = 3;
+      const busy = new (class extends ScriptedStore {
+        override async transact(...call: Parameters<ScriptedStore["transact"]>) {
+          if (conflicts-- > 0) throw conflict();
+          return await super.transact(...call);
+        }
+      })();
+      const acquiring = acquireAll(clientOf("g", { store: busy }), keys);
+      await clock.advance(1_000);
+      expect((await acquiring).held).toBe(true);
+      conflicts = Number.POSITIVE_INFINITY;
+      const endless = expect(acquireAll(clientOf("h", { store: busy }), ["z"])).rejects.toMatchObject({
+        code: "LEASE_CONFLICT",
+      });
+      await clock.advance(2_500);
+      await endless;
+    });
+
+    it("ttl that removes everything meanwhile: fencing tokens go on growing", async () => {
+      const group = await acquireAll(clientOf("g"), ["a", "b"]);
+      await group.release();
+      await clock.advance(8 * 24 * 3_600_000);
+      expect(scripted.table.collectGarbage(clock.now())).toBe(2);
+      expect((await acquireAll(clientOf("h"), ["b", "a"])).fencingToken).toBeGreaterThan(group.fencingToken);
+    });
+
+    it("a wall clock that is set back by an hour: fencing tokens go on growing", async () => {
+      const group = await acquireAll(clientOf("g"), ["a", "b"]);
+      await group.release();
+      clock.jump(-3_600_000);
+      scripted.calls.length = 0;
+      expect((await acquireAll(clientOf("h"), ["b", "a"])).fencingToken).toBe(group.fencingToken + 1);
+      expect(counts()).toEqual({ transact: 2 });
+    });
+  });
+
+  describe("bad input", () => {
+    const refused: [string, readonly unknown[], object][] = [
+      ["no key", [], {}],
+      ["101 keys", Array.from({ length: 101 }, (_, index) => String(index)), {}],
+      ["a key twice", ["a", "b", "a"], {}],
+      ["an empty key", ["a", ""], {}],
+      ["a key that is no text", ["a", 7], {}],
+      ["an option that nobody knows", ["a"], { wait: 1 }],
+      ["a reentrant group", ["a"], { reentrant: true }],
+      ["a group with a slot", ["a"], { slot: "1" }],
+      ["endless patience", ["a"], { waitMs: Number.POSITIVE_INFINITY }],
+      ["a payload that JSON changes", ["a"], { data: new Date() }],
+      ["more than one transaction takes", keys, { data: "x".repeat(390 * 1024 + 30_000) }],
+      ["more than one transaction takes in all", keys.concat("more"), { data: "x".repeat(380 * 1024) }],
+    ];
+
+    it.each(refused)("%s is refused before anything is sent", async (_, wanted, options) => {
+      const acquiring = acquireAll(
+        clientOf("g"),
+        wanted as string[],
+        options as GroupOptions & AcquireOptions,
+      );
+      await expect(acquiring).rejects.toBeInstanceOf(InvalidOptionsError);
+      expect(scripted.calls).toEqual([]);
+    });
+
+    it("keys that are no array are refused", async () => {
+      await expect(acquireAll(clientOf("g"), "ab" as unknown as string[])).rejects.toBeInstanceOf(
+        InvalidOptionsError,
+      );
+    });
+  });
+
+  it("carry the single lease's own expression, all but the fencing token's counting", () => {
+    const grant = {
+      key: "k",
+      token: "t",
+      version: 1,
+      owner: "o",
+      acquiredAt: 5,
+      leaseDurationMs: 10,
+      retentionMs: 0,
+      data: undefined,
+      slot: undefined,
+    };
+    const single = acquire(grant);
+    const entry = acquireAmongOthers(grant, undefined, 77);
+    expect(single.update).toContain("#fence = if_not_exists(#fence, :acquiredAt) + :one");
+    expect(entry.action).toEqual({
+      update: single.update.replace("if_not_exists(#fence, :acquiredAt) + :one", ":fence"),
+    });
+    expect(entry.condition.startsWith(`${single.condition} AND `)).toBe(true);
+  });
+});
+
+function conflict(): Error {
+  return new LeaseServiceError("LEASE_CONFLICT", "another write of the same item was under way");
+}
