@@ -10,10 +10,12 @@ const root = join(import.meta.dirname, "../..");
 const preamble = `
 import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
-import { createLeaseTable, type Lease, LeaseClient, systemClock } from "@leasehold/client";
+import { createLeaseTable, type Lease, LeaseClient, LeaseUnavailableError, systemClock } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { metricsListener } from "@leasehold/client/metrics";
+import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
 import { JobRuns } from "@leasehold/client/job-runs";
+import { Leader } from "@leasehold/client/leader";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { TaskSet } from "@leasehold/client/tasks";
@@ -29,16 +31,19 @@ import type { ScheduledEvent } from "aws-lambda";
 declare const documents: DynamoDBDocumentClient;
 declare const queue: { send(message: string): Promise<void> };
 declare const message: string;
+declare const shop: { isInStock(payload: unknown): boolean; ship(id: string, signal: AbortSignal): Promise<void> };
 declare function listFiles(): Promise<string[]>;
 declare function importFile(file: string, options: { signal: AbortSignal }): Promise<void>;
 declare function importAll(options: { signal: AbortSignal }): Promise<void>;
 declare function buildReport(options: { signal: AbortSignal }): Promise<number>;
+declare function runReport(options: { signal: AbortSignal }): Promise<void>;
 declare function refill(options: { signal: AbortSignal }): Promise<void>;
 declare function expect(value: unknown): { toBe(expected: unknown): void };
 export const used = [
   PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, systemClock, ManualClock,
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
-  SingletonJobTarget, InvokeFunction, Schedule, JobRuns, Semaphore, SingleFlight, TaskSet, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
+  SingletonJobTarget, InvokeFunction, Schedule, JobRuns, Semaphore, SingleFlight, TaskSet, acquireAll,
+  GroupUnavailableError, Leader, LeaseUnavailableError, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, leased, leaseLock, middy, Duration, ScheduleExpression,
 ];
 `;
