@@ -7,7 +7,7 @@ import {
 } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { internals } from "../../packages/client/src/internals.ts";
+import { internalsOf } from "../../packages/client/src/internals.ts";
 import {
   type JobRun,
   JobRuns,
@@ -422,7 +422,7 @@ describe("a lease that its work ends", () => {
   test("after a revocation: it counts as failed, for it may have stopped half-way", async () => {
     const client = new LeaseClient({ store, clock, leaseDurationMs });
     const runs = new JobRuns(client, job);
-    const { context } = client[internals];
+    const { context } = internalsOf(client);
     const run = runs.run(slot, async ({ lease, signal }) => {
       const { key, names, values } = revocation(lease.token);
       const request = {

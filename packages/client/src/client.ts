@@ -5,7 +5,7 @@ import { publish } from "./events.ts";
 import { breakLease, leasesByPrefix, requestRevocation } from "./expressions.ts";
 import type { ValueFormat } from "./fencing.ts";
 import { checkHandle } from "./handle.ts";
-import { type ClientInternals, internals } from "./internals.ts";
+import { showInternals } from "./internals.ts";
 import { Lease, type LeaseHandle } from "./lease.ts";
 import type { AcquireOptions, LeaseClientOptions, TryAcquireOptions } from "./options.ts";
 import {
@@ -79,6 +79,14 @@ export class LeaseClient {
       noteOffset: (offset) => skewWatch.note(offset),
     };
     this.#acquirer = new Acquirer(this.#context);
+    showInternals(this, {
+      context: this.#context,
+      format: this.#format,
+      owner: this.#owner,
+      leaseDurationMs: this.#times.leaseDurationMs,
+      times: this.#times,
+      acquireAt: (key, place, acquireOptions) => this.#acquire(key, acquireOptions, true, place),
+    });
   }
 
   /**
@@ -218,17 +226,6 @@ export class LeaseClient {
     const reason = checkText("reason", options.reason ?? "revocation requested", limits.revocationBytes);
     const request = requestRevocation({ key: checkKey(key), token, reason });
     return (await callStore(this.#context, (store, call) => store.update(request, call))).applied;
-  }
-
-  /** @internal */
-  get [internals](): ClientInternals {
-    return {
-      context: this.#context,
-      format: this.#format,
-      owner: this.#owner,
-      leaseDurationMs: this.#times.leaseDurationMs,
-      acquireAt: (key, place, options) => this.#acquire(key, options, true, place),
-    };
   }
 
   async #acquire(

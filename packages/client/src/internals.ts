@@ -1,10 +1,9 @@
 import type { ValueFormat } from "./fencing.ts";
 import type { Lease } from "./lease.ts";
 import type { AcquireOptions } from "./options.ts";
+import type { ClientTimes } from "./options-check.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
-
-/** Under this name a client shows what the other primitives of this package are made of. */
-export const internals: unique symbol = Symbol("leasehold internals");
+import { check } from "./validation.ts";
 
 /** What the other primitives of this package are made of. */
 export interface ClientInternals {
@@ -13,6 +12,23 @@ export interface ClientInternals {
   /** The client's owner, for options that name none. */
   readonly owner: string;
   readonly leaseDurationMs: number;
+  readonly times: ClientTimes;
   /** As `client.acquire`, for a lease at another place under the key. */
   acquireAt(key: string, place: string, options: AcquireOptions): Promise<Lease>;
+}
+
+/** Beside the client and not in it, so that they are no part of what users see. */
+const known = new WeakMap<object, ClientInternals>();
+
+/** Shows a client's parts to the rest of the package. */
+export function showInternals(client: object, parts: ClientInternals): void {
+  known.set(client, parts);
+}
+
+/** Gives a client's parts. Throws InvalidOptionsError for anything that is no LeaseClient of this package. */
+export function internalsOf(client: unknown): ClientInternals {
+  const isObject = typeof client === "object" && client !== null;
+  const parts = isObject ? known.get(client) : undefined;
+  check(parts !== undefined, "client", client, "a LeaseClient");
+  return parts;
 }

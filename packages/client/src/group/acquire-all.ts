@@ -1,6 +1,6 @@
 import type { LeaseClient } from "../client.ts";
 import { InvalidOptionsError } from "../errors.ts";
-import { type ClientInternals, internals } from "../internals.ts";
+import { type ClientInternals, internalsOf } from "../internals.ts";
 import { Lease } from "../lease.ts";
 import type { AcquireOptions } from "../options.ts";
 import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
@@ -67,7 +67,7 @@ export async function acquireAll(
   keys: readonly string[],
   options: GroupOptions = {},
 ): Promise<LeaseGroup> {
-  const inner = client[internals];
+  const inner = internalsOf(client);
   const wanted = checkKeys(keys);
   const { terms, data } = checkOptions(inner, options, wanted);
   terms.signal?.throwIfAborted();

@@ -1,6 +1,6 @@
 import type { LeaseClient } from "../client.ts";
 import { LeaseLostError, LeaseUnavailableError, SlotDoneError } from "../errors.ts";
-import { type ClientInternals, internals } from "../internals.ts";
+import { type ClientInternals, internalsOf } from "../internals.ts";
 import { Lease } from "../lease.ts";
 import { Acquirer } from "../protocol/acquirer.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
@@ -69,7 +69,7 @@ export class JobRuns {
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, job: string, options: JobRunsOptions = {}) {
     this.job = checkKey(job);
-    this.#client = client[internals];
+    this.#client = internalsOf(client);
     this.#terms = checkJobRunsOptions(options, this.#client);
     const { context } = this.#client;
     const retentionMs = this.#terms.keepForMs + forgettingMarginMs;

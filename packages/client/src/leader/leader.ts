@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { LeaseClient } from "../client.ts";
 import { InvalidOptionsError, LeaseLostError, LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
-import { internals } from "../internals.ts";
+import { internalsOf } from "../internals.ts";
 import type { Lease } from "../lease.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { retryDelayMs } from "../retry.ts";
@@ -44,7 +44,7 @@ export class Leader implements AsyncDisposable {
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, key: string, options: LeaderOptions = {}) {
-    const inner = client[internals];
+    const inner = internalsOf(client);
     this.key = checkKey(key);
     this.#client = client;
     this.#context = inner.context;

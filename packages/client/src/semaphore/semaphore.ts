@@ -1,10 +1,10 @@
 import type { LeaseClient } from "../client.ts";
 import { LeaseUnavailableError } from "../errors.ts";
-import { internals } from "../internals.ts";
+import { internalsOf } from "../internals.ts";
 import type { Lease } from "../lease.ts";
 import type { LeaseRecord } from "../record.ts";
 import { permitNumber } from "../schema-semaphore.ts";
-import { check, checkKey } from "../validation.ts";
+import { checkKey } from "../validation.ts";
 import {
   checkPermitOptions,
   checkSemaphoreOptions,
@@ -69,8 +69,7 @@ export class Semaphore {
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, key: string, options: SemaphoreOptions) {
-    const made = (client as LeaseClient | undefined)?.[internals];
-    check(made !== undefined, "client", client, "a LeaseClient");
+    const made = internalsOf(client);
     this.key = checkKey(key);
     const { permits, strict } = checkSemaphoreOptions(options);
     this.permits = permits;

@@ -1,5 +1,3 @@
-import type { LeaseClient } from "../client.ts";
-import { InvalidOptionsError } from "../errors.ts";
 import type { Lease } from "../lease.ts";
 import { checkAcquireOptions } from "../options-check.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
@@ -140,12 +138,6 @@ export function checkCallOptions<Value>(options: GetOrComputeOptions<Value>, ter
   check(typeof compute === "function", "compute", compute, "a function");
   check(signal === undefined || signal instanceof AbortSignal, "signal", signal, "an AbortSignal");
   return checkWait(waitMs);
-}
-
-/** Refuses a client that is none: one of another copy of the package too. */
-export function checkClient(client: LeaseClient, key: symbol): void {
-  const isClient = typeof client === "object" && client !== null && key in client;
-  if (!isClient) throw new InvalidOptionsError("client", client, "a LeaseClient");
 }
 
 function checkWait(waitMs: number): number {

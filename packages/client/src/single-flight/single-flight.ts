@@ -1,12 +1,11 @@
 import type { LeaseClient } from "../client.ts";
-import { internals } from "../internals.ts";
+import { internalsOf } from "../internals.ts";
 import { checkKey } from "../validation.ts";
 import { CacheAccess } from "./cache-access.ts";
 import { publishFlightEvent, type SingleFlightEvent } from "./events.ts";
 import { type Compute, Flight, type FlightDeck } from "./flight.ts";
 import {
   checkCallOptions,
-  checkClient,
   checkFlightOptions,
   type GetOrComputeOptions,
   type SingleFlightOptions,
@@ -38,8 +37,7 @@ export class SingleFlight {
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, options: SingleFlightOptions) {
-    checkClient(client, internals);
-    const parts = client[internals];
+    const parts = internalsOf(client);
     const terms = checkFlightOptions(options, parts.leaseDurationMs, parts.context);
     const { cache = new TableCache(client), onEvent } = options;
     const tell = (event: SingleFlightEvent): void => publishFlightEvent(event, onEvent);

@@ -1,6 +1,6 @@
 import type { LeaseClient } from "../client.ts";
 import { resultAndHolder, storeResult } from "../expressions-cache.ts";
-import { type ClientInternals, internals } from "../internals.ts";
+import { type ClientInternals, internalsOf } from "../internals.ts";
 import { callStore } from "../protocol/context.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
@@ -29,7 +29,7 @@ export class TableCache implements ResultCache {
 
   /** Keeps them in the client's table. Sends nothing. */
   constructor(client: LeaseClient) {
-    this.#internals = client[internals];
+    this.#internals = internalsOf(client);
   }
 
   /** 1 consistent read. Rejects as a LeaseClient does. */

@@ -1,7 +1,7 @@
 import type { LeaseClient } from "../client.ts";
 import { InvalidOptionsError } from "../errors.ts";
 import { addTask, itemsUnder, requeueTask } from "../expressions-tasks.ts";
-import { internals } from "../internals.ts";
+import { internalsOf } from "../internals.ts";
 import { callStore } from "../protocol/context.ts";
 import { Heartbeat } from "../protocol/heartbeat.ts";
 import { Judge } from "../protocol/judge.ts";
@@ -65,7 +65,7 @@ export class TaskSet {
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, setName: string, options: TaskSetOptions = {}) {
-    const { context: shared, owner, leaseDurationMs, format } = client[internals];
+    const { context: shared, owner, leaseDurationMs, format } = internalsOf(client);
     const terms = checkTaskSetOptions(options, { owner, leaseDurationMs });
     const context = { ...shared, retentionMs: terms.keepForMs };
     const judge = new Judge(context.clock, context.clockSkewMs);
