@@ -135,6 +135,24 @@ describe("permissions", () => {
     return statements(stack);
   }
 
+  test("to use the other primitives are those of leases, and to look under a key and delete there", () => {
+    const [statement, ...more] = granted((table, role) =>
+      table.grants.usePrimitives(role, { keyPrefixes: ["tasks/"] }),
+    );
+    expect(more).toEqual([]);
+    expect(statement).toMatchObject({
+      Action: [
+        "dynamodb:UpdateItem",
+        "dynamodb:GetItem",
+        "dynamodb:ConditionCheckItem",
+        "dynamodb:PartiQLUpdate",
+        "dynamodb:Query",
+        "dynamodb:DeleteItem",
+      ],
+      Condition: { "ForAllValues:StringLike": { "dynamodb:LeadingKeys": ["tasks/*"] } },
+    });
+  });
+
   test("to use leases are exactly what the client's hot path sends, on this table alone", () => {
     const [statement, ...more] = granted((table, role) => table.grants.useLeases(role));
     expect(more).toEqual([]);

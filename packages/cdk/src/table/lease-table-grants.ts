@@ -12,6 +12,9 @@ const useActions = [
   "dynamodb:PartiQLUpdate",
 ];
 
+/** What semaphores, single flight, job runs and task sets send besides: they look at all items under a key. */
+const primitiveActions = [...useActions, "dynamodb:Query", "dynamodb:DeleteItem"];
+
 /**
  * Permissions on a lease table, none wider than its name says.
  *
@@ -46,6 +49,15 @@ export class LeaseTableGrants {
   useLeases(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
     this.#table.encryptionKey?.grantEncryptDecrypt(grantee);
     return this.#grant(grantee, useActions, scope);
+  }
+
+  /**
+   * Permits all that is permitted by `useLeases`, and what the other primitives need: to query the items under a key,
+   * and to delete tasks that are done.
+   */
+  usePrimitives(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
+    this.#table.encryptionKey?.grantEncryptDecrypt(grantee);
+    return this.#grant(grantee, primitiveActions, scope);
   }
 
   /** Permits to look at a lock (`client.inspect`), and nothing else. */
