@@ -1,6 +1,6 @@
 /**
  * What the lease client costs: requests and capacity, latency against bare writes, renewals together against one
- * by one, a keeper's beat, and what it adds to a function's bundle and to its start.
+ * by one, the other primitives, a keeper's beat, and what it adds to a function's bundle and to its start.
  *
  *     npm run bench [-- --engine=dynoxide]
  */
@@ -11,6 +11,7 @@ import { type Bundle, bundle, partsOf } from "./bundles.ts";
 import { benchCycles } from "./cycles.ts";
 import { benchInvocation } from "./invocation.ts";
 import { benchKeeper } from "./keeper.ts";
+import { benchPrimitives, reportPrimitives } from "./primitives.ts";
 import { benchRenewals } from "./renewals.ts";
 import { against, heading, note, table } from "./report.ts";
 import { benchRequests } from "./requests.ts";
@@ -27,6 +28,7 @@ note("measuring ...");
 const requests = await benchRequests(engine, leases);
 const cycles = await benchCycles(leases);
 const renewals = await benchRenewals(leases);
+const primitives = await benchPrimitives(engine, leases);
 const invocation = await benchInvocation(engine, leases);
 const keeper = await benchKeeper();
 leases.close();
@@ -78,6 +80,8 @@ table(
   ["by", "requests", "p50 ms", "p50 CPU ms"],
   renewals.map(({ by, sent, ms, cpuMs }) => [by, sent, ms.toFixed(1), cpuMs.toFixed(1)]),
 );
+
+reportPrimitives(primitives);
 
 heading("An invocation whose lease is sized from its remaining time");
 table(

@@ -1,5 +1,6 @@
 import type { Clock, Lease } from "@leasehold/client";
 import { bentClock, type TestTable } from "../test/support/table.ts";
+import { countRequests, listed } from "./counted.ts";
 import { median } from "./statistics.ts";
 
 /** What it takes to renew all leases once. */
@@ -24,16 +25,7 @@ const rounds = 20;
 
 /** Renews 100 leases by one beat of their common heartbeat, and one by one, in turns. */
 export async function benchRenewals(leases: TestTable): Promise<RenewalCost[]> {
-  const sent = new Map<string, number>();
-  leases.dynamodb.middlewareStack.add(
-    (next, context) => (args) => {
-      const operation = String(context.commandName).replace("Command", "");
-      sent.set(operation, (sent.get(operation) ?? 0) + 1);
-      return next(args);
-    },
-    { step: "finalizeRequest", name: "count" },
-  );
-
+  const counter = countRequests(leases.dynamodb);
   const heart = new Heart();
   let renewed = 0;
   let onAllRenewed = (): void => undefined;
@@ -50,14 +42,13 @@ export async function benchRenewals(leases: TestTable): Promise<RenewalCost[]> {
   const held: Lease[] = handles.map((handle) => client.adopt(handle, { heartbeat: intervalMs }));
 
   const measure = async (renewAll: () => Promise<unknown>): Promise<Sample> => {
-    sent.clear();
+    counter.reset();
     const cpu = process.cpuUsage();
     const start = performance.now();
     await renewAll();
     const ms = performance.now() - start;
     const { user, system } = process.cpuUsage(cpu);
-    const requests = [...sent].map(([operation, count]) => `${count} ${operation}`).join(", ");
-    return { sent: requests, ms, cpuMs: (user + system) / 1000 };
+    return { sent: listed(counter.sent), ms, cpuMs: (user + system) / 1000 };
   };
   const together: Sample[] = [];
   const single: Sample[] = [];
@@ -76,7 +67,7 @@ export async function benchRenewals(leases: TestTable): Promise<RenewalCost[]> {
     single.push(byThemselves);
   }
   await Promise.all(held.map((lease) => lease.release()));
-  leases.dynamodb.middlewareStack.remove("count");
+  counter.stop();
   return [summary("one beat of the heartbeat", together), summary("100 calls of renew()", single)];
 }
 
