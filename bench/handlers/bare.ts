@@ -5,8 +5,12 @@ import {
   DynamoDBClient,
   GetItemCommand,
   type GetItemCommandInput,
+  QueryCommand,
+  type QueryCommandInput,
   ScanCommand,
   type ScanCommandInput,
+  TransactWriteItemsCommand,
+  type TransactWriteItemsCommandInput,
   UpdateItemCommand,
   type UpdateItemCommandInput,
 } from "@aws-sdk/client-dynamodb";
@@ -19,13 +23,17 @@ const dynamodb = new DynamoDBClient({
 export interface Order {
   readonly batch?: BatchExecuteStatementCommandInput;
   readonly get?: GetItemCommandInput;
+  readonly query?: QueryCommandInput;
   readonly scan?: ScanCommandInput;
+  readonly transaction?: TransactWriteItemsCommandInput;
   readonly update?: UpdateItemCommandInput;
 }
 
-export async function handler({ batch, get, scan, update }: Order): Promise<void> {
+export async function handler({ batch, get, query, scan, transaction, update }: Order): Promise<void> {
   if (batch) await dynamodb.send(new BatchExecuteStatementCommand(batch));
   if (get) await dynamodb.send(new GetItemCommand(get));
+  if (query) await dynamodb.send(new QueryCommand(query));
   if (scan) await dynamodb.send(new ScanCommand(scan));
+  if (transaction) await dynamodb.send(new TransactWriteItemsCommand(transaction));
   if (update) await dynamodb.send(new UpdateItemCommand(update));
 }
