@@ -1,32 +1,48 @@
+import { type TaskInput, TaskSet } from "@leasehold/client/tasks";
 import { type Answering, answering } from "../support/answers.ts";
-import { documents } from "../support/documents.ts";
-import { required, wholeNumber } from "../support/environment.ts";
+import { dynamodb } from "../support/dynamodb.ts";
+import { wholeNumber } from "../support/environment.ts";
 import { fieldsOf, nameIn } from "../support/input.ts";
 import { leaseClient } from "../support/leases.ts";
 import { once } from "../support/once.ts";
 import { compareChecksum } from "./checksum.ts";
-import { mostAttemptsVariable, tableVariable } from "./schema.ts";
-import { TaskBoard } from "./task-board.ts";
+import { mostAttemptsVariable, taskSetKey } from "./schema.ts";
 import { type WorkReport, workOn } from "./worker.ts";
 
 const parts = once(() => ({
-  leases: leaseClient(documents()),
-  board: new TaskBoard(documents(), required(tableVariable)),
-  mostAttempts: wholeNumber(mostAttemptsVariable, 3),
+  leases: leaseClient(dynamodb()),
+  maxAttempts: wholeNumber(mostAttemptsVariable, 3),
 }));
 
 /** So long the tasks of a worker that died stay claimed. */
 const leaseDurationMs = 30_000;
 
+/** What came of adding tasks: those that the set knew already were left alone. */
+export interface AddReport {
+  readonly added: number;
+  readonly known: number;
+}
+
 /**
- * Does the tasks of a set, side by side with as many other invocations as there are: `{ "set": "2026-03-01" }` → counts.
+ * Adds tasks to a set, or does those that are there, side by side with as many other invocations as there are.
  *
- * Dies after it has claimed a task and before it has begun it: the claim ends with its lease, and the attempt does not
- * count. While it works: the task stays `running` until somebody claims it anew, and the attempt counts. After the result
- * has landed: nothing is left to do but for the lease to end. Frozen for longer than its lease: its result is refused.
+ *     { "set": "2026-03-01", "add": [{ "id": "a.csv", "payload": { "text": "…", "sha256": "…" } }] }
+ *     → { "added": 1, "known": 0 }
+ *     { "set": "2026-03-01" }
+ *     → { "succeeded": 1, "failed": 0, "putBack": 0, "lost": 0, "isUnfinished": false }
+ *
+ * Dies while it adds: by fifties, all are there or none; the same call again adds those that are missing, and no task
+ * twice. Dies after it has claimed a task, before, during or after the work: the attempt counts, the claim runs out
+ * after 30 s, and whoever is called then does the task again, or parks it if that was its last attempt. Dies after the
+ * task's ending has landed: nothing is left to do. Frozen for longer than its claim: its ending is refused if somebody
+ * has claimed the task since, and counts if nobody has.
  */
-export const handler: Answering<WorkReport> = answering((event, context) => {
-  const set = nameIn(fieldsOf(event, ["set"]), "set", 200);
-  const remainingMs = (): number => context.getRemainingTimeInMillis();
-  return workOn({ ...parts(), work: compareChecksum, leaseDurationMs, remainingMs }, set);
+export const handler: Answering<WorkReport | AddReport> = answering(async (event, context) => {
+  const fields = fieldsOf(event, ["set", "add"]);
+  const set = nameIn(fields, "set", 200);
+  const { leases, maxAttempts } = parts();
+  const tasks = new TaskSet(leases, taskSetKey(set), { maxAttempts, leaseDurationMs });
+  // The set itself looks at each of them, and refuses all if one is amiss.
+  if (fields.add !== undefined) return await tasks.add(fields.add as readonly TaskInput[]);
+  return await workOn(tasks, ({ payload }) => compareChecksum(payload), context.getRemainingTimeInMillis());
 });

@@ -1,17 +1,19 @@
+import type { CacheFailedEvent } from "@leasehold/client/single-flight";
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
 import { required, wholeNumber } from "../support/environment.ts";
 import { durationIn, fieldsOf, nameIn } from "../support/input.ts";
 import { leaseClient } from "../support/leases.ts";
 import { once } from "../support/once.ts";
-import { waitWithin } from "../support/working-time.ts";
-import { type CacheAnswer, ResourceCache, rhythmOf, rhythms } from "./cache.ts";
-import { freshForVariable, tableVariable } from "./schema.ts";
-import { StockLevelBook, type StockLevels } from "./stock-levels.ts";
+import { waitWithin, workWithin } from "../support/working-time.ts";
+import { type CacheAnswer, cached } from "./cache.ts";
+import { rhythmOf, rhythms } from "./rhythms.ts";
+import { cacheKeyPrefix, freshForVariable, tableVariable } from "./schema.ts";
+import { type StockLevels, StockMovements } from "./stock-levels.ts";
 
 const parts = once(() => ({
   leases: leaseClient(documents()),
-  entries: new StockLevelBook(documents(), required(tableVariable)),
+  movements: new StockMovements(documents(), required(tableVariable)),
   freshForMs: wholeNumber(freshForVariable, 60_000),
 }));
 
@@ -21,15 +23,37 @@ const parts = once(() => ({
  *     { "warehouse": "north", "waitMs": 2000, "retry": "fullJitter" }
  *     → { "value": { "mug": 12 }, "computedAt": 1772359200000, "source": "cache" }
  *
- * Only the warehouse is needed; `retry` is one of untilExpiry, fixed, linear, exponential and fullJitter. What happens
- * when it dies between any two steps is said at {@link ResourceCache}.
+ * Only the warehouse is needed; `retry` is one of untilExpiry, fixed, linear, exponential and fullJitter.
+ *
+ * Dies before it has the lock: nothing has happened. Dies between the lock and the storing of the value: the lease ends
+ * after 10 s and the next caller computes; until then callers get the value of at most a day ago, or wait. Dies between
+ * storing and release: callers find the value, and the lock frees itself. Dies after the release: the value is there.
+ * Frozen for longer than its lease: what it computed is not stored over its successor's; it is given to its own caller.
+ * Runs out of time: the computation is cut off, and the lock let go, 2 s before Lambda would end it.
  */
 export const handler: Answering<CacheAnswer<StockLevels>> = answering((event, context) => {
   const fields = fieldsOf(event, ["warehouse", "waitMs", "retry"]);
   const warehouse = nameIn(fields, "warehouse");
-  const waitMs = waitWithin(durationIn(fields, "waitMs", 2_000), context.getRemainingTimeInMillis());
+  const remainingMs = context.getRemainingTimeInMillis();
+  const waitMs = waitWithin(durationIn(fields, "waitMs", 2_000), remainingMs);
   const retry = fields.retry === undefined ? rhythms.untilExpiry : rhythmOf(fields.retry);
-  const { entries, ...rest } = parts();
-  const compute = (name: string, signal: AbortSignal): Promise<StockLevels> => entries.compute(name, signal);
-  return new ResourceCache({ ...rest, entries, compute, waitMs, retry, now: Date.now }).get(warehouse);
+  const { movements, ...rest } = parts();
+  return cached({
+    ...rest,
+    key: cacheKeyPrefix + warehouse,
+    compute: (signal) => movements.levels(warehouse, signal),
+    waitMs,
+    retry,
+    // The wait may come first.
+    computeTimeoutMs: workWithin(remainingMs - waitMs),
+    onCacheFailed,
+  });
 });
+
+/** The caller of a value that could not be stored has it all the same: only the log tells. */
+function onCacheFailed({ key, operation, reason, error }: CacheFailedEvent): void {
+  const time = new Date().toISOString();
+  const why = error instanceof Error ? { error: `${error.name}: ${error.message}` } : {};
+  const message = `cache ${operation} failed`;
+  console.log(JSON.stringify({ time, level: "WARN", message, key, reason, ...why }));
+}

@@ -21,3 +21,14 @@ export function hasTimeLeft(remainingMs: number): boolean {
 export function waitWithin(waitMs: number, remainingMs: number): number {
   return Math.min(waitMs, Math.max(0, Math.floor(remainingMs / 2)));
 }
+
+/** How long one piece of work may take so that there is time left for what comes after it. */
+export function workWithin(remainingMs: number): number {
+  return Math.max(shortestMs, Math.floor(remainingMs - reserveMs));
+}
+
+/** Aborts when there is no time left to begin something else. */
+export function untilTimeIsUp(remainingMs: number): AbortSignal {
+  if (!hasTimeLeft(remainingMs)) return AbortSignal.abort();
+  return AbortSignal.timeout(Math.floor(remainingMs - reserveMs));
+}

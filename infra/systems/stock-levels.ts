@@ -6,19 +6,19 @@ import { cacheKeyPrefix, tableVariable } from "../../functions/resource-cache/sc
 import { Handler } from "../handler.ts";
 import { SystemTable } from "../system-table.ts";
 
-/** Stock levels that are costly to compute: cached, and computed by one caller at a time. */
+/** Stock levels that are costly to compute: cached in the lease table, and computed by one caller at a time. */
 export class StockLevels extends Construct {
   constructor(scope: Construct, id: string, props: { readonly leases: ILeaseTable }) {
     super(scope, id);
     const { leases } = props;
-    const cache = new SystemTable(this, "Cache");
+    const movements = new SystemTable(this, "Movements");
     const levels = new Handler(this, "Levels", {
       entry: "resource-cache/handler.ts",
       description: "Gives a warehouse's stock levels, from the cache or computed by one caller.",
       timeout: Duration.seconds(30),
-      environment: { [tableVariable]: cache.tableName, [environmentNames.tableName]: leases.tableName },
+      environment: { [tableVariable]: movements.tableName, [environmentNames.tableName]: leases.tableName },
     });
-    cache.permit(levels, "Query", "GetItem", "PutItem");
-    leases.grants.useLeases(levels, { keyPrefixes: [cacheKeyPrefix] });
+    movements.permit(levels, "Query");
+    leases.grants.usePrimitives(levels, { keyPrefixes: [cacheKeyPrefix] });
   }
 }

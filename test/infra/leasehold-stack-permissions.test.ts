@@ -61,19 +61,42 @@ function tableNamed(name: string): string {
 }
 
 const use = ["ConditionCheckItem", "GetItem", "PartiQLUpdate", "UpdateItem"].map((it) => `dynamodb:${it}`);
+const usePrimitives = [...use, "dynamodb:DeleteItem", "dynamodb:Query"].sort();
 const leases = tableNamed("Leases");
 
-const systems: { name: string; folder: string; table: string; keys: string }[] = [
+interface System {
+  readonly name: string;
+  readonly folder: string;
+  /** Its own; none where the lease table has all. */
+  readonly table?: string;
+  readonly keys: string;
+  readonly onLeases: string[];
+}
+
+const systems: System[] = [
   {
     name: "UnpaidOrdersClose",
     folder: "close-unpaid-orders",
     table: "UnpaidOrders",
     keys: closeUnpaidOrdersKey,
+    onLeases: use,
   },
-  { name: "ImportsTransfer", folder: "import-orders", table: "Imports", keys: transferKey },
-  { name: "StockLevels", folder: "resource-cache", table: "StockLevels", keys: `${cacheKeyPrefix}*` },
-  { name: "TasksWorker", folder: "claim-tasks", table: "Tasks", keys: `${taskKeyPrefix}*` },
-  { name: "TicketsAdmission", folder: "admit-tickets", table: "Tickets", keys: `${departmentKeyPrefix}*` },
+  { name: "ImportsTransfer", folder: "import-orders", table: "Imports", keys: transferKey, onLeases: use },
+  {
+    name: "StockLevels",
+    folder: "resource-cache",
+    table: "StockLevels",
+    keys: `${cacheKeyPrefix}*`,
+    onLeases: usePrimitives,
+  },
+  { name: "TasksWorker", folder: "claim-tasks", keys: `${taskKeyPrefix}*`, onLeases: usePrimitives },
+  {
+    name: "TicketsAdmission",
+    folder: "admit-tickets",
+    table: "Tickets",
+    keys: `${departmentKeyPrefix}*`,
+    onLeases: use,
+  },
 ];
 
 describe("permissions", () => {
@@ -128,9 +151,11 @@ describe("permissions", () => {
   });
 });
 
-describe.each(systems)("the function $name", ({ name, folder, table, keys }) => {
-  test("touches its own table and the leases, and on its own table does what its code does and no more", () => {
-    expect(onTables(name)).toEqual({ [tableNamed(table)]: actionsIn(folder), [leases]: use });
+describe.each(systems)("the function $name", ({ name, folder, table, keys, onLeases }) => {
+  test("touches its own table, if it has one, and the leases, and on its own table does what its code does and no more", () => {
+    const own = table === undefined ? {} : { [tableNamed(table)]: actionsIn(folder) };
+    expect(onTables(name)).toEqual({ ...own, [leases]: onLeases });
+    if (table === undefined) expect(actionsIn(folder)).toEqual([]);
   });
 
   test("uses the locks of its own keys", () => {

@@ -46,8 +46,8 @@ describe("every table", () => {
     },
   );
 
-  test("is the lease table, or one of the five systems'", () => {
-    const systems = ["Imports", "Leases", "StockLevels", "Tasks", "Tickets", "UnpaidOrders"];
+  test("is the lease table, or one of the four systems' that have their own", () => {
+    const systems = ["Imports", "Leases", "StockLevels", "Tickets", "UnpaidOrders"];
     expect(tables.map(([id]) => systems.find((it) => id.startsWith(it))).sort()).toEqual(systems);
   });
 
@@ -79,7 +79,6 @@ describe("every function", () => {
     ["UnpaidOrdersClose", "CLOSE_UNPAID_ORDERS_TABLE_NAME", "UnpaidOrders"],
     ["ImportsTransfer", "IMPORT_ORDERS_TABLE_NAME", "Imports"],
     ["StockLevels", "RESOURCE_CACHE_TABLE_NAME", "StockLevels"],
-    ["TasksWorker", "CLAIM_TASKS_TABLE_NAME", "Tasks"],
     ["TicketsAdmission", "ADMIT_TICKETS_TABLE_NAME", "Tickets"],
   ];
   test.each(own)("%s is told its own table as %s", (name, variable, table) => {

@@ -83,7 +83,6 @@ beforeAll(async () => {
     IMPORT_ORDERS_TABLE_NAME: own,
     RESOURCE_CACHE_TABLE_NAME: own,
     CLOSE_UNPAID_ORDERS_TABLE_NAME: own,
-    CLAIM_TASKS_TABLE_NAME: own,
     ADMIT_TICKETS_TABLE_NAME: own,
   };
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
@@ -211,7 +210,6 @@ describe("the bundled handlers", () => {
         dueAt: 1772357400000,
       },
       { pk: "stock", sk: "mug", available: 0 },
-      { pk: "tasks#s", sk: "t", task: "t", state: "waiting", attempts: 0, input: 7 },
     );
     expect(await invoke("import-orders/handler", { kind: "import" })).toMatchObject({
       result: "ran",
@@ -234,7 +232,16 @@ describe("the bundled handlers", () => {
     expect(await invoke("close-unpaid-orders/handler", { job: "j", scheduledTime })).toMatchObject({
       result: "doneBefore",
     });
-    expect(await invoke("claim-tasks/handler", { set: "s" })).toMatchObject({ succeeded: 0, failed: 1 });
+    const add = [{ id: "t", payload: 7 }];
+    expect(await invoke("claim-tasks/handler", { set: "s", add })).toEqual({ added: 1, known: 0 });
+    expect(await invoke("claim-tasks/handler", { set: "s", add })).toEqual({ added: 0, known: 1 });
+    expect(await invoke("claim-tasks/handler", { set: "s" })).toEqual({
+      succeeded: 0,
+      failed: 1,
+      putBack: 2,
+      lost: 0,
+      isUnfinished: false,
+    });
     const enter = { action: "enter", department: "loans", ticket: "L1" };
     expect(await invoke("admit-tickets/handler", enter)).toEqual({ state: "serving", ticket: "L1" });
     const items = await system.items();
@@ -248,6 +255,10 @@ describe("the bundled handlers", () => {
     ["resource-cache/handler", { warehouse: "north", retry: "hope" }],
     ["close-unpaid-orders/handler", {}],
     ["claim-tasks/handler", { set: "" }],
+    ["claim-tasks/handler", { set: "s", add: 7 }],
+    ["claim-tasks/handler", { set: "s", add: null }],
+    ["claim-tasks/handler", { set: "s", add: [null] }],
+    ["claim-tasks/handler", { set: "s", add: [{ id: "a", payload: 1, due: 1 }] }],
     ["admit-tickets/handler", { action: "jump" }],
   ] as const)("%s refuses %j by name", async (name, event) => {
     await expect(invoke(name, event)).rejects.toMatchObject({ name: "InvalidOptionsError" });

@@ -1,7 +1,13 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { optional, required, wholeNumber } from "../../functions/support/environment.ts";
 import { once } from "../../functions/support/once.ts";
-import { hasTimeLeft, leaseForInvocation, waitWithin } from "../../functions/support/working-time.ts";
+import {
+  hasTimeLeft,
+  leaseForInvocation,
+  untilTimeIsUp,
+  waitWithin,
+  workWithin,
+} from "../../functions/support/working-time.ts";
 
 afterEach(() => {
   vi.unstubAllEnvs();
@@ -51,5 +57,12 @@ describe("an invocation's time", () => {
     expect(waitWithin(10_000, -1)).toBe(0);
     expect(hasTimeLeft(10_000)).toBe(true);
     expect(hasTimeLeft(1_000)).toBe(false);
+  });
+
+  test("work is bounded so that time is left after it, and nothing is begun when that is all there is", () => {
+    expect(workWithin(30_000.7)).toBe(28_000);
+    expect(workWithin(-5)).toBeGreaterThan(0);
+    for (const remainingMs of [-5, 0, 2_000]) expect(untilTimeIsUp(remainingMs).aborted).toBe(true);
+    expect(untilTimeIsUp(60_000.7).aborted).toBe(false);
   });
 });

@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
 import { BatchWriteCommand } from "@aws-sdk/lib-dynamodb";
+import { attributeNames } from "@leasehold/client/schema";
+import { TaskSet } from "@leasehold/client/tasks";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { taskKey } from "../../../functions/claim-tasks/schema.ts";
+import { taskSetKey } from "../../../functions/claim-tasks/schema.ts";
 import { pendingKey } from "../../../functions/import-orders/schema.ts";
 import { movementsPartition } from "../../../functions/resource-cache/schema.ts";
-import { type PlainItem, startTestApp, type TestApp } from "../../support/app.ts";
+import { leaseTable, type PlainItem, startTestApp, type TestApp } from "../../support/app.ts";
 
 let it: TestApp;
 
@@ -26,16 +28,17 @@ async function answer(id: string, event: unknown): Promise<unknown> {
   return payload;
 }
 
-/** Every lock was let go. */
+/** Every lease was let go, of locks, of computations and of tasks. */
 async function expectNoHolders(): Promise<void> {
-  for await (const { key } of it.leases.list()) expect(`${key} is held`).toBe("nothing is held");
+  const items = await it.items(leaseTable);
+  expect(items.filter((item) => attributeNames.token in item)).toEqual([]);
 }
 
 describe("each system, with the environment and the tables of its template", () => {
   test("a cache computes what it lacks once, for however many callers", async () => {
     const pk = movementsPartition("north");
     await put(
-      "StockLevels/Cache",
+      "StockLevels/Movements",
       [5, 7].map((quantity, index) => ({ pk, sk: `m${index}`, product: "mug", quantity })),
     );
     const answers = (await Promise.all(
@@ -50,25 +53,24 @@ describe("each system, with the environment and the tables of its template", () 
 
   test("workers claim each task of a set once between them", async () => {
     const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
-    const tasks = Array.from({ length: 8 }, (_, index) => ({
-      ...taskKey("batch", `t${index}`),
-      task: `t${index}`,
-      state: "waiting",
-      attempts: 0,
-      input: { text: `${index}`, sha256: sha256(index === 3 ? "something else" : `${index}`) },
+    const add = Array.from({ length: 8 }, (_, index) => ({
+      id: `t${index}`,
+      payload: { text: `${index}`, sha256: sha256(index === 3 ? "something else" : `${index}`) },
     }));
-    await put("Tasks/Board", tasks);
+    expect(await answer("Tasks/Worker", { set: "batch", add })).toEqual({ added: 8, known: 0 });
     const reports = (await Promise.all([
       answer("Tasks/Worker", { set: "batch" }),
       answer("Tasks/Worker", { set: "batch" }),
     ])) as { readonly succeeded: number; readonly failed: number }[];
     expect(reports.reduce((sum, { succeeded }) => sum + succeeded, 0)).toBe(7);
     expect(reports.reduce((sum, { failed }) => sum + failed, 0)).toBe(1);
-    const board = await it.items("Tasks/Board");
-    expect(board.map(({ attempts }) => attempts)).toEqual(Array(8).fill(1));
-    expect(board.filter(({ state }) => state === "failed")).toMatchObject([
-      { task: "t3", remark: expect.stringContaining("SHA-256") },
-    ]);
+    const set = new TaskSet(it.leases, taskSetKey("batch"));
+    expect(await set.counts()).toEqual({ waiting: 0, running: 0, succeeded: 7, failed: 1, parked: 0 });
+    for await (const { id, state, attempts, remark } of set.list()) {
+      if (id !== "t3") expect({ id, state, attempts }).toEqual({ id, state: "succeeded", attempts: 1 });
+      else expect({ state, attempts, remark }).toMatchObject({ state: "failed", attempts: 3 });
+      expect(remark).toContain("SHA-256");
+    }
     await expectNoHolders();
   });
 
