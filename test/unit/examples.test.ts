@@ -16,6 +16,7 @@ import { metricsListener } from "@leasehold/client/metrics";
 import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
 import { JobRuns } from "@leasehold/client/job-runs";
 import { Leader } from "@leasehold/client/leader";
+import { LeaseUpgradeError, ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { TaskSet } from "@leasehold/client/tasks";
@@ -37,13 +38,15 @@ declare function importFile(file: string, options: { signal: AbortSignal }): Pro
 declare function importAll(options: { signal: AbortSignal }): Promise<void>;
 declare function buildReport(options: { signal: AbortSignal }): Promise<number>;
 declare function runReport(options: { signal: AbortSignal }): Promise<void>;
+declare function render(): Promise<void>;
+declare function rebuild(options: { signal: AbortSignal }): Promise<void>;
 declare function refill(options: { signal: AbortSignal }): Promise<void>;
 declare function expect(value: unknown): { toBe(expected: unknown): void };
 export const used = [
   PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, systemClock, ManualClock,
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, Semaphore, SingleFlight, TaskSet, acquireAll,
-  GroupUnavailableError, Leader, LeaseUnavailableError, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
+  GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, LeaseUnavailableError, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, leased, leaseLock, middy, Duration, ScheduleExpression,
 ];
 `;

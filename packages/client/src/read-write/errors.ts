@@ -1,0 +1,23 @@
+import { LeaseError } from "../errors.ts";
+
+/**
+ * An owner that holds a read lock has asked for the write lock, which would wait for that very reader. Nothing was
+ * sent.
+ *
+ * Release the read lock first, and look again at what was read once the write lock is held.
+ */
+export class LeaseUpgradeError extends LeaseError {
+  override readonly name: string = "LeaseUpgradeError";
+  readonly key: string;
+  readonly owner: string;
+
+  constructor(key: string, owner: string) {
+    super(
+      "LEASE_UPGRADE",
+      `${JSON.stringify(owner)} holds a read lock of ${JSON.stringify(key)}, and its write lock would wait for it: ` +
+        "release the read lock first",
+    );
+    this.key = key;
+    this.owner = owner;
+  }
+}

@@ -1,0 +1,44 @@
+import { InvalidOptionsError } from "../errors.ts";
+import type { ClientInternals } from "../internals.ts";
+import type { AcquireOptions, TryAcquireOptions } from "../options.ts";
+import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
+import { checkData, checkKnown } from "../validation.ts";
+
+/** Options of a read lock that is not waited for: a lease's, without `slot` and `lockAtLeastForMs`. */
+export type TryReadOptions = Omit<TryAcquireOptions, "slot" | "lockAtLeastForMs">;
+/** Options of a read lock: a lease's, without `slot` and `lockAtLeastForMs`. */
+export type ReadOptions = Omit<AcquireOptions, "slot" | "lockAtLeastForMs">;
+/** Options of a write lock that is not waited for: a lease's, without `slot` and `lockAtLeastForMs`. */
+export type TryWriteOptions = TryReadOptions;
+/** Options of a write lock: a lease's, without `slot` and `lockAtLeastForMs`. */
+export type WriteOptions = ReadOptions;
+
+const tryOptionNames: readonly (keyof TryReadOptions)[] = [
+  "leaseDurationMs",
+  "heartbeat",
+  "owner",
+  "data",
+  "signal",
+  "reentrant",
+];
+const optionNames: readonly (keyof ReadOptions)[] = [...tryOptionNames, "waitMs", "retry"];
+
+/** Validates the options of one read or write lock, the payload included. */
+export function checkLockOptions(
+  options: ReadOptions,
+  mayWait: boolean,
+  { owner, leaseDurationMs, context }: ClientInternals,
+): AcquisitionTerms {
+  checkKnown(options, mayWait ? optionNames : tryOptionNames, "options");
+  const { clockSkewMs, retentionMs } = context;
+  // The client itself knows how short a lease may be, and refuses shorter ones with the first attempt.
+  const times = { leaseDurationMs, clockSkewMs, retentionMs, shortestLeaseMs: 1 };
+  const terms = checkAcquireOptions(options, mayWait, owner, times);
+  checkData(terms.data);
+  return terms;
+}
+
+/** Refuses what cannot be run with a lock. */
+export function checkWork(work: unknown): void {
+  if (typeof work !== "function") throw new InvalidOptionsError("work", work, "a function of the lease");
+}

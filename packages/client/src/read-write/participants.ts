@@ -1,0 +1,110 @@
+import { askAbout, participantsOf, removeDead } from "../expressions-read-write.ts";
+import { callBudgetMs, type ProtocolContext } from "../protocol/context.ts";
+import { claimableIn, Judge } from "../protocol/judge.ts";
+import { type LeaseRecord, readRecord } from "../record.ts";
+import { type ItemKey, leaseItemKey } from "../schema.ts";
+import { isReaderPlace, writerPlace } from "../schema-read-write.ts";
+import type { LeaseStore, UpdateRequest, UpdateResult } from "../store.ts";
+import { type CallOptions, withBudget } from "../time/budget.ts";
+
+/** Somebody who stands in the way, and when that could end if nothing changes, on the monotonic clock. */
+export interface Obstacle {
+  readonly record: Pick<LeaseRecord, "owner" | "expiresAt" | "closed">;
+  readonly claimableAt: number;
+}
+
+/** Who is at a read-write lock. */
+export interface Present {
+  readonly writer: LeaseRecord | undefined;
+  readonly readers: readonly LeaseRecord[];
+}
+
+/** How one look is made. */
+export interface LookOptions {
+  /** A consistent look sees every earlier write and costs twice as much as one that may lag. */
+  readonly consistent: boolean;
+  /** @default 10000 */
+  readonly budgetMs?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Sees who is at one read-write lock, judges who of them is dead, and takes the dead ones' leases away. */
+export class Participants {
+  readonly #context: ProtocolContext;
+  readonly #key: string;
+  readonly #judge: Judge;
+  /**
+   * What the last answer that could tell said of our clock; a read cannot. Agreement is presumed before the first:
+   * nobody is removed on that ground without having been asked about.
+   */
+  #offset: UpdateResult["offset"] = { minMs: 0, maxMs: 0 };
+
+  constructor(context: ProtocolContext, key: string) {
+    this.#context = context;
+    this.#key = key;
+    this.#judge = new Judge(context.clock, context.clockSkewMs);
+  }
+
+  /** Reads the leases of all that have not released theirs: 1 request for each megabyte. */
+  async read(look: LookOptions): Promise<Present> {
+    const found: LeaseRecord[] = [];
+    let after: ItemKey | undefined;
+    do {
+      const request = { ...participantsOf(this.#key), consistent: look.consistent };
+      const paged = after === undefined ? request : { ...request, after };
+      const page = await this.#call(look, (store, call) => store.query(paged, call));
+      for (const item of page.items) {
+        const record = readRecord(item);
+        if (record !== undefined) found.push(record);
+      }
+      after = page.next;
+    } while (after !== undefined);
+    const readers = found.filter(({ place }) => isReaderPlace(place));
+    return { writer: found.find(({ place }) => place === writerPlace), readers };
+  }
+
+  /** Reads the gate alone: 1 request. */
+  async gate(look: LookOptions): Promise<LeaseRecord | undefined> {
+    const request = { key: leaseItemKey(this.#key, writerPlace), consistent: look.consistent };
+    return readRecord(await this.#call(look, (store, call) => store.get(request, call)));
+  }
+
+  /** Judges a record that an answer has just brought. */
+  judged(record: LeaseRecord): Obstacle {
+    const claimableInMs = claimableIn(this.#judge.judge(record, this.#offset));
+    return { record, claimableAt: this.#context.clock.monotonic() + claimableInMs };
+  }
+
+  /** Whether an obstacle's time seems to be over. */
+  isOver({ claimableAt }: Obstacle): boolean {
+    return claimableAt <= this.#context.clock.monotonic();
+  }
+
+  /**
+   * Takes the lease of one that seems dead away: 1 request that asks about it with a vouched clock, and 1 that is
+   * conditional on what was judged. Gives the record that is there instead; undefined where nobody is.
+   */
+  async remove(dead: LeaseRecord, look: Omit<LookOptions, "consistent">): Promise<LeaseRecord | undefined> {
+    const { clock, retentionMs } = this.#context;
+    const asked = await this.#update(askAbout(dead, clock.now(), retentionMs), look);
+    this.#offset = asked.offset;
+    const record = readRecord(asked.item);
+    if (record === undefined || !this.#judge.judge(record, asked.offset).expired) return record;
+    const removed = await this.#update(removeDead(record, clock.now(), retentionMs), look);
+    return removed.applied ? undefined : readRecord(removed.item);
+  }
+
+  async #update(request: UpdateRequest, look: Omit<LookOptions, "consistent">): Promise<UpdateResult> {
+    const result = await this.#call(look, (store, call) => store.update(request, call));
+    this.#context.noteOffset(result.offset);
+    return result;
+  }
+
+  #call<T>(
+    { budgetMs = callBudgetMs, signal }: Omit<LookOptions, "consistent">,
+    task: (store: LeaseStore, call: CallOptions) => Promise<T>,
+  ): Promise<T> {
+    const { clock, store } = this.#context;
+    return withBudget(clock, budgetMs, signal, (call) => task(store, call));
+  }
+}

@@ -1,0 +1,39 @@
+import { LeaseUnavailableError } from "../errors.ts";
+import type { ClientInternals } from "../internals.ts";
+import type { Obstacle, Participants } from "./participants.ts";
+import type { ReaderPlaces } from "./reader-places.ts";
+
+/** What the callers of one ReadWriteLock object share. */
+export interface Scene {
+  readonly key: string;
+  readonly client: ClientInternals;
+  readonly participants: Participants;
+  readonly places: ReaderPlaces;
+}
+
+/** The refusal of a caller that one or several stand in the way of; it tells of the one that stays longest. */
+export function unavailable({ key, client }: Scene, obstacles: readonly Obstacle[]): LeaseUnavailableError {
+  const now = client.context.clock.monotonic();
+  const longest = longestOf(obstacles);
+  const retryAfterMs = Math.max(0, Math.ceil((longest?.claimableAt ?? now) - now));
+  return new LeaseUnavailableError(key, longest?.record, retryAfterMs);
+}
+
+/** The obstacle that could stay longest. */
+export function longestOf(obstacles: readonly Obstacle[]): Obstacle | undefined {
+  return obstacles.reduce<Obstacle | undefined>(
+    (longest, one) => (longest && longest.claimableAt >= one.claimableAt ? longest : one),
+    undefined,
+  );
+}
+
+/** Says, once for each call, that somebody stands in its way. */
+export function announcer({ key, client }: Scene, owner: string): (obstacle: Obstacle | undefined) => void {
+  let isSaid = false;
+  return (obstacle) => {
+    if (obstacle === undefined || isSaid) return;
+    isSaid = true;
+    const { owner: holder, expiresAt, closed } = obstacle.record;
+    client.context.publish({ type: "contended", key, owner, holder, expiresAt, closed });
+  };
+}

@@ -1,0 +1,524 @@
+import {
+  InvalidOptionsError,
+  LeaseClient,
+  type LeaseClientOptions,
+  LeaseLostError,
+  LeaseServiceError,
+  LeaseUnavailableError,
+} from "@leasehold/client";
+import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import {
+  LeaseUpgradeError,
+  type ReadOptions,
+  ReadWriteLock,
+  readerPlace,
+  writerPlace,
+} from "../../packages/client/src/read-write/index.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const leaseDurationMs = 30_000;
+const clockSkewMs = 1_000;
+
+let clock: ManualClock;
+let store: ScriptedStore;
+let clients = 0;
+
+const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): LeaseClient => {
+  clients += 1;
+  const client = clients;
+  const choice = (client % 16) / 16;
+  let tokens = 0;
+  const randomness = { token: () => `${owner}-${client}-${++tokens}`, fraction: () => choice };
+  return new LeaseClient({ store, clock, owner, leaseDurationMs, clockSkewMs, randomness, ...options });
+};
+const lockOf = (owner: string, options: Partial<LeaseClientOptions> = {}): ReadWriteLock =>
+  new ReadWriteLock(clientOf(owner, options), "k");
+const methods = (): string[] => store.calls.map((call) => call.method);
+const tokenAt = (place: string): unknown =>
+  store.table.peek(leaseItemKey("k", place))?.[attributeNames.token];
+
+/** Follows a promise without waiting for it. */
+function follow<T>(promise: Promise<T>): { value?: T; error?: unknown; at?: number } {
+  const followed: { value?: T; error?: unknown; at?: number } = {};
+  promise.then(
+    (value) => Object.assign(followed, { value, at: clock.monotonic() }),
+    (error: unknown) => Object.assign(followed, { error, at: clock.monotonic() }),
+  );
+  return followed;
+}
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+  clients = 0;
+});
+
+describe("requests", () => {
+  it("are 2 to read where nobody writes, 1 to renew and 1 to release", async () => {
+    const lease = await lockOf("a").read();
+    expect(methods()).toEqual(["update", "get"]);
+    expect(store.calls[1]?.consistent).toBe(true);
+    await lease.renew();
+    expect(await lease.release()).toBe(true);
+    expect(methods()).toEqual(["update", "get", "update", "update"]);
+  });
+
+  it("are 2 to write where nobody else is, 1 to renew and 1 to release", async () => {
+    const lease = await lockOf("a").write();
+    expect(methods()).toEqual(["update", "query"]);
+    expect(store.calls[1]?.consistent).toBe(true);
+    await lease.renew();
+    expect(await lease.release()).toBe(true);
+    expect(methods()).toEqual(["update", "query", "update", "update"]);
+  });
+
+  it("are 3 for a read that a writer refuses, which leaves nothing behind", async () => {
+    await lockOf("w").write();
+    store.calls.length = 0;
+    expect(await lockOf("r").tryRead()).toBeUndefined();
+    expect(methods()).toEqual(["update", "get", "update"]);
+    expect((await lockOf("x").inspect()).readers).toEqual([]);
+  });
+
+  it("are 3 for a write that readers refuse, which opens the gate again", async () => {
+    await lockOf("r").read();
+    store.calls.length = 0;
+    expect(await lockOf("w").tryWrite()).toBeUndefined();
+    expect(methods()).toEqual(["update", "query", "update"]);
+    expect((await lockOf("r2").read()).held).toBe(true);
+  });
+
+  it("are 2 more to pass a dead writer, and 2 more for each dead reader", async () => {
+    await lockOf("w").write();
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    store.calls.length = 0;
+    const reader = await lockOf("r").read();
+    expect(methods()).toEqual(["update", "get", "update", "update"]);
+    expect(reader.held).toBe(true);
+    expect(tokenAt(writerPlace)).toBeUndefined();
+
+    await lockOf("r2").read();
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    store.calls.length = 0;
+    expect((await lockOf("w2").write()).held).toBe(true);
+    expect(methods()).toEqual(["update", "query", ...Array(4).fill("update")]);
+  });
+
+  it("are 1 more for a reader whose place another reader has, and the next one spreads wider", async () => {
+    const sameChoice = { randomness: { token: () => crypto.randomUUID(), fraction: () => 0 } };
+    await lockOf("a", sameChoice).read();
+    store.calls.length = 0;
+    const second = await lockOf("b", sameChoice).read();
+    expect(methods()).toEqual(["update", "update", "get"]);
+    expect(second.toJSON().place).toBe(readerPlace(1));
+  });
+
+  it("leave no more places behind than there were readers at a time", async () => {
+    const lock = lockOf("a");
+    for (let count = 0; count < 20; count += 1) {
+      const pair = [await lock.read(), await lock.read()];
+      for (const lease of pair) await lease.release();
+    }
+    const places = new Set(store.calls.flatMap(({ requests }) => requests.map(({ key }) => key.sk)));
+    expect(places.size).toBe(2);
+  });
+});
+
+describe("many readers or one writer", () => {
+  it("lets readers in together, and no writer beside them", async () => {
+    const readers = [await lockOf("a").read(), await lockOf("b").read(), await lockOf("c").read()];
+    expect(readers.every(({ held }) => held)).toBe(true);
+    const refusal = await lockOf("w")
+      .write()
+      .catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(LeaseUnavailableError);
+    expect(["a", "b", "c"]).toContain((refusal as LeaseUnavailableError).holder);
+    expect((refusal as LeaseUnavailableError).retryAfterMs).toBe(leaseDurationMs);
+  });
+
+  it("lets neither a reader nor a writer in beside a writer, and says who writes", async () => {
+    const writer = await lockOf("w").write();
+    const refusals = [
+      await lockOf("r")
+        .read()
+        .catch((error: unknown) => error),
+      await lockOf("w2")
+        .write()
+        .catch((error: unknown) => error),
+    ];
+    for (const refusal of refusals) expect(refusal).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "w" });
+    await writer.release();
+    expect((await lockOf("r").read()).held).toBe(true);
+  });
+
+  it("counts a writer's fencing token up from every earlier writer's", async () => {
+    let before = 0;
+    for (const owner of ["a", "b", "c"]) {
+      const lease = await lockOf(owner).write();
+      expect(lease.fencingToken).toBeGreaterThan(before);
+      before = lease.fencingToken;
+      await lease.release();
+      await (await lockOf(owner).read()).release();
+    }
+  });
+
+  it("shows who reads and who writes", async () => {
+    const reader = await lockOf("r").read({ data: { page: 1 } });
+    const writing = follow(lockOf("w").write({ waitMs: 10_000 }));
+    await clock.advance(0);
+    const { writer, readers } = await lockOf("x").inspect();
+    expect([writer?.owner, readers.map(({ owner, data }) => [owner, data])]).toEqual([
+      "w",
+      [["r", { page: 1 }]],
+    ]);
+    await reader.release();
+    await clock.advance(10_000);
+    expect(writing.value?.held).toBe(true);
+  });
+
+  it("withRead and withWrite give the work's result, release, and pass its error on", async () => {
+    const lock = lockOf("a");
+    expect(await lock.withRead({}, (lease) => lease.held)).toBe(true);
+    expect(await lock.withWrite({}, (lease) => lease.held)).toBe(true);
+    await expect(lock.withWrite({}, () => Promise.reject(new Error("no")))).rejects.toThrow("no");
+    expect(await lock.inspect()).toEqual({ writer: undefined, readers: [] });
+  });
+
+  it("withRead rejects where its lease was over before the work was", async () => {
+    const outcome = lockOf("a").withRead({}, async () => clock.freeze(leaseDurationMs));
+    await expect(outcome).rejects.toBeInstanceOf(LeaseLostError);
+  });
+});
+
+describe("waiting", () => {
+  it("a writer gets in once the readers of before it end, however many come after it", async () => {
+    const first = await lockOf("r").read();
+    const writing = follow(lockOf("w").write({ waitMs: 20_000 }));
+    await clock.advance(0);
+    const lateReaders = Array.from({ length: 40 }, (_, index) => lockOf(`late ${index}`));
+    for (const late of lateReaders) {
+      expect(await late.tryRead()).toBeUndefined();
+      await clock.advance(100);
+    }
+    expect(writing.value).toBeUndefined();
+    await first.release();
+    await clock.advance(7_500);
+    expect(writing.value?.held).toBe(true);
+    expect(writing.at).toBeLessThan(12_000);
+  });
+
+  it("a writer does not wait for one that wrote its lease after the gate was shut", async () => {
+    const reader = await lockOf("r").read();
+    const retry = { strategy: "fixed", delayMs: 100 } as const;
+    const writing = follow(lockOf("w").write({ waitMs: 20_000, retry }));
+    await clock.advance(0);
+    const frozen = Promise.withResolvers<void>();
+    const { get } = store;
+    store.get = async (request, call) => {
+      await frozen.promise;
+      return await get.call(store, request, call);
+    };
+    const late = follow(lockOf("late").tryRead());
+    await clock.advance(0);
+    expect((await lockOf("x").inspect()).readers.map(({ owner }) => owner)).toEqual(["r", "late"]);
+    await reader.release();
+    await clock.advance(200);
+    expect(writing.value?.held).toBe(true);
+    frozen.resolve();
+    await clock.advance(0);
+    expect("value" in late).toBe(true);
+    expect(late.value).toBeUndefined();
+  });
+
+  it("a writer that waits longer than its lease keeps the gate, and gets most of a lease in the end", async () => {
+    const reader = await lockOf("r").read({ heartbeat: true });
+    const writing = follow(lockOf("w").write({ waitMs: 200_000 }));
+    await clock.advance(100_000);
+    expect(await lockOf("late").tryRead()).toBeUndefined();
+    await reader.release();
+    await clock.advance(11_000);
+    expect(writing.value?.remainingMs()).toBeGreaterThanOrEqual(leaseDurationMs / 2);
+    expect(await lockOf("late").tryRead()).toBeUndefined();
+  });
+
+  it("a writer that gives up, or is aborted, opens the gate at once", async () => {
+    await lockOf("r").read({ heartbeat: true });
+    const writing = follow(lockOf("w").write({ waitMs: 5_000 }));
+    await clock.advance(5_000);
+    expect(writing.error).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "r" });
+    expect(tokenAt(writerPlace)).toBeUndefined();
+
+    const abort = new AbortController();
+    const aborted = follow(lockOf("w").write({ waitMs: 5_000, signal: abort.signal }));
+    await clock.advance(100);
+    abort.abort(new Error("enough"));
+    await clock.advance(0);
+    expect(aborted.error).toMatchObject({ message: "enough" });
+    expect(tokenAt(writerPlace)).toBeUndefined();
+  });
+
+  it("a reader waits for the writer with reads alone, and gets in when it ends", async () => {
+    const writer = await lockOf("w").write({ heartbeat: true });
+    const reading = follow(lockOf("r").read({ waitMs: 20_000 }));
+    await clock.advance(9_000);
+    store.calls.length = 0;
+    await clock.advance(0.5);
+    expect((await lockOf("x").inspect()).readers).toEqual([]);
+    await writer.release();
+    await clock.advance(8_000);
+    expect(reading.value?.held).toBe(true);
+    expect(methods().slice(-3)).toEqual(["get", "update", "get"]);
+  });
+
+  it("the last look of a writer is consistent, for one that lags may show an earlier time", async () => {
+    const reader = await lockOf("r").read();
+    const writing = follow(lockOf("w").write({ waitMs: 20_000 }));
+    await clock.advance(1_000);
+    await reader.release();
+    await clock.advance(5_000);
+    expect(writing.value?.held).toBe(true);
+    const looks = store.calls.filter(({ method }) => method === "query").map(({ consistent }) => consistent);
+    expect(looks.slice(0, 2)).toEqual([true, false]);
+    expect(looks.slice(-2)).toEqual([false, true]);
+  });
+
+  it("a reader passes a writer that dies, and a writer a reader that dies, when their time is over", async () => {
+    await lockOf("w").write();
+    const reading = follow(lockOf("r").read({ waitMs: 60_000 }));
+    await clock.advance(leaseDurationMs + clockSkewMs + 100);
+    expect(reading.value?.held).toBe(true);
+    const writing = follow(lockOf("w2").write({ waitMs: 60_000 }));
+    await clock.advance(leaseDurationMs + clockSkewMs + 100);
+    expect(writing.value?.held).toBe(true);
+  });
+});
+
+describe("at the worst moment", () => {
+  it("a reader that wakes after its lease cannot be revived once a writer has passed it", async () => {
+    const client = clientOf("r");
+    const handle = (await new ReadWriteLock(client, "k").read()).toJSON();
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    const writer = await lockOf("w").write();
+    await expect(client.adopt(handle).renew()).rejects.toBeInstanceOf(LeaseLostError);
+    expect(writer.held).toBe(true);
+  });
+
+  it("a reader that is renewed while a writer judges it stays, and the writer does not get in", async () => {
+    const client = clientOf("r");
+    const handle = (await new ReadWriteLock(client, "k").read()).toJSON();
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    const revived = client.adopt(handle);
+    const { update } = store;
+    let writes = 0;
+    store.update = async (request, call) => {
+      // Between the question and the removal.
+      if (request.key.sk !== writerPlace) writes += 1;
+      if (writes === 2) {
+        store.update = update;
+        await revived.renew();
+      }
+      return await update.call(store, request, call);
+    };
+    expect(await lockOf("w").tryWrite()).toBeUndefined();
+    expect(revived.held).toBe(true);
+  });
+
+  it("two writers and a reader at once: a writer that was passed over does not believe in its gate", async () => {
+    await lockOf("r").read({ heartbeat: true });
+    const frozen = follow(lockOf("w").write({ waitMs: 100_000 }));
+    await clock.advance(1_000);
+    clock.freeze(leaseDurationMs + clockSkewMs + 1);
+    expect((await lockOf("other").read()).held).toBe(true);
+    await clock.advance(200_000);
+    expect(frozen.value?.held ?? false).toBe(false);
+  });
+
+  it("a read whose answer was lost is taken back, and made anew by one that waits", async () => {
+    store.next("answer lost");
+    await expect(lockOf("a").tryRead()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    await clock.advance(0);
+    expect((await lockOf("x").inspect()).readers).toEqual([]);
+
+    store.next("answer lost");
+    const reading = follow(lockOf("a").read({ waitMs: 5_000 }));
+    await clock.advance(1_000);
+    expect(reading.value?.held).toBe(true);
+    expect((await lockOf("x").inspect()).readers).toHaveLength(1);
+  });
+
+  it("a gate whose answer was lost is opened again", async () => {
+    store.next("answer lost");
+    await expect(lockOf("w").tryWrite()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    await clock.advance(0);
+    expect((await lockOf("r").read()).held).toBe(true);
+  });
+
+  it("a gate that cannot be read fails the read, and takes its lease back", async () => {
+    const { get } = store;
+    store.get = async () => {
+      throw new LeaseServiceError("LEASE_THROTTLED", "throttled");
+    };
+    await expect(lockOf("a").tryRead()).rejects.toMatchObject({ code: "LEASE_THROTTLED" });
+    expect((await lockOf("x").inspect()).readers).toEqual([]);
+    const waiting = follow(lockOf("a").read({ waitMs: 10_000 }));
+    await clock.advance(100);
+    store.get = get;
+    await clock.advance(5_000);
+    expect(waiting.value?.held).toBe(true);
+  });
+
+  it("readers that cannot be read fail the write, and open the gate; a writer that waits tries again", async () => {
+    const { query } = store;
+    store.query = async () => {
+      throw new LeaseServiceError("LEASE_NO_ANSWER", "silence");
+    };
+    await expect(lockOf("w").tryWrite()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    expect(tokenAt(writerPlace)).toBeUndefined();
+    const waiting = follow(lockOf("w").write({ waitMs: 10_000 }));
+    await clock.advance(100);
+    store.query = query;
+    await clock.advance(5_000);
+    expect(waiting.value?.held).toBe(true);
+  });
+
+  it("a caller whose clock nobody vouches for removes nobody by wall clock, but by watching", async () => {
+    await lockOf("w").write();
+    store.offset = { minMs: 90_000, maxMs: 91_000 };
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    const lock = lockOf("r");
+    expect(await lock.tryRead()).toBeUndefined();
+    await clock.advance(leaseDurationMs);
+    expect((await lock.tryRead())?.held).toBe(true);
+  });
+
+  it("ttl removes what readers left behind, and the next fencing token is larger all the same", async () => {
+    const first = await lockOf("w").write();
+    await first.release();
+    await clock.advance(8 * 24 * 60 * 60 * 1000);
+    expect(store.table.collectGarbage(clock.now())).toBe(1);
+    expect((await lockOf("w").write()).fencingToken).toBeGreaterThan(first.fencingToken);
+  });
+
+  it("a release that hangs holds the caller that gives up no longer than a second", async () => {
+    await lockOf("r").read();
+    store.next(undefined, "hangs");
+    const writing = follow(lockOf("w").write({ waitMs: 100 }));
+    await clock.advance(1_200);
+    expect(writing.error).toBeInstanceOf(LeaseUnavailableError);
+  });
+
+  it("a writer whose gate ends while it looks and cannot prolong it does not get it", async () => {
+    const { query, update } = store;
+    store.query = async (request, call) => {
+      const page = await query.call(store, request, call);
+      clock.freeze(20_000);
+      store.update = async () => {
+        store.update = update;
+        clock.freeze(11_000);
+        throw new LeaseServiceError("LEASE_THROTTLED", "throttled");
+      };
+      return page;
+    };
+    expect(await lockOf("w").tryWrite()).toBeUndefined();
+  });
+
+  it("a reader whose answers take longer than its lease does not believe in it", async () => {
+    const { get } = store;
+    store.get = async (request, call) => {
+      const item = await get.call(store, request, call);
+      clock.freeze(leaseDurationMs);
+      return item;
+    };
+    await expect(lockOf("r").read()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+  });
+});
+
+describe("reentrancy", () => {
+  const again = { reentrant: true, owner: "me" } as const;
+
+  it("lets a reader in once more without a request, even while a writer waits", async () => {
+    const lock = lockOf("a");
+    const outer = await lock.read(again);
+    const writing = follow(lockOf("w").write({ waitMs: 20_000 }));
+    await clock.advance(0);
+    store.calls.length = 0;
+    const inner = await lock.read(again);
+    expect(methods()).toEqual([]);
+    await outer.release();
+    expect(inner.held).toBe(true);
+    await clock.advance(9_000);
+    expect(writing.value).toBeUndefined();
+    await inner.release();
+    await clock.advance(9_000);
+    expect(writing.value?.held).toBe(true);
+  });
+
+  it("lets a writer read and write beside its own write lock", async () => {
+    const lock = lockOf("a");
+    const outer = await lock.write(again);
+    const reader = await lock.read(again);
+    const inner = await lock.write(again);
+    expect([reader.held, inner.held]).toEqual([true, true]);
+    await inner.release();
+    expect(await lockOf("b").tryRead()).toBeUndefined();
+    await outer.release();
+    expect(await lockOf("b").tryWrite()).toBeUndefined();
+    await reader.release();
+    expect((await lockOf("b").tryWrite())?.held).toBe(true);
+  });
+
+  it("refuses a reader that wants to write before anything is sent, and nobody else", async () => {
+    const lock = lockOf("a");
+    const reader = await lock.read(again);
+    store.calls.length = 0;
+    await expect(lock.write({ ...again, waitMs: 1_000 })).rejects.toBeInstanceOf(LeaseUpgradeError);
+    expect(store.calls).toEqual([]);
+    await reader.release();
+    expect((await lock.write(again)).held).toBe(true);
+  });
+
+  it("takes a write lock of the same owner from elsewhere over at once", async () => {
+    const before = await lockOf("a").write(again);
+    const after = await lockOf("b").write(again);
+    expect(after.fencingToken).toBeGreaterThan(before.fencingToken);
+    await expect(before.renew()).rejects.toBeInstanceOf(LeaseLostError);
+  });
+});
+
+describe("bad input", () => {
+  it.each([
+    [{ slot: "2026-01-01" }, "options.slot"],
+    [{ lockAtLeastForMs: 10 }, "options.lockAtLeastForMs"],
+    [{ wait: 10 }, "options.wait"],
+    [{ waitMs: -1 }, "waitMs"],
+    [{ data: () => 1 }, "data"],
+    [{ owner: "" }, "owner"],
+    [{ leaseDurationMs: 0 }, "leaseDurationMs"],
+  ])("refuses %j before anything is sent", async (options, option) => {
+    const lock = lockOf("a");
+    for (const attempt of [lock.read(options as ReadOptions), lock.write(options as ReadOptions)]) {
+      await expect(attempt).rejects.toMatchObject({ code: "LEASE_INVALID_OPTIONS", option });
+    }
+    expect(store.calls).toEqual([]);
+  });
+
+  it("refuses to wait in an attempt that never waits, a work that is no function, and what is no client", async () => {
+    const lock = lockOf("a");
+    await expect(lock.tryRead({ waitMs: 1 } as object)).rejects.toBeInstanceOf(InvalidOptionsError);
+    await expect(lock.tryWrite({ waitMs: 1 } as object)).rejects.toBeInstanceOf(InvalidOptionsError);
+    await expect(lock.withRead({}, undefined as never)).rejects.toMatchObject({ option: "work" });
+    await expect(lock.withWrite({}, "work" as never)).rejects.toMatchObject({ option: "work" });
+    expect(() => new ReadWriteLock({} as LeaseClient, "k")).toThrow(InvalidOptionsError);
+    expect(() => new ReadWriteLock(clientOf("a"), "")).toThrow(InvalidOptionsError);
+    expect(store.calls).toEqual([]);
+  });
+
+  it("gives the reason of a signal that has aborted already", async () => {
+    const signal = AbortSignal.abort(new Error("no need"));
+    await expect(lockOf("a").read({ signal })).rejects.toThrow("no need");
+    await expect(lockOf("a").write({ signal })).rejects.toThrow("no need");
+    expect(store.calls).toEqual([]);
+  });
+});
