@@ -14,6 +14,7 @@ import { createLeaseTable, type Lease, LeaseClient, LeaseUnavailableError, syste
 import { environmentNames } from "@leasehold/client/environment";
 import { metricsListener } from "@leasehold/client/metrics";
 import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
+import { FairLock, QueueFullError } from "@leasehold/client/fair";
 import { JobRuns } from "@leasehold/client/job-runs";
 import { Leader } from "@leasehold/client/leader";
 import { LeaseUpgradeError, ReadWriteLock } from "@leasehold/client/read-write";
@@ -40,13 +41,14 @@ declare function buildReport(options: { signal: AbortSignal }): Promise<number>;
 declare function runReport(options: { signal: AbortSignal }): Promise<void>;
 declare function render(): Promise<void>;
 declare function rebuild(options: { signal: AbortSignal }): Promise<void>;
+declare function printLabels(signal: AbortSignal): Promise<void>;
 declare function refill(options: { signal: AbortSignal }): Promise<void>;
 declare function expect(value: unknown): { toBe(expected: unknown): void };
 export const used = [
   PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, systemClock, ManualClock,
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, Semaphore, SingleFlight, TaskSet, acquireAll,
-  GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, LeaseUnavailableError, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
+  GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, QueueFullError, LeaseUnavailableError, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, leased, leaseLock, middy, Duration, ScheduleExpression,
 ];
 `;

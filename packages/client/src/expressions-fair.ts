@@ -1,0 +1,198 @@
+/**
+ * The expressions of a fair lock. Its lease is acquired, renewed and released by the expressions of every lease, at a
+ * sort key of its own; to some of them the queue adds a condition and an action of its own:
+ *
+ *     acquire, takeOver   a newcomer: nobody waits; the head: its place is still there, and leaves with the same write.
+ *                         In both cases places whose time is over may be passed over, if nobody has prolonged them
+ *     release             how long holders typically hold it is noted
+ *     join                there is room; the ticket's number is the service's own count, so that it needs no clock
+ *     keep                the places are still there
+ *     leave               the place is still there
+ *
+ * A place is two attributes of the lock's item, named after the waiter. `waiting` counts the places: whoever removes
+ * one insists that it is there, so that the count never drifts.
+ */
+import { attributeNames, leaseItemKey } from "./schema.ts";
+import { fairAttributeNames, fairPlace, placePrefix, ticketPrefix } from "./schema-fair.ts";
+import type { GetRequest, Item, UpdateRequest } from "./store.ts";
+
+const { lastTicket, waiting, typicalHoldMs } = fairAttributeNames;
+const ttl = attributeNames.timeToLive;
+
+/** A place as it was seen, or as it is to be. */
+export interface WrittenPlace {
+  readonly id: string;
+  readonly text: string;
+}
+
+/** What a grant has to do with the queue. */
+export interface Turn {
+  /** The place of the one that acquires; undefined for a newcomer. */
+  readonly id: string | undefined;
+  /** Places whose time is over, as they were judged. */
+  readonly passed: readonly WrittenPlace[];
+}
+
+/** What a lease's write does, as far as the queue has something to add to it. */
+export type LeaseWrite = "acquire" | "takeOver" | "end" | "other";
+
+/** Tells a lease's writes apart by the values that they bring. */
+export function kindOf({ values }: UpdateRequest): LeaseWrite {
+  if (values[":judgedToken"] !== undefined) return "takeOver";
+  if (values[":acquiredAt"] !== undefined) return "acquire";
+  if (values[":version"] !== undefined) return "other";
+  return values[":token"] !== undefined && values[":ttl"] !== undefined ? "end" : "other";
+}
+
+/** A grant to a newcomer while nobody waits, or to the head of the queue, whose place it takes along. */
+export function inTurn(grant: UpdateRequest, { id, passed }: Turn): UpdateRequest {
+  const going = removal(passed);
+  const conditions = [grant.condition, ...going.conditions];
+  const names = { ...grant.names, ...going.names, "#waiting": waiting };
+  const gone = [...going.removed];
+  const values: Record<string, string | number> = { ...grant.values, ...going.values };
+  const removals = passed.length + (id === undefined ? 0 : 1);
+  if (id === undefined) {
+    // Without a place, nobody may wait but those that are passed over.
+    const isAlone =
+      removals === 0 ? "(attribute_not_exists(#waiting) OR #waiting = :removed)" : "#waiting = :removed";
+    conditions.push(isAlone);
+    values[":removed"] = removals;
+  } else {
+    conditions.push("attribute_exists(#qMine)");
+    Object.assign(names, { "#qMine": ticketPrefix + id, "#wMine": placePrefix + id });
+    gone.push("#qMine", "#wMine");
+    values[":removed"] = removals;
+  }
+  const condition = conditions.join(" AND ");
+  if (removals === 0) return { ...grant, condition, names, values };
+  const update = `${grant.update.replace(" REMOVE ", `, ${countDown} REMOVE `)}, ${gone.join(", ")}`;
+  return { ...grant, update, condition, names, values };
+}
+
+const countDown = "#waiting = if_not_exists(#waiting, :removed) - :removed";
+
+/** The end of a lease that notes how long holders typically hold the lock. */
+export function noteHold(ending: UpdateRequest, typicalMs: number): UpdateRequest {
+  return {
+    ...ending,
+    update: ending.update.replace(" REMOVE ", ", #typicalHoldMs = :typicalHoldMs REMOVE "),
+    names: { ...ending.names, "#typicalHoldMs": typicalHoldMs },
+    values: { ...ending.values, ":typicalHoldMs": typicalMs },
+  };
+}
+
+/** What a waiter that joins writes. */
+export interface Joining {
+  readonly key: string;
+  readonly place: WrittenPlace;
+  readonly maxWaiters: number;
+  readonly ttl: number;
+  /** Places whose time is over: they make room. */
+  readonly passed: readonly WrittenPlace[];
+}
+
+/** Joins the queue at its end, if there is room. A second copy is refused, and finds its place taken by itself. */
+export function join({ key, place, maxWaiters, ttl: timeToLive, passed }: Joining): UpdateRequest {
+  const going = removal(passed);
+  const update =
+    "SET #lastTicket = if_not_exists(#lastTicket, :zero) + :one, " +
+    "#qMine = if_not_exists(#lastTicket, :zero) + :one, #wMine = :place, " +
+    "#waiting = if_not_exists(#waiting, :zero) + :added, #ttl = :ttl" +
+    (passed.length === 0 ? "" : ` REMOVE ${going.removed.join(", ")}`);
+  const hasRoom = "(attribute_not_exists(#waiting) OR #waiting < :limit)";
+  return {
+    key: leaseItemKey(key, fairPlace),
+    update,
+    condition: ["attribute_not_exists(#qMine)", hasRoom, ...going.conditions].join(" AND "),
+    names: {
+      "#lastTicket": lastTicket,
+      "#waiting": waiting,
+      "#ttl": ttl,
+      "#qMine": ticketPrefix + place.id,
+      "#wMine": placePrefix + place.id,
+      ...going.names,
+    },
+    values: {
+      ":zero": 0,
+      ":one": 1,
+      ":added": 1 - passed.length,
+      ":limit": maxWaiters + passed.length,
+      ":place": place.text,
+      ":ttl": timeToLive,
+      ...going.values,
+    },
+    returnsItem: true,
+  };
+}
+
+/** Prolongs places that are still there: all of them or none. */
+export function keep(key: string, places: readonly WrittenPlace[]): UpdateRequest {
+  const names: Record<string, string> = {};
+  const values: Record<string, string> = {};
+  for (const [index, { id, text }] of places.entries()) {
+    names[`#w${index}`] = placePrefix + id;
+    values[`:w${index}`] = text;
+  }
+  const each = (write: (index: number) => string): string[] => places.map((_, index) => write(index));
+  return {
+    key: leaseItemKey(key, fairPlace),
+    update: `SET ${each((index) => `#w${index} = :w${index}`).join(", ")}`,
+    condition: each((index) => `attribute_exists(#w${index})`).join(" AND "),
+    names,
+    values,
+    returnsItem: true,
+  };
+}
+
+/** Leaves the queue. */
+export function leave(key: string, id: string): UpdateRequest {
+  return {
+    key: leaseItemKey(key, fairPlace),
+    update: `SET ${countDown} REMOVE #qMine, #wMine`,
+    condition: "attribute_exists(#qMine)",
+    names: { "#waiting": waiting, "#qMine": ticketPrefix + id, "#wMine": placePrefix + id },
+    values: { ":removed": 1 },
+    returnsItem: false,
+  };
+}
+
+/** Removes places whose time is over, where there are more than one acquisition can take along. */
+export function passOver(key: string, passed: readonly WrittenPlace[]): UpdateRequest {
+  const going = removal(passed);
+  return {
+    key: leaseItemKey(key, fairPlace),
+    update: `SET ${countDown} REMOVE ${going.removed.join(", ")}`,
+    condition: going.conditions.join(" AND "),
+    names: { "#waiting": waiting, ...going.names },
+    values: { ":removed": passed.length, ...going.values },
+    returnsItem: true,
+  };
+}
+
+/** Reads the lock with its queue. */
+export function fairLock(key: string, consistent: boolean): GetRequest {
+  return { key: leaseItemKey(key, fairPlace), consistent };
+}
+
+/** The removal of places that nobody has prolonged since they were judged. */
+function removal(passed: readonly WrittenPlace[]): {
+  readonly conditions: readonly string[];
+  readonly removed: readonly string[];
+  readonly names: Readonly<Record<string, string>>;
+  readonly values: Item;
+} {
+  const names: Record<string, string> = {};
+  const values: Record<string, string> = {};
+  for (const [index, { id, text }] of passed.entries()) {
+    names[`#q${index}`] = ticketPrefix + id;
+    names[`#w${index}`] = placePrefix + id;
+    values[`:w${index}`] = text;
+  }
+  return {
+    conditions: passed.map((_, index) => `#w${index} = :w${index}`),
+    removed: passed.flatMap((_, index) => [`#q${index}`, `#w${index}`]),
+    names,
+    values,
+  };
+}

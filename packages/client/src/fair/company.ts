@@ -1,0 +1,105 @@
+import { fairLock, keep, type WrittenPlace } from "../expressions-fair.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
+import { fairLimits } from "../schema-fair.ts";
+import { withBudget } from "../time/budget.ts";
+import { isOlder, Observer, type Sighting } from "./sighting.ts";
+
+/** A place with a longer lease, and what to do once the table has it. */
+export interface Prolonged {
+  readonly place: WrittenPlace;
+  readonly confirmed: () => void;
+}
+
+/** A waiter of this process, as the others see it. */
+export interface Companion {
+  /** What would prolong its place; undefined while it has none. */
+  prolonged(): Prolonged | undefined;
+  /** Called with what another one's request has shown. */
+  notice(sighting: Sighting): void;
+  /** Called when somebody here has let the lock go. */
+  released(): void;
+}
+
+/**
+ * The waiters for one lock in one process.
+ *
+ * Each has a place of its own, so that the order is kept among all callers, wherever they are. They share what they
+ * see: whoever looks, looks for all, and whoever prolongs its place, prolongs all. So they cost little more than one.
+ */
+export class Company {
+  readonly observer: Observer;
+  readonly #context: ProtocolContext;
+  readonly #key: string;
+  readonly #companions = new Set<Companion>();
+  #arrivals: Promise<unknown> = Promise.resolve();
+  #latest: Sighting | undefined;
+
+  constructor(context: ProtocolContext, key: string) {
+    this.#context = context;
+    this.#key = key;
+    this.observer = new Observer(context);
+  }
+
+  /** What the last answer has shown, while somebody here has a place; undefined otherwise. */
+  get latest(): Sighting | undefined {
+    const isQueuing = [...this.#companions].some((companion) => companion.prolonged() !== undefined);
+    return isQueuing ? this.#latest : undefined;
+  }
+
+  /** Callers of one process arrive one after the other. Gives the end of the arrivals before, and ends its own. */
+  arrive(): { readonly before: Promise<unknown>; readonly arrived: () => void } {
+    const before = this.#arrivals;
+    let arrived = (): void => undefined;
+    const own = new Promise<void>((resolve) => {
+      arrived = resolve;
+    });
+    this.#arrivals = Promise.all([before, own]);
+    return { before, arrived };
+  }
+
+  add(companion: Companion): void {
+    this.#companions.add(companion);
+  }
+
+  remove(companion: Companion): void {
+    this.#companions.delete(companion);
+    if (this.#companions.size === 0) this.#latest = undefined;
+  }
+
+  /** Tells the others what an answer has shown. */
+  spread(sighting: Sighting, from: Companion): void {
+    if (isOlder(sighting.item, this.#latest?.item)) return;
+    this.#latest = sighting;
+    for (const companion of this.#companions) if (companion !== from) companion.notice(sighting);
+  }
+
+  /** Tells the waiters here that the lock was let go here: if one is at the head, it need not look first. */
+  released(): void {
+    for (const companion of this.#companions) companion.released();
+  }
+
+  /** Looks at the lock: 1 read, which may lag. */
+  async look(budgetMs: number, signal: AbortSignal | undefined): Promise<Sighting> {
+    const { clock, store } = this.#context;
+    const request = fairLock(this.#key, false);
+    const item = await withBudget(clock, budgetMs, signal, (call) => store.get(request, call));
+    return this.observer.see(item);
+  }
+
+  /** Looks at the lock and prolongs the places of all: 1 write. */
+  async lookAndKeep(own: Prolonged, budgetMs: number, signal: AbortSignal | undefined): Promise<Sighting> {
+    const { clock, store } = this.#context;
+    const all = [own];
+    for (const companion of this.#companions) {
+      const other = companion.prolonged();
+      const isFurther = other !== undefined && other.place.id !== own.place.id;
+      if (isFurther && all.length < fairLimits.removalsPerWrite) all.push(other);
+    }
+    const places = all.map(({ place }) => place);
+    const request = keep(this.#key, places);
+    const result = await withBudget(clock, budgetMs, signal, (call) => store.update(request, call));
+    this.#context.noteOffset(result.offset);
+    if (result.applied) for (const { confirmed } of all) confirmed();
+    return this.observer.see(result.item, result.offset);
+  }
+}

@@ -1,0 +1,63 @@
+import type { ProtocolContext } from "../protocol/context.ts";
+import { claimableIn, Judge } from "../protocol/judge.ts";
+import { type LeaseRecord, readRecord } from "../record.ts";
+import { attributeNames } from "../schema.ts";
+import type { Item } from "../store.ts";
+import type { ClockOffset } from "../time/skew.ts";
+import { Lapses } from "./lapses.ts";
+import { lastTicketOf, type QueuePlace, readQueue, typicalHold } from "./queue.ts";
+
+/** The lock and its queue as one answer has shown them. */
+export interface Sighting {
+  readonly item: Item | undefined;
+  /** Undefined while nobody holds the lock. */
+  readonly record: LeaseRecord | undefined;
+  /** In the order of their tickets, those whose time is over included. */
+  readonly places: readonly QueuePlace[];
+  readonly typicalMs: number | undefined;
+  /** When the lock can be had if nothing changes, on the monotonic clock. */
+  readonly claimableAt: number;
+}
+
+/** Reads answers. One for each lock: it remembers for how long things have stayed unchanged. */
+export class Observer {
+  readonly judge: Judge;
+  readonly lapses: Lapses;
+  readonly #context: ProtocolContext;
+  /** What an answer to a write has last said about the clocks; answers to reads say nothing. */
+  #offset: ClockOffset | undefined;
+
+  constructor(context: ProtocolContext) {
+    this.#context = context;
+    this.judge = new Judge(context.clock, context.clockSkewMs);
+    this.lapses = new Lapses(context.clock, context.clockSkewMs);
+  }
+
+  /** Reads an answer that has just come. Call it once for each. */
+  see(item: Item | undefined, offset?: ClockOffset): Sighting {
+    this.#offset = offset ?? this.#offset;
+    const record = readRecord(item);
+    return this.#sighting(item, record && claimableIn(this.judge.judge(record, this.#offset)));
+  }
+
+  /** Reads a refusal, which has been judged already. */
+  seeRefused(item: Item | undefined, claimableInMs: number, offset: ClockOffset | undefined): Sighting {
+    this.#offset = offset ?? this.#offset;
+    return this.#sighting(item, claimableInMs);
+  }
+
+  #sighting(item: Item | undefined, claimableInMs = 0): Sighting {
+    const places = readQueue(item);
+    this.lapses.see(places);
+    const claimableAt = this.#context.clock.monotonic() + claimableInMs;
+    return { item, record: readRecord(item), places, typicalMs: typicalHold(item), claimableAt };
+  }
+}
+
+/** Whether an answer is older than another one: a read may lag, and answers overtake each other. */
+export function isOlder(one: Item | undefined, other: Item | undefined): boolean {
+  if (one === undefined || other === undefined) return false;
+  const fence = (item: Item): number => Number(item[attributeNames.fence] ?? 0);
+  if (fence(one) !== fence(other)) return fence(one) < fence(other);
+  return (lastTicketOf(one) ?? 0) < (lastTicketOf(other) ?? 0);
+}

@@ -1,0 +1,534 @@
+import { type Lease, LeaseClient, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
+import { leaseItemKey } from "@leasehold/client/schema";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { FairLock, type PlaceInQueue, QueueFullError } from "../../packages/client/src/fair/index.ts";
+import { readQueue } from "../../packages/client/src/fair/queue.ts";
+import { placeLeaseMs } from "../../packages/client/src/fair/standing.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const leaseDurationMs = 30_000;
+const clockSkewMs = 500;
+const waitMs = 3_600_000;
+
+describe("a fair lock", () => {
+  let clock: ManualClock;
+  let store: ScriptedStore;
+  /** Owners in the order in which they got the lock. */
+  let served: string[];
+  let leases: Map<string, Lease>;
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    store = new ScriptedStore();
+    served = [];
+    leases = new Map();
+  });
+
+  const lockOf = (owner: string, over = store, maxWaiters = 100): FairLock =>
+    new FairLock(new LeaseClient({ store: over, clock, owner, leaseDurationMs, clockSkewMs }), "k", {
+      maxWaiters,
+    });
+  /** Waits for the lock in a process of its own. */
+  const queue = (owner: string, lock = lockOf(owner), options: object = {}): Promise<Lease> => {
+    const got = lock.acquire({ waitMs, owner, heartbeat: true, ...options }).then((lease) => {
+      served.push(owner);
+      leases.set(owner, lease);
+      return lease;
+    });
+    got.catch(() => undefined);
+    return got;
+  };
+  const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `w${index + 1}`);
+  const waitingNow = async (): Promise<string[]> =>
+    (await lockOf("observer").inspect()).waiting.map(({ owner }) => owner);
+  const placesInTable = (): number =>
+    Object.keys(store.table.peek(leaseItemKey("k", "fair")) ?? {}).filter((name) => name.startsWith("q:"))
+      .length;
+
+  it("is acquired and released in 1 request each while nobody waits", async () => {
+    const lease = await lockOf("a").acquire({ waitMs });
+    expect(await lease.release()).toBe(true);
+    expect(store.calls).toHaveLength(2);
+    expect(store.count("update")).toBe(2);
+  });
+
+  it("serves 10 waiters in the order in which they came", async () => {
+    const first = await lockOf("first").acquire({ heartbeat: true });
+    for (const name of names(10)) {
+      void queue(name);
+      await clock.advance(10);
+    }
+    expect(await waitingNow()).toEqual(names(10));
+    await first.release();
+    for (const name of names(10)) {
+      await clock.advance(60_000);
+      expect(served.at(-1)).toBe(name);
+      await leases.get(name)?.release();
+    }
+    expect(served).toEqual(names(10));
+    expect(placesInTable()).toBe(0);
+  });
+
+  it("joins the queue with 1 request after the 1 that was refused", async () => {
+    await lockOf("first").acquire();
+    store.calls.length = 0;
+    void queue("w1");
+    await clock.advance(0);
+    expect(store.calls).toHaveLength(2);
+    expect(placesInTable()).toBe(1);
+  });
+
+  it("lets no newcomer in before those who wait, not even at the very moment of the release", async () => {
+    const first = await lockOf("first").acquire();
+    void queue("w1");
+    await clock.advance(10);
+    await first.release();
+    await expect(lockOf("newcomer").acquire()).rejects.toBeInstanceOf(LeaseUnavailableError);
+    void queue("newcomer");
+    await clock.advance(2_000);
+    expect(served).toEqual(["w1"]);
+  });
+
+  it("gives the lock on within the head's look interval", async () => {
+    const first = await lockOf("first").acquire();
+    void queue("w1");
+    await clock.advance(5_000);
+    await first.release();
+    await clock.advance(251);
+    expect(served).toEqual(["w1"]);
+  });
+
+  it("passes over a waiter that died, within its place's lease", async () => {
+    const first = await lockOf("first").acquire({ heartbeat: true });
+    const doomed = new ScriptedStore();
+    Object.assign(doomed, { table: store.table });
+    void queue("dead", lockOf("dead", doomed));
+    await clock.advance(10);
+    void queue("w2");
+    await clock.advance(1_000);
+    expect(await waitingNow()).toEqual(["dead", "w2"]);
+    doomed.get = () => new Promise(() => undefined);
+    doomed.weather = "request lost";
+    await first.release();
+    await clock.advance(placeLeaseMs + 10_000 + clockSkewMs);
+    expect(served).toEqual(["w2"]);
+    expect(placesInTable()).toBe(0);
+  });
+
+  it("lets nobody pass a place before its lease and the allowance for clocks are over", async () => {
+    const first = await lockOf("first").acquire();
+    const doomed = new ScriptedStore();
+    Object.assign(doomed, { table: store.table });
+    void queue("dead", lockOf("dead", doomed));
+    await clock.advance(10);
+    doomed.get = () => new Promise(() => undefined);
+    doomed.weather = "request lost";
+    await first.release();
+    const [place] = readQueue(store.table.peek(leaseItemKey("k", "fair")));
+    await clock.advance((place?.until ?? 0) + clockSkewMs - clock.now());
+    await expect(lockOf("newcomer").acquire()).rejects.toMatchObject({ holder: undefined, retryAfterMs: 1 });
+    await clock.advance(1);
+    expect((await lockOf("newcomer").acquire()).held).toBe(true);
+  });
+
+  it("where clocks are not compared, passes a place over that it has seen unchanged for its whole lease", async () => {
+    const first = await lockOf("first").acquire();
+    const doomed = new ScriptedStore();
+    Object.assign(doomed, { table: store.table });
+    void queue("dead", lockOf("dead", doomed));
+    await clock.advance(10);
+    doomed.get = () => new Promise(() => undefined);
+    doomed.weather = "request lost";
+    await first.release();
+    await clock.advance(120_000);
+    const client = new LeaseClient({ store, clock, clockSkewMs: Number.POSITIVE_INFINITY });
+    const lock = new FairLock(client, "k");
+    await expect(lock.acquire()).rejects.toBeInstanceOf(LeaseUnavailableError);
+    await clock.advance(30_000);
+    expect((await lock.acquire()).held).toBe(true);
+  });
+
+  it("lets a newcomer pass over the dead at once when all who wait are dead", async () => {
+    const first = await lockOf("first").acquire({ heartbeat: true });
+    const doomed = new ScriptedStore();
+    Object.assign(doomed, { table: store.table });
+    for (const name of names(50)) void queue(name, lockOf(name, doomed));
+    await clock.advance(10);
+    expect(placesInTable()).toBe(50);
+    doomed.get = () => new Promise(() => undefined);
+    doomed.weather = "request lost";
+    await first.release();
+    await clock.advance(120_000);
+    store.calls.length = 0;
+    const lease = await lockOf("newcomer").acquire();
+    expect(lease.held).toBe(true);
+    expect(placesInTable()).toBe(0);
+    // Refused, 40 places removed, and the rest with the lock.
+    expect(store.calls).toHaveLength(3);
+  });
+
+  it("puts a waiter that was frozen and passed over at the end of the queue", async () => {
+    const frozenClock = new ManualClock(clock.now());
+    const first = await lockOf("first").acquire({ heartbeat: true });
+    const client = new LeaseClient({ store, clock: frozenClock, leaseDurationMs, clockSkewMs });
+    const places: number[] = [];
+    void queue("frozen", new FairLock(client, "k"), {
+      onPlace: ({ place }: PlaceInQueue) => places.push(place),
+    });
+    await frozenClock.advance(10);
+    await clock.advance(10);
+    void queue("w2");
+    await clock.advance(10);
+    await first.release();
+    await clock.advance(30_000);
+    expect(served).toEqual(["w2"]);
+    void queue("w3");
+    await clock.advance(1_000);
+    frozenClock.freeze(31_000);
+    await frozenClock.advance(1_000);
+    expect(await waitingNow()).toEqual(["w3", "frozen"]);
+    expect(places).toEqual([1, 2]);
+    await leases.get("w2")?.release();
+    await clock.advance(2_000);
+    expect(served).toEqual(["w2", "w3"]);
+    await leases.get("w3")?.release();
+    await frozenClock.advance(15_000);
+    expect(served).toEqual(["w2", "w3", "frozen"]);
+  });
+
+  it("refuses a waiter beyond maxWaiters with the length of the queue, and lets it in when somebody has left", async () => {
+    await lockOf("first").acquire({ heartbeat: true });
+    const giveUp = new AbortController();
+    void queue("w1", lockOf("w1", store, 2), { signal: giveUp.signal });
+    void queue("w2", lockOf("w2", store, 2));
+    await clock.advance(10);
+    const refusal = await queue("w3", lockOf("w3", store, 2)).catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(QueueFullError);
+    expect(refusal).toMatchObject({ code: "LEASE_QUEUE_FULL", key: "k", waiting: 2, maxWaiters: 2 });
+    giveUp.abort(new Error("no more"));
+    await clock.advance(10);
+    void queue("w3", lockOf("w3", store, 2));
+    await clock.advance(10);
+    expect(await waitingNow()).toEqual(["w2", "w3"]);
+  });
+
+  it("counts the dead out of a full queue", async () => {
+    await lockOf("first").acquire({ heartbeat: true });
+    const doomed = new ScriptedStore();
+    Object.assign(doomed, { table: store.table });
+    for (const name of names(2)) void queue(name, lockOf(name, doomed, 2));
+    await clock.advance(10);
+    doomed.get = () => new Promise(() => undefined);
+    doomed.weather = "request lost";
+    await clock.advance(60_000);
+    void queue("w3", lockOf("w3", store, 2));
+    await clock.advance(10);
+    expect(await waitingNow()).toEqual(["w3"]);
+    expect(placesInTable()).toBe(1);
+  });
+
+  it.each(["signal", "waitMs"])("leaves at once, with 1 request, when its %s ends the wait", async (how) => {
+    const first = await lockOf("first").acquire();
+    const giveUp = new AbortController();
+    const options = how === "signal" ? { signal: giveUp.signal } : { waitMs: 2_000 };
+    const waiting = queue("w1", lockOf("w1"), options);
+    await clock.advance(1_000);
+    expect(placesInTable()).toBe(1);
+    if (how === "signal") giveUp.abort(new Error("no more"));
+    else await clock.advance(1_100);
+    await expect(waiting).rejects.toThrow(how === "signal" ? "no more" : "held by");
+    await clock.advance(0);
+    expect(placesInTable()).toBe(0);
+    await first.release();
+    expect((await lockOf("next").acquire()).held).toBe(true);
+  });
+
+  it("tells each waiter its place and about when its turn comes", async () => {
+    // Three uses of 8 s teach what is typical.
+    for (let use = 0; use < 3; use += 1) {
+      const lease = await lockOf("first").acquire();
+      await clock.advance(8_000);
+      await lease.release();
+    }
+    const first = await lockOf("first").acquire({ heartbeat: true });
+    await clock.advance(2_000);
+    const told: Record<string, PlaceInQueue[]> = { w1: [], w2: [], w3: [] };
+    for (const [owner, places] of Object.entries(told)) {
+      void queue(owner, lockOf(owner), { onPlace: (place: PlaceInQueue) => places.push(place) });
+      await clock.advance(0);
+    }
+    expect(told).toEqual({
+      w1: [{ place: 1, aboutMs: 6_000 }],
+      w2: [{ place: 2, aboutMs: 14_000 }],
+      w3: [{ place: 3, aboutMs: 22_000 }],
+    });
+    await clock.advance(6_000);
+    await first.release();
+    await clock.advance(20_000);
+    expect(told.w3?.map(({ place }) => place)).toEqual([3, 2]);
+  });
+
+  it("ends the wait with what onPlace throws, and gives its place up", async () => {
+    await lockOf("first").acquire();
+    const onPlace = (): never => {
+      throw new Error("not today");
+    };
+    await expect(queue("w1", lockOf("w1"), { onPlace })).rejects.toThrow("not today");
+    await clock.advance(0);
+    expect(placesInTable()).toBe(0);
+  });
+
+  it("takes over from a dead holder for the head of the queue, and for nobody else", async () => {
+    await lockOf("dead").acquire();
+    void queue("w1");
+    await clock.advance(10);
+    void queue("w2");
+    await clock.advance(leaseDurationMs + clockSkewMs + 1_000);
+    expect(served).toEqual(["w1"]);
+    expect(placesInTable()).toBe(1);
+  });
+
+  it("lets a reentrant owner into its own lease past the queue", async () => {
+    const lock = lockOf("first");
+    const outer = await lock.acquire({ reentrant: true });
+    void queue("w1");
+    await clock.advance(10);
+    store.calls.length = 0;
+    const inner = await lock.acquire({ reentrant: true });
+    expect(store.calls).toHaveLength(0);
+    const retried = await lockOf("first").acquire({ reentrant: true });
+    expect(retried.fencingToken).toBeGreaterThan(outer.fencingToken);
+    await inner.release();
+    await outer.release();
+    await retried.release();
+    await clock.advance(1_000);
+    expect(served).toEqual(["w1"]);
+  });
+
+  it("keeps its place while another holds the lock for very long", async () => {
+    const first = await lockOf("first").acquire({ heartbeat: true });
+    for (const name of names(3)) {
+      void queue(name);
+      await clock.advance(10);
+    }
+    for (let minute = 0; minute < 20; minute += 1) {
+      await clock.advance(60_000);
+      expect(await waitingNow()).toEqual(names(3));
+    }
+    await first.release();
+    await clock.advance(2_000);
+    expect(served).toEqual(["w1"]);
+  });
+
+  it("refuses bad options before it sends anything", async () => {
+    const client = new LeaseClient({ store, clock });
+    expect(() => new FairLock(client, "k", { maxWaiters: 0 })).toThrow("maxWaiters");
+    expect(() => new FairLock(client, "k", { maxWaiters: 501 })).toThrow("maxWaiters");
+    expect(() => new FairLock(client, "", {})).toThrow("key");
+    expect(() => new FairLock({} as LeaseClient, "k")).toThrow("client");
+    const lock = new FairLock(client, "k");
+    await expect(lock.acquire({ slot: "x" } as object)).rejects.toThrow("options.slot");
+    await expect(lock.acquire({ onPlace: 1 } as unknown as object)).rejects.toThrow("onPlace");
+    await expect(lock.acquire({ data: "x".repeat(300_000) })).rejects.toThrow("data");
+    await expect(lock.withLease({}, undefined as unknown as () => void)).rejects.toThrow("work");
+    expect(store.calls).toHaveLength(0);
+  });
+
+  describe("whose answers are lost", () => {
+    it.each(["answer lost", "request lost", "throttled"] as const)(
+      "%s, of the joining: it has one place",
+      async (fate) => {
+        const first = await lockOf("first").acquire();
+        store.next(undefined, fate);
+        void queue("w1");
+        await clock.advance(1_000);
+        expect(placesInTable()).toBe(1);
+        expect(store.table.peek(leaseItemKey("k", "fair"))?.waiting).toBe(1);
+        await first.release();
+        await clock.advance(1_000);
+        expect(served).toEqual(["w1"]);
+        expect(placesInTable()).toBe(0);
+      },
+    );
+
+    it.each(["answer lost", "request lost", "throttled"] as const)(
+      "%s, of the head's acquisition: it has the lock",
+      async (fate) => {
+        const first = await lockOf("first").acquire();
+        void queue("w1");
+        await clock.advance(10);
+        void queue("w2");
+        await clock.advance(10);
+        await first.release();
+        store.next(fate);
+        await clock.advance(2_000);
+        expect(served).toEqual(["w1"]);
+        expect(leases.get("w1")?.held).toBe(true);
+        expect(await waitingNow()).toEqual(["w2"]);
+      },
+    );
+
+    it.each(["answer lost", "request lost"] as const)(
+      "%s, of a newcomer's only request: nothing stays held",
+      async (fate) => {
+        store.next(fate);
+        await expect(lockOf("w1").acquire()).rejects.toBeInstanceOf(LeaseServiceError);
+        await clock.advance(0);
+        expect((await lockOf("w2").acquire()).held).toBe(true);
+      },
+    );
+
+    it("of its leaving: the place lapses by itself", async () => {
+      await lockOf("first").acquire({ heartbeat: true });
+      const waiting = queue("w1", lockOf("w1"), { waitMs: 1_000 });
+      await clock.advance(990);
+      store.weather = "request lost";
+      await clock.advance(20);
+      await expect(waiting).rejects.toBeInstanceOf(LeaseUnavailableError);
+      store.weather = undefined;
+      expect(placesInTable()).toBe(1);
+      await clock.advance(placeLeaseMs + clockSkewMs + 1);
+      expect(await waitingNow()).toEqual([]);
+    });
+
+    it("of the places' prolonging: they are prolonged again in time", async () => {
+      const first = await lockOf("first").acquire();
+      void queue("w1");
+      await clock.advance(1_000);
+      store.next("answer lost", "request lost", "throttled");
+      await clock.advance(20_000);
+      expect(await waitingNow()).toEqual(["w1"]);
+      await first.release();
+      await clock.advance(1_000);
+      expect(served).toEqual(["w1"]);
+    });
+  });
+
+  it("recovers when ttl has removed the lock with its queue", async () => {
+    await lockOf("first").acquire();
+    for (const name of names(3)) {
+      void queue(name);
+      await clock.advance(10);
+    }
+    store.table.collectGarbage(clock.now() + 365 * 24 * 3_600_000);
+    for (let round = 0; round < 3; round += 1) {
+      await clock.advance(30_000);
+      expect(served).toHaveLength(round + 1);
+      await leases.get(served[round] ?? "")?.release();
+    }
+  });
+
+  describe("with many callers in one process", () => {
+    it("serves them in the order of their calls, and in their order among others", async () => {
+      const first = await lockOf("first").acquire({ heartbeat: true });
+      const shared = lockOf("shared");
+      for (const name of ["a1", "a2"]) void queue(name, shared);
+      await clock.advance(10);
+      void queue("b1");
+      await clock.advance(10);
+      for (const name of ["a3", "a4"]) void queue(name, shared);
+      await clock.advance(10);
+      await first.release();
+      const order = ["a1", "a2", "b1", "a3", "a4"];
+      for (const name of order) {
+        await clock.advance(5_000);
+        await leases.get(name)?.release();
+      }
+      expect(served).toEqual(order);
+    });
+
+    it("gives the lock on within the process at once, in 2 requests", async () => {
+      const shared = lockOf("shared");
+      const first = await shared.acquire();
+      void queue("w1", shared);
+      void queue("w2", shared);
+      await clock.advance(10);
+      store.calls.length = 0;
+      await first.release();
+      await clock.advance(0);
+      expect(served).toEqual(["w1"]);
+      expect(store.calls).toHaveLength(2);
+    });
+
+    it("joins the queue with 1 request each where others of the process wait already", async () => {
+      await lockOf("first").acquire();
+      const shared = lockOf("shared");
+      void queue("w1", shared);
+      await clock.advance(10);
+      store.calls.length = 0;
+      for (const name of ["w2", "w3", "w4"]) void queue(name, shared);
+      await clock.advance(10);
+      expect(store.calls).toHaveLength(3);
+      expect(await waitingNow()).toEqual(["w1", "w2", "w3", "w4"]);
+    });
+
+    it("does not keep others waiting for a caller that gives up before it has joined", async () => {
+      await lockOf("first").acquire();
+      const shared = lockOf("shared");
+      const giveUp = new AbortController();
+      const refused = queue("w1", shared, { signal: giveUp.signal });
+      void queue("w2", shared);
+      giveUp.abort(new Error("no more"));
+      await expect(refused).rejects.toThrow("no more");
+      await clock.advance(10);
+      expect(await waitingNow()).toEqual(["w2"]);
+    });
+
+    it("looks for all of them with the requests of one", async () => {
+      const requestsOf = async (callers: number): Promise<number> => {
+        store = new ScriptedStore();
+        await lockOf("first").acquire({ heartbeat: true, leaseDurationMs: 3_600_000 });
+        const shared = lockOf("shared");
+        for (const name of names(callers)) void queue(name, shared);
+        await clock.advance(1_000);
+        store.calls.length = 0;
+        await clock.advance(60_000);
+        return store.calls.length;
+      };
+      const one = await requestsOf(1);
+      expect(one).toBeGreaterThan(100);
+      expect(await requestsOf(30)).toBeLessThanOrEqual(one + 5);
+    });
+  });
+
+  describe("whose hand-overs are counted", () => {
+    /** Requests of all waiters and holders for one hand-over, once holds of this length are typical. */
+    const requestsPerHandOver = async (waiters: number, holdMs: number): Promise<number> => {
+      store = new ScriptedStore();
+      served = [];
+      for (let use = 0; use < 3; use += 1) {
+        const lease = await lockOf("first").acquire();
+        await clock.advance(holdMs);
+        await lease.release();
+      }
+      let last: Lease | undefined = await lockOf("first").acquire();
+      for (const name of names(waiters)) {
+        void queue(name, lockOf(name), { heartbeat: false });
+        await clock.advance(1);
+      }
+      store.calls.length = 0;
+      for (const name of names(waiters)) {
+        await clock.advance(holdMs);
+        await last?.release();
+        while (served.at(-1) !== name) await clock.advance(10);
+        last = leases.get(name);
+      }
+      expect(served).toEqual(names(waiters));
+      return store.calls.length / waiters;
+    };
+
+    it.each([200, 1_000, 4_000])(
+      "%i ms long, cost about the same requests with 2, 10 and 50 waiters",
+      async (holdMs) => {
+        const few = await requestsPerHandOver(2, holdMs);
+        const some = await requestsPerHandOver(10, holdMs);
+        const many = await requestsPerHandOver(50, holdMs);
+        expect(few).toBeLessThan(13);
+        // A whole wait of each of the others is a handful of looks, which is what a hand-over has to bear of them.
+        expect(some).toBeLessThan(few + 5);
+        expect(many).toBeLessThan(few + 5);
+      },
+    );
+  });
+});
