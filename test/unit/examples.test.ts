@@ -41,7 +41,7 @@ declare function buildReport(options: { signal: AbortSignal }): Promise<number>;
 declare function runReport(options: { signal: AbortSignal }): Promise<void>;
 declare function render(): Promise<void>;
 declare function rebuild(options: { signal: AbortSignal }): Promise<void>;
-declare function printLabels(signal: AbortSignal): Promise<void>;
+declare function printLabels(options: { signal: AbortSignal }): Promise<void>;
 declare function refill(options: { signal: AbortSignal }): Promise<void>;
 declare function expect(value: unknown): { toBe(expected: unknown): void };
 export const used = [
