@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { AcquireOptions, Lease, LeaseClient } from "@leasehold/client";
+import { FairLock } from "@leasehold/client/fair";
 import { Semaphore } from "@leasehold/client/semaphore";
 import type { Target } from "../test/support/proxy.ts";
 import { sdkClient, type TestTable } from "../test/support/table.ts";
@@ -32,6 +33,11 @@ const disciplines: readonly Discipline[] = [
   {
     by: "semaphore of 1, unfair",
     acquire: (client, key, options) => new Semaphore(client, key, { permits: 1 }).acquire(options),
+  },
+  {
+    by: "fair lock",
+    acquire: (client, key, { retry: _retry, slot: _slot, ...options }) =>
+      new FairLock(client, key).acquire(options),
   },
 ];
 
