@@ -50,8 +50,8 @@ export class Run implements InstancesListener, Recording {
     const tick = this.#ticks.get(requestId) ?? 0;
     const named = this.#named(event);
     this.events.push({ tick, instance: instance.name, at, event: named });
-    if (event.type === "acquired" || event.type === "renewed") this.#leaseEndsAt = event.expiresAt;
     if (event.type === "acquired" || event.type === "renewed") {
+      this.#leaseEndsAt = event.expiresAt;
       this.#lockedUntil = event.expiresAt + takeoverAllowanceMs;
     }
     if (event.type === "released") this.#lockedUntil = 0;

@@ -21,7 +21,7 @@ import { SkewWatch } from "./protocol/skew-watch.ts";
 import { type LeaseRecord, readRecord, wasBroken } from "./record.ts";
 import { type ItemKey, leaseItemKey, leaseSortKey, limits } from "./schema.ts";
 import { systemClock } from "./time/clock.ts";
-import { checkData, checkKey, checkKnown, checkText } from "./validation.ts";
+import { checkData, checkKey, checkKnown, checkText, checkWork } from "./validation.ts";
 
 /** How many items DynamoDB looks at for one page of a list. */
 const listPageSize = 500;
@@ -124,7 +124,7 @@ export class LeaseClient {
     options: AcquireOptions,
     work: (lease: Lease) => Promise<T> | T,
   ): Promise<T> {
-    if (typeof work !== "function") throw new InvalidOptionsError("work", work, "a function of the lease");
+    checkWork(work);
     const lease = await this.acquire(key, options);
     let isComplete = false;
     try {

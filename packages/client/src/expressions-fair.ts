@@ -33,17 +33,6 @@ export interface Turn {
   readonly passed: readonly WrittenPlace[];
 }
 
-/** What a lease's write does, as far as the queue has something to add to it. */
-export type LeaseWrite = "acquire" | "takeOver" | "end" | "other";
-
-/** Tells a lease's writes apart by the values that they bring. */
-export function kindOf({ values }: UpdateRequest): LeaseWrite {
-  if (values[":judgedToken"] !== undefined) return "takeOver";
-  if (values[":acquiredAt"] !== undefined) return "acquire";
-  if (values[":version"] !== undefined) return "other";
-  return values[":token"] !== undefined && values[":ttl"] !== undefined ? "end" : "other";
-}
-
 /** A grant to a newcomer while nobody waits, or to the head of the queue, whose place it takes along. */
 export function inTurn(grant: UpdateRequest, { id, passed }: Turn): UpdateRequest {
   const going = removal(passed);

@@ -14,6 +14,7 @@
  *     outcome   what the lease's own release insists on: the token is mine
  *     skip      nobody holds it, or the record is still the one that was judged expired; and it is not done
  */
+import { kindOf, namesIn } from "./expressions.ts";
 import { attributeNames, timeToLive } from "./schema.ts";
 import { runAttributeNames, runItemKey, runSortKeyPrefix } from "./schema-job-runs.ts";
 import type { Item, QueryRequest, UpdateRequest } from "./store.ts";
@@ -22,17 +23,6 @@ const { partitionKey, sortKey, token, version, owner, releasedToken, doneSlot } 
 const { acquiredAt, expiresAt, leaseDurationMs, data, revocation } = attributeNames;
 const ttl = attributeNames.timeToLive;
 const { state, attempt, lostAttempts, endedAt, remark, progress } = runAttributeNames;
-
-/** What a lease's write does, as far as a run has something to add to it. */
-export type LeaseWrite = "acquire" | "takeOver" | "renew" | "end" | "other";
-
-/** Tells a lease's writes apart by the values that they bring. */
-export function kindOf({ values }: UpdateRequest): LeaseWrite {
-  if (values[":judgedToken"] !== undefined) return "takeOver";
-  if (values[":acquiredAt"] !== undefined) return "acquire";
-  if (values[":version"] !== undefined) return "renew";
-  return values[":token"] !== undefined && values[":ttl"] !== undefined ? "end" : "other";
-}
 
 const countAttempt = `#${attempt} = if_not_exists(#${attempt}, :zero) + :one`;
 const countLoss = `#${lostAttempts} = if_not_exists(#${lostAttempts}, :zero) + :one`;
@@ -192,13 +182,4 @@ export function keepForSlot(request: UpdateRequest, slot: string, keepForMs: num
 function extend(request: UpdateRequest, update: string, condition: string, values: Item): UpdateRequest {
   const used = { ...request.values, ...values };
   return { ...request, update, condition, names: namesIn(`${update} ${condition}`), values: used };
-}
-
-/** Our own placeholders are `#` and the attribute's name, so that the names follow from the expression. */
-function namesIn(expression: string): Record<string, string> {
-  const names: Record<string, string> = {};
-  for (const [placeholder, name] of expression.matchAll(/#(\w+)/g)) {
-    if (name !== undefined) names[placeholder] = name;
-  }
-  return names;
 }

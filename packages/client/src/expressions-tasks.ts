@@ -19,6 +19,7 @@
  * An open and an ended task are two items, so that nobody who looks for work reads what is done: ending moves it, in
  * one transaction. No write but add and requeue makes an open item, so that one that arrives late revives nothing.
  */
+import { namesIn } from "./expressions.ts";
 import { attributeNames, type ItemKey, timeToLive } from "./schema.ts";
 import { endedTaskKey, openTaskKey, taskAttributeNames } from "./schema-tasks.ts";
 import type { Item, QueryRequest, TransactionEntry, UpdateRequest } from "./store.ts";
@@ -264,13 +265,4 @@ function entryOf(
 ): TransactionEntry {
   const update = typeof action === "object" ? action.update : "";
   return { key, action, condition, names: namesIn(`${update} ${condition}`), values };
-}
-
-/** Placeholders are `#` and the attribute's name, so that the names follow from the expression. */
-function namesIn(expression: string): Record<string, string> {
-  const names: Record<string, string> = {};
-  for (const [placeholder, name] of expression.matchAll(/#(\w+)/g)) {
-    if (name !== undefined) names[placeholder] = name;
-  }
-  return names;
 }

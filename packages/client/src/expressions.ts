@@ -251,6 +251,17 @@ export function leasesByPrefix(prefix: string): Pick<ScanRequest, "filter" | "na
   };
 }
 
+/** What one of a lease's writes does, for those who let more travel with it. */
+export type LeaseWrite = "acquire" | "takeOver" | "renew" | "end" | "other";
+
+/** Tells a lease's writes apart by the values that they bring. */
+export function kindOf({ values }: Pick<UpdateRequest, "values">): LeaseWrite {
+  if (values[":judgedToken"] !== undefined) return "takeOver";
+  if (values[":acquiredAt"] !== undefined) return "acquire";
+  if (values[":version"] !== undefined) return "renew";
+  return values[":token"] !== undefined && values[":ttl"] !== undefined ? "end" : "other";
+}
+
 /** "Somebody holds the lock", so that whoever parks can count on being woken by the release. */
 export function heldBySomebody(): Omit<UpdateRequest, "key" | "update" | "returnsItem" | "values"> {
   const condition = `attribute_exists(#${token})`;
@@ -324,7 +335,7 @@ function requestOf(expression: Written, { key, place }: LeasePlace, values: Item
 }
 
 /** Our own placeholders are `#` and the attribute's name, so that the names follow from the expression. */
-function namesIn(expression: string): Record<string, string> {
+export function namesIn(expression: string): Record<string, string> {
   const names: Record<string, string> = {};
   for (const [placeholder, name] of expression.matchAll(/#(\w+)/g)) {
     if (name !== undefined) names[placeholder] = name;

@@ -60,6 +60,11 @@ export function checkSlot(option: string, slot: unknown): string {
   return slot;
 }
 
+/** What is run under a lease. */
+export function checkWork(work: unknown): void {
+  check(typeof work === "function", "work", work, "a function of the lease");
+}
+
 /** Turns a payload into JSON text, and refuses what JSON would drop, change or fail on. */
 export function checkData(data: unknown): string | undefined {
   if (data === undefined) return undefined;

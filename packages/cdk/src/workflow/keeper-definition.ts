@@ -33,6 +33,7 @@ import {
   inspectArguments,
   type LeaseTerms,
   ofRecord,
+  record,
   releaseArguments,
   renewArguments,
   wasReleased,
@@ -51,7 +52,6 @@ const mostBlindBeats = 20;
 
 const beat = "$max([1, $floor($leaseDurationMs / 3000)])";
 const isTimeUp = "$millis() >= $expiresAt";
-const record = jsonata("$exists($states.result.Item) ? $states.result.Item : {}");
 
 /** Gives the keeper's definition. Its input is `{ lease, guarded }` or `{ lease, until }`. */
 export function keeperDefinition(terms: LeaseTerms): Definition {

@@ -171,6 +171,9 @@ export function parkArguments(terms: LeaseTerms): Json {
   };
 }
 
+/** The item that a look has found, as the variable `record`; empty where there is none. */
+export const record: string = jsonata("$exists($states.result.Item) ? $states.result.Item : {}");
+
 /** JSONata for an attribute of the item in the variable `record`, as a number or a text; undefined where it is missing. */
 export function ofRecord(attribute: "token" | "version" | "expiresAt" | "doneSlot", type: "S" | "N"): string {
   return attributeOf("$record", attribute, type);

@@ -30,12 +30,13 @@ import {
   cancelArguments,
   closeArguments,
   inspectArguments,
+  record,
   releaseArguments,
   takeOverArguments,
   wasReleased,
 } from "./lease-requests.ts";
 import { judgeHolder, waiting } from "./waiting-states.ts";
-import { leaseOf, record, type WorkflowTerms } from "./workflow-terms.ts";
+import { leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
 
 const sameInput = jsonata("$states.input");
 

@@ -22,9 +22,6 @@ export interface WorkflowTerms extends LeaseTerms {
   readonly work: Json;
 }
 
-/** The item that a look has found, as the variable `record`; empty where there is none. */
-export const record: string = jsonata("$exists($states.result.Item) ? $states.result.Item : {}");
-
 /** Assigns the variable `lease`, a handle that every client can adopt, and the time until which the lock stays closed. */
 export function leaseOf(
   item: string,

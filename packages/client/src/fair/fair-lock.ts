@@ -9,12 +9,11 @@ import { Reentrance } from "../protocol/reentrance.ts";
 import { Tenancy } from "../protocol/tenancy.ts";
 import type { LeaseRecord } from "../record.ts";
 import { fairPlace } from "../schema-fair.ts";
-import { checkKey } from "../validation.ts";
+import { checkKey, checkWork } from "../validation.ts";
 import { Company } from "./company.ts";
 import {
   checkFairLockOptions,
   checkFairOptions,
-  checkWork,
   type FairAcquireOptions,
   type FairLockOptions,
   type FairTerms,

@@ -1,4 +1,3 @@
-import { InvalidOptionsError } from "../errors.ts";
 import type { ClientInternals } from "../internals.ts";
 import type { AcquireOptions } from "../options.ts";
 import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
@@ -90,9 +89,4 @@ export function checkFairOptions(
   const { dataBytes } = fairLimits;
   check(bytes <= dataBytes, "data", `${bytes} bytes of JSON`, `at most ${dataBytes} bytes of JSON`);
   return { ...terms, data, onPlace };
-}
-
-/** Refuses what cannot be run with a lease. */
-export function checkWork(work: unknown): void {
-  if (typeof work !== "function") throw new InvalidOptionsError("work", work, "a function of the lease");
 }

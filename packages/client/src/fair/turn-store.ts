@@ -1,18 +1,8 @@
-import { inTurn, kindOf, noteHold, type Turn } from "../expressions-fair.ts";
+import { kindOf, type LeaseWrite } from "../expressions.ts";
+import { inTurn, noteHold, type Turn } from "../expressions-fair.ts";
+import { PassingStore } from "../passing-store.ts";
 import { readRecord } from "../record.ts";
-import type {
-  CallOptions,
-  GetRequest,
-  Item,
-  LeaseStore,
-  QueryRequest,
-  ScanPage,
-  ScanRequest,
-  TransactionEntry,
-  TransactionResult,
-  UpdateRequest,
-  UpdateResult,
-} from "../store.ts";
+import type { CallOptions, Item, LeaseStore, UpdateRequest, UpdateResult } from "../store.ts";
 
 /**
  * The store of one acquisition of a fair lock: adds to the lease's own writes what the queue has to do with them.
@@ -20,8 +10,7 @@ import type {
  * So an acquisition, the removal of its place and the passing over of dead ones are one write, and everything that the
  * protocol does about lost and late answers holds for the queue too.
  */
-export class TurnStore implements LeaseStore {
-  readonly tableName: string;
+export class TurnStore extends PassingStore {
   /** What the next attempt has to do with the queue. */
   turn: Turn = { id: undefined, passed: [] };
   /** The lock's item as the last write has shown it. */
@@ -30,49 +19,24 @@ export class TurnStore implements LeaseStore {
   typicalMs: (() => number) | undefined;
   /** Called when the release has opened the lock. */
   onReleased: () => void = () => undefined;
-  readonly #store: LeaseStore;
   /** Whose own lease may be entered past the queue; undefined for nobody's. */
   readonly #reentrantOwner: string | undefined;
 
   constructor(store: LeaseStore, reentrantOwner: string | undefined) {
-    this.tableName = store.tableName;
-    this.#store = store;
+    super(store);
     this.#reentrantOwner = reentrantOwner;
   }
 
-  async update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult> {
+  override async update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult> {
     const kind = kindOf(request);
-    const result = await this.#store.update(this.#laden(request, kind), options);
+    const result = await this.store.update(this.#laden(request, kind), options);
     if (kind === "acquire" || kind === "takeOver") this.lastItem = result.item;
     else if (kind === "end" && result.applied && request.values[":closedUntil"] === undefined)
       this.onReleased();
     return result;
   }
 
-  updateMany(
-    requests: readonly UpdateRequest[],
-    options: CallOptions,
-  ): Promise<readonly (UpdateResult | undefined)[]> {
-    return this.#store.updateMany(requests, options);
-  }
-
-  transact(entries: readonly TransactionEntry[], options: CallOptions): Promise<TransactionResult> {
-    return this.#store.transact(entries, options);
-  }
-
-  get(request: GetRequest, options: CallOptions): Promise<Item | undefined> {
-    return this.#store.get(request, options);
-  }
-
-  query(request: QueryRequest, options: CallOptions): Promise<ScanPage> {
-    return this.#store.query(request, options);
-  }
-
-  scan(request: ScanRequest, options: CallOptions): Promise<ScanPage> {
-    return this.#store.scan(request, options);
-  }
-
-  #laden(request: UpdateRequest, kind: ReturnType<typeof kindOf>): UpdateRequest {
+  #laden(request: UpdateRequest, kind: LeaseWrite): UpdateRequest {
     if (kind === "end") return this.typicalMs === undefined ? request : noteHold(request, this.typicalMs());
     if (kind === "acquire") return inTurn(request, this.turn);
     if (kind === "takeOver") return this.#isReturn() ? request : inTurn(request, this.turn);

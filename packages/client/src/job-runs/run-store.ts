@@ -1,27 +1,16 @@
+import { kindOf } from "../expressions.ts";
 import {
   claim,
   endWithoutOutcome,
   keepForSlot,
-  kindOf,
   type Outcome,
   recordOutcome,
   report,
 } from "../expressions-job-runs.ts";
+import { PassingStore } from "../passing-store.ts";
 import { isHeldBy, lastDoneSlot, readRecord } from "../record.ts";
 import { runAttributeNames, runSortKeyPrefix } from "../schema-job-runs.ts";
-import type {
-  CallOptions,
-  GetRequest,
-  Item,
-  LeaseStore,
-  QueryRequest,
-  ScanPage,
-  ScanRequest,
-  TransactionEntry,
-  TransactionResult,
-  UpdateRequest,
-  UpdateResult,
-} from "../store.ts";
+import type { CallOptions, Item, LeaseStore, UpdateRequest, UpdateResult } from "../store.ts";
 import { RunsExhaustedError } from "./errors.ts";
 
 /** What one attempt has to tell the ledger, until a write of its lease takes it along. */
@@ -46,16 +35,13 @@ export interface RunRules {
  * The claim counts the attempt, renewals bring reports, the release brings the outcome: a run costs the requests of
  * its lease and no other, and everything that the protocol does about lost and late answers holds for the ledger too.
  */
-export class RunStore implements LeaseStore {
-  readonly tableName: string;
-  readonly #store: LeaseStore;
+export class RunStore extends PassingStore {
   readonly #rules: RunRules;
   /** By the token of the attempt. */
   readonly #passengers = new Map<string, Passenger>();
 
   constructor(store: LeaseStore, rules: RunRules) {
-    this.tableName = store.tableName;
-    this.#store = store;
+    super(store);
     this.#rules = rules;
   }
 
@@ -69,40 +55,24 @@ export class RunStore implements LeaseStore {
     this.#passengers.delete(token);
   }
 
-  async update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult> {
+  override async update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult> {
     const laden = this.#load(request);
-    const result = await this.#store.update(laden, options);
+    const result = await this.store.update(laden, options);
     this.#unload(request, laden, result);
     return result;
   }
 
-  async updateMany(
+  override async updateMany(
     requests: readonly UpdateRequest[],
     options: CallOptions,
   ): Promise<readonly (UpdateResult | undefined)[]> {
     const laden = requests.map((request) => this.#load(request));
-    const results = await this.#store.updateMany(laden, options);
+    const results = await this.store.updateMany(laden, options);
     for (const [index, result] of results.entries()) {
       const [request, sent] = [requests[index], laden[index]];
       if (request && sent && result) this.#unload(request, sent, result);
     }
     return results;
-  }
-
-  transact(entries: readonly TransactionEntry[], options: CallOptions): Promise<TransactionResult> {
-    return this.#store.transact(entries, options);
-  }
-
-  get(request: GetRequest, options: CallOptions): Promise<Item | undefined> {
-    return this.#store.get(request, options);
-  }
-
-  query(request: QueryRequest, options: CallOptions): Promise<ScanPage> {
-    return this.#store.query(request, options);
-  }
-
-  scan(request: ScanRequest, options: CallOptions): Promise<ScanPage> {
-    return this.#store.scan(request, options);
   }
 
   #load(request: UpdateRequest): UpdateRequest {

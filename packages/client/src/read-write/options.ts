@@ -1,4 +1,3 @@
-import { InvalidOptionsError } from "../errors.ts";
 import type { ClientInternals } from "../internals.ts";
 import type { AcquireOptions, TryAcquireOptions } from "../options.ts";
 import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
@@ -36,9 +35,4 @@ export function checkLockOptions(
   const terms = checkAcquireOptions(options, mayWait, owner, times);
   checkData(terms.data);
   return terms;
-}
-
-/** Refuses what cannot be run with a lock. */
-export function checkWork(work: unknown): void {
-  if (typeof work !== "function") throw new InvalidOptionsError("work", work, "a function of the lease");
 }

@@ -4,6 +4,7 @@ import type { AcquireOptions } from "../options.ts";
 import type { AcquisitionTerms } from "../options-check.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
 import { retryDelayMs } from "../retry.ts";
+import { bounded } from "../time/bounded.ts";
 import { sleep } from "../time/clock.ts";
 
 /** One caller's patience: how much is left of it, what one request may take of it, and the rhythm of its looks. */
@@ -46,16 +47,8 @@ export class Patience {
     const { signal } = this.terms;
     const { budgetMs } = this;
     if (budgetMs >= callBudgetMs) return await attempt(this.wishes(signal));
-    const bound = new AbortController();
-    const cancel = this.#context.clock.schedule(() => {
-      const message = `no answer within ${Math.round(budgetMs)} ms, when the time to wait was over`;
-      bound.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
-    }, budgetMs);
-    try {
-      return await attempt(this.wishes(signal ? AbortSignal.any([signal, bound.signal]) : bound.signal));
-    } finally {
-      cancel();
-    }
+    const { clock } = this.#context;
+    return await bounded(clock, budgetMs, signal, (either) => attempt(this.wishes(either)));
   }
 
   /**

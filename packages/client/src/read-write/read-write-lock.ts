@@ -3,13 +3,12 @@ import { LeaseUnavailableError } from "../errors.ts";
 import { internalsOf } from "../internals.ts";
 import type { Lease } from "../lease.ts";
 import type { AcquisitionTerms } from "../options-check.ts";
+import { OwnLeases } from "../own-leases.ts";
 import type { LeaseRecord } from "../record.ts";
-import { OwnedPermits } from "../semaphore/owned-permits.ts";
-import { checkKey } from "../validation.ts";
+import { checkKey, checkWork } from "../validation.ts";
 import { LeaseUpgradeError } from "./errors.ts";
 import {
   checkLockOptions,
-  checkWork,
   type ReadOptions,
   type TryReadOptions,
   type TryWriteOptions,
@@ -58,8 +57,8 @@ export class ReadWriteLock {
   /** The key that its leases are under. */
   readonly key: string;
   readonly #scene: Scene;
-  readonly #ownReads = new OwnedPermits();
-  readonly #ownWrites = new OwnedPermits();
+  readonly #ownReads = new OwnLeases();
+  readonly #ownWrites = new OwnLeases();
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, key: string) {

@@ -6,6 +6,7 @@ import type { AcquisitionTerms } from "../options-check.ts";
 import { callBudgetMs, shortestBudgetMs } from "../protocol/context.ts";
 import { retryDelayMs } from "../retry.ts";
 import { permitPlace } from "../schema-semaphore.ts";
+import { bounded } from "../time/bounded.ts";
 import { sleep } from "../time/clock.ts";
 import type { PermitMemory } from "./permit-memory.ts";
 import type { PermitWatch } from "./permit-watch.ts";
@@ -128,16 +129,7 @@ export class PermitSearch {
     const { signal } = this.#terms;
     const budgetMs = this.#budgetMs();
     if (budgetMs >= callBudgetMs) return await attempt(signal);
-    const bound = new AbortController();
-    const cancel = this.#scene.client.context.clock.schedule(() => {
-      const message = `no answer within ${Math.round(budgetMs)} ms, when the time to wait was over`;
-      bound.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
-    }, budgetMs);
-    try {
-      return await attempt(signal ? AbortSignal.any([signal, bound.signal]) : bound.signal);
-    } finally {
-      cancel();
-    }
+    return await bounded(this.#scene.client.context.clock, budgetMs, signal, attempt);
   }
 
   /** Takes a round that failed for one that has told nothing, where the failure may pass. */

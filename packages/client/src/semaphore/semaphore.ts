@@ -2,18 +2,17 @@ import type { LeaseClient } from "../client.ts";
 import { LeaseUnavailableError } from "../errors.ts";
 import { internalsOf } from "../internals.ts";
 import type { Lease } from "../lease.ts";
+import { OwnLeases } from "../own-leases.ts";
 import type { LeaseRecord } from "../record.ts";
 import { permitNumber } from "../schema-semaphore.ts";
-import { checkKey } from "../validation.ts";
+import { checkKey, checkWork } from "../validation.ts";
 import {
   checkPermitOptions,
   checkSemaphoreOptions,
-  checkWork,
   type PermitOptions,
   type SemaphoreOptions,
   type TryPermitOptions,
 } from "./options.ts";
-import { OwnedPermits } from "./owned-permits.ts";
 import { PermitMemory } from "./permit-memory.ts";
 import { PermitSearch, type Scene } from "./permit-search.ts";
 import { PermitWatch } from "./permit-watch.ts";
@@ -65,7 +64,7 @@ export class Semaphore {
   /** How many may hold a permit at once, as this object sees it. */
   readonly permits: number;
   readonly #scene: Scene;
-  readonly #owned = new OwnedPermits();
+  readonly #owned = new OwnLeases();
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, key: string, options: SemaphoreOptions) {

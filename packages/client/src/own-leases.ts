@@ -1,10 +1,10 @@
-import type { Lease } from "../lease.ts";
+import type { Lease } from "./lease.ts";
 
-/** Finds the permit that a reentrant owner has in this object, so that it is entered again without a request. */
-export class OwnedPermits {
+/** Finds the lease that a reentrant owner has in one object, so that it is entered again without a request. */
+export class OwnLeases {
   readonly #leases = new Map<string, Promise<Lease>>();
 
-  /** Enters an owner's live permit `again`, or wins one. Callers of one owner at the same time share one permit. */
+  /** Enters an owner's live lease `again`, or wins one. Callers of one owner at the same time share one lease. */
   async enter(
     owner: string,
     win: () => Promise<Lease>,
