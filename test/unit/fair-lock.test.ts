@@ -43,8 +43,7 @@ describe("a fair lock", () => {
   const waitingNow = async (): Promise<string[]> =>
     (await lockOf("observer").inspect()).waiting.map(({ owner }) => owner);
   const placesInTable = (): number =>
-    Object.keys(store.table.peek(leaseItemKey("k", "fair")) ?? {}).filter((name) => name.startsWith("q:"))
-      .length;
+    Object.keys(store.table.peek(leaseItemKey("k")) ?? {}).filter((name) => name.startsWith("q:")).length;
 
   it("is acquired and released in 1 request each while nobody waits", async () => {
     const lease = await lockOf("a").acquire({ waitMs });
@@ -125,7 +124,7 @@ describe("a fair lock", () => {
     doomed.get = () => new Promise(() => undefined);
     doomed.weather = "request lost";
     await first.release();
-    const [place] = readQueue(store.table.peek(leaseItemKey("k", "fair")));
+    const [place] = readQueue(store.table.peek(leaseItemKey("k")));
     await clock.advance((place?.until ?? 0) + clockSkewMs - clock.now());
     await expect(lockOf("newcomer").acquire()).rejects.toMatchObject({ holder: undefined, retryAfterMs: 1 });
     await clock.advance(1);
@@ -328,7 +327,10 @@ describe("a fair lock", () => {
     expect(() => new FairLock(client, "", {})).toThrow("key");
     expect(() => new FairLock({} as LeaseClient, "k")).toThrow("client");
     const lock = new FairLock(client, "k");
-    await expect(lock.acquire({ slot: "x" } as object)).rejects.toThrow("options.slot");
+    await expect(lock.acquire({ retry: { strategy: "fixed", delayMs: 1 } } as object)).rejects.toThrow(
+      "options.retry",
+    );
+    await expect(lock.acquire({ maxWaiters: 3 } as object)).rejects.toThrow("options.maxWaiters");
     await expect(lock.acquire({ onPlace: 1 } as unknown as object)).rejects.toThrow("onPlace");
     await expect(lock.acquire({ data: "x".repeat(300_000) })).rejects.toThrow("data");
     await expect(lock.withLease({}, undefined as unknown as () => void)).rejects.toThrow("work");
@@ -344,7 +346,7 @@ describe("a fair lock", () => {
         void queue("w1");
         await clock.advance(1_000);
         expect(placesInTable()).toBe(1);
-        expect(store.table.peek(leaseItemKey("k", "fair"))?.waiting).toBe(1);
+        expect(store.table.peek(leaseItemKey("k"))?.waiting).toBe(1);
         await first.release();
         await clock.advance(1_000);
         expect(served).toEqual(["w1"]);

@@ -3,11 +3,13 @@ import { DynamoDBLeaseStore, isDocumentClient } from "./dynamodb/store.ts";
 import { InvalidOptionsError, LeaseLostError, LeaseUnavailableError, SlotDoneError } from "./errors.ts";
 import { publish } from "./events.ts";
 import { breakLease, leasesByPrefix, requestRevocation } from "./expressions.ts";
+import { FairQueues } from "./fair/fair-queues.ts";
+import { checkDataBesideQueue, type FairTerms, separateFairness } from "./fair/options.ts";
 import type { ValueFormat } from "./fencing.ts";
 import { checkHandle } from "./handle.ts";
 import { showInternals } from "./internals.ts";
 import { Lease, type LeaseHandle } from "./lease.ts";
-import type { AcquireOptions, LeaseClientOptions, TryAcquireOptions } from "./options.ts";
+import type { AcquireOptions, LeaseClientOptions, TryAcquireOptions, WaitOptions } from "./options.ts";
 import {
   type ClientTimes,
   checkAcquireOptions,
@@ -17,6 +19,7 @@ import {
 import { defaultOwner } from "./owner.ts";
 import { Acquirer } from "./protocol/acquirer.ts";
 import { callStore, type ProtocolContext } from "./protocol/context.ts";
+import { Judge } from "./protocol/judge.ts";
 import { SkewWatch } from "./protocol/skew-watch.ts";
 import { type LeaseRecord, readRecord, wasBroken } from "./record.ts";
 import { type ItemKey, leaseItemKey, leaseSortKey, limits } from "./schema.ts";
@@ -50,6 +53,7 @@ export class LeaseClient {
   readonly #owner: string;
   readonly #format: ValueFormat;
   readonly #acquirer: Acquirer;
+  readonly #queues: FairQueues;
 
   /** Throws {@link InvalidOptionsError}. Sends nothing. */
   constructor(options: LeaseClientOptions) {
@@ -78,14 +82,17 @@ export class LeaseClient {
       publish: emit,
       noteOffset: (offset) => skewWatch.note(offset),
     };
-    this.#acquirer = new Acquirer(this.#context);
+    const judge = new Judge(clock, clockSkewMs);
+    this.#acquirer = new Acquirer(this.#context, judge);
+    this.#queues = new FairQueues(this.#context, judge);
     showInternals(this, {
       context: this.#context,
       format: this.#format,
       owner: this.#owner,
       leaseDurationMs: this.#times.leaseDurationMs,
       times: this.#times,
-      acquireAt: (key, place, acquireOptions) => this.#acquire(key, acquireOptions, true, place),
+      queues: this.#queues,
+      acquireAt: (key, place, others, fair) => this.#acquire(key, { fair, others }, true, place),
     });
   }
 
@@ -98,13 +105,13 @@ export class LeaseClient {
    * stays held.
    */
   async acquire(key: string, options: AcquireOptions = {}): Promise<Lease> {
-    return await this.#acquire(key, options, true);
+    return await this.#acquire(key, separateFairness(options, true), true);
   }
 
   /** Like {@link LeaseClient.acquire}, but never waits, and gives undefined when somebody else holds the lock or the slot is done. */
   async tryAcquire(key: string, options: TryAcquireOptions = {}): Promise<Lease | undefined> {
     try {
-      return await this.#acquire(key, options, false);
+      return await this.#acquire(key, separateFairness(options, false), false);
     } catch (error) {
       if (error instanceof LeaseUnavailableError || error instanceof SlotDoneError) return undefined;
       throw error;
@@ -230,15 +237,17 @@ export class LeaseClient {
 
   async #acquire(
     key: string,
-    options: AcquireOptions,
+    { fair, others }: { readonly fair: FairTerms | undefined; readonly others: WaitOptions },
     mayWait: boolean,
     place: string = leaseSortKey,
   ): Promise<Lease> {
     checkKey(key);
-    const terms = checkAcquireOptions(options, mayWait, this.#owner, this.#times);
+    const terms = checkAcquireOptions(others, mayWait, this.#owner, this.#times);
     const data = checkData(terms.data);
+    if (fair !== undefined) checkDataBesideQueue(data);
     terms.signal?.throwIfAborted();
-    const tenancy = await this.#acquirer.acquire({ ...terms, key, place, data });
+    const call = { ...terms, key, place, data };
+    const tenancy = await this.#acquirer.acquire(call, fair && this.#queues.approach(call, fair));
     return new Lease(this.#context, tenancy, this.#format);
   }
 }

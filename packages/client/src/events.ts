@@ -4,6 +4,8 @@ import type { LeaseLostReason } from "./errors.ts";
 /** What every event about one lease says. */
 interface LeaseEventSubject {
   readonly key: string;
+  /** The lease's sort key under its key: `lease` for a lock; see the page on the table for the others. */
+  readonly place: string;
   readonly owner: string;
   readonly fencingToken: number;
 }
@@ -36,6 +38,8 @@ export interface TakeoverEvent extends LeaseEventSubject {
 export interface ContendedEvent {
   readonly type: "contended";
   readonly key: string;
+  /** The sort key of the lease that is in the way. */
+  readonly place: string;
   readonly owner: string;
   readonly holder: string;
   readonly expiresAt: number;

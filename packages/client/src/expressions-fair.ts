@@ -1,6 +1,6 @@
 /**
- * The expressions of a fair lock. Its lease is acquired, renewed and released by the expressions of every lease, at a
- * sort key of its own; to some of them the queue adds a condition and an action of its own:
+ * The expressions of a lock with a queue. Its lease is acquired, renewed and released by the expressions of every
+ * lease; to some of them the queue adds a condition and an action of its own:
  *
  *     acquire, takeOver   a newcomer: nobody waits; the head: its place is still there, and leaves with the same write.
  *                         In both cases places whose time is over may be passed over, if nobody has prolonged them
@@ -12,8 +12,9 @@
  * A place is two attributes of the lock's item, named after the waiter. `waiting` counts the places: whoever removes
  * one insists that it is there, so that the count never drifts.
  */
+import type { LeasePlace } from "./expressions.ts";
 import { attributeNames, leaseItemKey } from "./schema.ts";
-import { fairAttributeNames, fairPlace, placePrefix, ticketPrefix } from "./schema-fair.ts";
+import { fairAttributeNames, placePrefix, ticketPrefix } from "./schema-fair.ts";
 import type { GetRequest, Item, UpdateRequest } from "./store.ts";
 
 const { lastTicket, waiting, typicalHoldMs } = fairAttributeNames;
@@ -72,9 +73,7 @@ export function noteHold(ending: UpdateRequest, typicalMs: number): UpdateReques
 }
 
 /** What a waiter that joins writes. */
-export interface Joining {
-  readonly key: string;
-  readonly place: WrittenPlace;
+export interface Joining extends WrittenPlace {
   readonly maxWaiters: number;
   readonly ttl: number;
   /** Places whose time is over: they make room. */
@@ -82,7 +81,10 @@ export interface Joining {
 }
 
 /** Joins the queue at its end, if there is room. A second copy is refused, and finds its place taken by itself. */
-export function join({ key, place, maxWaiters, ttl: timeToLive, passed }: Joining): UpdateRequest {
+export function join(
+  lock: LeasePlace,
+  { id, text, maxWaiters, ttl: timeToLive, passed }: Joining,
+): UpdateRequest {
   const going = removal(passed);
   const update =
     "SET #lastTicket = if_not_exists(#lastTicket, :zero) + :one, " +
@@ -91,15 +93,15 @@ export function join({ key, place, maxWaiters, ttl: timeToLive, passed }: Joinin
     (passed.length === 0 ? "" : ` REMOVE ${going.removed.join(", ")}`);
   const hasRoom = "(attribute_not_exists(#waiting) OR #waiting < :limit)";
   return {
-    key: leaseItemKey(key, fairPlace),
+    key: leaseItemKey(lock.key, lock.place),
     update,
     condition: ["attribute_not_exists(#qMine)", hasRoom, ...going.conditions].join(" AND "),
     names: {
       "#lastTicket": lastTicket,
       "#waiting": waiting,
       "#ttl": ttl,
-      "#qMine": ticketPrefix + place.id,
-      "#wMine": placePrefix + place.id,
+      "#qMine": ticketPrefix + id,
+      "#wMine": placePrefix + id,
       ...going.names,
     },
     values: {
@@ -107,7 +109,7 @@ export function join({ key, place, maxWaiters, ttl: timeToLive, passed }: Joinin
       ":one": 1,
       ":added": 1 - passed.length,
       ":limit": maxWaiters + passed.length,
-      ":place": place.text,
+      ":place": text,
       ":ttl": timeToLive,
       ...going.values,
     },
@@ -116,7 +118,7 @@ export function join({ key, place, maxWaiters, ttl: timeToLive, passed }: Joinin
 }
 
 /** Prolongs places that are still there: all of them or none. */
-export function keep(key: string, places: readonly WrittenPlace[]): UpdateRequest {
+export function keep(lock: LeasePlace, places: readonly WrittenPlace[]): UpdateRequest {
   const names: Record<string, string> = {};
   const values: Record<string, string> = {};
   for (const [index, { id, text }] of places.entries()) {
@@ -125,7 +127,7 @@ export function keep(key: string, places: readonly WrittenPlace[]): UpdateReques
   }
   const each = (write: (index: number) => string): string[] => places.map((_, index) => write(index));
   return {
-    key: leaseItemKey(key, fairPlace),
+    key: leaseItemKey(lock.key, lock.place),
     update: `SET ${each((index) => `#w${index} = :w${index}`).join(", ")}`,
     condition: each((index) => `attribute_exists(#w${index})`).join(" AND "),
     names,
@@ -135,9 +137,9 @@ export function keep(key: string, places: readonly WrittenPlace[]): UpdateReques
 }
 
 /** Leaves the queue. */
-export function leave(key: string, id: string): UpdateRequest {
+export function leave(lock: LeasePlace, id: string): UpdateRequest {
   return {
-    key: leaseItemKey(key, fairPlace),
+    key: leaseItemKey(lock.key, lock.place),
     update: `SET ${countDown} REMOVE #qMine, #wMine`,
     condition: "attribute_exists(#qMine)",
     names: { "#waiting": waiting, "#qMine": ticketPrefix + id, "#wMine": placePrefix + id },
@@ -147,10 +149,10 @@ export function leave(key: string, id: string): UpdateRequest {
 }
 
 /** Removes places whose time is over, where there are more than one acquisition can take along. */
-export function passOver(key: string, passed: readonly WrittenPlace[]): UpdateRequest {
+export function passOver(lock: LeasePlace, passed: readonly WrittenPlace[]): UpdateRequest {
   const going = removal(passed);
   return {
-    key: leaseItemKey(key, fairPlace),
+    key: leaseItemKey(lock.key, lock.place),
     update: `SET ${countDown} REMOVE ${going.removed.join(", ")}`,
     condition: going.conditions.join(" AND "),
     names: { "#waiting": waiting, ...going.names },
@@ -160,8 +162,8 @@ export function passOver(key: string, passed: readonly WrittenPlace[]): UpdateRe
 }
 
 /** Reads the lock with its queue. */
-export function fairLock(key: string, consistent: boolean): GetRequest {
-  return { key: leaseItemKey(key, fairPlace), consistent };
+export function lockWithQueue(lock: LeasePlace, consistent: boolean): GetRequest {
+  return { key: leaseItemKey(lock.key, lock.place), consistent };
 }
 
 /** The removal of places that nobody has prolonged since they were judged. */

@@ -33,7 +33,15 @@ export type {
   ValueFormat,
 } from "./fencing.ts";
 export { Lease, type LeaseHandle } from "./lease.ts";
-export type { AcquireOptions, DynamoDBSender, LeaseClientOptions, TryAcquireOptions } from "./options.ts";
+export type {
+  AcquireOptions,
+  DynamoDBSender,
+  HoldOptions,
+  LeaseClientOptions,
+  PlaceInQueue,
+  TryAcquireOptions,
+  WaitOptions,
+} from "./options.ts";
 export type { Randomness } from "./protocol/context.ts";
 export type { LeaseRecord } from "./record.ts";
 export type { RetryStrategy } from "./retry.ts";

@@ -1,6 +1,8 @@
+import type { FairQueues } from "./fair/fair-queues.ts";
+import type { FairTerms } from "./fair/options.ts";
 import type { ValueFormat } from "./fencing.ts";
 import type { Lease } from "./lease.ts";
-import type { AcquireOptions } from "./options.ts";
+import type { WaitOptions } from "./options.ts";
 import type { ClientTimes } from "./options-check.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
 import { check } from "./validation.ts";
@@ -13,8 +15,9 @@ export interface ClientInternals {
   readonly owner: string;
   readonly leaseDurationMs: number;
   readonly times: ClientTimes;
-  /** As `client.acquire`, for a lease at another place under the key. */
-  acquireAt(key: string, place: string, options: AcquireOptions): Promise<Lease>;
+  readonly queues: FairQueues;
+  /** As `client.acquire`, for a lease at another place under the key; in the order of arrival with `fair`. */
+  acquireAt(key: string, place: string, options: WaitOptions, fair?: FairTerms): Promise<Lease>;
 }
 
 /** Beside the client and not in it, so that they are no part of what users see. */

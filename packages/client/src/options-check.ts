@@ -1,5 +1,5 @@
 import { InvalidOptionsError } from "./errors.ts";
-import type { AcquireOptions, LeaseClientOptions, TryAcquireOptions } from "./options.ts";
+import type { HoldOptions, LeaseClientOptions, WaitOptions } from "./options.ts";
 import type { RetryStrategy } from "./retry.ts";
 import { limits } from "./schema.ts";
 import { check, checkDuration, checkKnown, checkSlot, checkText, isWhole } from "./validation.ts";
@@ -16,7 +16,8 @@ const clientOptionNames: readonly (keyof LeaseClientOptions)[] = [
   "clock",
   "randomness",
 ];
-const tryAcquireOptionNames: readonly (keyof TryAcquireOptions)[] = [
+/** Names of the options of any lease. */
+export const holdOptionNames: readonly (keyof HoldOptions)[] = [
   "leaseDurationMs",
   "heartbeat",
   "owner",
@@ -26,7 +27,8 @@ const tryAcquireOptionNames: readonly (keyof TryAcquireOptions)[] = [
   "reentrant",
   "slot",
 ];
-const acquireOptionNames: readonly (keyof AcquireOptions)[] = [...tryAcquireOptionNames, "waitMs", "retry"];
+/** ... and of any that may be waited for. */
+export const waitOptionNames: readonly (keyof WaitOptions)[] = [...holdOptionNames, "waitMs", "retry"];
 
 const defaultLeaseDurationMs = 30_000;
 const defaultClockSkewMs = 1_000;
@@ -95,12 +97,12 @@ export interface AcquisitionTerms {
 
 /** Validates one acquisition's options, all but the payload. */
 export function checkAcquireOptions(
-  options: AcquireOptions,
+  options: WaitOptions,
   mayWait: boolean,
   owner: string,
   times: ClientTimes,
 ): AcquisitionTerms {
-  checkKnown(options, mayWait ? acquireOptionNames : tryAcquireOptionNames, "options");
+  checkKnown(options, mayWait ? waitOptionNames : holdOptionNames, "options");
   const { signal, reentrant = false, waitMs = 0, retry = { strategy: "untilExpiry" } } = options;
   const { leaseDurationMs = times.leaseDurationMs, lockAtLeastForMs = 0 } = options;
   check(signal === undefined || signal instanceof AbortSignal, "signal", signal, "an AbortSignal");
@@ -130,7 +132,8 @@ export function checkHeartbeat(heartbeat: unknown, leaseDurationMs: number): num
   return intervalMs;
 }
 
-function checkRetry(retry: RetryStrategy): RetryStrategy {
+/** Validates a rhythm of looking. */
+export function checkRetry(retry: RetryStrategy): RetryStrategy {
   check(typeof retry === "object" && retry !== null, "retry", retry, "an object");
   switch (retry.strategy) {
     case "untilExpiry":

@@ -51,8 +51,8 @@ export interface LeaseClientOptions {
   readonly randomness?: Randomness;
 }
 
-/** Options of one acquisition that does not wait. */
-export interface TryAcquireOptions {
+/** What is asked of any lease, whatever primitive it belongs to. */
+export interface HoldOptions {
   /** @default - the client's `leaseDurationMs` */
   readonly leaseDurationMs?: number;
   /**
@@ -89,10 +89,46 @@ export interface TryAcquireOptions {
   readonly slot?: string;
 }
 
-/** Options of one acquisition. */
-export interface AcquireOptions extends TryAcquireOptions {
+/** What is asked of any lease that may be waited for. */
+export interface WaitOptions extends HoldOptions {
   /** How long to wait for a lock that is held. @default 0 */
   readonly waitMs?: number;
   /** The rhythm of waiting. @default { strategy: "untilExpiry" } */
   readonly retry?: RetryStrategy;
+}
+
+/** Options of one acquisition that does not wait. */
+export interface TryAcquireOptions extends HoldOptions {
+  /**
+   * Keeps to the order in which callers came: whoever finds the lock held, or others waiting, joins a queue in the
+   * lock's own item. A fair caller waits in a rhythm of its own, without `retry`, and one that does not wait is refused
+   * while others do. Callers that do not ask for it are let in past the queue. @default false
+   */
+  readonly fair?: boolean;
+}
+
+/** Where one who waits fairly stands. */
+export interface PlaceInQueue {
+  /** 1 for the one whose turn comes next. */
+  readonly place: number;
+  /**
+   * In how many milliseconds its turn comes, about: by what holds have lasted lately. Undefined before the first
+   * release.
+   */
+  readonly aboutMs: number | undefined;
+}
+
+/** Options of one acquisition. */
+export interface AcquireOptions extends TryAcquireOptions, WaitOptions {
+  /**
+   * With `fair`: how many may wait, in all processes together, before QueueFullError refuses more. From 1 to 500. Every
+   * write of the lock is billed for the places of those who wait, about ten of them for each kilobyte. Callers with
+   * different numbers: each goes by its own. @default 100
+   */
+  readonly maxWaiters?: number;
+  /**
+   * With `fair`: called when the caller has joined the queue, and whenever its place is seen to have changed. What it
+   * throws ends the wait. @default - nobody is told
+   */
+  readonly onPlace?: (place: PlaceInQueue) => void;
 }

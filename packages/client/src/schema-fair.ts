@@ -1,12 +1,9 @@
 /**
- * Where a fair lock and its queue are kept: in one item, at a place of its own under the key. So a newcomer, the head
- * of the queue and the holder meet at one item, and every rule about them is a condition of one write.
+ * What a lock's item holds of those who wait for it fairly. The queue is kept in the lease's own item: so a newcomer,
+ * the head of the queue and the holder meet at one item, and every rule about them is a condition of one write.
  */
 
-/** The sort key of a fair lock: its lease and its queue. */
-export const fairPlace = "fair";
-
-/** Attributes that a fair lock's item has besides those of a lease. */
+/** Attributes that a queue adds to those of the lease. */
 export const fairAttributeNames = {
   /** N: the number that was given to a waiter last; grows by one with every one that joins. */
   lastTicket: "lastTicket",

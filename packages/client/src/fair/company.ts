@@ -1,5 +1,7 @@
-import { fairLock, keep, type WrittenPlace } from "../expressions-fair.ts";
+import type { LeasePlace } from "../expressions.ts";
+import { keep, lockWithQueue, type WrittenPlace } from "../expressions-fair.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
+import type { Judge } from "../protocol/judge.ts";
 import { fairLimits } from "../schema-fair.ts";
 import { withBudget } from "../time/budget.ts";
 import { isOlder, Observer, type Sighting } from "./sighting.ts";
@@ -29,15 +31,20 @@ export interface Companion {
 export class Company {
   readonly observer: Observer;
   readonly #context: ProtocolContext;
-  readonly #key: string;
+  readonly #lock: LeasePlace;
   readonly #companions = new Set<Companion>();
   #arrivals: Promise<unknown> = Promise.resolve();
   #latest: Sighting | undefined;
 
-  constructor(context: ProtocolContext, key: string) {
+  constructor(context: ProtocolContext, judge: Judge, lock: LeasePlace) {
     this.#context = context;
-    this.#key = key;
-    this.observer = new Observer(context);
+    this.#lock = lock;
+    this.observer = new Observer(context, judge);
+  }
+
+  /** Whether nobody here waits. */
+  get isEmpty(): boolean {
+    return this.#companions.size === 0;
   }
 
   /** What the last answer has shown, while somebody here has a place; undefined otherwise. */
@@ -81,7 +88,7 @@ export class Company {
   /** Looks at the lock: 1 read, which may lag. */
   async look(budgetMs: number, signal: AbortSignal | undefined): Promise<Sighting> {
     const { clock, store } = this.#context;
-    const request = fairLock(this.#key, false);
+    const request = lockWithQueue(this.#lock, false);
     const item = await withBudget(clock, budgetMs, signal, (call) => store.get(request, call));
     return this.observer.see(item);
   }
@@ -96,7 +103,7 @@ export class Company {
       if (isFurther && all.length < fairLimits.removalsPerWrite) all.push(other);
     }
     const places = all.map(({ place }) => place);
-    const request = keep(this.#key, places);
+    const request = keep(this.#lock, places);
     const result = await withBudget(clock, budgetMs, signal, (call) => store.update(request, call));
     this.#context.noteOffset(result.offset);
     if (result.applied) for (const { confirmed } of all) confirmed();

@@ -1,3 +1,9 @@
+export type { PlaceInQueue } from "../options.ts";
 export { QueueFullError } from "./errors.ts";
-export { FairLock, type FairLockState, type WaitingCaller } from "./fair-lock.ts";
-export type { FairAcquireOptions, FairLockOptions, PlaceInQueue } from "./options.ts";
+export {
+  type FairAcquireOptions,
+  FairLock,
+  type FairLockOptions,
+  type FairLockState,
+  type WaitingCaller,
+} from "./fair-lock.ts";

@@ -1,5 +1,5 @@
 import type { ProtocolContext } from "../protocol/context.ts";
-import { claimableIn, Judge } from "../protocol/judge.ts";
+import { claimableIn, type Judge } from "../protocol/judge.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames } from "../schema.ts";
 import type { Item } from "../store.ts";
@@ -27,9 +27,9 @@ export class Observer {
   /** What an answer to a write has last said about the clocks; answers to reads say nothing. */
   #offset: ClockOffset | undefined;
 
-  constructor(context: ProtocolContext) {
+  constructor(context: ProtocolContext, judge: Judge) {
     this.#context = context;
-    this.judge = new Judge(context.clock, context.clockSkewMs);
+    this.judge = judge;
     this.lapses = new Lapses(context.clock, context.clockSkewMs);
   }
 

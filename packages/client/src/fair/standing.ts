@@ -1,5 +1,4 @@
 import type { ProtocolContext } from "../protocol/context.ts";
-import type { FairTerms } from "./options.ts";
 import { type Outlook, paceMs } from "./pace.ts";
 import { placeText, type QueuePlace, shortOwner } from "./queue.ts";
 import { isOlder, type Observer, type Sighting } from "./sighting.ts";
@@ -25,7 +24,7 @@ export class Standing {
   readonly #since: number;
   #sighting: Sighting | undefined;
 
-  constructor(id: string, { owner }: Pick<FairTerms, "owner">, context: ProtocolContext, observer: Observer) {
+  constructor(id: string, owner: string, context: ProtocolContext, observer: Observer) {
     this.#id = id;
     this.#owner = shortOwner(owner);
     this.#context = context;

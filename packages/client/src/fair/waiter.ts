@@ -1,15 +1,12 @@
 import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
-import { join, leave, passOver } from "../expressions-fair.ts";
+import type { AcquireCall } from "../protocol/acquirer.ts";
 import type { Acquisition, Granted } from "../protocol/acquisition.ts";
-import { callBudgetMs, callStore, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
+import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
 import type { LeaseRecord } from "../record.ts";
-import { attributeNames, timeToLive } from "../schema.ts";
 import { fairLimits, waiterId } from "../schema-fair.ts";
-import type { UpdateRequest, UpdateResult } from "../store.ts";
-import { withBudget } from "../time/budget.ts";
 import { sleep } from "../time/clock.ts";
 import type { Companion, Company, Prolonged } from "./company.ts";
-import { QueueFullError } from "./errors.ts";
+import { Line, removable } from "./line.ts";
 import { Nap } from "./nap.ts";
 import type { FairTerms } from "./options.ts";
 import { aboutMs } from "./pace.ts";
@@ -17,26 +14,22 @@ import type { Sighting } from "./sighting.ts";
 import { placeLeaseMs, Standing } from "./standing.ts";
 import type { TurnStore } from "./turn-store.ts";
 
-/** How often a place is asked for while others keep changing the queue, before the next look. */
-const joinTries = 3;
-
 /** Sleeps are shortened by up to this share, so that waiters do not look in step. */
 const jitterShare = 0.1;
 
 /** What one waiter works with. */
 export interface WaiterParts {
-  readonly key: string;
-  readonly maxWaiters: number;
+  readonly call: AcquireCall;
+  readonly terms: FairTerms;
   readonly context: ProtocolContext;
   readonly store: TurnStore;
   readonly company: Company;
   readonly acquisition: Acquisition;
-  readonly terms: FairTerms;
   readonly onContended: (record: LeaseRecord) => void;
 }
 
 /**
- * One caller's way to a fair lock: straight to it while nobody waits, else by a place in the queue.
+ * One caller's way to a lock, in its turn: straight to it while nobody waits, else by a place in the queue.
  *
  * The token, and with it the place's id, stays the same all the way, so that whatever has landed unknown to us is
  * recognised by the next request.
@@ -46,11 +39,8 @@ export class Waiter implements Companion {
   readonly #id: string;
   readonly #deadline: number;
   readonly #standing: Standing;
+  readonly #line: Line;
   readonly #nap: Nap;
-  /** Whether a place of ours may be in the table. */
-  #mayHavePlace = false;
-  /** When our place is over, on the monotonic clock. */
-  #placeEnds = 0;
   /** No attempt before this, on the monotonic clock: the last one was refused for what a look cannot show. */
   #notBefore = 0;
   #failure: LeaseServiceError | undefined;
@@ -58,32 +48,35 @@ export class Waiter implements Companion {
   #arrived: () => void = () => undefined;
 
   constructor(parts: WaiterParts) {
+    const { acquisition, call, terms, context, company } = parts;
     this.#parts = parts;
-    this.#id = waiterId(parts.acquisition.token);
-    this.#nap = new Nap(parts.context.clock);
-    this.#standing = new Standing(this.#id, parts.terms, parts.context, parts.company.observer);
-    this.#deadline = this.#now() + parts.terms.waitMs;
+    this.#id = waiterId(acquisition.token);
+    this.#nap = new Nap(context.clock);
+    const standing = new Standing(this.#id, call.owner, context, company.observer);
+    this.#standing = standing;
+    const learn = (sighting: Sighting): void => this.#learn(sighting);
+    this.#line = new Line({ id: this.#id, call, terms, context, company, standing, learn });
+    this.#deadline = this.#now() + call.waitMs;
   }
 
   /**
    * Gives the grant.
    *
    * Rejects with LeaseUnavailableError, QueueFullError, the service's error if that is what the last attempt ended
-   * with, or the signal's reason. Then nothing stays held, and its place is given up in the background.
+   * with, or the signal's reason. Then its place is given up in the background, and the caller abandons the acquisition.
    */
   async grant(): Promise<Granted> {
-    const { company, acquisition, terms } = this.#parts;
+    const { company, call } = this.#parts;
     try {
-      if (terms.waitMs > 0) await this.#queueToArrive();
+      if (call.waitMs > 0) await this.#queueToArrive();
       company.add(this);
-      if (terms.waitMs > 0) this.#standing.learn(company.latest);
+      if (call.waitMs > 0) this.#standing.learn(company.latest);
       const granted = await this.#waitForTurn();
       // Whoever came back to a lease of its own has not taken its place along.
-      if (this.#standing.ownPlace() !== undefined) this.#leave();
+      if (this.#standing.ownPlace() !== undefined) this.#line.leave();
       return granted;
     } catch (error) {
-      acquisition.abandon();
-      if (this.#mayHavePlace) this.#leave();
+      this.#line.leave();
       throw error;
     } finally {
       this.#arrived();
@@ -92,13 +85,7 @@ export class Waiter implements Companion {
   }
 
   prolonged(): Prolonged | undefined {
-    const own = this.#standing.ownPlace();
-    if (own === undefined) return undefined;
-    const { text, ends } = this.#standing.newPlace(this.#leftMs());
-    const confirmed = (): void => {
-      this.#placeEnds = ends;
-    };
-    return { place: { id: this.#id, text }, confirmed };
+    return this.#line.prolonged(this.#leftMs());
   }
 
   notice(sighting: Sighting): void {
@@ -115,7 +102,7 @@ export class Waiter implements Companion {
     for (;;) {
       const granted = await this.#attemptInTurn();
       if (granted !== undefined) return granted;
-      this.#parts.terms.signal?.throwIfAborted();
+      this.#parts.call.signal?.throwIfAborted();
       if (this.#leftMs() <= 0) throw this.#failure ?? this.#unavailable();
       await this.#takePlace();
       this.#tellPlace();
@@ -128,18 +115,19 @@ export class Waiter implements Companion {
     const { before, arrived } = this.#parts.company.arrive();
     this.#arrived = arrived;
     void before.then(() => this.#nap.wake());
-    await this.#nap.sleep(Math.max(this.#leftMs(), 0), this.#parts.terms.signal);
+    await this.#nap.sleep(Math.max(this.#leftMs(), 0), this.#parts.call.signal);
   }
 
   /** Attempts as long as it is our turn: at once where nobody waits, else as the first of those who live. */
   async #attemptInTurn(): Promise<Granted | undefined> {
     while (this.#isTurn()) {
-      const passed = this.#standing.ahead().map(({ id, text }) => ({ id, text }));
-      if (passed.length > fairLimits.removalsPerWrite) {
-        const some = passed.slice(0, fairLimits.removalsPerWrite);
-        await this.#write(passOver(this.#parts.key, some));
+      const ahead = this.#standing.ahead();
+      if (ahead.length > fairLimits.removalsPerWrite) {
+        const failure = await this.#line.passOver(ahead, this.#budgetMs());
+        if (failure !== undefined) this.#hold(failure);
         continue;
       }
+      const passed = removable(ahead);
       const id = this.#standing.ownPlace() && this.#id;
       const isFirst = this.#standing.sighting === undefined && id === undefined;
       this.#parts.store.turn = { id, passed };
@@ -151,9 +139,9 @@ export class Waiter implements Companion {
   }
 
   async #attempt(): Promise<Granted | undefined> {
-    const { acquisition, company, store, terms } = this.#parts;
+    const { acquisition, call, company, store } = this.#parts;
     try {
-      const outcome = await acquisition.attempt(this.#budgetMs(), terms.signal);
+      const outcome = await acquisition.attempt(this.#budgetMs(), call.signal);
       if (outcome.granted) {
         this.#learn(company.observer.see(store.lastItem));
         return outcome;
@@ -176,65 +164,37 @@ export class Waiter implements Companion {
     return this.#standing.isNext();
   }
 
-  /** Joins the queue if our place is not there: for the first time, or because it was passed over. */
   async #takePlace(): Promise<void> {
-    const { key, maxWaiters, context } = this.#parts;
-    for (let tries = 0; tries < joinTries; tries += 1) {
-      const sighting = this.#standing.sighting;
-      if (sighting === undefined || this.#standing.ownPlace() !== undefined || this.#isTurn()) break;
-      const living = sighting.places.filter((place) => !this.#standing.isOver(place));
-      if (living.length >= maxWaiters) throw new QueueFullError(key, living.length, maxWaiters);
-      const isFull = sighting.places.length >= maxWaiters;
-      const over = isFull ? sighting.places.filter((place) => !living.includes(place)) : [];
-      const passed = over.slice(0, fairLimits.removalsPerWrite).map(({ id, text }) => ({ id, text }));
-      const { text, until, ends } = this.#standing.newPlace(this.#leftMs());
-      const ttlSeen = Number(sighting.item?.[attributeNames.timeToLive] ?? 0);
-      const ttl = Math.max(ttlSeen, timeToLive(until, context.retentionMs));
-      this.#mayHavePlace = true;
-      this.#placeEnds = ends;
-      const place = { id: this.#id, text };
-      const isAnswered = await this.#write(join({ key, place, maxWaiters, ttl, passed }));
-      if (!isAnswered) break;
-    }
+    const leftMs = (): number => this.#leftMs();
+    const failure = await this.#line.take(() => this.#isTurn(), leftMs, this.#budgetMs());
+    if (failure !== undefined) this.#hold(failure);
     if (this.#standing.ownPlace() !== undefined) this.#arrived();
   }
 
-  /** Sends a write of the queue's; tells whether its answer has shown the queue. */
-  async #write(request: UpdateRequest): Promise<boolean> {
-    const { company, context, terms } = this.#parts;
-    const budgetMs = Math.min(this.#budgetMs(), callBudgetMs);
-    try {
-      const result: UpdateResult = await withBudget(context.clock, budgetMs, terms.signal, (call) =>
-        context.store.update(request, call),
-      );
-      context.noteOffset(result.offset);
-      this.#learn(company.observer.see(result.item, result.offset));
-      return true;
-    } catch (error) {
-      this.#pass(error);
-      this.#notBefore = this.#now() + this.#standing.paceMs(1);
-      return false;
-    }
+  /** Nothing was answered: the next attempt has to wait a little. */
+  #hold(failure: LeaseServiceError): void {
+    this.#failure = failure;
+    this.#notBefore = this.#now() + this.#standing.paceMs(1);
   }
 
   /** Sleeps as long as our place allows, then looks; ends early when another one here has looked. */
   async #rest(): Promise<void> {
-    const { company, terms } = this.#parts;
+    const { company, call } = this.#parts;
     const hasPlace = this.#standing.ownPlace() !== undefined;
-    const placeLeftMs = this.#placeEnds - this.#now() - placeLeaseMs / 2;
+    const placeLeftMs = this.#line.ends - this.#now() - placeLeaseMs / 2;
     if (!hasPlace || placeLeftMs > 0) {
       const delayMs = Math.min(this.#sleepMs(), this.#leftMs(), hasPlace ? placeLeftMs : callBudgetMs);
-      if (await this.#nap.sleep(Math.max(delayMs, 1), terms.signal)) return;
+      if (await this.#nap.sleep(Math.max(delayMs, 1), call.signal)) return;
     }
     const own = this.prolonged();
-    const before = this.#placeEnds;
+    const before = this.#line.ends;
     const isShort = before - this.#now() < this.#standing.paceMs() + placeLeaseMs / 2;
     const budgetMs = Math.min(this.#budgetMs(), callBudgetMs);
     try {
       if (own !== undefined && isShort && this.#leftMs() > 0) {
-        this.#learn(await company.lookAndKeep(own, budgetMs, terms.signal));
-        if (this.#placeEnds === before) await this.#pause();
-      } else this.#learn(await company.look(budgetMs, terms.signal), false);
+        this.#learn(await company.lookAndKeep(own, budgetMs, call.signal));
+        if (this.#line.ends === before) await this.#pause();
+      } else this.#learn(await company.look(budgetMs, call.signal), false);
     } catch (error) {
       this.#pass(error);
       await this.#pause();
@@ -243,9 +203,9 @@ export class Waiter implements Companion {
 
   /** What could not be done is done again, even where our place runs out, but not at once. */
   async #pause(): Promise<void> {
-    const { context, terms } = this.#parts;
+    const { context, call } = this.#parts;
     const delayMs = Math.max(1, Math.min(this.#standing.paceMs(1), this.#leftMs()));
-    await sleep(context.clock, delayMs, terms.signal);
+    await sleep(context.clock, delayMs, call.signal);
   }
 
   #sleepMs(): number {
@@ -263,12 +223,6 @@ export class Waiter implements Companion {
     if (this.#standing.learn(sighting, isOwnWrite)) this.#parts.company.spread(sighting, this);
   }
 
-  #leave(): void {
-    const { key, context } = this.#parts;
-    this.#mayHavePlace = false;
-    void callStore(context, (store, call) => store.update(leave(key, this.#id), call)).catch(() => undefined);
-  }
-
   #tellPlace(): void {
     const { onPlace } = this.#parts.terms;
     if (onPlace === undefined || this.#standing.ownPlace() === undefined) return;
@@ -282,12 +236,12 @@ export class Waiter implements Companion {
     const { record, claimableAt = 0 } = this.#standing.sighting ?? {};
     const aheadLapse = this.#standing.aheadLapseIn();
     const retryAfterMs = Math.ceil(Math.max(0, claimableAt - this.#now(), record ? 0 : aheadLapse));
-    return new LeaseUnavailableError(this.#parts.key, record, retryAfterMs);
+    return new LeaseUnavailableError(this.#parts.call.key, record, retryAfterMs);
   }
 
   /** Takes note of an error that may pass; throws every other. */
   #pass(error: unknown): void {
-    this.#parts.terms.signal?.throwIfAborted();
+    this.#parts.call.signal?.throwIfAborted();
     if (!(error instanceof LeaseServiceError && error.retryable)) throw error;
     this.#failure = error;
   }
@@ -301,6 +255,6 @@ export class Waiter implements Companion {
   }
 
   #budgetMs(): number {
-    return this.#parts.terms.waitMs > 0 ? Math.max(this.#leftMs(), shortestBudgetMs) : callBudgetMs;
+    return this.#parts.call.waitMs > 0 ? Math.max(this.#leftMs(), shortestBudgetMs) : callBudgetMs;
   }
 }

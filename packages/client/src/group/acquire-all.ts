@@ -2,8 +2,9 @@ import type { LeaseClient } from "../client.ts";
 import { InvalidOptionsError } from "../errors.ts";
 import { type ClientInternals, internalsOf } from "../internals.ts";
 import { Lease } from "../lease.ts";
-import type { AcquireOptions } from "../options.ts";
+import type { WaitOptions } from "../options.ts";
 import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
+import { announceGrant, contentionOf } from "../protocol/announcement.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { Tenancy } from "../protocol/tenancy.ts";
 import { limits, utf8Bytes } from "../schema.ts";
@@ -14,7 +15,7 @@ import { LeaseGroup, type Member } from "./lease-group.ts";
 import { sharedOf } from "./shared.ts";
 
 /** Options of {@link acquireAll}: those of `client.acquire`, for all locks alike. */
-export type GroupOptions = Omit<AcquireOptions, "reentrant" | "slot">;
+export type GroupOptions = Omit<WaitOptions, "reentrant" | "slot">;
 
 const optionNames: readonly (keyof GroupOptions)[] = [
   "leaseDurationMs",
@@ -88,7 +89,10 @@ export async function acquireAll(
     const { heartbeat } = sharedOf(context);
     for (const { tenancy } of members) heartbeat.start(tenancy, terms.heartbeatMs);
   }
-  announce(context, granted, context.clock.monotonic() - startedAt);
+  const waitedMs = context.clock.monotonic() - startedAt;
+  for (const record of granted.records) {
+    announceGrant(context, record, granted.takeovers.get(record.key), waitedMs);
+  }
   return new LeaseGroup(context.store, members as [Member, ...Member[]]);
 }
 
@@ -101,31 +105,14 @@ async function win(
   const { owner, leaseDurationMs } = terms;
   const { judge } = sharedOf(context);
   const acquisition = new GroupAcquisition(context, judge, { keys, owner, leaseDurationMs, data });
-  const contended = new Set<string>();
+  const contended = contentionOf(context, owner);
   try {
     return await new GroupWaiting(context, judge, acquisition, keys, terms).grant((records) => {
-      for (const { key, owner: holder, expiresAt, closed } of records) {
-        if (!contended.has(key))
-          context.publish({ type: "contended", key, owner, holder, expiresAt, closed });
-        contended.add(key);
-      }
+      for (const record of records) contended(record);
     });
   } catch (error) {
     acquisition.abandon();
     throw error;
-  }
-}
-
-function announce(context: ProtocolContext, { records, takeovers }: GroupGranted, waitedMs: number): void {
-  for (const { key, owner, fencingToken, expiresAt } of records) {
-    const takeover = takeovers.get(key);
-    if (takeover !== undefined) {
-      const { ground, from: before } = takeover;
-      const from = { owner: before.owner, fencingToken: before.fencingToken, expiresAt: before.expiresAt };
-      context.publish({ type: "takeover", key, owner, fencingToken, ground, from });
-    }
-    const waited = { waitedMs: Math.round(waitedMs), expiresAt };
-    context.publish({ type: "acquired", key, owner, fencingToken, ...waited });
   }
 }
 
@@ -145,7 +132,7 @@ function checkOptions(
   keys: readonly string[],
 ): { readonly terms: AcquisitionTerms; readonly data: string | undefined } {
   for (const option of ["reentrant", "slot"] as const) {
-    const value = (options as AcquireOptions | null)?.[option];
+    const value = (options as WaitOptions | null)?.[option];
     if (value === undefined) continue;
     throw new InvalidOptionsError(option, value, "nothing: only a single lease can have it");
   }

@@ -1,6 +1,6 @@
 import { LeaseError, LeaseServiceError } from "../errors.ts";
-import type { TakeoverGround } from "../events.ts";
 import { acquireAmongOthers } from "../expressions-group.ts";
+import type { Takeover } from "../protocol/announcement.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
 import { claimableIn, type Judge } from "../protocol/judge.ts";
 import { type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
@@ -18,12 +18,6 @@ export interface GroupRequest {
   readonly leaseDurationMs: number;
   /** JSON text. */
   readonly data: string | undefined;
-}
-
-/** From whom a lock was taken, and why. */
-export interface Takeover {
-  readonly ground: TakeoverGround;
-  readonly from: LeaseRecord;
 }
 
 /** All locks are ours. */

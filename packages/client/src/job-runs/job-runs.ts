@@ -78,8 +78,8 @@ export class JobRuns {
       keepForMs: retentionMs,
     });
     this.#context = { ...context, store: this.#store, retentionMs };
-    this.#acquirer = new Acquirer(this.#context);
     this.#judge = new Judge(context.clock, context.clockSkewMs);
+    this.#acquirer = new Acquirer(this.#context, this.#judge);
     this.#ledger = new Ledger(context, this.job, this.#terms);
   }
 

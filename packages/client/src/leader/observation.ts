@@ -1,7 +1,7 @@
 import { LeaseServiceError } from "../errors.ts";
 import { callStore, type ProtocolContext } from "../protocol/context.ts";
-import { readRecord } from "../record.ts";
-import { leaseItemKey } from "../schema.ts";
+import { type LeaseRecord, readRecord } from "../record.ts";
+import { attributeNames, leaseItemKey } from "../schema.ts";
 import { sleep } from "../time/clock.ts";
 import { checkDuration, checkKnown } from "../validation.ts";
 
@@ -28,21 +28,43 @@ export interface ObserveOptions {
 const firstLookMs = 500;
 const defaultEveryMs = 10_000;
 
+/** What one look shows. */
+interface Sight {
+  readonly reign: Reign | undefined;
+  /** Of the latest reign, whether it has ended or not; 0 where there is no trace of any. */
+  readonly fencingToken: number;
+}
+
 /**
  * Reads who leads. May lag a moment behind.
  *
  * A leader whose lease has been over for longer than clocks may differ is none any more.
  */
 export async function readReign(context: ProtocolContext, key: string): Promise<Reign | undefined> {
+  return (await readSight(context, key)).reign;
+}
+
+async function readSight(context: ProtocolContext, key: string): Promise<Sight> {
   const request = { key: leaseItemKey(key), consistent: false };
-  const record = readRecord(await callStore(context, (store, call) => store.get(request, call)));
+  const item = await callStore(context, (store, call) => store.get(request, call));
+  return {
+    reign: reignIn(readRecord(item), context),
+    fencingToken: Number(item?.[attributeNames.fence] ?? 0),
+  };
+}
+
+function reignIn(record: LeaseRecord | undefined, context: ProtocolContext): Reign | undefined {
   if (record === undefined || record.closed) return undefined;
   if (context.clock.now() - context.clockSkewMs > record.expiresAt) return undefined;
   const { owner, fencingToken, acquiredAt, data } = record;
   return { owner, fencingToken, since: acquiredAt, data };
 }
 
-/** Gives who leads at first, and then every change that its looks notice. */
+/**
+ * Gives who leads at first, and then every change that its looks notice.
+ *
+ * One look may lag more than the one before it: what is older than what has been seen is passed over.
+ */
 export async function* reigns(
   context: ProtocolContext,
   key: string,
@@ -50,14 +72,19 @@ export async function* reigns(
 ): AsyncGenerator<Reign | undefined, void, undefined> {
   const { signal, everyMs = defaultEveryMs } = options;
   let last: Reign | undefined | "unknown" = "unknown";
+  let latestToken = 0;
   let looks = 0;
   while (!signal?.aborted) {
-    const reign = await look(context, key);
+    const sight = await look(context, key);
     if (signal?.aborted) return;
-    if (reign !== "unknown" && isOther(reign, last)) {
-      last = reign;
-      looks = 0;
-      yield reign;
+    // Where ttl has removed the item there is no trace of any reign, and nobody leads.
+    if (sight !== "unknown" && (sight.fencingToken >= latestToken || sight.fencingToken === 0)) {
+      latestToken = Math.max(latestToken, sight.fencingToken);
+      if (isOther(sight.reign, last)) {
+        last = sight.reign;
+        looks = 0;
+        yield sight.reign;
+      }
     }
     const delayMs = Math.min(firstLookMs * 2 ** looks, everyMs) * (0.5 + context.randomness.fraction());
     looks += 1;
@@ -66,9 +93,9 @@ export async function* reigns(
 }
 
 /** A look that was not answered is made good by the next one. */
-async function look(context: ProtocolContext, key: string): Promise<Reign | undefined | "unknown"> {
+async function look(context: ProtocolContext, key: string): Promise<Sight | "unknown"> {
   try {
-    return await readReign(context, key);
+    return await readSight(context, key);
   } catch (error) {
     if (error instanceof LeaseServiceError && error.retryable) return "unknown";
     throw error;

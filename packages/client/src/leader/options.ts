@@ -1,13 +1,13 @@
 import { InvalidOptionsError, type LeaseLostError } from "../errors.ts";
 import type { ClientInternals } from "../internals.ts";
 import type { Lease } from "../lease.ts";
-import type { AcquireOptions } from "../options.ts";
+import type { WaitOptions } from "../options.ts";
 import { checkAcquireOptions } from "../options-check.ts";
 import { limits } from "../schema.ts";
 import { checkData, checkDuration, checkKnown } from "../validation.ts";
 
 /** Options of a {@link Leader}. */
-export interface LeaderOptions extends Pick<AcquireOptions, "leaseDurationMs" | "retry" | "owner" | "data"> {
+export interface LeaderOptions extends Pick<WaitOptions, "leaseDurationMs" | "retry" | "owner" | "data"> {
   /**
    * How often a leader renews, in milliseconds, shorter than half of the lease; `true` for every third of it. A
    * leader always renews.
@@ -30,7 +30,7 @@ export interface LeaderOptions extends Pick<AcquireOptions, "leaseDurationMs" | 
 /** A leader's options, validated. */
 export interface LeaderTerms {
   /** For `client.acquire`. */
-  readonly acquisition: AcquireOptions;
+  readonly acquisition: WaitOptions;
   readonly pauseMs: number;
   readonly listeners: Pick<LeaderOptions, "onElected" | "onLost" | "onResigned">;
 }

@@ -1,11 +1,12 @@
-import type { LeaseRecord } from "../record.ts";
-import { Acquisition, type AcquisitionRequest, type Granted } from "./acquisition.ts";
+import { Acquisition, type AcquisitionRequest } from "./acquisition.ts";
+import { announceGrant, contentionOf } from "./announcement.ts";
+import { type Approach, straight } from "./approach.ts";
 import type { ProtocolContext } from "./context.ts";
 import { Heartbeat } from "./heartbeat.ts";
-import { Judge } from "./judge.ts";
+import type { Judge } from "./judge.ts";
 import { Reentrance } from "./reentrance.ts";
 import { Tenancy, type TenancyTerms } from "./tenancy.ts";
-import { type Patience, Waiting } from "./waiting.ts";
+import type { Patience } from "./waiting.ts";
 
 /** One call to acquire, validated. */
 export interface AcquireCall extends AcquisitionRequest, Patience {
@@ -20,16 +21,19 @@ export class Acquirer {
   readonly #heartbeat: Heartbeat;
   readonly #reentrance = new Reentrance();
 
-  constructor(context: ProtocolContext) {
+  constructor(context: ProtocolContext, judge: Judge) {
     this.#context = context;
-    this.#judge = new Judge(context.clock, context.clockSkewMs);
+    this.#judge = judge;
     this.#heartbeat = new Heartbeat(context);
   }
 
   /** Wins the lock, or shares the same owner's hold on it. In every case of failure nothing stays held. */
-  acquire(call: AcquireCall): Promise<Tenancy> {
-    if (!call.reentrant) return this.#win(call);
-    return this.#reentrance.enter(call, () => this.#win(call));
+  acquire(
+    call: AcquireCall,
+    approach: Approach = straight(this.#context, this.#judge, call),
+  ): Promise<Tenancy> {
+    if (!call.reentrant) return this.#win(call, approach);
+    return this.#reentrance.enter(call, () => this.#win(call, approach));
   }
 
   /** Carries on a tenancy that another process won. */
@@ -48,48 +52,25 @@ export class Acquirer {
     return this.#keep(new Tenancy(this.#context, terms, since), heartbeatMs);
   }
 
-  async #win(call: AcquireCall): Promise<Tenancy> {
-    const { clock } = this.#context;
+  async #win(call: AcquireCall, { context, judge, grant }: Approach): Promise<Tenancy> {
+    const { clock } = context;
     const startedAt = clock.monotonic();
-    const acquisition = new Acquisition(this.#context, this.#judge, call);
-    const granted = await this.#grant(acquisition, call);
-    const { record, since } = granted;
+    const acquisition = new Acquisition(context, judge, call);
+    const granted = await grant(acquisition, contentionOf(context, call.owner)).catch((error: unknown) => {
+      acquisition.abandon();
+      throw error;
+    });
+    const { record, since, takeover } = granted;
     const closedUntil = call.lockAtLeastForMs > 0 ? record.acquiredAt + call.lockAtLeastForMs : undefined;
     const { leaseDurationMs, slot } = call;
     const terms = { record, leaseDurationMs, closedUntil, slot };
-    const tenancy = this.#keep(new Tenancy(this.#context, terms, since), call.heartbeatMs);
-    this.#announce(granted, clock.monotonic() - startedAt);
+    const tenancy = this.#keep(new Tenancy(context, terms, since), call.heartbeatMs);
+    announceGrant(context, record, takeover, clock.monotonic() - startedAt);
     return tenancy;
-  }
-
-  async #grant(acquisition: Acquisition, call: AcquireCall): Promise<Granted> {
-    const { key, owner } = call;
-    let isContended = false;
-    const onContended = ({ owner: holder, expiresAt, closed }: LeaseRecord): void => {
-      if (!isContended) this.#context.publish({ type: "contended", key, owner, holder, expiresAt, closed });
-      isContended = true;
-    };
-    try {
-      return await new Waiting(this.#context, this.#judge, acquisition, call, call).grant(onContended);
-    } catch (error) {
-      acquisition.abandon();
-      throw error;
-    }
   }
 
   #keep(tenancy: Tenancy, heartbeatMs: number | undefined): Tenancy {
     if (heartbeatMs !== undefined) this.#heartbeat.start(tenancy, heartbeatMs);
     return tenancy;
-  }
-
-  #announce({ record, takeover }: Granted, waitedMs: number): void {
-    const { key, owner, fencingToken, expiresAt } = record;
-    if (takeover !== undefined) {
-      const { ground, from: before } = takeover;
-      const from = { owner: before.owner, fencingToken: before.fencingToken, expiresAt: before.expiresAt };
-      this.#context.publish({ type: "takeover", key, owner, fencingToken, ground, from });
-    }
-    const waited = { waitedMs: Math.round(waitedMs), expiresAt };
-    this.#context.publish({ type: "acquired", key, owner, fencingToken, ...waited });
   }
 }

@@ -1,11 +1,11 @@
 import { LeaseError, LeaseServiceError, SlotDoneError } from "../errors.ts";
-import type { TakeoverGround } from "../events.ts";
 import { acquire, cancel, type Grant, renew, spend, takeOver } from "../expressions.ts";
 import { isHeldBy, type LeaseRecord, lastDoneSlot, readRecord } from "../record.ts";
 import type { Item, UpdateRequest, UpdateResult } from "../store.ts";
 import { withBudget } from "../time/budget.ts";
 import { type Moment, moment } from "../time/clock.ts";
 import type { ClockOffset } from "../time/skew.ts";
+import type { Takeover } from "./announcement.ts";
 import { callBudgetMs, callStore, type ProtocolContext, shortestBudgetMs } from "./context.ts";
 import { claimableIn, type Judge, type Verdict } from "./judge.ts";
 
@@ -33,7 +33,7 @@ export interface Granted {
   readonly record: LeaseRecord;
   /** When the request that wrote the record was about to be sent; the lease counts from here. */
   readonly since: Moment;
-  readonly takeover: { readonly ground: TakeoverGround; readonly from: LeaseRecord } | undefined;
+  readonly takeover: Takeover | undefined;
 }
 
 /** A lock that is somebody else's. */

@@ -215,14 +215,14 @@ export class Tenancy {
   }
 
   #publish(event: TenancyEvent): void {
-    const { key, owner, fencingToken } = this.terms.record;
-    this.#context.publish({ key, owner, fencingToken, ...event });
+    const { key, place, owner, fencingToken } = this.terms.record;
+    this.#context.publish({ key, place, owner, fencingToken, ...event });
   }
 }
 
 /** The part of an event that is not said of every one of a tenancy's. */
 type TenancyEvent = LeaseEvent extends infer Event
   ? Event extends { readonly type: "renewed" | "lost" | "released" }
-    ? Omit<Event, "key" | "owner" | "fencingToken">
+    ? Omit<Event, "key" | "place" | "owner" | "fencingToken">
     : never
   : never;

@@ -1,12 +1,12 @@
 import type { ClientInternals } from "../internals.ts";
-import type { AcquireOptions, TryAcquireOptions } from "../options.ts";
+import type { HoldOptions, WaitOptions } from "../options.ts";
 import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
 import { checkData, checkKnown } from "../validation.ts";
 
 /** Options of a read lock that is not waited for: a lease's, without `slot` and `lockAtLeastForMs`. */
-export type TryReadOptions = Omit<TryAcquireOptions, "slot" | "lockAtLeastForMs">;
+export type TryReadOptions = Omit<HoldOptions, "slot" | "lockAtLeastForMs">;
 /** Options of a read lock: a lease's, without `slot` and `lockAtLeastForMs`. */
-export type ReadOptions = Omit<AcquireOptions, "slot" | "lockAtLeastForMs">;
+export type ReadOptions = Omit<WaitOptions, "slot" | "lockAtLeastForMs">;
 /** Options of a write lock that is not waited for: a lease's, without `slot` and `lockAtLeastForMs`. */
 export type TryWriteOptions = TryReadOptions;
 /** Options of a write lock: a lease's, without `slot` and `lockAtLeastForMs`. */

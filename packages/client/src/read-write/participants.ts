@@ -9,7 +9,7 @@ import { type CallOptions, withBudget } from "../time/budget.ts";
 
 /** Somebody who stands in the way, and when that could end if nothing changes, on the monotonic clock. */
 export interface Obstacle {
-  readonly record: Pick<LeaseRecord, "owner" | "expiresAt" | "closed">;
+  readonly record: LeaseRecord;
   readonly claimableAt: number;
 }
 

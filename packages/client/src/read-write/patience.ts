@@ -1,6 +1,6 @@
 import { LeaseServiceError } from "../errors.ts";
 import type { Lease } from "../lease.ts";
-import type { AcquireOptions } from "../options.ts";
+import type { WaitOptions } from "../options.ts";
 import type { AcquisitionTerms } from "../options-check.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
 import { retryDelayMs } from "../retry.ts";
@@ -43,7 +43,7 @@ export class Patience {
   }
 
   /** Runs an attempt that is given up when patience is over, but not before it had a fair chance. */
-  async bounded<T>(attempt: (options: AcquireOptions) => Promise<T>): Promise<T> {
+  async bounded<T>(attempt: (options: WaitOptions) => Promise<T>): Promise<T> {
     const { signal } = this.terms;
     const { budgetMs } = this;
     if (budgetMs >= callBudgetMs) return await attempt(this.wishes(signal));
@@ -65,7 +65,7 @@ export class Patience {
   }
 
   /** The caller's wishes for its lease, without the wait. */
-  wishes(signal: AbortSignal | undefined): AcquireOptions {
+  wishes(signal: AbortSignal | undefined): WaitOptions {
     const { owner, leaseDurationMs, data, reentrant, heartbeatMs } = this.terms;
     return {
       owner,

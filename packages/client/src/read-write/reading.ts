@@ -1,11 +1,12 @@
 import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
 import type { Lease } from "../lease.ts";
 import type { AcquisitionTerms } from "../options-check.ts";
+import { contentionOf } from "../protocol/announcement.ts";
 import type { LeaseRecord } from "../record.ts";
 import { readerPlace, writerPlace } from "../schema-read-write.ts";
 import type { Obstacle } from "./participants.ts";
 import { Patience, retryable } from "./patience.ts";
-import { announcer, type Scene, unavailable } from "./scene.ts";
+import { type Scene, unavailable } from "./scene.ts";
 
 /** How many places are tried in a row; each refusal means that another reader has that one. */
 const mostTries = 8;
@@ -20,12 +21,12 @@ const mostTries = 8;
 export class Reading {
   readonly #scene: Scene;
   readonly #patience: Patience;
-  readonly #announce: (obstacle: Obstacle | undefined) => void;
+  readonly #announce: ReturnType<typeof contentionOf>;
 
   constructor(scene: Scene, terms: AcquisitionTerms) {
     this.#scene = scene;
     this.#patience = new Patience(scene.client.context, terms);
-    this.#announce = announcer(scene, terms.owner);
+    this.#announce = contentionOf(scene.client.context, terms.owner);
   }
 
   /**
@@ -62,7 +63,7 @@ export class Reading {
       try {
         const obstacle = await this.#look(lease);
         if (obstacle === undefined) return { lease };
-        this.#announce(obstacle);
+        this.#announce(obstacle.record);
         await this.#patience.letGo(lease);
         return { obstacle, failure: undefined };
       } catch (error) {

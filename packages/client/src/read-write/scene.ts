@@ -26,14 +26,3 @@ export function longestOf(obstacles: readonly Obstacle[]): Obstacle | undefined 
     undefined,
   );
 }
-
-/** Says, once for each call, that somebody stands in its way. */
-export function announcer({ key, client }: Scene, owner: string): (obstacle: Obstacle | undefined) => void {
-  let isSaid = false;
-  return (obstacle) => {
-    if (obstacle === undefined || isSaid) return;
-    isSaid = true;
-    const { owner: holder, expiresAt, closed } = obstacle.record;
-    client.context.publish({ type: "contended", key, owner, holder, expiresAt, closed });
-  };
-}

@@ -1,12 +1,13 @@
 import { LeaseLostError, type LeaseServiceError } from "../errors.ts";
 import type { Lease } from "../lease.ts";
 import type { AcquisitionTerms } from "../options-check.ts";
+import { contentionOf } from "../protocol/announcement.ts";
 import { shortestBudgetMs } from "../protocol/context.ts";
 import type { LeaseRecord } from "../record.ts";
 import { writerPlace } from "../schema-read-write.ts";
 import type { Obstacle } from "./participants.ts";
 import { Patience, retryable } from "./patience.ts";
-import { announcer, longestOf, type Scene, unavailable } from "./scene.ts";
+import { longestOf, type Scene, unavailable } from "./scene.ts";
 
 /** How many dead readers are removed at the same time. */
 const removalsAtOnce = 10;
@@ -21,12 +22,12 @@ const removalsAtOnce = 10;
 export class Writing {
   readonly #scene: Scene;
   readonly #patience: Patience;
-  readonly #announce: (obstacle: Obstacle | undefined) => void;
+  readonly #announce: ReturnType<typeof contentionOf>;
 
   constructor(scene: Scene, terms: AcquisitionTerms) {
     this.#scene = scene;
     this.#patience = new Patience(scene.client.context, terms);
-    this.#announce = announcer(scene, terms.owner);
+    this.#announce = contentionOf(scene.client.context, terms.owner);
   }
 
   /**
@@ -79,7 +80,7 @@ export class Writing {
         failure = undefined;
         if (obstacles.length === 0 && consistent) return await this.#freshen(gate);
         isToConfirm = obstacles.length === 0;
-        this.#announce(longestOf(obstacles));
+        this.#announce(longestOf(obstacles)?.record);
       } catch (error) {
         if (error instanceof LeaseLostError) throw error;
         failure = retryable(error, this.#patience.terms.signal);

@@ -1,5 +1,5 @@
 import type { ClientInternals } from "../internals.ts";
-import type { AcquireOptions, TryAcquireOptions } from "../options.ts";
+import type { HoldOptions, WaitOptions } from "../options.ts";
 import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
 import { mostPermits } from "../schema-semaphore.ts";
 import { check, checkData, checkKnown, isWhole } from "../validation.ts";
@@ -22,10 +22,10 @@ export interface SemaphoreOptions {
  *
  * A run that must not be repeated is a matter of one lock: each permit would remember slots of its own.
  */
-export type TryPermitOptions = Omit<TryAcquireOptions, "slot">;
+export type TryPermitOptions = Omit<HoldOptions, "slot">;
 
 /** Options of one permit: a lease's, without `slot`. */
-export type PermitOptions = Omit<AcquireOptions, "slot">;
+export type PermitOptions = Omit<WaitOptions, "slot">;
 
 const tryPermitOptionNames: readonly (keyof TryPermitOptions)[] = [
   "leaseDurationMs",

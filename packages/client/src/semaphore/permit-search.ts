@@ -1,7 +1,7 @@
 import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
 import type { ClientInternals } from "../internals.ts";
 import type { Lease } from "../lease.ts";
-import type { AcquireOptions } from "../options.ts";
+import type { WaitOptions } from "../options.ts";
 import type { AcquisitionTerms } from "../options-check.ts";
 import { callBudgetMs, shortestBudgetMs } from "../protocol/context.ts";
 import { retryDelayMs } from "../retry.ts";
@@ -189,9 +189,9 @@ export class PermitSearch {
 
 /** Leaves out what was not given, for an option that is undefined is not one that is absent. */
 function given(
-  { heartbeat, ...options }: Omit<AcquireOptions, "heartbeat" | "signal"> & { heartbeat: number | undefined },
+  { heartbeat, ...options }: Omit<WaitOptions, "heartbeat" | "signal"> & { heartbeat: number | undefined },
   signal: AbortSignal | undefined,
-): AcquireOptions {
+): WaitOptions {
   return {
     ...options,
     ...(heartbeat === undefined ? {} : { heartbeat }),

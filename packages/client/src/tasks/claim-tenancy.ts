@@ -64,10 +64,10 @@ export class ClaimTenancy extends Tenancy {
 
   /** The worker has ended it, or has learnt that it is not the worker's any more (`confirmed` is false). */
   close(confirmed: boolean): void {
-    const { key, owner, fencingToken, acquiredAt } = this.terms.record;
+    const { key, place, owner, fencingToken, acquiredAt } = this.terms.record;
     this.#endedByWorker.value = true;
     this.validity.end(confirmed ? "released" : "taken");
     const heldMs = Math.max(0, this.#context.clock.now() - acquiredAt);
-    this.#context.publish({ type: "released", key, owner, fencingToken, heldMs, confirmed });
+    this.#context.publish({ type: "released", key, place, owner, fencingToken, heldMs, confirmed });
   }
 }

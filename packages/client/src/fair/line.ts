@@ -1,0 +1,126 @@
+import { LeaseServiceError } from "../errors.ts";
+import { join, leave, passOver, type WrittenPlace } from "../expressions-fair.ts";
+import type { AcquireCall } from "../protocol/acquirer.ts";
+import { callBudgetMs, callStore, type ProtocolContext } from "../protocol/context.ts";
+import { attributeNames, timeToLive } from "../schema.ts";
+import { fairLimits } from "../schema-fair.ts";
+import type { UpdateRequest } from "../store.ts";
+import { withBudget } from "../time/budget.ts";
+import type { Company, Prolonged } from "./company.ts";
+import { QueueFullError } from "./errors.ts";
+import type { FairTerms } from "./options.ts";
+import type { Sighting } from "./sighting.ts";
+import type { Standing } from "./standing.ts";
+
+/** How often a place is asked for while others keep changing the queue, before the next look. */
+const joinTries = 3;
+
+/** What one waiter's line works with. */
+export interface LineParts {
+  readonly id: string;
+  readonly call: AcquireCall;
+  readonly terms: FairTerms;
+  readonly context: ProtocolContext;
+  readonly company: Company;
+  readonly standing: Standing;
+  /** Takes on what an answer has shown. */
+  readonly learn: (sighting: Sighting) => void;
+}
+
+/** The queue as one waiter writes to it: joins it, stays in it, passes over the dead, leaves it. */
+export class Line {
+  readonly #parts: LineParts;
+  /** When our place is over, on the monotonic clock. */
+  #ends = 0;
+  /** Whether a place of ours may be in the table. */
+  #mayStand = false;
+
+  constructor(parts: LineParts) {
+    this.#parts = parts;
+  }
+
+  /** When our place is over unless it is prolonged, on the monotonic clock. */
+  get ends(): number {
+    return this.#ends;
+  }
+
+  /** Our place with a lease for the next sleep; undefined while we have none. */
+  prolonged(leftMs: number): Prolonged | undefined {
+    const { id, standing } = this.#parts;
+    if (standing.ownPlace() === undefined) return undefined;
+    const { text, ends } = standing.newPlace(leftMs);
+    const confirmed = (): void => {
+      this.#ends = ends;
+    };
+    return { place: { id, text }, confirmed };
+  }
+
+  /**
+   * Joins the queue if our place is not there: for the first time, or because it was passed over; not while
+   * `isPointless`. Rejects with QueueFullError. Gives the error that may pass which has kept it from an answer.
+   */
+  async take(
+    isPointless: () => boolean,
+    leftMs: () => number,
+    budgetMs: number,
+  ): Promise<LeaseServiceError | undefined> {
+    const { id, call, terms, context, standing } = this.#parts;
+    const { maxWaiters } = terms;
+    for (let tries = 0; tries < joinTries; tries += 1) {
+      const { sighting } = standing;
+      if (sighting === undefined || standing.ownPlace() !== undefined || isPointless()) break;
+      const living = sighting.places.filter((place) => !standing.isOver(place));
+      if (living.length >= maxWaiters) throw new QueueFullError(call.key, living.length, maxWaiters);
+      const isFull = sighting.places.length >= maxWaiters;
+      const over = isFull ? sighting.places.filter((place) => !living.includes(place)) : [];
+      const { text, until, ends } = standing.newPlace(leftMs());
+      const ttlSeen = Number(sighting.item?.[attributeNames.timeToLive] ?? 0);
+      const ttl = Math.max(ttlSeen, timeToLive(until, context.retentionMs));
+      this.#mayStand = true;
+      this.#ends = ends;
+      const failure = await this.#write(
+        join(call, { id, text, maxWaiters, ttl, passed: removable(over) }),
+        budgetMs,
+      );
+      if (failure !== undefined) return failure;
+    }
+    return undefined;
+  }
+
+  /** Passes over as many of the dead as one write can. Gives the error that may pass, if it ended with one. */
+  async passOver(over: readonly WrittenPlace[], budgetMs: number): Promise<LeaseServiceError | undefined> {
+    return await this.#write(passOver(this.#parts.call, removable(over)), budgetMs);
+  }
+
+  /** Gives our place up in the background, if there may be one. */
+  leave(): void {
+    if (!this.#mayStand) return;
+    this.#mayStand = false;
+    const { id, call, context } = this.#parts;
+    void callStore(context, (store, options) => store.update(leave(call, id), options)).catch(
+      () => undefined,
+    );
+  }
+
+  async #write(request: UpdateRequest, budgetMs: number): Promise<LeaseServiceError | undefined> {
+    const { call, company, context, learn } = this.#parts;
+    const budget = Math.min(budgetMs, callBudgetMs);
+    try {
+      const result = await withBudget(context.clock, budget, call.signal, (options) =>
+        context.store.update(request, options),
+      );
+      context.noteOffset(result.offset);
+      learn(company.observer.see(result.item, result.offset));
+      return undefined;
+    } catch (error) {
+      call.signal?.throwIfAborted();
+      if (error instanceof LeaseServiceError && error.retryable) return error;
+      throw error;
+    }
+  }
+}
+
+/** As many places as one write can remove, as they were judged. */
+export function removable(places: readonly WrittenPlace[]): WrittenPlace[] {
+  return places.slice(0, fairLimits.removalsPerWrite).map(({ id, text }) => ({ id, text }));
+}

@@ -1,0 +1,40 @@
+import type { TakeoverGround } from "../events.ts";
+import type { LeaseRecord } from "../record.ts";
+import type { ProtocolContext } from "./context.ts";
+
+/** From whom a lock was taken, and why. */
+export interface Takeover {
+  readonly ground: TakeoverGround;
+  readonly from: LeaseRecord;
+}
+
+/** Tells that a lock was taken, and from whom if its holder had not released it. */
+export function announceGrant(
+  { publish }: ProtocolContext,
+  { key, place, owner, fencingToken, expiresAt }: LeaseRecord,
+  takeover: Takeover | undefined,
+  waitedMs: number,
+): void {
+  const subject = { key, place, owner, fencingToken };
+  if (takeover !== undefined) {
+    const { ground, from: before } = takeover;
+    const from = { owner: before.owner, fencingToken: before.fencingToken, expiresAt: before.expiresAt };
+    publish({ type: "takeover", ...subject, ground, from });
+  }
+  publish({ type: "acquired", ...subject, waitedMs: Math.round(waitedMs), expiresAt });
+}
+
+/** Makes what tells, once for each lease that one call meets, that somebody else holds it. */
+export function contentionOf(
+  { publish }: ProtocolContext,
+  owner: string,
+): (record: LeaseRecord | undefined) => void {
+  const told = new Set<string>();
+  return (record) => {
+    if (record === undefined) return;
+    const { key, place, owner: holder, expiresAt, closed } = record;
+    const id = JSON.stringify([key, place]);
+    if (!told.has(id)) publish({ type: "contended", key, place, owner, holder, expiresAt, closed });
+    told.add(id);
+  };
+}

@@ -1,0 +1,131 @@
+import {
+  type AcquireOptions,
+  LeaseClient,
+  LeaseUnavailableError,
+  type PlaceInQueue,
+  SlotDoneError,
+} from "@leasehold/client";
+import { QueueFullError } from "@leasehold/client/fair";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const leaseDurationMs = 30_000;
+const waitMs = 3_600_000;
+
+describe("acquire with fair: true", () => {
+  let clock: ManualClock;
+  let store: ScriptedStore;
+  let served: string[];
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    store = new ScriptedStore();
+    served = [];
+  });
+
+  const clientOf = (owner: string): LeaseClient =>
+    new LeaseClient({ store, clock, owner, leaseDurationMs, clockSkewMs: 500 });
+  /** Comes in a process of its own, holds the lock for a second once it has it, and lets it go. */
+  const come = async (owner: string, options: AcquireOptions): Promise<void> => {
+    const lease = await clientOf(owner).acquire("k", { waitMs, heartbeat: true, ...options });
+    served.push(owner);
+    await clock.advance(0);
+    clock.schedule(() => void lease.release(), 1_000, { background: true });
+  };
+
+  it("is the same lock as without: the two keep each other out", async () => {
+    const plain = await clientOf("plain").acquire("k");
+    await expect(clientOf("fair").acquire("k", { fair: true })).rejects.toThrow(LeaseUnavailableError);
+    await plain.release();
+    await clientOf("fair").acquire("k", { fair: true });
+    expect(await clientOf("plain").tryAcquire("k")).toBeUndefined();
+    expect((await clientOf("observer").inspect("k"))?.owner).toBe("fair");
+  });
+
+  it("lets callers in as they came, and one that does not ask for it past the queue", async () => {
+    const first = await clientOf("first").acquire("k", { heartbeat: true });
+    for (const owner of ["a", "b", "c"]) {
+      void come(owner, { fair: true });
+      await clock.advance(10);
+    }
+    await first.release();
+    const plain = await clientOf("plain").acquire("k");
+    await plain.release();
+    await clock.advance(60_000);
+    expect(served).toEqual(["a", "b", "c"]);
+  });
+
+  it("costs 1 request to acquire and 1 to release while nobody waits", async () => {
+    await (await clientOf("a").acquire("k", { fair: true, waitMs })).release();
+    expect(store.calls).toHaveLength(2);
+  });
+
+  it("tryAcquire with fair is refused while others wait, though nobody holds the lock", async () => {
+    const first = await clientOf("first").acquire("k");
+    const giveUp = new AbortController();
+    const waiting = clientOf("a").acquire("k", { fair: true, waitMs, signal: giveUp.signal });
+    waiting.catch(() => undefined);
+    await clock.advance(10);
+    await first.release();
+    expect(await clientOf("b").tryAcquire("k", { fair: true })).toBeUndefined();
+    await clock.advance(2_000);
+    expect((await waiting).held).toBe(true);
+  });
+
+  it("refuses beyond maxWaiters and says how many wait; onPlace tells the place", async () => {
+    await clientOf("first").acquire("k", { heartbeat: true });
+    const places: PlaceInQueue[] = [];
+    const onPlace = (place: PlaceInQueue): void => void places.push(place);
+    void come("a", { fair: true, maxWaiters: 1, onPlace });
+    await clock.advance(10);
+    const refusal = clientOf("b").acquire("k", { fair: true, maxWaiters: 1, waitMs });
+    await expect(refusal).rejects.toThrow(QueueFullError);
+    await expect(refusal).rejects.toMatchObject({ waiting: 1, maxWaiters: 1 });
+    expect(places).toEqual([{ place: 1, aboutMs: undefined }]);
+  });
+
+  it("a slot that was done while its caller waited is refused, and its place is given up", async () => {
+    const slot = "2026-11-21T10:00:00.000Z";
+    const runner = await clientOf("runner").acquire("k", { slot, fair: true });
+    const second = clientOf("second").acquire("k", { slot, fair: true, waitMs });
+    second.catch(() => undefined);
+    await clock.advance(10);
+    await runner.complete();
+    await clock.advance(5_000);
+    await expect(second).rejects.toThrow(SlotDoneError);
+    expect(await clientOf("later").tryAcquire("k", { fair: true })).toBeDefined();
+  });
+
+  it("callers of one client share what they see, whether by acquire or by withLease", async () => {
+    const client = clientOf("one");
+    const first = await client.acquire("k", { heartbeat: true });
+    const work = ["a", "b", "c"].map((owner) =>
+      client.withLease("k", { fair: true, waitMs, owner }, () => void served.push(owner)),
+    );
+    await clock.advance(100);
+    store.calls.length = 0;
+    await first.release();
+    await clock.advance(2_000);
+    await Promise.all(work);
+    expect(served).toEqual(["a", "b", "c"]);
+    expect(store.count("get")).toBeLessThanOrEqual(8);
+  });
+
+  it.each([
+    [{ maxWaiters: 5 }, "maxWaiters"],
+    [{ onPlace: () => undefined }, "onPlace"],
+    [{ fair: 1 }, "fair"],
+    [{ fair: true, maxWaiters: 0 }, "maxWaiters"],
+    [{ fair: true, onPlace: 1 }, "onPlace"],
+    [{ fair: true, retry: { strategy: "fixed", delayMs: 5 } }, "retry"],
+    [{ fair: true, data: "x".repeat(300_000) }, "data"],
+    [{ fare: true }, "options.fare"],
+  ])("refuses %j before it sends anything", async (options, option) => {
+    await expect(clientOf("a").acquire("k", options as AcquireOptions)).rejects.toMatchObject({
+      code: "LEASE_INVALID_OPTIONS",
+      message: expect.stringContaining(option),
+    });
+    expect(store.calls).toHaveLength(0);
+  });
+});
