@@ -1,5 +1,4 @@
 import { LeaseServiceError } from "../errors.ts";
-import type { TakeoverGround } from "../events.ts";
 import {
   type Claim,
   claimTask,
@@ -8,6 +7,7 @@ import {
   takeOverTask,
   undoClaim,
 } from "../expressions-tasks.ts";
+import { announceGrant, type Takeover } from "../protocol/announcement.ts";
 import { callStore } from "../protocol/context.ts";
 import { isHeldBy, type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
 import { attributeNames } from "../schema.ts";
@@ -104,11 +104,7 @@ export class ClaimAttempt {
     return result;
   }
 
-  #settle(
-    { item = {} }: UpdateResult,
-    since: Moment,
-    takeover: { readonly ground: TakeoverGround; readonly from: LeaseRecord } | undefined,
-  ): Task {
+  #settle({ item = {} }: UpdateResult, since: Moment, takeover: Takeover | undefined): Task {
     const { context, terms, heartbeat } = this.#desk;
     const record = readRecord(item);
     const { leaseDurationMs } = terms;
@@ -126,23 +122,8 @@ export class ClaimAttempt {
       since,
     );
     if (terms.heartbeatMs !== undefined) heartbeat.start(tenancy, terms.heartbeatMs);
-    this.#announce(record, since, takeover);
+    announceGrant(context, record, takeover, context.clock.monotonic() - since.monotonic);
     return new Task(this.#desk, tenancy, item);
-  }
-
-  #announce(
-    { key, owner, fencingToken, expiresAt }: LeaseRecord,
-    since: Moment,
-    takeover: { readonly ground: TakeoverGround; readonly from: LeaseRecord } | undefined,
-  ): void {
-    const { context } = this.#desk;
-    if (takeover !== undefined) {
-      const { owner: formerOwner, fencingToken: formerToken, expiresAt: formerExpiry } = takeover.from;
-      const from = { owner: formerOwner, fencingToken: formerToken, expiresAt: formerExpiry };
-      context.publish({ type: "takeover", key, owner, fencingToken, ground: takeover.ground, from });
-    }
-    const waitedMs = Math.round(context.clock.monotonic() - since.monotonic);
-    context.publish({ type: "acquired", key, owner, fencingToken, waitedMs, expiresAt });
   }
 
   async #park(item: Item, seen: LeaseRecord): Promise<void> {
