@@ -10,6 +10,8 @@ export interface Pace {
   readonly workflowLease: Duration;
   /** How long the import pauses between two chunks, out of regard for whoever delivers them. */
   readonly betweenChunks: Duration;
+  /** How long a ticket may be silent before it counts as gone. */
+  readonly ticketSilence: Duration;
   /** How often desks are cleaned. */
   readonly cleaning: Duration;
 }
@@ -20,6 +22,7 @@ export const deployedPace: Pace = {
   tickLease: Duration.seconds(45),
   workflowLease: Duration.minutes(3),
   betweenChunks: Duration.seconds(10),
+  ticketSilence: Duration.minutes(1),
   cleaning: Duration.minutes(5),
 };
 
@@ -29,4 +32,5 @@ export const demonstrationPace: Pace = {
   tickLease: Duration.millis(1_500),
   workflowLease: Duration.seconds(3),
   betweenChunks: Duration.seconds(2),
+  ticketSilence: Duration.seconds(3),
 };

@@ -1,131 +1,115 @@
-import { isDeepStrictEqual } from "node:util";
-import { InvalidOptionsError, type LeaseClient, LeaseLostError } from "@leasehold/client";
+import { InvalidOptionsError, type LeaseClient } from "@leasehold/client";
+import { FairLock, QueueFullError } from "@leasehold/client/fair";
 import { choiceIn, type Fields, fieldsOf, nameIn } from "../support/input.ts";
-import { waitWithin } from "../support/working-time.ts";
-import {
-  type AdmissionRules,
-  clean,
-  type Desk,
-  enter,
-  leave,
-  next,
-  type Served,
-  type Standing,
-  standing,
-  type Transition,
-} from "./desk.ts";
-import type { DeskBook } from "./desk-book.ts";
 import { departmentKeyPrefix } from "./schema.ts";
 
 /** What the admission works with. */
 export interface Admission {
   readonly leases: LeaseClient;
-  readonly desks: Pick<DeskBook, "departments" | "read" | "write" | "heartbeat">;
   readonly rules: AdmissionRules;
-  /** Epoch milliseconds. */
-  readonly now: () => number;
-  /** Milliseconds until the invocation ends. */
-  readonly remainingMs: () => number;
 }
 
-/** What the cleaner did. */
-export interface CleaningReport {
-  readonly departments: number;
-  readonly removed: number;
+/** How a department admits tickets. */
+export interface AdmissionRules {
+  /** From 1 to 500. */
+  readonly mostWaiting: number;
+  /** After this much silence, in milliseconds, a ticket counts as gone. */
+  readonly silenceMs: number;
+}
+
+/** Where a ticket stands. */
+export type Standing =
+  /** What is written in the department's name can be fenced by the token. */
+  | { readonly state: "serving"; readonly ticket: string; readonly fencingToken: number }
+  /** `position` is 1 for the one that comes next; `aboutMs` is when, as far as that is known. */
+  | {
+      readonly state: "waiting";
+      readonly ticket: string;
+      readonly position: number;
+      readonly aboutMs: number | undefined;
+    }
+  /** The queue is full; nothing was changed. */
+  | { readonly state: "refused"; readonly waiting: number; readonly mostWaiting: number }
+  /** It is neither in service nor waiting: it left, was done, or was silent for too long. */
+  | { readonly state: "absent"; readonly ticket: string };
+
+/** Who is in service now. */
+export interface Served {
+  readonly serving: string | undefined;
+  readonly waiting: number;
 }
 
 /** A department's name becomes part of a lock's key. */
-const longestName = 200;
-/** A change takes some milliseconds; whoever dies over one keeps the department closed for this long. */
-const leaseDurationMs = 10_000;
-const longestWaitMs = 15_000;
-/** Heartbeats come in between, and rarely twice in a row. */
-const mostRewrites = 20;
+const longestDepartment = 200;
+/** In bytes: as much as a queue shows of those who wait, so that the next one can be called. */
+const longestTicket = 64;
 
 /**
  * Does what an event asks for.
  *
- *     { "action": "enter", "department": "loans", "ticket": "L17", "owner": "…" }  the owner's default is the ticket
- *     { "action": "heartbeat", "department": "loans", "ticket": "L17" }
+ *     { "action": "enter", "department": "loans", "ticket": "L17" }      again keeps its place, whoever delivers it
+ *     { "action": "heartbeat", "department": "loans", "ticket": "L17" }  as enter, but one that is gone stays gone
  *     { "action": "leave", "department": "loans", "ticket": "L17" }
- *     { "action": "next", "department": "loans", "ticket": "L16" }  ends L16's service; without a ticket nobody's
- *     { "action": "clean" }                                         all departments, or the one that is named
+ *     { "action": "next", "department": "loans", "ticket": "L16" }       ends L16's service, and calls the next
  *
- * Rejects with InvalidOptionsError before anything is sent, and with LeaseUnavailableError when the department is busy
- * for longer than half of the invocation's time.
+ * A ticket's turn comes with its next heartbeat, or when it is called. Rejects with InvalidOptionsError before anything
+ * is sent.
  */
-export async function admit(
-  admission: Admission,
-  event: unknown,
-): Promise<Standing | Served | CleaningReport> {
-  const fields = fieldsOf(event, ["action", "department", "ticket", "owner"]);
-  const action = choiceIn(fields, "action", ["enter", "heartbeat", "leave", "next", "clean"]);
-  if (action !== "enter" && fields.owner !== undefined) {
-    throw new InvalidOptionsError("event.owner", fields.owner, `nothing with the action ${action}`);
-  }
-  if (action === "clean") return await cleanUp(admission, fields);
+export async function admit({ leases, rules }: Admission, event: unknown): Promise<Standing | Served> {
+  const fields = fieldsOf(event, ["action", "department", "ticket"]);
+  const action = choiceIn(fields, "action", ["enter", "heartbeat", "leave", "next"]);
+  const key = departmentKeyPrefix + nameIn(fields, "department", longestDepartment);
+  const desk = new FairLock(leases, key, { maxWaiters: rules.mostWaiting });
+  const visit = (ticket: string, join: boolean): Promise<Standing> => checkIn(desk, rules, ticket, join);
 
-  const department = nameIn(fields, "department", longestName);
   if (action === "next") {
-    const done = fields.ticket === undefined ? undefined : nameIn(fields, "ticket", longestName);
-    return await change(admission, department, (desk, now) => next(desk, admission.rules, done, now));
+    const done = fields.ticket === undefined ? undefined : ticketIn(fields);
+    return await callNext(desk, done, (ticket) => visit(ticket, false));
   }
-  const ticket = nameIn(fields, "ticket", longestName);
-  switch (action) {
-    case "enter": {
-      const owner = fields.owner === undefined ? ticket : nameIn(fields, "owner", longestName);
-      return await change(admission, department, (desk, now) =>
-        enter(desk, admission.rules, { ticket, owner }, now),
-      );
-    }
-    case "leave":
-      return await change(admission, department, (desk, now) => leave(desk, admission.rules, ticket, now));
-    case "heartbeat": {
-      const desk = await admission.desks.heartbeat(department, ticket, admission.now());
-      return desk === undefined ? { state: "absent", ticket } : standing(desk, ticket);
-    }
-  }
+  const ticket = ticketIn(fields);
+  if (action !== "leave") return await visit(ticket, action === "enter");
+  await desk.checkOut({ owner: ticket });
+  return { state: "absent", ticket };
 }
 
-async function cleanUp(admission: Admission, fields: Fields): Promise<CleaningReport> {
-  if (fields.ticket !== undefined) {
-    throw new InvalidOptionsError("event.ticket", fields.ticket, "nothing with the action clean");
+function ticketIn(fields: Fields): string {
+  const ticket = nameIn(fields, "ticket", longestTicket);
+  if (Buffer.byteLength(ticket) <= longestTicket) return ticket;
+  throw new InvalidOptionsError("event.ticket", ticket, `at most ${longestTicket} bytes in UTF-8`);
+}
+
+async function checkIn(
+  desk: FairLock,
+  { silenceMs, mostWaiting }: AdmissionRules,
+  ticket: string,
+  join: boolean,
+): Promise<Standing> {
+  try {
+    const visit = await desk.checkIn({ owner: ticket, leaseDurationMs: silenceMs, join });
+    if (visit.state === "absent") return { state: "absent", ticket };
+    if (visit.state === "held") return { state: "serving", ticket, fencingToken: visit.lease.fencingToken };
+    return { state: "waiting", ticket, position: visit.place, aboutMs: visit.aboutMs };
+  } catch (error) {
+    if (!(error instanceof QueueFullError)) throw error;
+    return { state: "refused", waiting: error.waiting, mostWaiting };
   }
-  const named = fields.department === undefined ? undefined : [nameIn(fields, "department", longestName)];
-  let departments = 0;
-  let removed = 0;
-  for await (const department of named ?? admission.desks.departments()) {
-    const report = await change(admission, department, (desk, now) => clean(desk, admission.rules, now));
-    departments += 1;
-    removed += report.removed;
-  }
-  return { departments, removed };
 }
 
 /**
- * Changes a department's desk under its lease, in one write that is fenced and knows the version it was decided on; in
- * none where nothing changes.
+ * Ends the service of one ticket, and calls the one that waits longest.
  *
- * The lease keeps changes of one department apart, so that they do not thwart one another; that none is lost, and that a
- * late one changes nothing, the write itself sees to.
+ * It says whose service ends: asked again after a lost answer it finds another in service, and changes nothing.
  */
-async function change<T>(
-  { leases, desks, now, remainingMs }: Admission,
-  department: string,
-  decide: (desk: Desk, now: number) => Transition<T>,
-): Promise<T> {
-  await using lease = await leases.acquire(departmentKeyPrefix + department, {
-    leaseDurationMs,
-    waitMs: waitWithin(longestWaitMs, remainingMs()),
-    retry: { strategy: "fullJitter", delayMs: 50, maxDelayMs: 1_000 },
-  });
-  for (let attempt = 1; attempt <= mostRewrites; attempt++) {
-    const { desk, version } = await desks.read(department);
-    const { desk: after, answer } = decide(desk, now());
-    if (isDeepStrictEqual(after, desk)) return answer;
-    if ((await desks.write(department, { desk: after, version }, lease)) === "written") return answer;
-    // A heartbeat came in between, or this lease is not the last one any more.
-    if (!lease.held) break;
-  }
-  throw new LeaseLostError(lease.key, lease.held ? "taken" : "expired", "the desk was changed all the time");
+async function callNext(
+  desk: FairLock,
+  done: string | undefined,
+  visit: (ticket: string) => Promise<Standing>,
+): Promise<Served> {
+  const before = await desk.inspect();
+  if (done !== undefined && before.holder?.owner === done) await desk.checkOut({ owner: done });
+  const [next] = before.waiting;
+  const isFree = before.holder === undefined || before.holder.owner === done;
+  if (isFree && next !== undefined) await visit(next.owner);
+  const { holder, waiting } = await desk.inspect();
+  return { serving: holder?.owner, waiting: waiting.length };
 }

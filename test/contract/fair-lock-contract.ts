@@ -129,5 +129,20 @@ export function fairLockContract(place: (clock: ManualClock) => Place): void {
       expect(await lease.release()).toBe(true);
       expect(await lockOf("a").withLease({}, ({ held }) => held)).toBe(true);
     });
+
+    it("serves callers without a thread in the order in which they checked in, each once however often it comes", async () => {
+      const checkIn = async (owner: string): Promise<string> => {
+        const visit = await lockOf("desk").checkIn({ owner, leaseDurationMs: 60_000 });
+        return visit.state === "waiting" ? `waiting ${visit.place}` : visit.state;
+      };
+      const seen: string[] = [];
+      for (const owner of ["a", "b", "c", "b", "a"]) seen.push(await checkIn(owner));
+      expect(seen).toEqual(["held", "waiting 1", "waiting 2", "waiting 1", "held"]);
+      expect(await lockOf("desk").checkOut({ owner: "a" })).toBe(true);
+      expect(await checkIn("c")).toBe("waiting 2");
+      expect(await checkIn("b")).toBe("held");
+      expect(await lockOf("desk").checkOut({ owner: "c" })).toBe(true);
+      expect(await waiting()).toEqual([]);
+    });
   });
 }

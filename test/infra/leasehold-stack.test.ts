@@ -4,6 +4,8 @@ import { environmentNames } from "@leasehold/client/environment";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
 import { describe, expect, test } from "vitest";
 import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
+import { silenceVariable } from "../../functions/admit-tickets/schema.ts";
+import { scheduleVariable } from "../../functions/close-unpaid-orders/schema.ts";
 import { referenceTo, resourcesOf, textsIn } from "../support/cloudformation.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
 import { definitionsIn, problemsOf } from "../support/definitions.ts";
@@ -46,8 +48,8 @@ describe("every table", () => {
     },
   );
 
-  test("is the lease table, or one of the four systems' that have their own", () => {
-    const systems = ["Imports", "Leases", "StockLevels", "Tickets", "UnpaidOrders"];
+  test("is the lease table, or one of the three systems' that have their own", () => {
+    const systems = ["Imports", "Leases", "StockLevels", "UnpaidOrders"];
     expect(tables.map(([id]) => systems.find((it) => id.startsWith(it))).sort()).toEqual(systems);
   });
 
@@ -77,9 +79,9 @@ describe("every function", () => {
 
   const own: [string, string, string][] = [
     ["UnpaidOrdersClose", "CLOSE_UNPAID_ORDERS_TABLE_NAME", "UnpaidOrders"],
+    ["UnpaidOrdersReport", "CLOSE_UNPAID_ORDERS_TABLE_NAME", "UnpaidOrders"],
     ["ImportsTransfer", "IMPORT_ORDERS_TABLE_NAME", "Imports"],
     ["StockLevels", "RESOURCE_CACHE_TABLE_NAME", "StockLevels"],
-    ["TicketsAdmission", "ADMIT_TICKETS_TABLE_NAME", "Tickets"],
   ];
   test.each(own)("%s is told its own table as %s", (name, variable, table) => {
     const [, properties] = only("AWS::Lambda::Function", name);
@@ -90,6 +92,8 @@ describe("every function", () => {
     const known = new Set<string>([
       ...Object.values(environmentNames),
       ...own.map(([, variable]) => variable),
+      scheduleVariable,
+      silenceVariable,
     ]);
     for (const [id, { Properties }] of functions) {
       const environment = environmentOf(Properties);
@@ -119,10 +123,21 @@ describe("every function", () => {
 });
 
 describe("schedules", () => {
+  test("whoever reports on the job reads the schedule that it has", () => {
+    const [, { ScheduleExpression, ScheduleExpressionTimezone }] = only(
+      "AWS::Scheduler::Schedule",
+      "UnpaidOrdersJob",
+    );
+    const [, properties] = only("AWS::Lambda::Function", "UnpaidOrdersReport");
+    expect(environmentOf(properties)[scheduleVariable]).toBe(ScheduleExpression);
+    expect(ScheduleExpressionTimezone).toBe("Etc/UTC");
+    expect(environmentOf(properties)[environmentNames.lockAtMostForMs]).toBe("45000");
+  });
+
   test("the job is sent its name and the scheduled time, and what fails goes to its dead letters", () => {
     const [, { ScheduleExpression, Target }] = only("AWS::Scheduler::Schedule", "UnpaidOrdersJob");
     const { Input, ...target } = Target as { Input: string; DeadLetterConfig: { Arn: unknown } };
-    expect(ScheduleExpression).toBe("rate(1 minute)");
+    expect(ScheduleExpression).toBe("cron(0/1 * * * ? *)");
     expect(JSON.parse(Input)).toEqual({
       job: "close-unpaid-orders",
       scheduledTime: "<aws.scheduler.scheduled-time>",
@@ -137,10 +152,11 @@ describe("schedules", () => {
     });
   });
 
-  test("the cleaner of desks is told to clean", () => {
+  test("the cleaner of desks is called every five minutes", () => {
     const [, { ScheduleExpression, Target }] = only("AWS::Scheduler::Schedule", "Tickets");
     expect(ScheduleExpression).toBe("rate(5 minutes)");
-    expect(JSON.parse((Target as { Input: string }).Input)).toEqual({ action: "clean" });
+    const [cleaner] = only("AWS::Lambda::Function", "TicketsCleaner");
+    expect(JSON.stringify((Target as { Arn: unknown }).Arn)).toContain(cleaner);
   });
 
   test("there are no others", () => {

@@ -1,137 +1,129 @@
 import { InvalidOptionsError, LeaseClient } from "@leasehold/client";
-import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { ManualClock } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type Admission, admit } from "../../functions/admit-tickets/admission.ts";
-import {
-  clean,
-  type Desk,
-  emptyDesk,
-  enter,
-  leave,
-  next,
-  standing,
-} from "../../functions/admit-tickets/desk.ts";
+import { admit } from "../../functions/admit-tickets/admission.ts";
+import { cleanDesks } from "../../functions/admit-tickets/cleaner.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
 
-const rules = { mostWaiting: 2, silenceMs: 60_000 };
+const rules = { mostWaiting: 3, silenceMs: 60_000 };
 
-function deskWith(...tickets: string[]): Desk {
-  return tickets.reduce(
-    (desk, ticket, place) =>
-      enter(desk, { ...rules, mostWaiting: 10 }, { ticket, owner: ticket }, place).desk,
-    emptyDesk,
-  );
-}
+let clock: ManualClock;
+let store: ScriptedStore;
 
-describe("a department's desk", () => {
-  test("the first is served, the next wait in the order in which they came", () => {
-    const desk = deskWith("a", "b", "c");
-    expect(standing(desk, "a")).toEqual({ state: "serving", ticket: "a" });
-    expect(standing(desk, "b")).toEqual({ state: "waiting", ticket: "b", position: 1 });
-    expect(standing(desk, "c")).toEqual({ state: "waiting", ticket: "c", position: 2 });
-  });
-
-  test("beyond the queue's length a ticket is refused, and hears how long the queue is", () => {
-    const desk = deskWith("a", "b", "c");
-    const { desk: after, answer } = enter(desk, rules, { ticket: "d", owner: "d" }, 5);
-    expect(answer).toEqual({ state: "refused", waiting: 2, mostWaiting: 2 });
-    expect(after).toEqual(desk);
-  });
-
-  test("an owner that comes again keeps its place, also where the queue is full", () => {
-    const desk = deskWith("a", "b", "c");
-    const { desk: after, answer } = enter(desk, rules, { ticket: "another", owner: "b" }, 5);
-    expect(answer).toEqual({ state: "waiting", ticket: "b", position: 1 });
-    expect(after.waiting).toEqual(desk.waiting);
-    expect(after.seen.b).toBe(5);
-  });
-
-  test("a ticket that another owner has is not handed over", () => {
-    const { desk, answer } = enter(deskWith("a", "b"), rules, { ticket: "b", owner: "z" }, 5);
-    expect(answer).toEqual({ state: "taken", ticket: "b" });
-    expect(desk.seen.b).toBe(1);
-  });
-
-  test("waiters that died do not block those behind them", () => {
-    const desk: Desk = { ...deskWith("a", "b", "c"), seen: { a: 100_000, b: 1, c: 100_000 } };
-    expect(next(desk, rules, "a", 100_000)).toMatchObject({ answer: { serving: "c", waiting: 0 } });
-  });
-
-  test("one that dies in service makes room for the next", () => {
-    const desk: Desk = { ...deskWith("a", "b"), seen: { a: 0, b: 100_000 } };
-    expect(clean(desk, rules, 100_000).answer).toEqual({ serving: "b", waiting: 0, removed: 1 });
-  });
-
-  test("the next one is called once, however often the call is repeated", () => {
-    const first = next(deskWith("a", "b", "c"), rules, "a", 10);
-    const again = next(first.desk, rules, "a", 10);
-    expect(first.answer).toEqual({ serving: "b", waiting: 1 });
-    expect(again.answer).toEqual(first.answer);
-  });
-
-  test("leaving makes room, and leaving again changes nothing", () => {
-    const once = leave(deskWith("a", "b"), rules, "a", 10);
-    expect(standing(once.desk, "b")).toMatchObject({ state: "serving" });
-    expect(leave(once.desk, rules, "a", 10).desk).toEqual(once.desk);
-  });
-
-  test("whatever happens, one is in service, the queue is bounded and in order, and nobody is there twice", () => {
-    const name = fc.constantFrom("a", "b", "c", "d", "e", "constructor", "__proto__");
-    const step = fc.record({
-      what: fc.constantFrom("enter", "leave", "next", "clean"),
-      name,
-      after: fc.nat(40_000),
-    });
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        let desk = emptyDesk;
-        let now = 1;
-        for (const { what, name: ticket, after } of steps) {
-          now += after;
-          if (what === "enter") desk = enter(desk, rules, { ticket, owner: ticket }, now).desk;
-          else if (what === "leave") desk = leave(desk, rules, ticket, now).desk;
-          else if (what === "next") desk = next(desk, rules, ticket, now).desk;
-          else desk = clean(desk, rules, now).desk;
-          const everybody = [desk.serving, ...desk.waiting].filter((entry) => entry !== undefined);
-          expect(desk.waiting.length).toBeLessThanOrEqual(rules.mostWaiting);
-          if (desk.waiting.length > 0) expect(desk.serving).toBeDefined();
-          expect(new Set(everybody.map(({ owner }) => owner)).size).toBe(everybody.length);
-          expect(everybody.map(({ enteredAt }) => enteredAt)).toEqual(
-            everybody.map(({ enteredAt }) => enteredAt).sort((a, b) => a - b),
-          );
-          expect(Object.keys(desk.seen).sort()).toEqual(everybody.map((entry) => entry.ticket).sort());
-        }
-      }),
-    );
-  });
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
 });
 
-describe("the admission's events", () => {
-  let touched: number;
-  let admission: Admission;
+/** Every event comes to a process of its own. */
+const leases = (): LeaseClient => new LeaseClient({ store, clock, owner: "admission" });
+const ask = (action: string, ticket?: string, department = "loans"): Promise<unknown> =>
+  admit({ leases: leases(), rules }, { action, department, ...(ticket === undefined ? {} : { ticket }) });
+const serving = (ticket: string): object => ({ state: "serving", ticket, fencingToken: expect.any(Number) });
+const waiting = (ticket: string, position: number): object => ({
+  state: "waiting",
+  ticket,
+  position,
+  aboutMs: undefined,
+});
+const absent = (ticket: string): object => ({ state: "absent", ticket });
 
-  beforeEach(() => {
-    touched = 0;
-    const clock = new ManualClock();
-    const touch = async (): Promise<never> => {
-      touched += 1;
-      throw new Error("not to be reached");
-    };
-    admission = {
-      leases: new LeaseClient({ store: new MemoryLeaseStore(), clock }),
-      desks: {
-        // biome-ignore lint/correctness/useYield: it only counts that it was asked.
-        departments: async function* () {
-          touched += 1;
-        },
-        read: touch,
-        write: touch,
-        heartbeat: touch,
-      },
-      rules,
-      now: () => clock.now(),
-      remainingMs: () => 60_000,
-    };
+describe("the admission of tickets", () => {
+  test("the first is served, the next wait in the order in which they came", async () => {
+    expect(await ask("enter", "a")).toEqual(serving("a"));
+    expect(await ask("enter", "b")).toEqual(waiting("b", 1));
+    expect(await ask("enter", "c")).toEqual(waiting("c", 2));
+  });
+
+  test("of eight that come at once one is served, three wait, four are refused and told the queue's length", async () => {
+    const names = Array.from({ length: 8 }, (_, index) => `t${index}`);
+    const answers = (await Promise.all(names.map((name) => ask("enter", name)))) as { state: string }[];
+    const states = answers.map(({ state }) => state).sort();
+    expect(states).toEqual([...Array(4).fill("refused"), "serving", ...Array(3).fill("waiting")]);
+    expect(answers).toContainEqual({ state: "refused", waiting: 3, mostWaiting: 3 });
+  });
+
+  test("the desk calls the next, who is in service from then on, once however often it calls", async () => {
+    for (const name of ["a", "b", "c"]) await ask("enter", name);
+    expect(await ask("next", "a")).toEqual({ serving: "b", waiting: 1 });
+    expect(await ask("next", "a")).toEqual({ serving: "b", waiting: 1 });
+    expect(await ask("heartbeat", "b")).toEqual(serving("b"));
+    expect(await ask("next", "b")).toEqual({ serving: "c", waiting: 0 });
+    expect(await ask("next", "c")).toEqual({ serving: undefined, waiting: 0 });
+    expect(await ask("next")).toEqual({ serving: undefined, waiting: 0 });
+  });
+
+  test("a ticket that leaves service makes room for the next, which finds out by its heartbeat", async () => {
+    for (const name of ["a", "b", "c"]) await ask("enter", name);
+    expect(await ask("leave", "a")).toEqual(absent("a"));
+    expect(await ask("heartbeat", "c")).toMatchObject({ state: "waiting", position: 2 });
+    expect(await ask("heartbeat", "b")).toEqual(serving("b"));
+    expect(await ask("leave", "a")).toEqual(absent("a"));
+  });
+
+  test("a ticket that comes again keeps its place, also where the queue is full", async () => {
+    for (const name of ["a", "b", "c", "d"]) await ask("enter", name);
+    expect(await ask("enter", "b")).toEqual(waiting("b", 1));
+    expect(await ask("enter", "a")).toEqual(serving("a"));
+    expect(await ask("enter", "e")).toMatchObject({ state: "refused", waiting: 3 });
+  });
+
+  test("a heartbeat does not bring back a ticket that is gone", async () => {
+    await ask("enter", "a");
+    expect(await ask("heartbeat", "b")).toEqual(absent("b"));
+    await ask("leave", "a");
+    expect(await ask("heartbeat", "a")).toEqual(absent("a"));
+  });
+
+  test("waiters that died do not block those behind them", async () => {
+    for (const name of ["a", "dead", "c", "d"]) await ask("enter", name);
+    await clock.advance(40_000);
+    for (const name of ["a", "c", "d"]) await ask("heartbeat", name);
+    await clock.advance(22_000);
+    expect(await ask("next", "a")).toEqual({ serving: "c", waiting: 1 });
+    expect(await ask("heartbeat", "dead")).toEqual(absent("dead"));
+  });
+
+  test("one that dies in service is replaced by the next in line, and its token by a larger one", async () => {
+    const dead = (await ask("enter", "dead")) as { fencingToken: number };
+    await ask("enter", "b");
+    await clock.advance(40_000);
+    expect(await ask("heartbeat", "b")).toMatchObject({ state: "waiting" });
+    await clock.advance(22_000);
+    const next = (await ask("heartbeat", "b")) as { state: string; fencingToken: number };
+    expect(next.state).toBe("serving");
+    expect(next.fencingToken).toBeGreaterThan(dead.fencingToken);
+  });
+
+  test("departments do not wait for one another", async () => {
+    expect(await ask("enter", "a", "loans")).toEqual(serving("a"));
+    expect(await ask("enter", "a", "savings")).toEqual(serving("a"));
+  });
+
+  test("whatever happens, one is in service, the queue is bounded and in order, and nobody is there twice", async () => {
+    const name = fc.constantFrom("a", "b", "c", "d", "e", "constructor", "__proto__");
+    const action = fc.constantFrom("enter", "enter", "heartbeat", "leave", "next");
+    const step = fc.record({ action, name, afterMs: fc.nat(30_000) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+        store = new ScriptedStore();
+        const entered: string[] = [];
+        for (const { action: what, name: ticket, afterMs } of steps) {
+          await clock.advance(afterMs);
+          const answer = (await ask(what, ticket)) as { state?: string; position?: number };
+          if (answer.state === "waiting") {
+            if (!entered.includes(ticket)) entered.push(ticket);
+            expect(answer.position).toBeLessThanOrEqual(rules.mostWaiting);
+            // Nobody stands before one that came earlier.
+            expect(answer.position).toBeLessThanOrEqual(entered.indexOf(ticket) + 1);
+          } else if (answer.state !== "refused" && entered.includes(ticket)) {
+            entered.splice(entered.indexOf(ticket), 1);
+          }
+        }
+      }),
+      { numRuns: 60 },
+    );
   });
 
   test.each([
@@ -140,21 +132,45 @@ describe("the admission's events", () => {
     [],
     {},
     { action: "push", department: "loans", ticket: "a" },
+    { action: "clean", department: "loans" },
     { action: "enter", ticket: "a" },
     { action: "enter", department: "", ticket: "a" },
     { action: "enter", department: "loans" },
     { action: "enter", department: "loans", ticket: "" },
-    { action: "enter", department: "loans", ticket: "x".repeat(201) },
+    { action: "enter", department: "loans", ticket: "x".repeat(65) },
+    { action: "enter", department: "loans", ticket: "\u{1f600}".repeat(17) },
     { action: "enter", department: "loans", ticket: "\ud800" },
-    { action: "enter", department: "loans", ticket: "a", owner: 7 },
-    { action: "leave", department: "loans", ticket: "a", owner: "a" },
-    { action: "heartbeat", department: "loans" },
+    { action: "enter", department: "loans", ticket: "a", owner: "b" },
     { action: "next", department: "loans", ticket: 7 },
-    { action: "clean", ticket: "a" },
-    { action: "clean", department: 7 },
-    { action: "enter", department: "loans", ticket: "a", priority: 1 },
-  ])("refuses %j, and touches nothing", async (event) => {
-    await expect(admit(admission, event)).rejects.toBeInstanceOf(InvalidOptionsError);
-    expect(touched).toBe(0);
+  ])("%j is refused before anything is sent", async (event) => {
+    await expect(admit({ leases: leases(), rules }, event)).rejects.toThrow(InvalidOptionsError);
+    expect(store.calls).toHaveLength(0);
+  });
+});
+
+describe("the cleaner", () => {
+  const clean = (): Promise<unknown> => cleanDesks(leases(), () => clock.now());
+
+  test("frees the desk of a ticket that has stopped, and leaves the others alone", async () => {
+    await ask("enter", "dead", "loans");
+    await clock.advance(40_000);
+    await ask("enter", "alive", "savings");
+    await clock.advance(22_000);
+    expect(await clean()).toEqual({ departments: 2, removed: 1 });
+    expect(await clean()).toEqual({ departments: 1, removed: 0 });
+    expect(await ask("heartbeat", "alive", "savings")).toEqual(serving("alive"));
+    expect(await ask("heartbeat", "dead", "loans")).toEqual(absent("dead"));
+  });
+
+  test("takes dead waiters off with it, and leaves the turn to one that lives", async () => {
+    for (const name of ["dead", "dead too"]) await ask("enter", name);
+    await clock.advance(62_000);
+    expect(await clean()).toEqual({ departments: 1, removed: 1 });
+    for (const name of ["dead", "b"]) await ask("enter", name);
+    await clock.advance(40_000);
+    await ask("heartbeat", "b");
+    await clock.advance(22_000);
+    expect(await clean()).toEqual({ departments: 1, removed: 0 });
+    expect(await ask("heartbeat", "b")).toEqual(serving("b"));
   });
 });

@@ -1,14 +1,17 @@
 import type { LeaseClient } from "../client.ts";
 import { lockWithQueue } from "../expressions-fair.ts";
 import { type ClientInternals, internalsOf } from "../internals.ts";
-import type { Lease } from "../lease.ts";
-import type { AcquireOptions } from "../options.ts";
+import { Lease } from "../lease.ts";
+import type { AcquireOptions, PlaceInQueue } from "../options.ts";
 import { holdOptionNames } from "../options-check.ts";
 import { callStore } from "../protocol/context.ts";
 import type { LeaseRecord } from "../record.ts";
-import { leaseSortKey } from "../schema.ts";
-import { checkKey, checkKnown } from "../validation.ts";
+import { leaseSortKey, limits } from "../schema.ts";
+import { check, checkDuration, checkKey, checkKnown, checkText } from "../validation.ts";
+import type { Company } from "./company.ts";
 import { checkMaxWaiters } from "./options.ts";
+import { aboutMs } from "./pace.ts";
+import { Visits } from "./visits.ts";
 
 /** Options of a {@link FairLock}. */
 export interface FairLockOptions extends Pick<AcquireOptions, "maxWaiters"> {}
@@ -17,6 +20,24 @@ export interface FairLockOptions extends Pick<AcquireOptions, "maxWaiters"> {}
 export type FairAcquireOptions = Omit<AcquireOptions, "fair" | "maxWaiters" | "retry">;
 
 const acquireOptionNames: readonly (keyof FairAcquireOptions)[] = [...holdOptionNames, "waitMs", "onPlace"];
+
+/** Options of a caller without a thread of its own, which comes by now and then. */
+export interface CheckInOptions {
+  /** Who it is: an identity that no two callers share. At most 1024 bytes; those who wait are shown with 64 of them. */
+  readonly owner: string;
+  /** How long its place, and its lease once it has one, last without another check-in. @default - the client's */
+  readonly leaseDurationMs?: number;
+  /** Whether an owner that is not there joins the queue. Without it, it hears that it is absent. @default true */
+  readonly join?: boolean;
+}
+
+/** Where one that has checked in stands. */
+export type CheckIn =
+  /** It has the lock, for as long as the lease lasts. A lease whose signal has aborted was asked to stop: check out. */
+  | { readonly state: "held"; readonly lease: Lease }
+  | ({ readonly state: "waiting" } & PlaceInQueue)
+  /** It is not there: it checked out, was too late with its check-in, or has never been. */
+  | { readonly state: "absent" };
 
 /** One who waits, as a look shows it. */
 export interface WaitingCaller {
@@ -97,17 +118,70 @@ export class FairLock {
     return await this.#client.withLease(this.key, this.#fairly(options), work);
   }
 
+  /**
+   * Waits and holds without a thread: joins the queue, keeps a place in it, takes the lock when the turn has come, and
+   * renews the lease, whatever is due for this owner. For Lambda functions between two invocations, for workflows, for
+   * people at a desk. Call it several times within `leaseDurationMs`, from any process.
+   *
+   * 2 requests, a consistent read and a write; 1 more for each time that the lock has changed in between, and to take
+   * over from a holder whose time is over. A caller whose answer was lost calls again and finds what it has. The turn
+   * of an owner comes only when it checks in: until then, or until its place has lapsed, the lock stays free for it.
+   *
+   * Rejects with {@link QueueFullError} when as many wait as may.
+   *
+   * ```ts
+   * const desk = new FairLock(client, "desk/loans", { maxWaiters: 10 });
+   * const visit = await desk.checkIn({ owner: "ticket-17", leaseDurationMs: 60_000 });
+   * if (visit.state === "waiting") console.log(`number ${visit.place} in line`);
+   * if (visit.state === "held") console.log(`in service under ${visit.lease.fencingToken}`);
+   * ```
+   */
+  async checkIn(options: CheckInOptions): Promise<CheckIn> {
+    checkKnown(options, ["owner", "leaseDurationMs", "join"], "options");
+    const { context, format, times } = this.#internals;
+    const { join = true, leaseDurationMs = times.leaseDurationMs } = options;
+    const owner = checkText("owner", options.owner, limits.ownerBytes);
+    checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs);
+    check(typeof join === "boolean", "join", join, "true or false");
+    const outcome = await this.#visits.come({ owner, leaseDurationMs, maxWaiters: this.maxWaiters, join });
+    if (outcome === undefined) return { state: "absent" };
+    if ("tenancy" in outcome) return { state: "held", lease: new Lease(context, outcome.tenancy, format) };
+    const outlook = outcome.standing.outlook();
+    return { state: "waiting", place: outlook.place, aboutMs: aboutMs(outlook) };
+  }
+
+  /**
+   * Gives up what an owner has by its check-ins: the lock, or its place in the queue.
+   *
+   * 2 requests; 1 where there is nothing to give up. Resolves to whether there was.
+   */
+  async checkOut(options: Pick<CheckInOptions, "owner">): Promise<boolean> {
+    checkKnown(options, ["owner"], "options");
+    return await this.#visits.go(checkText("owner", options.owner, limits.ownerBytes));
+  }
+
   /** Reads who holds the lock, and who waits for it. 1 consistent read. */
   async inspect(): Promise<FairLockState> {
-    const { context, queues } = this.#internals;
-    const lock = { key: this.key, place: leaseSortKey };
-    const request = lockWithQueue(lock, true);
+    const { context } = this.#internals;
+    const request = lockWithQueue(this.#lock, true);
     const item = await callStore(context, (store, call) => store.get(request, call));
-    const { observer } = queues.company(lock);
+    const { observer } = this.#company;
     const { record, places } = observer.see(item);
     const living = places.filter((place) => observer.lapses.lapsesIn(place) > 0);
     const waiting = living.map(({ owner, since }, index) => ({ owner, since, place: index + 1 }));
     return { holder: record, waiting };
+  }
+
+  get #lock(): { readonly key: string; readonly place: string } {
+    return { key: this.key, place: leaseSortKey };
+  }
+
+  get #company(): Company {
+    return this.#internals.queues.company(this.#lock);
+  }
+
+  get #visits(): Visits {
+    return new Visits(this.#internals.context, this.#company, this.#lock);
   }
 
   #fairly(options: FairAcquireOptions): AcquireOptions {

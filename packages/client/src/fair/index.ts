@@ -1,6 +1,8 @@
 export type { PlaceInQueue } from "../options.ts";
 export { QueueFullError } from "./errors.ts";
 export {
+  type CheckIn,
+  type CheckInOptions,
   type FairAcquireOptions,
   FairLock,
   type FairLockOptions,

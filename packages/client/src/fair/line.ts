@@ -65,23 +65,14 @@ export class Line {
     budgetMs: number,
   ): Promise<LeaseServiceError | undefined> {
     const { id, call, terms, context, standing } = this.#parts;
-    const { maxWaiters } = terms;
     for (let tries = 0; tries < joinTries; tries += 1) {
       const { sighting } = standing;
       if (sighting === undefined || standing.ownPlace() !== undefined || isPointless()) break;
-      const living = sighting.places.filter((place) => !standing.isOver(place));
-      if (living.length >= maxWaiters) throw new QueueFullError(call.key, living.length, maxWaiters);
-      const isFull = sighting.places.length >= maxWaiters;
-      const over = isFull ? sighting.places.filter((place) => !living.includes(place)) : [];
       const { text, until, ends } = standing.newPlace(leftMs());
-      const ttlSeen = Number(sighting.item?.[attributeNames.timeToLive] ?? 0);
-      const ttl = Math.max(ttlSeen, timeToLive(until, context.retentionMs));
+      const request = joining(call, terms.maxWaiters, standing, { id, text, until }, context.retentionMs);
       this.#mayStand = true;
       this.#ends = ends;
-      const failure = await this.#write(
-        join(call, { id, text, maxWaiters, ttl, passed: removable(over) }),
-        budgetMs,
-      );
+      const failure = await this.#write(request, budgetMs);
       if (failure !== undefined) return failure;
     }
     return undefined;
@@ -123,4 +114,22 @@ export class Line {
 /** As many places as one write can remove, as they were judged. */
 export function removable(places: readonly WrittenPlace[]): WrittenPlace[] {
   return places.slice(0, fairLimits.removalsPerWrite).map(({ id, text }) => ({ id, text }));
+}
+
+/** The write that joins the queue; those whose time is over make room where it is full. Throws QueueFullError. */
+export function joining(
+  lock: { readonly key: string; readonly place: string },
+  maxWaiters: number,
+  standing: Standing,
+  { id, text, until }: WrittenPlace & { readonly until: number },
+  retentionMs: number,
+): UpdateRequest {
+  const { item, places = [] } = standing.sighting ?? {};
+  const over = places.filter((place) => standing.isOver(place));
+  const living = places.length - over.length;
+  if (living >= maxWaiters) throw new QueueFullError(lock.key, living, maxWaiters);
+  const passed = places.length >= maxWaiters ? removable(over) : [];
+  const ttlSeen = Number(item?.[attributeNames.timeToLive] ?? 0);
+  const ttl = Math.max(ttlSeen, timeToLive(until, retentionMs));
+  return join(lock, { id, text, maxWaiters, ttl, passed });
 }

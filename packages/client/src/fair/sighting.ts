@@ -26,11 +26,17 @@ export class Observer {
   readonly #context: ProtocolContext;
   /** What an answer to a write has last said about the clocks; answers to reads say nothing. */
   #offset: ClockOffset | undefined;
+  #typicalMs: number | undefined;
 
   constructor(context: ProtocolContext, judge: Judge) {
     this.#context = context;
     this.judge = judge;
     this.lapses = new Lapses(context.clock, context.clockSkewMs);
+  }
+
+  /** For how long a holder typically holds the lock, by the last answer; undefined while nothing is known of it. */
+  get typicalMs(): number | undefined {
+    return this.#typicalMs;
   }
 
   /** Reads an answer that has just come. Call it once for each. */
@@ -50,7 +56,9 @@ export class Observer {
     const places = readQueue(item);
     this.lapses.see(places);
     const claimableAt = this.#context.clock.monotonic() + claimableInMs;
-    return { item, record: readRecord(item), places, typicalMs: typicalHold(item), claimableAt };
+    const typicalMs = typicalHold(item);
+    this.#typicalMs = typicalMs;
+    return { item, record: readRecord(item), places, typicalMs, claimableAt };
   }
 }
 

@@ -1,0 +1,224 @@
+import { createHash } from "node:crypto";
+import { LeaseLostError, LeaseServiceError } from "../errors.ts";
+import { keep, leave, lockWithQueue, passOver } from "../expressions-fair.ts";
+import { Acquisition } from "../protocol/acquisition.ts";
+import { announceGrant, contentionOf } from "../protocol/announcement.ts";
+import { callBudgetMs, callStore, type ProtocolContext } from "../protocol/context.ts";
+import type { Judge } from "../protocol/judge.ts";
+import { Tenancy } from "../protocol/tenancy.ts";
+import type { LeaseRecord } from "../record.ts";
+import { fairLimits } from "../schema-fair.ts";
+import type { UpdateRequest } from "../store.ts";
+import type { Company } from "./company.ts";
+import { joining, removable } from "./line.ts";
+import { placeText, shortOwner, typicalAfter, typicalHold } from "./queue.ts";
+import type { Sighting } from "./sighting.ts";
+import { Standing } from "./standing.ts";
+import { TurnStore } from "./turn-store.ts";
+
+/** How many writes one visit may take, each by what the refusal of the one before has shown. */
+const mostSteps = 5;
+
+const idLength = 16;
+
+/** What a visitor asks for, validated. */
+export interface Visit {
+  readonly owner: string;
+  /** How long its place, or its lease, lasts without another visit. */
+  readonly leaseDurationMs: number;
+  readonly maxWaiters: number;
+  /** Whether one that is not there joins the queue. */
+  readonly join: boolean;
+}
+
+/** The lock, or where in its queue the visitor stands; neither for one that is not there and does not join. */
+export type VisitOutcome = { readonly tenancy: Tenancy } | { readonly standing: Standing } | undefined;
+
+/**
+ * Callers without a thread of their own at one lock: each comes by now and then, and is known by its owner.
+ *
+ * A visit is a read and the one write that follows from it. Nothing is kept from one to the next but what the table
+ * holds, so that they may come to any process; one that is repeated finds what the first has done.
+ */
+export class Visits {
+  readonly #context: ProtocolContext;
+  readonly #judge: Judge;
+  readonly #company: Company;
+  readonly #lock: { readonly key: string; readonly place: string };
+
+  constructor(
+    context: ProtocolContext,
+    company: Company,
+    lock: { readonly key: string; readonly place: string },
+  ) {
+    // The lease goes on elsewhere, with the next visit: that it was not renewed here tells nothing.
+    const publish: ProtocolContext["publish"] = (event) => {
+      if (event.type !== "lost") context.publish(event);
+    };
+    this.#context = { ...context, publish };
+    this.#judge = company.observer.judge;
+    this.#company = company;
+    this.#lock = lock;
+  }
+
+  /** Comes by: renews its lease, takes its turn, keeps its place or joins. Rejects with QueueFullError. */
+  async come(visit: Visit): Promise<VisitOutcome> {
+    let sighting = await this.#look();
+    let mayTry = true;
+    for (let step = 0; step < mostSteps; step += 1) {
+      const standing = this.#standing(visit.owner, sighting);
+      const { record } = sighting;
+      if (record !== undefined && isOf(visit.owner, record)) {
+        const tenancy = await this.#renewed(visit, record);
+        if (tenancy !== undefined) return { tenancy };
+        sighting = await this.#look();
+      } else if (mayTry && (standing.ownPlace() !== undefined || visit.join) && this.#isNext(standing)) {
+        const outcome = await this.#takeTurn(visit, standing);
+        if (outcome instanceof Tenancy) return { tenancy: outcome };
+        sighting = outcome;
+        // It was refused for a holder whose time is not over: another attempt now would be, too.
+        mayTry = sighting.record === undefined;
+      } else {
+        const write = this.#placing(visit, standing);
+        if (write === undefined) return undefined;
+        sighting = await this.#write(write);
+        const after = this.#standing(visit.owner, sighting);
+        if (after.ownPlace() !== undefined && !(mayTry && this.#isNext(after))) return { standing: after };
+      }
+    }
+    throw this.#tooBusy();
+  }
+
+  /** Gives up what an owner has: the lock, or its place. Tells whether there was anything. */
+  async go(owner: string): Promise<boolean> {
+    for (let step = 0; step < mostSteps; step += 1) {
+      const sighting = await this.#look();
+      const { record } = sighting;
+      const hasPlace = this.#standing(owner, sighting).ownPlace() !== undefined;
+      const hasLock = record !== undefined && isOf(owner, record);
+      const gaveUp = [
+        ...(hasPlace ? [await this.#leave(owner)] : []),
+        ...(hasLock ? [await this.#held(record, sighting).release(false)] : []),
+      ];
+      if (gaveUp.every(Boolean)) return gaveUp.length > 0;
+    }
+    throw this.#tooBusy();
+  }
+
+  async #look(): Promise<Sighting> {
+    const request = lockWithQueue(this.#lock, true);
+    const item = await callStore(this.#context, (store, call) => store.get(request, call));
+    return this.#company.observer.see(item);
+  }
+
+  #standing(owner: string, sighting: Sighting): Standing {
+    const standing = new Standing(placeIdOf(owner), owner, this.#context, this.#company.observer);
+    standing.learn(sighting);
+    return standing;
+  }
+
+  /** Whether an attempt makes sense: nobody who lives is ahead, and the lock is free or its holder's time seems over. */
+  #isNext(standing: Standing): boolean {
+    const { clock, clockSkewMs } = this.#context;
+    const record = standing.sighting?.record;
+    if (standing.aheadLapseIn() > 0) return false;
+    return record === undefined || standing.isNext() || clock.now() > record.expiresAt + clockSkewMs;
+  }
+
+  /** Prolongs the lease that the owner has; undefined where it is gone by now. */
+  async #renewed({ leaseDurationMs }: Visit, record: LeaseRecord): Promise<Tenancy | undefined> {
+    const tenancy = new Tenancy(this.#context, termsOf(record, leaseDurationMs), undefined);
+    try {
+      await tenancy.renew((request, options) => this.#context.store.update(request, options));
+      return tenancy;
+    } catch (error) {
+      if (!(error instanceof LeaseLostError)) throw error;
+      // Asked to stop: it is for the visitor to see that, and to go.
+      return error.reason === "revoked" ? tenancy : undefined;
+    }
+  }
+
+  async #takeTurn(visit: Visit, standing: Standing): Promise<Tenancy | Sighting> {
+    const ahead = standing.ahead();
+    if (ahead.length > fairLimits.removalsPerWrite) {
+      return await this.#write(passOver(this.#lock, removable(ahead)));
+    }
+    const { owner, leaseDurationMs } = visit;
+    const store = new TurnStore(this.#context.store, owner);
+    store.turn = { id: standing.ownPlace()?.id, passed: removable(ahead) };
+    const context = { ...this.#context, store };
+    const request = {
+      ...this.#lock,
+      owner,
+      leaseDurationMs,
+      reentrant: true,
+      data: undefined,
+      slot: undefined,
+    };
+    const outcome = await new Acquisition(context, this.#judge, request).attempt(callBudgetMs, undefined);
+    if (!outcome.granted) {
+      return this.#company.observer.seeRefused(store.lastItem, outcome.claimableInMs, outcome.offset);
+    }
+    const { record, takeover, since } = outcome;
+    const waitedMs = this.#context.clock.now() - (standing.ownPlace()?.since ?? since.wall);
+    announceGrant(context, record, takeover, Math.max(0, waitedMs));
+    return new Tenancy(context, termsOf(record, leaseDurationMs), since);
+  }
+
+  /** The write that keeps the visitor's place, or joins; undefined for one that does not join. */
+  #placing(
+    { owner, leaseDurationMs, maxWaiters, join: joins }: Visit,
+    standing: Standing,
+  ): UpdateRequest | undefined {
+    const { clock, retentionMs } = this.#context;
+    const now = clock.now();
+    const own = standing.ownPlace();
+    const until = now + leaseDurationMs;
+    const id = placeIdOf(owner);
+    const since = own?.since ?? now;
+    const text = placeText({ since, until, leaseMs: leaseDurationMs, owner: shortOwner(owner) });
+    if (own !== undefined) return keep(this.#lock, [{ id, text }]);
+    if (!joins) return undefined;
+
+    contentionOf(this.#context, owner)(standing.sighting?.record);
+    return joining(this.#lock, maxWaiters, standing, { id, text, until }, retentionMs);
+  }
+
+  async #leave(owner: string): Promise<boolean> {
+    const request = leave(this.#lock, placeIdOf(owner));
+    return (await callStore(this.#context, (store, call) => store.update(request, call))).applied;
+  }
+
+  /** The lease that an owner has, which notes how long it was held when it is let go. */
+  #held(record: LeaseRecord, { item }: Sighting): Tenancy {
+    const store = new TurnStore(this.#context.store, undefined);
+    store.typicalMs = () =>
+      typicalAfter(typicalHold(item), Math.max(0, this.#context.clock.now() - record.acquiredAt));
+    store.onReleased = () => this.#company.released();
+    return new Tenancy({ ...this.#context, store }, termsOf(record, record.leaseDurationMs), undefined);
+  }
+
+  async #write(request: UpdateRequest): Promise<Sighting> {
+    const result = await callStore(this.#context, (store, call) => store.update(request, call));
+    this.#context.noteOffset(result.offset);
+    return this.#company.observer.see(result.item, result.offset);
+  }
+
+  #tooBusy(): LeaseServiceError {
+    const message = `the lock ${JSON.stringify(this.#lock.key)} has changed with each of ${mostSteps} tries: come again`;
+    return new LeaseServiceError("LEASE_CONFLICT", message);
+  }
+}
+
+/** One owner has one place, however often and wherever it comes: its id follows from the owner. */
+function placeIdOf(owner: string): string {
+  return createHash("sha256").update(owner).digest("hex").slice(0, idLength);
+}
+
+function isOf(owner: string, record: LeaseRecord): boolean {
+  return record.owner === owner && !record.closed;
+}
+
+function termsOf(record: LeaseRecord, leaseDurationMs: number): ConstructorParameters<typeof Tenancy>[1] {
+  return { record, leaseDurationMs, closedUntil: undefined, slot: undefined };
+}
