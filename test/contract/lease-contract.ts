@@ -8,6 +8,8 @@ import {
   LeaseUnavailableError,
   SlotDoneError,
 } from "@leasehold/client";
+import { ReadWriteLock } from "@leasehold/client/read-write";
+import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 
@@ -513,6 +515,46 @@ export function leaseContract(place: (clock: ManualClock) => Place): void {
       const found: LeaseRecord[] = [];
       for await (const record of client.list({ prefix: `${key}/in/` })) found.push(record);
       expect(found.map((record) => record.key).sort()).toEqual([`${key}/in/1`, `${key}/in/2`]);
+    });
+
+    it("inspectAll shows every lease under a key, whatever primitive it belongs to", async () => {
+      const client = clientOf("a");
+      await client.acquire(key);
+      await new Semaphore(client, key, { permits: 2 }).acquire();
+      await new ReadWriteLock(client, key).read();
+      await (await new Semaphore(client, `${key}/other`, { permits: 2 }).acquire()).release();
+      const places = (await clientOf("admin").inspectAll(key)).map(({ place }) => place.split("#")[0]);
+      expect(places.sort()).toEqual(["lease", "permit", "rw"]);
+      expect(await client.inspectAll(`${key}/other`)).toEqual([]);
+    });
+
+    it("list with all finds the leases of the other primitives, too, with a prefix and without", async () => {
+      const client = clientOf("a");
+      await new Semaphore(client, key, { permits: 1 }).acquire();
+      const placesOf = async (options: object): Promise<string[]> => {
+        const places: string[] = [];
+        for await (const { key: found, place } of client.list(options)) if (found === key) places.push(place);
+        return places;
+      };
+      expect(await placesOf({ prefix: key })).toEqual([]);
+      expect(await placesOf({ prefix: key, all: true })).toEqual(["permit#000"]);
+      expect(await placesOf({ all: true })).toEqual(["permit#000"]);
+    });
+
+    it("a lease of another primitive is inspected, asked to stop and broken by its place", async () => {
+      const permit = await new Semaphore(clientOf("a"), key, { permits: 1 }).acquire();
+      const admin = clientOf("admin");
+      const [found] = await admin.inspectAll(key);
+      const place = found?.place ?? "";
+      const { token } = permit;
+      expect(await admin.inspect(key, { place })).toMatchObject({ token, owner: "a" });
+      expect(await admin.requestRevocation(key, { token })).toBe(false);
+      expect(await admin.requestRevocation(key, { token, place, reason: "maintenance" })).toBe(true);
+      await expect(permit.renew()).rejects.toMatchObject({ reason: "revoked" });
+      expect(await admin.forceRelease(key, { token })).toBe(false);
+      expect(await admin.forceRelease(key, { token, place })).toBe(true);
+      expect(await admin.inspectAll(key)).toEqual([]);
+      expect(await permit.release()).toBe(false);
     });
 
     it("list goes through every page", async () => {

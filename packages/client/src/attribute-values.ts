@@ -14,6 +14,13 @@ export function toAttributeValues(values: Item): Record<string, PlainAttributeVa
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, toAttributeValue(value)]));
 }
 
+/** The values that an expression refers to, as a command takes them: DynamoDB refuses an empty map. */
+export function expressionValues(values: Item): {
+  readonly ExpressionAttributeValues?: Record<string, PlainAttributeValue>;
+} {
+  return Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: toAttributeValues(values) };
+}
+
 /** Reads strings and numbers from DynamoDB's own form; a lease table holds no other kinds. */
 export function fromAttributeValues(
   attributes: Record<string, AttributeValue> | undefined,

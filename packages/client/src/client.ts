@@ -2,7 +2,6 @@ import { createDynamoDBClient } from "./dynamodb/client.ts";
 import { DynamoDBLeaseStore, isDocumentClient } from "./dynamodb/store.ts";
 import { InvalidOptionsError, LeaseLostError, LeaseUnavailableError, SlotDoneError } from "./errors.ts";
 import { publish } from "./events.ts";
-import { breakLease, leasesByPrefix, requestRevocation } from "./expressions.ts";
 import { FairQueues } from "./fair/fair-queues.ts";
 import { checkDataBesideQueue, type FairTerms, separateFairness } from "./fair/options.ts";
 import type { ValueFormat } from "./fencing.ts";
@@ -16,18 +15,16 @@ import {
   checkClientOptions,
   checkHeartbeat,
 } from "./options-check.ts";
+import { type ListOptions, Oversight, type PlaceOptions } from "./oversight.ts";
 import { defaultOwner } from "./owner.ts";
 import { Acquirer } from "./protocol/acquirer.ts";
-import { callStore, type ProtocolContext } from "./protocol/context.ts";
+import type { ProtocolContext } from "./protocol/context.ts";
 import { Judge } from "./protocol/judge.ts";
 import { SkewWatch } from "./protocol/skew-watch.ts";
-import { type LeaseRecord, readRecord, wasBroken } from "./record.ts";
-import { type ItemKey, leaseItemKey, leaseSortKey, limits } from "./schema.ts";
+import type { LeaseRecord } from "./record.ts";
+import { leaseSortKey, limits } from "./schema.ts";
 import { systemClock } from "./time/clock.ts";
 import { checkData, checkKey, checkKnown, checkText, checkWork } from "./validation.ts";
-
-/** How many items DynamoDB looks at for one page of a list. */
-const listPageSize = 500;
 
 /**
  * Acquires and looks after leases in one table.
@@ -54,6 +51,7 @@ export class LeaseClient {
   readonly #format: ValueFormat;
   readonly #acquirer: Acquirer;
   readonly #queues: FairQueues;
+  readonly #oversight: Oversight;
 
   /** Throws {@link InvalidOptionsError}. Sends nothing. */
   constructor(options: LeaseClientOptions) {
@@ -85,6 +83,7 @@ export class LeaseClient {
     const judge = new Judge(clock, clockSkewMs);
     this.#acquirer = new Acquirer(this.#context, judge);
     this.#queues = new FairQueues(this.#context, judge);
+    this.#oversight = new Oversight(this.#context);
     showInternals(this, {
       context: this.#context,
       format: this.#format,
@@ -167,14 +166,26 @@ export class LeaseClient {
     return new Lease(this.#context, tenancy, this.#format);
   }
 
-  /** Reads who holds a lock; undefined when nobody does. A lease that expired and was not released is shown. 1 consistent read. */
-  async inspect(key: string): Promise<LeaseRecord | undefined> {
-    const request = { key: leaseItemKey(checkKey(key)), consistent: true };
-    return readRecord(await callStore(this.#context, (store, call) => store.get(request, call)));
+  /**
+   * Reads who holds a lock; undefined when nobody does. A lease that expired and was not released is shown. 1 consistent
+   * read. With `place`, the same of another lease under the key, such as a permit of a semaphore.
+   */
+  async inspect(key: string, options: PlaceOptions = {}): Promise<LeaseRecord | undefined> {
+    return await this.#oversight.inspect(key, options);
   }
 
   /**
-   * Goes through the leases that are held or have not been released, in no order, by pages as they are wanted.
+   * Reads all leases under a key that are held or have not been released, whatever primitives they belong to: the lock,
+   * permits of a semaphore, readers and writer, runs of a job, tasks. Their `place` tells. 1 consistent query for each
+   * megabyte of the items under the key.
+   */
+  async inspectAll(key: string): Promise<LeaseRecord[]> {
+    return await this.#oversight.inspectAll(key);
+  }
+
+  /**
+   * Goes through the locks that are held or have not been released, in no order, by pages as they are wanted; with `all`
+   * through the leases of the other primitives, too.
    *
    * Reads the whole table, 1 request for each 500 items: for people and tools, not for hot paths. May lag a moment
    * behind.
@@ -183,56 +194,40 @@ export class LeaseClient {
    * for await (const lease of client.list({ prefix: "import/" })) console.log(lease.key, lease.owner);
    * ```
    */
-  async *list(options: { readonly prefix?: string } = {}): AsyncGenerator<LeaseRecord, void, undefined> {
-    checkKnown(options, ["prefix"], "options");
-    const { prefix = "" } = options;
-    if (prefix !== "") checkText("prefix", prefix, limits.keyBytes);
-    const filter = { ...leasesByPrefix(prefix), pageSize: listPageSize };
-    let after: ItemKey | undefined;
-    do {
-      const request = after === undefined ? filter : { ...filter, after };
-      const page = await callStore(this.#context, (store, call) => store.scan(request, call));
-      for (const item of page.items) {
-        const record = readRecord(item);
-        if (record !== undefined) yield record;
-      }
-      after = page.next;
-    } while (after !== undefined);
+  async *list(options: ListOptions = {}): AsyncGenerator<LeaseRecord, void, undefined> {
+    yield* this.#oversight.list(options);
   }
 
   /**
    * Breaks the lease of a holder that will not let go. BE CAREFUL: the holder is not asked, and works on until its
    * next renewal or its deadline.
    *
-   * Needs the token that it means to break (see {@link LeaseClient.inspect}), so that it cannot hit a later holder.
+   * Needs the token that it means to break (see {@link LeaseClient.inspect}), so that it cannot hit a later holder, and
+   * the `place` of a lease that is not the lock's own. A task that is broken so waits again, a run shows as lost.
    * 1 request. Resolves to false when another token, or none, holds the lock.
+   *
+   * ```ts
+   * for (const { key, place, token } of await client.inspectAll("payment-api")) {
+   *   await client.forceRelease(key, { place, token });
+   * }
+   * ```
    */
-  async forceRelease(key: string, options: { readonly token: string }): Promise<boolean> {
-    checkKnown(options, ["token"], "options");
-    const token = checkText("token", options.token, limits.ownerBytes);
-    const { clock, retentionMs } = this.#context;
-    const ending = { key: checkKey(key), token, now: clock.now(), retentionMs };
-    const request = breakLease(ending);
-    const result = await callStore(this.#context, (store, call) => store.update(request, call));
-    return result.applied || wasBroken(result.item, token);
+  async forceRelease(key: string, options: PlaceOptions & { readonly token: string }): Promise<boolean> {
+    return await this.#oversight.forceRelease(key, options);
   }
 
   /**
    * Asks the holder of a lease to stop: its signal aborts with the reason `revoked` when it next renews. A holder
    * that does not renew does not hear of it. The lock stays closed until it is released or expires.
    *
-   * Needs the token of the lease that it means. 1 request. Resolves to false when another token, or none, holds the
-   * lock.
+   * Needs the token of the lease that it means, and the `place` of one that is not the lock's own. 1 request. Resolves to
+   * false when another token, or none, holds the lock.
    */
   async requestRevocation(
     key: string,
-    options: { readonly token: string; readonly reason?: string },
+    options: PlaceOptions & { readonly token: string; readonly reason?: string },
   ): Promise<boolean> {
-    checkKnown(options, ["token", "reason"], "options");
-    const token = checkText("token", options.token, limits.ownerBytes);
-    const reason = checkText("reason", options.reason ?? "revocation requested", limits.revocationBytes);
-    const request = requestRevocation({ key: checkKey(key), token, reason });
-    return (await callStore(this.#context, (store, call) => store.update(request, call))).applied;
+    return await this.#oversight.requestRevocation(key, options);
   }
 
   async #acquire(

@@ -26,7 +26,7 @@ import {
   timeToLive,
   waiterSortKeyPrefix,
 } from "./schema.ts";
-import type { Item, ScanRequest, UpdateRequest } from "./store.ts";
+import type { Item, QueryRequest, ScanRequest, UpdateRequest } from "./store.ts";
 
 const { token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs } = attributeNames;
 const { data, revocation, releasedToken, brokenToken, doneSlot, taskToken } = attributeNames;
@@ -180,11 +180,14 @@ export function release(ending: Completion): UpdateRequest {
     : requestOf(letGoDone, ending, { ...endingValues(ending), ":slot": slot });
 }
 
-const breakOff = written(`${markReleased}, #${brokenToken} = :token ${forgetHolder}`, ifMine);
+const breakOff = written(`SET #${releasedToken} = :token, #${brokenToken} = :token ${forgetHolder}`, ifMine);
 
-/** Lets another's lock go. It is marked as broken, so that its holder does not take it for its own release. */
-export function breakLease(ending: Ending): UpdateRequest {
-  return requestOf(breakOff, ending, endingValues(ending));
+/**
+ * Lets another's lock go. It is marked as broken, so that its holder does not take it for its own release. For how long
+ * the item is kept is its primitive's to say: that stays as it is.
+ */
+export function breakLease(lease: LeasePlace & { readonly token: string }): UpdateRequest {
+  return requestOf(breakOff, lease, { ":token": lease.token });
 }
 
 const takeBack = written(leaveTombstone, `${ifMine} OR attribute_not_exists(#${token})`);
@@ -239,16 +242,30 @@ export function requestRevocation(
   return requestOf(askToStop, request, { ":token": request.token, ":reason": request.reason });
 }
 
-/** Finds the leases whose key starts with a prefix. */
-export function leasesByPrefix(prefix: string): Pick<ScanRequest, "filter" | "names" | "values"> {
-  const filter =
-    `#${sortKey} = :lease AND attribute_exists(#${token})` +
-    (prefix === "" ? "" : ` AND begins_with(#${partitionKey}, :prefix)`);
+/** Finds the leases whose key starts with a prefix: the locks, or those of all primitives. */
+export function leasesByPrefix(
+  prefix: string,
+  everyPlace = false,
+): Pick<ScanRequest, "filter" | "names" | "values"> {
+  const filter = [
+    `attribute_exists(#${token})`,
+    ...(everyPlace ? [] : [`#${sortKey} = :lease`]),
+    ...(prefix === "" ? [] : [`begins_with(#${partitionKey}, :prefix)`]),
+  ].join(" AND ");
   return {
     filter,
     names: namesIn(filter),
-    values: { ":lease": leaseSortKey, ...(prefix === "" ? {} : { ":prefix": prefix }) },
+    values: {
+      ...(everyPlace ? {} : { ":lease": leaseSortKey }),
+      ...(prefix === "" ? {} : { ":prefix": prefix }),
+    },
   };
+}
+
+/** Finds everything under a key. */
+export function leasesOf(key: string): Pick<QueryRequest, "keyCondition" | "names" | "values"> {
+  const keyCondition = `#${partitionKey} = :key`;
+  return { keyCondition, names: namesIn(keyCondition), values: { ":key": key } };
 }
 
 /** What one of a lease's writes does, for those who let more travel with it. */

@@ -42,6 +42,7 @@ export type {
   TryAcquireOptions,
   WaitOptions,
 } from "./options.ts";
+export type { ListOptions, PlaceOptions } from "./oversight.ts";
 export type { Randomness } from "./protocol/context.ts";
 export type { LeaseRecord } from "./record.ts";
 export type { RetryStrategy } from "./retry.ts";

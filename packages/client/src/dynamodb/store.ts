@@ -8,7 +8,7 @@ import {
   TransactWriteItemsCommand,
   UpdateItemCommand,
 } from "@aws-sdk/client-dynamodb";
-import { fromAttributeValues, toAttributeValues } from "../attribute-values.ts";
+import { expressionValues, fromAttributeValues, toAttributeValues } from "../attribute-values.ts";
 import type { DynamoDBSender } from "../options.ts";
 import type { ItemKey } from "../schema.ts";
 import type {
@@ -162,7 +162,7 @@ export class DynamoDBLeaseStore implements LeaseStore {
       TableName: this.tableName,
       FilterExpression: request.filter,
       ExpressionAttributeNames: { ...request.names },
-      ExpressionAttributeValues: toAttributeValues(request.values),
+      ...expressionValues(request.values),
       Limit: request.pageSize,
       ...(request.after ? { ExclusiveStartKey: toKey(request.after) } : {}),
     });

@@ -1,5 +1,5 @@
 import type { TransactionCanceledException, TransactWriteItem } from "@aws-sdk/client-dynamodb";
-import { fromAttributeValues, toAttributeValues } from "../attribute-values.ts";
+import { expressionValues, fromAttributeValues, toAttributeValues } from "../attribute-values.ts";
 import type { TransactionEntry, TransactionResult } from "../store.ts";
 
 /** Writes an entry as DynamoDB takes it; a refusal brings the item that refused. */
@@ -10,7 +10,7 @@ export function toTransactItem(tableName: string, entry: TransactionEntry): Tran
     Key: toAttributeValues({ ...key }),
     ConditionExpression: condition,
     ExpressionAttributeNames: { ...names },
-    ...(Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: toAttributeValues(values) }),
+    ...expressionValues(values),
     ReturnValuesOnConditionCheckFailure: "ALL_OLD",
   } as const;
   if (action === "check") return { ConditionCheck: common };
