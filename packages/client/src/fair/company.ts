@@ -4,6 +4,7 @@ import type { ProtocolContext } from "../protocol/context.ts";
 import type { Judge } from "../protocol/judge.ts";
 import { fairLimits } from "../schema-fair.ts";
 import { withBudget } from "../time/budget.ts";
+import { type Arrival, Arrivals } from "./arrivals.ts";
 import { isOlder, Observer, type Sighting } from "./sighting.ts";
 
 /** A place with a longer lease, and what to do once the table has it. */
@@ -33,7 +34,7 @@ export class Company {
   readonly #context: ProtocolContext;
   readonly #lock: LeasePlace;
   readonly #companions = new Set<Companion>();
-  #arrivals: Promise<unknown> = Promise.resolve();
+  readonly #arrivals = new Arrivals();
   #latest: Sighting | undefined;
 
   constructor(context: ProtocolContext, judge: Judge, lock: LeasePlace) {
@@ -53,15 +54,9 @@ export class Company {
     return isQueuing ? this.#latest : undefined;
   }
 
-  /** Callers of one process arrive one after the other. Gives the end of the arrivals before, and ends its own. */
-  arrive(): { readonly before: Promise<unknown>; readonly arrived: () => void } {
-    const before = this.#arrivals;
-    let arrived = (): void => undefined;
-    const own = new Promise<void>((resolve) => {
-      arrived = resolve;
-    });
-    this.#arrivals = Promise.all([before, own]);
-    return { before, arrived };
+  /** Callers of one process arrive one after the other. */
+  arrive(): Arrival {
+    return this.#arrivals.arrive();
   }
 
   add(companion: Companion): void {

@@ -19,8 +19,11 @@ const firstLookMs = 250;
 const slowestLookMs = 60_000;
 /** Before anything is known of the holds. */
 const slowestUnknownLookMs = 3_000;
-/** Those behind sleep for this share of the time until they are at the head: a handful of looks in a whole wait. */
-const sleepShare = 0.75;
+/**
+ * Those behind sleep for this share of the time until they are at the head: a handful of looks in a whole wait. With holds
+ * of random length a larger share leaves the lock idle for longer (0.75: 15 % of the time, 0.5: 8 %), and saves few reads.
+ */
+const sleepShare = 0.6;
 
 /** When its turn comes, about, in milliseconds; undefined while nothing is known of the holds. */
 export function aboutMs({ place, typicalMs, heldMs }: Outlook): number | undefined {
