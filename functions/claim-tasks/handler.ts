@@ -29,7 +29,7 @@ export interface AddReport {
  *     { "set": "2026-03-01", "add": [{ "id": "a.csv", "payload": { "text": "…", "sha256": "…" } }] }
  *     → { "added": 1, "known": 0 }
  *     { "set": "2026-03-01" }
- *     → { "succeeded": 1, "failed": 0, "putBack": 0, "lost": 0, "isUnfinished": false }
+ *     → { "succeeded": 1, "failed": 0, "parked": 0, "putBack": 0, "lost": 0, "isUnfinished": false }
  *
  * Dies while it adds: by fifties, all are there or none; the same call again adds those that are missing, and no task
  * twice. Dies after it has claimed a task, before, during or after the work: the attempt counts, the claim runs out

@@ -1,11 +1,13 @@
 import type { Task, TaskSet } from "@leasehold/client/tasks";
 import { untilTimeIsUp } from "../support/working-time.ts";
 
-/** What a worker did. Tasks that are parked, since the workers of all their attempts died, are nobody's doing. */
+/** What a worker did. */
 export interface WorkReport {
   readonly succeeded: number;
   /** For good: it was their last attempt. */
   readonly failed: number;
+  /** Set aside: no attempt can help them, or this worker found that the one of their last attempt had died. */
+  readonly parked: number;
   /** Attempts that ended with an error, of tasks that have another attempt. */
   readonly putBack: number;
   /** Tasks that this worker has begun and not ended: somebody else has them, or will. */
@@ -18,7 +20,8 @@ export interface WorkReport {
  * Does the tasks of a set that can be claimed now, one after the other, and begins nothing when its time is nearly up.
  *
  * It does not wait for tasks that others are doing: those of a worker that died are for a later call. What `work`
- * throws puts the task back, to be tried again at once and by anybody, until its attempts are used up.
+ * throws puts the task back, to be tried again at once and by anybody, until its attempts are used up; a
+ * FinalFailureError parks it.
  */
 export async function workOn(
   tasks: TaskSet,
@@ -26,6 +29,6 @@ export async function workOn(
   remainingMs: number,
 ): Promise<WorkReport> {
   const signal = untilTimeIsUp(remainingMs);
-  const { succeeded, failed, returned, lost } = await tasks.process(work, { until: "idle", signal });
-  return { succeeded, failed, putBack: returned, lost, isUnfinished: signal.aborted };
+  const { succeeded, failed, parked, returned, lost } = await tasks.process(work, { until: "idle", signal });
+  return { succeeded, failed, parked, putBack: returned, lost, isUnfinished: signal.aborted };
 }

@@ -1,22 +1,18 @@
-import type { LeaseClient, RetryStrategy } from "@leasehold/client";
-import { type CacheFailedEvent, SingleFlight, type ValueSource } from "@leasehold/client/single-flight";
+import type { LeaseClient } from "@leasehold/client";
+import {
+  type CacheFailedEvent,
+  type GetOrComputeOptions,
+  SingleFlight,
+  type ValueSource,
+} from "@leasehold/client/single-flight";
 
 /** One call for a resource. */
-export interface CacheRequest<T> {
-  readonly leases: LeaseClient;
+export interface CacheRequest<T>
+  extends Required<Pick<GetOrComputeOptions<T>, "waitMs" | "retry" | "computeTimeoutMs">> {
+  readonly flights: SingleFlight;
   readonly key: string;
   /** Computes a value, which has to be plain JSON; it should stop when the signal aborts. */
   readonly compute: (signal: AbortSignal) => Promise<T>;
-  /** For how long a value is good, in milliseconds. */
-  readonly freshForMs: number;
-  /** How long to wait for another call's value, in milliseconds. */
-  readonly waitMs: number;
-  /** The rhythm of waiting. */
-  readonly retry: RetryStrategy;
-  /** The computation is cut off after this, in milliseconds, and the lock let go. */
-  readonly computeTimeoutMs: number;
-  /** Hears that the cache could not be read or written. @default - nobody */
-  readonly onCacheFailed?: (event: CacheFailedEvent) => void;
   /** Epoch milliseconds. @default Date.now */
   readonly now?: () => number;
 }
@@ -28,7 +24,7 @@ export interface CacheAnswer<T> {
   readonly computedAt: number;
   /**
    * - `cache`: it was there.
-   * - `computed`: this call has computed it.
+   * - `computed`: this call has computed it, or one beside it in the same process.
    * - `otherCall`: another call computed it while this one waited.
    * - `stale`: too old, and the best there is while somebody computes a new one, or nobody can.
    */
@@ -48,36 +44,36 @@ const leaseDurationMs = 10_000;
 /** So long an old value may stand in for a new one. */
 const staleForMs = 24 * 60 * 60 * 1000;
 
+/** What all calls of an execution environment share: a cache in the lease table, with the locks beside it. */
+export function resourceFlights(
+  leases: LeaseClient,
+  freshForMs: number,
+  onCacheFailed: (event: CacheFailedEvent) => void,
+): SingleFlight {
+  return new SingleFlight(leases, {
+    freshForMs,
+    staleForMs,
+    leaseDurationMs,
+    onEvent: (event) => {
+      if (event.type === "cacheFailed") onCacheFailed(event);
+    },
+  });
+}
+
 /**
  * Gives a resource: from the cache, from another call that is computing it, or computed here.
- *
- * Each call has a SingleFlight of its own. Calls in one process share nothing by it, but an execution environment has
- * one invocation at a time; and so each has its own time limit, and learns where its value came from.
  *
  * Rejects as `SingleFlight.getOrCompute` does: with LeaseUnavailableError when somebody else computes for longer than
  * `waitMs` and there is no old value, with ComputationTimeoutError, or with the computation's own error.
  */
 export async function cached<T>(request: CacheRequest<T>): Promise<CacheAnswer<T>> {
-  const { leases, key, compute, freshForMs, waitMs, retry, computeTimeoutMs } = request;
-  const { onCacheFailed, now = Date.now } = request;
-  let from: ValueSource = "cache";
-  const flight = new SingleFlight(leases, {
-    freshForMs,
-    staleForMs,
-    leaseDurationMs,
-    computeTimeoutMs,
-    waitMs,
-    retry,
-    onEvent: (event) => {
-      if (event.type === "served") from = event.from;
-      if (event.type === "cacheFailed") onCacheFailed?.(event);
-    },
-  });
-  const { value, computedAt } = await flight.getOrCompute<Omit<CacheAnswer<T>, "source">>(key, {
+  const { flights, key, compute, now = Date.now, ...limits } = request;
+  const { value, source } = await flights.getOrComputeWithSource<Omit<CacheAnswer<T>, "source">>(key, {
+    ...limits,
     compute: async ({ signal }) => {
       const beganAt = now();
       return { value: await compute(signal), computedAt: beganAt };
     },
   });
-  return { value, computedAt, source: sources[from] };
+  return { ...value, source: sources[source] };
 }

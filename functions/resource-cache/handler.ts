@@ -6,15 +6,14 @@ import { durationIn, fieldsOf, nameIn } from "../support/input.ts";
 import { leaseClient } from "../support/leases.ts";
 import { once } from "../support/once.ts";
 import { waitWithin, workWithin } from "../support/working-time.ts";
-import { type CacheAnswer, cached } from "./cache.ts";
+import { type CacheAnswer, cached, resourceFlights } from "./cache.ts";
 import { rhythmOf, rhythms } from "./rhythms.ts";
 import { cacheKeyPrefix, freshForVariable, tableVariable } from "./schema.ts";
 import { type StockLevels, StockMovements } from "./stock-levels.ts";
 
 const parts = once(() => ({
-  leases: leaseClient(documents()),
+  flights: resourceFlights(leaseClient(documents()), wholeNumber(freshForVariable, 60_000), onCacheFailed),
   movements: new StockMovements(documents(), required(tableVariable)),
-  freshForMs: wholeNumber(freshForVariable, 60_000),
 }));
 
 /**
@@ -37,16 +36,15 @@ export const handler: Answering<CacheAnswer<StockLevels>> = answering((event, co
   const remainingMs = context.getRemainingTimeInMillis();
   const waitMs = waitWithin(durationIn(fields, "waitMs", 2_000), remainingMs);
   const retry = fields.retry === undefined ? rhythms.untilExpiry : rhythmOf(fields.retry);
-  const { movements, ...rest } = parts();
+  const { flights, movements } = parts();
   return cached({
-    ...rest,
+    flights,
     key: cacheKeyPrefix + warehouse,
     compute: (signal) => movements.levels(warehouse, signal),
     waitMs,
     retry,
     // The wait may come first.
     computeTimeoutMs: workWithin(remainingMs - waitMs),
-    onCacheFailed,
   });
 });
 

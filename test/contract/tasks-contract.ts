@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import {
   type Task,
   TaskLostError,
+  type TaskLostReason,
   type TaskRecord,
   TaskSet,
   type TaskSetOptions,
@@ -166,6 +167,32 @@ export function tasksContract(place: (clock: ManualClock) => Place): void {
       expect(await recordOf("1")).toMatchObject(parked);
     });
 
+    it("that can never succeed is parked at once, and begins again only when it is requeued", async () => {
+      const set = setOf("a");
+      await set.add([{ id: "1", payload: 7 }]);
+      const first = await claimed(set);
+      expect(await first.fail("no address", { final: true })).toBe("parked");
+      expect(first.held).toBe(false);
+      const parked = { state: "parked", remark: "no address", owner: "a", attempts: 1, maxAttempts: 3 };
+      expect(await recordOf("1")).toMatchObject({ ...parked, payload: 7, endedAt: clock.now() });
+      expect(await set.claim()).toBeUndefined();
+      expect(await set.add([{ id: "1" }])).toEqual({ added: 0, known: 1 });
+
+      expect(await set.requeue("1")).toBe(true);
+      expect(await set.requeue("1")).toBe(false);
+      const again = await claimed(set);
+      expect(again).toMatchObject({ attempt: 1, payload: 7, remark: "" });
+      expect(again.fencingToken).toBe(first.fencingToken + 1);
+      await again.succeed();
+    });
+
+    it("that can never succeed is parked at its last attempt, too", async () => {
+      const set = setOf("a", { maxAttempts: 1 });
+      await set.add([{ id: "1" }]);
+      expect(await (await claimed(set)).fail("no address", { final: true })).toBe("parked");
+      expect(await recordOf("1")).toMatchObject({ state: "parked", attempts: 1 });
+    });
+
     it("that failed or was parked begins again when it is requeued, once", async () => {
       const set = setOf("a", { maxAttempts: 1 });
       await set.add([{ id: "1", payload: 7 }]);
@@ -218,6 +245,18 @@ export function tasksContract(place: (clock: ManualClock) => Place): void {
       },
     );
 
+    it.each<[string, TaskLostReason, (next: Task) => unknown]>([
+      ["has the task", "taken", () => undefined],
+      ["has ended it", "ended", (next) => next.succeed("in time")],
+      ["has parked it", "ended", (next) => next.fail("no address", { final: true })],
+      ["has given it back", "returned", (next) => next.fail("once more")],
+    ])("parks nothing once another %s", async (_, reason, end) => {
+      await end(await claimed(setOf("next")));
+      const before = await recordOf("1");
+      expect(await lossOf(stale.fail("late", { final: true }))).toBe(reason);
+      expect(await recordOf("1")).toEqual(before);
+    });
+
     it("changes nothing once the task is waiting again", async () => {
       await (await claimed(setOf("next"))).fail("later");
       expect(await lossOf(stale.succeed("late"))).toBe("returned");
@@ -259,5 +298,22 @@ export function tasksContract(place: (clock: ManualClock) => Place): void {
     expect(await idsOf("running")).toEqual([third.id]);
     expect(await idsOf("waiting")).toHaveLength(1);
     expect(await idsOf("parked")).toEqual([]);
+  });
+
+  it("an operator's break sends a claimed task back to the others, and its worker learns that it is lost", async () => {
+    const admin = new LeaseClient({ ...place(clock), clock, clockSkewMs, leaseDurationMs });
+    await setOf("a").add([{ id: "1" }]);
+    const first = await claimed(mortal("a"));
+    const [claim] = await admin.inspectAll(name);
+    expect(claim).toMatchObject({ owner: "a", fencingToken: first.fencingToken });
+    expect(await admin.forceRelease(name, { token: claim?.token ?? "", place: claim?.place ?? "" })).toBe(
+      true,
+    );
+    expect(await lossOf(first.fail("too late"))).toBe("returned");
+    const second = await claimed(mortal("b"));
+    expect(second.attempt).toBe(2);
+    expect(await lossOf(first.succeed())).toBe("taken");
+    await second.succeed();
+    expect(await recordOf("1")).toMatchObject({ state: "succeeded", attempts: 2 });
   });
 }

@@ -53,6 +53,16 @@ test("a killed process's computation is made good by exactly one other", async (
   expect(await callAll(key)).toEqual({ values: ["newer", "newer", "newer", "newer"], computed: 1 });
 });
 
+test("a process that computes while its key is invalidated stores nothing; one of those that call after it computes", async () => {
+  const key = table.newKey();
+  const holder = await startHolder(key, 1_500);
+  await flights().invalidate(key);
+  const done = messageFrom<FlightReport>(holder);
+  expect(await callAll(key)).toEqual({ values: ["newer", "newer", "newer", "newer"], computed: 1 });
+  expect(await done).toEqual({ type: "done", value: "older", notStored: ["refused"] });
+  expect(await callAll(key)).toEqual({ values: ["newer", "newer", "newer", "newer"], computed: 0 });
+});
+
 test("a stopped process that goes on after its lease was taken stores nothing", async () => {
   const key = table.newKey();
   const holder = await startHolder(key, 500);

@@ -8,6 +8,7 @@ import {
   type SingleFlightOptions,
   TableCache,
 } from "../../packages/client/src/single-flight/index.ts";
+import { controlled } from "../support/computations.ts";
 
 const freshForMs = 60_000;
 
@@ -39,10 +40,11 @@ describe(`single flight on ${inject("engine").name}`, () => {
 
   test("50 callers over 8 clients make 1 computation, which outlasts its lease", async () => {
     const compute = vi.fn(async () => {
-      await sleep(1_500);
+      await sleep(2_500);
       return { total: 42 };
     });
-    const all = Array.from({ length: 8 }, () => flights());
+    // Long enough for 50 callers' answers on a busy machine.
+    const all = Array.from({ length: 8 }, () => flights({ leaseDurationMs: 2_000 }));
     const values = await Promise.all(
       Array.from({ length: 50 }, (_, index) => all[index % 8]?.getOrCompute("fifty", { compute })),
     );
@@ -92,6 +94,24 @@ describe(`single flight on ${inject("engine").name}`, () => {
     expect(await cache.set("fenced", entryOf("first", 1), freshForMs, 1)).toBe(false);
     expect(await cache.set("fenced", entryOf("second again", 2), freshForMs, 2)).toBe(true);
     expect(await cache.get("fenced")).toMatchObject({ value: "second again" });
+  });
+
+  test("an invalidation is 2 requests, and what was under way is not stored", async () => {
+    await flights().getOrCompute("forgotten", { compute: () => "old" });
+    commands.length = 0;
+    await flights().invalidate("forgotten");
+    expect(commands).toEqual(["GetItem", "UpdateItem"]);
+
+    const { compute, run } = controlled();
+    const before = flights().getOrCompute("forgotten", { compute });
+    await vi.waitFor(() => expect(compute).toHaveBeenCalled());
+    await flights().invalidate("forgotten");
+    run(0).resolve("computed before");
+    expect(await before).toBe("computed before");
+    const shared = flights();
+    const call = () => shared.getOrComputeWithSource("forgotten", { compute: () => "computed after" });
+    expect(await call()).toEqual({ value: "computed after", source: "computation" });
+    expect(await call()).toEqual({ value: "computed after", source: "cache" });
   });
 
   test("a result fills an item up to the limit", async () => {

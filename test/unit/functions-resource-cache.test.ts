@@ -2,7 +2,12 @@ import { InvalidOptionsError, LeaseClient, LeaseUnavailableError } from "@leaseh
 import { type CacheFailedEvent, ComputationTimeoutError } from "@leasehold/client/single-flight";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type CacheAnswer, type CacheRequest, cached } from "../../functions/resource-cache/cache.ts";
+import {
+  type CacheAnswer,
+  type CacheRequest,
+  cached,
+  resourceFlights,
+} from "../../functions/resource-cache/cache.ts";
 import { rhythmOf, rhythms } from "../../functions/resource-cache/rhythms.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -18,14 +23,12 @@ let failures: CacheFailedEvent[];
 /** A call of some invocation: each has a client of its own, as if it were another process. */
 function get(options: Partial<CacheRequest<string>> = {}): Promise<CacheAnswer<string>> {
   return cached({
-    leases: new LeaseClient({ store, clock }),
+    flights: resourceFlights(new LeaseClient({ store, clock }), 60_000, (event) => failures.push(event)),
     key: "resource-cache/north",
     compute: (signal) => new Promise((finish, fail) => computing.push({ finish, fail, signal })),
-    freshForMs: 60_000,
     waitMs: 0,
     retry: rhythms.untilExpiry,
     computeTimeoutMs: 200_000,
-    onCacheFailed: (event) => failures.push(event),
     now: () => clock.now(),
     ...options,
   });

@@ -16,6 +16,7 @@ import {
   type SingleFlightEvent,
   type SingleFlightOptions,
 } from "../../packages/client/src/single-flight/index.ts";
+import { controlled, failureOf } from "../support/computations.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const freshForMs = 10_000;
@@ -39,28 +40,8 @@ function flights(
   return new SingleFlight(client, { freshForMs, onEvent: (event) => events.push(event), ...options });
 }
 
-/** A computation that ends when the test says so. */
-function controlled<Value = string>() {
-  const runs: { resolve: (value: Value) => void; reject: (error: Error) => void; signal: AbortSignal }[] = [];
-  const compute = vi.fn(
-    ({ signal }: { signal: AbortSignal }) =>
-      new Promise<Value>((resolve, reject) => runs.push({ resolve, reject, signal })),
-  );
-  const run = (index: number): (typeof runs)[number] => {
-    const found = runs[index];
-    if (found === undefined) throw new Error(`computation ${index} has not been started`);
-    return found;
-  };
-  return { compute, run };
-}
-
 const requests = (): string[] => store.calls.map(({ method }) => method);
-const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
-  promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-const from = (): string[] => events.flatMap((event) => (event.type === "served" ? [event.from] : []));
+const sources = (): string[] => events.flatMap((event) => (event.type === "served" ? [event.source] : []));
 
 describe("a value that is missing", () => {
   test("is computed once for 50 callers of one process, who share every request", async () => {
@@ -89,8 +70,8 @@ describe("a value that is missing", () => {
     await clock.advance(8_000);
     for (const value of await values) expect(value).toEqual({ total: 42 });
     expect(compute).toHaveBeenCalledTimes(1);
-    expect(from().filter((source) => source === "computation")).toHaveLength(7);
-    expect(from().filter((source) => source === "otherProcess")).toHaveLength(43);
+    expect(sources().filter((source) => source === "computation")).toHaveLength(7);
+    expect(sources().filter((source) => source === "otherProcess")).toHaveLength(43);
     // Nobody but the holder, and a heartbeat of its, has written more than its first attempt.
     expect(store.count("update") + store.count("updateMany")).toBeLessThanOrEqual(8 + 2 + 2);
   });
@@ -101,7 +82,7 @@ describe("a value that is missing", () => {
     store.calls.length = 0;
     expect(await shared.getOrCompute("k", { compute: () => 2 })).toBe(1);
     expect(requests()).toEqual(["get"]);
-    expect(from()).toEqual(["computation", "cache"]);
+    expect(sources()).toEqual(["computation", "cache"]);
   });
 
   test("costs no second look where the fencing token shows that nobody can have stored since", async () => {

@@ -150,6 +150,20 @@ describe("an ending whose answer is lost", () => {
     expect(events.some(({ type }) => type === "lost")).toBe(false);
   });
 
+  test.each(["answer lost", "request lost"] as const)(
+    "(final, %s) is repeated, and recognised",
+    async (fate) => {
+      const task = await claimed(setOf("a"));
+      store.next(fate);
+      const before = store.calls.length;
+      expect(await afterWaiting(task.fail("no address", { final: true }))).toBe("parked");
+      expect(writesSince(before)).toHaveLength(2);
+      expect(ended()).toMatchObject({ state: "parked", remark: "no address", attempts: 1 });
+      expect(open()).toBeUndefined();
+      expect(events.at(-1)).toMatchObject({ type: "released", confirmed: true });
+    },
+  );
+
   test("again and again leaves the task with its worker, which renews it and may try once more", async () => {
     const task = await claimed(setOf("a"));
     store.next("request lost", "request lost", "request lost");
@@ -217,6 +231,19 @@ describe("ending", () => {
     await Promise.all([task.succeed(), task.succeed()]);
     await task.succeed();
     expect(store.calls.length - before).toBe(1);
+  });
+
+  test("as final costs one request, and is no other ending than the same once more", async () => {
+    const task = await claimed(setOf("a"));
+    const before = store.calls.length;
+    const park = () => task.fail("no address", { final: true });
+    expect(await Promise.all([park(), park()])).toEqual(["parked", "parked"]);
+    expect(await park()).toBe("parked");
+    for (const other of [() => task.fail("once more"), () => task.succeed(), () => task.release()]) {
+      await expect(other()).rejects.toMatchObject({ code: "LEASE_TASK_LOST", reason: "ended" });
+    }
+    expect(store.calls.length - before).toBe(1);
+    expect(ended()).toMatchObject({ state: "parked", remark: "no address" });
   });
 
   test("in another way than before is refused by name, and sends nothing", async () => {

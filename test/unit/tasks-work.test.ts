@@ -2,8 +2,13 @@ import { LeaseClient } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { endedTaskKey, openTaskKey } from "../../packages/client/src/schema-tasks.ts";
-import { type Task, TaskSet, type TaskSetOptions } from "../../packages/client/src/tasks/index.ts";
-import { ScriptedStore } from "../support/scripted-store.ts";
+import {
+  FinalFailureError,
+  type Task,
+  TaskSet,
+  type TaskSetOptions,
+} from "../../packages/client/src/tasks/index.ts";
+import { type Fate, ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;
 let clock: ManualClock;
@@ -152,7 +157,7 @@ describe("processing a set", () => {
       await task.fail("by hand");
       return undefined;
     });
-    expect(summary).toEqual({ succeeded: 1, failed: 1, returned: 0, settled: 1, lost: 0 });
+    expect(summary).toEqual({ succeeded: 1, failed: 1, parked: 0, returned: 0, settled: 1, lost: 0 });
     expect(ended("0")).toMatchObject({ state: "succeeded", remark: "sent" });
     expect(ended("1")).toMatchObject({ state: "failed", remark: "no stock" });
     expect(ended("2")).toMatchObject({ state: "failed", remark: "by hand" });
@@ -171,6 +176,38 @@ describe("processing a set", () => {
     await clock.advance(30_000);
     expect(await run).toMatchObject({ succeeded: 1, returned: 2, failed: 0 });
     expect(at[1]).toBeGreaterThanOrEqual(10_000);
+  });
+
+  test("parks a task at once whose work says that no attempt can succeed", async () => {
+    await add(2);
+    const attempts: string[] = [];
+    const summary = await setOf("a").process(({ id }) => {
+      attempts.push(id);
+      if (id === "0") throw new FinalFailureError("no address");
+    });
+    expect(summary).toMatchObject({ succeeded: 1, parked: 1, failed: 0, returned: 0 });
+    expect(attempts.sort()).toEqual(["0", "1"]);
+    expect(ended("0")).toMatchObject({ state: "parked", remark: "no address", attempts: 1, maxAttempts: 3 });
+  });
+
+  test.each<[string, Fate[]]>([
+    ["one", []],
+    ["one, though answers of its parking are lost", ["request lost", "answer lost"]],
+  ])("counts a task whose last worker was lost as parked by %s", async (_, fates) => {
+    await add(2, { maxAttempts: 1 });
+    const dead = await setOf("dead", { heartbeat: false }).claim();
+    await clock.advance(leaseDurationMs + 1_001);
+    const transact = store.transact.bind(store);
+    store.transact = (entries, call) => {
+      if (entries.some(({ values }) => values[":state"] === "parked")) store.next(fates.shift());
+      return transact(entries, call);
+    };
+    const runs = Promise.all(["a", "b"].map((owner) => setOf(owner).process(() => undefined)));
+    await clock.advance(10_000);
+    const sum = (count: "parked" | "succeeded", summaries: Awaited<typeof runs>): number =>
+      summaries.reduce((total, summary) => total + summary[count], 0);
+    expect([sum("parked", await runs), sum("succeeded", await runs)]).toEqual([1, 1]);
+    expect(ended(dead?.id ?? "")).toMatchObject({ state: "parked", remark: "worker lost" });
   });
 
   test("runs no more than its concurrency at a time", async () => {
@@ -294,6 +331,20 @@ describe("bad input is refused by name before anything is sent", () => {
   ])("%s of a worker: %o", async (option, options) => {
     await expect(setOf("a").process(() => undefined, options as never)).rejects.toEqual(refused(option));
     expect(store.calls).toEqual([]);
+  });
+
+  test.each([
+    ["final", { final: "yes" }],
+    ["retryAfterMs", { final: true, retryAfterMs: 0 }],
+    ["retryAfterMs", { retryAfterMs: -1 }],
+    ["options.retryAfter", { retryAfter: 1 }],
+  ])("%s of a failure: %o", async (option, options) => {
+    await add(1);
+    const task = await setOf("a").claim();
+    const before = store.calls.length;
+    await expect(task?.fail("no", options as never)).rejects.toEqual(refused(option));
+    expect(store.calls.length).toBe(before);
+    expect(task?.held).toBe(true);
   });
 
   test("a remark that is too long leaves the task with its worker", async () => {

@@ -1,12 +1,12 @@
 import { InvalidOptionsError, LeaseError } from "../errors.ts";
 import { callBudgetMs, callStore, type ProtocolContext } from "../protocol/context.ts";
 import { readRecord } from "../record.ts";
-import { leaseItemKey } from "../schema.ts";
+import { attributeNames, leaseItemKey } from "../schema.ts";
 import { flightSortKey } from "../schema-cache.ts";
 import { bounded } from "./bounded.ts";
 import type { ResultCache } from "./cache.ts";
-import { type CacheEntry, readEntry } from "./entry.ts";
-import { CacheUnreadableError } from "./errors.ts";
+import { type CacheEntry, fencingTokenIn, invalidationMark, readEntry } from "./entry.ts";
+import { CacheUnreadableError, CacheUnwritableError } from "./errors.ts";
 import type { CacheFailedEvent } from "./events.ts";
 import { type ResultAndHolder, TableCache } from "./table-cache.ts";
 
@@ -43,10 +43,15 @@ export class CacheAccess {
     return { record: readRecord(item), entry: await this.read(key, signal) };
   }
 
-  /** Stores an entry. A cache that fails only tells so; a result that it can never hold is a mistake, and rejects. */
+  /**
+   * Stores an entry, unless what is there has a later token. A cache that fails only tells so; a result that it can
+   * never hold is a mistake, and rejects.
+   */
   async write(key: string, entry: CacheEntry, signal: AbortSignal): Promise<void> {
     const ttlMs = Math.max(1, entry.staleUntil - this.#context.clock.now());
-    const write = (): unknown => this.#cache.set(key, entry, ttlMs, entry.fencingToken);
+    const write = async (): Promise<unknown> =>
+      !(await this.#isOvertaken(key, entry)) &&
+      (await this.#cache.set(key, entry, ttlMs, entry.fencingToken));
     try {
       const stored = await bounded(this.#context.clock, this.#bounds(signal), write);
       if (stored === false) this.#tell({ type: "cacheFailed", key, operation: "write", reason: "refused" });
@@ -54,6 +59,38 @@ export class CacheAccess {
       if (error instanceof InvalidOptionsError) throw error;
       this.#tell({ type: "cacheFailed", key, operation: "write", reason: "threw", error });
     }
+  }
+
+  /**
+   * Puts a mark in the place of whatever the cache has. Its token is above that of every holder so far, so that none of
+   * them can replace it, and below that of the next one, so that a late copy of it cannot replace the next one's result.
+   *
+   * 1 read of the lock, 1 write of the cache; 1 read of the cache more where that has something later.
+   */
+  async forget(key: string): Promise<void> {
+    const { clock, retentionMs } = this.#context;
+    const request = { key: leaseItemKey(key, flightSortKey), consistent: true };
+    const item = await callStore(this.#context, (store, call) => store.get(request, call));
+    // As an acquisition counts: from the time where there is no number yet.
+    const mark = invalidationMark(Number(item?.[attributeNames.fence] ?? clock.now()) + 0.5);
+    const write = async (): Promise<void> => {
+      const stored = await this.#cache.set(key, mark, Math.max(1, retentionMs), mark.fencingToken);
+      if (stored !== false) return;
+      // A result that is later than the mark was computed since.
+      const entry = readEntry(await this.#cache.get(key));
+      if (entry !== undefined && entry.fencingToken < mark.fencingToken) throw new Error("it was not stored");
+    };
+    try {
+      await bounded(clock, this.#bounds(new AbortController().signal), write);
+    } catch (error) {
+      throw error instanceof LeaseError ? error : new CacheUnwritableError(key, error);
+    }
+  }
+
+  /** The table compares by itself, in the very write. */
+  async #isOvertaken(key: string, { fencingToken }: CacheEntry): Promise<boolean> {
+    if (this.#cache instanceof TableCache) return false;
+    return (fencingTokenIn(await this.#cache.get(key)) ?? 0) > fencingToken;
   }
 
   async #reading<T>(key: string, signal: AbortSignal, read: () => Promise<T>): Promise<T> {

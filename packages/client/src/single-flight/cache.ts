@@ -23,7 +23,8 @@ export interface ResultCache {
    * that nothing was stored.
    *
    * `fencingToken` grows with every computation of the key: a cache that can compare should refuse an entry whose
-   * token is lower than that of the entry it has.
+   * token is lower than that of the entry it has. An invalidation sets an entry without value and failure, whose token
+   * lies between those of two computations.
    */
   set(key: string, entry: CacheEntry, ttlMs: number, fencingToken: number): unknown;
 }

@@ -8,9 +8,12 @@ export interface CachedFailure {
   readonly message: string;
 }
 
-/** What a cache keeps for a key: a result or a failure with its times. Plain JSON if the result is. */
+/**
+ * What a cache keeps for a key: a result or a failure with its times, or neither where it was invalidated. Plain JSON if
+ * the result is.
+ */
 export interface CacheEntry {
-  /** The result. Absent where a computation has failed and no earlier result can be used any more. */
+  /** The result. Absent where no result can be used: a computation has failed, or the key was invalidated. */
   readonly value?: unknown;
   /** How the last computation failed, until `freshUntil`; absent where it succeeded. */
   readonly failure?: CachedFailure;
@@ -18,7 +21,7 @@ export interface CacheEntry {
   readonly freshUntil: number;
   /** Until when the value may stand in for a newer one. Not before `freshUntil`. */
   readonly staleUntil: number;
-  /** Of the lease under which it was computed; grows with every computation of the key. */
+  /** Of the lease under which it was computed; grows with every computation. That of an invalidation lies between two. */
   readonly fencingToken: number;
 }
 
@@ -37,6 +40,13 @@ function isFailure(failure: unknown): boolean {
   if (typeof failure !== "object" || failure === null) return false;
   const { name, message } = failure as Partial<CachedFailure>;
   return typeof name === "string" && typeof message === "string";
+}
+
+/** The fencing token of what a cache gave, be it an entry or the mark of an invalidation; undefined for anything else. */
+export function fencingTokenIn(found: unknown): number | undefined {
+  if (typeof found !== "object" || found === null) return undefined;
+  const { fencingToken } = found as Partial<Record<keyof CacheEntry, unknown>>;
+  return typeof fencingToken === "number" ? fencingToken : undefined;
 }
 
 /** What an entry is good for at a given time. */
@@ -75,6 +85,11 @@ export function resultEntry(
 ): CacheEntry {
   const freshUntil = now + freshForMs;
   return { value, freshUntil, staleUntil: freshUntil + staleForMs, fencingToken };
+}
+
+/** What takes an entry's place when it is invalidated: whoever reads it misses, and no earlier result replaces it. */
+export function invalidationMark(fencingToken: number): CacheEntry {
+  return { freshUntil: 0, staleUntil: 0, fencingToken };
 }
 
 /** The entry of a failure, which keeps an earlier result for as long as that may stand in. */

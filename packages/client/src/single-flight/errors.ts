@@ -39,6 +39,22 @@ export class CachedFailureError extends LeaseError {
   }
 }
 
+/** The cache threw, did not answer, or did not take it: what was to be forgotten may still be there. Invalidate again. */
+export class CacheUnwritableError extends LeaseError {
+  override readonly name: string = "CacheUnwritableError";
+  readonly key: string;
+
+  constructor(key: string, cause: unknown) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    super(
+      "LEASE_CACHE_UNWRITABLE",
+      `the cache did not forget ${JSON.stringify(key)}: ${why}; invalidate it again`,
+      { cause },
+    );
+    this.key = key;
+  }
+}
+
 /** The cache threw, or did not answer: whether the result is there is not known, so nobody computes it. */
 export class CacheUnreadableError extends LeaseError {
   override readonly name: string = "CacheUnreadableError";

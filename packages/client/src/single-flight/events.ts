@@ -15,7 +15,7 @@ export type ValueSource =
 export interface ServedEvent {
   readonly type: "served";
   readonly key: string;
-  readonly from: ValueSource;
+  readonly source: ValueSource;
   readonly waitedMs: number;
 }
 
@@ -36,7 +36,7 @@ export interface CacheFailedEvent {
   readonly operation: "read" | "write";
   /**
    * - `threw`: it threw `error`, or did not answer in time.
-   * - `refused`: it said that it has not stored the result, as when a later holder's is there.
+   * - `refused`: the result was not stored, as when a later holder's is there, or the key has been invalidated since.
    * - `leaseLost`: nothing was sent, for the lease had ended before the result was there.
    */
   readonly reason: "threw" | "refused" | "leaseLost";

@@ -9,7 +9,7 @@ import { type CacheEntry, failureEntry, resultEntry, type Standing, standingOf }
 import { CachedFailureError, ComputationTimeoutError } from "./errors.ts";
 import type { SingleFlightEvent, ValueSource } from "./events.ts";
 import { HolderWatch } from "./holder-watch.ts";
-import type { ComputeContext, FlightTerms } from "./options.ts";
+import type { CallTerms, ComputeContext, FlightTerms } from "./options.ts";
 import { Passengers, type Served } from "./passengers.ts";
 
 /** What every flight of one SingleFlight works with. */
@@ -22,6 +22,12 @@ export interface FlightDeck {
 
 /** A computation of whatever type: callers of one key agree on it. */
 export type Compute = (context: ComputeContext<unknown>) => unknown;
+
+/** What a flight is for, and how: as its first caller has said. */
+export interface FlightPlan extends Pick<CallTerms, "retry" | "computeTimeoutMs"> {
+  readonly key: string;
+  readonly compute: Compute;
+}
 
 /**
  * One process's way to the value of one key, for all its callers at once:
@@ -38,7 +44,7 @@ export type Compute = (context: ComputeContext<unknown>) => unknown;
  */
 export class Flight {
   readonly #key: string;
-  readonly #compute: Compute;
+  readonly #plan: FlightPlan;
   readonly #deck: FlightDeck;
   /** Aborts when nobody is aboard any more. */
   readonly #abandoned = new AbortController();
@@ -47,13 +53,14 @@ export class Flight {
   readonly #onEnd: (flight: Flight) => void;
 
   /** `onEnd` is called as soon as nobody else may board it, before those aboard hear of the outcome. */
-  constructor(key: string, compute: Compute, deck: FlightDeck, onEnd: (flight: Flight) => void) {
+  constructor(plan: FlightPlan, deck: FlightDeck, onEnd: (flight: Flight) => void) {
     const { context } = deck.internals;
+    const { key, retry } = plan;
     this.#key = key;
-    this.#compute = compute;
+    this.#plan = plan;
     this.#deck = deck;
     this.#onEnd = onEnd;
-    this.#watch = new HolderWatch(context, deck.cache, deck.terms.retry, key);
+    this.#watch = new HolderWatch(context, deck.cache, retry, key);
     this.#passengers = new Passengers(context.clock, () => {
       onEnd(this);
       this.#abandoned.abort(new Error(`nobody waits for ${JSON.stringify(key)} any more`));
@@ -61,8 +68,8 @@ export class Flight {
   }
 
   /** One more caller wants the value. */
-  board(waitMs: number, signal: AbortSignal | undefined): Promise<Served> {
-    return this.#passengers.board(waitMs, signal);
+  board(terms: CallTerms, signal: AbortSignal | undefined): Promise<Served> {
+    return this.#passengers.board(terms, signal);
   }
 
   /** Flies, and tells those aboard what came of it. Never rejects. */
@@ -80,25 +87,25 @@ export class Flight {
   async #fly(): Promise<Served> {
     const { signal } = this.#abandoned;
     let seen = await this.#deck.cache.read(this.#key, signal);
-    let from: ValueSource = "cache";
+    let source: ValueSource = "cache";
     for (;;) {
-      const served = this.#served(seen, from);
+      const served = this.#served(seen, source);
       if (served !== undefined) return served;
       const won = await this.#tryLock(seen);
       if (!(won instanceof LeaseUnavailableError)) return await this.#hold(won, seen);
       this.#contended(won, seen);
-      seen = (await this.#waitForHolder(won, seen)) ?? seen;
+      seen = (await this.#waitForHolder(won)) ?? seen;
       this.#passengers.stopWaiting();
-      from = "otherProcess";
+      source = "otherProcess";
     }
   }
 
   /** What can be given to everybody; undefined where it has to be computed. Throws a failure that is cached. */
-  #served(entry: CacheEntry | undefined, from: ValueSource): Served | undefined {
+  #served(entry: CacheEntry | undefined, source: ValueSource): Served | undefined {
     const standing = this.#standing(entry);
     if (standing.state === "failed")
       throw new CachedFailureError(this.#key, standing.failure, standing.until);
-    return standing.state === "fresh" ? { value: standing.value, from } : undefined;
+    return standing.state === "fresh" ? { value: standing.value, source } : undefined;
   }
 
   async #tryLock(seen: CacheEntry | undefined): Promise<Lease | LeaseUnavailableError> {
@@ -108,30 +115,29 @@ export class Flight {
       return await this.#deck.internals.acquireAt(this.#key, flightSortKey, options);
     } catch (error) {
       if (error instanceof LeaseUnavailableError) return error;
-      const standing = this.#standing(seen);
-      if (this.#deck.terms.staleOnContention && standing.state === "stale")
-        this.#passengers.serveStale(standing);
+      this.#offerStale(seen);
       throw error;
     }
   }
 
   #contended(refusal: LeaseUnavailableError, seen: CacheEntry | undefined): void {
-    const standing = this.#standing(seen);
-    if (this.#deck.terms.staleOnContention && standing.state === "stale")
-      this.#passengers.serveStale(standing);
+    this.#offerStale(seen);
     this.#passengers.wait(refusal);
   }
 
-  #waitForHolder(
-    refusal: LeaseUnavailableError,
-    seen: CacheEntry | undefined,
-  ): Promise<CacheEntry | undefined> {
+  #offerStale(seen: CacheEntry | undefined): void {
+    const standing = this.#standing(seen);
+    if (standing.state === "stale") this.#passengers.serveStale(standing);
+  }
+
+  #waitForHolder(refusal: LeaseUnavailableError): Promise<CacheEntry | undefined> {
     const isUsable = (entry: CacheEntry | undefined): boolean => {
       const { state } = this.#standing(entry);
       return state === "fresh" || state === "failed";
     };
-    const onHeld = (latest: LeaseUnavailableError): void => this.#contended(latest, seen);
-    return this.#watch.next(refusal, this.#abandoned.signal, isUsable, onHeld);
+    return this.#watch.next(refusal, this.#abandoned.signal, isUsable, (latest, entry) =>
+      this.#contended(latest, entry),
+    );
   }
 
   async #hold(lease: Lease, seen: CacheEntry | undefined): Promise<Served> {
@@ -144,10 +150,8 @@ export class Flight {
         if (served !== undefined) return served;
       }
       const earlier = this.#standing(entry);
-      if (this.#deck.terms.staleOnContention && earlier.state === "stale") {
-        this.#passengers.serveStaleToOthers(earlier);
-      }
-      return { value: await this.#computeAndStore(lease, earlier), from: "computation" };
+      if (earlier.state === "stale") this.#passengers.serveStaleToOthers(earlier);
+      return { value: await this.#computeAndStore(lease, earlier), source: "computation" };
     } finally {
       // A lock that cannot be released now frees itself when its lease ends.
       await lease.release().catch(() => false);
@@ -183,23 +187,23 @@ export class Flight {
   }
 
   async #computeInTime(lease: Lease, earlier: Standing): Promise<unknown> {
-    const { terms, internals } = this.#deck;
-    const { clock } = internals.context;
+    const { compute, computeTimeoutMs } = this.#plan;
+    const { clock } = this.#deck.internals.context;
     // Not AbortSignal.any: on Node 24.21 one without listeners forgets a source that was collected, and of two sources
     // that have aborted it names the first in its list as the reason (nodejs/node#65995).
     const cut = new AbortController();
     const stale = earlier.state === "stale" ? earlier.value : undefined;
     const bounds = {
-      limitMs: terms.computeTimeoutMs,
+      limitMs: computeTimeoutMs,
       signal: this.#abandoned.signal,
-      overdue: () => new ComputationTimeoutError(this.#key, terms.computeTimeoutMs),
+      overdue: () => new ComputationTimeoutError(this.#key, computeTimeoutMs),
     };
     const onLost = (): void => cut.abort(lease.signal.reason);
     if (lease.signal.aborted) onLost();
     else lease.signal.addEventListener("abort", onLost, { once: true });
     const context = { key: this.#key, lease, signal: cut.signal, stale };
     try {
-      return await bounded(clock, bounds, async () => await this.#compute(context));
+      return await bounded(clock, bounds, async () => await compute(context));
     } catch (error) {
       // Of no effect on a computation that has ended by itself.
       cut.abort(error);

@@ -35,13 +35,13 @@ export class HolderWatch {
   /**
    * Gives what the last look found in the cache; undefined where the lock is worth an attempt.
    *
-   * `onHeld` hears of every look that found the lock held. A look that fails is made good by the next one.
+   * `onHeld` hears of every look that found the lock held, and of what it found in the cache. A look that fails is made good by the next one.
    */
   async next(
     refusal: LeaseUnavailableError,
     signal: AbortSignal,
     isUsable: (entry: CacheEntry | undefined) => boolean,
-    onHeld: (refusal: LeaseUnavailableError) => void,
+    onHeld: (refusal: LeaseUnavailableError, entry: CacheEntry | undefined) => void,
   ): Promise<CacheEntry | undefined> {
     const { clock, randomness } = this.#context;
     this.#expiresAt = refusal.expiresAt;
@@ -63,7 +63,7 @@ export class HolderWatch {
       if (clock.monotonic() >= this.#claimableAt) return undefined;
       if (look?.record !== undefined) {
         const inMs = Math.ceil(this.#claimableAt - clock.monotonic());
-        onHeld(new LeaseUnavailableError(this.#key, look.record, inMs));
+        onHeld(new LeaseUnavailableError(this.#key, look.record, inMs), look.entry);
       }
     }
   }

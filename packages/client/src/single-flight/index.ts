@@ -1,6 +1,11 @@
 export type { ResultCache } from "./cache.ts";
 export type { CachedFailure, CacheEntry } from "./entry.ts";
-export { CachedFailureError, CacheUnreadableError, ComputationTimeoutError } from "./errors.ts";
+export {
+  CachedFailureError,
+  CacheUnreadableError,
+  CacheUnwritableError,
+  ComputationTimeoutError,
+} from "./errors.ts";
 export type {
   CacheFailedEvent,
   ComputedEvent,
@@ -9,5 +14,5 @@ export type {
   ValueSource,
 } from "./events.ts";
 export type { ComputeContext, GetOrComputeOptions, SingleFlightOptions } from "./options.ts";
-export { SingleFlight } from "./single-flight.ts";
+export { SingleFlight, type SourcedValue } from "./single-flight.ts";
 export { TableCache } from "./table-cache.ts";

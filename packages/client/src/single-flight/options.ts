@@ -1,5 +1,5 @@
 import type { Lease } from "../lease.ts";
-import { checkAcquireOptions } from "../options-check.ts";
+import { checkAcquireOptions, checkRetry } from "../options-check.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import type { RetryStrategy } from "../retry.ts";
 import { check, checkDuration, checkKnown } from "../validation.ts";
@@ -69,8 +69,17 @@ export interface GetOrComputeOptions<Value> {
   readonly compute: (context: ComputeContext<Value>) => Promise<Value> | Value;
   /** Lets this caller go; the computation goes on while another wants it. @default - none */
   readonly signal?: AbortSignal;
-  /** @default - that of the SingleFlight */
+  /** How long this caller waits while another process computes. @default - that of the SingleFlight */
   readonly waitMs?: number;
+  /**
+   * Whether this caller takes a result that is past `freshForMs`; true needs a `staleForMs`.
+   * @default - that of the SingleFlight
+   */
+  readonly staleOnContention?: boolean;
+  /** As of the SingleFlight. Of callers that share a flight, the first one's counts. @default - that of the SingleFlight */
+  readonly retry?: RetryStrategy;
+  /** As of the SingleFlight. Of callers that share a flight, the first one's counts. @default - that of the SingleFlight */
+  readonly computeTimeoutMs?: number;
 }
 
 const flightOptionNames: readonly (keyof SingleFlightOptions)[] = [
@@ -86,19 +95,30 @@ const flightOptionNames: readonly (keyof SingleFlightOptions)[] = [
   "heartbeat",
   "onEvent",
 ];
-const callOptionNames: readonly (keyof GetOrComputeOptions<unknown>)[] = ["compute", "signal", "waitMs"];
+const callOptionNames: readonly (keyof GetOrComputeOptions<unknown>)[] = [
+  "compute",
+  "signal",
+  "waitMs",
+  "staleOnContention",
+  "retry",
+  "computeTimeoutMs",
+];
 
 const defaultWaitMs = 30_000;
 const defaultComputeTimeoutMs = 300_000;
 /** The longest delay that Node's timers take. */
 const longestTimerMs = 2 ** 31 - 1;
 
-/** A SingleFlight's options, validated and complete. */
-export interface FlightTerms extends Lifetimes {
-  readonly staleOnContention: boolean;
+/** What one call may have otherwise than its SingleFlight, validated and complete. */
+export interface CallTerms {
   readonly waitMs: number;
+  readonly staleOnContention: boolean;
   readonly retry: RetryStrategy;
   readonly computeTimeoutMs: number;
+}
+
+/** A SingleFlight's options, validated and complete. */
+export interface FlightTerms extends Lifetimes, CallTerms {
   readonly leaseDurationMs: number;
   readonly heartbeat: boolean | number;
 }
@@ -112,34 +132,40 @@ export function checkFlightOptions(
   checkKnown(options, flightOptionNames, "options");
   const { freshForMs, staleForMs = 0, failureForMs = 0, cache, onEvent, heartbeat = true } = options;
   const { computeTimeoutMs = defaultComputeTimeoutMs, staleOnContention = staleForMs > 0 } = options;
-  const { retry = { strategy: "untilExpiry" }, leaseDurationMs = defaultLeaseMs } = options;
+  const { waitMs = defaultWaitMs, retry = { strategy: "untilExpiry" } } = options;
+  const { leaseDurationMs = defaultLeaseMs } = options;
   checkDuration("freshForMs", freshForMs, 1);
   checkDuration("failureForMs", failureForMs, 0);
-  check(typeof staleOnContention === "boolean", "staleOnContention", staleOnContention, "true or false");
+  const call = checkCallTerms({ waitMs, staleOnContention, retry, computeTimeoutMs });
   checkDuration("staleForMs", staleForMs, staleOnContention ? 1 : 0);
-  if (computeTimeoutMs !== Number.POSITIVE_INFINITY) {
-    checkDuration("computeTimeoutMs", computeTimeoutMs, 1, longestTimerMs);
-  }
   const isCache =
     cache === undefined || (typeof cache?.get === "function" && typeof cache.set === "function");
   check(isCache, "cache", cache, "an object with get(key) and set(key, entry, ttlMs)");
   check(onEvent === undefined || typeof onEvent === "function", "onEvent", onEvent, "a function");
   const times = { leaseDurationMs, clockSkewMs, retentionMs, shortestLeaseMs: 1 };
-  checkAcquireOptions({ leaseDurationMs, heartbeat, retry }, true, "", times);
-  const waitMs = checkWait(options.waitMs ?? defaultWaitMs);
-  const lifetimes = { freshForMs, staleForMs, failureForMs };
-  return { ...lifetimes, staleOnContention, waitMs, retry, computeTimeoutMs, leaseDurationMs, heartbeat };
+  checkAcquireOptions({ leaseDurationMs, heartbeat }, false, "", times);
+  return { freshForMs, staleForMs, failureForMs, ...call, leaseDurationMs, heartbeat };
 }
 
-/** Validates one call's options; gives how long it waits. */
-export function checkCallOptions<Value>(options: GetOrComputeOptions<Value>, terms: FlightTerms): number {
+/** Validates one call's options; what it leaves out is the SingleFlight's. */
+export function checkCallOptions<Value>(options: GetOrComputeOptions<Value>, terms: FlightTerms): CallTerms {
   checkKnown(options, callOptionNames, "options");
-  const { compute, signal, waitMs = terms.waitMs } = options;
+  const { compute, signal, waitMs = terms.waitMs, staleOnContention = terms.staleOnContention } = options;
+  const { retry = terms.retry, computeTimeoutMs = terms.computeTimeoutMs } = options;
   check(typeof compute === "function", "compute", compute, "a function");
   check(signal === undefined || signal instanceof AbortSignal, "signal", signal, "an AbortSignal");
-  return checkWait(waitMs);
+  const call = checkCallTerms({ waitMs, staleOnContention, retry, computeTimeoutMs });
+  const hasStale = !staleOnContention || terms.staleForMs > 0;
+  check(hasStale, "staleOnContention", true, "false where the SingleFlight has no staleForMs");
+  return call;
 }
 
-function checkWait(waitMs: number): number {
-  return checkDuration("waitMs", waitMs, 0, longestTimerMs);
+function checkCallTerms({ waitMs, staleOnContention, retry, computeTimeoutMs }: CallTerms): CallTerms {
+  checkDuration("waitMs", waitMs, 0, longestTimerMs);
+  check(typeof staleOnContention === "boolean", "staleOnContention", staleOnContention, "true or false");
+  checkRetry(retry);
+  if (computeTimeoutMs !== Number.POSITIVE_INFINITY) {
+    checkDuration("computeTimeoutMs", computeTimeoutMs, 1, longestTimerMs);
+  }
+  return { waitMs, staleOnContention, retry, computeTimeoutMs };
 }

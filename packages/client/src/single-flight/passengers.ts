@@ -1,11 +1,12 @@
 import type { LeaseUnavailableError } from "../errors.ts";
 import type { Clock } from "../time/clock.ts";
 import type { ValueSource } from "./events.ts";
+import type { CallTerms } from "./options.ts";
 
 /** A value, and where it came from. */
 export interface Served {
   readonly value: unknown;
-  readonly from: ValueSource;
+  readonly source: ValueSource;
 }
 
 /** A result that may stand in for a newer one, until a given time. */
@@ -16,6 +17,7 @@ export interface StandIn {
 }
 
 interface Passenger {
+  readonly takesStale: boolean;
   readonly leave: (settle: Settle) => void;
   /** Whether its time to wait for another process is over. */
   isDue: boolean;
@@ -38,9 +40,9 @@ export class Passengers {
   }
 
   /** Gives what becomes of the flight, or of this caller's patience or signal if that comes first. */
-  board(waitMs: number, signal: AbortSignal | undefined): Promise<Served> {
-    const standIn = this.#usableStandIn();
-    if (standIn !== undefined) return Promise.resolve({ value: standIn.value, from: "stale" });
+  board({ waitMs, staleOnContention }: CallTerms, signal: AbortSignal | undefined): Promise<Served> {
+    const standIn = staleOnContention ? this.#usableStandIn() : undefined;
+    if (standIn !== undefined) return Promise.resolve({ value: standIn.value, source: "stale" });
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
         passenger.leave((_, fail) => fail(signal?.reason));
@@ -48,6 +50,7 @@ export class Passengers {
       };
       const cancel = this.#clock.schedule(() => this.#due(passenger), waitMs, { background: true });
       const passenger: Passenger = {
+        takesStale: staleOnContention,
         isDue: waitMs === 0,
         leave: (settle) => {
           this.#aboard.delete(passenger);
@@ -72,20 +75,16 @@ export class Passengers {
     this.#refusal = undefined;
   }
 
-  /** Gives a stale result to everybody. */
+  /** Gives a stale result to everybody who takes one. */
   serveStale({ value }: StandIn): void {
-    for (const passenger of [...this.#aboard]) {
-      passenger.leave((resolve) => resolve({ value, from: "stale" }));
-    }
+    giveStale([...this.#aboard], value);
     this.#closeIfEmpty();
   }
 
   /** Gives a stale result to everybody but the first, for whom the new one is computed, and to whoever comes later. */
   serveStaleToOthers(standIn: StandIn): void {
     const [, ...others] = this.#aboard;
-    for (const passenger of others) {
-      passenger.leave((resolve) => resolve({ value: standIn.value, from: "stale" }));
-    }
+    giveStale(others, standIn.value);
     this.#standIn = standIn;
   }
 
@@ -109,5 +108,11 @@ export class Passengers {
 
   #closeIfEmpty(): void {
     if (this.#aboard.size === 0) this.#onEmpty();
+  }
+}
+
+function giveStale(passengers: readonly Passenger[], value: unknown): void {
+  for (const { takesStale, leave } of passengers) {
+    if (takesStale) leave((resolve) => resolve({ value, source: "stale" }));
   }
 }

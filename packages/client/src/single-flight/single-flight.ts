@@ -2,15 +2,22 @@ import type { LeaseClient } from "../client.ts";
 import { internalsOf } from "../internals.ts";
 import { checkKey } from "../validation.ts";
 import { CacheAccess } from "./cache-access.ts";
-import { publishFlightEvent, type SingleFlightEvent } from "./events.ts";
+import { publishFlightEvent, type SingleFlightEvent, type ValueSource } from "./events.ts";
 import { type Compute, Flight, type FlightDeck } from "./flight.ts";
 import {
+  type CallTerms,
   checkCallOptions,
   checkFlightOptions,
   type GetOrComputeOptions,
   type SingleFlightOptions,
 } from "./options.ts";
 import { TableCache } from "./table-cache.ts";
+
+/** A value, and where it came from. */
+export interface SourcedValue<Value> {
+  readonly value: Value;
+  readonly source: ValueSource;
+}
 
 /**
  * Gives values from a cache, and has each computed by one caller at a time, whatever the number of callers and
@@ -49,8 +56,9 @@ export class SingleFlight {
    * Gives the key's value: from the cache, from another process that is computing it, or computed here.
    *
    * A hit costs 1 read of the cache. A miss that is computed here costs 2 reads of the cache, 1 acquisition, 1 write
-   * of the cache and 1 release; one read less where the entry that was found too old is still the last one. A
-   * caller that waits costs 1 query for each look with a TableCache, otherwise 1 read of the lock and 1 of the cache.
+   * of the cache and 1 release; one read less where the entry that was found too old is still the last one, and one
+   * more before the write of a cache that is not a TableCache. A caller that waits costs 1 query for each look with a
+   * TableCache, otherwise 1 read of the lock and 1 of the cache.
    *
    * All callers of a flight share its value, as the same object: treat it as read-only.
    *
@@ -64,31 +72,84 @@ export class SingleFlight {
    * - the reason of the caller's own `signal`; LeaseTableError, LeaseConfigurationError and LeaseServiceError.
    */
   async getOrCompute<Value>(key: string, options: GetOrComputeOptions<Value>): Promise<Value> {
+    const { value } = await this.getOrComputeWithSource(key, options);
+    return value;
+  }
+
+  /**
+   * As `getOrCompute`, at the same cost and with the same errors, and tells where the value came from.
+   *
+   * ```ts
+   * const reports = new SingleFlight(client, { freshForMs: 60_000, staleForMs: 600_000 });
+   * const { value, source } = await reports.getOrComputeWithSource("report/today", {
+   *   compute: ({ signal }) => buildReport({ signal }),
+   * });
+   * if (source === "stale") console.warn("an old report", value);
+   * ```
+   */
+  async getOrComputeWithSource<Value>(
+    key: string,
+    options: GetOrComputeOptions<Value>,
+  ): Promise<SourcedValue<Value>> {
     checkKey(key);
     const { clock } = this.#deck.internals.context;
-    const waitMs = checkCallOptions(options, this.#deck.terms);
+    const terms = checkCallOptions(options, this.#deck.terms);
     const { signal, compute } = options;
     signal?.throwIfAborted();
     const startedAt = clock.monotonic();
-    const { value, from } = await this.#board(key, compute as Compute, waitMs, signal);
+    const { value, source } = await this.#board(key, compute as Compute, terms, signal);
     const waitedMs = Math.round(clock.monotonic() - startedAt);
-    this.#deck.tell({ type: "served", key, from, waitedMs });
-    return value as Value;
+    this.#deck.tell({ type: "served", key, source, waitedMs });
+    return { value: value as Value, source };
+  }
+
+  /**
+   * Forgets the key's value, or its failure, so that the next call computes.
+   *
+   * After it has resolved, a call gets a value whose computation began after `invalidate` was called. A computation
+   * that was under way before goes on for those that wait for it already; its result is not stored, which the event
+   * `cacheFailed` tells with the reason `refused`. Callers that come later, in this process or in another, wait until
+   * it has let go of the lock, and then one of them computes.
+   *
+   * Two exceptions. In another process, callers that join a flight that began before may still get what it has found or
+   * computed, until that flight ends; and what it has found may be shown to its computation as `stale`. And a cache
+   * that is not a TableCache and cannot compare fencing tokens may keep the result of a computation whose last check
+   * came before the invalidation and whose `set` came after it.
+   *
+   * What is remembered of it is kept for the client's `retentionMs`; a computation that takes longer may be stored.
+   *
+   * 1 read of the lock and 1 write of the cache; 1 read of the cache more where a later result is there, which stays.
+   * Repeating it is harmless. Rejects with CacheUnwritableError, for a TableCache with LeaseServiceError, where it is
+   * not known whether the value is forgotten: call it again. Rejects with InvalidOptionsError, LeaseTableError and
+   * LeaseConfigurationError as well.
+   *
+   * ```ts
+   * const reports = new SingleFlight(client, { freshForMs: 60_000 });
+   * await documents.send(new PutCommand({ TableName: "orders", Item: { pk: "orders#today", sk: "o-17", total: 12 } }));
+   * await reports.invalidate("report/today");
+   * ```
+   */
+  async invalidate(key: string): Promise<void> {
+    checkKey(key);
+    await this.#deck.cache.forget(key);
+    // It goes on for those aboard; whoever comes from now on must not board what may have begun before.
+    this.#flights.delete(key);
   }
 
   #board(
     key: string,
     compute: Compute,
-    waitMs: number,
+    terms: CallTerms,
     signal: AbortSignal | undefined,
   ): ReturnType<Flight["board"]> {
     const underWay = this.#flights.get(key);
-    if (underWay !== undefined) return underWay.board(waitMs, signal);
-    const flight = new Flight(key, compute, this.#deck, (ended) => {
+    if (underWay !== undefined) return underWay.board(terms, signal);
+    const { retry, computeTimeoutMs } = terms;
+    const flight = new Flight({ key, compute, retry, computeTimeoutMs }, this.#deck, (ended) => {
       if (this.#flights.get(key) === ended) this.#flights.delete(key);
     });
     this.#flights.set(key, flight);
-    const boarded = flight.board(waitMs, signal);
+    const boarded = flight.board(terms, signal);
     void flight.depart();
     return boarded;
   }

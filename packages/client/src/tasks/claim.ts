@@ -43,18 +43,18 @@ export class ClaimAttempt {
     this.#token = desk.context.randomness.token();
   }
 
-  /** Gives the task; undefined where somebody else has it, or where no attempt is left and it is parked now. */
-  async run(): Promise<Task | undefined> {
-    let task: Task | undefined;
+  /** Gives the task; `parked` where no attempt was left and this one has parked it; undefined where others have it. */
+  async run(): Promise<Task | "parked" | undefined> {
+    let outcome: Task | "parked" | undefined;
     try {
-      task = await this.#claim();
-      return task;
+      outcome = await this.#claim();
+      return outcome;
     } finally {
-      if (task === undefined && this.#isUncertain) void this.#takeBack().catch(() => undefined);
+      if (outcome === undefined && this.#isUncertain) void this.#takeBack().catch(() => undefined);
     }
   }
 
-  async #claim(): Promise<Task | undefined> {
+  async #claim(): Promise<Task | "parked" | undefined> {
     const { context, judge } = this.#desk;
     const since = moment(context.clock);
     const first = await this.#send(claimTask(this.#grant(since)));
@@ -64,10 +64,7 @@ export class ClaimAttempt {
     if (first.item === undefined || seen === undefined) return undefined;
     const verdict = judge.judge(seen, first.offset);
     if (!verdict.expired) return undefined;
-    if (isExhausted(first.item)) {
-      await this.#park(first.item, seen);
-      return undefined;
-    }
+    if (isExhausted(first.item)) return (await this.#park(first.item, seen)) ? "parked" : undefined;
     const takenAt = moment(context.clock);
     const second = await this.#send(takeOverTask(this.#grant(takenAt), seen));
     if (!this.#isOurs(second)) return undefined;
@@ -126,10 +123,12 @@ export class ClaimAttempt {
     return new Task(this.#desk, tenancy, item);
   }
 
-  async #park(item: Item, seen: LeaseRecord): Promise<void> {
+  /** Gives whether it was this attempt that has parked it. */
+  async #park(item: Item, seen: LeaseRecord): Promise<boolean> {
     const { context } = this.#desk;
     const ended = endedTask(this.#desk, item, seen, "parked", lostRemark, this.#token);
-    await persist(context, (store, call) => store.transact(parkTask(ended, seen), call));
+    const result = await persist(context, (store, call) => store.transact(parkTask(ended, seen), call));
+    return result.applied || lastReleasedToken(result.refusals[1]?.item) === this.#token;
   }
 
   /** Takes back a claim that may have landed, or may yet: 1 request or 2, in the background. */

@@ -17,6 +17,23 @@ const meanings: Record<TaskLostReason, string> = {
   gone: "it is not in the table any more",
 };
 
+/**
+ * Work of {@link TaskSet.process} throws this where no further attempt can succeed: its task is parked, however many
+ * attempts are left, with the message as its remark.
+ *
+ * ```ts
+ * const letters = new TaskSet(client, "letters/2026-11-21");
+ * await letters.process(async ({ payload, signal }) => {
+ *   const { address } = payload as { address?: string };
+ *   if (address === undefined) throw new FinalFailureError("the letter has no address");
+ *   await shop.ship(address, signal);
+ * });
+ * ```
+ */
+export class FinalFailureError extends Error {
+  override readonly name: string = "FinalFailureError";
+}
+
 /** A worker ends a task that it does not own any more. Nothing was changed. */
 export class TaskLostError extends LeaseError {
   override readonly name: string = "TaskLostError";

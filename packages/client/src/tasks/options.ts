@@ -63,6 +63,14 @@ export interface ProcessOptions extends WorkOptions {
   readonly retryAfterMs?: number;
 }
 
+/** How a worker gives up an attempt. */
+export interface FailOptions {
+  /** How long the task waits for its next attempt, in milliseconds. Not beside `final`. @default 0 */
+  readonly retryAfterMs?: number;
+  /** Whether no further attempt can succeed: then the task is parked, however many are left. @default false */
+  readonly final?: boolean;
+}
+
 /** A set's options, complete. */
 export interface TaskSetTerms {
   readonly maxAttempts: number;
@@ -125,6 +133,21 @@ export function checkProcessOptions(options: ProcessOptions): WorkTerms & { read
   checkKnown(options, [...workOptionNames, "retryAfterMs"], "options");
   const { retryAfterMs = 0, ...work } = options;
   return { ...checkWorkOptions(work), retryAfterMs: checkDuration("retryAfterMs", retryAfterMs, 0) };
+}
+
+/** Validates how an attempt is given up. */
+export function checkFailOptions(options: FailOptions): Required<FailOptions> {
+  checkKnown(options, ["retryAfterMs", "final"], "options");
+  const { retryAfterMs = 0, final = false } = options;
+  check(typeof final === "boolean", "final", final, "true or false");
+  const isAlone = !final || options.retryAfterMs === undefined;
+  check(
+    isAlone,
+    "retryAfterMs",
+    retryAfterMs,
+    "nothing beside final: a task that is parked has no next attempt",
+  );
+  return { retryAfterMs: checkDuration("retryAfterMs", retryAfterMs, 0), final };
 }
 
 /** Validates tasks; gives their payloads as JSON text, empty for none. */

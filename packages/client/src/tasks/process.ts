@@ -1,12 +1,15 @@
+import { FinalFailureError } from "./errors.ts";
 import { remarkOf, type WorkTerms } from "./options.ts";
 import type { Task } from "./task.ts";
 import type { WorkLoop } from "./work-loop.ts";
 
-/** What became of the tasks that one call of {@link TaskSet.process} has claimed. */
+/** What became of the tasks that one call of {@link TaskSet.process} has claimed or parked. */
 export interface ProcessSummary {
   readonly succeeded: number;
-  /** For good. */
+  /** For good: it was their last attempt. */
   readonly failed: number;
+  /** Set aside: their work threw a FinalFailureError, or this call found that the worker of their last attempt was lost. */
+  readonly parked: number;
   /** Given back: they failed with attempts left, or were cut off by the caller's signal. */
   readonly returned: number;
   /** Ended by the work itself. */
@@ -20,7 +23,7 @@ type ProcessTerms = WorkTerms & { readonly retryAfterMs: number };
 
 /** Runs the work of task after task, and ends each by what became of it. */
 export async function processTasks(loop: WorkLoop, work: Work, terms: ProcessTerms): Promise<ProcessSummary> {
-  const counts = { succeeded: 0, failed: 0, returned: 0, settled: 0, lost: 0 };
+  const counts = { succeeded: 0, failed: 0, parked: 0, returned: 0, settled: 0, lost: 0 };
   const runAndCount = async (task: Task): Promise<void> => {
     const outcome = await run(task, work, terms).catch(() => {
       task.abandon();
@@ -60,6 +63,7 @@ async function endFailed(
     await task.release();
     return "returned";
   }
-  const outcome = await task.fail(remarkOf(error), { retryAfterMs });
-  return outcome === "failed" ? "failed" : "returned";
+  const isFinal = error instanceof FinalFailureError;
+  const outcome = await task.fail(remarkOf(error), isFinal ? { final: true } : { retryAfterMs });
+  return outcome === "waiting" ? "returned" : outcome;
 }

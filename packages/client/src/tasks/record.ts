@@ -9,7 +9,8 @@ import type { Item } from "../store.ts";
  * - `running`: a worker has claimed it; a worker that died shows until another claims the task.
  * - `succeeded`: done, exactly once.
  * - `failed`: its last attempt ended with `task.fail`.
- * - `parked`: the worker of its last attempt was lost.
+ * - `parked`: set aside, for a person to look at: its worker said that no attempt can succeed (`final`), or the worker
+ *   of its last attempt was lost.
  */
 export type TaskState = "waiting" | "running" | "succeeded" | "failed" | "parked";
 

@@ -124,7 +124,8 @@ export class TaskSet {
     return "id" in found ? found : undefined;
   }
 
-  async #find(): Promise<Task | NothingFound> {
+  /** Tells of every task that it has parked on its way. */
+  async #find(onParked: () => void = () => undefined): Promise<Task | NothingFound> {
     // Each is tried once at most, so that this ends whatever the others do.
     const tried = new Set<string>();
     for (;;) {
@@ -132,8 +133,9 @@ export class TaskSet {
       if ("isDrained" in next) return next;
       const { item } = next;
       tried.add(placeOf(item));
-      const task = await new ClaimAttempt(this.#desk, item).run();
-      if (task !== undefined) return task;
+      const outcome = await new ClaimAttempt(this.#desk, item).run();
+      if (typeof outcome === "object") return outcome;
+      if (outcome === "parked") onParked();
       this.#scout.moveOn();
     }
   }
@@ -176,7 +178,8 @@ export class TaskSet {
 
   /**
    * Does the work of every task: what it resolves to, if that is a text, becomes the remark of its success; what it
-   * throws becomes the remark of its failure, cut to 1,024 bytes.
+   * throws becomes the remark of its failure, cut to 1,024 bytes. With a FinalFailureError the task is parked at once,
+   * however many attempts are left.
    *
    * Work that has ended its task itself is left at that. Work that is cut off by the caller's own `signal`, which it
    * shows by throwing that signal's reason, has its task released. Resolves when the loop is over and all work has
@@ -188,8 +191,13 @@ export class TaskSet {
   ): Promise<ProcessSummary> {
     if (typeof work !== "function") throw new InvalidOptionsError("work", work, "a function of the task");
     const terms = checkProcessOptions(options);
-    const loop = new WorkLoop(this.#desk.context, terms, () => this.#find());
-    return await processTasks(loop, work, terms);
+    let found = 0;
+    const onParked = (): void => {
+      found += 1;
+    };
+    const loop = new WorkLoop(this.#desk.context, terms, () => this.#find(onParked));
+    const summary = await processTasks(loop, work, terms);
+    return { ...summary, parked: summary.parked + found };
   }
 
   /** Counts the tasks of each state. Reads them all, 1 request for about 1 MB: for people, not for hot paths. */

@@ -1,19 +1,21 @@
 import { type EndedTask, endTask, giveBackTask, undoClaim } from "../expressions-tasks.ts";
 import type { ConditionCheckOptions, Fence, FenceOptions, LeaseConditionCheck } from "../fencing.ts";
 import { Lease } from "../lease.ts";
-import { isHeldBy, lastReleasedToken } from "../record.ts";
+import { isHeldBy, lastReleasedToken, wasReleasedByHolder } from "../record.ts";
 import type { Item, UpdateRequest } from "../store.ts";
-import { checkDuration, checkKnown } from "../validation.ts";
 import type { ClaimTenancy } from "./claim-tenancy.ts";
 import type { TaskDesk } from "./desk.ts";
 import { endedTask, isExhausted } from "./ended.ts";
 import { TaskLostError, type TaskLostReason } from "./errors.ts";
-import { checkRemark } from "./options.ts";
+import { checkFailOptions, checkRemark, type FailOptions } from "./options.ts";
 import { persist } from "./persistence.ts";
 import { readTask, stateOf, type TaskRecord } from "./record.ts";
 
 /** What became of a task by its worker's word. */
-export type TaskOutcome = "succeeded" | "failed" | "waiting";
+export type TaskOutcome = "succeeded" | FailOutcome;
+
+/** What becomes of a task whose worker gives up an attempt. */
+export type FailOutcome = "failed" | "parked" | "waiting";
 
 /**
  * A task that this worker has claimed.
@@ -135,19 +137,18 @@ export class Task {
 
   /**
    * Gives up this attempt. The task waits for `retryAfterMs`, then for its next attempt; without one left, it has
-   * failed. Resolves to which of the two.
+   * failed. With `final` it is parked at once, be it its last attempt or not. Resolves to which of the three.
    */
-  async fail(
-    remark: string,
-    options: { readonly retryAfterMs?: number } = {},
-  ): Promise<"waiting" | "failed"> {
-    checkKnown(options, ["retryAfterMs"], "options");
+  async fail(remark: string, options: FailOptions = {}): Promise<FailOutcome> {
+    const { retryAfterMs, final } = checkFailOptions(options);
     const text = checkRemark(remark);
-    const retryAfterMs = checkDuration("retryAfterMs", options.retryAfterMs ?? 0, 0);
-    const outcome = await this.#end("failed", () =>
-      isExhausted(this.#item) ? this.#finish("failed", text) : this.#giveBack(text, retryAfterMs),
+    const state = final ? "parked" : "failed";
+    const isLast = final || isExhausted(this.#item);
+    const outcome = await this.#end(state, () =>
+      isLast ? this.#finish(state, text) : this.#giveBack(text, retryAfterMs),
     );
-    return outcome === "waiting" ? "waiting" : "failed";
+    // Nothing but `succeed` comes to the other one.
+    return outcome as FailOutcome;
   }
 
   /** Gives the task back as if it had not been claimed: this attempt does not count. */
@@ -214,7 +215,7 @@ export class Task {
 
   async #return(update: UpdateRequest): Promise<TaskOutcome> {
     const result = await persist(this.#desk.context, (store, call) => store.update(update, call));
-    if (result.applied || lastReleasedToken(result.item) === this.#lease.token) return "waiting";
+    if (result.applied || wasReleasedByHolder(result.item, this.#lease.token)) return "waiting";
     throw this.#lossBy(result.item);
   }
 

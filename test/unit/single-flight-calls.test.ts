@@ -1,0 +1,196 @@
+import { LeaseClient, LeaseUnavailableError, type RetryStrategy } from "@leasehold/client";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import {
+  ComputationTimeoutError,
+  type GetOrComputeOptions,
+  SingleFlight,
+  type SingleFlightOptions,
+} from "../../packages/client/src/single-flight/index.ts";
+import { controlled, failureOf } from "../support/computations.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const freshForMs = 10_000;
+let clock: ManualClock;
+let store: ScriptedStore;
+let tokens = 0;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+});
+
+/** Those of one process; its jitter is always half of what it may be. */
+function flights(options: Partial<SingleFlightOptions> = {}, leaseDurationMs = 3_000): SingleFlight {
+  const randomness = { token: () => `token ${++tokens}`, fraction: () => 0.5 };
+  const client = new LeaseClient({ store, clock, leaseDurationMs, randomness });
+  return new SingleFlight(client, { freshForMs, ...options });
+}
+
+/** Another process that computes; gives how it ends. */
+async function holder(options: Partial<SingleFlightOptions> = {}): Promise<(value: string) => void> {
+  const { compute, run } = controlled();
+  void failureOf(flights(options, 600_000).getOrCompute("k", { compute }));
+  await settled();
+  return (value) => run(0).resolve(value);
+}
+
+const unwanted = { compute: () => "computed in vain" };
+
+/** When the next looks are made, in milliseconds from now. */
+async function looksIn(ms: number): Promise<number[]> {
+  const start = clock.monotonic();
+  const at: number[] = [];
+  while (clock.monotonic() - start < ms) {
+    const before = store.count("query");
+    await clock.advance(10);
+    if (store.count("query") > before) at.push(clock.monotonic() - start);
+  }
+  return at;
+}
+
+describe("a call's own rhythm", () => {
+  const rhythms: readonly [RetryStrategy, readonly number[]][] = [
+    [{ strategy: "fixed", delayMs: 400 }, [400, 800, 1_200, 1_600, 2_000]],
+    [{ strategy: "linear", delayMs: 200 }, [200, 600, 1_200, 2_000]],
+    [{ strategy: "exponential", delayMs: 100, maxDelayMs: 400 }, [100, 300, 700, 1_100, 1_500, 1_900]],
+    [{ strategy: "fullJitter", delayMs: 200 }, [100, 300, 700, 1_500]],
+    [{ strategy: "untilExpiry" }, [250, 750, 1_750]],
+  ];
+
+  test.each(rhythms)("%o overrides that of the SingleFlight", async (retry, times) => {
+    await holder();
+    const waiting = flights({ retry: { strategy: "fixed", delayMs: 7_777 } });
+    void failureOf(waiting.getOrCompute("k", { ...unwanted, retry }));
+    await settled();
+    expect(await looksIn(2_000)).toEqual(times);
+  });
+
+  test("counts for those that board its flight later, too", async () => {
+    await holder();
+    const shared = flights();
+    void failureOf(shared.getOrCompute("k", { ...unwanted, retry: { strategy: "fixed", delayMs: 500 } }));
+    void failureOf(shared.getOrCompute("k", { ...unwanted, retry: { strategy: "fixed", delayMs: 10 } }));
+    await settled();
+    expect(await looksIn(1_000)).toEqual([500, 1_000]);
+  });
+});
+
+describe("a call's own limits", () => {
+  test("cut its computation off, be they shorter or longer than those of the SingleFlight", async () => {
+    const shared = flights({ computeTimeoutMs: 5_000 });
+    for (const computeTimeoutMs of [1_000, 9_000]) {
+      const { compute, run } = controlled();
+      const failure = failureOf(shared.getOrCompute("k", { compute, computeTimeoutMs }));
+      await clock.advance(computeTimeoutMs - 1);
+      expect(run(0).signal.aborted).toBe(false);
+      await clock.advance(1);
+      expect(await failure).toBeInstanceOf(ComputationTimeoutError);
+      expect(await failure).toMatchObject({ timeoutMs: computeTimeoutMs });
+    }
+  });
+
+  test("end its wait", async () => {
+    await holder();
+    const refused = failureOf(flights({ waitMs: 60_000 }).getOrCompute("k", { ...unwanted, waitMs: 0 }));
+    await settled();
+    expect(await refused).toBeInstanceOf(LeaseUnavailableError);
+  });
+
+  test("let a waiter elsewhere compute after a computation that never ends, even if its lock is not let go", async () => {
+    const never = flights({ computeTimeoutMs: 1_000 });
+    const cutOff = failureOf(
+      never.getOrCompute("k", { compute: () => new Promise<string>(() => undefined) }),
+    );
+    await settled();
+    const waiting = flights().getOrCompute("k", { compute: () => "rescued" });
+    await settled();
+    store.next("request lost");
+    await clock.advance(1_000);
+    expect(await cutOff).toBeInstanceOf(ComputationTimeoutError);
+    await clock.advance(3_000 + 1_000 + 1_000);
+    expect(await waiting).toBe("rescued");
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe("whether a caller takes a stale value", () => {
+  const keeping = { staleForMs: 60_000 };
+  beforeEach(async () => {
+    await flights(keeping).getOrCompute("k", { compute: () => "old" });
+    await clock.advance(freshForMs);
+  });
+
+  test("is its own matter while another process computes", async () => {
+    const finish = await holder(keeping);
+    const shared = flights(keeping);
+    const patient = shared.getOrCompute("k", { ...unwanted, staleOnContention: false });
+    expect(await shared.getOrCompute("k", unwanted)).toBe("old");
+    // Who joins those that wait gets it at their next look.
+    const late = shared.getOrCompute("k", unwanted);
+    await clock.advance(250);
+    expect(await late).toBe("old");
+    finish("new");
+    await clock.advance(1_000);
+    expect(await patient).toBe("new");
+  });
+
+  test("is its own matter while its own process computes", async () => {
+    const shared = flights({ ...keeping, staleOnContention: false });
+    const { compute, run } = controlled();
+    const first = shared.getOrCompute("k", { compute });
+    const patient = shared.getOrCompute("k", unwanted);
+    expect(await shared.getOrCompute("k", { ...unwanted, staleOnContention: true })).toBe("old");
+    const later = shared.getOrCompute("k", unwanted);
+    run(0).resolve("new");
+    expect(await Promise.all([first, patient, later])).toEqual(["new", "new", "new"]);
+  });
+
+  test("is its own matter when the lock cannot be had", async () => {
+    store.weather = "rejected";
+    const shared = flights(keeping);
+    const strict = failureOf(shared.getOrCompute("k", { ...unwanted, staleOnContention: false }));
+    expect(await shared.getOrCompute("k", unwanted)).toBe("old");
+    expect(await strict).toMatchObject({ code: "LEASE_REQUEST_REJECTED" });
+  });
+});
+
+test("a call can say where its value came from, for no request more", async () => {
+  const keeping = { staleForMs: 60_000 };
+  const shared = flights(keeping);
+  const call = (compute: () => string) => shared.getOrComputeWithSource("k", { compute });
+  expect(await call(() => "first")).toEqual({ value: "first", source: "computation" });
+  store.calls.length = 0;
+  expect(await call(() => "second")).toEqual({ value: "first", source: "cache" });
+  expect(store.calls.map(({ method }) => method)).toEqual(["get"]);
+
+  await clock.advance(freshForMs);
+  const finish = await holder(keeping);
+  expect(await call(() => "third")).toEqual({ value: "first", source: "stale" });
+  const waiting = shared.getOrComputeWithSource("k", { ...unwanted, staleOnContention: false });
+  await settled();
+  finish("newer");
+  await clock.advance(1_000);
+  expect(await waiting).toEqual({ value: "newer", source: "otherProcess" });
+});
+
+const bad: readonly [string, object][] = [
+  ["retry.strategy", { retry: { strategy: "often" } }],
+  ["retry.delayMs", { retry: { strategy: "fixed", delayMs: 0 } }],
+  ["computeTimeoutMs", { computeTimeoutMs: 0 }],
+  ["computeTimeoutMs", { computeTimeoutMs: 2 ** 31 }],
+  ["waitMs", { waitMs: Number.POSITIVE_INFINITY }],
+  ["staleOnContention", { staleOnContention: "yes" }],
+  ["staleOnContention", { staleOnContention: true }],
+  ["options.heartbeat", { heartbeat: true }],
+];
+test.each(bad)("a call's %s is refused in %o before anything is sent", async (option, options) => {
+  const call = { ...unwanted, ...options } as GetOrComputeOptions<string>;
+  for (const method of ["getOrCompute", "getOrComputeWithSource"] as const) {
+    expect(await failureOf(flights()[method]("k", call))).toMatchObject({
+      code: "LEASE_INVALID_OPTIONS",
+      option,
+    });
+  }
+  expect(store.calls).toEqual([]);
+});
