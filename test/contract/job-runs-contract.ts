@@ -416,4 +416,43 @@ export function jobRunsContract(place: (clock: ManualClock) => Place): void {
       expect(reports.flatMap((report) => report.succeeded)).toHaveLength(10);
     });
   });
+
+  describe("an operator", () => {
+    const admin = (): LeaseClient =>
+      new LeaseClient({ ...place(clock), clock, clockSkewMs, leaseDurationMs });
+
+    test("asks one run of several to stop: it fails with the reason, and may be retried", async () => {
+      const [slot, other] = [hoursAgo(2), hoursAgo(1)];
+      const revoked = runsOf("a").run(slot, async ({ lease }) => {
+        await runsOf("b").run(other, async ({ lease: untouched }) => {
+          const records = await admin().inspectAll(job);
+          const found = records.find(({ token }) => token === lease.token);
+          const which = { token: lease.token, place: found?.place ?? "" };
+          expect(await admin().requestRevocation(job, { ...which, reason: "wrong input" })).toBe(true);
+          await expect(lease.renew()).rejects.toMatchObject({ reason: "revoked" });
+          await untouched.renew();
+        });
+      });
+      await expect(revoked).rejects.toThrow(LeaseLostError);
+      expect(await runsOf("a").get(slot)).toMatchObject({
+        state: "failed",
+        remark: expect.stringContaining("wrong input"),
+      });
+      expect(await runsOf("a").get(other)).toMatchObject({ state: "succeeded" });
+      await runsOf("c").run(slot, () => undefined);
+      expect(await runsOf("c").get(slot)).toMatchObject({ state: "succeeded", attempt: 2 });
+    });
+
+    test("breaks a run: it shows as lost, its outcome is refused, and the next attempt stands", async () => {
+      const slot = hoursAgo(1);
+      const broken = runsOf("a").run(slot, async () => {
+        const [run] = await admin().inspectAll(job);
+        await admin().forceRelease(job, { token: run?.token ?? "", place: run?.place ?? "" });
+        expect(await runsOf("reader").get(slot)).toMatchObject({ state: "lost", attempt: 1 });
+        await runsOf("b").run(slot, () => undefined);
+      });
+      await expect(broken).rejects.toThrow(LeaseLostError);
+      expect(await runsOf("reader").get(slot)).toMatchObject({ state: "succeeded", attempt: 2, owner: "b" });
+    });
+  });
 }
