@@ -286,6 +286,79 @@ describe("the requests of a group", () => {
     });
   });
 
+  describe("of a reentrant owner", () => {
+    const reentrant = true;
+
+    it("shares the locks that it has in this client without a request, and wins the others in 1", async () => {
+      const client = clientOf("o");
+      const first = await client.acquire("key-1", { reentrant });
+      scripted.calls.length = 0;
+      const group = await acquireAll(client, ["key-0", "key-1", "key-2"], { reentrant });
+      expect(counts()).toEqual({ transact: 1 });
+      expect(scripted.calls[0]?.entries).toHaveLength(2);
+      expect(group.keys).toEqual(["key-0", "key-1", "key-2"]);
+      expect(group.leases.get("key-1")?.token).toBe(first.token);
+      expect(group.fencingToken).toBe(first.fencingToken);
+
+      scripted.calls.length = 0;
+      const again = await acquireAll(client, ["key-2", "key-1"], { reentrant });
+      const single = await client.acquire("key-0", { reentrant });
+      expect(scripted.calls).toHaveLength(0);
+      for (const handle of [again, single, group]) expect(await handle.release()).toBe(true);
+      expect(counts()).toEqual({ update: 2 });
+      expect(first.held).toBe(true);
+      await first.release();
+      await acquireAll(clientOf("other"), keys);
+    });
+
+    it("takes the leases over that it has elsewhere, as after a retry: 2 requests", async () => {
+      const before = await acquireAll(clientOf("o"), ["key-0", "key-1"]);
+      scripted.calls.length = 0;
+      const group = await acquireAll(clientOf("o"), ["key-0", "key-1", "key-2"], { reentrant });
+      expect(counts()).toEqual({ transact: 2 });
+      expect(group.fencingToken).toBeGreaterThan(before.fencingToken);
+      await expect(before.renew()).rejects.toMatchObject({ reason: "taken" });
+      expect(group.held).toBe(true);
+    });
+
+    it("is refused by another owner's lock, and keeps what it had, once", async () => {
+      const client = clientOf("o");
+      await clientOf("other").acquire("key-2");
+      const first = await client.acquire("key-1", { reentrant });
+      await expect(acquireAll(client, ["key-1", "key-2"], { reentrant })).rejects.toMatchObject({
+        code: "LEASE_UNAVAILABLE",
+      });
+      expect(first.held).toBe(true);
+      await first.release();
+      await clientOf("other").acquire("key-1");
+    });
+
+    it("calls at the same time win each lock once, whatever the order of their keys", async () => {
+      const client = clientOf("o");
+      const groups = await Promise.all([
+        acquireAll(client, ["key-0", "key-1"], { reentrant }),
+        acquireAll(client, ["key-1", "key-0"], { reentrant }),
+        acquireAll(client, ["key-1", "key-2"], { reentrant }),
+      ]);
+      expect(counts()).toEqual({ transact: 2 });
+      for (const group of groups) expect(await group.release()).toBe(true);
+      await acquireAll(clientOf("other"), keys);
+    });
+
+    it("holds nothing more when a lease that it had ends while the others are waited for", async () => {
+      const client = clientOf("o");
+      await client.acquire("key-1", { reentrant });
+      const other = await clientOf("other").acquire("key-2", { leaseDurationMs: 60_000 });
+      const waiting = acquireAll(client, ["key-1", "key-2"], { reentrant, waitMs: 30_000 });
+      waiting.catch(() => undefined);
+      await clock.advance(12_000);
+      await other.release();
+      await clock.advance(10_000);
+      await expect(waiting).rejects.toMatchObject({ code: "LEASE_LOST", key: "key-1" });
+      await acquireAll(clientOf("next"), ["key-1", "key-2"]);
+    });
+  });
+
   describe("bad input", () => {
     const refused: [string, readonly unknown[], object][] = [
       ["no key", [], {}],
@@ -294,7 +367,7 @@ describe("the requests of a group", () => {
       ["an empty key", ["a", ""], {}],
       ["a key that is no text", ["a", 7], {}],
       ["an option that nobody knows", ["a"], { wait: 1 }],
-      ["a reentrant group", ["a"], { reentrant: true }],
+      ["a reentrance that is no yes or no", ["a"], { reentrant: 1 }],
       ["a group with a slot", ["a"], { slot: "1" }],
       ["endless patience", ["a"], { waitMs: Number.POSITIVE_INFINITY }],
       ["a payload that JSON changes", ["a"], { data: new Date() }],
@@ -309,6 +382,12 @@ describe("the requests of a group", () => {
         options as GroupOptions & AcquireOptions,
       );
       await expect(acquiring).rejects.toBeInstanceOf(InvalidOptionsError);
+      expect(scripted.calls).toEqual([]);
+    });
+
+    it("a lease shorter than clocks may differ is refused before anything is sent", async () => {
+      const acquiring = acquireAll(clientOf("g", { clockSkewMs: 1_000 }), ["a"], { leaseDurationMs: 999 });
+      await expect(acquiring).rejects.toMatchObject({ option: "leaseDurationMs" });
       expect(scripted.calls).toEqual([]);
     });
 

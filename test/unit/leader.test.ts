@@ -39,6 +39,17 @@ describe("the requests of an election", () => {
     expect(clock.pending).toBe(0);
   });
 
+  it("2 to resume the leadership of the same owner from elsewhere, as after a restart, without waiting for its lease", async () => {
+    const before = await candidate("pod-1").campaign();
+    store.calls.length = 0;
+    const leadership = await candidate("pod-1", { reentrant: true }).campaign();
+    expect(store.calls).toHaveLength(2);
+    expect(leadership.fencingToken).toBeGreaterThan(before.fencingToken);
+    await expect(before.renew()).rejects.toMatchObject({ reason: "taken" });
+    const stop = AbortSignal.abort(new Error("stop"));
+    await expect(candidate("pod-2", { reentrant: true }).campaign({ signal: stop })).rejects.toThrow("stop");
+  });
+
   it("reads alone while another leads, every 5 s in the long run", async () => {
     await candidate("one").campaign();
     const stop = new AbortController();
@@ -286,6 +297,13 @@ describe("bad input", () => {
 
   it.each(refused)("%s is refused by the constructor", (_, options) => {
     expect(() => candidate("one", options)).toThrow(InvalidOptionsError);
+  });
+
+  it("a lease shorter than clocks may differ is refused by the constructor", () => {
+    const client = new LeaseClient({ store, clock, owner: "one", clockSkewMs: 1_000 });
+    expect(() => new Leader(client, "k", { leaseDurationMs: 999 })).toThrow(
+      expect.objectContaining({ option: "leaseDurationMs" }),
+    );
   });
 
   it("two campaigns of one candidate at a time are refused", async () => {

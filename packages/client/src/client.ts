@@ -91,6 +91,7 @@ export class LeaseClient {
       leaseDurationMs: this.#times.leaseDurationMs,
       times: this.#times,
       queues: this.#queues,
+      reentrance: this.#acquirer.reentrance,
       acquireAt: (key, place, others, fair) => this.#acquire(key, { fair, others }, true, place),
     });
   }

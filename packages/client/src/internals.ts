@@ -5,6 +5,7 @@ import type { Lease } from "./lease.ts";
 import type { WaitOptions } from "./options.ts";
 import type { ClientTimes } from "./options-check.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
+import type { Reentrance } from "./protocol/reentrance.ts";
 import { check } from "./validation.ts";
 
 /** What the other primitives of this package are made of. */
@@ -16,6 +17,7 @@ export interface ClientInternals {
   readonly leaseDurationMs: number;
   readonly times: ClientTimes;
   readonly queues: FairQueues;
+  readonly reentrance: Reentrance;
   /** As `client.acquire`, for a lease at another place under the key; in the order of arrival with `fair`. */
   acquireAt(key: string, place: string, options: WaitOptions, fair?: FairTerms): Promise<Lease>;
 }

@@ -1,5 +1,4 @@
 import type { LeaseClient } from "../client.ts";
-import { InvalidOptionsError } from "../errors.ts";
 import { type ClientInternals, internalsOf } from "../internals.ts";
 import { Lease } from "../lease.ts";
 import type { WaitOptions } from "../options.ts";
@@ -7,7 +6,7 @@ import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts"
 import { announceGrant, contentionOf } from "../protocol/announcement.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { Tenancy } from "../protocol/tenancy.ts";
-import { limits, utf8Bytes } from "../schema.ts";
+import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
 import { check, checkData, checkKey, checkKnown } from "../validation.ts";
 import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
 import { GroupWaiting } from "./group-waiting.ts";
@@ -15,7 +14,7 @@ import { LeaseGroup, type Member } from "./lease-group.ts";
 import { sharedOf } from "./shared.ts";
 
 /** Options of {@link acquireAll}: those of `client.acquire`, for all locks alike. */
-export type GroupOptions = Omit<WaitOptions, "reentrant" | "slot">;
+export type GroupOptions = Omit<WaitOptions, "slot">;
 
 const optionNames: readonly (keyof GroupOptions)[] = [
   "leaseDurationMs",
@@ -24,6 +23,7 @@ const optionNames: readonly (keyof GroupOptions)[] = [
   "data",
   "signal",
   "lockAtLeastForMs",
+  "reentrant",
   "waitMs",
   "retry",
 ];
@@ -45,7 +45,11 @@ const itemBytes = 8 * 1024;
  * for up to 2 s even without `waitMs`.
  *
  * `keys` are 1 to 100 different keys. `data` is stored with each of them, and in all at most 4 MB are. A lease cannot
- * be `reentrant` here, nor stand for a `slot`.
+ * stand for a `slot` here.
+ *
+ * `reentrant` lets the same owner into the locks that it has: those that it holds through this client, reentrantly too,
+ * are shared without a request, and those that it holds elsewhere are taken over with the rest. Then it does hold some
+ * locks while it waits for others, and two owners that do so crosswise wait for each other until one of them gives up.
  *
  * Rejects with GroupUnavailableError, which names the locks that are held and by whom; with InvalidOptionsError
  * before it sends anything; with LeaseServiceError, LeaseTableError and LeaseConfigurationError; with the signal's
@@ -72,39 +76,60 @@ export async function acquireAll(
   const wanted = checkKeys(keys);
   const { terms, data } = checkOptions(inner, options, wanted);
   terms.signal?.throwIfAborted();
-  const { context } = inner;
+  const { context, reentrance, format } = inner;
+  const tenancies = terms.reentrant
+    ? await reentrance.enterAll(
+        wanted.map((key) => ({ key, place: leaseSortKey, owner: terms.owner })),
+        (missing) =>
+          win(
+            context,
+            missing.map(({ key }) => key),
+            terms,
+            data,
+          ),
+      )
+    : await win(context, wanted, terms, data);
+  const members = tenancies.map((tenancy) => ({ tenancy, lease: new Lease(context, tenancy, format) }));
+  const group = new LeaseGroup(context.store, members as [Member, ...Member[]]);
+  if (group.held) return group;
+  // A lease that the owner had already has ended while the others were waited for.
+  await group.release().catch(() => false);
+  throw group.signal.reason;
+}
+
+/** Wins several locks together. */
+async function win(
+  context: ProtocolContext,
+  keys: readonly string[],
+  terms: AcquisitionTerms,
+  data: string | undefined,
+): Promise<Tenancy[]> {
+  const { leaseDurationMs, lockAtLeastForMs, heartbeatMs } = terms;
   const startedAt = context.clock.monotonic();
-  const granted = await win(context, wanted, terms, data);
-  const members = granted.records.map((record): Member => {
-    const { leaseDurationMs, lockAtLeastForMs } = terms;
+  const granted = await grant(context, keys, terms, data);
+  const waitedMs = context.clock.monotonic() - startedAt;
+  return granted.records.map((record) => {
     const closedUntil = lockAtLeastForMs > 0 ? record.acquiredAt + lockAtLeastForMs : undefined;
     const tenancy = new Tenancy(
       context,
       { record, leaseDurationMs, closedUntil, slot: undefined },
       granted.since,
     );
-    return { tenancy, lease: new Lease(context, tenancy, inner.format) };
-  });
-  if (terms.heartbeatMs !== undefined) {
-    const { heartbeat } = sharedOf(context);
-    for (const { tenancy } of members) heartbeat.start(tenancy, terms.heartbeatMs);
-  }
-  const waitedMs = context.clock.monotonic() - startedAt;
-  for (const record of granted.records) {
+    if (heartbeatMs !== undefined) sharedOf(context).heartbeat.start(tenancy, heartbeatMs);
     announceGrant(context, record, granted.takeovers.get(record.key), waitedMs);
-  }
-  return new LeaseGroup(context.store, members as [Member, ...Member[]]);
+    return tenancy;
+  });
 }
 
-async function win(
+async function grant(
   context: ProtocolContext,
   keys: readonly string[],
   terms: AcquisitionTerms,
   data: string | undefined,
 ): Promise<GroupGranted> {
-  const { owner, leaseDurationMs } = terms;
+  const { owner, leaseDurationMs, reentrant } = terms;
   const { judge } = sharedOf(context);
-  const acquisition = new GroupAcquisition(context, judge, { keys, owner, leaseDurationMs, data });
+  const acquisition = new GroupAcquisition(context, judge, { keys, owner, leaseDurationMs, reentrant, data });
   const contended = contentionOf(context, owner);
   try {
     return await new GroupWaiting(context, judge, acquisition, keys, terms).grant((records) => {
@@ -127,18 +152,13 @@ function checkKeys(keys: unknown): readonly string[] {
 }
 
 function checkOptions(
-  { context, owner, leaseDurationMs }: ClientInternals,
+  { owner, times }: ClientInternals,
   options: GroupOptions,
   keys: readonly string[],
 ): { readonly terms: AcquisitionTerms; readonly data: string | undefined } {
-  for (const option of ["reentrant", "slot"] as const) {
-    const value = (options as WaitOptions | null)?.[option];
-    if (value === undefined) continue;
-    throw new InvalidOptionsError(option, value, "nothing: only a single lease can have it");
-  }
+  const slot = (options as WaitOptions | null)?.slot;
+  check(slot === undefined, "slot", slot, "nothing: only a single lease can have it");
   checkKnown(options, optionNames, "options");
-  const { clockSkewMs, retentionMs } = context;
-  const times = { leaseDurationMs, clockSkewMs, retentionMs, shortestLeaseMs: 1 };
   const terms = checkAcquireOptions(options, true, owner, times);
   const data = checkData(terms.data);
   const bytes = keys.length * (itemBytes + (data === undefined ? 0 : utf8Bytes(data)));

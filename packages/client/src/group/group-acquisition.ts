@@ -16,6 +16,8 @@ export interface GroupRequest {
   readonly keys: readonly string[];
   readonly owner: string;
   readonly leaseDurationMs: number;
+  /** Whether a live lease of the same owner may be taken over. */
+  readonly reentrant: boolean;
   /** JSON text. */
   readonly data: string | undefined;
 }
@@ -187,14 +189,17 @@ export class GroupAcquisition {
         continue;
       }
       const verdict = this.#judge.judge(record, offset);
-      if (!verdict.expired) obstacles.push({ record, claimableInMs: claimableIn(verdict) });
-      const takeover =
-        verdict.expired && !record.closed ? { ground: verdict.ground, from: record } : undefined;
-      if (verdict.expired) plan.set(key, { judged: record, takeover });
+      const ground = this.#isResumable(record) ? "sameOwner" : verdict.expired ? verdict.ground : undefined;
+      if (ground === undefined) obstacles.push({ record, claimableInMs: claimableIn(verdict) });
+      else plan.set(key, { judged: record, takeover: record.closed ? undefined : { ground, from: record } });
     }
     // Holding some while waiting for others is what makes deadlocks; and a token that is spent wins nothing any more.
     if (isSpent || (isMine && obstacles.length > 0)) this.#startAnew();
     return obstacles;
+  }
+
+  #isResumable({ owner, closed }: LeaseRecord): boolean {
+    return this.#request.reentrant && owner === this.#request.owner && !closed;
   }
 
   #startAnew(): void {

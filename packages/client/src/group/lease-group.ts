@@ -31,9 +31,12 @@ export class LeaseGroup implements AsyncDisposable {
   readonly leases: ReadonlyMap<string, Lease>;
   /** Readable label of who holds them. */
   readonly owner: string;
-  /** Unique id of this acquisition, on each of the locks. */
+  /** Unique id of this acquisition, on each of the locks but those that a reentrant owner had already. */
   readonly token: string;
-  /** Larger than that of every earlier holder of any of the locks. */
+  /**
+   * Larger than that of every earlier holder of any of the locks; where a reentrant owner had some of them already, the
+   * smallest of theirs: then fence what belongs to a lock by the lease of that lock.
+   */
   readonly fencingToken: number;
   readonly #members: readonly Member[];
   readonly #store: LeaseStore;
@@ -41,10 +44,10 @@ export class LeaseGroup implements AsyncDisposable {
 
   /** @internal Groups are made by {@link acquireAll}. */
   constructor(store: LeaseStore, members: readonly [Member, ...Member[]]) {
-    const { owner, token, fencingToken } = members[0].lease;
+    const { owner, token } = members[0].lease;
     this.owner = owner;
     this.token = token;
-    this.fencingToken = fencingToken;
+    this.fencingToken = Math.min(...members.map(({ lease }) => lease.fencingToken));
     this.#members = members;
     this.#store = store;
     this.leases = new Map(members.map(({ lease }) => [lease.key, lease]));

@@ -135,7 +135,8 @@ export class Leader implements AsyncDisposable {
    *
    * 1 read for each look, as `current`: about 0.5 s after the start or a change, then after twice that each time up to
    * `everyMs`, each between a half and one and a half of it. Reigns that begin and end between two looks are not
-   * seen. Looks that fail for the service's sake are made good by the next. Ends with its signal, without an error.
+   * seen, and none is given after a later one. Looks that fail for the service's sake are made good by the next. Ends
+   * with its signal, without an error.
    *
    * ```ts
    * const observer = new Leader(client, "scheduler");

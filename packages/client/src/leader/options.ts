@@ -7,7 +7,8 @@ import { limits } from "../schema.ts";
 import { checkData, checkDuration, checkKnown } from "../validation.ts";
 
 /** Options of a {@link Leader}. */
-export interface LeaderOptions extends Pick<WaitOptions, "leaseDurationMs" | "retry" | "owner" | "data"> {
+export interface LeaderOptions
+  extends Pick<WaitOptions, "leaseDurationMs" | "retry" | "owner" | "reentrant" | "data"> {
   /**
    * How often a leader renews, in milliseconds, shorter than half of the lease; `true` for every third of it. A
    * leader always renews.
@@ -39,6 +40,7 @@ const optionNames: readonly (keyof LeaderOptions)[] = [
   "leaseDurationMs",
   "retry",
   "owner",
+  "reentrant",
   "data",
   "heartbeat",
   "pauseMs",
@@ -63,14 +65,7 @@ export function checkLeaderOptions(options: LeaderOptions, inner: ClientInternal
   }
   // The longest wait that a client takes: a campaign goes on until it is won or called off.
   const acquisition = { heartbeat: true, waitMs: limits.durationMs, ...rest };
-  const { clockSkewMs, retentionMs } = inner.context;
-  const { leaseDurationMs, owner } = inner;
-  checkAcquireOptions(acquisition, true, owner, {
-    leaseDurationMs,
-    clockSkewMs,
-    retentionMs,
-    shortestLeaseMs: 1,
-  });
+  checkAcquireOptions(acquisition, true, inner.owner, inner.times);
   checkData(rest.data);
   return {
     acquisition,

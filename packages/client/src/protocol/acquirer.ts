@@ -19,7 +19,8 @@ export class Acquirer {
   readonly #context: ProtocolContext;
   readonly #judge: Judge;
   readonly #heartbeat: Heartbeat;
-  readonly #reentrance = new Reentrance();
+  /** Which of its leases reentrant owners may be let into. */
+  readonly reentrance: Reentrance = new Reentrance();
 
   constructor(context: ProtocolContext, judge: Judge) {
     this.#context = context;
@@ -33,7 +34,7 @@ export class Acquirer {
     approach: Approach = straight(this.#context, this.#judge, call),
   ): Promise<Tenancy> {
     if (!call.reentrant) return this.#win(call, approach);
-    return this.#reentrance.enter(call, () => this.#win(call, approach));
+    return this.reentrance.enter(call, () => this.#win(call, approach));
   }
 
   /** Carries on a tenancy that another process won. */
