@@ -19,7 +19,7 @@ import { attributeNames, timeToLive } from "./schema.ts";
 import { runAttributeNames, runItemKey, runSortKeyPrefix } from "./schema-job-runs.ts";
 import type { Item, QueryRequest, UpdateRequest } from "./store.ts";
 
-const { partitionKey, sortKey, token, version, owner, releasedToken, doneSlot } = attributeNames;
+const { partitionKey, sortKey, token, version, owner, releasedToken, brokenToken, doneSlot } = attributeNames;
 const { acquiredAt, expiresAt, leaseDurationMs, data, revocation } = attributeNames;
 const ttl = attributeNames.timeToLive;
 const { state, attempt, lostAttempts, endedAt, remark, progress } = runAttributeNames;
@@ -104,8 +104,11 @@ export function skip(
   const update =
     `SET #${state} = :state, #${doneSlot} = :slot, #${owner} = :owner, #${endedAt} = :endedAt, #${ttl} = :ttl` +
     (skipped.remark === undefined ? "" : `, #${remark} = :remark`) +
-    // The loser's token is marked as spent: a late copy of its own claim finds it so.
-    (judged === undefined ? "" : `, #${releasedToken} = :judgedToken, ${countLoss}`) +
+    // The loser's token is marked as spent, for late copies of its own claim; and as broken, so that a loser that
+    // was not dead does not take this for its own success.
+    (judged === undefined
+      ? ""
+      : `, #${releasedToken} = :judgedToken, #${brokenToken} = :judgedToken, ${countLoss}`) +
     ` REMOVE ${endLease}, #${acquiredAt}` +
     (skipped.remark === undefined ? `, #${remark}` : "");
   const condition = judged === undefined ? isOpen : isUnchanged;

@@ -1,0 +1,41 @@
+import type { TransactionEntry, UpdateRequest } from "@leasehold/client";
+import fc from "fast-check";
+import { expect } from "vitest";
+import type { Tamper } from "./simulated-weather.ts";
+import type { Tally } from "./simulated-world.ts";
+
+/** How often a property is tried: `SIMULATION_RUNS` in the environment asks for more, as for a night. */
+export function runs(usual: number): number {
+  return Math.max(usual, Number(process.env.SIMULATION_RUNS ?? 0));
+}
+
+/** A mistake that takes more runs than this to show itself would slip through the tests. */
+const mostRuns = 400;
+
+/** Gives what a property fails with, where a mistake has been planted. */
+export async function violationOf<Values>(property: fc.IAsyncProperty<Values>): Promise<string> {
+  const { failed, errorInstance } = await fc.check(property, {
+    seed: 1,
+    numRuns: mostRuns,
+    endOnFailure: true,
+  });
+  return failed ? String(errorInstance) : `no violation in ${mostRuns} runs`;
+}
+
+/** Plants a mistake: a part of a condition that always holds. */
+export function without(
+  part: string,
+  isMeant: (write: UpdateRequest | TransactionEntry) => boolean = () => true,
+): Tamper {
+  return (write) => {
+    if (!write.condition.includes(part) || !isMeant(write)) return write;
+    const [name = ""] = /#\w+/.exec(part) ?? [];
+    const always = `(${part} OR attribute_exists(${name}) OR attribute_not_exists(${name}))`;
+    return { ...write, condition: write.condition.replace(part, always) };
+  };
+}
+
+/** Everything of this has happened at least once. */
+export function expectToHaveHappened(tally: Tally, ...things: string[]): void {
+  expect(things.filter((what) => !((tally[what] ?? 0) > 0))).toEqual([]);
+}

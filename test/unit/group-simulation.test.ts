@@ -1,0 +1,218 @@
+import { type Lease, type LeaseClient, LeaseError } from "@leasehold/client";
+import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { acquireAll, type LeaseGroup } from "../../packages/client/src/group/index.ts";
+import { Beliefs } from "../support/simulated-beliefs.ts";
+import type { Change } from "../support/simulated-table.ts";
+import type { Tamper } from "../support/simulated-weather.ts";
+import {
+  type Mishap,
+  mishaps,
+  type Running,
+  SimulatedWorld,
+  type Tally,
+} from "../support/simulated-world.ts";
+import { expectToHaveHappened, runs, violationOf, without } from "../support/simulations.ts";
+
+const processes = 5;
+const keys = ["a", "b", "c", "d"] as const;
+
+type Step =
+  | Mishap
+  | {
+      readonly kind: "acquire";
+      readonly process: number;
+      /** One alone is acquired as a single lease. */
+      readonly keys: readonly string[];
+      readonly waitMs: number;
+      readonly heartbeat: boolean;
+      readonly lockAtLeastForMs: number;
+    }
+  | { readonly kind: "release"; readonly which: number }
+  | { readonly kind: "renew"; readonly which: number };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant("acquire" as const),
+      process: fc.nat(processes - 1),
+      keys: fc.shuffledSubarray([...keys], { minLength: 1 }),
+      waitMs: fc.constantFrom(0, 4_000, 15_000),
+      heartbeat: fc.boolean(),
+      lockAtLeastForMs: fc.constantFrom(0, 0, 0, 1_500),
+    }),
+  },
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant("release" as const), which: fc.nat(50) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("renew" as const), which: fc.nat(50) }) },
+  ...mishaps(processes),
+);
+
+interface Candidate {
+  readonly client: LeaseClient;
+  readonly held: Set<Lease | LeaseGroup>;
+}
+
+class Contest {
+  readonly world: SimulatedWorld<Candidate>;
+  readonly #beliefs: Beliefs;
+
+  constructor(seed: number, tally: Tally, tamper?: Tamper) {
+    this.world = new SimulatedWorld<Candidate>(seed, tally, {
+      processes,
+      begin: (client) => ({ client, held: new Set() }),
+      onChange: (changes) => this.#changed(changes),
+      ...(tamper ? { tamper } : {}),
+    });
+    this.#beliefs = new Beliefs(this.world);
+  }
+
+  async take(one: Step): Promise<void> {
+    if (one.kind === "acquire") this.acquire(one);
+    else if (one.kind === "release" || one.kind === "renew") this.#touch(one);
+    else await this.world.befall(one);
+    await this.world.clock.advance(0);
+  }
+
+  acquire(one: Omit<Extract<Step, { kind: "acquire" }>, "kind">): void {
+    const running = this.world.processes[one.process];
+    if (running === undefined) return;
+    const { waitMs, heartbeat, lockAtLeastForMs } = one;
+    const { client } = running.parts;
+    const [first = "", ...others] = one.keys;
+    const options = { waitMs, heartbeat, lockAtLeastForMs };
+    const call: Promise<Lease | LeaseGroup> =
+      others.length > 0 ? acquireAll(client, one.keys, options) : client.acquire(first, options);
+    this.world.watch(running, call, (held) => this.#granted(running, held), isExpected);
+  }
+
+  /** Once the weather is calm, everybody who wants some of the keys gets them, one after the other. */
+  async expectNobodyToWaitForEver(): Promise<void> {
+    const { world } = this;
+    await world.clearUp();
+    // Whoever waits for at most 15 s, and the looks and leases that follow.
+    for (let waitedMs = 0; waitedMs < 40_000; waitedMs += 5_000) {
+      for (const { parts } of world.processes)
+        for (const held of parts.held) void held.release().catch(() => false);
+      await world.clock.advance(5_000);
+    }
+    if (world.pending > 0) world.fault(`${world.pending} calls have not settled`);
+    const wishes: readonly (readonly string[])[] = [
+      ["a", "b", "c"],
+      ["c", "d", "a"],
+      ["b", "d"],
+      ["d", "c", "b", "a"],
+      ["a"],
+    ];
+    let served = 0;
+    for (const [index, running] of world.processes.entries()) {
+      const wish = wishes[index] ?? keys;
+      const call = acquireAll(running.parts.client, wish, { waitMs: 120_000, heartbeat: true });
+      call.then(
+        (group) => {
+          served += 1;
+          this.#granted(running, group);
+          running.process.schedule(() => void group.release().catch(() => false), 500);
+        },
+        (error: unknown) => world.fault(`${wish} were never to be had: ${error}`),
+      );
+    }
+    await world.clock.advance(120_000);
+    if (served < processes) world.fault(`${served} of ${processes} were served in calm weather`);
+  }
+
+  #granted({ process, parts }: Running<Candidate>, held: Lease | LeaseGroup): void {
+    parts.held.add(held);
+    const leases = "leases" in held ? [...held.leases.values()] : [held];
+    this.world.count("leases" in held ? "group granted" : "lease granted");
+    for (const lease of leases) this.#beliefs.add(process, lease, leaseItemKey(lease.key));
+    const others = leases.filter(
+      ({ fencingToken, token }) => fencingToken !== held.fencingToken || token !== held.token,
+    );
+    if (others.length > 0) this.world.fault(`a group of tokens of its own: ${others.map(({ key }) => key)}`);
+  }
+
+  #touch({ kind, which }: Extract<Step, { kind: "release" | "renew" }>): void {
+    const all = this.world.processes.flatMap((running) =>
+      [...running.parts.held].map((held) => ({ running, held })),
+    );
+    const one = all[which % Math.max(1, all.length)];
+    if (one === undefined) return;
+    const { running, held } = one;
+    if (kind === "release") running.parts.held.delete(held);
+    this.world.watch<unknown>(running, held[kind](), () => this.world.count(`${kind} confirmed`), isExpected);
+  }
+
+  /** A token that comes to several keys comes to all that it is meant for at once, or to none. */
+  #changed(changes: readonly Change[]): void {
+    const { token } = attributeNames;
+    const tokens = new Set(changes.map(({ after }) => after?.[token]));
+    if (changes.length > 1 && (tokens.size > 1 || tokens.has(undefined))) {
+      this.world.fault(`a transaction left ${[...tokens].join(" and ")}`);
+    }
+    this.#beliefs.check();
+  }
+}
+
+function isExpected(error: unknown): boolean {
+  return (
+    error instanceof LeaseError &&
+    ["LEASE_UNAVAILABLE", "LEASE_NO_ANSWER", "LEASE_CONFLICT", "LEASE_LOST"].includes(error.code)
+  );
+}
+
+function contest(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, Step[]]> {
+  const steps = fc.array(step, { minLength: 30, maxLength: 70 });
+  return fc.asyncProperty(fc.integer(), steps, async (seed, all) => {
+    const simulated = new Contest(seed, tally, tamper);
+    for (const one of all) {
+      await simulated.take(one);
+      simulated.world.check();
+    }
+    await simulated.expectNobodyToWaitForEver();
+    simulated.world.check();
+  });
+}
+
+const isGrant = ({ values }: { readonly values: object }): boolean => ":acquiredAt" in values;
+
+describe("groups under delays, lost and late answers, freezes, deaths, ttl and clocks that differ", () => {
+  it("hold all or nothing, never beside another holder, and everybody comes in when the weather clears", async () => {
+    const tally: Tally = {};
+    await fc.assert(contest(tally), { seed: 1, numRuns: runs(200) });
+    expectToHaveHappened(
+      tally,
+      "group granted",
+      "lease granted",
+      "takeover",
+      "death",
+      "conflict",
+      "request lost",
+      "answer lost",
+      "sent twice",
+      "late arrival",
+      "ttl removed an item",
+      "release confirmed",
+      "renew confirmed",
+      "rejected: GroupUnavailableError",
+      "rejected: LeaseLostError",
+    );
+  });
+
+  it.each([
+    [
+      "a takeover of a record that has changed since",
+      without("#version = :judgedVersion"),
+      /believes to hold/,
+    ],
+    ["a grant of a lock that is held", without("attribute_not_exists(#token)", isGrant), /believes to hold/],
+    [
+      "a fencing token that is no new maximum",
+      without("#fence < :fence"),
+      /the fencing token of .* went from/,
+    ],
+  ])("are seen through: %s", async (_, mistake, violation) => {
+    expect(await violationOf(contest({}, mistake))).toMatch(violation);
+  });
+});

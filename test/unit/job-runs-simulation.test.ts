@@ -1,0 +1,312 @@
+import { LeaseClient, LeaseError, LeaseLostError, LeaseUnavailableError } from "@leasehold/client";
+import { attributeNames } from "@leasehold/client/schema";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { JobRuns, type RunContext, type RunState } from "../../packages/client/src/job-runs/index.ts";
+import { runAttributeNames, runItemKey } from "../../packages/client/src/schema-job-runs.ts";
+import { Beliefs } from "../support/simulated-beliefs.ts";
+import type { SimulatedProcess } from "../support/simulated-process.ts";
+import type { Change } from "../support/simulated-table.ts";
+import type { Tamper } from "../support/simulated-weather.ts";
+import {
+  clockSkewMs,
+  leaseDurationMs,
+  type Mishap,
+  mishaps,
+  type Running,
+  SimulatedWorld,
+  type Tally,
+} from "../support/simulated-world.ts";
+import { expectToHaveHappened, runs, violationOf, without } from "../support/simulations.ts";
+
+const processes = 4;
+const job = "report";
+const maxAttempts = 3;
+const keepForMs = 60_000;
+/** The ledger keeps an item an hour longer than it promises. */
+const nightMs = keepForMs + 2 * 3_600_000;
+const slotMs = 20_000;
+const states: readonly RunState[] = ["running", "succeeded", "failed", "lost", "skipped"];
+
+type Step =
+  | Mishap
+  | {
+      readonly kind: "run";
+      readonly process: number;
+      /** The latest slot, or one before it. */
+      readonly ago: number;
+      readonly workMs: number;
+      readonly outcome: "succeeds" | "fails" | "hangs";
+      readonly waitMs: number;
+    }
+  | { readonly kind: "get"; readonly process: number; readonly ago: number }
+  | { readonly kind: "skip"; readonly process: number; readonly ago: number }
+  | { readonly kind: "night" };
+
+const anyProcess = fc.nat(processes - 1);
+const ago = fc.nat(1);
+const usualStep: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 9,
+    arbitrary: fc.record({
+      kind: fc.constant("run" as const),
+      process: anyProcess,
+      ago,
+      workMs: fc.integer({ min: 0, max: 12_000 }),
+      outcome: fc.constantFrom("succeeds" as const, "fails" as const, "fails" as const, "hangs" as const),
+      waitMs: fc.constantFrom(0, 0, 15_000),
+    }),
+  },
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant("get" as const), process: anyProcess, ago }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("skip" as const), process: anyProcess, ago }) },
+  ...mishaps(processes),
+);
+const night: fc.Arbitrary<Step> = fc.record({ kind: fc.constant("night" as const) });
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 80, arbitrary: usualStep },
+  { weight: 1, arbitrary: night },
+);
+
+class Schedule {
+  readonly world: SimulatedWorld<JobRuns>;
+  readonly #beliefs: Beliefs;
+  /** What works were given: the slot and the number of the attempt. */
+  readonly #begun = new Set<string>();
+  /** Slots for which some caller was told of a success. */
+  readonly #succeeded = new Set<string>();
+
+  constructor(seed: number, tally: Tally, tamper?: Tamper) {
+    this.world = new SimulatedWorld<JobRuns>(seed, tally, {
+      processes,
+      begin: (client) => new JobRuns(client, job, { maxAttempts, keepForMs }),
+      onChange: (changes) => this.#changed(changes),
+      ...(tamper ? { tamper } : {}),
+    });
+    this.#beliefs = new Beliefs(this.world);
+  }
+
+  async take(one: Step): Promise<void> {
+    if (one.kind === "night") await this.#night();
+    else if (one.kind === "run" || one.kind === "get" || one.kind === "skip") this.#call(one);
+    else await this.world.befall(one);
+    await this.world.clock.advance(0);
+  }
+
+  /** In calm weather, whatever has attempts left is run to success. */
+  async expectEverySlotToBeRun(): Promise<void> {
+    const { world } = this;
+    await world.clearUp();
+    world.killAll();
+    const slots = [this.#slot(0), this.#slot(1)];
+    await world.clock.advance(leaseDurationMs + 2 * clockSkewMs + 1);
+    const [running] = world.processes;
+    if (running === undefined) return;
+    for (const slot of slots) {
+      const before = world.table.memory.peek(runItemKey(job, slot));
+      const left = maxAttempts - Number(before?.[runAttributeNames.attempt] ?? 0);
+      const isDone = before?.[attributeNames.doneSlot] !== undefined;
+      const isOpen = !isDone && left > 0;
+      const code = isDone ? "LEASE_SLOT_DONE" : isOpen ? "none" : "LEASE_RUNS_EXHAUSTED";
+      let end = "nothing";
+      running.parts
+        .run(slot, (context) => this.#begin(running.process, context), { waitMs: 10_000 })
+        .then(
+          () => {
+            end = "none";
+          },
+          (error: unknown) => {
+            end = error instanceof LeaseError ? error.code : String(error);
+          },
+        );
+      await world.clock.advance(10_000);
+      if (end !== code)
+        world.fault(`${slot} ended with ${end} in place of ${code}: ${JSON.stringify(before)}`);
+      world.count(`in calm weather: ${code}`);
+    }
+  }
+
+  #call(one: Extract<Step, { kind: "run" | "get" | "skip" }>): void {
+    const { world } = this;
+    const running = world.processes[one.process];
+    if (running === undefined) return;
+    const slot = this.#slot(one.ago);
+    if (one.kind === "get") {
+      world.watch(running, running.parts.get(slot), (run) => this.#checkShown(slot, run), isExpected);
+    } else if (one.kind === "skip") {
+      world.watch(running, running.parts.skip(slot), () => world.count("skipped"), isExpected);
+    } else this.#run(running, slot, one);
+  }
+
+  #run({ process, parts }: Running<JobRuns>, slot: string, one: Extract<Step, { kind: "run" }>): void {
+    const { world } = this;
+    const work = async (context: RunContext): Promise<string> => {
+      this.#begin(process, context);
+      context.progress({ by: process.name });
+      await process.pause(one.outcome === "hangs" ? keepForMs : one.workMs);
+      if (one.outcome === "fails") throw new WorkError();
+      return process.name;
+    };
+    const call = parts.run(slot, work, { waitMs: one.waitMs });
+    world.watch({ process, parts }, call, () => this.#confirmed(slot), isExpected);
+  }
+
+  #begin(process: SimulatedProcess, { slot, attempt, lease }: RunContext): void {
+    const { world } = this;
+    world.count("attempt");
+    if (attempt > 1) world.count("retry");
+    const id = `${slot} ${attempt}`;
+    if (this.#begun.has(id)) world.fault(`the attempt ${attempt} at ${slot} was given to two works`);
+    this.#begun.add(id);
+    if (!(attempt >= 1 && attempt <= maxAttempts)) world.fault(`${slot} was tried as the attempt ${attempt}`);
+    if (this.#succeeded.has(slot)) world.fault(`${slot} was tried again after its success`);
+    this.#beliefs.add(process, lease, runItemKey(job, slot));
+  }
+
+  #confirmed(slot: string): void {
+    this.world.count("success confirmed");
+    if (this.#succeeded.has(slot)) this.world.fault(`two callers were told that they have run ${slot}`);
+    this.#succeeded.add(slot);
+    const state = this.world.table.memory.peek(runItemKey(job, slot))?.[runAttributeNames.state];
+    if (state !== "succeeded") this.world.fault(`${slot} was confirmed, and shows as ${state}`);
+  }
+
+  #checkShown(slot: string, run: Awaited<ReturnType<JobRuns["get"]>>): void {
+    const { world } = this;
+    world.count(`shown: ${run?.state}`);
+    if (run === undefined) return;
+    const isAllowed =
+      states.includes(run.state) &&
+      run.slot === slot &&
+      run.attempt >= (run.state === "skipped" ? 0 : 1) &&
+      run.attempt <= maxAttempts &&
+      run.lostAttempts <= run.attempt &&
+      run.exhausted === ((run.state === "failed" || run.state === "lost") && run.attempt === maxAttempts);
+    if (!isAllowed) world.fault(`${slot} is shown as ${JSON.stringify(run)}`);
+  }
+
+  /** Everybody dies, and ttl forgets all runs: their slots are refused by then. */
+  async #night(): Promise<void> {
+    const { world } = this;
+    world.killAll();
+    await world.clock.advance(nightMs);
+    await world.befall({ kind: "collect" });
+  }
+
+  #changed(changes: readonly Change[]): void {
+    for (const { key, before, after } of changes) {
+      const { state, attempt } = runAttributeNames;
+      const { doneSlot, token } = attributeNames;
+      const [was, is] = [Number(before?.[attempt] ?? 0), Number(after?.[attempt] ?? 0)];
+      const wasDone = before?.[doneSlot] !== undefined;
+      if (is < was || is > was + 1 || is > maxAttempts) {
+        this.world.fault(`${key.sk} went from the attempt ${was} to ${is}`);
+      }
+      if (wasDone && (after?.[state] !== before[state] || after?.[token] !== undefined)) {
+        this.world.fault(`${key.sk} was ${before[state]}, and is ${after?.[state]} of ${after?.[token]}`);
+      }
+      if (!wasDone && after?.[doneSlot] !== undefined && after[state] === "succeeded") {
+        this.world.count("success recorded");
+        if (before?.[token] === undefined) this.world.fault(`${key.sk} succeeded by nobody`);
+      }
+    }
+    this.#beliefs.check();
+  }
+
+  #slot(ago: number): string {
+    const latest = Math.floor(this.world.clock.now() / slotMs) * slotMs;
+    return new Date(latest - ago * slotMs).toISOString();
+  }
+}
+
+class WorkError extends Error {
+  override readonly name = "WorkError";
+}
+
+const expectedCodes = [
+  "LEASE_UNAVAILABLE",
+  "LEASE_NO_ANSWER",
+  "LEASE_LOST",
+  "LEASE_SLOT_DONE",
+  "LEASE_RUNS_EXHAUSTED",
+];
+
+function isExpected(error: unknown): boolean {
+  return error instanceof WorkError || (error instanceof LeaseError && expectedCodes.includes(error.code));
+}
+
+function schedules(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, Step[]]> {
+  const steps = fc.array(step, { minLength: 30, maxLength: 80 });
+  return fc.asyncProperty(fc.integer(), steps, async (seed, all) => {
+    const simulated = new Schedule(seed, tally, tamper);
+    for (const one of all) {
+      await simulated.take(one);
+      simulated.world.check();
+    }
+    await simulated.expectEverySlotToBeRun();
+    simulated.world.check();
+    simulated.world.killAll();
+  });
+}
+
+describe("the runs of a job under delays, lost and late answers, freezes, deaths, ttl and clocks that differ", () => {
+  it("succeed once, are tried by one at a time and no more often than allowed, and can all be run in the end", async () => {
+    const tally: Tally = {};
+    await fc.assert(schedules(tally), { seed: 1, numRuns: runs(300) });
+    expectToHaveHappened(
+      tally,
+      ...states.map((state) => `shown: ${state}`),
+      "retry",
+      "success recorded",
+      "success confirmed",
+      "skipped",
+      "takeover",
+      "death",
+      "request lost",
+      "answer lost",
+      "sent twice",
+      "late arrival",
+      "ttl removed an item",
+      "rejected: LeaseLostError",
+      "rejected: SlotDoneError",
+      "rejected: RunsExhaustedError",
+      "in calm weather: none",
+      "in calm weather: LEASE_SLOT_DONE",
+      "in calm weather: LEASE_RUNS_EXHAUSTED",
+    );
+  });
+
+  it.each([
+    ["a claim of a slot that is done", without("#doneSlot < :slot"), /was (succeeded|skipped), and is/],
+    ["a claim without an attempt left", without("#attempt < :maxAttempts"), /went from the attempt 3 to 4/],
+    ["a takeover of an attempt that has renewed", without("#version = :judgedVersion"), /believes to hold/],
+    ["an outcome of another's attempt", without("#token = :token", isOutcome), /believes to hold|by nobody/],
+  ])("are seen through: %s", async (_, mistake, violation) => {
+    expect(await violationOf(schedules({}, mistake))).toMatch(violation);
+  });
+});
+
+function isOutcome({ values }: { readonly values: object }): boolean {
+  return ":state" in values;
+}
+
+it("a work that ends after its slot was skipped over its head is told that its lease is lost, not that it succeeded", async () => {
+  const clock = new ManualClock();
+  const store = new MemoryLeaseStore();
+  const runsOf = (owner: string): JobRuns => {
+    const client = new LeaseClient({ store, clock, owner, leaseDurationMs, clockSkewMs });
+    return new JobRuns(client, job, { heartbeat: false });
+  };
+  const slot = new Date(clock.now()).toISOString();
+  const ends = Promise.withResolvers<void>();
+  const slow = runsOf("slow").run(slot, () => ends.promise);
+  await clock.advance(0);
+  const impatient = runsOf("impatient");
+  await expect(impatient.skip(slot)).rejects.toThrow(LeaseUnavailableError);
+  await clock.advance(leaseDurationMs + 1);
+  await impatient.skip(slot, "took too long");
+
+  ends.resolve();
+  await expect(slow).rejects.toThrow(LeaseLostError);
+  expect(await impatient.get(slot)).toMatchObject({ state: "skipped", lostAttempts: 1 });
+});

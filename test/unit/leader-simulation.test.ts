@@ -1,0 +1,264 @@
+import { type CallOptions, type GetRequest, type Item, LeaseClient, LeaseError } from "@leasehold/client";
+import { leaseItemKey } from "@leasehold/client/schema";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Leader, type Leadership } from "../../packages/client/src/leader/index.ts";
+import { Beliefs } from "../support/simulated-beliefs.ts";
+import type { SimulatedProcess } from "../support/simulated-process.ts";
+import type { Tamper } from "../support/simulated-weather.ts";
+import {
+  leaseDurationMs,
+  type Mishap,
+  mishaps,
+  retentionMs,
+  SimulatedWorld,
+  type Tally,
+} from "../support/simulated-world.ts";
+import { expectToHaveHappened, runs, violationOf, without } from "../support/simulations.ts";
+
+const processes = 4;
+const election = "scheduler";
+
+type Step =
+  | Mishap
+  | { readonly kind: "vacancy" }
+  | { readonly kind: "lead"; readonly process: number }
+  | { readonly kind: "stop"; readonly process: number }
+  | { readonly kind: "resign"; readonly process: number };
+
+const candidate = fc.nat(processes - 1);
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("resign" as const), process: candidate }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("stop" as const), process: candidate }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("lead" as const), process: candidate }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("vacancy" as const) }) },
+  ...mishaps(processes),
+);
+
+/** A process that stands for election, and observes it. */
+interface Candidate {
+  readonly leader: Leader;
+  /** Defined while it leads or campaigns. */
+  until: AbortController | undefined;
+}
+
+class Election {
+  readonly world: SimulatedWorld<Candidate>;
+  readonly #beliefs: Beliefs;
+  /** Whether leaders have work for ever. */
+  #isSteady = false;
+
+  constructor(seed: number, tally: Tally, tamper?: Tamper) {
+    this.world = new SimulatedWorld<Candidate>(seed, tally, {
+      processes,
+      begin: (client, process) => {
+        const leader = new Leader(client, election, {
+          data: { address: process.name },
+          onElected: (leadership) => this.#elected(process, leadership),
+          onLost: () => this.world.count("lost"),
+          onResigned: () => this.world.count("resigned"),
+        });
+        void this.#observe(process, leader);
+        return { leader, until: undefined };
+      },
+      onChange: () => this.#beliefs.check(),
+      ...(tamper ? { tamper } : {}),
+    });
+    this.#beliefs = new Beliefs(this.world);
+  }
+
+  async take(one: Step): Promise<void> {
+    if (one.kind === "lead") this.#lead(one.process);
+    else if (one.kind === "stop") this.#stop(one.process);
+    else if (one.kind === "resign") this.#resign(one.process);
+    else if (one.kind === "vacancy") await this.#vacate();
+    else await this.world.befall(one);
+    await this.world.clock.advance(0);
+  }
+
+  /** Nobody stands for so long that ttl removes every trace. */
+  async #vacate(): Promise<void> {
+    for (const index of this.world.processes.keys()) this.#stop(index);
+    await this.world.clock.advance(leaseDurationMs + retentionMs + 5_000);
+    await this.world.befall({ kind: "collect" });
+    for (const index of this.world.processes.keys()) this.#lead(index);
+  }
+
+  /** Everybody has stopped, and the weather is calm: whoever stands then leads. */
+  async expectANewLeader(): Promise<void> {
+    const { world } = this;
+    await world.clearUp();
+    for (const index of world.processes.keys()) this.#stop(index);
+    await world.clock.advance(30_000);
+    if (world.pending > 0) world.fault(`${world.pending} candidates do not stop`);
+    this.#isSteady = true;
+    for (const index of world.processes.keys()) this.#lead(index);
+    // The lease of a leader that is dead, the allowance, and the longest look.
+    await world.clock.advance(20_000);
+    const leaders = world.processes.filter(({ parts }) => parts.leader.leadership !== undefined);
+    if (leaders.length !== 1) world.fault(`${leaders.length} lead in calm weather`);
+    await world.clock.advance(20_000);
+    const seen = await Promise.all(
+      world.processes.map(async ({ parts }) => await this.#answer(parts.leader.current())),
+    );
+    const [leader] = leaders;
+    // A read that lags by no more than 2 s shows what has been so for 20.
+    const isKnown = seen.every((reign) => reign?.owner === leader?.process.name);
+    if (!isKnown) world.fault(`the leader is ${leader?.process.name}, and seen ${JSON.stringify(seen)}`);
+  }
+
+  async #answer<Value>(call: Promise<Value>): Promise<Value> {
+    await this.world.clock.advance(1_000);
+    return await call;
+  }
+
+  #lead(index: number): void {
+    const running = this.world.processes[index];
+    if (running === undefined || running.parts.until !== undefined) return;
+    const { process, parts } = running;
+    const until = new AbortController();
+    parts.until = until;
+    const work = async (leadership: Leadership, signal: AbortSignal): Promise<void> => {
+      if (!leadership.held) this.world.count("begun too late");
+      const isDone = this.#isSteady ? [] : [process.pause(this.world.random.between(500, 20_000))];
+      await Promise.race([aborted(signal), ...isDone]);
+    };
+    const ended = (): void => {
+      parts.until = undefined;
+    };
+    this.world.watch(running, parts.leader.lead(work, { signal: until.signal }), ended, () => false);
+  }
+
+  #stop(index: number): void {
+    this.world.processes[index]?.parts.until?.abort(new Error("stopped"));
+  }
+
+  #resign(index: number): void {
+    const running = this.world.processes[index];
+    if (running === undefined) return;
+    this.world.watch(running, running.parts.leader.resign(), () => undefined, isServiceError);
+  }
+
+  #elected(process: SimulatedProcess, leadership: Leadership): void {
+    this.world.count("elected");
+    this.#beliefs.add(process, leadership, leaseItemKey(election));
+  }
+
+  /** Reads that lag show the past now and then, but nobody is told of a reign that is older than the last one. */
+  async #observe(process: SimulatedProcess, leader: Leader): Promise<void> {
+    let last = 0;
+    for await (const reign of leader.observe({ everyMs: 1_000 })) {
+      this.world.count(reign === undefined ? "seen nobody" : "seen a leader");
+      const fence = reign?.fencingToken ?? last;
+      if (fence < last) this.world.fault(`${process.name} saw the fencing token ${fence} after ${last}`);
+      last = Math.max(last, fence);
+    }
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+function isServiceError(error: unknown): boolean {
+  return error instanceof LeaseError && error.code === "LEASE_NO_ANSWER";
+}
+
+function elections(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, Step[]]> {
+  const steps = fc.array(step, { minLength: 30, maxLength: 70 });
+  return fc.asyncProperty(fc.integer(), steps, async (seed, all) => {
+    const simulated = new Election(seed, tally, tamper);
+    for (const process of [0, 1, 2]) await simulated.take({ kind: "lead", process });
+    for (const one of all) {
+      await simulated.take(one);
+      simulated.world.check();
+    }
+    await simulated.expectANewLeader();
+    simulated.world.check();
+    simulated.world.killAll();
+  });
+}
+
+describe("an election under delays, lost and late answers, lagging reads, freezes, deaths, ttl and clocks that differ", () => {
+  it("has one leader at most, finds a new one when the weather clears, and shows no reign after a later one", async () => {
+    const tally: Tally = {};
+    await fc.assert(elections(tally), { seed: 1, numRuns: runs(150) });
+    expectToHaveHappened(
+      tally,
+      "elected",
+      "lost",
+      "resigned",
+      "seen nobody",
+      "seen a leader",
+      "takeover",
+      "death",
+      "request lost",
+      "answer lost",
+      "sent twice",
+      "late arrival",
+      "ttl removed an item",
+    );
+  });
+
+  it.each([
+    ["a succession to a leader that has renewed meanwhile", without("#version = :judgedVersion")],
+    ["an election where somebody leads already", without("attribute_not_exists(#token)", isGrant)],
+    ["a resignation that ends another's reign", without("#token = :token", isEnding)],
+  ])("is seen through: %s", async (_, mistake) => {
+    expect(await violationOf(elections({}, mistake))).toMatch(/believes to hold/);
+  });
+});
+
+function isEnding({ values }: { readonly values: object }): boolean {
+  return ":token" in values && ":ttl" in values && !(":version" in values);
+}
+
+function isGrant({ values }: { readonly values: object }): boolean {
+  return ":acquiredAt" in values;
+}
+
+/** Its reads lag now and then: they show what was there when they were told to. */
+class LaggingStore extends MemoryLeaseStore {
+  #shown: { readonly item: Item | undefined } | undefined;
+
+  /** Every read shows this, until `undefined` is given. */
+  show(shown: { readonly item: Item | undefined } | undefined): void {
+    this.#shown = shown;
+  }
+
+  override async get(request: GetRequest, call: CallOptions): Promise<Item | undefined> {
+    return this.#shown === undefined ? await super.get(request, call) : this.#shown.item;
+  }
+}
+
+it("an observer hears of nothing that was before what it has heard, where one look lags more than the one before it", async () => {
+  const clock = new ManualClock();
+  const store = new LaggingStore();
+  const leaderOf = (owner: string): Leader => new Leader(new LeaseClient({ store, clock, owner }), election);
+  const now = (): { readonly item: Item | undefined } => ({ item: store.peek(leaseItemKey(election)) });
+
+  const seen: (string | undefined)[] = [];
+  const observe = async (): Promise<void> => {
+    for await (const reign of leaderOf("observer").observe()) seen.push(reign?.owner);
+  };
+  void observe();
+  const first = leaderOf("first");
+  await first.campaign();
+  const reignOfFirst = now();
+  await clock.advance(20_000);
+  await first.resign();
+  const interregnum = now();
+  await leaderOf("second").campaign();
+  await clock.advance(20_000);
+  for (const past of [reignOfFirst, interregnum]) {
+    store.show(past);
+    await clock.advance(20_000);
+    store.show(undefined);
+    await clock.advance(20_000);
+  }
+  expect(seen).toEqual([undefined, "first", "second"]);
+});
