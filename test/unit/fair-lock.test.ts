@@ -1,7 +1,9 @@
 import { type Lease, LeaseClient, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
-import { ManualClock } from "@leasehold/client/testing";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
+import { acquire } from "../../packages/client/src/expressions.ts";
+import { inTurn, join, passOver } from "../../packages/client/src/expressions-fair.ts";
 import { FairLock, type PlaceInQueue, QueueFullError } from "../../packages/client/src/fair/index.ts";
 import { readQueue } from "../../packages/client/src/fair/queue.ts";
 import { placeLeaseMs } from "../../packages/client/src/fair/standing.ts";
@@ -492,6 +494,30 @@ describe("a fair lock", () => {
       expect(one).toBeGreaterThan(100);
       expect(await requestsOf(30)).toBeLessThanOrEqual(one + 5);
     });
+  });
+
+  it("a grant of an earlier turn that arrives after its waiter has joined anew is refused", async () => {
+    const table = new MemoryLeaseStore();
+    const lock = { key: "k" };
+    const place = { id: "0123456789abcdef", maxWaiters: 5, ttl: 1, passed: [] };
+    const grant = {
+      ...lock,
+      token: "00000000-0000-0000-0123-456789abcdef",
+      version: 1,
+      owner: "w",
+      acquiredAt: 1,
+      leaseDurationMs,
+      retentionMs: 1,
+      data: undefined,
+      slot: undefined,
+    };
+    const late = inTurn(acquire(grant), { own: { id: place.id, ticket: 1 }, passed: [] });
+    table.updateNow(join(lock, { ...place, text: "first" }));
+    table.updateNow(passOver(lock, [{ id: place.id, text: "first" }]));
+    table.updateNow(join(lock, { ...place, text: "second" }));
+    expect(table.updateNow(late).applied).toBe(false);
+    const now = inTurn(acquire(grant), { own: { id: place.id, ticket: 2 }, passed: [] });
+    expect(table.updateNow(now).applied).toBe(true);
   });
 
   describe("whose hand-overs are counted", () => {

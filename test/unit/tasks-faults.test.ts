@@ -1,5 +1,12 @@
-import { LeaseClient, type LeaseEvent, LeaseServiceError } from "@leasehold/client";
-import { ManualClock } from "@leasehold/client/testing";
+import {
+  type CallOptions,
+  LeaseClient,
+  type LeaseEvent,
+  LeaseServiceError,
+  type UpdateRequest,
+  type UpdateResult,
+} from "@leasehold/client";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { renew } from "../../packages/client/src/expressions.ts";
 import {
@@ -164,6 +171,16 @@ describe("an ending whose answer is lost", () => {
     },
   );
 
+  test("leaves the task unprotected from the moment it is sent", async () => {
+    const task = await claimed(setOf("a"));
+    store.next("hangs");
+    const ending = task.fail("no");
+    await clock.advance(0);
+    expect(task.held).toBe(false);
+    expect(await afterWaiting(setOf("b").claim())).toBeDefined();
+    ending.catch(() => undefined);
+  });
+
   test("again and again leaves the task with its worker, which renews it and may try once more", async () => {
     const task = await claimed(setOf("a"));
     store.next("request lost", "request lost", "request lost");
@@ -185,7 +202,53 @@ describe("an ending whose answer is lost", () => {
   });
 });
 
+/** The claims of "slow" are answered late and sent twice; the other copy of the first arrives just before the takeover. */
+class SlowStore extends MemoryLeaseStore {
+  #late: UpdateRequest | undefined;
+  onTakeover: () => Promise<void> = async () => undefined;
+
+  override async update(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
+    if (request.values[":owner"] !== "slow") return await super.update(request, call);
+    if (request.values[":judgedToken"] === undefined) {
+      const result = await super.update(request, call);
+      this.#late = request;
+      await new Promise<void>((resolve) => clock.schedule(resolve, 4_000));
+      return { ...result, retried: true };
+    }
+    await this.onTakeover();
+    if (this.#late !== undefined) this.updateNow(this.#late);
+    return await super.update(request, call);
+  }
+}
+
 describe("what arrives late", () => {
+  test("a claim that is found to have landed meanwhile counts from its own time, not from the takeover's", async () => {
+    const slowStore = new SlowStore();
+    const shortLeaseMs = 5_000;
+    const shortSetOf = (owner: string): TaskSet => {
+      const times = { leaseDurationMs: shortLeaseMs, clockSkewMs: 500 };
+      return new TaskSet(new LeaseClient({ store: slowStore, clock, owner, ...times }), "set", {
+        heartbeat: false,
+      });
+    };
+    await shortSetOf("first").add([{ id: "t" }]);
+    const held = await shortSetOf("first").claim();
+    slowStore.onTakeover = async () => void (await held?.release());
+    await clock.advance(shortLeaseMs + 501);
+
+    let slow: Task | undefined;
+    void shortSetOf("slow")
+      .claim()
+      .then((task) => {
+        slow = task;
+      });
+    await clock.advance(4_000);
+    expect(slow?.held).toBe(true);
+    await clock.advance(shortLeaseMs - 4_000 + 501);
+    const other = await shortSetOf("other").claim();
+    expect([slow?.held, other?.held]).toEqual([false, true]);
+  });
+
   test("no write of a task's life changes anything after its end", async () => {
     const a = setOf("a");
     await (await claimed(a)).fail("once more");

@@ -28,31 +28,33 @@ export interface WrittenPlace {
 
 /** What a grant has to do with the queue. */
 export interface Turn {
-  /** The place of the one that acquires; undefined for a newcomer. */
-  readonly id: string | undefined;
+  /** The place of the one that acquires, with the ticket that it has; undefined for a newcomer. */
+  readonly own: { readonly id: string; readonly ticket: number } | undefined;
   /** Places whose time is over, as they were judged. */
   readonly passed: readonly WrittenPlace[];
 }
 
 /** A grant to a newcomer while nobody waits, or to the head of the queue, whose place it takes along. */
-export function inTurn(grant: UpdateRequest, { id, passed }: Turn): UpdateRequest {
+export function inTurn(grant: UpdateRequest, { own, passed }: Turn): UpdateRequest {
   const going = removal(passed);
   const conditions = [grant.condition, ...going.conditions];
   const names = { ...grant.names, ...going.names, "#waiting": waiting };
   const gone = [...going.removed];
   const values: Record<string, string | number> = { ...grant.values, ...going.values };
-  const removals = passed.length + (id === undefined ? 0 : 1);
-  if (id === undefined) {
+  const removals = passed.length + (own === undefined ? 0 : 1);
+  if (own === undefined) {
     // Without a place, nobody may wait but those that are passed over.
     const isAlone =
       removals === 0 ? "(attribute_not_exists(#waiting) OR #waiting = :removed)" : "#waiting = :removed";
     conditions.push(isAlone);
     values[":removed"] = removals;
   } else {
-    conditions.push("attribute_exists(#qMine)");
-    Object.assign(names, { "#qMine": ticketPrefix + id, "#wMine": placePrefix + id });
+    // Whoever was passed over and has joined anew has another ticket: an earlier turn's write, arriving late, is refused.
+    conditions.push("#qMine = :ticket");
+    Object.assign(names, { "#qMine": ticketPrefix + own.id, "#wMine": placePrefix + own.id });
     gone.push("#qMine", "#wMine");
     values[":removed"] = removals;
+    values[":ticket"] = own.ticket;
   }
   const condition = conditions.join(" AND ");
   if (removals === 0) return { ...grant, condition, names, values };

@@ -12,7 +12,7 @@ import type { CallOptions, Item, LeaseStore, UpdateRequest, UpdateResult } from 
  */
 export class TurnStore extends PassingStore {
   /** What the next attempt has to do with the queue. */
-  turn: Turn = { id: undefined, passed: [] };
+  turn: Turn = { own: undefined, passed: [] };
   /** The lock's item as the last write has shown it. */
   lastItem: Item | undefined;
   /** What the release notes; undefined to note nothing. */

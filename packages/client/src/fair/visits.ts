@@ -145,7 +145,7 @@ export class Visits {
     }
     const { owner, leaseDurationMs } = visit;
     const store = new TurnStore(this.#context.store, owner);
-    store.turn = { id: standing.ownPlace()?.id, passed: removable(ahead) };
+    store.turn = { own: standing.ownPlace(), passed: removable(ahead) };
     const context = { ...this.#context, store };
     const request = {
       ...this.#lock,

@@ -128,9 +128,9 @@ export class Waiter implements Companion {
         continue;
       }
       const passed = removable(ahead);
-      const id = this.#standing.ownPlace() && this.#id;
-      const isFirst = this.#standing.sighting === undefined && id === undefined;
-      this.#parts.store.turn = { id, passed };
+      const own = this.#standing.ownPlace();
+      const isFirst = this.#standing.sighting === undefined && own === undefined;
+      this.#parts.store.turn = { own, passed };
       const granted = await this.#attempt();
       if (granted !== undefined) return granted;
       if (!isFirst || this.#failure !== undefined) this.#notBefore = this.#now() + this.#standing.paceMs(1);

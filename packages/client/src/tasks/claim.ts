@@ -68,6 +68,8 @@ export class ClaimAttempt {
     const takenAt = moment(context.clock);
     const second = await this.#send(takeOverTask(this.#grant(takenAt), seen));
     if (!this.#isOurs(second)) return undefined;
+    // Another copy of the first claim has landed in between: what the table says counts from that one.
+    if (readRecord(second.item)?.version !== this.#version) return this.#settle(second, since, undefined);
     return this.#settle(second, takenAt, { ground: verdict.ground, from: seen });
   }
 

@@ -85,9 +85,12 @@ export class Task {
     return this.#lease.expiresAt;
   }
 
-  /** Whether the claim protects its worker at this moment, by the worker's own clock. Sends nothing. */
+  /**
+   * Whether the claim protects its worker at this moment, by the worker's own clock; not while it is being ended, for
+   * another may have the task before the answer is here. Sends nothing.
+   */
   get held(): boolean {
-    return this.#lease.held;
+    return this.#ending === undefined && this.#lease.held;
   }
 
   /**
