@@ -1,14 +1,15 @@
-import { type LeaseClient, LeaseLostError, SlotDoneError } from "@leasehold/client";
+import { type LeaseClient, SlotDoneError } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { type LeasedHandler, leased, type SkipReason } from "@leasehold/middy";
 import type { Context } from "aws-lambda";
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
-import { optional, required } from "../support/environment.ts";
+import { optional, required, wholeNumber } from "../support/environment.ts";
 import { leaseClient } from "../support/leases.ts";
 import { once } from "../support/once.ts";
-import { type CloseUnpaidOrders, closeOrdersUnder, closeUnpaidOrdersKey, type JobOutcome } from "./job.ts";
+import { type CloseUnpaidOrders, closeUnpaidOrdersKey, type JobOutcome } from "./job.ts";
 import { OrderBook } from "./orders.ts";
+import { openRuns, runSlot, type SlotOutcome, usualLeaseMs } from "./runs.ts";
 import { tableVariable } from "./schema.ts";
 
 /** What a schedule sends; an EventBridge rule sends `time` in place of `scheduledTime`. */
@@ -18,38 +19,36 @@ export interface ScheduleEvent {
 }
 
 /** What became of a trigger. */
-export type TriggerOutcome =
-  | Extract<JobOutcome, { readonly result: "ran" | "skipped" }>
-  /** This trigger, or a later one, has had its run. Nothing was done. */
-  | { readonly result: "doneBefore"; readonly slot: string };
+export type TriggerOutcome = SlotOutcome | Extract<JobOutcome, { readonly result: "skipped" }>;
 
 /** What the handler works with. */
 export interface ScheduledJob extends Pick<CloseUnpaidOrders, "orders" | "beforeClose"> {
   readonly leases: LeaseClient;
-  /** @default "close-unpaid-orders" */
+  /** Of the lock, and of its runs. @default "close-unpaid-orders" */
   readonly key?: string | undefined;
+  /** So long a run that died stands in its own retry's way. @default 45000 */
+  readonly runLeaseMs?: number;
 }
 
 /**
  * Makes the handler of a schedule: one run for each scheduled time, however often the trigger comes and on however many
- * instances, and never two at once.
+ * instances, and never two at once; each run is in the ledger.
  *
  * A run that loses its lease, or whose time is over, rejects and leaves its slot open: the trigger's retry, or the next
- * tick, closes the rest.
+ * tick, closes the rest. A slot whose attempts are spent counts as dealt with, and asks for no further retry.
  */
 export function onSchedule({
   leases,
-  key,
+  key = closeUnpaidOrdersKey,
+  runLeaseMs = usualLeaseMs,
   ...work
 }: ScheduledJob): LeasedHandler<ScheduleEvent, TriggerOutcome> {
-  const options = { client: leases, key: key ?? closeUnpaidOrdersKey, once: true, skipResult: skipped };
-  return leased<ScheduleEvent, TriggerOutcome>(options, async (event, _context, { lease, signal }) => {
-    const dueBefore = Date.parse(event.scheduledTime ?? event.time ?? "");
-    const outcome = await closeOrdersUnder(lease, work, dueBefore, signal);
-    if (outcome.result === "ran") return outcome;
-    const { closed, reason, fencedOff } = outcome;
-    const detail = fencedOff === undefined ? `after ${closed} orders` : `order ${fencedOff} was fenced off`;
-    throw new LeaseLostError(lease.key, reason, detail);
+  const runs = openRuns(leases, { key, leaseDurationMs: runLeaseMs });
+  const options = { client: leases, key, once: true, skipResult: skipped };
+  return leased<ScheduleEvent, TriggerOutcome>(options, async (event, _context, lock) => {
+    const slot = new Date(event.scheduledTime ?? event.time ?? "");
+    // An earlier attempt has lost the lock, so it stops at its next order; a dead one's own lease ends by then.
+    return await runSlot({ runs, work, lock }, slot, 2 * runLeaseMs);
   });
 }
 
@@ -63,16 +62,25 @@ const scheduled = once(() =>
     leases: leaseClient(documents()),
     orders: new OrderBook(documents(), required(tableVariable)),
     key: optional(environmentNames.key),
+    runLeaseMs: wholeNumber(environmentNames.lockAtMostForMs, usualLeaseMs),
   }),
 );
 
 /**
  * Closes the orders that were to be paid before the scheduled time and gives their stock back.
  *
- * Dies before it has acquired: the trigger's retry or the next tick runs. Between two orders: what is closed stays
- * closed, the lease ends when the invocation would have ended, and whoever runs then closes the rest. Within an order:
- * its transaction has landed or not. After the last order and before the slot is marked as done: the retry runs once
- * more and finds nothing to close. Frozen for longer than its lease: its next write is refused.
+ *     { "scheduledTime": "2026-11-21T08:00:00.000Z" }
+ *     → { "result": "ran", "fencingToken": 1795248000001, "closed": 3 }
+ *     → { "result": "skipped", "holder": "…", "expiresAt": 1795248045000 }
+ *     → { "result": "doneBefore", "slot": "2026-11-21T08:00:00.000Z" }
+ *     → { "result": "exhausted", "slot": "2026-11-21T08:00:00.000Z", "attempts": 3 }
+ *
+ * Dies before it has acquired: the trigger's retry or the next tick runs. Then, before its run has begun: the same, and
+ * the ledger knows of nothing. Between two orders: what is closed stays closed, both leases end, the run shows as lost,
+ * and whoever runs then closes the rest. Within an order: its transaction has landed or not. After the last order and
+ * before the run's end: the retry runs once more and finds nothing to close. After the run's end and before the slot is
+ * marked as done: the ledger knows, and the retry answers `doneBefore`. Frozen for longer than its lease: its next write
+ * is refused.
  */
 export const handler: Answering<TriggerOutcome> = answering((event, context) =>
   scheduled()(event as ScheduleEvent, context as Context),

@@ -76,7 +76,8 @@ export async function closeUnpaidOrders(job: CloseUnpaidOrders, dueBefore: numbe
 }
 
 /**
- * The work of {@link closeUnpaidOrders} under a lease that is the caller's: it neither acquires nor releases.
+ * The work of {@link closeUnpaidOrders} under a lease that is the caller's: it neither acquires nor releases. `onClosed`
+ * is told how many orders this run has closed so far.
  *
  * Rejects with the signal's reason when that aborts for another cause than the loss of the lease, such as the end of the
  * invocation's time; what was closed until then stays closed.
@@ -86,6 +87,7 @@ export async function closeOrdersUnder(
   { orders, beforeClose }: Pick<CloseUnpaidOrders, "orders" | "beforeClose">,
   dueBefore: number,
   signal?: AbortSignal,
+  onClosed?: (closed: number) => void,
 ): Promise<Exclude<JobOutcome, { readonly result: "skipped" }>> {
   const { fencingToken } = lease;
   let closed = 0;
@@ -99,7 +101,9 @@ export async function closeOrdersUnder(
     if (result === "fencedOff") {
       return { result: "lost", fencingToken, closed, reason: lossReason(lease), fencedOff: order.orderId };
     }
-    if (result === "closed") closed += 1;
+    if (result !== "closed") continue;
+    closed += 1;
+    onClosed?.(closed);
   }
   return { result: "ran", fencingToken, closed };
 }

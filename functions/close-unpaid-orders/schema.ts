@@ -11,6 +11,9 @@
 /** The environment variable with the table's name. */
 export const tableVariable = "CLOSE_UNPAID_ORDERS_TABLE_NAME";
 
+/** The environment variable with the job's schedule, in EventBridge Scheduler's words and in UTC. */
+export const scheduleVariable = "CLOSE_UNPAID_ORDERS_SCHEDULE";
+
 /** The table's partitions. A shop with more than 1000 writes a second to one of them has to split it. */
 export const partitions = {
   open: "orders#open",

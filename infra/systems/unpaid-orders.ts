@@ -1,9 +1,10 @@
 import { type ILeaseTable, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
+import { environmentNames } from "@leasehold/client/environment";
 import { Duration } from "aws-cdk-lib";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Construct } from "constructs";
 import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
-import { tableVariable } from "../../functions/close-unpaid-orders/schema.ts";
+import { scheduleVariable, tableVariable } from "../../functions/close-unpaid-orders/schema.ts";
 import { Handler } from "../handler.ts";
 import type { Pace } from "../pace.ts";
 import { SystemTable } from "../system-table.ts";
@@ -15,6 +16,8 @@ export class UnpaidOrders extends Construct {
   constructor(scope: Construct, id: string, props: { readonly leases: ILeaseTable; readonly pace: Pace }) {
     super(scope, id);
     const { leases, pace } = props;
+    // At whole minutes: a rate counts from its deployment, and no one could tell which of its slots were missed.
+    const schedule = ScheduleExpression.cron({ minute: `0/${pace.tick.toMinutes()}` });
     const shop = new SystemTable(this, "Shop");
     const close = new Handler(this, "Close", {
       entry: "close-unpaid-orders/handler.ts",
@@ -27,10 +30,27 @@ export class UnpaidOrders extends Construct {
       table: leases,
       jobName: "close-unpaid-orders",
       key: closeUnpaidOrdersKey,
-      schedule: ScheduleExpression.rate(pace.tick),
+      schedule,
       target: SingletonJobTarget.lambda(close),
       lockAtMostFor: pace.tickLease,
       heartbeat: Duration.millis(Math.floor(pace.tickLease.toMilliseconds() / 3)),
+      maxInterval: pace.tick.plus(pace.tick),
+      maxEventAge: pace.tick,
     });
+
+    const report = new Handler(this, "Report", {
+      entry: "close-unpaid-orders/report.ts",
+      description:
+        "Tells how the runs that close unpaid orders went, and makes up for those that are missing.",
+      timeout: Duration.minutes(5),
+      environment: {
+        [environmentNames.tableName]: leases.tableName,
+        [environmentNames.lockAtMostForMs]: String(pace.tickLease.toMilliseconds()),
+        [tableVariable]: shop.tableName,
+        [scheduleVariable]: schedule.expressionString,
+      },
+    });
+    shop.permit(report, "Query", "UpdateItem", "DeleteItem");
+    leases.grants.usePrimitives(report, { keys: [closeUnpaidOrdersKey] });
   }
 }

@@ -417,6 +417,70 @@ export function jobRunsContract(place: (clock: ManualClock) => Place): void {
     });
   });
 
+  describe("a reentrant owner", () => {
+    const again = { owner: "request-1", reentrant: true };
+
+    test("begins again at once where its earlier attempt has died, which counts as lost", async () => {
+      const slot = hoursAgo(1);
+      const begun = Promise.withResolvers<void>();
+      const followed = Promise.withResolvers<void>();
+      const dead = runsOf("frozen process").run(
+        slot,
+        async ({ lease }) => {
+          begun.resolve();
+          await followed.promise;
+          await expect(lease.renew()).rejects.toMatchObject({ reason: "taken" });
+        },
+        again,
+      );
+      dead.catch(() => undefined);
+      await begun.promise;
+      await expect(runsOf("b").run(slot, () => undefined)).rejects.toThrow(LeaseUnavailableError);
+      const result = await runsOf("next process").run(slot, ({ attempt }) => attempt, again);
+      expect(result).toBe(2);
+      expect(await runsOf("reader").get(slot)).toMatchObject({
+        state: "succeeded",
+        attempt: 2,
+        lostAttempts: 1,
+        owner: "request-1",
+      });
+      followed.resolve();
+      await expect(dead).rejects.toThrow(LeaseLostError);
+    });
+
+    test("does not disturb its attempt in the same object: the second delivery is refused", async () => {
+      const slot = hoursAgo(1);
+      const runs = runsOf("a");
+      await runs.run(
+        slot,
+        async ({ lease }) => {
+          await expect(runs.run(slot, () => undefined, again)).rejects.toThrow(LeaseUnavailableError);
+          await lease.renew();
+        },
+        again,
+      );
+      expect(await runs.get(slot)).toMatchObject({ state: "succeeded", attempt: 1 });
+    });
+
+    test("has no more attempts than anybody, and no slot that is done", async () => {
+      const [slot, done] = [hoursAgo(2), hoursAgo(1)];
+      await runsOf("a").run(done, () => undefined, again);
+      await expect(runsOf("b").run(done, () => undefined, again)).rejects.toThrow(SlotDoneError);
+      for (let attempt = 1; attempt <= 3; attempt += 1) {
+        const begun = Promise.withResolvers<void>();
+        const hang = (): Promise<never> => {
+          begun.resolve();
+          return new Promise(() => undefined);
+        };
+        runsOf(`process ${attempt}`)
+          .run(slot, hang, again)
+          .catch(() => undefined);
+        await begun.promise;
+      }
+      await expect(runsOf("one more").run(slot, () => undefined, again)).rejects.toThrow(RunsExhaustedError);
+    });
+  });
+
   describe("an operator", () => {
     const admin = (): LeaseClient =>
       new LeaseClient({ ...place(clock), clock, clockSkewMs, leaseDurationMs });

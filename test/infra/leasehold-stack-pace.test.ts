@@ -25,8 +25,7 @@ describe("the demonstration's pace", () => {
     for (const [id, definition] of Object.entries(definitionsIn(app.template))) {
       Object.assign(Resources[id]?.Properties ?? {}, { DefinitionString: definition });
     }
-    const durations =
-      /^(Seconds|LEASEHOLD_\w+_MS|MaximumEventAgeInSeconds)$|^:(expiresAt|leaseDurationMs|ttl)$/;
+    const durations = /^(Seconds|[A-Z]\w+_MS|MaximumEventAgeInSeconds)$|^:(expiresAt|leaseDurationMs|ttl)$/;
     return JSON.parse(
       JSON.stringify({ Resources, ...rest }, (name, value) => (durations.test(name) ? "a duration" : value)),
     );

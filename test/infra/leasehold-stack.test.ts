@@ -3,8 +3,9 @@ import { runbookAnchors } from "@leasehold/cdk";
 import { environmentNames } from "@leasehold/client/environment";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
 import { describe, expect, test } from "vitest";
-import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
 import { silenceVariable } from "../../functions/admit-tickets/schema.ts";
+import { claimVariable } from "../../functions/claim-tasks/schema.ts";
+import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
 import { scheduleVariable } from "../../functions/close-unpaid-orders/schema.ts";
 import { referenceTo, resourcesOf, textsIn } from "../support/cloudformation.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
@@ -94,6 +95,7 @@ describe("every function", () => {
       ...own.map(([, variable]) => variable),
       scheduleVariable,
       silenceVariable,
+      claimVariable,
     ]);
     for (const [id, { Properties }] of functions) {
       const environment = environmentOf(Properties);

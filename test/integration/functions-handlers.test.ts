@@ -12,6 +12,7 @@ import { park } from "@leasehold/client/expressions";
 import { leaseItemKey, waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
+import type { MissedAnswer } from "../../functions/close-unpaid-orders/run-report.ts";
 import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
 
 type Handler = (event: unknown, context: object) => Promise<unknown>;
@@ -25,6 +26,7 @@ const names = [
   "import-orders/handler",
   "resource-cache/handler",
   "close-unpaid-orders/handler",
+  "close-unpaid-orders/report",
   "claim-tasks/handler",
   "admit-tickets/handler",
 ] as const;
@@ -83,6 +85,7 @@ beforeAll(async () => {
     IMPORT_ORDERS_TABLE_NAME: own,
     RESOURCE_CACHE_TABLE_NAME: own,
     CLOSE_UNPAID_ORDERS_TABLE_NAME: own,
+    CLOSE_UNPAID_ORDERS_SCHEDULE: "cron(0/1 * * * ? *)",
   };
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
 
@@ -223,7 +226,7 @@ describe("the bundled handlers", () => {
       ...levels,
       source: "cache",
     });
-    const scheduledTime = "2026-03-01T10:00:00Z";
+    const scheduledTime = new Date(Math.floor(Date.now() / 60_000 - 2) * 60_000).toISOString();
     expect(await invoke("close-unpaid-orders/handler", { job: "j", scheduledTime })).toMatchObject({
       result: "ran",
       closed: 1,
@@ -231,6 +234,23 @@ describe("the bundled handlers", () => {
     expect(await invoke("close-unpaid-orders/handler", { job: "j", scheduledTime })).toMatchObject({
       result: "doneBefore",
     });
+    const since = scheduledTime;
+    expect(
+      await invoke("close-unpaid-orders/report", { action: "runs", since, state: "succeeded" }),
+    ).toMatchObject({
+      counts: { succeeded: 1, failed: 0 },
+      runs: [{ slot: scheduledTime, attempt: 1, progress: { closed: 1 } }],
+    });
+    expect(await invoke("close-unpaid-orders/report", { action: "backfill", since })).toMatchObject({
+      failed: [],
+      left: [],
+      complete: true,
+    });
+    const { missed } = (await invoke("close-unpaid-orders/report", {
+      action: "missed",
+      since,
+    })) as MissedAnswer;
+    expect(missed.map(({ slot }) => slot)).not.toContain(scheduledTime);
     const add = [{ id: "t", payload: 7 }];
     expect(await invoke("claim-tasks/handler", { set: "s", add })).toEqual({ added: 1, known: 0 });
     expect(await invoke("claim-tasks/handler", { set: "s", add })).toEqual({ added: 0, known: 1 });
@@ -254,6 +274,8 @@ describe("the bundled handlers", () => {
     ["resource-cache/handler", { warehouse: 7 }],
     ["resource-cache/handler", { warehouse: "north", retry: "hope" }],
     ["close-unpaid-orders/handler", {}],
+    ["close-unpaid-orders/report", {}],
+    ["close-unpaid-orders/report", { action: "missed", since: "yesterday" }],
     ["claim-tasks/handler", { set: "" }],
     ["claim-tasks/handler", { set: "s", add: 7 }],
     ["claim-tasks/handler", { set: "s", add: null }],

@@ -21,9 +21,9 @@ export class Shop {
   readonly #product: string = `product-${randomUUID()}`;
   readonly orders: readonly Order[];
 
-  private constructor(test: TestApp, count: number) {
+  private constructor(test: TestApp, count: number, overdueMs: number) {
     this.#test = test;
-    const [dueAt, product] = [Date.now() - 60_000, this.#product];
+    const [dueAt, product] = [Date.now() - overdueMs, this.#product];
     this.orders = Array.from({ length: count }, (_, index) => ({
       orderId: `${product}/${index}`,
       product,
@@ -33,8 +33,8 @@ export class Shop {
   }
 
   /** Fills the app's shop with so many orders that are overdue. */
-  static async open(test: TestApp, count: number): Promise<Shop> {
-    const shop = new Shop(test, count);
+  static async open(test: TestApp, count: number, overdueMs = 60_000): Promise<Shop> {
+    const shop = new Shop(test, count, overdueMs);
     const stock = { [shop.#product]: onTheShelf };
     await seedShop(test.documents, shop.#table, { open: shop.orders, paid: [], stock });
     return shop;

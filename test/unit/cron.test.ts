@@ -1,6 +1,5 @@
+import { InvalidScheduleError, parseScheduleExpression } from "@leasehold/client/schedule";
 import { describe, expect, test } from "vitest";
-import { InvalidScheduleError } from "../../packages/local/src/schedules/errors.ts";
-import { parseScheduleExpression } from "../../packages/local/src/schedules/expression.ts";
 
 interface Case {
   readonly expression: string;

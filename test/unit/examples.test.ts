@@ -10,17 +10,18 @@ const root = join(import.meta.dirname, "../..");
 const preamble = `
 import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
-import { createLeaseTable, type Lease, LeaseClient, LeaseUnavailableError, systemClock } from "@leasehold/client";
+import { createLeaseTable, type Lease, LeaseClient, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { metricsListener } from "@leasehold/client/metrics";
 import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
 import { FairLock, QueueFullError } from "@leasehold/client/fair";
-import { JobRuns } from "@leasehold/client/job-runs";
+import { JobRuns, RunsExhaustedError } from "@leasehold/client/job-runs";
 import { Leader } from "@leasehold/client/leader";
 import { LeaseUpgradeError, ReadWriteLock } from "@leasehold/client/read-write";
+import { parseScheduleExpression } from "@leasehold/client/schedule";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
-import { TaskSet } from "@leasehold/client/tasks";
+import { FinalFailureError, TaskSet } from "@leasehold/client/tasks";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { LambdaRuntime, readAssembly, resolveApp, startApp, startEngine, StateMachines } from "@leasehold/local";
 import { leased, leaseLock } from "@leasehold/middy";
@@ -33,6 +34,10 @@ import type { ScheduledEvent } from "aws-lambda";
 declare const documents: DynamoDBDocumentClient;
 declare const queue: { send(message: string): Promise<void> };
 declare const message: string;
+declare const orders: {
+  unpaid(dueBefore: string): AsyncIterable<object>;
+  closing(order: object): NonNullable<ConstructorParameters<typeof TransactWriteCommand>[0]["TransactItems"]>;
+};
 declare const shop: { isInStock(payload: unknown): boolean; ship(id: string, signal: AbortSignal): Promise<void> };
 declare function listFiles(): Promise<string[]>;
 declare function importFile(file: string, options: { signal: AbortSignal }): Promise<void>;
@@ -47,7 +52,7 @@ declare function expect(value: unknown): { toBe(expected: unknown): void };
 export const used = [
   PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, systemClock, ManualClock,
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
-  SingletonJobTarget, InvokeFunction, Schedule, JobRuns, Semaphore, SingleFlight, TaskSet, acquireAll,
+  SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, QueueFullError, LeaseUnavailableError, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, leased, leaseLock, middy, Duration, ScheduleExpression,
 ];
@@ -91,7 +96,10 @@ function asModule(code: string): string {
 }
 
 it("every example of the README and of the packages' docstrings compiles", async () => {
-  const files = ["README.md", ...globSync(["packages/*/src/**/*.ts", "docs/primitives/*.md"], { cwd: root })];
+  const files = [
+    "README.md",
+    ...globSync(["packages/*/src/**/*.ts", "docs/{primitives,systems}/*.md"], { cwd: root }),
+  ];
   const folder = mkdtempSync(join(root, "test/unit/examples-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   let count = 0;

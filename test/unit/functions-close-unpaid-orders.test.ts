@@ -1,12 +1,17 @@
 import { LeaseClient } from "@leasehold/client";
+import { type JobRun, JobRuns } from "@leasehold/client/job-runs";
+import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import type { Context } from "aws-lambda";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { onSchedule, type ScheduledJob } from "../../functions/close-unpaid-orders/handler.ts";
 import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
 import { type CloseResult, type Order, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
+import { attemptsOfTrigger } from "../../functions/close-unpaid-orders/runs.ts";
+import { runItemKey } from "../../packages/client/src/schema-job-runs.ts";
 
-const tick = "2026-03-01T10:00:00.000Z";
+const tick = "2026-01-01T10:00:00.000Z";
+const anyCall = { signal: new AbortController().signal, isCurrent: () => true };
 const orders: Order[] = ["o-1", "o-2"].map((orderId) => ({ orderId, product: "mug", quantity: 1, dueAt: 0 }));
 
 /** The orders of a shop in memory, each of which closes once. */
@@ -31,10 +36,39 @@ let clock: ManualClock;
 let store: MemoryLeaseStore;
 let book: ShelvedOrders;
 
-function instance(options: Partial<ScheduledJob> = {}): (event: unknown) => Promise<unknown> {
-  const handle = onSchedule({ leases: new LeaseClient({ store, clock }), orders: book, ...options });
+function leases(): LeaseClient {
+  return new LeaseClient({ store, clock });
+}
+
+/** What the ledger has about a slot. */
+async function entry(slot: string = tick): Promise<JobRun | undefined> {
+  return await new JobRuns(leases(), closeUnpaidOrdersKey).get(slot);
+}
+
+/** The latest slot that the lock knows to be dealt with. */
+async function doneSlot(): Promise<unknown> {
+  const request = { key: leaseItemKey(closeUnpaidOrdersKey), consistent: true };
+  return (await store.get(request, anyCall))?.doneSlot;
+}
+
+/** Lets time pass until a promise settles. */
+async function inTime<T>(promise: Promise<T>): Promise<T> {
+  let isSettled = false;
+  const settle = (): void => {
+    isSettled = true;
+  };
+  promise.then(settle, settle);
+  for (let turns = 0; !isSettled && turns < 2_000; turns += 1) await clock.advance(100);
+  return await promise;
+}
+
+function instance(
+  options: Partial<ScheduledJob> = {},
+  awsRequestId: string = crypto.randomUUID(),
+): (event: unknown) => Promise<unknown> {
+  const handle = onSchedule({ leases: leases(), orders: book, ...options });
   const context = {
-    awsRequestId: crypto.randomUUID(),
+    awsRequestId,
     functionName: "close-unpaid-orders",
     getRemainingTimeInMillis: () => 60_000,
   } as Context;
@@ -61,6 +95,16 @@ describe("the schedule that closes unpaid orders", () => {
   test("a trigger that comes twice runs once", async () => {
     await instance()({ scheduledTime: tick });
     expect(await instance()({ scheduledTime: tick })).toEqual({ result: "doneBefore", slot: tick });
+    expect(book.asked).toHaveLength(1);
+  });
+
+  test("a trigger that comes again to an instance whose clock is half a minute off, after a run of no time at all, runs once", async () => {
+    await instance()({ scheduledTime: tick });
+    for (const offMs of [-30_000, 30_000]) {
+      const elsewhere = new ManualClock(clock.now() + offMs);
+      const repeated = instance({ leases: new LeaseClient({ store, clock: elsewhere }) });
+      expect(await repeated({ scheduledTime: tick })).toEqual({ result: "doneBefore", slot: tick });
+    }
     expect(book.asked).toHaveLength(1);
   });
 
@@ -103,4 +147,169 @@ describe("the schedule that closes unpaid orders", () => {
       expect(book.asked).toEqual([]);
     },
   );
+});
+
+describe("the ledger of its runs", () => {
+  test("has a run that succeeded, with what it closed", async () => {
+    await instance()({ scheduledTime: tick });
+    expect(await entry()).toMatchObject({ state: "succeeded", attempt: 1, progress: { closed: 2 } });
+    expect(await entry()).toMatchObject({ fencingToken: expect.any(Number), endedAt: clock.now() });
+  });
+
+  test("shows a run under way, and knows nothing of the triggers that were skipped", async () => {
+    let under: JobRun | undefined;
+    const running = instance({
+      beforeClose: async ({ orderId }) => {
+        if (orderId !== "o-1") return;
+        await instance()({ scheduledTime: "2026-01-01T10:01:00.000Z" });
+        under = await entry();
+      },
+    });
+    await running({ scheduledTime: tick });
+    expect(under).toMatchObject({ state: "running", attempt: 1 });
+    expect(await entry("2026-01-01T10:01:00.000Z")).toBeUndefined();
+  });
+
+  test("has a failed run with the error and what it had closed, and then its retry", async () => {
+    const failing = instance({
+      beforeClose: async ({ orderId }) => {
+        if (orderId === "o-2") throw new Error("no answer");
+      },
+    });
+    await expect(failing({ scheduledTime: tick })).rejects.toThrow("no answer");
+    expect(await entry()).toMatchObject({
+      state: "failed",
+      remark: "Error: no answer",
+      progress: { closed: 1 },
+      exhausted: false,
+    });
+    await instance()({ scheduledTime: tick });
+    expect(await entry()).toMatchObject({ state: "succeeded", attempt: 2, progress: { closed: 1 } });
+  });
+
+  test("has a run that was fenced off as failed, and names the order", async () => {
+    book.results.push("closed", "fencedOff");
+    await expect(instance()({ scheduledTime: tick })).rejects.toMatchObject({ code: "LEASE_LOST" });
+    expect(await entry()).toMatchObject({
+      state: "failed",
+      remark: expect.stringContaining("order o-2 was fenced off"),
+    });
+  });
+
+  test("a run that dies shows as lost once its lease is over, and the next attempt at its slot counts it", async () => {
+    void instance({ beforeClose: () => new Promise(() => undefined) })({ scheduledTime: tick });
+    await clock.advance(0);
+    expect(await entry()).toMatchObject({ state: "running", attempt: 1 });
+    // Nobody who has died renews.
+    clock = new ManualClock(clock.now() + 120_000);
+    expect(await entry()).toMatchObject({ state: "lost", attempt: 1 });
+    expect(await instance()({ scheduledTime: tick })).toMatchObject({ result: "ran", closed: 2 });
+    expect(await entry()).toMatchObject({ state: "succeeded", attempt: 2, lostAttempts: 1 });
+  });
+
+  test("a retry resumes the lock and follows the dead attempt at once, without waiting for their leases", async () => {
+    const requestId = crypto.randomUUID();
+    void instance({ beforeClose: () => new Promise(() => undefined) }, requestId)({ scheduledTime: tick });
+    await clock.advance(0);
+    const start = clock.now();
+    clock = new ManualClock(start + 5_000);
+    expect(await inTime(instance({}, requestId)({ scheduledTime: tick }))).toMatchObject({
+      result: "ran",
+      closed: 2,
+    });
+    expect(clock.now() - start).toBeLessThan(6_000);
+    expect(await entry()).toMatchObject({ state: "succeeded", attempt: 2, lostAttempts: 1 });
+  });
+
+  test("an attempt that another has followed can close nothing any more, though its own lease is not what is checked", async () => {
+    const requestId = crypto.randomUUID();
+    const reached = Promise.withResolvers<void>();
+    const mayGo = Promise.withResolvers<void>();
+    const stale = instance(
+      {
+        beforeClose: async (_order, lease) => {
+          reached.resolve();
+          await mayGo.promise;
+          book.results.push(
+            (await leases().inspect(lease.key))?.token === lease.token ? "closed" : "fencedOff",
+          );
+        },
+      },
+      requestId,
+    )({ scheduledTime: tick });
+    stale.catch(() => undefined);
+    await reached.promise;
+    clock = new ManualClock(clock.now() + 120_000);
+    expect(await instance({}, requestId)({ scheduledTime: tick })).toMatchObject({
+      result: "ran",
+      closed: 2,
+    });
+    mayGo.resolve();
+    await expect(stale).rejects.toMatchObject({ code: "LEASE_LOST" });
+    expect(book.closed).toEqual(["o-1", "o-2"]);
+    expect(await entry()).toMatchObject({ state: "succeeded", attempt: 2 });
+  });
+
+  test("a run whose end landed, but not its slot's: the retry asks for no order and answers that it was done", async () => {
+    const broken = instance();
+    const { update } = store;
+    vi.spyOn(store, "update").mockImplementation(async (request, options) => {
+      const isSlotsEnd = request.key.sk === "lease" && (await entry())?.state === "succeeded";
+      if (isSlotsEnd) throw new Error("the instance is gone");
+      return await update.call(store, request, options);
+    });
+    await broken({ scheduledTime: tick }).catch(() => undefined);
+    vi.restoreAllMocks();
+    vi.spyOn(console, "log").mockImplementation(() => undefined);
+    expect(await doneSlot()).toBeUndefined();
+
+    clock = new ManualClock(clock.now() + 120_000);
+    expect(await instance()({ scheduledTime: tick })).toEqual({ result: "doneBefore", slot: tick });
+    expect(book.asked).toHaveLength(1);
+    expect(await doneSlot()).toBe(tick);
+  });
+
+  test("a slot whose attempts are spent answers so, asks for no order, and is dealt with", async () => {
+    const failing = instance({ beforeClose: () => Promise.reject(new Error("no answer")) });
+    for (let attempt = 1; attempt <= attemptsOfTrigger; attempt += 1)
+      await expect(failing({ scheduledTime: tick })).rejects.toThrow("no answer");
+    const asked = book.asked.length;
+    expect(await instance()({ scheduledTime: tick })).toEqual({
+      result: "exhausted",
+      slot: tick,
+      attempts: attemptsOfTrigger,
+    });
+    expect(book.asked).toHaveLength(asked);
+    expect(await entry()).toMatchObject({ state: "failed", exhausted: true });
+    expect(await instance()({ scheduledTime: tick })).toEqual({ result: "doneBefore", slot: tick });
+  });
+
+  test("one tick costs 4 requests to the lease table, a repeated trigger 1, and the ledger's item lies next to the lock", async () => {
+    const update = vi.spyOn(store, "update");
+    await instance()({ scheduledTime: tick });
+    expect(update.mock.calls.map(([{ key }]) => key)).toEqual([
+      { pk: closeUnpaidOrdersKey, sk: "lease" },
+      runItemKey(closeUnpaidOrdersKey, tick),
+      runItemKey(closeUnpaidOrdersKey, tick),
+      { pk: closeUnpaidOrdersKey, sk: "lease" },
+    ]);
+    update.mockClear();
+    await instance()({ scheduledTime: tick });
+    expect(update).toHaveBeenCalledTimes(1);
+  });
+
+  test("the retry of a run that died costs 6, and one that finds its run done 3", async () => {
+    void instance({ beforeClose: () => new Promise(() => undefined) })({ scheduledTime: tick });
+    await clock.advance(0);
+    clock = new ManualClock(clock.now() + 120_000);
+    const update = vi.spyOn(store, "update");
+    await instance()({ scheduledTime: tick });
+    expect(update).toHaveBeenCalledTimes(6);
+
+    const next = "2026-01-01T10:01:00.000Z";
+    await new JobRuns(leases(), closeUnpaidOrdersKey).run(next, () => undefined);
+    update.mockClear();
+    expect(await instance()({ scheduledTime: next })).toEqual({ result: "doneBefore", slot: next });
+    expect(update).toHaveBeenCalledTimes(3);
+  });
 });

@@ -39,12 +39,6 @@ export type {
   LambdaLogLine,
   LambdaRuntimeOptions,
 } from "./lambda/types.ts";
-export { InvalidScheduleError } from "./schedules/errors.ts";
-export {
-  parseScheduleExpression,
-  type ScheduleExpressionOptions,
-  type ScheduleTimes,
-} from "./schedules/expression.ts";
 export type { Fired, ScheduleEvent } from "./schedules/scheduler.ts";
 export type { BusEvent } from "./services/event-bus.ts";
 export type { QueueMessage } from "./services/queues.ts";

@@ -1,4 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { LeaseEvent } from "@leasehold/client";
+import { type JobRun, JobRuns } from "@leasehold/client/job-runs";
+import { leaseSortKey } from "@leasehold/client/schema";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { closeUnpaidOrdersKey as key } from "../../../functions/close-unpaid-orders/job.ts";
 import { startTestApp, type TestApp, until } from "../../support/app.ts";
@@ -21,6 +24,7 @@ beforeEach(() => it.proxy.reset());
 /** A run that stands between the check of its lease and a write; its process is known. */
 interface StandingRun extends ShopRun {
   readonly environmentId: string;
+  readonly scheduledTime: string;
   readonly write: HeldRequest;
 }
 
@@ -28,10 +32,16 @@ interface StandingRun extends ShopRun {
 async function standAtSecondOrder(shop: Shop): Promise<StandingRun> {
   const write = hold();
   it.proxy.next(shop.closes(1), write);
-  const run = shop.run(nextTrigger());
+  const trigger = nextTrigger();
+  const run = shop.run(trigger);
   await it.proxy.arrival(shop.closes(1));
   const { id: environmentId } = await it.environmentOf(run.requestId);
-  return { ...run, environmentId, write };
+  return { ...run, environmentId, scheduledTime: trigger.scheduledTime, write };
+}
+
+/** What the ledger has about a run. */
+async function ledgerOf({ scheduledTime }: StandingRun): Promise<JobRun | undefined> {
+  return await new JobRuns(it.leases, key).get(scheduledTime);
 }
 
 /** What became of the first trigger that got the lock, and how many were skipped before it. */
@@ -52,12 +62,17 @@ async function runOnceFree(shop: Shop): Promise<Success> {
   }
 }
 
+/** Whether an event is about the lock, and not about the run that is in the ledger. */
+function isOfTheLock(event: LeaseEvent): boolean {
+  return "place" in event && event.place === leaseSortKey;
+}
+
 /** When an invocation acquired its lease, by its own clock, and under which fencing token. */
 function grantOf(
   { requestId }: Success,
   leaseDurationMs: number,
 ): { acquiredAt: number; fencingToken: number } {
-  const granted = it.leaseEvents(requestId).find(({ type }) => type === "acquired");
+  const granted = it.leaseEvents(requestId).find((event) => event.type === "acquired" && isOfTheLock(event));
   if (granted?.type !== "acquired") throw new Error("the run acquired nothing");
   return { acquiredAt: granted.expiresAt - leaseDurationMs, fencingToken: granted.fencingToken };
 }
@@ -82,6 +97,12 @@ describe("a run that is interrupted between the check of its lease and a write",
     });
     expect(await shop.state()).toEqual({ closings: [1, 1, 1, 1], restocked: 4 });
     expect(await it.leaseItem(key)).toEqual(after);
+    expect(await ledgerOf(frozen)).toMatchObject({
+      state: "failed",
+      attempt: 1,
+      remark: expect.stringContaining("was fenced off"),
+      progress: { closed: 1 },
+    });
   });
 
   test("frozen for longer than its lease: its write is refused while another run is under way, which it does not disturb", async () => {
@@ -121,6 +142,8 @@ describe("a run that is interrupted between the check of its lease and a write",
     expect(fencingToken).toBeGreaterThan(left.fencingToken);
     await killed.write.letGo();
     expect(await shop.state()).toEqual({ closings: [1, 1, 1, 1], restocked: 4 });
+    await until("the loss of its run", async () => (await ledgerOf(killed))?.state === "lost");
+    expect(await ledgerOf(killed)).toMatchObject({ attempt: 1, exhausted: false });
   });
 
   test("killed, with its write under way for longer than its lease: the write is refused", async () => {
@@ -155,7 +178,7 @@ describe("an asynchronous event", () => {
     await write.letGo();
 
     expect(await shop.state()).toEqual({ closings: [1, 1, 1, 1], restocked: 4 });
-    const events = it.leaseEvents(requestId);
+    const events = it.leaseEvents(requestId).filter((event) => isOfTheLock(event));
     const takeovers = events.filter(({ type }) => type === "takeover");
     expect(takeovers).toMatchObject([
       { ground: "sameOwner", from: { owner: expect.stringContaining(requestId) } },

@@ -2,7 +2,7 @@ import type { LeaseClient } from "../client.ts";
 import { LeaseLostError, LeaseUnavailableError, SlotDoneError } from "../errors.ts";
 import { type ClientInternals, internalsOf } from "../internals.ts";
 import { Lease } from "../lease.ts";
-import { Acquirer } from "../protocol/acquirer.ts";
+import { type AcquireCall, Acquirer } from "../protocol/acquirer.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { Judge } from "../protocol/judge.ts";
 import { timeToLive } from "../schema.ts";
@@ -65,6 +65,8 @@ export class JobRuns {
   readonly #acquirer: Acquirer;
   readonly #judge: Judge;
   readonly #ledger: Ledger;
+  /** Calls that wait for their slot, or run it. */
+  readonly #underWay = new Set<{ readonly slot: string }>();
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, job: string, options: JobRunsOptions = {}) {
@@ -196,14 +198,27 @@ export class JobRuns {
     const terms = checkRunOptions(options, this.#terms, this.#client);
     terms.signal?.throwIfAborted();
     const place = runItemKey(job, slot).sk;
-    const call = { ...terms, key: job, place, data: undefined, slot };
+    // An attempt under way here is not to be shared, nor taken from itself: it is refused as anybody's.
+    const isUnderWay = [...this.#underWay].some((call) => call.slot === slot);
+    const reentrant = terms.reentrant && !isUnderWay;
+    const call = { ...terms, reentrant, key: job, place, data: undefined, slot };
+    this.#underWay.add(call);
+    try {
+      return await this.#attempt(call, work);
+    } finally {
+      this.#underWay.delete(call);
+    }
+  }
+
+  async #attempt<T>(call: AcquireCall & { readonly slot: string }, work: RunWork<T>): Promise<Finished<T>> {
+    const { key: job, slot, signal } = call;
     const tenancy = await this.#acquirer.acquire(call);
     const lease = new Lease(this.#context, tenancy, this.#client.format);
     const passenger = this.#store.passenger(lease.token);
     if (passenger === undefined) throw new LeaseLostError(job, "released");
     const { clock } = this.#context;
     const { describeError } = this.#terms;
-    const attempt = new Attempt({ job, slot, lease, passenger, signal: terms.signal, clock, describeError });
+    const attempt = new Attempt({ job, slot, lease, passenger, signal, clock, describeError });
     try {
       return await attempt.perform(work);
     } finally {

@@ -1,3 +1,6 @@
+import { InvalidOptionsError } from "../errors.ts";
+import { InvalidScheduleError } from "../schedule/errors.ts";
+import { parseScheduleExpression } from "../schedule/expression.ts";
 import { check, checkKnown } from "../validation.ts";
 import type { JobRun } from "./run.ts";
 import { checkSlotTime, type Slot } from "./slots.ts";
@@ -10,7 +13,13 @@ export interface Schedule {
 
 /** Where to look for missed slots. */
 export interface MissedQuery {
-  readonly schedule: Schedule;
+  /**
+   * An expression of EventBridge Scheduler, in UTC: `cron(0 8 ? * MON-FRI *)`, or `rate(1 hour)` counted from the
+   * epoch. Where the schedule has a time zone or a start, give what `parseScheduleExpression` of
+   * `@leasehold/client/schedule` makes of both, or anything else with `next`. A rate without a start begins when it was
+   * deployed, and its slots cannot be told in advance.
+   */
+  readonly schedule: Schedule | string;
   /** From this slot on; the ledger has to reach back so far (`keepForMs`). */
   readonly since: Slot;
   /** Up to, and without, this slot, and never beyond now. Leave recent slots time to begin by themselves. @default - now */
@@ -36,18 +45,33 @@ export interface MissedRange {
 /** Validates where to look. */
 export function checkMissedQuery(query: MissedQuery, now: number): MissedRange {
   checkKnown(query, missedQueryNames, "query");
-  const { schedule } = query;
-  const isSchedule = typeof schedule === "object" && schedule !== null && typeof schedule.next === "function";
-  check(
-    isSchedule,
-    "schedule",
-    schedule,
-    "an object with next(after), which gives the first time after a Date",
-  );
+  const schedule = checkSchedule(query.schedule);
   const since = checkSlotTime("since", query.since);
   const until = query.until === undefined ? undefined : checkSlotTime("until", query.until);
   const upTo = Math.min(until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until), now);
   return { schedule, since, until: new Date(upTo).toISOString() };
+}
+
+function checkSchedule(schedule: unknown): Schedule {
+  if (typeof schedule === "string") return parsed(schedule);
+  const isSchedule = typeof schedule === "object" && schedule !== null && "next" in schedule;
+  const allowed =
+    "an expression such as cron(0 8 * * ? *), or an object with next(after), which gives the first time after a Date";
+  check(isSchedule && typeof schedule.next === "function", "schedule", schedule, allowed);
+  return schedule as Schedule;
+}
+
+function parsed(expression: string): Schedule {
+  try {
+    return parseScheduleExpression(expression);
+  } catch (error) {
+    if (!(error instanceof InvalidScheduleError)) throw error;
+    throw new InvalidOptionsError(
+      "schedule",
+      expression,
+      `an expression of EventBridge Scheduler: ${error.problem}`,
+    );
+  }
 }
 
 /** Goes through a schedule's slots within a range. */

@@ -39,6 +39,14 @@ export interface RunOptions {
   readonly retry?: RetryStrategy;
   /** Gives up waiting, and aborts the signal that the work is given. @default - none */
   readonly signal?: AbortSignal;
+  /** @default - the ledger's */
+  readonly owner?: string;
+  /**
+   * Lets the same owner begin again at once where its earlier attempt has not ended, as when Lambda retries an
+   * invocation that has died: that attempt counts as lost. One that runs in this very object is not touched. Then `owner`
+   * has to be an identity that no two workers share. @default false
+   */
+  readonly reentrant?: boolean;
 }
 
 /** What the work of a run is given. */
@@ -93,7 +101,7 @@ const jobRunsOptionNames: readonly (keyof JobRunsOptions)[] = [
   "owner",
   "describeError",
 ];
-const runOptionNames: readonly (keyof RunOptions)[] = ["waitMs", "retry", "signal"];
+const runOptionNames: readonly (keyof RunOptions)[] = ["waitMs", "retry", "signal", "owner", "reentrant"];
 const runQueryNames: readonly (keyof RunQuery)[] = ["since", "until", "state", "descending", "limit"];
 const states: readonly RunState[] = ["running", "succeeded", "failed", "lost", "skipped"];
 
@@ -103,7 +111,7 @@ const defaultKeepMs = 30 * 24 * 60 * 60 * 1000;
 /** Validates the options of a ledger. */
 export function checkJobRunsOptions(
   options: JobRunsOptions,
-  { context, owner, leaseDurationMs }: ClientInternals,
+  { owner, times }: ClientInternals,
 ): JobRunsTerms {
   checkKnown(options, jobRunsOptionNames, "options");
   const { maxAttempts = 3, keepForMs = defaultKeepMs, describeError = nameAndMessage } = options;
@@ -111,11 +119,10 @@ export function checkJobRunsOptions(
   check(isBound, "maxAttempts", maxAttempts, "a whole number from 1 to 1000");
   check(typeof describeError === "function", "describeError", describeError, "a function of an error");
   const lease = {
-    leaseDurationMs: options.leaseDurationMs ?? leaseDurationMs,
+    leaseDurationMs: options.leaseDurationMs ?? times.leaseDurationMs,
     heartbeat: options.heartbeat ?? true,
     owner: options.owner ?? owner,
   };
-  const times = { ...context, leaseDurationMs, shortestLeaseMs: 1 };
   return {
     maxAttempts,
     keepForMs: checkDuration("keepForMs", keepForMs, shortestKeepMs),
@@ -128,12 +135,12 @@ export function checkJobRunsOptions(
 export function checkRunOptions(
   options: RunOptions,
   { acquisition }: JobRunsTerms,
-  { context, leaseDurationMs }: ClientInternals,
+  { times }: ClientInternals,
 ): AcquisitionTerms {
   checkKnown(options, runOptionNames, "options");
-  const times = { ...context, leaseDurationMs, shortestLeaseMs: 1 };
-  const { waitMs, retry, signal } = checkAcquireOptions(options, true, acquisition.owner, times);
-  return { ...acquisition, waitMs, retry, signal };
+  const terms = checkAcquireOptions(options, true, acquisition.owner, times);
+  const { waitMs, retry, signal, owner, reentrant } = terms;
+  return { ...acquisition, waitMs, retry, signal, owner, reentrant };
 }
 
 /** A query that has been validated. */

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "@leasehold/client";
+import { parseScheduleExpression, type ScheduleTimes } from "@leasehold/client/schedule";
 import type { ScheduleSpec } from "../assembly/types.ts";
-import { parseScheduleExpression, type ScheduleTimes } from "./expression.ts";
 import { scheduledTimeText, targetInput } from "./input.ts";
 
 /** What became of a schedule's time. */

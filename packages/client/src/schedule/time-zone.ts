@@ -3,10 +3,12 @@
  * would be in UTC, so that a calendar in UTC can work on it.
  */
 export class TimeZone {
-  readonly #format: Intl.DateTimeFormat;
+  /** Undefined for UTC: asking Intl for each would take a second for the minutes of a month. */
+  readonly #format: Intl.DateTimeFormat | undefined;
 
   /** @throws RangeError for a name that the runtime does not know. */
   constructor(name: string) {
+    if (name === "UTC") return;
     this.#format = new Intl.DateTimeFormat("en-US", {
       timeZone: name,
       hourCycle: "h23",
@@ -22,6 +24,7 @@ export class TimeZone {
 
   /** What the clocks on the wall show at an instant, to the second. */
   wallTime(instantMs: number): number {
+    if (this.#format === undefined) return Math.floor(instantMs / 1000) * 1000;
     const parts: Record<string, string> = {};
     for (const { type, value } of this.#format.formatToParts(instantMs)) parts[type] = value;
     const [year, month, day] = [Number(parts.year), Number(parts.month), Number(parts.day)];
@@ -33,6 +36,7 @@ export class TimeZone {
    * they skip it.
    */
   instant(wallMs: number): number | undefined {
+    if (this.#format === undefined) return wallMs;
     const instants = [this.#offset(wallMs - dayMs), this.#offset(wallMs + dayMs)]
       .map((offsetMs) => wallMs - offsetMs)
       .filter((instantMs) => this.wallTime(instantMs) === wallMs);

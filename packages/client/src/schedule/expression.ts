@@ -1,5 +1,5 @@
-import { Cron } from "croner";
-import { CronFieldError, cronPattern } from "./cron-fields.ts";
+import { nextInCalendar } from "./cron-calendar.ts";
+import { CronFieldError, type CronFields, cronFields } from "./cron-fields.ts";
 import { InvalidScheduleError } from "./errors.ts";
 import { TimeZone } from "./time-zone.ts";
 
@@ -27,10 +27,11 @@ const unitMs: Readonly<Record<string, number>> = { minute: 60_000, hour: 3_600_0
  * Times in a time zone behave as AWS documents it: one that the clocks skip in spring is skipped, one that they show
  * twice in autumn counts once, at its first occurrence; a day of a rate is always 24 hours.
  *
- * Throws InvalidScheduleError for what AWS would refuse, and for `L-28` and farther from the month's end.
+ * Throws InvalidScheduleError for what AWS would refuse, and for `L-28` and farther from the month's end. Sends nothing.
  *
- * @example
+ * ```ts
  * parseScheduleExpression("cron(0 8 L * ? *)", { timeZone: "Europe/Berlin" }).next(new Date());
+ * ```
  */
 export function parseScheduleExpression(
   expression: string,
@@ -70,33 +71,25 @@ function rate(expression: string, body: string, start: Date): ScheduleTimes {
 }
 
 function cron(expression: string, body: string, zone: TimeZone): ScheduleTimes {
-  const { pattern, dayOffset } = checked(expression, body);
-  // It searches in wall time as if that were UTC; what the clocks skip or repeat is settled here.
-  const calendar = new Cron(pattern, {
-    mode: "7-part",
-    alternativeWeekdays: true,
-    domAndDow: true,
-    sloppyRanges: true,
-    timezone: "UTC",
-    dayOffset,
-  });
+  const fields = checked(expression, body);
   return {
     kind: "cron",
     next(after) {
-      let wall: Date | null = new Date(zone.wallTime(after.getTime()));
+      // It searches in wall time as if that were UTC; what the clocks skip or repeat is settled here.
+      let wallMs: number | undefined = zone.wallTime(after.getTime());
       for (;;) {
-        wall = calendar.nextRun(wall);
-        if (wall === null) return undefined;
-        const instantMs = zone.instant(wall.getTime());
+        wallMs = nextInCalendar(fields, wallMs);
+        if (wallMs === undefined) return undefined;
+        const instantMs = zone.instant(wallMs);
         if (instantMs !== undefined && instantMs > after.getTime()) return new Date(instantMs);
       }
     },
   };
 }
 
-function checked(expression: string, body: string): ReturnType<typeof cronPattern> {
+function checked(expression: string, body: string): CronFields {
   try {
-    return cronPattern(body);
+    return cronFields(body);
   } catch (error) {
     if (error instanceof CronFieldError) throw new InvalidScheduleError(expression, error.message);
     throw error;

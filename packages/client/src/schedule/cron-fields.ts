@@ -1,3 +1,13 @@
+import {
+  beforeLast,
+  type DayRule,
+  lastWorkday,
+  nearestWorkday,
+  nthWeekday,
+  onDays,
+  onWeekdays,
+} from "./cron-days.ts";
+
 /** One of the six fields of a cron expression, and what may stand in it. */
 interface Field {
   readonly name: string;
@@ -19,12 +29,13 @@ const month: Field = { name: "month", min: 1, max: 12, names: monthNames, wraps:
 const dayOfWeek: Field = { name: "day-of-week", min: 1, max: 7, names: dayNames, wraps: true, steps: false };
 const year: Field = { name: "year", min: 1970, max: 2199, wraps: false, steps: true };
 
-/** A cron expression of AWS's in the words of the cron library. */
-export interface CronPattern {
-  /** Seconds, minutes, hours, day of month, month, day of week, year. */
-  readonly pattern: string;
-  /** Days to add to each match. */
-  readonly dayOffset: number;
+/** A cron expression as the numbers that it stands for, each in their order. */
+export interface CronFields {
+  readonly minutes: readonly number[];
+  readonly hours: readonly number[];
+  readonly days: DayRule;
+  readonly months: readonly number[];
+  readonly years: readonly number[];
 }
 
 /** A complaint about one field. */
@@ -34,13 +45,11 @@ export class CronFieldError extends Error {}
 const longestBeforeLast = 27;
 
 /**
- * Checks the six fields by AWS's rules and writes them out plainly, as lists of numbers.
- *
- * The library would take more than AWS does, such as both days set, and does not know `L-3` nor `L` as a weekday.
+ * Reads the six fields by AWS's rules.
  *
  * @throws CronFieldError
  */
-export function cronPattern(text: string): CronPattern {
+export function cronFields(text: string): CronFields {
   const fields = text.trim().split(/\s+/);
   if (fields.length !== 6) {
     throw new CronFieldError(
@@ -58,57 +67,49 @@ export function cronPattern(text: string): CronPattern {
   if ((dom === "?") === (dow === "?")) {
     throw new CronFieldError("exactly one of day-of-month and day-of-week must be ?");
   }
-  const day = dayOfMonthPattern(dom);
-  const pattern = [
-    "0",
-    plain(minute, minutes),
-    plain(hour, hours),
-    day.text,
-    plain(monthText, month),
-    dow === "?" ? "*" : dayOfWeekPattern(dow),
-    plain(yearText, year),
-  ].join(" ");
-  return { pattern, dayOffset: day.offset };
+  return {
+    minutes: listed(minute, minutes),
+    hours: listed(hour, hours),
+    days: dow === "?" ? dayOfMonthRule(dom) : dayOfWeekRule(dow),
+    months: listed(monthText, month),
+    years: listed(yearText, year),
+  };
 }
 
-function dayOfMonthPattern(text: string): { readonly text: string; readonly offset: number } {
-  if (text === "?") return { text: "*", offset: 0 };
-  if (text === "L" || text === "LW") return { text, offset: 0 };
-  const beforeLast = /^L-(\d+)$/.exec(text)?.[1];
-  if (beforeLast !== undefined) {
-    const days = Number(beforeLast);
-    if (days < 1 || days > longestBeforeLast) {
-      throw new CronFieldError(
-        `in day-of-month, L-${beforeLast} must lie from L-1 to L-${longestBeforeLast}`,
-      );
+function dayOfMonthRule(text: string): DayRule {
+  if (text === "L") return beforeLast(0);
+  if (text === "LW") return lastWorkday;
+  const days = /^L-(\d+)$/.exec(text)?.[1];
+  if (days !== undefined) {
+    if (Number(days) < 1 || Number(days) > longestBeforeLast) {
+      throw new CronFieldError(`in day-of-month, L-${days} must lie from L-1 to L-${longestBeforeLast}`);
     }
-    return { text: "L", offset: -days };
+    return beforeLast(Number(days));
   }
   const nearest = /^(\d+)W$/.exec(text)?.[1];
-  if (nearest !== undefined) return { text: `${number(nearest, dayOfMonth)}W`, offset: 0 };
+  if (nearest !== undefined) return nearestWorkday(number(nearest, dayOfMonth));
   if (/[LW]/.test(text))
     throw new CronFieldError(`in day-of-month, L and W must stand alone, not in ${text}`);
-  return { text: plain(text, dayOfMonth), offset: 0 };
+  return onDays(listed(text, dayOfMonth));
 }
 
-function dayOfWeekPattern(text: string): string {
-  if (text === "L") return String(dayOfWeek.max);
+function dayOfWeekRule(text: string): DayRule {
+  if (text === "L") return onWeekdays([dayOfWeek.max]);
   const last = /^(\d|[A-Z]{3})L$/.exec(text)?.[1];
-  if (last !== undefined) return `${number(last, dayOfWeek)}L`;
+  if (last !== undefined) return nthWeekday(number(last, dayOfWeek), -1);
   const nth = /^(\d|[A-Z]{3})#([1-5])$/.exec(text);
-  if (nth) return `${number(nth[1] ?? "", dayOfWeek)}#${nth[2]}`;
+  if (nth) return nthWeekday(number(nth[1] ?? "", dayOfWeek), Number(nth[2]));
   if (text.includes("#")) {
     throw new CronFieldError(`in day-of-week, # takes one weekday and a number from 1 to 5, not ${text}`);
   }
-  return plain(text, dayOfWeek);
+  return onWeekdays(listed(text, dayOfWeek));
 }
 
-/** Writes values, lists, ranges and steps out as a list of numbers. */
-function plain(text: string, field: Field): string {
-  if (text === "*") return text;
+/** Writes values, lists, ranges and steps out as numbers. */
+function listed(text: string, field: Field): readonly number[] {
   const values = new Set<number>();
   for (const part of text.split(",")) for (const value of valuesOf(part, field)) values.add(value);
-  return [...values].sort((left, right) => left - right).join(",");
+  return [...values].sort((left, right) => left - right);
 }
 
 function valuesOf(part: string, field: Field): number[] {

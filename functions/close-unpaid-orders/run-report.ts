@@ -1,0 +1,157 @@
+import type { LeaseClient } from "@leasehold/client";
+import type { JobRun, JobRuns, MissedSlot } from "@leasehold/client/job-runs";
+import { closeUnpaidOrdersKey } from "./job.ts";
+import type { OrderBook } from "./orders.ts";
+import { closeInRun, openRuns } from "./runs.ts";
+
+/** How a run stands for an operator: a failed or lost one whose attempts are spent is `exhausted`. */
+export type Standing = JobRun["state"] | "exhausted";
+
+/** All of them. */
+export const standings: readonly Standing[] = [
+  "running",
+  "succeeded",
+  "failed",
+  "lost",
+  "exhausted",
+  "skipped",
+];
+
+/** What an operator is shown of a run. */
+export interface ShownRun
+  extends Pick<
+    JobRun,
+    "slot" | "attempt" | "owner" | "fencingToken" | "startedAt" | "endedAt" | "remark" | "progress"
+  > {
+  readonly state: Standing;
+}
+
+/** A range's runs. */
+export interface RunsAnswer {
+  readonly since: string;
+  readonly counts: Readonly<Record<Standing, number>>;
+  /** Those that were asked for, latest first: 100 at most. */
+  readonly runs: readonly ShownRun[];
+}
+
+/** The slots that were due and have no success. */
+export interface MissedAnswer {
+  readonly since: string;
+  readonly until: string;
+  /** Oldest first: 100 at most. */
+  readonly missed: readonly { readonly slot: string; readonly run: ShownRun | undefined }[];
+  /** Whether these are all. */
+  readonly complete: boolean;
+}
+
+/** What a back-fill has done; it goes on where it stopped when it is called again. */
+export interface BackfillAnswer {
+  readonly succeeded: readonly string[];
+  readonly failed: readonly { readonly slot: string; readonly problem: string }[];
+  /** All attempts are spent, or somebody else ran them meanwhile. */
+  readonly left: readonly string[];
+  readonly complete: boolean;
+}
+
+/** What the report is made from. */
+export interface ReportSources {
+  readonly leases: LeaseClient;
+  readonly orders: OrderBook;
+  /** An expression of EventBridge Scheduler, in UTC. */
+  readonly schedule: string;
+  readonly leaseDurationMs: number;
+  readonly now: () => number;
+}
+
+/** An answer stays far below the 6 MB that Lambda takes. */
+const mostShown = 100;
+
+/** The scheduler invokes within the minute after a slot; a run that fails at once is for its own retry first. */
+const graceMs = 60_000;
+
+/** Lists the runs of a range: those of one standing, or else those that did not succeed. 1 query for 250 runs. */
+export async function runsSince(
+  { leases }: ReportSources,
+  since: string,
+  standing: Standing | undefined,
+): Promise<RunsAnswer> {
+  const counts = { running: 0, succeeded: 0, failed: 0, lost: 0, exhausted: 0, skipped: 0 };
+  const shown: ShownRun[] = [];
+  for await (const run of ledger(leases).runs({ since, descending: true })) {
+    const its = standingOf(run);
+    counts[its] += 1;
+    const isWanted = standing === undefined ? its !== "succeeded" : its === standing;
+    if (isWanted && shown.length < mostShown) shown.push(shownRun(run));
+  }
+  return { since, counts, runs: shown };
+}
+
+/** Lists the slots that were due and have neither succeeded nor been skipped. 1 consistent query for 250 runs. */
+export async function missedSince(
+  { leases, schedule, now }: ReportSources,
+  since: string,
+): Promise<MissedAnswer> {
+  const until = new Date(now() - graceMs).toISOString();
+  const missed: MissedSlot[] = [];
+  let complete = true;
+  for await (const one of ledger(leases).missed({ schedule, since, until })) {
+    complete = missed.length < mostShown;
+    if (!complete) break;
+    missed.push(one);
+  }
+  return {
+    since,
+    until,
+    missed: missed.map(({ slot, run }) => ({ slot, run: run && shownRun(run) })),
+    complete,
+  };
+}
+
+/** How a back-fill is done. */
+export interface BackfillTerms {
+  /** More than the trigger has, so that exhausted slots run again. */
+  readonly maxAttempts: number | undefined;
+  /** For how long to wait for the lock. */
+  readonly waitMs: number;
+  /** Ends it before its invocation ends. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Runs the missed slots of a range, oldest first, under the lock that the schedule's runs take too.
+ *
+ * It has the lock from the first slot to the last, so ticks that come meanwhile are skipped: the slots that it runs
+ * close what they would have closed. The lock is taken before a slot is begun, as the trigger does, so that the two never
+ * wait for each other. Without a slot of its own the lock lets earlier ones in; the ledger refuses those that are done.
+ *
+ * Rejects with LeaseUnavailableError when the lock stays held, and with LeaseLostError when it is lost.
+ */
+export async function backfillSince(
+  { leases, orders, schedule, leaseDurationMs, now }: ReportSources,
+  since: string,
+  { maxAttempts, waitMs, signal }: BackfillTerms,
+): Promise<BackfillAnswer> {
+  const options = maxAttempts === undefined ? {} : { maxAttempts };
+  const runs = openRuns(leases, { key: closeUnpaidOrdersKey, leaseDurationMs, ...options });
+  const until = new Date(now() - graceMs);
+  const terms = { leaseDurationMs, heartbeat: true, waitMs, signal };
+  return await leases.withLease(closeUnpaidOrdersKey, terms, async (lease) => {
+    const lock = { lease, signal: AbortSignal.any([lease.signal, signal]) };
+    const range = { schedule, since, until, signal: lock.signal };
+    const report = await runs.backfill(range, (run) => closeInRun(run, { work: { orders }, lock }));
+    return { ...report, failed: report.failed.map(({ slot, error }) => ({ slot, problem: String(error) })) };
+  });
+}
+
+function ledger(leases: LeaseClient): JobRuns {
+  return openRuns(leases, { key: closeUnpaidOrdersKey });
+}
+
+function standingOf({ exhausted, state }: JobRun): Standing {
+  return exhausted ? "exhausted" : state;
+}
+
+function shownRun(run: JobRun): ShownRun {
+  const { slot, attempt, owner, fencingToken, startedAt, endedAt, remark, progress } = run;
+  return { slot, state: standingOf(run), attempt, owner, fencingToken, startedAt, endedAt, remark, progress };
+}

@@ -1,0 +1,82 @@
+import { type Lease, type LeaseClient, LeaseLostError, SlotDoneError } from "@leasehold/client";
+import {
+  JobRuns,
+  type JobRunsOptions,
+  type RunContext,
+  RunsExhaustedError,
+} from "@leasehold/client/job-runs";
+import { type CloseUnpaidOrders, closeOrdersUnder, type JobOutcome } from "./job.ts";
+
+/** Lambda invokes for an event and for its two retries: a slot gets what one trigger has, however often it is delivered. */
+export const attemptsOfTrigger = 3;
+
+/** How long the lock and a run last unless they are renewed, where nobody says. */
+export const usualLeaseMs = 45_000;
+
+/** How far back the ledger reaches; all who run the job have to agree on it. */
+const keepForMs = 30 * 86_400_000;
+
+type Ran = Extract<JobOutcome, { readonly result: "ran" }>;
+
+/** What became of a slot under the lock. */
+export type SlotOutcome =
+  | Ran
+  /** This slot, or a later one, has had its run. Nothing was done. */
+  | { readonly result: "doneBefore"; readonly slot: string }
+  /** The slot has had all its attempts and none succeeded. Nothing was done; an operator may give it more. */
+  | { readonly result: "exhausted"; readonly slot: string; readonly attempts: number };
+
+/** What a run needs: the orders, and the lock that it runs under. */
+export interface RunUnderLock {
+  readonly work: Pick<CloseUnpaidOrders, "orders" | "beforeClose">;
+  readonly lock: { readonly lease: Lease; readonly signal: AbortSignal };
+}
+
+/** Opens the ledger of the job's runs: under the lock's key, next to the lock. */
+export function openRuns(
+  leases: LeaseClient,
+  { key, ...options }: { readonly key: string } & Pick<JobRunsOptions, "leaseDurationMs" | "maxAttempts">,
+): JobRuns {
+  return new JobRuns(leases, key, { maxAttempts: attemptsOfTrigger, keepForMs, ...options });
+}
+
+/**
+ * Runs a slot under the lock, once: 2 requests of the ledger's, to begin and to end, and those of the orders.
+ *
+ * Waits for an earlier attempt at the slot that has neither ended nor been given up. Rejects with the work's error and
+ * with LeaseLostError, which the ledger has then as failed or lost; with LeaseUnavailableError when the wait is over;
+ * and with the signal's reason.
+ */
+export async function runSlot(
+  { runs, work, lock }: RunUnderLock & { readonly runs: JobRuns },
+  slot: Date,
+  waitMs: number,
+): Promise<SlotOutcome> {
+  try {
+    const { signal, lease } = lock;
+    // The lock's owner is the invocation, and Lambda's retry of it: the dead attempt is taken over as its lock was.
+    const terms = { waitMs, signal, owner: lease.owner, reentrant: true };
+    return await runs.run(slot, (run) => closeInRun(run, { work, lock }), terms);
+  } catch (error) {
+    if (error instanceof SlotDoneError) return { result: "doneBefore", slot: error.slot };
+    if (!(error instanceof RunsExhaustedError)) throw error;
+    return { result: "exhausted", slot: error.slot, attempts: error.attempts };
+  }
+}
+
+/**
+ * What one run does. The lock's lease alone is checked with each order, not the run's: a slot is begun under the lock
+ * only, so an attempt that another has followed has lost the lock before, and the second check would double its cost.
+ *
+ * Rejects with LeaseLostError when it is fenced off or notices that the lock is lost.
+ */
+export async function closeInRun(run: RunContext, { work, lock }: RunUnderLock): Promise<Ran> {
+  const { lease } = lock;
+  const report = (closed: number): void => run.progress({ closed });
+  report(0);
+  const outcome = await closeOrdersUnder(lease, work, Date.parse(run.slot), run.signal, report);
+  if (outcome.result === "ran") return outcome;
+  const { closed, reason, fencedOff } = outcome;
+  const detail = fencedOff === undefined ? `after ${closed} orders` : `order ${fencedOff} was fenced off`;
+  throw new LeaseLostError(lease.key, reason, detail);
+}

@@ -1,0 +1,2 @@
+export { InvalidScheduleError } from "./errors.ts";
+export { parseScheduleExpression, type ScheduleExpressionOptions, type ScheduleTimes } from "./expression.ts";
