@@ -117,6 +117,40 @@ export function semaphoreContract(place: (clock: ManualClock) => Place): void {
       expect(await few.tryAcquire()).toBeUndefined();
     });
 
+    it("lets those who wait for a fair one in as they came, and no newcomer past them", async () => {
+      const fairOf = (owner: string): Semaphore =>
+        new Semaphore(clientOf(owner, { leaseDurationMs: 60_000 }), key, { permits: 1, fair: true });
+      const served: string[] = [];
+      const first = await fairOf("first").acquire();
+      const come = async (owner: string): Promise<void> => {
+        const lease = await fairOf(owner).acquire({ waitMs: 600_000 });
+        served.push(owner);
+        expect(await fairOf("newcomer").tryAcquire()).toBeUndefined();
+        await lease.release();
+      };
+      const owners = ["a", "b", "c"];
+      const runs: Promise<void>[] = [];
+      for (const [index, owner] of owners.entries()) {
+        runs.push(come(owner));
+        await vi.waitFor(async () => {
+          const { waiting = [] } = await fairOf("observer").inspect();
+          expect(waiting.map((waiter) => waiter.owner)).toEqual(owners.slice(0, index + 1));
+        });
+      }
+      await first.release();
+      await vi.waitFor(
+        async () => {
+          await clock.advance(20);
+          expect(served).toHaveLength(3);
+        },
+        { timeout: 10_000, interval: 5 },
+      );
+      await Promise.all(runs);
+      expect(served).toEqual(owners);
+      await vi.waitFor(async () => expect((await fairOf("observer").inspect()).waiting).toEqual([]));
+      expect(await fairOf("newcomer").tryAcquire()).toBeDefined();
+    });
+
     it("reads as many permits as there may be", async () => {
       const semaphore = semaphoreOf("a", 40);
       await Promise.all(Array.from({ length: 40 }, () => semaphore.acquire()));

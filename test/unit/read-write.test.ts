@@ -496,6 +496,7 @@ describe("bad input", () => {
     [{ data: () => 1 }, "data"],
     [{ owner: "" }, "owner"],
     [{ leaseDurationMs: 0 }, "leaseDurationMs"],
+    [{ leaseDurationMs: clockSkewMs - 1 }, "leaseDurationMs"],
   ])("refuses %j before anything is sent", async (options, option) => {
     const lock = lockOf("a");
     for (const attempt of [lock.read(options as ReadOptions), lock.write(options as ReadOptions)]) {

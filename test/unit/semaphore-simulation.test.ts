@@ -40,12 +40,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   ...mishaps(callers, 7_000),
 );
 
-/**
- * Without a process that stands still: one that does between a look and its answer counts holders by old news, and may
- * count too few of them.
- */
-const punctualStep = step.filter(({ kind }) => kind !== "freeze" && kind !== "standstill");
-
 /** How a run of steps is set up. */
 interface Setting {
   readonly permitsOf: (caller: number) => number;
@@ -197,7 +191,7 @@ describe("a semaphore under delays, lost and late answers, freezes, deaths and c
     await fc.assert(
       fc.asyncProperty(
         fc.integer(),
-        fc.array(punctualStep, { minLength: 40, maxLength: 120 }),
+        fc.array(step, { minLength: 40, maxLength: 120 }),
         async (seed, steps) => {
           const [many, few] = [6, 3];
           const permitsOf = (caller: number): number => (caller === before ? many : few);

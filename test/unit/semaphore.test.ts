@@ -437,6 +437,7 @@ describe("bad input is refused before anything is sent", () => {
     ["heartbeat", { heartbeat: 20_000 }],
     ["retry.strategy", { retry: { strategy: "often" } }],
     ["data", { data: 3n }],
+    ["leaseDurationMs", { leaseDurationMs: clockSkewMs - 1 }],
   ])("%s", async (option, options) => {
     await expect(semaphoreOf("a").acquire(options as PermitOptions)).rejects.toMatchObject({ option });
     expect(store.calls).toEqual([]);

@@ -1,10 +1,13 @@
 /**
  * Where a semaphore's permits are kept. Permit `i` is a lease like any other, at a place of its own under the
- * semaphore's key: `permit#000`, `permit#001` and so on.
+ * semaphore's key: `permit#000`, `permit#001` and so on. Those who wait fairly do so at the turnstile.
  */
 
 /** Sort keys of permits begin with this; then comes the permit's number, counted from 0. */
 export const permitSortKeyPrefix = "permit#";
+
+/** Sort key of the turnstile: a lease with a queue, whose holder alone looks for a permit. */
+export const turnPlace = "turn";
 
 const permitDigits = 3;
 

@@ -26,12 +26,9 @@ const optionNames: readonly (keyof ReadOptions)[] = [...tryOptionNames, "waitMs"
 export function checkLockOptions(
   options: ReadOptions,
   mayWait: boolean,
-  { owner, leaseDurationMs, context }: ClientInternals,
+  { owner, times }: ClientInternals,
 ): AcquisitionTerms {
   checkKnown(options, mayWait ? optionNames : tryOptionNames, "options");
-  const { clockSkewMs, retentionMs } = context;
-  // The client itself knows how short a lease may be, and refuses shorter ones with the first attempt.
-  const times = { leaseDurationMs, clockSkewMs, retentionMs, shortestLeaseMs: 1 };
   const terms = checkAcquireOptions(options, mayWait, owner, times);
   checkData(terms.data);
   return terms;

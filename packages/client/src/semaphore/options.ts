@@ -1,5 +1,6 @@
+import { type FairTerms, separateFairness } from "../fair/options.ts";
 import type { ClientInternals } from "../internals.ts";
-import type { HoldOptions, WaitOptions } from "../options.ts";
+import type { AcquireOptions, HoldOptions, WaitOptions } from "../options.ts";
 import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
 import { mostPermits } from "../schema-semaphore.ts";
 import { check, checkData, checkKnown, isWhole } from "../validation.ts";
@@ -15,6 +16,16 @@ export interface SemaphoreOptions {
    * @default false
    */
   readonly strict?: boolean;
+  /**
+   * Lets callers in as they came: whoever finds others waiting, or gets no permit at once, waits in a queue. Costs 1
+   * read before each acquisition. Callers of objects that are not fair are let in past the queue. @default false
+   */
+  readonly fair?: boolean;
+  /**
+   * With `fair`: how many may wait, in all processes together, before QueueFullError refuses more. From 1 to 500.
+   * Objects with different numbers: each goes by its own. @default 100
+   */
+  readonly maxWaiters?: number;
 }
 
 /**
@@ -24,8 +35,11 @@ export interface SemaphoreOptions {
  */
 export type TryPermitOptions = Omit<HoldOptions, "slot">;
 
-/** Options of one permit: a lease's, without `slot`. */
-export type PermitOptions = Omit<WaitOptions, "slot">;
+/**
+ * Options of one permit: a lease's, without `slot`; `onPlace` only of a fair semaphore's, and `retry` only of another's,
+ * for a fair one has a rhythm of its own.
+ */
+export type PermitOptions = Omit<WaitOptions, "slot"> & Pick<AcquireOptions, "onPlace">;
 
 const tryPermitOptionNames: readonly (keyof TryPermitOptions)[] = [
   "leaseDurationMs",
@@ -36,30 +50,47 @@ const tryPermitOptionNames: readonly (keyof TryPermitOptions)[] = [
   "lockAtLeastForMs",
   "reentrant",
 ];
-const permitOptionNames: readonly (keyof PermitOptions)[] = [...tryPermitOptionNames, "waitMs", "retry"];
+const permitOptionNames: readonly (keyof PermitOptions)[] = [
+  ...tryPermitOptionNames,
+  "waitMs",
+  "retry",
+  "onPlace",
+];
+
+/** A semaphore's options, validated. */
+export interface SemaphoreTerms extends Required<Pick<SemaphoreOptions, "permits" | "strict">> {
+  /** How many may wait in turn; undefined where callers are not let in as they came. */
+  readonly maxWaiters: number | undefined;
+}
 
 /** Validates a semaphore's options. */
-export function checkSemaphoreOptions(options: SemaphoreOptions): Required<SemaphoreOptions> {
-  checkKnown(options, ["permits", "strict"], "options");
-  const { permits, strict = false } = options;
+export function checkSemaphoreOptions(options: SemaphoreOptions): SemaphoreTerms {
+  checkKnown(options, ["permits", "strict", "fair", "maxWaiters"], "options");
+  const { permits, strict = false, ...fairness } = options;
   const isInRange = isWhole(permits) && permits >= 1 && permits <= mostPermits;
   const allowed = `a whole number from 1 to ${mostPermits}; with none, nobody could ever get a permit`;
   check(isInRange, "permits", permits, allowed);
   check(typeof strict === "boolean", "strict", strict, "true or false");
-  return { permits, strict };
+  return { permits, strict, maxWaiters: separateFairness(fairness, true).fair?.maxWaiters };
+}
+
+/** The options of one permit, validated; `fair` is undefined where callers are not let in as they came. */
+export interface PermitTerms {
+  readonly terms: AcquisitionTerms;
+  readonly fair: FairTerms | undefined;
 }
 
 /** Validates the options of one permit, the payload included. */
 export function checkPermitOptions(
   options: PermitOptions,
   mayWait: boolean,
-  { owner, leaseDurationMs, context }: ClientInternals,
-): AcquisitionTerms {
+  maxWaiters: number | undefined,
+  { owner, times }: ClientInternals,
+): PermitTerms {
   checkKnown(options, mayWait ? permitOptionNames : tryPermitOptionNames, "options");
-  const { clockSkewMs, retentionMs } = context;
-  // The client itself knows how short a lease may be, and refuses shorter ones with the first attempt.
-  const times = { leaseDurationMs, clockSkewMs, retentionMs, shortestLeaseMs: 1 };
-  const terms = checkAcquireOptions(options, mayWait, owner, times);
+  const fairness = maxWaiters === undefined ? { fair: false } : { fair: true, maxWaiters };
+  const { fair, others } = separateFairness({ ...options, ...fairness }, true);
+  const terms = checkAcquireOptions(others, mayWait, owner, times);
   checkData(terms.data);
-  return terms;
+  return { terms, fair };
 }

@@ -11,6 +11,7 @@ export class PermitMemory {
   readonly #tried = new Set<number>();
   /** By permit, the signal of the lease that holds it. */
   readonly #held = new Map<number, AbortSignal>();
+  readonly #listeners = new Set<() => void>();
   #releasedLast: number | undefined;
 
   constructor(permits: number, mustLook: boolean) {
@@ -23,15 +24,27 @@ export class PermitMemory {
    * or a random one, so that callers spread. Undefined where this object has all of them itself.
    */
   firstChoice(fraction: number): number | undefined {
-    const released = this.#releasedLast;
-    this.#releasedLast = undefined;
-    if (released !== undefined && !this.isBusy(released)) return released;
+    const released = this.takeReleased();
+    if (released !== undefined) return released;
     const start = Math.floor(fraction * this.#permits);
     for (let step = 0; step < this.#permits; step += 1) {
       const permit = (start + step) % this.#permits;
       if (!this.isBusy(permit)) return permit;
     }
     return undefined;
+  }
+
+  /** Gives the permit that was released here last, once, if nobody here has it again. */
+  takeReleased(): number | undefined {
+    const released = this.#releasedLast;
+    this.#releasedLast = undefined;
+    return released !== undefined && !this.isBusy(released) ? released : undefined;
+  }
+
+  /** Calls back when a permit has been released here and the table has it. Gives what ends that. */
+  onReleased(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** Gives one of several permits at random, but none that a sibling has or tries where there is another. */
@@ -53,15 +66,27 @@ export class PermitMemory {
   /** The attempt is over; with a lease, the permit is held until that ends. */
   tried(permit: number, lease: Lease | undefined): void {
     this.#tried.delete(permit);
-    const signal = lease?.signal;
+    if (lease === undefined) return;
+    const { signal } = lease;
     // Handles of a reentrant lease have one signal.
-    if (signal === undefined || signal.aborted || this.#held.get(permit) === signal) return;
+    if (signal.aborted || this.#held.get(permit) === signal) return;
     this.#held.set(permit, signal);
     const onEnd = (): void => {
       if (this.#held.get(permit) === signal) this.#held.delete(permit);
       const { reason } = signal;
-      if (reason instanceof LeaseLostError && reason.reason === "released") this.#releasedLast = permit;
+      if (!(reason instanceof LeaseLostError && reason.reason === "released")) return;
+      this.#releasedLast = permit;
+      if (this.#listeners.size > 0) void this.#tellOnceReleased(lease);
     };
     signal.addEventListener("abort", onEnd, { once: true });
+  }
+
+  /** The signal aborts when the release begins; its answer tells when somebody else can have the permit. */
+  async #tellOnceReleased(lease: Lease): Promise<void> {
+    // After this turn of the caller's, which is what makes the second call below share the first one's answer.
+    await Promise.resolve();
+    const isOwnRelease = lease.loss === undefined;
+    if (isOwnRelease && !(await lease.release().catch(() => false))) return;
+    for (const listener of this.#listeners) listener();
   }
 }

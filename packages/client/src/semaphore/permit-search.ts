@@ -18,6 +18,12 @@ const triesPerLook = 4;
 /** How often a caller looks again at once, where others were quicker but permits are left. */
 const looksAtOnce = 3;
 
+/**
+ * After N was lowered, a look is good for no longer than this: a process may freeze over it, and a holder that seems dead
+ * when it wakes may have renewed meanwhile, and would not be counted.
+ */
+const longestLookMs = 1_000;
+
 /** What the callers of one Semaphore object share. */
 export interface Scene {
   readonly key: string;
@@ -25,6 +31,18 @@ export interface Scene {
   readonly memory: PermitMemory;
   readonly watch: PermitWatch;
 }
+
+/** What is known before a rest. */
+export interface Prospect {
+  /** 1 for the first look. */
+  readonly looks: number;
+  /** When an attempt can hope to succeed if nothing changes; infinite where the last round has told nothing. */
+  readonly claimableInMs: number;
+  readonly leftMs: number;
+}
+
+/** How a search rests before its next look. Tells whether the permit that was released here last may be tried without. */
+export type Rest = (prospect: Prospect) => Promise<boolean>;
 
 /**
  * One caller's search for a permit: tries one blindly, then looks at all of them and goes for one that can be taken,
@@ -53,13 +71,47 @@ export class PermitSearch {
    * the signal's reason. Nothing stays held then.
    */
   async find(first?: number): Promise<Lease> {
-    let lease = await this.#patiently(() => this.#begin(first));
-    for (let looks = 1; lease === undefined; looks += 1) {
-      if (this.#leftMs() <= 0) throw this.#failure ?? this.#unavailable();
-      await this.#pause(looks);
-      lease = await this.#patiently(() => this.#lookAndTry(this.#scene.memory.mustLook));
+    return (await this.attempt(first)) ?? (await this.persist((prospect) => this.#pause(prospect)));
+  }
+
+  /** Goes for a permit without waiting; undefined where none is to be had, or the service fails in a way that may pass. */
+  async attempt(first?: number): Promise<Lease | undefined> {
+    return await this.#patiently(() => this.#begin(first));
+  }
+
+  /** As `find`, but begins with a rest, and looks before every attempt. */
+  async persist(rest: Rest): Promise<Lease> {
+    for (let looks = 1; ; looks += 1) {
+      const leftMs = this.#leftMs();
+      if (leftMs <= 0) throw this.refusal();
+      const claimableInMs = this.#failure ? Number.POSITIVE_INFINITY : this.#claimableInMs();
+      const isReleased = await rest({ looks, claimableInMs, leftMs });
+      const lease = await this.#patiently(() => this.#again(isReleased));
+      if (lease !== undefined) return lease;
     }
-    return lease;
+  }
+
+  /** Enters the permit that the same owner has: `known`, or the one that a look shows; undefined where it has none. */
+  async resume(known?: number): Promise<Lease | undefined> {
+    return await this.#patiently(async () => {
+      const own = known ?? (await this.#look(true)).heldBy(this.#terms.owner, this.#now());
+      return own === undefined ? undefined : await this.#try(own);
+    });
+  }
+
+  /** Why there is none: the service's error if that is what the last round ended with. */
+  refusal(): Error {
+    return this.#failure ?? this.#unavailable();
+  }
+
+  /** Looks once more, to tell of the permit whose end lets the next one in; `otherwise` where some are free. */
+  async explain(otherwise: LeaseUnavailableError): Promise<LeaseUnavailableError> {
+    let isFull = false;
+    await this.#patiently(async () => {
+      isFull = (await this.#look(false)).nextToEnd(this.#now()) !== undefined;
+      return undefined;
+    });
+    return isFull ? this.#unavailable() : otherwise;
   }
 
   async #begin(first: number | undefined): Promise<Lease | undefined> {
@@ -74,16 +126,32 @@ export class PermitSearch {
     return lease;
   }
 
-  async #lookAndTry(consistent: boolean): Promise<Lease | undefined> {
-    const { watch, memory } = this.#scene;
-    const { signal, reentrant, owner } = this.#terms;
-    const budgetMs = Math.min(this.#budgetMs(), callBudgetMs);
-    const survey = watch.survey(await watch.read({ consistent, budgetMs, signal }));
-    this.#survey = survey;
-    const now = this.#now();
-    const isCrowded = survey.isCrowded(now);
-    if (isCrowded || consistent) memory.mustLook = isCrowded;
+  async #again(isReleased: boolean): Promise<Lease | undefined> {
+    const { memory } = this.#scene;
+    const released = isReleased && !memory.mustLook ? memory.takeReleased() : undefined;
+    const lease = released === undefined ? undefined : await this.#try(released);
+    return lease ?? (await this.#lookAndTry(memory.mustLook));
+  }
 
+  async #look(consistent: boolean): Promise<Survey> {
+    const { watch, memory } = this.#scene;
+    const budgetMs = Math.min(this.#budgetMs(), callBudgetMs);
+    const { signal } = this.#terms;
+    const sentAt = this.#now();
+    const held = await watch.read({ consistent, budgetMs, signal });
+    if (watch.hasBeyond(held) && this.#now() - sentAt > longestLookMs) throw tooOld(this.#scene.key);
+    const survey = watch.survey(held);
+    this.#survey = survey;
+    const isCrowded = survey.isCrowded(this.#now());
+    if (isCrowded || consistent) memory.mustLook = isCrowded;
+    return survey;
+  }
+
+  async #lookAndTry(consistent: boolean): Promise<Lease | undefined> {
+    const { memory } = this.#scene;
+    const { reentrant, owner } = this.#terms;
+    const survey = await this.#look(consistent);
+    const now = this.#now();
     const own = reentrant ? survey.heldBy(owner, now) : undefined;
     const resumed = own === undefined ? undefined : await this.#try(own);
     if (resumed !== undefined) return resumed;
@@ -150,14 +218,12 @@ export class PermitSearch {
     return candidates !== undefined && candidates.free.length + candidates.over.length > 0;
   }
 
-  async #pause(looks: number): Promise<void> {
+  async #pause({ looks, claimableInMs, leftMs }: Prospect): Promise<boolean> {
     const { clock } = this.#scene.client.context;
-    const delayMs = retryDelayMs(this.#terms.retry, {
-      attempt: looks,
-      claimableInMs: this.#failure ? Number.POSITIVE_INFINITY : this.#claimableInMs(),
-      fraction: this.#fraction(),
-    });
-    await sleep(clock, Math.min(delayMs, this.#leftMs()), this.#terms.signal);
+    const fraction = this.#fraction();
+    const delayMs = retryDelayMs(this.#terms.retry, { attempt: looks, claimableInMs, fraction });
+    await sleep(clock, Math.min(delayMs, leftMs), this.#terms.signal);
+    return false;
   }
 
   #claimableInMs(): number {
@@ -185,6 +251,13 @@ export class PermitSearch {
   #budgetMs(): number {
     return this.#terms.waitMs > 0 ? Math.max(this.#leftMs(), shortestBudgetMs) : callBudgetMs;
   }
+}
+
+function tooOld(key: string): LeaseServiceError {
+  return new LeaseServiceError(
+    "LEASE_NO_ANSWER",
+    `the look at the permits of ${JSON.stringify(key)} took longer than ${longestLookMs} ms: try again`,
+  );
 }
 
 /** Leaves out what was not given, for an option that is undefined is not one that is absent. */

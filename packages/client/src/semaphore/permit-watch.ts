@@ -6,10 +6,11 @@ import { type LeaseRecord, readRecord } from "../record.ts";
 import type { ItemKey } from "../schema.ts";
 import { permitNumber } from "../schema-semaphore.ts";
 import { withBudget } from "../time/budget.ts";
+import type { ClockOffset } from "../time/skew.ts";
 import { type Holding, Survey } from "./survey.ts";
 
-/** A query's answer does not vouch for a clock. The attempt that follows meets a refusal that does, or does not. */
-const presumedOffset = { minMs: 0, maxMs: 0 };
+/** What is presumed where a read's answer does not vouch for a clock. An attempt that follows meets one that does, or does not. */
+export const presumedOffset: ClockOffset = { minMs: 0, maxMs: 0 };
 
 /** How one look is made. */
 export interface LookOptions {
@@ -51,6 +52,11 @@ export class PermitWatch {
       after = page.next;
     } while (after !== undefined);
     return records;
+  }
+
+  /** Whether there are leases of permits beyond N, be their holders alive or not. */
+  hasBeyond(records: readonly LeaseRecord[]): boolean {
+    return records.some(({ place }) => (permitNumber(place) ?? 0) >= this.#permits);
   }
 
   /** Judges what an answer has just brought. */

@@ -1,11 +1,13 @@
 import type { LeaseClient } from "../client.ts";
 import { LeaseUnavailableError } from "../errors.ts";
+import type { WaitingCaller } from "../fair/fair-lock.ts";
 import { internalsOf } from "../internals.ts";
 import type { Lease } from "../lease.ts";
 import { OwnLeases } from "../own-leases.ts";
 import type { LeaseRecord } from "../record.ts";
 import { permitNumber } from "../schema-semaphore.ts";
 import { checkKey, checkWork } from "../validation.ts";
+import { FairSearch } from "./fair-search.ts";
 import {
   checkPermitOptions,
   checkSemaphoreOptions,
@@ -16,6 +18,7 @@ import {
 import { PermitMemory } from "./permit-memory.ts";
 import { PermitSearch, type Scene } from "./permit-search.ts";
 import { PermitWatch } from "./permit-watch.ts";
+import { Turnstile } from "./turnstile.ts";
 
 /** What a look at a semaphore shows. */
 export interface SemaphoreState {
@@ -28,6 +31,8 @@ export interface SemaphoreState {
   readonly held: readonly LeaseRecord[];
   /** How many permits could be taken at this moment: those that nobody holds and those whose holders' time is over. */
   readonly free: number;
+  /** Those who wait fairly, in the order of their turns; undefined where the object is not fair, which does not look. */
+  readonly waiting?: readonly WaitingCaller[];
 }
 
 /**
@@ -37,7 +42,7 @@ export interface SemaphoreState {
  * deadline, heartbeat and fencing token, and taken over when its holder is dead. Promised, while clocks differ by no
  * more than `clockSkewMs`: each permit has at most one unexpired holder, and nobody is given a permit beyond its own
  * N. Fencing tokens grow for each permit, not across them: fence what belongs to one permit, such as its share of a
- * resource, by its own number. Not promised: an order among those who wait.
+ * resource, by its own number. Not promised, unless it is `fair`: an order among those who wait.
  *
  * N may differ between callers, as while it is being changed. Each goes by its own: there are never more holders than
  * the largest N in use. A caller with a smaller N counts the holders of permits beyond it, as long as their leases
@@ -45,6 +50,10 @@ export interface SemaphoreState {
  * attempt has been refused, and before every attempt while the last look has shown such a holder; with `strict` also
  * before its first one. So after lowering N from 5 to 3 while 5 are held, strict callers get nothing until at most 2
  * are. A caller with a larger N takes the added permits at once.
+ *
+ * With `fair`, callers are let in as they came: those who have to wait do so in a queue of bounded length, each knows its
+ * place, and those who die there are passed over. Promised: nobody who comes by a fair object is let in before a waiter
+ * whose place was there before it came and stands. The number of holders does not rest on the queue.
  *
  * Make one object for each key and keep it: it remembers which permits are its own, and which may be free.
  *
@@ -63,15 +72,21 @@ export class Semaphore {
   readonly key: string;
   /** How many may hold a permit at once, as this object sees it. */
   readonly permits: number;
+  /** How many may wait in turn, as this object sees it; undefined where it is not fair. */
+  readonly maxWaiters: number | undefined;
   readonly #scene: Scene;
+  /** Undefined where it is not fair. */
+  readonly #turnstile: Turnstile | undefined;
   readonly #owned = new OwnLeases();
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, key: string, options: SemaphoreOptions) {
     const made = internalsOf(client);
     this.key = checkKey(key);
-    const { permits, strict } = checkSemaphoreOptions(options);
+    const { permits, strict, maxWaiters } = checkSemaphoreOptions(options);
     this.permits = permits;
+    this.maxWaiters = maxWaiters;
+    this.#turnstile = maxWaiters === undefined ? undefined : new Turnstile(made, key);
     this.#scene = {
       key,
       client: made,
@@ -85,11 +100,13 @@ export class Semaphore {
    *
    * 1 request where the first permit that is tried is free: the one that was released here last, or a random one.
    * 2 more where it is not but another is; 1 more to take over from a holder whose time is over. 2 requests to learn
-   * that all are held; while it waits, 1 read for each look, however many permits there are.
+   * that all are held; while it waits, 1 read for each look, however many permits there are. With `fair` 1 read more, to
+   * see whether others wait, and 2 writes where they do; then those of a fair lock's queue, until its turn comes.
    *
    * `reentrant` lets the same owner into its own permit: without a request where this object has it, otherwise a look
    * comes first. Rejects with {@link LeaseUnavailableError}, which tells of the permit whose end lets the next caller
-   * in, and with the signal's reason when that aborts; in every case of failure nothing stays held.
+   * in, and with the signal's reason when that aborts; a fair one with QueueFullError when as many wait as may, and with
+   * LeaseUnavailableError at once where `waitMs` is 0 and others wait. In every case of failure nothing stays held.
    */
   async acquire(options: PermitOptions = {}): Promise<Lease> {
     return await this.#acquire(options, true);
@@ -125,18 +142,23 @@ export class Semaphore {
     }
   }
 
-  /** Reads who holds permits. 1 consistent read of all of them. */
+  /** Reads who holds permits. 1 consistent read of all of them; with `fair` another one, of those who wait. */
   async inspect(): Promise<SemaphoreState> {
     const { watch, client } = this.#scene;
-    const held = await watch.read({ consistent: true });
+    const [held, seen] = await Promise.all([watch.read({ consistent: true }), this.#turnstile?.look()]);
     const free = watch.survey(held).freeAt(client.context.clock.monotonic());
-    return { permits: this.permits, held, free };
+    const state = { permits: this.permits, held, free };
+    return seen === undefined ? state : { ...state, waiting: seen.waiting };
   }
 
   async #acquire(options: PermitOptions, mayWait: boolean): Promise<Lease> {
-    const terms = checkPermitOptions(options, mayWait, this.#scene.client);
+    const { terms, fair } = checkPermitOptions(options, mayWait, this.maxWaiters, this.#scene.client);
     terms.signal?.throwIfAborted();
-    const search = new PermitSearch(this.#scene, terms);
+    const turnstile = this.#turnstile;
+    const search =
+      fair === undefined || turnstile === undefined
+        ? new PermitSearch(this.#scene, terms)
+        : new FairSearch({ ...this.#scene, turnstile }, terms, fair);
     if (!terms.reentrant) return await search.find();
     return await this.#owned.enter(
       terms.owner,
