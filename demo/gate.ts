@@ -18,14 +18,16 @@ export interface GateRequest {
 export interface HeldRequest<T> {
   /** What the hold saw in it. */
   readonly seen: T;
-  /** Lets it through, however late. Resolves when its answer has come. */
-  letThrough(): Promise<void>;
+  /** The request, as it was sent. */
+  readonly request: GateRequest;
+  /** Lets it through, however late, also when its sender is gone. Resolves to whether DynamoDB has done it. */
+  letThrough(): Promise<boolean>;
   /** Loses it, and its connection with it. */
   lose(): void;
 }
 
 interface Hold {
-  stops(request: GateRequest, pass: () => Promise<void>, lose: () => void): boolean;
+  stops(request: GateRequest, pass: () => Promise<boolean>, lose: () => void): boolean;
 }
 
 /**
@@ -37,6 +39,7 @@ export class Gate implements AsyncDisposable {
   readonly #server: Server;
   readonly #endpoint: URL;
   readonly #holds = new Set<Hold>();
+  readonly #watchers = new Set<(request: GateRequest) => void>();
 
   private constructor(endpoint: string) {
     this.#endpoint = new URL(endpoint);
@@ -65,12 +68,17 @@ export class Gate implements AsyncDisposable {
         const seen = sees(request);
         if (seen === undefined) return false;
         this.#holds.delete(hold);
-        resolve({ seen, letThrough: pass, lose });
+        resolve({ seen, request, letThrough: pass, lose });
         return true;
       },
     };
     this.#holds.add(hold);
     return promise;
+  }
+
+  /** Shows every request as it comes, the ones that are held too. */
+  watch(watcher: (request: GateRequest) => void): void {
+    this.#watchers.add(watcher);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -82,25 +90,27 @@ export class Gate implements AsyncDisposable {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
     const body = Buffer.concat(chunks);
-    const pass = (): Promise<void> => this.#pass(incoming, body, response);
+    const pass = (): Promise<boolean> => this.#pass(incoming, body, response);
     const lose = (): void => {
       response.destroy();
     };
     const operation = String(incoming.headers["x-amz-target"]).split(".").at(-1) ?? "";
-    const parse = (): GateRequest => ({ operation, body: JSON.parse(body.toString()) });
-    for (const hold of this.#holds) if (hold.stops(parse(), pass, lose)) return;
+    const request = { operation, body: JSON.parse(body.toString()) as unknown };
+    for (const watcher of this.#watchers) watcher(request);
+    for (const hold of this.#holds) if (hold.stops(request, pass, lose)) return;
     await pass();
   }
 
-  #pass(incoming: IncomingMessage, body: Buffer, response: ServerResponse): Promise<void> {
+  #pass(incoming: IncomingMessage, body: Buffer, response: ServerResponse): Promise<boolean> {
     const { hostname, port } = this.#endpoint;
     const { method, url: path, headers } = incoming;
     return new Promise((resolve, reject) => {
       const outgoing = send({ hostname, port, method, path, headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 500, answer.headers);
-        answer.pipe(response);
-        answer.once("end", resolve);
+        answer.once("end", () => resolve(answer.statusCode === 200));
         answer.once("error", reject);
+        // Its sender may be gone: then nobody takes the answer.
+        if (response.destroyed) answer.resume();
+        else answer.pipe(response.writeHead(answer.statusCode ?? 500, answer.headers));
       });
       outgoing.once("error", reject);
       outgoing.end(body);

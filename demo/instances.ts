@@ -2,12 +2,9 @@ import { randomUUID } from "node:crypto";
 import type { LeaseEvent } from "@leasehold/client";
 import type { InvokeResult, LocalApp, LocalAppEvent } from "@leasehold/local";
 
-/** The function that runs as many instances at once, by the end of its construct path. */
-const functionId = "UnpaidOrders/Close";
-
-/** An execution environment of the function: a process of its own. */
+/** An execution environment of a function: a process of its own. */
 export interface Instance {
-  /** A letter, for people. */
+  /** Short, for people. */
   readonly name: string;
   readonly environmentId: string;
   readonly pid: number | undefined;
@@ -16,7 +13,16 @@ export interface Instance {
 /** Hears what becomes of instances. */
 export interface InstancesListener {
   onStarted(instance: Instance): void;
+  /** The owners in the event are the names of instances. */
   onLeaseEvent(instance: Instance, requestId: string, event: LeaseEvent, at: number): void;
+}
+
+/** Which function's instances, and what they are called. */
+export interface InstancesOptions {
+  /** The end of its construct path. */
+  readonly functionId: string;
+  /** Counts from 0. */
+  readonly nameOf: (index: number) => string;
 }
 
 /** The line that functions write about an event of a lease. */
@@ -25,18 +31,22 @@ interface LeaseLine {
   readonly lease: LeaseEvent;
 }
 
-/** The function's execution environments, which Lambda starts as it needs them, with names that people can tell apart. */
+/** A function's execution environments, which Lambda starts as it needs them, with names that people can tell apart. */
 export class Instances {
+  readonly #options: InstancesOptions;
   readonly #listener: InstancesListener;
   readonly #byEnvironment = new Map<string, Instance>();
   readonly #byRequest = new Map<string, Instance>();
+  /** Labels of leases' owners: a process has one for all of its leases, or one for each invocation. */
+  readonly #byOwner = new Map<string, Instance>();
   readonly #app: LocalApp;
   readonly #functionName: string | undefined;
 
-  constructor(app: LocalApp, listener: InstancesListener) {
+  constructor(app: LocalApp, options: InstancesOptions, listener: InstancesListener) {
     this.#app = app;
+    this.#options = options;
     this.#listener = listener;
-    this.#functionName = app.spec.functions.find(({ path }) => path?.endsWith(functionId))?.name;
+    this.#functionName = app.spec.functions.find(({ path }) => path?.endsWith(options.functionId))?.name;
   }
 
   /** Takes what happens in the app. */
@@ -47,16 +57,19 @@ export class Instances {
       this.#byRequest.set(requestId, this.#instance(environmentId));
     }
     if (event.type === "log" && event.log.requestId !== undefined) {
-      const instance = this.#byRequest.get(event.log.requestId);
-      const said = instance && leaseLine(event.log.line);
-      if (said) this.#listener.onLeaseEvent(instance, event.log.requestId, said.lease, Date.parse(said.time));
+      const { requestId, line } = event.log;
+      const instance = this.#byRequest.get(requestId);
+      const said = instance && leaseLine(line);
+      if (!said) return;
+      if (said.lease.type !== "skew") this.#byOwner.set(said.lease.owner, instance);
+      this.#listener.onLeaseEvent(instance, requestId, this.#withNames(said.lease), Date.parse(said.time));
     }
   }
 
   /** Invokes the function under a request id of ours. */
   deliver(payload: unknown): { readonly requestId: string; readonly result: Promise<InvokeResult> } {
     const requestId = randomUUID();
-    return { requestId, result: this.#app.invoke(functionId, payload, { requestId }) };
+    return { requestId, result: this.#app.invoke(this.#options.functionId, payload, { requestId }) };
   }
 
   /** The instance that has, or had, an invocation. */
@@ -64,10 +77,21 @@ export class Instances {
     return this.#byRequest.get(requestId);
   }
 
-  /** The name of the instance behind an owner label, which contains the invocation's request id. */
+  /** The instance that a request names as a lease's owner. */
+  namedIn(request: string): Instance | undefined {
+    for (const labels of [this.#byOwner, this.#byRequest])
+      for (const [label, instance] of labels) if (request.includes(label)) return instance;
+    return undefined;
+  }
+
+  /** The instance of a name. */
+  named(name: string): Instance | undefined {
+    return [...this.#byEnvironment.values()].find((instance) => instance.name === name);
+  }
+
+  /** The name of the instance behind an owner label. */
   nameOf(owner: string): string {
-    for (const [requestId, { name }] of this.#byRequest) if (owner.includes(requestId)) return name;
-    return owner;
+    return this.namedIn(owner)?.name ?? owner;
   }
 
   /** SIGKILL. Resolves when the process is gone. */
@@ -88,12 +112,23 @@ export class Instances {
   #instance(environmentId: string): Instance {
     const known = this.#byEnvironment.get(environmentId);
     if (known !== undefined) return known;
-    const name = String.fromCharCode("A".charCodeAt(0) + this.#byEnvironment.size);
+    const { functionId, nameOf } = this.#options;
+    const name = nameOf(this.#byEnvironment.size);
     const { pid } = this.#app.environments(functionId).find(({ id }) => id === environmentId) ?? {};
     const instance = { name, environmentId, pid };
     this.#byEnvironment.set(environmentId, instance);
     this.#listener.onStarted(instance);
     return instance;
+  }
+
+  /** Owners are labels with a request id in them; for people they become the names of instances. */
+  #withNames(event: LeaseEvent): LeaseEvent {
+    if (event.type === "skew") return event;
+    const owner = this.nameOf(event.owner);
+    if (event.type === "contended") return { ...event, owner, holder: this.nameOf(event.holder) };
+    if (event.type === "takeover")
+      return { ...event, owner, from: { ...event.from, owner: this.nameOf(event.from.owner) } };
+    return { ...event, owner };
   }
 }
 

@@ -30,7 +30,7 @@ export class LeaseholdStack extends Stack {
     const { job } = new UnpaidOrders(this, "UnpaidOrders", { leases, pace });
     const { workflow } = new Imports(this, "Imports", { leases, heartbeat, wakeup: functions.wakeup, pace });
     new StockLevels(this, "StockLevels", { leases });
-    new Tasks(this, "Tasks", { leases });
+    new Tasks(this, "Tasks", { leases, pace });
     new Tickets(this, "Tickets", { leases, pace });
 
     new LeaseTableAlarms(this, "Alarms", { table: leases });

@@ -10,6 +10,8 @@ export interface Pace {
   readonly workflowLease: Duration;
   /** How long the import pauses between two chunks, out of regard for whoever delivers them. */
   readonly betweenChunks: Duration;
+  /** How long a worker keeps a task without renewing its claim. */
+  readonly taskClaim: Duration;
   /** How long a ticket may be silent before it counts as gone. */
   readonly ticketSilence: Duration;
   /** How often desks are cleaned. */
@@ -22,6 +24,7 @@ export const deployedPace: Pace = {
   tickLease: Duration.seconds(45),
   workflowLease: Duration.minutes(3),
   betweenChunks: Duration.seconds(10),
+  taskClaim: Duration.seconds(30),
   ticketSilence: Duration.minutes(1),
   cleaning: Duration.minutes(5),
 };
@@ -29,8 +32,9 @@ export const deployedPace: Pace = {
 /** As `npm start` runs it. */
 export const demonstrationPace: Pace = {
   ...deployedPace,
-  tickLease: Duration.millis(1_500),
+  tickLease: Duration.millis(2_500),
   workflowLease: Duration.seconds(3),
   betweenChunks: Duration.seconds(2),
+  taskClaim: Duration.seconds(8),
   ticketSilence: Duration.seconds(3),
 };

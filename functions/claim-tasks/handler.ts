@@ -6,16 +6,15 @@ import { fieldsOf, nameIn } from "../support/input.ts";
 import { leaseClient } from "../support/leases.ts";
 import { once } from "../support/once.ts";
 import { compareChecksum } from "./checksum.ts";
-import { mostAttemptsVariable, taskSetKey } from "./schema.ts";
+import { claimVariable, mostAttemptsVariable, taskSetKey } from "./schema.ts";
 import { type WorkReport, workOn } from "./worker.ts";
 
 const parts = once(() => ({
   leases: leaseClient(dynamodb()),
   maxAttempts: wholeNumber(mostAttemptsVariable, 3),
+  /** So long the tasks of a worker that died stay claimed. */
+  leaseDurationMs: wholeNumber(claimVariable, 30_000),
 }));
-
-/** So long the tasks of a worker that died stay claimed. */
-const leaseDurationMs = 30_000;
 
 /** What came of adding tasks: those that the set knew already were left alone. */
 export interface AddReport {
@@ -40,7 +39,7 @@ export interface AddReport {
 export const handler: Answering<WorkReport | AddReport> = answering(async (event, context) => {
   const fields = fieldsOf(event, ["set", "add"]);
   const set = nameIn(fields, "set", 200);
-  const { leases, maxAttempts } = parts();
+  const { leases, maxAttempts, leaseDurationMs } = parts();
   const tasks = new TaskSet(leases, taskSetKey(set), { maxAttempts, leaseDurationMs });
   // The set itself looks at each of them, and refuses all if one is amiss.
   if (fields.add !== undefined) return await tasks.add(fields.add as readonly TaskInput[]);

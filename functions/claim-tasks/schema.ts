@@ -13,3 +13,6 @@ export function taskSetKey(set: string): string {
  * added. @default 3
  */
 export const mostAttemptsVariable = "CLAIM_TASKS_MOST_ATTEMPTS";
+
+/** The environment variable that says for how many milliseconds a claim lasts that is not renewed. @default 30000 */
+export const claimVariable = "CLAIM_TASKS_LEASE_MS";

@@ -1,7 +1,7 @@
 /**
  * The expressions of tasks, beside those of the leases that their claims are (`expressions.ts` has renew).
  *
- *     absent ──add──▶ waiting ──claim──▶ running ──end──▶ succeeded | failed
+ *     absent ──add──▶ waiting ──claim──▶ running ──end──▶ succeeded | failed | parked
  *                        ▲                  │ ├──takeOver──▶ running for another
  *                        ├──giveBack, undo──┘ └──park─────▶ parked
  *                        └───────────────requeue─────────── failed | parked

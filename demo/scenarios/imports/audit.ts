@@ -1,13 +1,13 @@
-import { type Check, check } from "./check.ts";
-import type { DoneChunk, TransferEvidence, TransferRecord } from "./transfers.ts";
+import { type Check, check } from "../../check.ts";
+import type { DoneChunk, TransferEvidence, TransferRecord } from "./evidence.ts";
 
 /** The export's own clock wakes it after 4 s at the soonest by then; the release has to be quicker. */
 const promptlyMs = 3_000;
 
 /** Judges the long workflow and the one that waited for it. */
 export function auditTransfers(evidence: TransferEvidence): Check[] {
-  const { chunks, leaseDurationMs, imported, exported, beats, keeperTransitions } = evidence;
-  const leases = Math.floor((endOfWork(evidence.import) - evidence.import.startedAt) / leaseDurationMs);
+  const { chunks, imported, exported, beats, keeperTransitions } = evidence;
+  const leases = leasesOf(evidence);
   const perBeat = beats === 0 ? 0 : Math.floor(keeperTransitions / beats);
   const handOver = entered(evidence.export, "StartKeeper") - entered(evidence.import, "Release");
   const [first, second] = [tokens(imported), tokens(exported)];
@@ -37,6 +37,20 @@ export function auditTransfers(evidence: TransferEvidence): Check[] {
       yes(Math.max(...first) < Math.min(...second)),
     ),
   ];
+}
+
+/** Counts what happened, for the last line. */
+export function summarizeTransfers(evidence: TransferEvidence): string {
+  const { imported, beats } = evidence;
+  return (
+    `${imported.length} chunks imported under one lock for ${leasesOf(evidence)} times its lease, ` +
+    `${beats} heartbeats, then the export`
+  );
+}
+
+/** How many times its lease the import lasted. */
+function leasesOf({ import: record, leaseDurationMs }: TransferEvidence): number {
+  return Math.floor((endOfWork(record) - record.startedAt) / leaseDurationMs);
 }
 
 function succeeded(evidence: TransferEvidence): string {

@@ -1,9 +1,9 @@
 import type { LeaseEvent } from "@leasehold/client";
+import type { Instance } from "../../instances.ts";
+import type { Kind, Screen } from "../../screen.ts";
 import type { Answer, Holding } from "./answers.ts";
-import type { Instance } from "./instances.ts";
 import { deliveriesAtOnce, type Mishap } from "./plan.ts";
 import type { Casualty, Delivery, Recording } from "./recording.ts";
-import type { Screen } from "./screen.ts";
 
 /** What is said in advance of a tick's mishap. */
 const announcements: Record<Mishap, string> = {
@@ -28,12 +28,12 @@ export class Reporter {
   fired(tick: number, orders: number, mishap: Mishap | undefined): void {
     const announcement = mishap === undefined ? "" : announcements[mishap];
     const text = `${deliveriesAtOnce} times at once: ${orders} more orders overdue${announcement}`;
-    this.#screen.event("fired", tick, undefined, text);
+    this.#say("fired", undefined, tick, text);
   }
 
   /** A tick is delivered for the second time. */
   firedAgain(tick: number): void {
-    this.#screen.event("fired", tick, undefined, "the same trigger again, now that the run is over");
+    this.#say("fired", undefined, tick, "the same trigger again, now that the run is over");
   }
 
   /** A lock was taken over. */
@@ -41,7 +41,7 @@ export class Reporter {
     const since = ((at - from.expiresAt) / 1000).toFixed(2);
     const how = ground === "observation" ? "unchanged for a whole lease" : "by the wall clock";
     const text = `from ${from.owner}, whose lease had ended ${since} s ago (${how})`;
-    this.#screen.event("takeover", tick, owner, text);
+    this.#say("takeover", owner, tick, text);
   }
 
   /** A run was killed or frozen. */
@@ -52,25 +52,24 @@ export class Reporter {
       kind === "killed"
         ? `SIGKILL after ${closed} orders, with more to do; its lease stands until ${until}`
         : `SIGSTOP after ${closed} orders, its lease checked (until ${until}), its write of ${orderId} on the way`;
-    this.#screen.event(kind, tick, instance, text);
+    this.#say(kind, instance, tick, text);
   }
 
   /** Lambda has started an instance, for all others are busy or gone. */
   started({ name, pid }: Instance): void {
-    this.#screen.event("started", undefined, name, `instance ${name} (process ${pid})`);
+    this.#screen.event("orders", "started", name, `instance ${name} (process ${pid})`);
   }
 
   /** A frozen instance goes on. */
   woken(instance: string, { tick, orderId }: Holding, sleptMs: number): void {
     const slept = (sleptMs / 1000).toFixed(1);
     const text = `SIGCONT after ${slept} s: its write of ${orderId}, which is still open, arrives now`;
-    this.#screen.event("woken", tick, instance, text);
+    this.#say("woken", instance, tick, text);
   }
 
   /** An instance has answered a trigger. */
   answer({ tick, instance }: Delivery, answer: Answer): void {
-    const say = (kind: Parameters<Screen["event"]>[0], text: string): void =>
-      this.#screen.event(kind, tick, instance, text);
+    const say = (kind: Kind, text: string): void => this.#say(kind, instance, tick, text);
     switch (answer.result) {
       case "ran":
         say(
@@ -98,6 +97,10 @@ export class Reporter {
         if (!this.#wasKilled(tick, instance)) say("failed", "its process ended, and nobody meant it to");
         break;
     }
+  }
+
+  #say(kind: Kind, who: string | undefined, tick: number, text: string): void {
+    this.#screen.event("orders", kind, who, `${`tick ${tick}:`.padEnd(8)} ${text}`);
   }
 
   #wasKilled(tick: number, instance: string): boolean {

@@ -1,13 +1,22 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { LeaseEvent } from "@leasehold/client";
+import type { Gate, HeldRequest } from "../../gate.ts";
+import { type Instance, Instances, type InstancesListener } from "../../instances.ts";
+import type { Stage } from "../../scenario.ts";
+import { takeoverAllowanceMs, untilTime } from "../../until.ts";
 import { type Answer, answerOf, type Holding } from "./answers.ts";
 import { type Closing, ClosingWatch } from "./closings.ts";
-import type { Gate, HeldRequest } from "./gate.ts";
-import type { Instance, Instances, InstancesListener } from "./instances.ts";
 import { deliveriesAtOnce, holdAt, plan, type Step, scheduledAt } from "./plan.ts";
-import type { Casualty, Delivery, RecordedEvent, Recording } from "./recording.ts";
+import {
+  type Casualty,
+  type Delivery,
+  isOfTheLock,
+  type RecordedEvent,
+  type Recording,
+} from "./recording.ts";
 import { Reporter } from "./reporter.ts";
-import type { Screen } from "./screen.ts";
+
+/** The function that runs as many instances at once. */
+const functionId = "UnpaidOrders/Close";
 
 /** A run whose write stands at the gate. */
 interface Victim {
@@ -17,16 +26,14 @@ interface Victim {
   readonly answer: Promise<Answer>;
 }
 
-/** What the client's own allowance for the clocks comes to, and some: a takeover has to exceed it. */
-const takeoverAllowanceMs = 1_050;
-
-/** Plays the plan on the app: fires the ticks, brings the mishaps about, and records what comes of it. */
+/** Plays the plan: fires the ticks, brings the mishaps about, and records what comes of it. */
 export class Run implements InstancesListener, Recording {
   readonly deliveries: Delivery[] = [];
   readonly events: RecordedEvent[] = [];
   readonly casualties: Casualty[] = [];
+  readonly instances: Instances;
   readonly #gate: Gate;
-  readonly #instances: Instances;
+  readonly #leaseMs: number;
   readonly #reporter: Reporter;
   readonly #ticks = new Map<string, number>();
   readonly #holdings = new Map<string, Holding>();
@@ -36,9 +43,11 @@ export class Run implements InstancesListener, Recording {
   #leaseEndsAt = 0;
   #frozen: (Victim & { readonly since: number }) | undefined;
 
-  constructor(screen: Screen, gate: Gate, makeInstances: (listener: InstancesListener) => Instances) {
+  /** `leaseMs` is how long a lease lasts that is not renewed. */
+  constructor({ app, gate, screen }: Stage, leaseMs: number) {
     this.#gate = gate;
-    this.#instances = makeInstances(this);
+    this.#leaseMs = leaseMs;
+    this.instances = new Instances(app, { functionId, nameOf: letter }, this);
     this.#reporter = new Reporter(screen, this);
   }
 
@@ -48,14 +57,14 @@ export class Run implements InstancesListener, Recording {
 
   onLeaseEvent(instance: Instance, requestId: string, event: LeaseEvent, at: number): void {
     const tick = this.#ticks.get(requestId) ?? 0;
-    const named = this.#named(event);
-    this.events.push({ tick, instance: instance.name, at, event: named });
+    this.events.push({ tick, instance: instance.name, at, event });
+    if (!isOfTheLock(event)) return;
     if (event.type === "acquired" || event.type === "renewed") {
       this.#leaseEndsAt = event.expiresAt;
       this.#lockedUntil = event.expiresAt + takeoverAllowanceMs;
     }
     if (event.type === "released") this.#lockedUntil = 0;
-    if (named.type === "takeover") this.#reporter.takeover(tick, at, named);
+    if (event.type === "takeover") this.#reporter.takeover(tick, at, event);
   }
 
   /** Fires every tick of the plan on time, or as soon after as the one before has let go of the lock. */
@@ -63,7 +72,7 @@ export class Run implements InstancesListener, Recording {
     for (const [index, step] of plan.entries()) {
       const tick = index + 1;
       const dueAt = scheduledAt(firstTickAt, tick);
-      await delay(Math.max(dueAt, this.#lockedUntil) - Date.now());
+      await untilTime(Math.max(dueAt, this.#lockedUntil));
       await this.#play(tick, dueAt, step);
     }
   }
@@ -90,14 +99,16 @@ export class Run implements InstancesListener, Recording {
       case "killed": {
         const { instance, holding, request } = await victim();
         this.#suffer("killed", instance, holding);
-        await this.#instances.kill(instance);
+        await this.instances.kill(instance);
+        this.#expectNoRelease();
         request.lose();
         break;
       }
       case "frozen": {
         const frozen = await victim();
-        this.#instances.freeze(frozen.instance);
+        this.instances.freeze(frozen.instance);
         this.#suffer("frozen", frozen.instance, frozen.holding);
+        this.#expectNoRelease();
         this.#frozen = { ...frozen, since: performance.now() };
         answers.splice(answers.indexOf(frozen.answer), 1);
         break;
@@ -115,7 +126,7 @@ export class Run implements InstancesListener, Recording {
   #victim(tick: number, request: HeldRequest<Closing>): Victim {
     const { orderId, owner, fencingToken, before: closed } = request.seen;
     for (const [requestId, answer] of this.#answers) {
-      const instance = this.#instances.of(requestId);
+      const instance = this.instances.of(requestId);
       if (instance === undefined || !owner.includes(requestId)) continue;
       const holding = { tick, orderId, closed, fencingToken, expiresAt: this.#leaseEndsAt };
       this.#holdings.set(requestId, holding);
@@ -131,8 +142,13 @@ export class Run implements InstancesListener, Recording {
     this.#frozen = undefined;
     this.#reporter.woken(instance.name, holding, performance.now() - since);
     await request.letThrough();
-    this.#instances.thaw(instance);
+    this.instances.thaw(instance);
     await answer;
+  }
+
+  /** Whoever does not go on may have renewed its lease to the last, without coming to say so. */
+  #expectNoRelease(): void {
+    this.#lockedUntil = Date.now() + this.#leaseMs + takeoverAllowanceMs;
   }
 
   #suffer(kind: Casualty["kind"], { name: instance }: Instance, holding: Holding): void {
@@ -145,14 +161,14 @@ export class Run implements InstancesListener, Recording {
     const event = { job: "close-unpaid-orders", scheduledTime: new Date(dueAt).toISOString() };
     return Array.from({ length: deliveriesAtOnce }, () => {
       const startedAt = performance.now();
-      const { requestId, result } = this.#instances.deliver(event);
+      const { requestId, result } = this.instances.deliver(event);
       this.#ticks.set(requestId, tick);
       const answer = result.then((outcome): Answer => {
         const tookMs = Math.round(performance.now() - startedAt);
-        const instance = this.#instances.of(requestId)?.name ?? "?";
+        const instance = this.instances.of(requestId)?.name ?? "?";
         const read = answerOf(outcome, tookMs, this.#holdings.get(requestId));
         const holder =
-          "holder" in read && read.holder !== undefined ? this.#instances.nameOf(read.holder) : undefined;
+          "holder" in read && read.holder !== undefined ? this.instances.nameOf(read.holder) : undefined;
         const answered = read.result === "skipped" ? { ...read, holder } : read;
         const delivery: Delivery = { tick, instance, repeated, answer: answered };
         this.deliveries.push(delivery);
@@ -163,15 +179,9 @@ export class Run implements InstancesListener, Recording {
       return answer;
     });
   }
+}
 
-  /** Owners are labels with a request id in them; for people they become the names of instances. */
-  #named(event: LeaseEvent): LeaseEvent {
-    const name = (owner: string): string => this.#instances.nameOf(owner);
-    if (event.type === "skew") return event;
-    const owner = name(event.owner);
-    if (event.type === "contended") return { ...event, owner, holder: name(event.holder) };
-    if (event.type === "takeover")
-      return { ...event, owner, from: { ...event.from, owner: name(event.from.owner) } };
-    return { ...event, owner };
-  }
+/** A, B, C ... */
+function letter(index: number): string {
+  return String.fromCharCode("A".charCodeAt(0) + index);
 }

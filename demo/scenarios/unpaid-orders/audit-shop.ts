@@ -1,6 +1,6 @@
-import type { Order } from "../functions/close-unpaid-orders/orders.ts";
-import type { ClosedOrder, Stock } from "../functions/close-unpaid-orders/shop-table.ts";
-import { type Check, check } from "./check.ts";
+import type { Order } from "../../../functions/close-unpaid-orders/orders.ts";
+import type { ClosedOrder, Stock } from "../../../functions/close-unpaid-orders/shop-table.ts";
+import { type Check, check } from "../../check.ts";
 import type { Evidence } from "./recording.ts";
 
 /** Judges the orders and the stock. */

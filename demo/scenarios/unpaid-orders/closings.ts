@@ -1,4 +1,4 @@
-import type { GateRequest } from "./gate.ts";
+import type { GateRequest } from "../../gate.ts";
 
 /** The closing of an order, as it is on its way to the table. */
 export interface Closing {

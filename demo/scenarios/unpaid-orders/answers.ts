@@ -1,6 +1,6 @@
 import type { InvokeResult } from "@leasehold/local";
-import type { TriggerOutcome } from "../functions/close-unpaid-orders/handler.ts";
-import type { JobOutcome } from "../functions/close-unpaid-orders/job.ts";
+import type { TriggerOutcome } from "../../../functions/close-unpaid-orders/handler.ts";
+import type { JobOutcome } from "../../../functions/close-unpaid-orders/job.ts";
 
 /** What an instance made of a trigger. */
 export type Answer =

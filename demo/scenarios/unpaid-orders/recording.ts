@@ -1,5 +1,7 @@
 import type { LeaseEvent } from "@leasehold/client";
-import type { ShopState } from "../functions/close-unpaid-orders/shop-table.ts";
+import { leaseSortKey } from "@leasehold/client/schema";
+import type { ShopState } from "../../../functions/close-unpaid-orders/shop-table.ts";
+import type { LoggedLeaseEvent } from "../../lease-log.ts";
 import type { Answer } from "./answers.ts";
 import type { Step } from "./plan.ts";
 
@@ -13,13 +15,14 @@ export interface Delivery {
   answer: Answer | undefined;
 }
 
-/** A lease event of one instance. */
-export interface RecordedEvent {
+/** A lease event of one instance, in one tick. */
+export interface RecordedEvent extends LoggedLeaseEvent {
   readonly tick: number;
-  readonly instance: string;
-  /** Epoch milliseconds. */
-  readonly at: number;
-  readonly event: LeaseEvent;
+}
+
+/** Whether an event is about the job's lock, and not about another lease under its key. */
+export function isOfTheLock(event: LeaseEvent): boolean {
+  return event.type === "skew" || event.place === leaseSortKey;
 }
 
 /** A run that was killed or frozen. */

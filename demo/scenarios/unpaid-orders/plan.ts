@@ -1,5 +1,5 @@
-import type { Order } from "../functions/close-unpaid-orders/orders.ts";
-import type { ShopState } from "../functions/close-unpaid-orders/shop-table.ts";
+import type { Order } from "../../../functions/close-unpaid-orders/orders.ts";
+import type { ShopState } from "../../../functions/close-unpaid-orders/shop-table.ts";
 
 /** How far apart ticks are: a job that runs every minute, on a smaller scale. */
 export const tickMs = 2_000;

@@ -1,31 +1,27 @@
+import { type Check, check } from "../../check.ts";
+import { listed, overlaps, takenOver } from "../../lease-log.ts";
 import { auditShop } from "./audit-shop.ts";
-import { type Check, check } from "./check.ts";
-import type { Casualty, Delivery, Evidence, RecordedEvent } from "./recording.ts";
+import { type Casualty, type Delivery, type Evidence, isOfTheLock, type RecordedEvent } from "./recording.ts";
 
 /**
  * Judges what happened by what was recorded on the way and what the tables hold in the end.
  *
  * Believes nobody: what instances reported is held against the plan, the lease events and the shop's own items.
  */
-export function audit(evidence: Evidence): Check[] {
+export function audit(recorded: Evidence): Check[] {
+  const evidence = { ...recorded, events: recorded.events.filter(({ event }) => isOfTheLock(event)) };
   return [...auditRuns(evidence), ...auditLeases(evidence), ...auditShop(evidence)];
 }
 
-/** Says in one sentence what the audit came to. */
-export function conclude(
-  checks: readonly Check[],
-  { deliveries, events, casualties, after }: Evidence,
-): string {
-  const wrong = checks.filter(({ ok }) => !ok).length;
-  if (wrong > 0) return `${wrong} of ${checks.length} checks FAILED.`;
+/** Counts what happened, for the last line. */
+export function summarize({ deliveries, casualties, after }: Evidence): string {
   const ended = (result: string): number =>
     deliveries.filter(({ answer }) => answer?.result === result).length;
-  const takeovers = events.filter(({ event }) => event.type === "takeover").length;
   const frozen = casualties.filter(({ kind }) => kind === "frozen").length;
   return (
-    `All ${checks.length} checks hold: ${ended("ran")} runs, ${ended("skipped") + ended("doneBefore")} skips, ${takeovers} takeovers, ` +
+    `${ended("ran")} runs, ${ended("skipped") + ended("doneBefore")} skips, ` +
     `${after.closed.length} orders closed exactly once, stock right to the unit, ` +
-    `${frozen} stale ${frozen === 1 ? "write" : "writes"} fenced off.`
+    `${frozen} stale ${frozen === 1 ? "write" : "writes"} fenced off`
   );
 }
 
@@ -66,37 +62,26 @@ function auditRuns({ plan, deliveries, events, casualties }: Evidence): Check[] 
 }
 
 function auditLeases({ plan, events, casualties }: Evidence): Check[] {
-  const takenFrom = events.flatMap(({ event }) => {
-    if (event.type !== "takeover") return [];
-    const { owner, fencingToken } = event.from;
-    const wasCutShort = casualties.some((run) => run.instance === owner && run.fencingToken === fencingToken);
-    return [wasCutShort ? owner : `${owner} (who was alive)`];
-  });
+  const takenFrom = takenOver(events, (instance, fencingToken) =>
+    casualties.some((run) => run.instance === instance && run.fencingToken === fencingToken),
+  );
   return [
     check("leases granted", `1 in each of ${plan.length} ticks`, describeGrants(plan.length, events)),
     check("fencing tokens, from tick to tick", "growing", describeTokens(events)),
     check("leases that overlapped in time", 0, overlaps(events)),
-    check("takeovers, from", list(casualties.map((run) => run.instance)), list(takenFrom)),
+    check("takeovers, from", listed(casualties.map((run) => run.instance)), listed(takenFrom)),
   ];
 }
 
-function list(names: readonly string[]): string {
-  return names.length === 0 ? "nobody" : names.join(", ");
-}
-
-interface Grant {
+interface Granted {
   readonly tick: number;
   readonly instance: string;
   readonly fencingToken: number;
-  /** When the call for it was made: not after the lease began. */
-  readonly since: number;
 }
 
-function granted(events: readonly RecordedEvent[]): Grant[] {
-  return events.flatMap(({ tick, instance, at, event }) =>
-    event.type === "acquired"
-      ? [{ tick, instance, fencingToken: event.fencingToken, since: at - event.waitedMs }]
-      : [],
+function granted(events: readonly RecordedEvent[]): Granted[] {
+  return events.flatMap(({ tick, instance, event }) =>
+    event.type === "acquired" ? [{ tick, instance, fencingToken: event.fencingToken }] : [],
   );
 }
 
@@ -115,23 +100,4 @@ function describeTokens(events: readonly RecordedEvent[]): string {
     ({ fencingToken }, index) => fencingToken <= (grants[index - 1]?.fencingToken ?? 0),
   );
   return wrong === undefined ? "growing" : `not growing in tick ${wrong.tick}`;
-}
-
-/** Counts the leases that began before the one before had been released or had expired. */
-function overlaps(events: readonly RecordedEvent[]): number {
-  const grants = granted(events).sort((one, other) => one.fencingToken - other.fencingToken);
-  return grants.filter(({ since }, index) => {
-    const former = grants[index - 1];
-    return former !== undefined && since < endOf(former.fencingToken, events);
-  }).length;
-}
-
-/** A lease ends with its release, or else at the expiry that its successor found. */
-function endOf(fencingToken: number, events: readonly RecordedEvent[]): number {
-  const ends = events.flatMap(({ at, event }) => {
-    if (event.type === "released" && event.confirmed && event.fencingToken === fencingToken) return [at];
-    if (event.type === "takeover" && event.from.fencingToken === fencingToken) return [event.from.expiresAt];
-    return [];
-  });
-  return Math.min(...ends);
 }

@@ -1,0 +1,35 @@
+import type { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
+import type { LocalApp, LocalAppEvent } from "@leasehold/local";
+import type { Check } from "./check.ts";
+import type { Gate } from "./gate.ts";
+import type { Screen, System } from "./screen.ts";
+
+/** What a scenario is played on. */
+export interface Stage {
+  readonly app: LocalApp;
+  /** All that the functions say to DynamoDB goes through it. */
+  readonly gate: Gate;
+  /** A connection past the gate. */
+  readonly documents: DynamoDBDocumentClient;
+  readonly screen: Screen;
+}
+
+/** What a scenario came to. */
+export interface Outcome {
+  readonly checks: readonly Check[];
+  /** Some counts, for the last line; of use only if all checks hold. */
+  readonly inShort: string;
+}
+
+/** One system of the app at work, with the mishaps that can befall it. */
+export interface Scenario {
+  readonly system: System;
+  /** What the system does, and what happens to it, in a line for newcomers. */
+  readonly about: string;
+  /** Takes what happens in the app, in every system of it. */
+  hear(event: LocalAppEvent): void;
+  /** Has ready what takes long to start, so that it disturbs nobody later. */
+  prepare(): Promise<void>;
+  /** Plays it to the end, beside the others, and judges by its own evidence what came of it. */
+  play(): Promise<Outcome>;
+}

@@ -1,0 +1,45 @@
+import type { CacheAnswer } from "../../../functions/resource-cache/cache.ts";
+import type { StockLevels } from "../../../functions/resource-cache/stock-levels.ts";
+import type { LoggedLeaseEvent } from "../../lease-log.ts";
+
+/**
+ * What is asked for, in this order.
+ *
+ * - `cold`: nobody has computed the value, and everybody wants it at once.
+ * - `killed`: it is past its time, and whoever computes it dies.
+ * - `bereaved`: the dead one's lease has not ended.
+ * - `recovered`: it has.
+ * - `afterwards`: the dead one's write has arrived.
+ */
+export type Round = "cold" | "killed" | "bereaved" | "recovered" | "afterwards";
+
+/** One call, and what came of it. */
+export interface Reading {
+  readonly round: Round;
+  readonly instance: string;
+  readonly source: CacheAnswer<StockLevels>["source"] | "died" | "failed";
+  /** Absent where there was no answer. */
+  readonly value?: StockLevels;
+}
+
+/** A call that was killed between its computation and the storing of it. */
+export interface Killed {
+  readonly instance: string;
+  readonly fencingToken: number;
+  /** Whether its write was refused when it arrived after all. */
+  readonly wasRefused: boolean;
+}
+
+/** All that the audit looks at. */
+export interface StockEvidence {
+  readonly readings: readonly Reading[];
+  /** What the warehouse had at first. */
+  readonly before: StockLevels;
+  /** What it had when the value was computed for the last time. */
+  readonly after: StockLevels;
+  /** Of the leases under which the value was computed. */
+  readonly log: readonly LoggedLeaseEvent[];
+  /** How often the movements were read: once for each computation. */
+  readonly computations: number;
+  readonly killed: Killed;
+}

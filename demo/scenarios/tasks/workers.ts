@@ -1,0 +1,88 @@
+import type { LeaseEvent } from "@leasehold/client";
+import type { InvokeResult, LocalAppEvent } from "@leasehold/local";
+import type { AddReport } from "../../../functions/claim-tasks/handler.ts";
+import { taskSetKey } from "../../../functions/claim-tasks/schema.ts";
+import type { WorkReport } from "../../../functions/claim-tasks/worker.ts";
+import { type Instance, Instances, type InstancesListener } from "../../instances.ts";
+import type { LoggedLeaseEvent } from "../../lease-log.ts";
+import type { Stage } from "../../scenario.ts";
+import type { Screen } from "../../screen.ts";
+import type { Shift } from "./evidence.ts";
+import { set, tasksToAdd } from "./plan.ts";
+
+/** Calls the worker function, and writes down what its processes say. */
+export class Workers implements InstancesListener {
+  readonly shifts: Shift[] = [];
+  readonly log: LoggedLeaseEvent[] = [];
+  readonly instances: Instances;
+  readonly #screen: Screen;
+
+  constructor({ app, screen }: Stage) {
+    this.#screen = screen;
+    const options = { functionId: "Tasks/Worker", nameOf: (index: number) => `W${index + 1}` };
+    this.instances = new Instances(app, options, this);
+  }
+
+  hear(event: LocalAppEvent): void {
+    this.instances.hear(event);
+  }
+
+  onStarted(): void {
+    // Their reports name them.
+  }
+
+  onLeaseEvent({ name: instance }: Instance, _: string, event: LeaseEvent, at: number): void {
+    if (event.type === "skew" || event.key !== taskSetKey(set)) return;
+    this.log.push({ instance, at, event });
+    if (event.type !== "takeover") return;
+    const since = ((at - event.from.expiresAt) / 1000).toFixed(2);
+    const id = event.place.split("#").at(-1);
+    const text = `${id} from ${event.from.owner}, whose claim had ended ${since} s ago`;
+    this.#screen.event("tasks", "takeover", instance, text);
+  }
+
+  /** Adds the tasks. Resolves to how many were added. */
+  async add(): Promise<number> {
+    const add = tasksToAdd();
+    const { payload, functionError } = await this.instances.deliver({ set, add }).result;
+    if (functionError !== undefined) throw new Error(`no tasks were added: ${JSON.stringify(payload)}`);
+    const { added } = payload as AddReport;
+    return added;
+  }
+
+  /** Has a worker do what can be done. Resolves at its end, however it ends. */
+  async work(): Promise<Shift> {
+    const { requestId, result } = this.instances.deliver({ set });
+    const outcome = await result;
+    const shift = { worker: this.instances.of(requestId)?.name ?? "?", report: reportOf(outcome) };
+    this.shifts.push(shift);
+    this.#tell(shift, outcome);
+    return shift;
+  }
+
+  /** When the last claim ends of those that a worker had, in epoch milliseconds. */
+  claimEndsAt(worker: string): number {
+    const ends = this.log.flatMap(({ instance, event }) =>
+      instance === worker && (event.type === "acquired" || event.type === "renewed") ? [event.expiresAt] : [],
+    );
+    return Math.max(...ends);
+  }
+
+  #tell({ worker, report }: Shift, { payload }: InvokeResult): void {
+    if (report === "died") return;
+    if (report === "failed") {
+      this.#screen.event("tasks", "failed", worker, JSON.stringify(payload));
+      return;
+    }
+    const { succeeded, failed, parked, putBack, lost } = report;
+    const counts = { succeeded, "put back after an error": putBack, "failed for good": failed, parked, lost };
+    const text = Object.entries(counts).flatMap(([what, count]) => (count === 0 ? [] : [`${count} ${what}`]));
+    this.#screen.event("tasks", "ran", worker, text.length === 0 ? "found nothing to do" : text.join(", "));
+  }
+}
+
+function reportOf({ payload, functionError }: InvokeResult): Shift["report"] {
+  if (functionError === undefined) return payload as WorkReport;
+  const { errorType } = payload as { readonly errorType: string };
+  return errorType === "Runtime.ExitError" ? "died" : "failed";
+}

@@ -1,0 +1,47 @@
+import type { LocalApp } from "@leasehold/local";
+import type { Served, Standing } from "../../../functions/admit-tickets/admission.ts";
+import type { CleaningReport } from "../../../functions/admit-tickets/cleaner.ts";
+import type { Inquiry } from "./evidence.ts";
+
+const functionId = "Tickets/Admission";
+
+/** Asks the function that admits tickets, and writes down what it answers. */
+export class Office {
+  readonly inquiries: Inquiry[] = [];
+  readonly #app: LocalApp;
+
+  constructor(app: LocalApp) {
+    this.#app = app;
+  }
+
+  /** Asks for a ticket to be let in, or where it stands. */
+  async ask(action: "enter" | "heartbeat" | "leave", department: string, ticket: string): Promise<Standing> {
+    return (await this.#record(action, department, ticket)) as Standing;
+  }
+
+  /** Ends the service of a ticket. */
+  async next(department: string, ticket: string): Promise<void> {
+    await this.#record("next", department, ticket);
+  }
+
+  /** Has the cleaner at work once, as its schedule calls it. Resolves to how many tickets it took off. */
+  async clean(): Promise<number> {
+    const schedule = this.#app.spec.schedules.find(({ path }) => path?.endsWith("Tickets/Cleaning"));
+    if (schedule === undefined) throw new Error("nothing cleans by a schedule");
+    const event = JSON.parse(schedule.input ?? "{}") as object;
+    return ((await this.#invoke(schedule.targetArn, event)) as CleaningReport).removed;
+  }
+
+  async #record(action: Inquiry["action"], department: string, ticket: string): Promise<Standing | Served> {
+    const sentAt = Date.now();
+    const answer = (await this.#invoke(functionId, { action, department, ticket })) as Standing | Served;
+    this.inquiries.push({ department, ticket, action, sentAt, answeredAt: Date.now(), answer });
+    return answer;
+  }
+
+  async #invoke(id: string, event: object): Promise<unknown> {
+    const { payload, functionError } = await this.#app.invoke(id, event);
+    if (functionError === undefined) return payload;
+    throw new Error(`${JSON.stringify(event)} was not answered: ${JSON.stringify(payload)}`);
+  }
+}

@@ -1,0 +1,110 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { silenceVariable } from "../../../functions/admit-tickets/schema.ts";
+import type { Outcome, Scenario, Stage } from "../../scenario.ts";
+import type { Kind } from "../../screen.ts";
+import { auditTickets, summarizeTickets } from "./audit.ts";
+import { type Arrival, describeStanding, type TicketsEvidence } from "./evidence.ts";
+import { Office } from "./office.ts";
+import { arrivals, enteringAgain, leftBehind, mostWaiting } from "./plan.ts";
+import { Visitor } from "./visitor.ts";
+
+/** The clocks are allowed to differ by a second: the cleaner may come too soon. */
+const cleanEveryMs = 500;
+
+/** The others' rush is over by then. */
+const leadMs = 6_000;
+
+/** Two departments with one ticket in service each, and a queue in which some die. */
+export class Tickets implements Scenario {
+  readonly system = "tickets";
+  readonly about: string;
+  readonly #stage: Stage;
+  readonly #office: Office;
+  readonly #silenceMs: number;
+
+  constructor(stage: Stage) {
+    this.#stage = stage;
+    this.#office = new Office(stage.app);
+    const admission = stage.app.spec.functions.find(({ environment }) => silenceVariable in environment);
+    this.#silenceMs = Number(admission?.environment[silenceVariable]);
+    this.about =
+      `two departments, each with one ticket in service and at most ${mostWaiting} in its queue; ` +
+      `who is silent for ${this.#silenceMs / 1000} s is gone`;
+  }
+
+  hear(): void {
+    // Goes by the answers alone.
+  }
+
+  async prepare(): Promise<void> {
+    // Whoever has a ticket is no instance.
+  }
+
+  async play(): Promise<Outcome> {
+    await delay(leadMs);
+    const departments = [...Map.groupBy(arrivals, ({ department }) => department).values()];
+    const both = Promise.withResolvers<unknown>();
+    const entrances = departments.map((queue) => this.#enterAll(queue, both.promise));
+    const entered = await Promise.all(entrances);
+    const { department } = this.#arrival(enteringAgain);
+    const again = await this.#office.ask("enter", department, enteringAgain);
+    this.#say("entered", enteringAgain, `enters a second time: ${describeStanding(again)}`);
+    both.resolve(undefined);
+    await Promise.all(entered.flat());
+    const evidence: TicketsEvidence = {
+      arrivals,
+      inquiries: this.#office.inquiries,
+      mostWaiting,
+      silenceMs: this.#silenceMs,
+      enteredAgain: { ticket: enteringAgain, answer: again },
+      leftBehind: await this.#leaveOneBehind(),
+    };
+    return { checks: auditTickets(evidence), inShort: summarizeTickets(evidence) };
+  }
+
+  /** One after the other: so the order of arrival is known. Resolves to what they do from then on. */
+  async #enterAll(queue: readonly Arrival[], everybodyCame: Promise<unknown>): Promise<Promise<void>[]> {
+    const [first, last] = [queue.at(0), queue.at(-1)];
+    const names = `${first?.ticket} to ${last?.ticket}`;
+    this.#say("entered", undefined, `${names}, one after the other, at ${first?.department}`);
+    const stays: Promise<void>[] = [];
+    for (const arrival of queue) {
+      const visitor = new Visitor(this.#office, this.#stage.screen, arrival);
+      const stay = visitor.stay(await visitor.enter(), everybodyCame);
+      // Awaited by whoever has the list, and that may be later.
+      stay.catch(() => undefined);
+      stays.push(stay);
+    }
+    return stays;
+  }
+
+  /** A ticket enters and is silent; nobody comes after it, so that only the cleaner can notice. */
+  async #leaveOneBehind(): Promise<TicketsEvidence["leftBehind"]> {
+    const { department } = this.#arrival("C1");
+    await this.#office.ask("enter", department, leftBehind);
+    this.#say(
+      "silent",
+      leftBehind,
+      "enters, is in service, and is not heard of any more; nobody comes after it",
+    );
+    await delay(this.#silenceMs);
+    let removed = 0;
+    while (removed === 0) {
+      removed = await this.#office.clean();
+      if (removed === 0) await delay(cleanEveryMs);
+    }
+    const answer = await this.#office.ask("heartbeat", department, leftBehind);
+    this.#say("cleaned", undefined, `the cleaner takes ${removed} off; ${leftBehind} is ${answer.state}`);
+    return { ticket: leftBehind, removed, answer };
+  }
+
+  #arrival(ticket: string): Arrival {
+    const found = arrivals.find((arrival) => arrival.ticket === ticket);
+    if (found === undefined) throw new Error(`nobody comes with the ticket ${ticket}`);
+    return found;
+  }
+
+  #say(kind: Kind, who: string | undefined, text: string): void {
+    this.#stage.screen.event(this.system, kind, who, text);
+  }
+}

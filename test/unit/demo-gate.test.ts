@@ -1,0 +1,93 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, request, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Gate, type GateRequest } from "../../demo/gate.ts";
+
+let behind: Server;
+let gate: Gate;
+/** What has come through. */
+let arrived: string[];
+
+beforeEach(async () => {
+  arrived = [];
+  behind = createServer(async (incoming, response) => {
+    let text = "";
+    for await (const chunk of incoming) text += chunk;
+    arrived.push(text);
+    const isRefused = text.includes("refused");
+    response.writeHead(isRefused ? 400 : 200).end("an answer");
+  });
+  await new Promise<void>((resolve) => behind.listen(0, "127.0.0.1", resolve));
+  gate = await Gate.open(`http://127.0.0.1:${(behind.address() as AddressInfo).port}`);
+});
+afterEach(async () => {
+  await gate[Symbol.asyncDispose]();
+  behind.closeAllConnections();
+  behind.close();
+});
+
+/** Sends a request through the gate; its end loses the connection, as the death of its process does. */
+function send(
+  body: unknown,
+  operation = "PutItem",
+): { answer: Promise<number | undefined>; die: () => void } {
+  const headers = { "x-amz-target": `DynamoDB.${operation}` };
+  const outgoing = request(gate.url, { method: "POST", headers });
+  outgoing.on("error", () => undefined);
+  outgoing.end(JSON.stringify(body));
+  const answer = once(outgoing, "response").then(([response]: IncomingMessage[]) => {
+    response?.resume();
+    return response?.statusCode;
+  });
+  answer.catch(() => undefined);
+  return { answer, die: () => outgoing.destroy() };
+}
+
+const isHeld = ({ operation }: GateRequest): true | undefined => operation === "UpdateItem" || undefined;
+
+describe("the gate before DynamoDB", () => {
+  it("lets requests through, and shows them to whoever watches", async () => {
+    const seen: GateRequest[] = [];
+    gate.watch((one) => seen.push(one));
+    expect(await send({ a: 1 }).answer).toBe(200);
+    expect(seen).toEqual([{ operation: "PutItem", body: { a: 1 } }]);
+  });
+
+  it("holds one request, shows it to those who watch, and lets the others pass", async () => {
+    const seen: string[] = [];
+    gate.watch(({ operation }) => seen.push(operation));
+    const holding = gate.hold(isHeld);
+    const held = send({ b: 1 }, "UpdateItem");
+    const { request: shown, letThrough } = await holding;
+    expect(await send({ a: 1 }).answer).toBe(200);
+    expect(await send({ b: 2 }, "UpdateItem").answer).toBe(200);
+    expect(arrived).toEqual(['{"a":1}', '{"b":2}']);
+    expect(shown).toEqual({ operation: "UpdateItem", body: { b: 1 } });
+    expect(await letThrough()).toBe(true);
+    expect(await held.answer).toBe(200);
+    expect(arrived).toEqual(['{"a":1}', '{"b":2}', '{"b":1}']);
+    expect(seen).toEqual(["UpdateItem", "PutItem", "UpdateItem"]);
+  });
+
+  it.each([
+    ["says that it was done", { b: 1 }, true],
+    ["says that it was refused", { b: "refused" }, false],
+  ])("lets a dead sender's request through, and %s", async (_, body, isDone) => {
+    const holding = gate.hold(isHeld);
+    const held = send(body, "UpdateItem");
+    const { letThrough } = await holding;
+    held.die();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(await letThrough()).toBe(isDone);
+    expect(arrived).toEqual([JSON.stringify(body)]);
+  });
+
+  it("loses a request, which never arrives", async () => {
+    const holding = gate.hold(isHeld);
+    const held = send({ b: 1 }, "UpdateItem");
+    (await holding).lose();
+    await expect(held.answer).rejects.toThrow();
+    expect(arrived).toEqual([]);
+  });
+});

@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { auditTransfers } from "../../demo/scenarios/imports/audit.ts";
+import type { TransferEvidence } from "../../demo/scenarios/imports/evidence.ts";
+
+type Mutable<T> = { -readonly [K in keyof T]: Mutable<T[K]> };
+
+function at<T>(list: T[], index: number): T {
+  const found = list[index];
+  if (found === undefined) throw new Error(`there is no entry ${index}`);
+  return found;
+}
+
+const record = (states: readonly [string, number][]): Mutable<TransferEvidence["import"]> => ({
+  status: "SUCCEEDED",
+  startedAt: 0,
+  endedAt: 30_000,
+  states: states.map(([stateName, at]) => ({ stateName, at })),
+});
+
+function rightTransfers(): Mutable<TransferEvidence> {
+  const chunk = (name: string, fencingToken: number) => ({ chunk: name, by: "workflow", fencingToken });
+  return {
+    chunks: 2,
+    leaseDurationMs: 3_000,
+    import: record([
+      ["Acquire", 10],
+      ["Release", 20_000],
+    ]),
+    export: record([
+      ["Acquire", 100],
+      ["Park", 200],
+      ["StartKeeper", 20_300],
+    ]),
+    imported: [chunk("a", 7), chunk("b", 7)],
+    exported: [chunk("all", 8)],
+    beats: 20,
+    keeperTransitions: 85,
+  };
+}
+
+describe("the audit of the transfers", () => {
+  it("finds nothing where all went as it should", () => {
+    expect(auditTransfers(rightTransfers()).filter(({ ok }) => !ok)).toEqual([]);
+  });
+
+  it.each<[string, (evidence: Mutable<TransferEvidence>) => void, string]>([
+    [
+      "a workflow that failed",
+      (e) => Object.assign(e.import, { status: "FAILED" }),
+      "workflows that succeeded",
+    ],
+    ["a chunk that is missing", (e) => e.imported.pop(), "chunks imported, once each"],
+    [
+      "an import under two leases",
+      (e) => Object.assign(at(e.imported, 0), { fencingToken: 6 }),
+      "fencing tokens of the import, from first to last",
+    ],
+    [
+      "an import that a few leases would have covered",
+      (e) => Object.assign(e, { leaseDurationMs: 10_000 }),
+      "leases that the import outlived by its heartbeat",
+    ],
+    [
+      "a keeper that costs more",
+      (e) => Object.assign(e, { keeperTransitions: 105 }),
+      "state transitions for each beat of its keeper",
+    ],
+    ["an export that did not wait", (e) => e.export.states.splice(1, 1), "the export waited for the import"],
+    [
+      "a wake-up that was lost",
+      (e) => Object.assign(at(e.export.states, 2), { at: 24_000 }),
+      "the release woke it",
+    ],
+    [
+      "an export that began too soon",
+      (e) => Object.assign(at(e.export.states, 2), { at: 19_000 }),
+      "the release woke it",
+    ],
+    [
+      "a fencing token that did not grow",
+      (e) => Object.assign(at(e.exported, 0), { fencingToken: 7 }),
+      "the export's fencing token is the larger one",
+    ],
+  ])("turns red for %s", (_, spoil, label) => {
+    const evidence = rightTransfers();
+    spoil(evidence);
+    expect(auditTransfers(evidence).flatMap((one) => (one.ok ? [] : [one.label]))).toEqual([label]);
+  });
+});

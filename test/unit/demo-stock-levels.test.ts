@@ -1,0 +1,164 @@
+import { describe, expect, it } from "vitest";
+import { auditStock, summarizeStock } from "../../demo/scenarios/stock-levels/audit.ts";
+import type { Reading, Round, StockEvidence } from "../../demo/scenarios/stock-levels/evidence.ts";
+import { callersAtOnce } from "../../demo/scenarios/stock-levels/plan.ts";
+
+type Mutable<T> = { -readonly [K in keyof T]: Mutable<T[K]> };
+type Logged = Mutable<StockEvidence>["log"][number];
+
+const [key, place] = ["resource-cache/north", "flight"];
+const before = { mug: 12, lamp: 30 };
+const after = { mug: 17, lamp: 27 };
+
+function acquired(instance: string, fencingToken: number, at: number): Logged {
+  const event = { type: "acquired", key, place, owner: instance, fencingToken, waitedMs: 5 } as const;
+  return { instance, at, event: { ...event, expiresAt: at + 1000 } };
+}
+
+function released(instance: string, fencingToken: number, at: number): Logged {
+  const event = { type: "released", key, place, owner: instance, fencingToken, heldMs: 50 } as const;
+  return { instance, at, event: { ...event, confirmed: true } };
+}
+
+function takeover(instance: string, fencingToken: number, at: number, owner: string): Logged {
+  const from = { owner, fencingToken: fencingToken - 1, expiresAt: at - 1000 };
+  const event = { type: "takeover", key, place, owner: instance, fencingToken, ground: "wallClock" } as const;
+  return { instance, at, event: { ...event, from } };
+}
+
+function given(round: Round, source: Reading["source"], value: Reading["value"], amount: number): Reading[] {
+  return Array.from({ length: amount }, (_, index) => ({
+    round,
+    instance: `S${index + 1}`,
+    source,
+    ...(value && { value }),
+  }));
+}
+
+function rightEvidence(): Mutable<StockEvidence> {
+  return {
+    readings: [
+      ...given("cold", "computed", before, 1),
+      ...given("cold", "otherCall", before, callersAtOnce.cold - 1),
+      ...given("killed", "died", undefined, 1),
+      ...given("killed", "stale", before, callersAtOnce.killed - 1),
+      ...given("bereaved", "stale", before, callersAtOnce.bereaved),
+      ...given("recovered", "computed", after, callersAtOnce.recovered),
+      ...given("afterwards", "cache", after, callersAtOnce.afterwards),
+    ],
+    before,
+    after,
+    log: [
+      acquired("S1", 7, 100),
+      released("S1", 7, 200),
+      acquired("S2", 8, 1000),
+      takeover("S3", 9, 5000, "S2"),
+      acquired("S3", 9, 5000),
+      released("S3", 9, 5100),
+    ],
+    computations: 3,
+    killed: { instance: "S2", fencingToken: 8, wasRefused: true },
+  };
+}
+
+function redLabels(evidence: StockEvidence): string[] {
+  return auditStock(evidence).flatMap(({ ok, label }) => (ok ? [] : [label]));
+}
+
+function reading(
+  evidence: Mutable<StockEvidence>,
+  round: Round,
+  source: Reading["source"],
+): Mutable<Reading> {
+  const found = evidence.readings.find((one) => one.round === round && one.source === source);
+  if (found === undefined) throw new Error(`nobody was given ${source} in ${round}`);
+  return found;
+}
+
+describe("the audit of the stock levels", () => {
+  it("finds nothing where all went as it should, and counts", () => {
+    expect(redLabels(rightEvidence())).toEqual([]);
+    expect(summarizeStock(rightEvidence())).toMatch(/^25 calls, 3 computations, the old value 7 times/);
+  });
+
+  it.each<[string, (evidence: Mutable<StockEvidence>) => void, string[]]>([
+    [
+      "two callers that computed the same value",
+      (e) => {
+        reading(e, "cold", "otherCall").source = "computed";
+        e.computations = 4;
+      },
+      [
+        "callers that computed a value that nobody had",
+        "callers that got it from that one",
+        "computations, by their reads of the movements",
+      ],
+    ],
+    [
+      "a computation that nobody answered with",
+      (e) => {
+        e.computations = 4;
+      },
+      ["computations, by their reads of the movements"],
+    ],
+    [
+      "a caller that failed",
+      (e) => Object.assign(reading(e, "cold", "otherCall"), { source: "failed", value: undefined }),
+      ["callers that got it from that one", "answers with a wrong value, or none"],
+    ],
+    [
+      "a kill that did not happen",
+      (e) => Object.assign(reading(e, "killed", "died"), { source: "computed", value: after }),
+      ["callers killed while they computed it anew"],
+    ],
+    [
+      "a caller that died by itself",
+      (e) => Object.assign(reading(e, "bereaved", "stale"), { source: "died", value: undefined }),
+      ["callers that got the old value meanwhile", "answers with a wrong value, or none"],
+    ],
+    [
+      "an old value that is wrong",
+      (e) => Object.assign(reading(e, "bereaved", "stale"), { value: { mug: 17, lamp: 30 } }),
+      ["answers with a wrong value, or none"],
+    ],
+    [
+      "a value that nobody computed again",
+      (e) => Object.assign(reading(e, "recovered", "computed"), { source: "stale", value: before }),
+      ["callers that computed it after the dead one's lease"],
+    ],
+    [
+      "a computation while another was under way",
+      (e) => e.log.splice(1, 0, acquired("S9", 7.5, 150), released("S9", 7.5, 190)),
+      ["leases that overlapped in time"],
+    ],
+    [
+      "a takeover before the dead one's lease had ended",
+      (e) => {
+        const [, , , taken] = e.log;
+        if (taken?.event.type === "takeover") taken.event.from.expiresAt = 5001;
+      },
+      ["leases that overlapped in time"],
+    ],
+    [
+      "a takeover from somebody alive",
+      (e) => e.log.splice(2, 0, takeover("S5", 8, 900, "S1")),
+      ["takeovers, from"],
+    ],
+    [
+      "a late write that landed",
+      (e) => {
+        e.killed.wasRefused = false;
+      },
+      ["the dead one's write, when it arrived"],
+    ],
+    [
+      "a late write that was told to have been refused, and shows",
+      (e) => Object.assign(reading(e, "afterwards", "cache"), { value: { mug: 17, lamp: 30 } }),
+      ["callers afterwards, with the newer value", "answers with a wrong value, or none"],
+    ],
+  ])("turns red for %s", (_, spoil, red) => {
+    const evidence = rightEvidence();
+    spoil(evidence);
+    expect(redLabels(evidence)).toEqual(red);
+  });
+});
