@@ -140,6 +140,34 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       expect(runs).toHaveLength(0);
     });
 
+    test("wait with fair lets invocations in as they came, before whoever comes when the lock is let go", async () => {
+      const served: unknown[] = [];
+      const options = { whenHeld: "wait", fair: true, heartbeat: true } as const;
+      const { app, context, other, clock } = setUp(options, async (_lock, event) => {
+        served.push(event);
+        await new Promise<void>((resolve) => clock.schedule(resolve, 1_000));
+      });
+      const lease = await other.acquire("job", { leaseDurationMs: 600_000 });
+      const answers = ["first", "second", "third"].map((event) => app(event, context(60_000)));
+      await clock.advance(5_000);
+      await lease.release();
+      answers.push(app("late", context(60_000)));
+      await clock.advance(20_000);
+      await Promise.all(answers);
+      expect(served).toEqual(["first", "second", "third", "late"]);
+    });
+
+    test("wait with fair rejects with QueueFullError beyond maxWaiters, and runs nothing", async () => {
+      const { app, runs, context, other, clock } = setUp({ whenHeld: "wait", fair: true, maxWaiters: 1 });
+      await other.acquire("job", { leaseDurationMs: 600_000 });
+      const waiting = app({}, context(10_000)).catch((error: unknown) => error);
+      await clock.advance(100);
+      await expect(app({}, context(10_000))).rejects.toMatchObject({ code: "LEASE_QUEUE_FULL", waiting: 1 });
+      await clock.advance(10_000);
+      expect(await waiting).toBeInstanceOf(LeaseUnavailableError);
+      expect(runs).toHaveLength(0);
+    });
+
     test("wait keeps a quarter of the time by default", async () => {
       const { app, context, other, clock } = setUp({ whenHeld: "wait" });
       await other.acquire("job", { leaseDurationMs: 600_000 });

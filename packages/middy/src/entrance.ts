@@ -39,7 +39,7 @@ export async function admit<TEvent>(
   waitMs: number,
   signal: AbortSignal,
 ): Promise<Admission> {
-  const { client, whenHeld, lockAtLeastForMs, data } = settings;
+  const { client, whenHeld, fairness, lockAtLeastForMs, data } = settings;
   const { key, owner, slot } = invocation;
   const remainingMs = invocation.remainingMs();
   const heartbeat = settings.heartbeat ?? (whenHeld === "replace" || remainingMs === undefined);
@@ -63,7 +63,7 @@ export async function admit<TEvent>(
   const lease =
     whenHeld === "replace"
       ? await replace(settings, invocation, options, waitMs, signal)
-      : await client.acquire(key, whenHeld === "wait" ? { ...options, waitMs } : options);
+      : await client.acquire(key, whenHeld === "wait" ? { ...options, ...fairness, waitMs } : options);
   return { lease, renewEveryMs: heartbeat === false ? undefined : renewEveryMs };
 }
 

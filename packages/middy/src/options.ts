@@ -1,4 +1,5 @@
 import {
+  type AcquireOptions,
   type Clock,
   InvalidOptionsError,
   LeaseClient,
@@ -35,6 +36,13 @@ export interface LeaseLockOptions<TEvent = unknown> {
   readonly key?: string | ((event: TEvent, context: Context) => string);
   /** What to do while somebody else holds the lock. @default - LEASEHOLD_WHEN_HELD, else "skip" */
   readonly whenHeld?: WhenHeld;
+  /**
+   * With `whenHeld: "wait"`: invocations get the lock in the order in which they came. One that finds `maxWaiters`
+   * waiting rejects with QueueFullError. @default false
+   */
+  readonly fair?: boolean;
+  /** With `fair`: how many may wait, from 1 to 500. @default 100 */
+  readonly maxWaiters?: number;
   /** What a skipped invocation answers, or a function that gives it. @default - nothing */
   readonly skipResult?: unknown;
   /**
@@ -88,6 +96,8 @@ export interface Settings<TEvent> {
   readonly tableName: string | undefined;
   readonly key: string | ((event: TEvent, context: Context) => string);
   readonly whenHeld: WhenHeld;
+  /** For `client.acquire`. */
+  readonly fairness: Pick<AcquireOptions, "fair" | "maxWaiters">;
   readonly skipResult: unknown;
   readonly lockAtMostForMs: number | undefined;
   readonly lockAtLeastForMs: number;
@@ -110,6 +120,8 @@ const isDuration = (value: unknown): boolean => Number.isSafeInteger(value) && (
 const isPositive = (value: unknown): boolean => isDuration(value) && value !== 0;
 const whenHeldValues: readonly unknown[] = ["skip", "throw", "wait", "replace"] satisfies WhenHeld[];
 const milliseconds = "a whole number of milliseconds";
+/** As many as the queue of a lock takes. */
+const mostWaiters = 500;
 
 /** What each option accepts. */
 const checks: Record<keyof LeaseLockOptions, readonly [(value: unknown) => boolean, string]> = {
@@ -117,6 +129,11 @@ const checks: Record<keyof LeaseLockOptions, readonly [(value: unknown) => boole
   tableName: [isText, "a table's name or ARN"],
   key: [(value) => isText(value) || isFunction(value), "a non-empty string, or a function that gives one"],
   whenHeld: [(value) => whenHeldValues.includes(value), whenHeldValues.join(", ")],
+  fair: [(value) => typeof value === "boolean", "true or false"],
+  maxWaiters: [
+    (value) => isPositive(value) && (value as number) <= mostWaiters,
+    `a whole number from 1 to ${mostWaiters}`,
+  ],
   skipResult: [isAny, ""],
   lockAtMostForMs: [isPositive, `${milliseconds}, above 0`],
   lockAtLeastForMs: [isDuration, milliseconds],
@@ -185,6 +202,13 @@ export function readOptions<TEvent>(
     const allowed = 'true, or an interval: with whenHeld "replace", a holder has to hear that it is to stop';
     throw new InvalidOptionsError("heartbeat", heartbeat, allowed);
   }
+  const { fair = false, maxWaiters } = options;
+  if (fair && whenHeld !== "wait") {
+    throw new InvalidOptionsError("fair", fair, 'nothing but false, unless whenHeld is "wait"');
+  }
+  if (maxWaiters !== undefined && !fair) {
+    throw new InvalidOptionsError("maxWaiters", maxWaiters, "nothing without fair: true");
+  }
   const tableName = options.tableName ?? fromEnv("tableName", String);
   const job = options.job ?? fromEnv("job", String);
   const writeMetrics = options.metrics === false ? undefined : (options.metrics ?? console.log);
@@ -193,6 +217,7 @@ export function readOptions<TEvent>(
     tableName,
     key,
     whenHeld,
+    fairness: fair ? { fair, ...(maxWaiters === undefined ? {} : { maxWaiters }) } : {},
     skipResult: options.skipResult,
     lockAtMostForMs,
     lockAtLeastForMs,
