@@ -35,6 +35,27 @@ export function without(
   };
 }
 
+/** Something that steps can be taken in. */
+export interface Stage<Step> {
+  readonly world: { check(): void; killAll(): void };
+  take(step: Step): Promise<void>;
+}
+
+/** Takes all steps, and then what has to hold in the end; what is violated on the way fails at once. */
+export async function play<Step>(
+  stage: Stage<Step>,
+  steps: readonly Step[],
+  expectTheEnd: () => Promise<void>,
+): Promise<void> {
+  for (const step of steps) {
+    await stage.take(step);
+    stage.world.check();
+  }
+  await expectTheEnd();
+  stage.world.check();
+  stage.world.killAll();
+}
+
 /** Everything of this has happened at least once. */
 export function expectToHaveHappened(tally: Tally, ...things: string[]): void {
   expect(things.filter((what) => !((tally[what] ?? 0) > 0))).toEqual([]);

@@ -13,7 +13,7 @@ import {
   SimulatedWorld,
   type Tally,
 } from "../support/simulated-world.ts";
-import { expectToHaveHappened, runs, violationOf, without } from "../support/simulations.ts";
+import { expectToHaveHappened, play, runs, violationOf, without } from "../support/simulations.ts";
 
 const processes = 5;
 const keys = ["a", "b", "c", "d"] as const;
@@ -166,12 +166,7 @@ function contest(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, Step
   const steps = fc.array(step, { minLength: 30, maxLength: 70 });
   return fc.asyncProperty(fc.integer(), steps, async (seed, all) => {
     const simulated = new Contest(seed, tally, tamper);
-    for (const one of all) {
-      await simulated.take(one);
-      simulated.world.check();
-    }
-    await simulated.expectNobodyToWaitForEver();
-    simulated.world.check();
+    await play(simulated, all, () => simulated.expectNobodyToWaitForEver());
   });
 }
 

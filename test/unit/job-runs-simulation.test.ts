@@ -18,7 +18,7 @@ import {
   SimulatedWorld,
   type Tally,
 } from "../support/simulated-world.ts";
-import { expectToHaveHappened, runs, violationOf, without } from "../support/simulations.ts";
+import { expectToHaveHappened, play, runs, violationOf, without } from "../support/simulations.ts";
 
 const processes = 4;
 const job = "report";
@@ -239,13 +239,7 @@ function schedules(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, St
   const steps = fc.array(step, { minLength: 30, maxLength: 80 });
   return fc.asyncProperty(fc.integer(), steps, async (seed, all) => {
     const simulated = new Schedule(seed, tally, tamper);
-    for (const one of all) {
-      await simulated.take(one);
-      simulated.world.check();
-    }
-    await simulated.expectEverySlotToBeRun();
-    simulated.world.check();
-    simulated.world.killAll();
+    await play(simulated, all, () => simulated.expectEverySlotToBeRun());
   });
 }
 

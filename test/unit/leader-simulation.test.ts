@@ -15,7 +15,7 @@ import {
   SimulatedWorld,
   type Tally,
 } from "../support/simulated-world.ts";
-import { expectToHaveHappened, runs, violationOf, without } from "../support/simulations.ts";
+import { expectToHaveHappened, play, runs, violationOf, without } from "../support/simulations.ts";
 
 const processes = 4;
 const election = "scheduler";
@@ -173,13 +173,7 @@ function elections(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, St
   return fc.asyncProperty(fc.integer(), steps, async (seed, all) => {
     const simulated = new Election(seed, tally, tamper);
     for (const process of [0, 1, 2]) await simulated.take({ kind: "lead", process });
-    for (const one of all) {
-      await simulated.take(one);
-      simulated.world.check();
-    }
-    await simulated.expectANewLeader();
-    simulated.world.check();
-    simulated.world.killAll();
+    await play(simulated, all, () => simulated.expectANewLeader());
   });
 }
 

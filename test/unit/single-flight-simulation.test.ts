@@ -14,7 +14,7 @@ import {
   SimulatedWorld,
   type Tally,
 } from "../support/simulated-world.ts";
-import { expectToHaveHappened, runs, violationOf, without } from "../support/simulations.ts";
+import { expectToHaveHappened, play, runs, violationOf, without } from "../support/simulations.ts";
 
 const processes = 4;
 const keys = ["x", "y"] as const;
@@ -181,13 +181,7 @@ function sites(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, Keepin
   const steps = fc.array(step, { minLength: 30, maxLength: 80 });
   return fc.asyncProperty(fc.integer(), keeping, steps, async (seed, kept, all) => {
     const site = new Site(seed, kept, tally, tamper);
-    for (const one of all) {
-      await site.take(one);
-      site.world.check();
-    }
-    await site.expectValuesForAll();
-    site.world.check();
-    site.world.killAll();
+    await play(site, all, () => site.expectValuesForAll());
   });
 }
 

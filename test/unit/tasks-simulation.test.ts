@@ -20,7 +20,7 @@ import {
   SimulatedWorld,
   type Tally,
 } from "../support/simulated-world.ts";
-import { expectToHaveHappened, runs, violationOf, without } from "../support/simulations.ts";
+import { expectToHaveHappened, play, runs, violationOf, without } from "../support/simulations.ts";
 
 const processes = 4;
 const set = "import";
@@ -266,13 +266,7 @@ function imports(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, Step
   return fc.asyncProperty(fc.integer(), steps, async (seed, all) => {
     const simulated = new Import(seed, tally, tamper);
     await simulated.take({ kind: "add", process: 0, ids });
-    for (const one of all) {
-      await simulated.take(one);
-      simulated.world.check();
-    }
-    await simulated.expectAllToEnd();
-    simulated.world.check();
-    simulated.world.killAll();
+    await play(simulated, all, () => simulated.expectAllToEnd());
   });
 }
 
