@@ -61,7 +61,9 @@ function write(place: "lock" | "run", kind: ReturnType<typeof kindOf>): Matcher 
   };
 }
 
-const query: Matcher = ({ operation }) => operation === "Query";
+/** The job's own: the function that wakes waiters searches too, at every release. */
+const query: Matcher = ({ operation, body }) =>
+  operation === "Query" && body.ExpressionAttributeValues[":dueBefore"] !== undefined;
 
 /** Each request of a run, in their order; and what the ledger has in the end of a run that died there. */
 interface Death {
