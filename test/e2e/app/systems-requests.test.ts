@@ -1,0 +1,110 @@
+import { createHash } from "node:crypto";
+import { PutCommand } from "@aws-sdk/lib-dynamodb";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { pendingKey, type TransferKind, transferKey } from "../../../functions/import-orders/schema.ts";
+import { freshForVariable, movementsPartition } from "../../../functions/resource-cache/schema.ts";
+import { waiterSortKeyPrefix } from "../../../packages/client/src/schema.ts";
+import { type PlainItem, startTestApp, type TestApp } from "../../support/app.ts";
+import type { ProxiedRequest } from "../../support/proxy.ts";
+import { nextTrigger, Shop } from "../../support/shop.ts";
+
+const freshForMs = 1_000;
+let it: TestApp;
+
+beforeAll(async () => {
+  it = await startTestApp({ environment: { [freshForVariable]: String(freshForMs) } });
+}, 150_000);
+afterAll(async () => {
+  await it?.[Symbol.asyncDispose]();
+});
+
+async function put(tableId: string, Item: PlainItem): Promise<void> {
+  await it.documents.send(new PutCommand({ TableName: it.app.tableName(tableId), Item }));
+}
+
+/** Whether a request is of those that follow a release through the table's stream, for whoever is parked. */
+function isOfTheStream({ headers, body }: ProxiedRequest): boolean {
+  const isPolling = headers["x-amz-target"]?.startsWith("DynamoDBStreams") ?? false;
+  return isPolling || JSON.stringify(body).includes(waiterSortKeyPrefix);
+}
+
+/** The operations of one invocation, in their order. */
+async function operations(id: string, event: object): Promise<readonly string[]> {
+  it.proxy.reset();
+  const { payload, functionError } = await it.app.invoke(id, event);
+  expect(functionError, JSON.stringify(payload)).toBeUndefined();
+  return it.proxy.requests.filter((request) => !isOfTheStream(request)).map(({ operation }) => operation);
+}
+
+test("an import asks for 2 requests and 3 for each chunk, and 1 to see that nothing is left; an export for 1 more a chunk; one that is skipped for 1", async () => {
+  const add = (kind: TransferKind, chunk: string, content: object): Promise<void> =>
+    put("Imports/Orders", { ...pendingKey(kind, chunk), ...content });
+  for (const chunk of ["c1", "c2"]) {
+    await add("import", chunk, { orders: [{ orderId: chunk, product: "mug", quantity: 1 }] });
+  }
+  await add("export", "c1", { orderIds: ["c1", "c2"] });
+  const chunk = ["Query", "GetItem", "TransactWriteItems"];
+  expect(await operations("Imports/Transfer", { kind: "import" })).toEqual([
+    "UpdateItem",
+    ...chunk,
+    ...chunk,
+    "Query",
+    "UpdateItem",
+  ]);
+  expect(await operations("Imports/Transfer", { kind: "export" })).toEqual([
+    "UpdateItem",
+    "Query",
+    "GetItem",
+    "BatchGetItem",
+    "TransactWriteItems",
+    "Query",
+    "UpdateItem",
+  ]);
+  await using _other = await it.leases.acquire(transferKey);
+  expect(await operations("Imports/Transfer", { kind: "import" })).toEqual(["UpdateItem"]);
+});
+
+test("stock levels cost 1 request where they are there, 5 and the computation's where they are not, and 4 where they are too old", async () => {
+  const pk = movementsPartition("counted");
+  await put("StockLevels/Movements", { pk, sk: "1", product: "mug", quantity: 1 });
+  const ask = (): Promise<readonly string[]> => operations("StockLevels/Levels", { warehouse: "counted" });
+  expect(await ask()).toEqual(["GetItem", "UpdateItem", "GetItem", "Query", "UpdateItem", "UpdateItem"]);
+  expect(await ask()).toEqual(["GetItem"]);
+  await new Promise((resolve) => setTimeout(resolve, freshForMs));
+  expect(await ask()).toEqual(["GetItem", "UpdateItem", "Query", "UpdateItem", "UpdateItem"]);
+});
+
+test("a tick that closes orders costs the lock and the run, twice each, a query, and a transaction for each order; the same trigger again costs 1", async () => {
+  await Shop.open(it, 2);
+  const trigger = nextTrigger();
+  expect(await operations("UnpaidOrders/Close", trigger)).toEqual([
+    ...["UpdateItem", "UpdateItem"],
+    ...["Query", "TransactWriteItems", "TransactWriteItems"],
+    ...["UpdateItem", "UpdateItem"],
+  ]);
+  expect(await operations("UnpaidOrders/Close", trigger)).toEqual(["UpdateItem"]);
+});
+
+test("a task costs a claim and an ending, and looks that it shares; adding costs 1 for fifty", async () => {
+  const add = Array.from({ length: 20 }, (_, index) => {
+    const text = `${index}`;
+    return { id: text, payload: { text, sha256: createHash("sha256").update(text).digest("hex") } };
+  });
+  expect(await operations("Tasks/Worker", { set: "counted", add })).toEqual(["TransactWriteItems"]);
+  const work = await operations("Tasks/Worker", { set: "counted" });
+  expect(work.filter((operation) => operation === "UpdateItem")).toHaveLength(20);
+  expect(work.filter((operation) => operation === "TransactWriteItems")).toHaveLength(20);
+  // Where it looks is a matter of chance: 3 to 8 looks.
+  expect(work.length).toBeLessThanOrEqual(50);
+});
+
+test("whatever a ticket asks for costs a read and a write, one that is gone a read; the desk's call 2 writes and 4 reads", async () => {
+  const ask = (action: string, ticket: string): Promise<readonly string[]> =>
+    operations("Tickets/Admission", { action, department: "counted", ticket });
+  const visit = ["GetItem", "UpdateItem"];
+  expect(await ask("heartbeat", "a")).toEqual(["GetItem"]);
+  for (const ticket of ["a", "b", "c"]) expect(await ask("enter", ticket)).toEqual(visit);
+  for (const ticket of ["a", "b"]) expect(await ask("heartbeat", ticket)).toEqual(visit);
+  expect(await ask("next", "a")).toEqual(["GetItem", ...visit, ...visit, "GetItem"]);
+  for (const ticket of ["b", "c"]) expect(await ask("leave", ticket)).toEqual(visit);
+});

@@ -1,0 +1,141 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { DynamoDBDocumentClient, PutCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
+import { afterAll, beforeEach, expect, inject, onTestFinished, test } from "vitest";
+import { doneKey, pendingKey, transferKey } from "../../functions/import-orders/schema.ts";
+import { kindOf } from "../../packages/client/src/expressions.ts";
+import { messageFrom, startScript } from "../support/processes.ts";
+import { type Matcher, startProxy } from "../support/proxy.ts";
+import { errorIn, type HeldRequest, hold } from "../support/proxy-behaviours.ts";
+import { makeTable, type TestTable } from "../support/table.ts";
+import type { ImportReport, ImportRunnerConfig } from "./fixtures/import-runner.ts";
+
+/** A tenth of a second stands for a minute. */
+const leaseDurationMs = 3_000;
+const engine = inject("engine");
+const proxy = await startProxy(engine);
+let table: TestTable;
+let orders: TestTable;
+
+beforeEach(async () => {
+  proxy.reset();
+  table = await makeTable(engine);
+  orders = await makeTable(engine);
+  onTestFinished(() => {
+    table.close();
+    orders.close();
+  });
+});
+afterAll(() => proxy.close());
+
+/** A process that imports, and does not give up before it has had the lock. */
+function startRunner(owner: string): ChildProcess {
+  const config: ImportRunnerConfig = {
+    clientConfig: proxy.clientConfig,
+    tableName: table.tableName,
+    ordersTable: orders.tableName,
+    owner,
+    leaseDurationMs,
+  };
+  const runner = startScript(new URL("./fixtures/import-runner.ts", import.meta.url), config, { ipc: true });
+  onTestFinished(() => {
+    runner.kill("SIGKILL");
+  });
+  return runner;
+}
+
+async function seed(chunks: readonly string[]): Promise<void> {
+  const documents = DynamoDBDocumentClient.from(orders.dynamodb);
+  for (const chunk of chunks) {
+    const Item = {
+      ...pendingKey("import", chunk),
+      orders: [{ orderId: chunk, product: "mug", quantity: 1 }],
+    };
+    await documents.send(new PutCommand({ TableName: orders.tableName, Item }));
+  }
+}
+
+/** Who has imported each chunk. */
+async function doneBy(): Promise<Record<string, unknown>> {
+  const documents = DynamoDBDocumentClient.from(orders.dynamodb);
+  const { Items = [] } = await documents.send(
+    new ScanCommand({ TableName: orders.tableName, ConsistentRead: true }),
+  );
+  const { pk } = doneKey("import", "");
+  return Object.fromEntries(Items.filter((item) => item.pk === pk).map(({ sk, by }) => [sk, by]));
+}
+
+function imports(chunk: string): Matcher {
+  return ({ operation, body }) =>
+    operation === "TransactWriteItems" && JSON.stringify(body).includes(`"sk":{"S":"${chunk}"}`);
+}
+
+const releases: Matcher = ({ operation, body }) =>
+  operation === "UpdateItem" &&
+  body.TableName === table.tableName &&
+  kindOf({ values: body.ExpressionAttributeValues }) === "end";
+
+/** Keeps back the next request that matches, and resolves when it is there. */
+async function standing(matches: Matcher, times = 1): Promise<HeldRequest> {
+  const request = hold();
+  proxy.next(matches, request);
+  await proxy.arrival(matches, times);
+  return request;
+}
+
+test.for([["killed"], ["frozen"]] as const)(
+  "A, %s on a lease of 30 minutes, writes at 32: B has taken over at 30, A's write is fenced off, and its release touches nothing",
+  async ([mishap]) => {
+    await seed(["1", "2", "3"]);
+    const a = startRunner("A");
+    const report = messageFrom<ImportReport>(a).catch(() => undefined);
+    const aWrite = await standing(imports("2"));
+    a.kill(mishap === "killed" ? "SIGKILL" : "SIGSTOP");
+    if (mishap === "killed") await once(a, "exit");
+    const before = await table.client().inspect(transferKey);
+
+    const b = startRunner("B");
+    const bReport = messageFrom<ImportReport>(b);
+    const bWrite = await standing(imports("3"));
+    const held = await table.client().inspect(transferKey);
+    expect(held).toMatchObject({ owner: "B" });
+    expect(held?.acquiredAt).toBeGreaterThanOrEqual(before?.expiresAt ?? Number.NaN);
+    const { body } = await aWrite.letGo();
+    expect(JSON.parse(body).CancellationReasons[0]).toMatchObject({ Code: "ConditionalCheckFailed" });
+
+    if (mishap === "frozen") {
+      a.kill("SIGCONT");
+      expect(await report).toMatchObject({ outcome: { result: "lost", chunks: 1 } });
+    }
+    expect(await table.client().inspect(transferKey)).toEqual(held);
+    expect(await doneBy()).toEqual({ 1: "A", 2: "B" });
+    await bWrite.letGo();
+    const { outcome, skipped } = await bReport;
+    expect(outcome).toMatchObject({ result: "ran", chunks: 2, isUnfinished: false });
+    expect(skipped).toBeGreaterThan(0);
+    expect(await doneBy()).toEqual({ 1: "A", 2: "B", 3: "B" });
+    expect(await table.client().inspect(transferKey)).toBeUndefined();
+  },
+);
+
+test("A, whose release is under way for longer than its lease, frees nothing: B has the lock by then", async () => {
+  await seed(["1"]);
+  const a = startRunner("A");
+  const report = messageFrom<ImportReport>(a);
+  const release = await standing(releases);
+  a.kill("SIGSTOP");
+  await seed(["2"]);
+  const b = startRunner("B");
+  const bReport = messageFrom<ImportReport>(b);
+  const bWrite = await standing(imports("2"));
+  const held = await table.client().inspect(transferKey);
+  expect(held?.owner).toBe("B");
+
+  expect(errorIn(await release.letGo())).toBe("ConditionalCheckFailedException");
+  a.kill("SIGCONT");
+  expect((await report).outcome).toMatchObject({ result: "ran", chunks: 1 });
+  expect(await table.client().inspect(transferKey)).toEqual(held);
+  await bWrite.letGo();
+  expect((await bReport).outcome).toMatchObject({ result: "ran", chunks: 1 });
+  expect(await doneBy()).toEqual({ 1: "A", 2: "B" });
+});
