@@ -462,6 +462,34 @@ export function jobRunsContract(place: (clock: ManualClock) => Place): void {
       expect(await runs.get(slot)).toMatchObject({ state: "succeeded", attempt: 1 });
     });
 
+    test("that waits for another's attempt leaves one alone that has begun in the same object meanwhile", async () => {
+      const slot = hoursAgo(1);
+      await die("dead", slot, { leaseDurationMs: 60_000 });
+      const runs = runsOf("a", { leaseDurationMs: 60_000 });
+      const patience = { waitMs: 120_000, retry: { strategy: "fixed", delayMs: 1_000 } } as const;
+      const ran: string[] = [];
+      const ends = Promise.withResolvers<void>();
+      const waiting = runs.run(slot, () => void ran.push("reentrant"), { ...patience, reentrant: true });
+      const outcome = waiting.catch((error: unknown) => error);
+      const running = runs.run(
+        slot,
+        async ({ lease }) => {
+          ran.push("plain");
+          await ends.promise;
+          await lease.renew();
+        },
+        patience,
+      );
+      const finished = running.catch((error: unknown) => error);
+      for (let step = 0; step < 70 && ran.length === 0; step += 1) await clock.advance(1_000);
+      ends.resolve();
+      const outcomes = await Promise.all([finished, clock.advance(5_000).then(() => outcome)]);
+      // One of the two has run the slot; the other was told that it is done.
+      expect(ran).toHaveLength(1);
+      expect(outcomes.filter((error) => error instanceof SlotDoneError)).toHaveLength(1);
+      expect(await runs.get(slot)).toMatchObject({ state: "succeeded", attempt: 2 });
+    });
+
     test("has no more attempts than anybody, and no slot that is done", async () => {
       const [slot, done] = [hoursAgo(2), hoursAgo(1)];
       await runsOf("a").run(done, () => undefined, again);

@@ -20,9 +20,10 @@ describe("check-ins at a fair lock", () => {
   });
 
   /** A process that knows nothing of the others. */
-  const desk = (maxWaiters = 10): FairLock => {
+  const desk = (maxWaiters = 10, way: ScriptedStore = store): FairLock => {
     const onEvent = (event: LeaseEvent): void => void events.push(event);
-    const client = new LeaseClient({ store, clock, owner: "desk", leaseDurationMs, clockSkewMs, onEvent });
+    const options = { store: way, clock, owner: "desk", leaseDurationMs, clockSkewMs, onEvent };
+    const client = new LeaseClient(options);
     return new FairLock(client, "k", { maxWaiters });
   };
   const checkIn = (owner: string, join = true): Promise<CheckIn> => desk().checkIn({ owner, join });
@@ -106,6 +107,16 @@ describe("check-ins at a fair lock", () => {
     expect(await states("a", "b")).toEqual(["held", "waiting 1"]);
   });
 
+  it("two copies of a visit that both find the lock free get one lease under one token", async () => {
+    const [one, other] = await Promise.all([checkIn("a"), checkIn("a")]);
+    if (one?.state !== "held" || other?.state !== "held")
+      throw new Error("one of them does not hold the lock");
+    expect([other.lease.token, other.lease.fencingToken]).toEqual([one.lease.token, one.lease.fencingToken]);
+    expect(events.map(({ type }) => type)).not.toContain("takeover");
+    await one.lease.renew();
+    expect(await other.lease.release()).toBe(true);
+  });
+
   it("whoever goes gives up its place or the lock once; going again finds nothing, in 1 request", async () => {
     await checkIn("a");
     await checkIn("b");
@@ -115,6 +126,87 @@ describe("check-ins at a fair lock", () => {
     expect(await desk().checkOut({ owner: "a" })).toBe(false);
     expect(store.calls).toHaveLength(1);
     expect(await desk().inspect()).toEqual({ holder: undefined, waiting: [] });
+  });
+
+  it("a second copy of a check-out's write, arriving late, leaves the place that its owner has joined since", async () => {
+    await checkIn("a");
+    await checkIn("b");
+    await desk().checkOut({ owner: "b" });
+    const sent = store.calls.at(-1)?.requests ?? [];
+    await clock.advance(1);
+    await checkIn("b");
+    expect(sent.map((request) => store.table.updateNow(request).applied)).toEqual([false]);
+    expect(await states("b")).toEqual(["waiting 1"]);
+  });
+
+  describe("a process that freezes between its look and its write", () => {
+    /** Looks, and sends its write when it wakes. */
+    const freeze = async (visit: (lock: FairLock) => Promise<unknown>): Promise<() => Promise<unknown>> => {
+      const way = Object.assign(new ScriptedStore(), { table: store.table });
+      let wake = (): void => undefined;
+      const asleep = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      way.update = async (...request) => {
+        await asleep;
+        return await store.update(...request);
+      };
+      const done = visit(desk(10, way));
+      done.catch(() => undefined);
+      await clock.advance(1);
+      return () => {
+        wake();
+        return done;
+      };
+    };
+
+    it.each(["held", "waiting"] as const)(
+      "in a check-out ends nothing that its owner, %s anew after another copy of it, has got since",
+      async (state) => {
+        if (state === "waiting") await checkIn("other");
+        await checkIn("a");
+        const wake = await freeze((lock) => lock.checkOut({ owner: "a" }));
+        for (const owner of ["a", "passer-by"]) {
+          if (owner !== "a") await checkIn(owner);
+          await desk().checkOut({ owner });
+        }
+        await clock.advance(1);
+        await checkIn("a");
+        expect(await wake()).toBe(true);
+        expect((await checkIn("a", false)).state).toBe(state);
+      },
+    );
+
+    it("in a check-out while its owner's turn is taken: it has to go again, and then leaves nothing", async () => {
+      await checkIn("other");
+      await checkIn("a");
+      await desk().checkOut({ owner: "other" });
+      const wake = await freeze((lock) => lock.checkOut({ owner: "a" }));
+      expect((await checkIn("a")).state).toBe("held");
+      await expect(wake()).rejects.toMatchObject({ code: "LEASE_CONFLICT", retryable: true });
+      expect(await desk().checkOut({ owner: "a" })).toBe(true);
+      expect(await desk().inspect()).toEqual({ holder: undefined, waiting: [] });
+    });
+
+    it("in a check-out while its place is prolonged: gives it up all the same", async () => {
+      await checkIn("other");
+      await checkIn("a");
+      const wake = await freeze((lock) => lock.checkOut({ owner: "a" }));
+      await checkIn("a");
+      expect(await wake()).toBe(true);
+      expect(await states("a")).toEqual(["absent"]);
+    });
+
+    it("in a check-in while its turn is taken by another copy: finds the lease, under its token", async () => {
+      await checkIn("other");
+      await checkIn("a");
+      await desk().checkOut({ owner: "other" });
+      const wake = await freeze((lock) => lock.checkIn({ owner: "a" }));
+      const first = await checkIn("a");
+      const second = (await wake()) as CheckIn;
+      if (first.state !== "held" || second.state !== "held") throw new Error("it does not hold the lock");
+      expect(second.lease.token).toBe(first.lease.token);
+    });
   });
 
   it("refuses beyond maxWaiters, and lets a newcomer in where one of them has died", async () => {
@@ -192,6 +284,7 @@ describe("check-ins at a fair lock", () => {
     [{}, "owner"],
     [{ owner: "" }, "owner"],
     [{ owner: "a", leaseDurationMs: 100 }, "leaseDurationMs"],
+    [{ owner: "a", leaseDurationMs: 8 * 24 * 3_600_000 }, "leaseDurationMs"],
     [{ owner: "a", join: 1 }, "join"],
     [{ owner: "a", waitMs: 1 }, "options.waitMs"],
   ])("refuses %j before it sends anything", async (options, option) => {

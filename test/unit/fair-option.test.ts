@@ -112,6 +112,22 @@ describe("acquire with fair: true", () => {
     expect(store.count("get")).toBeLessThanOrEqual(8);
   });
 
+  it("lets a reentrant owner past the queue while its lease lasts, and then only in its turn", async () => {
+    const again = { fair: true, reentrant: true, leaseDurationMs: 5_000 } as const;
+    await clientOf("x").acquire("k", again);
+    void come("a", { fair: true });
+    await clock.advance(1_000);
+    expect(
+      await clientOf("x").tryAcquire("k", { fair: true, reentrant: true, leaseDurationMs: 5_000 }),
+    ).toBeDefined();
+    store.weather = "throttled";
+    await clock.advance(5_400);
+    store.weather = undefined;
+    expect(await clientOf("x").tryAcquire("k", { fair: true, reentrant: true })).toBeUndefined();
+    await clock.advance(20_000);
+    expect(served).toEqual(["a"]);
+  });
+
   it.each([
     [{ maxWaiters: 5 }, "maxWaiters"],
     [{ onPlace: () => undefined }, "onPlace"],

@@ -112,6 +112,7 @@ describe("the admission of tickets", () => {
         for (const { action: what, name: ticket, afterMs } of steps) {
           await clock.advance(afterMs);
           const answer = (await ask(what, ticket)) as { state?: string; position?: number };
+          if (what === "next") continue;
           if (answer.state === "waiting") {
             if (!entered.includes(ticket)) entered.push(ticket);
             expect(answer.position).toBeLessThanOrEqual(rules.mostWaiting);

@@ -311,6 +311,37 @@ describe("the requests of a group", () => {
       await acquireAll(clientOf("other"), keys);
     });
 
+    it("bears the token of the locks that this call has won", async () => {
+      const client = clientOf("o");
+      await client.acquire("key-0", { reentrant });
+      await clock.advance(1);
+      const group = await acquireAll(client, ["key-0", "key-1"], { reentrant });
+      expect(group.token).toBe(group.leases.get("key-1")?.token);
+    });
+
+    it("renews what it shares, too, where it has a heartbeat", async () => {
+      const client = clientOf("o");
+      await client.acquire("key-0", { reentrant });
+      const group = await acquireAll(client, ["key-0", "key-1"], { reentrant, heartbeat: true });
+      await clock.advance(60_000);
+      expect(group.held).toBe(true);
+    });
+
+    it("keeps no single call of its owner waiting for longer than that one's patience, or signal", async () => {
+      const client = clientOf("o");
+      await clientOf("other").acquire("key-1", { leaseDurationMs: 3_600_000 });
+      const group = acquireAll(client, ["key-0", "key-1"], { reentrant, waitMs: 600_000 });
+      group.catch(() => undefined);
+      await settled();
+      const trying = client.tryAcquire("key-0", { reentrant });
+      const stop = new AbortController();
+      const stopped = client.acquire("key-0", { reentrant, waitMs: 100_000, signal: stop.signal });
+      stop.abort(new Error("stop"));
+      await expect(stopped).rejects.toThrow("stop");
+      await clock.advance(10_000);
+      expect(await trying).toBeUndefined();
+    });
+
     it("takes the leases over that it has elsewhere, as after a retry: 2 requests", async () => {
       const before = await acquireAll(clientOf("o"), ["key-0", "key-1"]);
       scripted.calls.length = 0;

@@ -1,6 +1,6 @@
 import { createDynamoDBClient } from "./dynamodb/client.ts";
 import { DynamoDBLeaseStore, isDocumentClient } from "./dynamodb/store.ts";
-import { InvalidOptionsError, LeaseLostError, LeaseUnavailableError, SlotDoneError } from "./errors.ts";
+import { InvalidOptionsError, LeaseUnavailableError, SlotDoneError } from "./errors.ts";
 import { publish } from "./events.ts";
 import { FairQueues } from "./fair/fair-queues.ts";
 import { checkDataBesideQueue, type FairTerms, separateFairness } from "./fair/options.ts";
@@ -24,6 +24,7 @@ import { SkewWatch } from "./protocol/skew-watch.ts";
 import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey, limits } from "./schema.ts";
 import { systemClock } from "./time/clock.ts";
+import { runUnder } from "./under-lease.ts";
 import { checkData, checkKey, checkKnown, checkText, checkWork } from "./validation.ts";
 
 /**
@@ -91,7 +92,8 @@ export class LeaseClient {
       leaseDurationMs: this.#times.leaseDurationMs,
       times: this.#times,
       queues: this.#queues,
-      reentrance: this.#acquirer.reentrance,
+      acquirer: this.#acquirer,
+      judge,
       acquireAt: (key, place, others, fair) => this.#acquire(key, { fair, others }, true, place),
     });
   }
@@ -132,23 +134,7 @@ export class LeaseClient {
     work: (lease: Lease) => Promise<T> | T,
   ): Promise<T> {
     checkWork(work);
-    const lease = await this.acquire(key, options);
-    let isComplete = false;
-    try {
-      const result = await work(lease);
-      const { loss } = lease;
-      if (loss !== undefined && loss.reason !== "revoked") throw loss;
-      // What was revoked has perhaps stopped half-way: its slot stays open.
-      isComplete = loss === undefined;
-      if (isComplete) {
-        const wasOurs = await lease.complete().catch(() => undefined);
-        // Broken or taken while it had time left, which nothing has told the work.
-        if (wasOurs === false) throw new LeaseLostError(key, "taken");
-      }
-      return result;
-    } finally {
-      if (!isComplete) await lease.release().catch(() => false);
-    }
+    return await runUnder(await this.acquire(key, options), work);
   }
 
   /**
@@ -204,8 +190,8 @@ export class LeaseClient {
    * next renewal or its deadline.
    *
    * Needs the token that it means to break (see {@link LeaseClient.inspect}), so that it cannot hit a later holder, and
-   * the `place` of a lease that is not the lock's own. A task that is broken so waits again, a run shows as lost.
-   * 1 request. Resolves to false when another token, or none, holds the lock.
+   * the `place` of a lease that is not the lock's own. A task that is broken so waits again, or is parked by the
+   * next worker that comes by if it had its last attempt; a run shows as lost. 1 request. Resolves to false when another token, or none, holds the lock.
    *
    * ```ts
    * for (const { key, place, token } of await client.inspectAll("payment-api")) {

@@ -21,6 +21,7 @@ import {
   attributeNames,
   closedToken,
   type ItemKey,
+  isClosedToken,
   leaseItemKey,
   leaseSortKey,
   timeToLive,
@@ -181,13 +182,15 @@ export function release(ending: Completion): UpdateRequest {
 }
 
 const breakOff = written(`SET #${releasedToken} = :token, #${brokenToken} = :token ${forgetHolder}`, ifMine);
+const openUp = written(`SET #${brokenToken} = :token ${forgetHolder}`, ifMine);
 
 /**
  * Lets another's lock go. It is marked as broken, so that its holder does not take it for its own release. For how long
  * the item is kept is its primitive's to say: that stays as it is.
  */
 export function breakLease(lease: LeasePlace & { readonly token: string }): UpdateRequest {
-  return requestOf(breakOff, lease, { ":token": lease.token });
+  // A lock that is merely closed was released before: by that mark its holder recognises its own release.
+  return requestOf(isClosedToken(lease.token) ? openUp : breakOff, lease, { ":token": lease.token });
 }
 
 const takeBack = written(leaveTombstone, `${ifMine} OR attribute_not_exists(#${token})`);

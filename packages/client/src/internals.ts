@@ -4,8 +4,9 @@ import type { ValueFormat } from "./fencing.ts";
 import type { Lease } from "./lease.ts";
 import type { WaitOptions } from "./options.ts";
 import type { ClientTimes } from "./options-check.ts";
+import type { Acquirer } from "./protocol/acquirer.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
-import type { Reentrance } from "./protocol/reentrance.ts";
+import type { Judge } from "./protocol/judge.ts";
 import { check } from "./validation.ts";
 
 /** What the other primitives of this package are made of. */
@@ -17,7 +18,8 @@ export interface ClientInternals {
   readonly leaseDurationMs: number;
   readonly times: ClientTimes;
   readonly queues: FairQueues;
-  readonly reentrance: Reentrance;
+  readonly acquirer: Acquirer;
+  readonly judge: Judge;
   /** As `client.acquire`, for a lease at another place under the key; in the order of arrival with `fair`. */
   acquireAt(key: string, place: string, options: WaitOptions, fair?: FairTerms): Promise<Lease>;
 }

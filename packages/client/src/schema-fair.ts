@@ -30,7 +30,7 @@ export const fairLimits: {
   mostWaiters: 500,
   /** A waiter's owner is cut to this, for every write of the item is billed for it. */
   ownerBytes: 64,
-  /** What is left to the holder's payload. */
+  /** What is left to a fair holder's payload. Beside a larger one of another holder, DynamoDB refuses joinings. */
   dataBytes: 256 * 1024,
   /** DynamoDB's limit for an expression is 4 KB; each removal takes some 30 bytes of the longest one. */
   removalsPerWrite: 40,

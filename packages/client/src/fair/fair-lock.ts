@@ -25,7 +25,10 @@ const acquireOptionNames: readonly (keyof FairAcquireOptions)[] = [...holdOption
 export interface CheckInOptions {
   /** Who it is: an identity that no two callers share. At most 1024 bytes; those who wait are shown with 64 of them. */
   readonly owner: string;
-  /** How long its place, and its lease once it has one, last without another check-in. @default - the client's */
+  /**
+   * How long its place, and its lease once it has one, last without another check-in. At most the client's `retentionMs`.
+   * @default - the client's
+   */
   readonly leaseDurationMs?: number;
   /** Whether an owner that is not there joins the queue. Without it, it hears that it is absent. @default true */
   readonly join?: boolean;
@@ -141,7 +144,8 @@ export class FairLock {
     const { context, format, times } = this.#internals;
     const { join = true, leaseDurationMs = times.leaseDurationMs } = options;
     const owner = checkText("owner", options.owner, limits.ownerBytes);
-    checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs);
+    // Longer than that, ttl could remove a place that nobody else has anything to do with.
+    checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs, times.retentionMs);
     check(typeof join === "boolean", "join", join, "true or false");
     const outcome = await this.#visits.come({ owner, leaseDurationMs, maxWaiters: this.maxWaiters, join });
     if (outcome === undefined) return { state: "absent" };

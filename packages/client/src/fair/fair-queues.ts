@@ -39,7 +39,7 @@ export class FairQueues {
   approach(call: AcquireCall, terms: FairTerms): Approach {
     const shared = this.#context;
     const company = this.company(call);
-    const store = new TurnStore(shared.store, call.reentrant ? call.owner : undefined);
+    const store = new TurnStore(shared.store, shared.clock, call.reentrant ? call.owner : undefined);
     const grant = async (
       acquisition: Acquisition,
       onContended: (record: LeaseRecord) => void,

@@ -3,6 +3,7 @@ import { inTurn, noteHold, type Turn } from "../expressions-fair.ts";
 import { PassingStore } from "../passing-store.ts";
 import { readRecord } from "../record.ts";
 import type { CallOptions, Item, LeaseStore, UpdateRequest, UpdateResult } from "../store.ts";
+import type { Clock } from "../time/clock.ts";
 
 /**
  * The store of one acquisition of a fair lock: adds to the lease's own writes what the queue has to do with them.
@@ -19,11 +20,13 @@ export class TurnStore extends PassingStore {
   typicalMs: (() => number) | undefined;
   /** Called when the release has opened the lock. */
   onReleased: () => void = () => undefined;
-  /** Whose own lease may be entered past the queue; undefined for nobody's. */
+  /** Whose own lease may be entered past the queue, while it lasts; undefined for nobody's. */
   readonly #reentrantOwner: string | undefined;
+  readonly #clock: Clock;
 
-  constructor(store: LeaseStore, reentrantOwner: string | undefined) {
+  constructor(store: LeaseStore, clock: Clock, reentrantOwner?: string) {
     super(store);
+    this.#clock = clock;
     this.#reentrantOwner = reentrantOwner;
   }
 
@@ -46,6 +49,8 @@ export class TurnStore extends PassingStore {
   /** Whether the takeover is an owner's return to its own lease, which nobody else could have. */
   #isReturn(): boolean {
     const held = readRecord(this.lastItem);
-    return held !== undefined && !held.closed && held.owner === this.#reentrantOwner;
+    if (held === undefined || held.closed || held.owner !== this.#reentrantOwner) return false;
+    // One whose time is over by its own clock comes in its turn, as everybody who could take it over.
+    return this.#clock.now() < held.expiresAt;
   }
 }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { LeaseLostError, LeaseServiceError } from "../errors.ts";
-import { keep, leave, lockWithQueue, passOver } from "../expressions-fair.ts";
+import { keep, lockWithQueue, passOver } from "../expressions-fair.ts";
 import { Acquisition } from "../protocol/acquisition.ts";
 import { announceGrant, contentionOf } from "../protocol/announcement.ts";
 import { callBudgetMs, callStore, type ProtocolContext } from "../protocol/context.ts";
@@ -11,7 +11,7 @@ import { fairLimits } from "../schema-fair.ts";
 import type { UpdateRequest } from "../store.ts";
 import type { Company } from "./company.ts";
 import { joining, removable } from "./line.ts";
-import { placeText, shortOwner, typicalAfter, typicalHold } from "./queue.ts";
+import { placeText, type QueuePlace, shortOwner, typicalAfter, typicalHold } from "./queue.ts";
 import type { Sighting } from "./sighting.ts";
 import { Standing } from "./standing.ts";
 import { TurnStore } from "./turn-store.ts";
@@ -76,8 +76,8 @@ export class Visits {
         const outcome = await this.#takeTurn(visit, standing);
         if (outcome instanceof Tenancy) return { tenancy: outcome };
         sighting = outcome;
-        // It was refused for a holder whose time is not over: another attempt now would be, too.
-        mayTry = sighting.record === undefined;
+        // Where it was refused for another holder, whose time is not over, another attempt now would be, too.
+        mayTry = sighting.record === undefined || isOf(visit.owner, sighting.record);
       } else {
         const write = this.#placing(visit, standing);
         if (write === undefined) return undefined;
@@ -89,20 +89,23 @@ export class Visits {
     throw this.#tooBusy();
   }
 
-  /** Gives up what an owner has: the lock, or its place. Tells whether there was anything. */
+  /**
+   * Gives up what an owner has: the lock, or its place. Tells whether there was anything.
+   *
+   * Ends only what its look has shown: a copy that arrives or wakes late leaves alone what its owner has got since.
+   */
   async go(owner: string): Promise<boolean> {
-    for (let step = 0; step < mostSteps; step += 1) {
-      const sighting = await this.#look();
-      const { record } = sighting;
-      const hasPlace = this.#standing(owner, sighting).ownPlace() !== undefined;
-      const hasLock = record !== undefined && isOf(owner, record);
-      const gaveUp = [
-        ...(hasPlace ? [await this.#leave(owner)] : []),
-        ...(hasLock ? [await this.#held(record, sighting).release(false)] : []),
-      ];
-      if (gaveUp.every(Boolean)) return gaveUp.length > 0;
+    const sighting = await this.#look();
+    const { record } = sighting;
+    const place = this.#standing(owner, sighting).ownPlace();
+    const hasLock = record !== undefined && isOf(owner, record);
+    if (place !== undefined) {
+      const now = (await this.#leave(owner, place)).record;
+      // A check-in of the same owner was under way, and has taken its turn: whoever means to end that has to go again.
+      if (now !== undefined && isOf(owner, now) && now.token !== record?.token) throw this.#tooBusy();
     }
-    throw this.#tooBusy();
+    if (hasLock) await this.#held(record, sighting).release(false);
+    return place !== undefined || hasLock;
   }
 
   async #look(): Promise<Sighting> {
@@ -144,14 +147,15 @@ export class Visits {
       return await this.#write(passOver(this.#lock, removable(ahead)));
     }
     const { owner, leaseDurationMs } = visit;
-    const store = new TurnStore(this.#context.store, owner);
+    const store = new TurnStore(this.#context.store, this.#context.clock);
     store.turn = { own: standing.ownPlace(), passed: removable(ahead) };
     const context = { ...this.#context, store };
     const request = {
       ...this.#lock,
       owner,
       leaseDurationMs,
-      reentrant: true,
+      // What another copy of this visit has won meanwhile is renewed, under its token.
+      reentrant: false,
       data: undefined,
       slot: undefined,
     };
@@ -184,14 +188,21 @@ export class Visits {
     return joining(this.#lock, maxWaiters, standing, { id, text, until }, retentionMs);
   }
 
-  async #leave(owner: string): Promise<boolean> {
-    const request = leave(this.#lock, placeIdOf(owner));
-    return (await callStore(this.#context, (store, call) => store.update(request, call))).applied;
+  /** Removes a place, unless it is gone already: as it was seen, so that one that was joined anew is another. */
+  async #leave(owner: string, place: QueuePlace): Promise<Sighting> {
+    let seen = place;
+    for (let step = 0; step < mostSteps; step += 1) {
+      const sighting = await this.#write(passOver(this.#lock, removable([seen])));
+      const own = this.#standing(owner, sighting).ownPlace();
+      if (own?.ticket !== place.ticket) return sighting;
+      seen = own;
+    }
+    throw this.#tooBusy();
   }
 
   /** The lease that an owner has, which notes how long it was held when it is let go. */
   #held(record: LeaseRecord, { item }: Sighting): Tenancy {
-    const store = new TurnStore(this.#context.store, undefined);
+    const store = new TurnStore(this.#context.store, this.#context.clock);
     store.typicalMs = () =>
       typicalAfter(typicalHold(item), Math.max(0, this.#context.clock.now() - record.acquiredAt));
     store.onReleased = () => this.#company.released();

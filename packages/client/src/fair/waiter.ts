@@ -5,9 +5,9 @@ import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protoco
 import type { LeaseRecord } from "../record.ts";
 import { fairLimits, waiterId } from "../schema-fair.ts";
 import { sleep } from "../time/clock.ts";
+import { Nap } from "../time/nap.ts";
 import type { Companion, Company, Prolonged } from "./company.ts";
 import { Line, removable } from "./line.ts";
-import { Nap } from "./nap.ts";
 import type { FairTerms } from "./options.ts";
 import { aboutMs } from "./pace.ts";
 import type { Sighting } from "./sighting.ts";

@@ -4,14 +4,12 @@ import { Lease } from "../lease.ts";
 import type { WaitOptions } from "../options.ts";
 import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
 import { announceGrant, contentionOf } from "../protocol/announcement.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
 import { Tenancy } from "../protocol/tenancy.ts";
 import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
 import { check, checkData, checkKey, checkKnown } from "../validation.ts";
 import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
 import { GroupWaiting } from "./group-waiting.ts";
 import { LeaseGroup, type Member } from "./lease-group.ts";
-import { sharedOf } from "./shared.ts";
 
 /** Options of {@link acquireAll}: those of `client.acquire`, for all locks alike. */
 export type GroupOptions = Omit<WaitOptions, "slot">;
@@ -51,7 +49,8 @@ const itemBytes = 8 * 1024;
  * are shared without a request, and those that it holds elsewhere are taken over with the rest. Then it does hold some
  * locks while it waits for others, and two owners that do so crosswise wait for each other until one of them gives up.
  *
- * Rejects with GroupUnavailableError, which names the locks that are held and by whom; with InvalidOptionsError
+ * Rejects with GroupUnavailableError, which names the locks that are held and by whom; with LeaseLostError when a lease
+ * that a reentrant owner had already has ended while the others were waited for; with InvalidOptionsError
  * before it sends anything; with LeaseServiceError, LeaseTableError and LeaseConfigurationError; with the signal's
  * reason when that aborts. In every case of failure nothing stays held.
  *
@@ -76,20 +75,22 @@ export async function acquireAll(
   const wanted = checkKeys(keys);
   const { terms, data } = checkOptions(inner, options, wanted);
   terms.signal?.throwIfAborted();
-  const { context, reentrance, format } = inner;
+  const { context, acquirer, format } = inner;
+  const winThese = (missing: readonly { readonly key: string }[]): Promise<Tenancy[]> =>
+    win(
+      inner,
+      missing.map(({ key }) => key),
+      terms,
+      data,
+    );
+  const wishes = wanted.map((key) => ({ key, place: leaseSortKey, owner: terms.owner }));
   const tenancies = terms.reentrant
-    ? await reentrance.enterAll(
-        wanted.map((key) => ({ key, place: leaseSortKey, owner: terms.owner })),
-        (missing) =>
-          win(
-            context,
-            missing.map(({ key }) => key),
-            terms,
-            data,
-          ),
-      )
-    : await win(context, wanted, terms, data);
-  const members = tenancies.map((tenancy) => ({ tenancy, lease: new Lease(context, tenancy, format) }));
+    ? await acquirer.reentrance.enterAll(wishes, terms, winThese)
+    : await winThese(wishes);
+  const members = tenancies.map((tenancy) => {
+    acquirer.keepAlive(tenancy, terms.heartbeatMs);
+    return { tenancy, lease: new Lease(context, tenancy, format) };
+  });
   const group = new LeaseGroup(context.store, members as [Member, ...Member[]]);
   if (group.held) return group;
   // A lease that the owner had already has ended while the others were waited for.
@@ -99,14 +100,15 @@ export async function acquireAll(
 
 /** Wins several locks together. */
 async function win(
-  context: ProtocolContext,
+  inner: ClientInternals,
   keys: readonly string[],
   terms: AcquisitionTerms,
   data: string | undefined,
 ): Promise<Tenancy[]> {
-  const { leaseDurationMs, lockAtLeastForMs, heartbeatMs } = terms;
+  const { context } = inner;
+  const { leaseDurationMs, lockAtLeastForMs } = terms;
   const startedAt = context.clock.monotonic();
-  const granted = await grant(context, keys, terms, data);
+  const granted = await grant(inner, keys, terms, data);
   const waitedMs = context.clock.monotonic() - startedAt;
   return granted.records.map((record) => {
     const closedUntil = lockAtLeastForMs > 0 ? record.acquiredAt + lockAtLeastForMs : undefined;
@@ -115,20 +117,18 @@ async function win(
       { record, leaseDurationMs, closedUntil, slot: undefined },
       granted.since,
     );
-    if (heartbeatMs !== undefined) sharedOf(context).heartbeat.start(tenancy, heartbeatMs);
     announceGrant(context, record, granted.takeovers.get(record.key), waitedMs);
     return tenancy;
   });
 }
 
 async function grant(
-  context: ProtocolContext,
+  { context, judge }: ClientInternals,
   keys: readonly string[],
   terms: AcquisitionTerms,
   data: string | undefined,
 ): Promise<GroupGranted> {
   const { owner, leaseDurationMs, reentrant } = terms;
-  const { judge } = sharedOf(context);
   const acquisition = new GroupAcquisition(context, judge, { keys, owner, leaseDurationMs, reentrant, data });
   const contended = contentionOf(context, owner);
   try {

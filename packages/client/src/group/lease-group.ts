@@ -44,9 +44,11 @@ export class LeaseGroup implements AsyncDisposable {
 
   /** @internal Groups are made by {@link acquireAll}. */
   constructor(store: LeaseStore, members: readonly [Member, ...Member[]]) {
-    const { owner, token } = members[0].lease;
-    this.owner = owner;
-    this.token = token;
+    this.owner = members[0].lease.owner;
+    // Those that were won by this call are the latest.
+    this.token = members.reduce((last, member) =>
+      member.lease.acquiredAt > last.lease.acquiredAt ? member : last,
+    ).lease.token;
     this.fencingToken = Math.min(...members.map(({ lease }) => lease.fencingToken));
     this.#members = members;
     this.#store = store;

@@ -2,14 +2,16 @@ import type { LeaseClient } from "../client.ts";
 import { LeaseLostError, LeaseUnavailableError, SlotDoneError } from "../errors.ts";
 import { type ClientInternals, internalsOf } from "../internals.ts";
 import { Lease } from "../lease.ts";
-import { type AcquireCall, Acquirer } from "../protocol/acquirer.ts";
+import { Acquirer } from "../protocol/acquirer.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { Judge } from "../protocol/judge.ts";
+import type { Tenancy } from "../protocol/tenancy.ts";
 import { timeToLive } from "../schema.ts";
 import { runItemKey, runLimits } from "../schema-job-runs.ts";
 import { check, checkKey, checkText } from "../validation.ts";
 import { Attempt, type Finished } from "./attempt.ts";
 import { type BackfillOptions, type BackfillReport, backfillFrom, checkBackfillOptions } from "./backfill.ts";
+import { Entrance, type SlotCall } from "./entrance.ts";
 import { Ledger, pageSize } from "./ledger.ts";
 import {
   checkMissedQuery,
@@ -36,6 +38,7 @@ import { checkSlotTime, type Slot } from "./slots.ts";
 
 /** Items stay this much longer than promised: for clocks that differ, and for requests that were on their way. */
 const forgettingMarginMs = 60 * 60 * 1000;
+
 /**
  * The ledger of a job's runs, one for each slot: the time that a run is scheduled for.
  *
@@ -62,11 +65,9 @@ export class JobRuns {
   readonly #context: ProtocolContext;
   readonly #terms: JobRunsTerms;
   readonly #store: RunStore;
-  readonly #acquirer: Acquirer;
+  readonly #entrance: Entrance;
   readonly #judge: Judge;
   readonly #ledger: Ledger;
-  /** Calls that wait for their slot, or run it. */
-  readonly #underWay = new Set<{ readonly slot: string }>();
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, job: string, options: JobRunsOptions = {}) {
@@ -81,7 +82,7 @@ export class JobRuns {
     });
     this.#context = { ...context, store: this.#store, retentionMs };
     this.#judge = new Judge(context.clock, context.clockSkewMs);
-    this.#acquirer = new Acquirer(this.#context, this.#judge);
+    this.#entrance = new Entrance(new Acquirer(this.#context, this.#judge));
     this.#ledger = new Ledger(context, this.job, this.#terms);
   }
 
@@ -198,21 +199,12 @@ export class JobRuns {
     const terms = checkRunOptions(options, this.#terms, this.#client);
     terms.signal?.throwIfAborted();
     const place = runItemKey(job, slot).sk;
-    // An attempt under way here is not to be shared, nor taken from itself: it is refused as anybody's.
-    const isUnderWay = [...this.#underWay].some((call) => call.slot === slot);
-    const reentrant = terms.reentrant && !isUnderWay;
-    const call = { ...terms, reentrant, key: job, place, data: undefined, slot };
-    this.#underWay.add(call);
-    try {
-      return await this.#attempt(call, work);
-    } finally {
-      this.#underWay.delete(call);
-    }
+    const call = { ...terms, key: job, place, data: undefined, slot };
+    return await this.#entrance.through(call, (tenancy) => this.#attempt(call, tenancy, work));
   }
 
-  async #attempt<T>(call: AcquireCall & { readonly slot: string }, work: RunWork<T>): Promise<Finished<T>> {
-    const { key: job, slot, signal } = call;
-    const tenancy = await this.#acquirer.acquire(call);
+  async #attempt<T>({ slot, signal }: SlotCall, tenancy: Tenancy, work: RunWork<T>): Promise<Finished<T>> {
+    const { job } = this;
     const lease = new Lease(this.#context, tenancy, this.#client.format);
     const passenger = this.#store.passenger(lease.token);
     if (passenger === undefined) throw new LeaseLostError(job, "released");

@@ -22,7 +22,7 @@ export interface JobRun {
   readonly state: RunState;
   /** The number of the latest attempt, from 1; 0 for a slot that was skipped before any. */
   readonly attempt: number;
-  /** How many earlier attempts ended without a word and were taken over. */
+  /** How many earlier attempts ended without a word and were taken over; those that an operator broke are not in it. */
   readonly lostAttempts: number;
   /** Whether all attempts are spent and none succeeded: parked until somebody skips it or raises `maxAttempts`. */
   readonly exhausted: boolean;

@@ -20,21 +20,32 @@ export class Acquirer {
   readonly #judge: Judge;
   readonly #heartbeat: Heartbeat;
   /** Which of its leases reentrant owners may be let into. */
-  readonly reentrance: Reentrance = new Reentrance();
+  readonly reentrance: Reentrance;
 
   constructor(context: ProtocolContext, judge: Judge) {
     this.#context = context;
     this.#judge = judge;
     this.#heartbeat = new Heartbeat(context);
+    this.reentrance = new Reentrance(context.clock);
   }
 
   /** Wins the lock, or shares the same owner's hold on it. In every case of failure nothing stays held. */
-  acquire(
+  async acquire(
     call: AcquireCall,
     approach: Approach = straight(this.#context, this.#judge, call),
   ): Promise<Tenancy> {
-    if (!call.reentrant) return this.#win(call, approach);
-    return this.reentrance.enter(call, () => this.#win(call, approach));
+    const tenancy = call.reentrant
+      ? await this.reentrance.enter(call, call, () => this.#win(call, approach))
+      : await this.#win(call, approach);
+    return this.keepAlive(tenancy, call.heartbeatMs);
+  }
+
+  /** Renews a tenancy in the background, where an interval is given; a shared one may be shorter than its caller asked. */
+  keepAlive(tenancy: Tenancy, heartbeatMs: number | undefined): Tenancy {
+    if (heartbeatMs === undefined || tenancy.validity.lost !== undefined) return tenancy;
+    const { leaseDurationMs } = tenancy.terms;
+    this.#heartbeat.start(tenancy, heartbeatMs < leaseDurationMs / 2 ? heartbeatMs : leaseDurationMs / 3);
+    return tenancy;
   }
 
   /** Carries on a tenancy that another process won. */
@@ -50,7 +61,7 @@ export class Acquirer {
       remainingMs > 0 && isComparable
         ? { monotonic: clock.monotonic() - elapsedMs, wall: now - elapsedMs }
         : undefined;
-    return this.#keep(new Tenancy(this.#context, terms, since), heartbeatMs);
+    return this.keepAlive(new Tenancy(this.#context, terms, since), heartbeatMs);
   }
 
   async #win(call: AcquireCall, { context, judge, grant }: Approach): Promise<Tenancy> {
@@ -65,13 +76,8 @@ export class Acquirer {
     const closedUntil = call.lockAtLeastForMs > 0 ? record.acquiredAt + call.lockAtLeastForMs : undefined;
     const { leaseDurationMs, slot } = call;
     const terms = { record, leaseDurationMs, closedUntil, slot };
-    const tenancy = this.#keep(new Tenancy(context, terms, since), call.heartbeatMs);
+    const tenancy = new Tenancy(context, terms, since);
     announceGrant(context, record, takeover, clock.monotonic() - startedAt);
-    return tenancy;
-  }
-
-  #keep(tenancy: Tenancy, heartbeatMs: number | undefined): Tenancy {
-    if (heartbeatMs !== undefined) this.#heartbeat.start(tenancy, heartbeatMs);
     return tenancy;
   }
 }

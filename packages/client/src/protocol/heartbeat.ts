@@ -4,7 +4,7 @@ import { UpdateBatch } from "./update-batch.ts";
 
 interface Beat {
   readonly tenancy: Tenancy;
-  readonly intervalMs: number;
+  intervalMs: number;
   /** On the monotonic clock; infinite while a renewal is under way. */
   dueAt: number;
 }
@@ -34,8 +34,16 @@ export class Heartbeat {
     this.#context = context;
   }
 
-  /** Renews a tenancy every `intervalMs` until it ends; sooner the first time, if little of it is left. */
+  /**
+   * Renews a tenancy every `intervalMs` until it ends; sooner the first time, if little of it is left. One that is renewed
+   * already, for another of its handles, is renewed at the shorter of both intervals.
+   */
   start(tenancy: Tenancy, intervalMs: number): void {
+    for (const known of this.#beats) {
+      if (known.tenancy !== tenancy) continue;
+      known.intervalMs = Math.min(known.intervalMs, intervalMs);
+      return;
+    }
     const halfway = this.#context.clock.monotonic() + tenancy.validity.remainingMs() / 2;
     const beat: Beat = { tenancy, intervalMs, dueAt: Math.min(this.#nextDue(intervalMs), halfway) };
     this.#beats.add(beat);

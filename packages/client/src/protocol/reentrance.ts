@@ -1,19 +1,32 @@
+import { LeaseUnavailableError } from "../errors.ts";
+import type { Clock } from "../time/clock.ts";
+import { Nap } from "../time/nap.ts";
 import type { AcquisitionRequest } from "./acquisition.ts";
+import { callBudgetMs } from "./context.ts";
 import type { Tenancy } from "./tenancy.ts";
+import type { Patience } from "./waiting.ts";
 
 /** A lock, and who wants it. */
 type Wish = Pick<AcquisitionRequest, "key" | "place" | "owner">;
+
+/** How long a caller waits for another call of its own owner. */
+type OwnPatience = Pick<Patience, "waitMs" | "signal">;
 
 /** An owner's hold on a lock, or the call that is about to win it. */
 type Entry = { readonly tenancy: Tenancy } | { readonly winning: Promise<unknown> };
 
 /** Lets an owner that holds a lock in this client in again, without asking the service. */
 export class Reentrance {
+  readonly #clock: Clock;
   readonly #entries = new Map<string, Entry>();
 
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
   /** Gives the owner's live tenancy, retained once more, or wins a new one. Callers at the same time share one. */
-  async enter(wish: Wish, win: () => Promise<Tenancy>): Promise<Tenancy> {
-    const [tenancy] = await this.enterAll([wish], async () => [await win()]);
+  async enter(wish: Wish, patience: OwnPatience, win: () => Promise<Tenancy>): Promise<Tenancy> {
+    const [tenancy] = await this.enterAll([wish], patience, async () => [await win()]);
     if (tenancy === undefined) throw new Error("nothing was won");
     return tenancy;
   }
@@ -22,19 +35,23 @@ export class Reentrance {
    * Gives the owner's live tenancies of several locks, retained once more each; those that it lacks are won together.
    *
    * While it waits for another call of the same owner it keeps nothing from anybody, so that two of them cannot wait
-   * for each other. Rejects with what `win` rejects with; then nothing stays retained.
+   * for each other; and it waits no longer than its own patience allows, or a call to the service may take. Rejects with
+   * LeaseUnavailableError when that is over, with the signal's reason, and with what `win` rejects with; then nothing
+   * stays retained.
    */
   async enterAll<W extends Wish>(
     wishes: readonly W[],
+    patience: OwnPatience,
     win: (missing: readonly W[]) => Promise<readonly Tenancy[]>,
   ): Promise<Tenancy[]> {
+    const startedAt = this.#clock.monotonic();
     for (;;) {
-      const winning = wishes.flatMap((wish) => {
-        const entry = this.#entries.get(idOf(wish));
-        return entry !== undefined && "winning" in entry ? [entry.winning] : [];
-      });
-      if (winning.length === 0) break;
-      await Promise.allSettled(winning);
+      const winning = this.#winning(wishes);
+      const [first] = winning;
+      if (first === undefined) break;
+      const leftMs = Math.max(patience.waitMs, callBudgetMs) - (this.#clock.monotonic() - startedAt);
+      if (leftMs <= 0) throw new LeaseUnavailableError(first.key, undefined, 0);
+      await this.#settled(winning, leftMs, patience.signal);
     }
     // From here to the entries of those that are to be won nobody else has a turn.
     const held = new Map<W, Tenancy>();
@@ -62,6 +79,25 @@ export class Reentrance {
       }
     }
     return wishes.flatMap((wish) => held.get(wish) ?? []);
+  }
+
+  /** Those of the locks that another call of the same owner is about to win. */
+  #winning(wishes: readonly Wish[]): { readonly key: string; readonly won: Promise<unknown> }[] {
+    return wishes.flatMap((wish) => {
+      const entry = this.#entries.get(idOf(wish));
+      return entry !== undefined && "winning" in entry ? [{ key: wish.key, won: entry.winning }] : [];
+    });
+  }
+
+  /** Waits until all have ended, in whatever way, or for so long. */
+  async #settled(
+    winning: readonly { readonly won: Promise<unknown> }[],
+    longestMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const nap = new Nap(this.#clock);
+    void Promise.allSettled(winning.map(({ won }) => won)).then(() => nap.wake());
+    await nap.sleep(longestMs, signal);
   }
 
   #liveTenancy(wish: Wish): Tenancy | undefined {

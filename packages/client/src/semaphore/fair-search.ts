@@ -1,5 +1,5 @@
 import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
-import { Nap } from "../fair/nap.ts";
+import { Nap } from "../time/nap.ts";
 import type { FairTerms } from "../fair/options.ts";
 import { paceMs } from "../fair/pace.ts";
 import type { Lease } from "../lease.ts";

@@ -1,4 +1,4 @@
-import { type Clock, sleep } from "../time/clock.ts";
+import { type Clock, sleep } from "./clock.ts";
 
 /** A sleep that can be ended early. */
 export class Nap {
