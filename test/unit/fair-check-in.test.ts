@@ -188,6 +188,16 @@ describe("check-ins at a fair lock", () => {
       expect(await desk().inspect()).toEqual({ holder: undefined, waiting: [] });
     });
 
+    it("in a check-out while its owner renews the lock: it has to go again", async () => {
+      await checkIn("a");
+      const wake = await freeze((lock) => lock.checkOut({ owner: "a" }));
+      expect((await checkIn("a")).state).toBe("held");
+      await expect(wake()).rejects.toMatchObject({ code: "LEASE_CONFLICT", retryable: true });
+      expect((await checkIn("a", false)).state).toBe("held");
+      expect(await desk().checkOut({ owner: "a" })).toBe(true);
+      expect((await desk().inspect()).holder).toBeUndefined();
+    });
+
     it("in a check-out while its place is prolonged: gives it up all the same", async () => {
       await checkIn("other");
       await checkIn("a");

@@ -1,6 +1,7 @@
 import { LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
+import { kindOf, renew } from "../../packages/client/src/expressions.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 let clock: ManualClock;
@@ -35,6 +36,28 @@ describe("an acquire whose answer is lost", () => {
       expiresAt: lease.expiresAt,
     });
     expect(events.some((event) => event.type === "contended")).toBe(false);
+  });
+
+  it("does not take another process's renewal of the same token, of the same version, for its own", async () => {
+    store.next("answer lost");
+    const update = store.update.bind(store);
+    let isRenewed = false;
+    store.update = async (request, call) => {
+      const { ":token": token, ":version": version } = request.values;
+      if (kindOf(request) === "renew" && !isRenewed) {
+        isRenewed = true;
+        const terms = { leaseDurationMs: 10_000, retentionMs: 10_000, expiresAt: clock.now() + 3_000 };
+        store.table.updateNow(renew({ key: "k", token: String(token), version: Number(version), ...terms }));
+      }
+      return await update(request, call);
+    };
+    const waiting = clientOf("a").acquire("k", { waitMs: 60_000 });
+    await clock.advance(1_000);
+    const lease = await waiting;
+    expect(isRenewed).toBe(true);
+    const seen = await clientOf("b").inspect("k");
+    expect(seen).toMatchObject({ token: lease.token, expiresAt: lease.expiresAt });
+    expect(seen?.expiresAt).toBe(clock.now() + lease.remainingMs());
   });
 
   it("and that lands late, while its caller waits for another holder, is recognised at the next look", async () => {

@@ -74,6 +74,16 @@ export function noteHold(ending: UpdateRequest, typicalMs: number): UpdateReques
   };
 }
 
+/** The end of a lease that nobody has renewed since it was seen: its owner may have come again meanwhile. */
+export function endIfUnrenewed(ending: UpdateRequest, version: number): UpdateRequest {
+  return {
+    ...ending,
+    condition: `${ending.condition} AND #version = :seenVersion`,
+    names: { ...ending.names, "#version": attributeNames.version },
+    values: { ...ending.values, ":seenVersion": version },
+  };
+}
+
 /** What a waiter that joins writes. */
 export interface Joining extends WrittenPlace {
   readonly maxWaiters: number;
@@ -120,18 +130,23 @@ export function join(
 }
 
 /** Prolongs places that are still there: all of them or none. */
-export function keep(lock: LeasePlace, places: readonly WrittenPlace[]): UpdateRequest {
+export function keep(
+  lock: LeasePlace,
+  places: readonly (WrittenPlace & { readonly ticket: number })[],
+): UpdateRequest {
   const names: Record<string, string> = {};
-  const values: Record<string, string> = {};
-  for (const [index, { id, text }] of places.entries()) {
+  const values: Record<string, string | number> = {};
+  for (const [index, { id, text, ticket }] of places.entries()) {
     names[`#w${index}`] = placePrefix + id;
     values[`:w${index}`] = text;
+    names[`#q${index}`] = ticketPrefix + id;
+    values[`:q${index}`] = ticket;
   }
   const each = (write: (index: number) => string): string[] => places.map((_, index) => write(index));
   return {
     key: leaseItemKey(lock.key, lock.place),
     update: `SET ${each((index) => `#w${index} = :w${index}`).join(", ")}`,
-    condition: each((index) => `attribute_exists(#w${index})`).join(" AND "),
+    condition: each((index) => `#q${index} = :q${index}`).join(" AND "),
     names,
     values,
     returnsItem: true,

@@ -9,7 +9,7 @@ import { isOlder, Observer, type Sighting } from "./sighting.ts";
 
 /** A place with a longer lease, and what to do once the table has it. */
 export interface Prolonged {
-  readonly place: WrittenPlace;
+  readonly place: WrittenPlace & { readonly ticket: number };
   readonly confirmed: () => void;
 }
 

@@ -157,7 +157,9 @@ export class FairLock {
   /**
    * Gives up what an owner has by its check-ins: the lock, or its place in the queue.
    *
-   * 2 requests; 1 where there is nothing to give up. Resolves to whether there was.
+   * 2 requests; 1 where there is nothing to give up. Resolves to whether there was. Rejects with LeaseServiceError
+   * (`LEASE_CONFLICT`) where the same owner has checked in meanwhile and has got or renewed the lock: call it again if it
+   * is to go all the same. Repeat one that was not answered before its owner checks in anew: it may yet end what that has got.
    */
   async checkOut(options: Pick<CheckInOptions, "owner">): Promise<boolean> {
     checkKnown(options, ["owner"], "options");

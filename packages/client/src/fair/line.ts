@@ -47,12 +47,13 @@ export class Line {
   /** Our place with a lease for the next sleep; undefined while we have none. */
   prolonged(leftMs: number): Prolonged | undefined {
     const { id, standing } = this.#parts;
-    if (standing.ownPlace() === undefined) return undefined;
+    const own = standing.ownPlace();
+    if (own === undefined) return undefined;
     const { text, ends } = standing.newPlace(leftMs);
     const confirmed = (): void => {
       this.#ends = ends;
     };
-    return { place: { id, text }, confirmed };
+    return { place: { id, text, ticket: own.ticket }, confirmed };
   }
 
   /**

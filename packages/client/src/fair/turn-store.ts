@@ -1,5 +1,5 @@
 import { kindOf, type LeaseWrite } from "../expressions.ts";
-import { inTurn, noteHold, type Turn } from "../expressions-fair.ts";
+import { endIfUnrenewed, inTurn, noteHold, type Turn } from "../expressions-fair.ts";
 import { PassingStore } from "../passing-store.ts";
 import { readRecord } from "../record.ts";
 import type { CallOptions, Item, LeaseStore, UpdateRequest, UpdateResult } from "../store.ts";
@@ -16,6 +16,8 @@ export class TurnStore extends PassingStore {
   turn: Turn = { own: undefined, passed: [] };
   /** The lock's item as the last write has shown it. */
   lastItem: Item | undefined;
+  /** The only version of the lease that a release may end; undefined for any. */
+  endsVersion: number | undefined;
   /** What the release notes; undefined to note nothing. */
   typicalMs: (() => number) | undefined;
   /** Called when the release has opened the lock. */
@@ -33,14 +35,18 @@ export class TurnStore extends PassingStore {
   override async update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult> {
     const kind = kindOf(request);
     const result = await this.store.update(this.#laden(request, kind), options);
-    if (kind === "acquire" || kind === "takeOver") this.lastItem = result.item;
+    const isRefusedEnd = kind === "end" && !result.applied;
+    if (kind === "acquire" || kind === "takeOver" || isRefusedEnd) this.lastItem = result.item;
     else if (kind === "end" && result.applied && request.values[":closedUntil"] === undefined)
       this.onReleased();
     return result;
   }
 
   #laden(request: UpdateRequest, kind: LeaseWrite): UpdateRequest {
-    if (kind === "end") return this.typicalMs === undefined ? request : noteHold(request, this.typicalMs());
+    if (kind === "end") {
+      const ending = this.typicalMs === undefined ? request : noteHold(request, this.typicalMs());
+      return this.endsVersion === undefined ? ending : endIfUnrenewed(ending, this.endsVersion);
+    }
     if (kind === "acquire") return inTurn(request, this.turn);
     if (kind === "takeOver") return this.#isReturn() ? request : inTurn(request, this.turn);
     return request;

@@ -6,7 +6,7 @@ import { announceGrant, contentionOf } from "../protocol/announcement.ts";
 import { callBudgetMs, callStore, type ProtocolContext } from "../protocol/context.ts";
 import type { Judge } from "../protocol/judge.ts";
 import { Tenancy } from "../protocol/tenancy.ts";
-import type { LeaseRecord } from "../record.ts";
+import { isHeldBy, type LeaseRecord } from "../record.ts";
 import { fairLimits } from "../schema-fair.ts";
 import type { UpdateRequest } from "../store.ts";
 import type { Company } from "./company.ts";
@@ -104,7 +104,7 @@ export class Visits {
       // A check-in of the same owner was under way, and has taken its turn: whoever means to end that has to go again.
       if (now !== undefined && isOf(owner, now) && now.token !== record?.token) throw this.#tooBusy();
     }
-    if (hasLock) await this.#held(record, sighting).release(false);
+    if (hasLock) await this.#release(record, sighting);
     return place !== undefined || hasLock;
   }
 
@@ -181,7 +181,7 @@ export class Visits {
     const id = placeIdOf(owner);
     const since = own?.since ?? now;
     const text = placeText({ since, until, leaseMs: leaseDurationMs, owner: shortOwner(owner) });
-    if (own !== undefined) return keep(this.#lock, [{ id, text }]);
+    if (own !== undefined) return keep(this.#lock, [{ id, text, ticket: own.ticket }]);
     if (!joins) return undefined;
 
     contentionOf(this.#context, owner)(standing.sighting?.record);
@@ -200,13 +200,17 @@ export class Visits {
     throw this.#tooBusy();
   }
 
-  /** The lease that an owner has, which notes how long it was held when it is let go. */
-  #held(record: LeaseRecord, { item }: Sighting): Tenancy {
+  /** Lets the lock go, and notes how long it was held. Rejects where its owner has renewed it since it was seen. */
+  async #release(record: LeaseRecord, { item }: Sighting): Promise<void> {
     const store = new TurnStore(this.#context.store, this.#context.clock);
+    store.endsVersion = record.version;
     store.typicalMs = () =>
       typicalAfter(typicalHold(item), Math.max(0, this.#context.clock.now() - record.acquiredAt));
     store.onReleased = () => this.#company.released();
-    return new Tenancy({ ...this.#context, store }, termsOf(record, record.leaseDurationMs), undefined);
+    const context = { ...this.#context, store };
+    const tenancy = new Tenancy(context, termsOf(record, record.leaseDurationMs), undefined);
+    const isReleased = await tenancy.release(false);
+    if (!isReleased && isHeldBy(store.lastItem, record.token)) throw this.#tooBusy();
   }
 
   async #write(request: UpdateRequest): Promise<Sighting> {

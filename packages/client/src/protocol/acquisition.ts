@@ -9,6 +9,9 @@ import type { Takeover } from "./announcement.ts";
 import { callBudgetMs, callStore, type ProtocolContext, shortestBudgetMs } from "./context.ts";
 import { claimableIn, type Judge, type Verdict } from "./judge.ts";
 
+/** How often a grant is renewed at once, to agree with the table on when it ends. */
+const mostRenewals = 2;
+
 /** What is to be acquired; durations have been validated. */
 export interface AcquisitionRequest {
   readonly key: string;
@@ -192,22 +195,24 @@ export class Acquisition {
     const { key, place, leaseDurationMs } = this.#request;
     const isAlive = (from: Moment): boolean => clock.monotonic() - from.monotonic < leaseDurationMs;
 
-    const record = readRecord(result.item);
-    if (record === undefined) throw noRecord(key);
-    if (record.version === this.#version && isAlive(since)) return { granted: true, record, since, takeover };
+    /** Whoever else renews this token, as a hand-over's other end does, may use the same version with another expiry. */
+    const isWrittenAt = (seen: LeaseRecord, at: Moment): boolean =>
+      seen.version === this.#version && seen.expiresAt === at.wall + leaseDurationMs && isAlive(at);
 
-    const again = moment(clock);
-    const version = Math.max(this.#version, record.version) + 1;
-    this.#version = version;
-    const expiresAt = again.wall + leaseDurationMs;
-    const renewed = await send(
-      renew({ key, place, token: this.token, version, expiresAt, leaseDurationMs, retentionMs }),
-      again,
-    );
-    const confirmed = readRecord(renewed.item);
-    if (confirmed?.token !== this.token) return this.#refused(renewed);
-    if (confirmed.version === version && isAlive(again)) {
-      return { granted: true, record: confirmed, since: again, takeover };
+    let record = readRecord(result.item);
+    if (record === undefined) throw noRecord(key);
+    if (isWrittenAt(record, since)) return { granted: true, record, since, takeover };
+
+    for (let tries = 0; tries < mostRenewals; tries += 1) {
+      const again = moment(clock);
+      this.#version = Math.max(this.#version, record.version) + 1;
+      const expiresAt = again.wall + leaseDurationMs;
+      const version = this.#version;
+      const renewal = { key, place, token: this.token, version, expiresAt, leaseDurationMs, retentionMs };
+      const renewed = await send(renew(renewal), again);
+      record = readRecord(renewed.item);
+      if (record?.token !== this.token) return this.#refused(renewed);
+      if (isWrittenAt(record, again)) return { granted: true, record, since: again, takeover };
     }
     this.#uncertain = true;
     throw new LeaseServiceError(
