@@ -121,6 +121,35 @@ describe(`single flight on ${inject("engine").name}`, () => {
     expect(await flights().getOrCompute(key, { compute: () => "other" })).toBe(value);
   });
 
+  test("a failure keeps an earlier value for 1 write, and for 2 lets it go where it was invalidated", async () => {
+    const cache = new TableCache(clientOf());
+    const options = { freshForMs: 1, staleForMs: 60_000, failureForMs: 1 };
+    const fail = async (meanwhile: () => Promise<void>): Promise<readonly string[]> => {
+      await sleep(5);
+      const compute = async (): Promise<string> => {
+        await meanwhile();
+        commands.length = 0;
+        throw new Error("down");
+      };
+      await expect(flights(options).getOrCompute("kept", { compute })).rejects.toThrow("down");
+      return [...commands];
+    };
+    await flights(options).getOrCompute("kept", { compute: () => "old" });
+    // The last one is the release.
+    expect(await fail(async () => undefined)).toEqual(["UpdateItem", "UpdateItem"]);
+    expect(await cache.get("kept")).toMatchObject({ value: "old", failure: { message: "down" } });
+    // As one that read the lock before this holder had it.
+    const invalidate = async (): Promise<void> => {
+      const fencingToken = ((await cache.get("kept"))?.fencingToken ?? 0) + 0.5;
+      const mark = { freshUntil: 0, staleUntil: 0, fencingToken };
+      expect(await cache.set("kept", mark, 60_000, fencingToken)).toBe(true);
+    };
+    expect(await fail(invalidate)).toEqual(["UpdateItem", "UpdateItem", "UpdateItem"]);
+    const left = await cache.get("kept");
+    expect(left).toMatchObject({ failure: { message: "down" } });
+    expect(left).not.toHaveProperty("value");
+  });
+
   test("a failure reaches other processes for as long as it is kept", async () => {
     const options = { failureForMs: 30_000 };
     const compute = vi.fn(async () => {

@@ -114,6 +114,54 @@ describe("a call's own limits", () => {
   });
 });
 
+describe("a computation that asks for its own key", () => {
+  const keeping = { staleForMs: 600_000 };
+
+  /** When its call ended, and with what; and what its computation got. */
+  async function ask(
+    shared: SingleFlight,
+    asked = shared,
+    options: Partial<GetOrComputeOptions<string>> = {},
+  ): Promise<{ readonly afterMs: number; readonly failure: unknown; readonly inner: unknown }> {
+    const start = clock.monotonic();
+    let inner: unknown;
+    const compute = async (): Promise<string> => {
+      const call = asked.getOrCompute<string>("k", { ...unwanted, ...options });
+      inner = await call.catch((error: unknown) => error);
+      return "new";
+    };
+    let afterMs = Number.NaN;
+    const call = failureOf(shared.getOrCompute("k", { compute })).finally(() => {
+      afterMs = clock.monotonic() - start;
+    });
+    await clock.advance(60_000);
+    return { failure: await call, afterMs, inner };
+  }
+
+  test("waits for itself until computeTimeoutMs ends it, whatever its waitMs", async () => {
+    const { afterMs, failure, inner } = await ask(flights({ computeTimeoutMs: 20_000 }), undefined, {
+      waitMs: 0,
+    });
+    expect(afterMs).toBe(20_000);
+    expect(failure).toBeInstanceOf(ComputationTimeoutError);
+    expect(inner).toBe(failure);
+    expect(await flights().getOrCompute("k", { compute: () => "the next one's" })).toBe("the next one's");
+  });
+
+  test("is given what may stand in, as anybody is who comes while it computes", async () => {
+    await flights(keeping).getOrCompute("k", { compute: () => "old" });
+    await clock.advance(freshForMs);
+    expect(await ask(flights(keeping))).toEqual({ afterMs: 0, failure: undefined, inner: "old" });
+  });
+
+  test("of another SingleFlight waits for waitMs alone", async () => {
+    const { afterMs, failure, inner } = await ask(flights(), flights(), { waitMs: 5_000 });
+    expect(afterMs).toBe(5_000);
+    expect(inner).toBeInstanceOf(LeaseUnavailableError);
+    expect(failure).toBeUndefined();
+  });
+});
+
 describe("whether a caller takes a stale value", () => {
   const keeping = { staleForMs: 60_000 };
   beforeEach(async () => {

@@ -234,6 +234,42 @@ describe("an invalidation", () => {
     expect(await valueOr("newer", keeping)).toBe("new");
   });
 
+  test.each([1, 20, 60 * 60 * 1000, 6 * day])(
+    "by a clock that is %i ms ahead costs those behind no result",
+    async (aheadMs) => {
+      await flights({}, new ManualClock(clock.now() + aheadMs)).invalidate("k");
+      expect(await valueOr("first")).toBe("first");
+      expect(await valueOr("second")).toBe("first");
+    },
+  );
+
+  test("of a value whose lock ttl has removed costs those with a clock behind no result either", async () => {
+    const keeping = { freshForMs: 30 * day };
+    await valueOr("old", keeping);
+    const behind = new ManualClock(clock.now() + 7 * day);
+    await clock.advance(8 * day);
+    expect(store.table.collectGarbage(clock.now())).toBe(1);
+    await flights().invalidate("k");
+    expect(await flights(keeping, behind).getOrCompute("k", { compute: () => "new" })).toBe("new");
+    expect(await valueOr("newer", keeping)).toBe("new");
+  });
+
+  test("of a key whose lock was never used costs 1 read more", async () => {
+    await flights().invalidate("k");
+    expect(store.calls.map(({ method }) => method)).toEqual(["get", "get", "update"]);
+  });
+
+  test("that comes before the first acquisition leaves its result, which is computed after", async () => {
+    const update = store.update.bind(store);
+    store.update = async (...call) => {
+      store.update = update;
+      await flights().invalidate("k");
+      return await update(...call);
+    };
+    expect(await valueOr("first")).toBe("first");
+    expect(await valueOr("second")).toBe("first");
+  });
+
   test("of a bad key is refused before anything is sent", async () => {
     expect(await failureOf(flights().invalidate(""))).toMatchObject({ option: "key" });
     expect(store.calls).toEqual([]);
@@ -254,6 +290,28 @@ describe("a cache elsewhere", () => {
     expect(events).toContainEqual(refused);
     expect(await valueOr("new", { cache })).toBe("new");
     expect(await valueOr("newer", { cache })).toBe("new");
+  });
+
+  test.each([0, 5])(
+    "keeps one mark for many invalidations where the last token is %i",
+    async (fencingToken) => {
+      const cache = new Map<string, CacheEntry>();
+      const entry = { value: "old", freshUntil: 9e15, staleUntil: 9e15, fencingToken };
+      if (fencingToken > 0) cache.set("k", entry);
+      for (let times = 1; times <= 3; times += 1) {
+        await flights({ cache }).invalidate("k");
+        expect(cache.get("k")).toEqual({ freshUntil: 0, staleUntil: 0, fencingToken: fencingToken + 0.5 });
+      }
+    },
+  );
+
+  test("that cannot be read has not forgotten where there is no lock to tell the last holder", async () => {
+    const cause = new Error("gone");
+    const cache: ResultCache = { get: () => Promise.reject(cause), set: () => true };
+    expect(await failureOf(flights({ cache }).invalidate("k"))).toMatchObject({
+      code: "LEASE_CACHE_UNWRITABLE",
+      cause,
+    });
   });
 
   test("that compares tokens refuses a result even if the invalidation came after the holder's last check", async () => {

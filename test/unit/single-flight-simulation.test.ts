@@ -1,4 +1,4 @@
-import { LeaseError } from "@leasehold/client";
+import { LeaseError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -30,7 +30,8 @@ type Step =
       readonly waitMs: number;
       readonly computeMs: number;
       readonly fails: boolean;
-    };
+    }
+  | { readonly kind: "invalidate"; readonly process: number; readonly key: string };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -45,6 +46,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
         { weight: 4, arbitrary: fc.constant(false) },
         { weight: 1, arbitrary: fc.constant(true) },
       ),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("invalidate" as const),
+      process: fc.nat(processes - 1),
+      key: fc.constantFrom(...keys),
     }),
   },
   ...mishaps(processes),
@@ -65,12 +74,23 @@ interface Place {
   readonly flights: SingleFlight;
   /** Counts what makes a caller wait for another reason than another process's computation. */
   interruptions: number;
+  /** Calls whose flight those that come later may join, by key. */
+  readonly underWay: Map<string, Set<symbol>>;
+}
+
+/** When a computation began. */
+interface Beginning {
+  readonly at: number;
+  /** How often ttl had removed something by then. */
+  readonly collections: number;
 }
 
 class Site {
   readonly world: SimulatedWorld<Place>;
   readonly #beliefs: Beliefs;
-  readonly #produced = new Set<unknown>();
+  readonly #produced = new Map<string, Beginning>();
+  /** When the last invalidation that has resolved was called, by key. */
+  readonly #forgottenAt = new Map<string, number>();
 
   constructor(seed: number, { staleForMs, failureForMs }: Keeping, tally: Tally, tamper?: Tamper) {
     this.world = new SimulatedWorld<Place>(seed, tally, {
@@ -78,6 +98,7 @@ class Site {
       begin: (client) => ({
         flights: new SingleFlight(client, { freshForMs: 3_000, staleForMs, failureForMs }),
         interruptions: 0,
+        underWay: new Map(),
       }),
       onChange: (changes) => this.#changed(changes),
       ...(tamper ? { tamper } : {}),
@@ -88,6 +109,8 @@ class Site {
   async take(one: Step): Promise<void> {
     // A process that is frozen begins nothing.
     if (one.kind === "call") this.world.processes[one.process]?.process.deliver(() => this.#call(one));
+    else if (one.kind === "invalidate")
+      this.world.processes[one.process]?.process.deliver(() => this.#invalidate(one));
     else {
       const standsStill = one.kind === "freeze" || one.kind === "standstill";
       for (const { parts } of this.world.processes) if (standsStill) parts.interruptions += 1;
@@ -127,13 +150,47 @@ class Site {
     };
     const compute = (context: ComputeContext<string>): Promise<string> =>
       this.#compute(running, context, computeMs, fails);
-    const call = running.parts.flights.getOrCompute(key, { compute, waitMs });
+    const underWay = running.parts.underWay.get(key) ?? new Set();
+    running.parts.underWay.set(key, underWay);
+    const forgottenAt = underWay.size === 0 ? this.#forgottenAt.get(key) : undefined;
+    const id = Symbol(key);
+    underWay.add(id);
+    const call = running.parts.flights
+      .getOrCompute(key, { compute, waitMs })
+      .finally(() => underWay.delete(id));
     call.then(settled, settled);
     const onValue = (value: string): void => {
       world.count("served");
-      if (!value.startsWith(key) || !this.#produced.has(value)) world.fault(`nobody has computed ${value}`);
+      const beginning = this.#produced.get(value);
+      if (!value.startsWith(key) || beginning === undefined) world.fault(`nobody has computed ${value}`);
+      else if (forgottenAt !== undefined) this.#expectComputedAfter(forgottenAt, value, beginning);
     };
     world.watch(running, call, onValue, isExpected);
+  }
+
+  #invalidate({ process, key }: Extract<Step, { kind: "invalidate" }>): void {
+    const { world } = this;
+    const running = world.processes[process];
+    if (running === undefined) return;
+    const calledAt = world.clock.monotonic();
+    const onDone = (): void => {
+      world.count("invalidated");
+      this.#forgottenAt.set(key, Math.max(calledAt, this.#forgottenAt.get(key) ?? 0));
+      // In its own process nobody joins what may have begun before.
+      running.parts.underWay.delete(key);
+    };
+    world.watch(running, running.parts.flights.invalidate(key), onDone, isExpected);
+  }
+
+  /** Where ttl has removed nothing since: it may have been the mark, or the lock of a computation that stood still. */
+  #expectComputedAfter(forgottenAt: number, value: string, beginning: Beginning): void {
+    if (beginning.collections !== this.#collections) return;
+    this.world.count("served after an invalidation");
+    if (beginning.at < forgottenAt) this.world.fault(`${value} was invalidated, and came back`);
+  }
+
+  get #collections(): number {
+    return this.world.tally["ttl removed an item"] ?? 0;
   }
 
   async #compute(
@@ -145,13 +202,14 @@ class Site {
     const { world } = this;
     world.count("computation");
     parts.interruptions += 1;
+    const beginning = { at: world.clock.monotonic(), collections: this.#collections };
     this.#beliefs.add(process, lease, leaseItemKey(key, flightSortKey));
     await process.pause(computeMs);
     parts.interruptions += 1;
     if (!lease.held) world.count("computed without a lease");
     if (fails) throw new WorkError();
     const value = `${key} ${this.#produced.size} by ${process.name}`;
-    this.#produced.add(value);
+    this.#produced.set(value, beginning);
     return value;
   }
 
@@ -195,6 +253,8 @@ describe("single flights under delays, lost and late answers, lagging reads, fre
       "computed without a lease",
       "stored",
       "served",
+      "invalidated",
+      "served after an invalidation",
       "waited for all it had",
       "waited less",
       "takeover",
@@ -222,6 +282,11 @@ describe("single flights under delays, lost and late answers, lagging reads, fre
       without("#fence <= :fence"),
       /was replaced by one/,
     ],
+    [
+      "an invalidation that the last holder can store over",
+      asOfTheLastHolder,
+      /was invalidated, and came back/,
+    ],
   ])("are seen through: %s", async (_, mistake, violation) => {
     expect(await violationOf(sites({}, mistake))).toMatch(violation);
   });
@@ -229,4 +294,11 @@ describe("single flights under delays, lost and late answers, lagging reads, fre
 
 function isGrant({ values }: { readonly values: object }): boolean {
   return ":acquiredAt" in values;
+}
+
+/** Plants a mistake: a mark with the last holder's own fencing token. */
+function asOfTheLastHolder<Write extends UpdateRequest | TransactionEntry>(write: Write): Write {
+  const fence = Number(write.values[":fence"]);
+  const isMark = write.key.sk === cacheSortKey && !Number.isInteger(fence);
+  return isMark ? { ...write, values: { ...write.values, ":fence": fence - 0.5 } } : write;
 }

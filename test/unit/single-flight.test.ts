@@ -680,6 +680,17 @@ describe("bad input", () => {
     expect(make).toThrow(expect.objectContaining({ code: "LEASE_INVALID_OPTIONS", option }));
   });
 
+  test("a lease shorter than the client's own clockSkewMs is refused; a default allowance binds nobody", () => {
+    const strict = new LeaseClient({ store, clock, clockSkewMs: 5_000 });
+    const make = (itsClient: LeaseClient, leaseDurationMs: number) => () =>
+      new SingleFlight(itsClient, { freshForMs, leaseDurationMs });
+    expect(make(strict, 4_999)).toThrow(
+      expect.objectContaining({ code: "LEASE_INVALID_OPTIONS", option: "leaseDurationMs", value: 4_999 }),
+    );
+    expect(make(strict, 5_000)).not.toThrow();
+    expect(make(client(), 100)).not.toThrow();
+  });
+
   test("a call is refused before anything is sent", async () => {
     const shared = flights();
     const call = (key: unknown, options: unknown): Promise<unknown> =>

@@ -2,6 +2,7 @@
  * The expressions of results that are computed in single flight.
  *
  *     storeResult       no later holder of the lock has stored one
+ *     replaceResult     the one that was seen is still there
  *     resultAndHolder   a result, and the lease under which the next one is computed
  */
 import { attributeNames, leaseItemKey, timeToLive } from "./schema.ts";
@@ -32,6 +33,16 @@ export function storeResult({ key, text, fencingToken, endsAt }: StoredResult): 
     values: { ":text": text, ":fence": fencingToken, ":ttl": timeToLive(endsAt, 0) },
     returnsItem: false,
   };
+}
+
+/**
+ * Stores a result in the place of the one that was seen, and of no other: not of the mark of an invalidation either.
+ *
+ * A copy that arrives late changes nothing. A repeat is refused, and finds its own fencing token.
+ */
+export function replaceResult(result: StoredResult, seenFencingToken: number): UpdateRequest {
+  const { values, ...request } = storeResult(result);
+  return { ...request, condition: `#${fence} = :seen`, values: { ...values, ":seen": seenFencingToken } };
 }
 
 /** Finds a result and the lease of whoever computes the next one. */

@@ -5,7 +5,15 @@ import { attributeNames, leaseItemKey } from "../schema.ts";
 import { flightSortKey } from "../schema-cache.ts";
 import { bounded } from "./bounded.ts";
 import type { ResultCache } from "./cache.ts";
-import { type CacheEntry, fencingTokenIn, invalidationMark, readEntry } from "./entry.ts";
+import {
+  type CacheEntry,
+  fencingTokenIn,
+  hasEarlierValue,
+  invalidationMark,
+  readEntry,
+  type Stale,
+  withEarlier,
+} from "./entry.ts";
 import { CacheUnreadableError, CacheUnwritableError } from "./errors.ts";
 import type { CacheFailedEvent } from "./events.ts";
 import { type ResultAndHolder, TableCache } from "./table-cache.ts";
@@ -46,12 +54,16 @@ export class CacheAccess {
   /**
    * Stores an entry, unless what is there has a later token. A cache that fails only tells so; a result that it can
    * never hold is a mistake, and rejects.
+   *
+   * A failure is given the `earlier` value to keep. It keeps it only where the cache still has the entry that the value
+   * was found in: the key may have been invalidated since.
    */
-  async write(key: string, entry: CacheEntry, signal: AbortSignal): Promise<void> {
-    const ttlMs = Math.max(1, entry.staleUntil - this.#context.clock.now());
-    const write = async (): Promise<unknown> =>
-      !(await this.#isOvertaken(key, entry)) &&
-      (await this.#cache.set(key, entry, ttlMs, entry.fencingToken));
+  async write(key: string, entry: CacheEntry, signal: AbortSignal, earlier?: Stale): Promise<void> {
+    const cache = this.#cache;
+    const write = (): Promise<unknown> =>
+      cache instanceof TableCache
+        ? this.#storeInTable(cache, key, entry, earlier)
+        : this.#storeElsewhere(key, entry, earlier);
     try {
       const stored = await bounded(this.#context.clock, this.#bounds(signal), write);
       if (stored === false) this.#tell({ type: "cacheFailed", key, operation: "write", reason: "refused" });
@@ -62,35 +74,69 @@ export class CacheAccess {
   }
 
   /**
-   * Puts a mark in the place of whatever the cache has. Its token is above that of every holder so far, so that none of
-   * them can replace it, and below that of the next one, so that a late copy of it cannot replace the next one's result.
+   * Puts a mark in the place of whatever the cache has. Its token is above that of the last holder, so that none so far
+   * can replace it, and below that of the next one, so that a late copy of it cannot replace the next one's result.
    *
-   * 1 read of the lock, 1 write of the cache; 1 read of the cache more where that has something later.
+   * Without a lock in the table, never used or removed by ttl, the last holder is the one whose entry the cache has.
+   * Not the clock, from which the next holder's token starts: that one's may be behind, and then its results, and those
+   * of as many after it as there are milliseconds between the two, would be refused.
+   *
+   * 1 read of the lock, 1 write of the cache; 1 read of the cache more where there is no lock, or something later.
    */
   async forget(key: string): Promise<void> {
-    const { clock, retentionMs } = this.#context;
     const request = { key: leaseItemKey(key, flightSortKey), consistent: true };
     const item = await callStore(this.#context, (store, call) => store.get(request, call));
-    // As an acquisition counts: from the time where there is no number yet.
-    const mark = invalidationMark(Number(item?.[attributeNames.fence] ?? clock.now()) + 0.5);
-    const write = async (): Promise<void> => {
-      const stored = await this.#cache.set(key, mark, Math.max(1, retentionMs), mark.fencingToken);
-      if (stored !== false) return;
-      // A result that is later than the mark was computed since.
-      const entry = readEntry(await this.#cache.get(key));
-      if (entry !== undefined && entry.fencingToken < mark.fencingToken) throw new Error("it was not stored");
-    };
+    const fence = item?.[attributeNames.fence];
+    const write = async (): Promise<void> =>
+      await this.#mark(key, Number(fence ?? fencingTokenIn(await this.#cache.get(key)) ?? 0));
     try {
-      await bounded(clock, this.#bounds(new AbortController().signal), write);
+      await bounded(this.#context.clock, this.#bounds(new AbortController().signal), write);
     } catch (error) {
       throw error instanceof LeaseError ? error : new CacheUnwritableError(key, error);
     }
   }
 
+  async #mark(key: string, lastFencingToken: number): Promise<void> {
+    const mark = invalidationMark(lastFencingToken);
+    const { fencingToken } = mark;
+    const stored = await this.#cache.set(key, mark, Math.max(1, this.#context.retentionMs), fencingToken);
+    if (stored !== false) return;
+    const entry = readEntry(await this.#cache.get(key));
+    if (entry === undefined) return;
+    if (entry.fencingToken < fencingToken) throw new Error("it was not stored");
+    // A later result was computed since, but a later failure may keep the very value that is to be forgotten.
+    if (hasEarlierValue(entry)) await this.#mark(key, entry.fencingToken);
+  }
+
   /** The table compares by itself, in the very write. */
-  async #isOvertaken(key: string, { fencingToken }: CacheEntry): Promise<boolean> {
-    if (this.#cache instanceof TableCache) return false;
-    return (fencingTokenIn(await this.#cache.get(key)) ?? 0) > fencingToken;
+  async #storeInTable(
+    table: TableCache,
+    key: string,
+    entry: CacheEntry,
+    earlier: Stale | undefined,
+  ): Promise<boolean> {
+    if (earlier !== undefined) {
+      const kept = withEarlier(entry, earlier);
+      // A value that just fitted may not fit beside a failure.
+      const tooLarge = (error: unknown): boolean => {
+        if (error instanceof InvalidOptionsError) return false;
+        throw error;
+      };
+      const replaced = table.replace(key, kept, this.#ttlMs(kept), earlier.fencingToken);
+      if (await replaced.catch(tooLarge)) return true;
+    }
+    return await table.set(key, entry, this.#ttlMs(entry), entry.fencingToken);
+  }
+
+  async #storeElsewhere(key: string, entry: CacheEntry, earlier: Stale | undefined): Promise<unknown> {
+    const found = fencingTokenIn(await this.#cache.get(key)) ?? 0;
+    if (found > entry.fencingToken) return false;
+    const stored = earlier?.fencingToken === found ? withEarlier(entry, earlier) : entry;
+    return await this.#cache.set(key, stored, this.#ttlMs(stored), stored.fencingToken);
+  }
+
+  #ttlMs({ staleUntil }: CacheEntry): number {
+    return Math.max(1, staleUntil - this.#context.clock.now());
   }
 
   async #reading<T>(key: string, signal: AbortSignal, read: () => Promise<T>): Promise<T> {

@@ -24,7 +24,7 @@ export interface ResultCache {
    *
    * `fencingToken` grows with every computation of the key: a cache that can compare should refuse an entry whose
    * token is lower than that of the entry it has. An invalidation sets an entry without value and failure, whose token
-   * lies between those of two computations.
+   * is half above that of the last computation that is known, and so below that of the next.
    */
   set(key: string, entry: CacheEntry, ttlMs: number, fencingToken: number): unknown;
 }

@@ -21,7 +21,10 @@ export interface CacheEntry {
   readonly freshUntil: number;
   /** Until when the value may stand in for a newer one. Not before `freshUntil`. */
   readonly staleUntil: number;
-  /** Of the lease under which it was computed; grows with every computation. That of an invalidation lies between two. */
+  /**
+   * Of the lease under which it was computed; grows with every computation. That of an invalidation is half above the
+   * last one that was known, and so below the next.
+   */
   readonly fencingToken: number;
 }
 
@@ -53,20 +56,29 @@ export function fencingTokenIn(found: unknown): number | undefined {
 export type Standing =
   | { readonly state: "fresh"; readonly value: unknown }
   | { readonly state: "failed"; readonly failure: CachedFailure; readonly until: number }
-  | { readonly state: "stale"; readonly value: unknown; readonly until: number }
+  | Stale
   | { readonly state: "absent" };
+
+/** A value that may stand in for a newer one. */
+export interface Stale {
+  readonly state: "stale";
+  readonly value: unknown;
+  readonly until: number;
+  /** Of the entry that it was found in. */
+  readonly fencingToken: number;
+}
 
 /** Says what an entry is good for. */
 export function standingOf(entry: CacheEntry | undefined, now: number): Standing {
   if (entry === undefined) return { state: "absent" };
-  const { value, failure, freshUntil, staleUntil } = entry;
+  const { value, failure, freshUntil, staleUntil, fencingToken } = entry;
   if (now < freshUntil) {
     return failure === undefined
       ? { state: "fresh", value }
       : { state: "failed", failure, until: freshUntil };
   }
   const isUsable = "value" in entry && now < staleUntil;
-  return isUsable ? { state: "stale", value, until: staleUntil } : { state: "absent" };
+  return isUsable ? { state: "stale", value, until: staleUntil, fencingToken } : { state: "absent" };
 }
 
 /** For how long results are kept. */
@@ -87,24 +99,34 @@ export function resultEntry(
   return { value, freshUntil, staleUntil: freshUntil + staleForMs, fencingToken };
 }
 
-/** What takes an entry's place when it is invalidated: whoever reads it misses, and no earlier result replaces it. */
-export function invalidationMark(fencingToken: number): CacheEntry {
-  return { freshUntil: 0, staleUntil: 0, fencingToken };
+/**
+ * What takes an entry's place when it is invalidated: whoever reads it misses, no result up to the last fencing token
+ * replaces it, and any later one does.
+ */
+export function invalidationMark(lastFencingToken: number): CacheEntry {
+  // The last one may be that of a mark, which has to stay where it is, however often it is repeated.
+  return { freshUntil: 0, staleUntil: 0, fencingToken: Math.floor(lastFencingToken) + 0.5 };
 }
 
-/** The entry of a failure, which keeps an earlier result for as long as that may stand in. */
+/** The entry of a failure. */
 export function failureEntry(
   error: unknown,
   now: number,
   { failureForMs }: Lifetimes,
   fencingToken: number,
-  earlier: Standing,
 ): CacheEntry {
   const freshUntil = now + failureForMs;
-  const failure = failureOf(error);
-  if (earlier.state !== "stale") return { failure, freshUntil, staleUntil: freshUntil, fencingToken };
-  const staleUntil = Math.max(earlier.until, freshUntil);
-  return { failure, value: earlier.value, freshUntil, staleUntil, fencingToken };
+  return { failure: failureOf(error), freshUntil, staleUntil: freshUntil, fencingToken };
+}
+
+/** A failure's entry that keeps an earlier value, for as long as that may stand in. */
+export function withEarlier(failure: CacheEntry, { value, until }: Stale): CacheEntry {
+  return { ...failure, value, staleUntil: Math.max(until, failure.freshUntil) };
+}
+
+/** Whether an entry's value is older than its fencing token. */
+export function hasEarlierValue(entry: CacheEntry): boolean {
+  return entry.failure !== undefined && "value" in entry;
 }
 
 function failureOf(error: unknown): CachedFailure {

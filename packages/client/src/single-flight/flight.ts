@@ -5,7 +5,14 @@ import { flightSortKey } from "../schema-cache.ts";
 import { check } from "../validation.ts";
 import { bounded } from "./bounded.ts";
 import type { CacheAccess } from "./cache-access.ts";
-import { type CacheEntry, failureEntry, resultEntry, type Standing, standingOf } from "./entry.ts";
+import {
+  type CacheEntry,
+  failureEntry,
+  resultEntry,
+  type Stale,
+  type Standing,
+  standingOf,
+} from "./entry.ts";
 import { CachedFailureError, ComputationTimeoutError } from "./errors.ts";
 import type { SingleFlightEvent, ValueSource } from "./events.ts";
 import { HolderWatch } from "./holder-watch.ts";
@@ -38,7 +45,7 @@ export interface FlightPlan extends Pick<CallTerms, "retry" | "computeTimeoutMs"
  *     try the lock ◀───────────────────── look at the cache and the lock, ever more rarely ──usable──▶ land
  *      │     └──held──▶ give out what is stale, if there is something ──▲
  *      ▼ won
- *     look again, unless the fencing token says that nobody can have stored since ──fresh──▶ release, land
+ *     look again, unless the fencing token says that nobody can have computed since ──fresh──▶ release, land
  *      ▼
  *     compute ▶ store ▶ release ▶ land
  */
@@ -143,7 +150,8 @@ export class Flight {
   async #hold(lease: Lease, seen: CacheEntry | undefined): Promise<Served> {
     try {
       let entry = seen;
-      // Every holder's token is one above the last one's: with nobody in between, what was seen is still the latest.
+      // Every holder's token is one above the last one's: with nobody in between, what was seen is still the latest
+      // that was computed. It may have been invalidated; then a new one is needed all the more.
       if (entry === undefined || entry.fencingToken + 1 !== lease.fencingToken) {
         entry = await this.#deck.cache.read(this.#key, this.#abandoned.signal);
         const served = this.#served(entry, "otherProcess");
@@ -175,7 +183,8 @@ export class Flight {
       // What was cut off has not failed: it may succeed elsewhere.
       const isOwnFailure = !this.#abandoned.signal.aborted && lease.held;
       if (isOwnFailure && terms.failureForMs > 0) {
-        await this.#store(lease, failureEntry(error, clock.now(), terms, fencingToken, earlier));
+        const failure = failureEntry(error, clock.now(), terms, fencingToken);
+        await this.#store(lease, failure, earlier.state === "stale" ? earlier : undefined);
       }
       throw error;
     }
@@ -214,9 +223,9 @@ export class Flight {
     }
   }
 
-  async #store(lease: Lease, entry: CacheEntry): Promise<void> {
+  async #store(lease: Lease, entry: CacheEntry, earlier?: Stale): Promise<void> {
     if (lease.held) {
-      await this.#deck.cache.write(this.#key, entry, this.#abandoned.signal);
+      await this.#deck.cache.write(this.#key, entry, this.#abandoned.signal, earlier);
       return;
     }
     this.#deck.tell({ type: "cacheFailed", key: this.#key, operation: "write", reason: "leaseLost" });

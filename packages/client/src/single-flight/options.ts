@@ -1,6 +1,5 @@
 import type { Lease } from "../lease.ts";
-import { checkAcquireOptions, checkRetry } from "../options-check.ts";
-import type { ProtocolContext } from "../protocol/context.ts";
+import { type ClientTimes, checkAcquireOptions, checkRetry } from "../options-check.ts";
 import type { RetryStrategy } from "../retry.ts";
 import { check, checkDuration, checkKnown } from "../validation.ts";
 import type { ResultCache } from "./cache.ts";
@@ -40,7 +39,7 @@ export interface SingleFlightOptions {
   readonly computeTimeoutMs?: number;
   /**
    * How long the lease is, which says not how long a computation may take, but how long others wait for one that
-   * died. @default - the client's
+   * died. Not below the client's `clockSkewMs`, if it was given one. @default - the client's
    */
   readonly leaseDurationMs?: number;
   /** As of an acquisition. Without it a computation has to end within `leaseDurationMs`. @default true */
@@ -124,16 +123,12 @@ export interface FlightTerms extends Lifetimes, CallTerms {
 }
 
 /** Validates a SingleFlight's options. */
-export function checkFlightOptions(
-  options: SingleFlightOptions,
-  defaultLeaseMs: number,
-  { clockSkewMs, retentionMs }: ProtocolContext,
-): FlightTerms {
+export function checkFlightOptions(options: SingleFlightOptions, times: ClientTimes): FlightTerms {
   checkKnown(options, flightOptionNames, "options");
   const { freshForMs, staleForMs = 0, failureForMs = 0, cache, onEvent, heartbeat = true } = options;
   const { computeTimeoutMs = defaultComputeTimeoutMs, staleOnContention = staleForMs > 0 } = options;
   const { waitMs = defaultWaitMs, retry = { strategy: "untilExpiry" } } = options;
-  const { leaseDurationMs = defaultLeaseMs } = options;
+  const { leaseDurationMs = times.leaseDurationMs } = options;
   checkDuration("freshForMs", freshForMs, 1);
   checkDuration("failureForMs", failureForMs, 0);
   const call = checkCallTerms({ waitMs, staleOnContention, retry, computeTimeoutMs });
@@ -142,7 +137,6 @@ export function checkFlightOptions(
     cache === undefined || (typeof cache?.get === "function" && typeof cache.set === "function");
   check(isCache, "cache", cache, "an object with get(key) and set(key, entry, ttlMs)");
   check(onEvent === undefined || typeof onEvent === "function", "onEvent", onEvent, "a function");
-  const times = { leaseDurationMs, clockSkewMs, retentionMs, shortestLeaseMs: 1 };
   checkAcquireOptions({ leaseDurationMs, heartbeat }, false, "", times);
   return { freshForMs, staleForMs, failureForMs, ...call, leaseDurationMs, heartbeat };
 }

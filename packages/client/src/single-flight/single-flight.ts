@@ -45,7 +45,7 @@ export class SingleFlight {
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, options: SingleFlightOptions) {
     const parts = internalsOf(client);
-    const terms = checkFlightOptions(options, parts.leaseDurationMs, parts.context);
+    const terms = checkFlightOptions(options, parts.times);
     const { cache = new TableCache(client), onEvent } = options;
     const tell = (event: SingleFlightEvent): void => publishFlightEvent(event, onEvent);
     const access = new CacheAccess(cache, parts.context, tell);
@@ -114,11 +114,13 @@ export class SingleFlight {
    * Two exceptions. In another process, callers that join a flight that began before may still get what it has found or
    * computed, until that flight ends; and what it has found may be shown to its computation as `stale`. And a cache
    * that is not a TableCache and cannot compare fencing tokens may keep the result of a computation whose last check
-   * came before the invalidation and whose `set` came after it.
+   * came before the invalidation and whose `set` came after it; even one that can may keep the value that a failure left.
    *
-   * What is remembered of it is kept for the client's `retentionMs`; a computation that takes longer may be stored.
+   * What is remembered of it, and of the lock, is kept for the client's `retentionMs`; a computation that takes longer
+   * may be stored.
    *
-   * 1 read of the lock and 1 write of the cache; 1 read of the cache more where a later result is there, which stays.
+   * 1 read of the lock and 1 write of the cache; 1 read of the cache more where the lock has never been used or was
+   * removed by ttl, or where a later result is there, which stays.
    * Repeating it is harmless. Rejects with CacheUnwritableError, for a TableCache with LeaseServiceError, where it is
    * not known whether the value is forgotten: call it again. Rejects with InvalidOptionsError, LeaseTableError and
    * LeaseConfigurationError as well.

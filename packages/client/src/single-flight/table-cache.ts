@@ -1,5 +1,5 @@
 import type { LeaseClient } from "../client.ts";
-import { resultAndHolder, storeResult } from "../expressions-cache.ts";
+import { replaceResult, resultAndHolder, type StoredResult, storeResult } from "../expressions-cache.ts";
 import { type ClientInternals, internalsOf } from "../internals.ts";
 import { callStore } from "../protocol/context.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
@@ -45,12 +45,19 @@ export class TableCache implements ResultCache {
    * does.
    */
   async set(key: string, entry: CacheEntry, ttlMs: number, fencingToken: number): Promise<boolean> {
-    const { context } = this.#internals;
-    const text = checkData(entry) ?? "";
-    const endsAt = context.clock.now() + ttlMs;
-    const request = storeResult({ key, text, fencingToken, endsAt });
-    const result = await callStore(context, (store, call) => store.update(request, call));
+    const request = storeResult(this.#stored(key, entry, ttlMs, fencingToken));
+    const result = await callStore(this.#internals.context, (store, call) => store.update(request, call));
     return result.applied;
+  }
+
+  /** @internal 1 write. Resolves to false where anything but the entry with the seen fencing token is there. */
+  async replace(key: string, entry: CacheEntry, ttlMs: number, seenFencingToken: number): Promise<boolean> {
+    const { fencingToken } = entry;
+    const request = replaceResult(this.#stored(key, entry, ttlMs, fencingToken), seenFencingToken);
+    const result = await callStore(this.#internals.context, (store, call) => store.update(request, call));
+    // This very write has landed before, and its answer was lost.
+    const hasLanded = Number(result.item?.[attributeNames.fence]) === fencingToken;
+    return result.applied || hasLanded;
   }
 
   /** @internal 1 consistent query, which costs no more than the read of a result alone while that is small. */
@@ -60,6 +67,11 @@ export class TableCache implements ResultCache {
     const itemAt = (place: string): Item | undefined =>
       items.find((item) => item[attributeNames.sortKey] === place);
     return { entry: entryIn(itemAt(cacheSortKey)), record: readRecord(itemAt(flightSortKey)) };
+  }
+
+  #stored(key: string, entry: CacheEntry, ttlMs: number, fencingToken: number): StoredResult {
+    const text = checkData(entry) ?? "";
+    return { key, text, fencingToken, endsAt: this.#internals.context.clock.now() + ttlMs };
   }
 }
 

@@ -1,0 +1,257 @@
+import { LeaseClient, type UpdateRequest } from "@leasehold/client";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import {
+  type CacheEntry,
+  type ResultCache,
+  SingleFlight,
+} from "../../packages/client/src/single-flight/index.ts";
+import { controlled, failureOf } from "../support/computations.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const freshForMs = 10_000;
+const failureForMs = 1_000;
+const leaseDurationMs = 3_000;
+let clock: ManualClock;
+let store: ScriptedStore;
+let cache: ResultCache | undefined;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+  cache = undefined;
+});
+
+/** Those of one process. */
+function flights(itsClock = clock): SingleFlight {
+  const client = new LeaseClient({ store, clock: itsClock, leaseDurationMs });
+  const terms = { freshForMs, staleForMs: 3_600_000, failureForMs };
+  return new SingleFlight(client, cache === undefined ? terms : { ...terms, cache });
+}
+
+/** Leaves a value behind that may stand in for a newer one. */
+async function leaveStale(): Promise<void> {
+  await flights().getOrCompute("k", { compute: () => "old" });
+  await clock.advance(freshForMs);
+}
+
+/** A call whose computation fails, which is what it rejects with. */
+async function fail(duringCompute = async (): Promise<void> => undefined): Promise<void> {
+  const compute = async (): Promise<string> => {
+    await duringCompute();
+    throw new Error("down");
+  };
+  expect(await failureOf(flights().getOrCompute("k", { compute }))).toMatchObject({ message: "down" });
+}
+
+/** What a process that comes after the failure is shown, and what others get while it computes. */
+async function standIns(): Promise<{ readonly shown: unknown; readonly given: unknown }> {
+  await clock.advance(failureForMs);
+  let shown: unknown;
+  const { compute, run } = controlled();
+  const newer = flights().getOrCompute<string>("k", {
+    compute: (context) => {
+      shown = context.stale;
+      return compute(context);
+    },
+  });
+  await settled();
+  let given: unknown;
+  const other = flights().getOrCompute("k", { compute: () => "of another" });
+  void other.then((value) => {
+    given = value;
+  });
+  await settled();
+  const standIn = { shown, given };
+  run(0).resolve("new");
+  expect(await newer).toBe("new");
+  await clock.advance(1_000);
+  await other;
+  return standIn;
+}
+
+/** Makes the next write that is meant wait for something else. */
+function before(
+  isMeant: (place: string, isMark: boolean) => boolean,
+  happens: (request: UpdateRequest) => Promise<unknown>,
+): void {
+  const update = store.update.bind(store);
+  store.update = async (...call) => {
+    const [{ key, values }] = call;
+    if (isMeant(key.sk, !Number.isInteger(values[":fence"] ?? 0))) {
+      store.update = update;
+      await happens(call[0]);
+    }
+    return await update(...call);
+  };
+}
+
+function comparing(): ResultCache {
+  const entries = new Map<string, CacheEntry>();
+  return {
+    get: (key: string) => entries.get(key),
+    set: (key: string, entry: CacheEntry, _: number, token: number) => {
+      const mayStore = (entries.get(key)?.fencingToken ?? 0) <= token;
+      if (mayStore) entries.set(key, entry);
+      return mayStore;
+    },
+  };
+}
+
+const caches: readonly (readonly [string, () => ResultCache | undefined])[] = [
+  ["the table", () => undefined],
+  ["a Map", () => new Map<string, CacheEntry>()],
+  ["a cache that compares tokens", comparing],
+];
+
+describe.each(caches)("in %s, a failed computation", (_, makeCache) => {
+  beforeEach(() => {
+    cache = makeCache();
+  });
+
+  test("keeps the earlier value that may stand in", async () => {
+    await leaveStale();
+    await fail();
+    expect(await standIns()).toEqual({ shown: "old", given: "old" });
+  });
+
+  test("keeps it through several failures", async () => {
+    await leaveStale();
+    await fail();
+    await clock.advance(failureForMs);
+    await fail();
+    expect(await standIns()).toEqual({ shown: "old", given: "old" });
+  });
+
+  test("does not bring back what was invalidated between its look and its acquisition", async () => {
+    await leaveStale();
+    before(
+      (place) => place === "cache#flight",
+      () => flights().invalidate("k"),
+    );
+    await fail();
+    expect(await standIns()).toEqual({ shown: undefined, given: undefined });
+  });
+
+  test("does not bring back what was invalidated just before its store", async () => {
+    await leaveStale();
+    await fail(() => flights().invalidate("k"));
+    expect(await standIns()).toEqual({ shown: undefined, given: undefined });
+  });
+
+  test("does not bring back what had been forgotten when it looked", async () => {
+    await leaveStale();
+    await flights().invalidate("k");
+    await fail();
+    expect(await standIns()).toEqual({ shown: undefined, given: undefined });
+  });
+});
+
+describe("an invalidation whose mark is on its way", () => {
+  /** Makes the mark wait for something that happens after the invalidation has read the lock. */
+  const whileTheMarkIsOnItsWay = (happens: () => Promise<unknown>): void =>
+    before((_, isMark) => isMark, happens);
+
+  test("forgets what a failure has kept in the meantime", async () => {
+    await leaveStale();
+    whileTheMarkIsOnItsWay(() => fail());
+    await flights().invalidate("k");
+    expect(await standIns()).toEqual({ shown: undefined, given: undefined });
+  });
+
+  test("forgets what a failure has kept in a cache that compares tokens", async () => {
+    const inner = comparing();
+    let happens = async (): Promise<void> => undefined;
+    cache = {
+      get: inner.get,
+      set: async (key, entry, ttlMs, token) => {
+        if (!Number.isInteger(token)) await happens();
+        return inner.set(key, entry, ttlMs, token);
+      },
+    };
+    await leaveStale();
+    happens = async () => {
+      happens = async () => undefined;
+      await fail();
+    };
+    await flights().invalidate("k");
+    expect(await standIns()).toEqual({ shown: undefined, given: undefined });
+  });
+
+  test("is met by a holder that has looked again after it won", async () => {
+    await leaveStale();
+    // One that dies with its process makes a gap in the fencing tokens, so that the next holder looks again.
+    const dead = new ManualClock(clock.now());
+    void failureOf(flights(dead).getOrCompute("k", { compute: () => new Promise(() => undefined) }));
+    await settled();
+    await clock.advance(freshForMs);
+    let computing = (): void => undefined;
+    const computes = new Promise<void>((resolve) => {
+      computing = resolve;
+    });
+    whileTheMarkIsOnItsWay(() => computes);
+    const invalidated = flights().invalidate("k");
+    await settled();
+    await fail(async () => {
+      computing();
+      await invalidated;
+    });
+    expect(await standIns()).toEqual({ shown: undefined, given: undefined });
+  });
+
+  test("leaves a failure without a value as it is", async () => {
+    whileTheMarkIsOnItsWay(() => fail());
+    await flights().invalidate("k");
+    expect(await failureOf(flights().getOrCompute("k", { compute: () => "new" }))).toMatchObject({
+      code: "LEASE_CACHED_FAILURE",
+    });
+  });
+});
+
+describe("in the table, a failure that keeps a value", () => {
+  const storesOfFailures = (): readonly UpdateRequest[] =>
+    store.calls.flatMap(({ requests }) =>
+      requests.filter(({ values }) => String(values[":text"]).includes('"failure"')),
+    );
+
+  test("is 1 write, and 2 where the value has been invalidated since", async () => {
+    await leaveStale();
+    await fail();
+    expect(storesOfFailures()).toHaveLength(1);
+    await clock.advance(failureForMs);
+    store.calls.length = 0;
+    await fail(() => flights().invalidate("k"));
+    expect(storesOfFailures()).toHaveLength(2);
+  });
+
+  test("lets the value go where the two do not fit into an item; the caller hears of the failure", async () => {
+    const value = "x".repeat(392 * 1024 - 120);
+    await flights().getOrCompute("k", { compute: () => value });
+    await clock.advance(freshForMs);
+    const failure = new Error("down".repeat(100));
+    const compute = (): Promise<string> => Promise.reject(failure);
+    expect(await failureOf(flights().getOrCompute("k", { compute }))).toBe(failure);
+    expect(await failureOf(flights().getOrCompute("k", { compute }))).toMatchObject({
+      code: "LEASE_CACHED_FAILURE",
+    });
+  });
+
+  test("is recognised where it was sent again because its answer got lost", async () => {
+    await leaveStale();
+    before(
+      (place) => place === "cache",
+      async (request) => store.table.updateNow(request),
+    );
+    await fail();
+    expect(await standIns()).toEqual({ shown: "old", given: "old" });
+  });
+
+  test("and of which a copy arrives late does not bring back what was invalidated", async () => {
+    await leaveStale();
+    await fail(() => flights().invalidate("k"));
+    const [copy, last] = storesOfFailures();
+    if (copy === undefined || last === undefined) throw new Error("there are two writes");
+    expect(store.table.updateNow(copy)).toMatchObject({ applied: false });
+    expect(await standIns()).toEqual({ shown: undefined, given: undefined });
+  });
+});
