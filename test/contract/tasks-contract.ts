@@ -316,4 +316,31 @@ export function tasksContract(place: (clock: ManualClock) => Place): void {
     await second.succeed();
     expect(await recordOf("1")).toMatchObject({ state: "succeeded", attempts: 2 });
   });
+
+  it("an operator's break of the last attempt has the task parked by the next worker, and it can begin again", async () => {
+    const admin = new LeaseClient({ ...place(clock), clock, clockSkewMs, leaseDurationMs });
+    const set = setOf("a", { maxAttempts: 1, heartbeat: false });
+    await set.add([{ id: "1", payload: { rows: 3 } }]);
+    const first = await claimed(set);
+    const [claim] = await admin.inspectAll(name);
+    expect(await admin.forceRelease(name, { token: claim?.token ?? "", place: claim?.place ?? "" })).toBe(
+      true,
+    );
+    expect(await mortal("b").claim()).toBeUndefined();
+    expect(await recordOf("1")).toMatchObject({
+      state: "parked",
+      remark: "claim broken",
+      payload: { rows: 3 },
+      attempts: 1,
+      maxAttempts: 1,
+      owner: undefined,
+      startedAt: undefined,
+    });
+    expect(await lossOf(first.succeed())).toBe("ended");
+
+    expect(await set.requeue("1")).toBe(true);
+    const again = await claimed(set);
+    expect(again.fencingToken).toBeGreaterThan(first.fencingToken);
+    await again.succeed();
+  });
 }

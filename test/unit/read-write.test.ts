@@ -115,6 +115,18 @@ describe("requests", () => {
     expect(second.toJSON().place).toBe(readerPlace(1));
   });
 
+  it("are 1 renewal more for a writer that has waited, however long", async () => {
+    const reader = await lockOf("r").read();
+    const retry = { strategy: "fixed", delayMs: 100 } as const;
+    const writing = follow(lockOf("w").write({ waitMs: 20_000, retry }));
+    await clock.advance(50);
+    await reader.release();
+    store.calls.length = 0;
+    await clock.advance(100);
+    expect(methods()).toEqual(["query", "query", "update"]);
+    expect(writing.value?.remainingMs()).toBe(leaseDurationMs - 50);
+  });
+
   it("leave no more places behind than there were readers at a time", async () => {
     const lock = lockOf("a");
     for (let count = 0; count < 20; count += 1) {
@@ -232,14 +244,15 @@ describe("waiting", () => {
     expect(late.value).toBeUndefined();
   });
 
-  it("a writer that waits longer than its lease keeps the gate, and gets most of a lease in the end", async () => {
+  it("a writer that waits longer than its lease keeps the gate, and gets a whole lease in the end", async () => {
     const reader = await lockOf("r").read({ heartbeat: true });
     const writing = follow(lockOf("w").write({ waitMs: 200_000 }));
     await clock.advance(100_000);
     expect(await lockOf("late").tryRead()).toBeUndefined();
     await reader.release();
     await clock.advance(11_000);
-    expect(writing.value?.remainingMs()).toBeGreaterThanOrEqual(leaseDurationMs / 2);
+    const sinceMs = clock.monotonic() - (writing.at ?? 0);
+    expect(writing.value?.remainingMs()).toBe(Math.floor(leaseDurationMs - sinceMs));
     expect(await lockOf("late").tryRead()).toBeUndefined();
   });
 
@@ -333,6 +346,69 @@ describe("at the worst moment", () => {
     expect((await lockOf("other").read()).held).toBe(true);
     await clock.advance(200_000);
     expect(frozen.value?.held ?? false).toBe(false);
+  });
+
+  describe("a writer whose gate is broken while it waits", () => {
+    const retry = { strategy: "fixed", delayMs: 1_000 } as const;
+    const breakGate = async (): Promise<void> => {
+      const token = String(tokenAt(writerPlace));
+      expect(await clientOf("operator").forceRelease("k", { place: writerPlace, token })).toBe(true);
+    };
+
+    it("does not get in beside those who came after, but waits for them as well", async () => {
+      const first = await lockOf("r").read();
+      const writing = follow(lockOf("w").write({ waitMs: 20_000, retry }));
+      await clock.advance(500);
+      await breakGate();
+      const second = await lockOf("r2").read();
+      await first.release();
+      await clock.advance(5_000);
+      expect(second.held).toBe(true);
+      expect(writing.value).toBeUndefined();
+      expect(await lockOf("late").tryRead()).toBeUndefined();
+      await second.release();
+      await clock.advance(2_000);
+      expect(writing.value?.held).toBe(true);
+    });
+
+    it("does not get in beside a writer that came after, and does not disturb it", async () => {
+      const first = await lockOf("r").read();
+      const writing = follow(lockOf("w").write({ waitMs: 5_000, retry }));
+      await clock.advance(500);
+      await breakGate();
+      await first.release();
+      const other = await lockOf("w2").write();
+      await clock.advance(5_000);
+      expect(writing.error).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "w2" });
+      await other.renew();
+      expect(other.held).toBe(true);
+    });
+
+    it("does not get in while its renewal is not confirmed, and tells of that when its patience is over", async () => {
+      const first = await lockOf("r").read();
+      const writing = follow(lockOf("w").write({ waitMs: 4_000, retry }));
+      await clock.advance(500);
+      await breakGate();
+      const second = await lockOf("r2").read();
+      await first.release();
+      store.weather = "throttled";
+      await clock.advance(5_000);
+      expect(writing.error).toMatchObject({ code: "LEASE_THROTTLED" });
+      expect(second.held).toBe(true);
+    });
+  });
+
+  it("a writer whose last renewal fails once gets in with the next one", async () => {
+    const reader = await lockOf("r").read();
+    const retry = { strategy: "fixed", delayMs: 1_000 } as const;
+    const writing = follow(lockOf("w").write({ waitMs: 20_000, retry }));
+    await clock.advance(500);
+    await reader.release();
+    store.next("throttled");
+    await clock.advance(1_000);
+    expect(writing.value).toBeUndefined();
+    await clock.advance(1_000);
+    expect(writing.value?.held).toBe(true);
   });
 
   it("a read whose answer was lost is taken back, and made anew by one that waits", async () => {

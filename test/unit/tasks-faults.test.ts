@@ -395,6 +395,90 @@ describe("a worker that is thought dead and renews at the last moment", () => {
   });
 });
 
+describe("a task whose last attempt was broken", () => {
+  const breakLastAttempt = async (): Promise<Task> => {
+    await (await claimed(setOf("a"))).fail("once");
+    await (await claimed(setOf("a"))).fail("twice");
+    const task = await claimed(setOf("slow", { heartbeat: false }));
+    const { sk: place } = openTaskKey("set", task.id);
+    const token = String(open()?.token);
+    const operator = new LeaseClient({ store, clock, owner: "operator", leaseDurationMs });
+    expect(await operator.forceRelease("set", { place, token })).toBe(true);
+    return task;
+  };
+
+  test("is parked for two requests: a claim that is refused, and the ending", async () => {
+    await breakLastAttempt();
+    const before = store.calls.length;
+    expect(await setOf("next").claim()).toBeUndefined();
+    expect(writesSince(before).map(({ method }) => method)).toEqual(["update", "transact"]);
+    expect(ended()).toMatchObject({ state: "parked", attempts: 3, remark: "claim broken" });
+    expect(open()).toBeUndefined();
+  });
+
+  test.each(["answer lost", "request lost"] as const)("is parked once: %s", async (fate) => {
+    await breakLastAttempt();
+    store.next(undefined, fate);
+    const summary = await afterWaiting(setOf("next").process(() => undefined));
+    expect(summary).toMatchObject({ succeeded: 0, parked: 1 });
+    expect(ended()).toMatchObject({ state: "parked" });
+  });
+
+  test("is counted by one of two workers that park it", async () => {
+    await breakLastAttempt();
+    const summaries = await afterWaiting(
+      Promise.all(["b", "c"].map((owner) => setOf(owner).process(() => undefined))),
+    );
+    expect(summaries.map(({ parked }) => parked).sort()).toEqual([0, 1]);
+  });
+
+  test("and that begins again while it is being parked is left alone", async () => {
+    await breakLastAttempt();
+    const transact = store.transact.bind(store);
+    store.transact = async (...call) => {
+      store.transact = transact;
+      expect(await setOf("b").claim()).toBeUndefined();
+      expect(await setOf("b").requeue("1")).toBe(true);
+      return await transact(...call);
+    };
+    expect(await setOf("late").claim()).toBeUndefined();
+    expect(ended()).toBeUndefined();
+    expect(open()).toMatchObject({ attempts: 0 });
+    expect((await claimed(setOf("next"))).attempt).toBe(1);
+  });
+
+  test("and that another has on its last attempt again, while it is being parked, stays the other's", async () => {
+    await breakLastAttempt();
+    const transact = store.transact.bind(store);
+    let task: Task | undefined;
+    store.transact = async (...call) => {
+      store.transact = transact;
+      const other = setOf("b", { maxAttempts: 1 });
+      expect(await other.claim()).toBeUndefined();
+      expect(await other.requeue("1")).toBe(true);
+      task = await claimed(other);
+      return await transact(...call);
+    };
+    expect(await setOf("late").claim()).toBeUndefined();
+    expect(open()).toMatchObject({ owner: "b", attempts: 1, maxAttempts: 1 });
+    await task?.succeed();
+    expect(ended()).toMatchObject({ state: "succeeded", owner: "b" });
+  });
+
+  test("is not claimed again by a late copy of the broken claim, and its worker's ending changes nothing", async () => {
+    const task = await breakLastAttempt();
+    const isClaim = (call: Call): boolean => call.requests[0]?.values[":owner"] === "slow";
+    const [claim] = store.calls.filter(isClaim).flatMap(({ requests }) => requests);
+    if (claim === undefined) throw new Error("there is no claim");
+    expect(store.table.updateNow(claim).applied).toBe(false);
+    await expect(task.succeed()).rejects.toMatchObject({ reason: "returned" });
+    expect(await setOf("next").claim()).toBeUndefined();
+    expect(store.table.updateNow(claim).applied).toBe(false);
+    expect(ended()).toMatchObject({ state: "parked" });
+    expect(open()).toBeUndefined();
+  });
+});
+
 test("a task that runs for longer than maxRunMs is not renewed any more, and returns", async () => {
   const task = await claimed(setOf("a", { maxRunMs: 2 * leaseDurationMs }));
   await clock.advance(2 * leaseDurationMs - 1);

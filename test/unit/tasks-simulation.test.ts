@@ -2,6 +2,7 @@ import { LeaseError } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { breakLease } from "../../packages/client/src/expressions.ts";
 import {
   endedTaskKey,
   endedTaskPrefix,
@@ -35,6 +36,7 @@ type Step =
   | { readonly kind: "claim"; readonly process: number }
   | { readonly kind: "end"; readonly which: number; readonly how: Ending; readonly retryAfterMs: number }
   | { readonly kind: "requeue"; readonly process: number; readonly which: number }
+  | { readonly kind: "break"; readonly which: number }
   | { readonly kind: "night" };
 
 const anyProcess = fc.nat(processes - 1);
@@ -72,6 +74,11 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 80, arbitrary: usualStep },
   { weight: 1, arbitrary: night },
 );
+const breaking: fc.Arbitrary<Step> = fc.record({ kind: fc.constant("break" as const), which: fc.nat(50) });
+const stepOrBreak: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 20, arbitrary: step },
+  { weight: 1, arbitrary: breaking },
+);
 
 interface Worker {
   readonly tasks: TaskSet;
@@ -100,6 +107,7 @@ class Import {
   async take(one: Step): Promise<void> {
     if (one.kind === "add" || one.kind === "claim" || one.kind === "requeue") this.#call(one);
     else if (one.kind === "end") this.#end(one);
+    else if (one.kind === "break") this.#break(one.which);
     else if (one.kind === "night") await this.#night();
     else await this.world.befall(one);
     await this.world.clock.advance(0);
@@ -186,12 +194,32 @@ class Import {
     this.#beliefs.add(process, holding, openTaskKey(set, task.id));
   }
 
-  #end({ which, how, retryAfterMs }: Extract<Step, { kind: "end" }>): void {
-    const { world } = this;
-    const all = world.processes.flatMap((running) =>
+  /** One of the tasks that workers believe to have, and the worker. */
+  #believed(which: number): { readonly running: Running<Worker>; readonly task: Task } | undefined {
+    const all = this.world.processes.flatMap((running) =>
       [...running.parts.claimed].map((task) => ({ running, task })),
     );
-    const one = all[which % Math.max(1, all.length)];
+    return all[which % Math.max(1, all.length)];
+  }
+
+  /** An operator breaks a claim; that its worker may believe in it for a while longer is no fault. */
+  #break(which: number): void {
+    const { world } = this;
+    const one = this.#believed(which);
+    if (one === undefined) return;
+    const { running, task } = one;
+    const { sk: place } = openTaskKey(set, task.id);
+    const item = world.table.memory.peek(openTaskKey(set, task.id));
+    const token = item?.[attributeNames.token];
+    if (token === undefined || item?.[attributeNames.fence] !== task.fencingToken) return;
+    running.parts.claimed.delete(task);
+    world.table.update(breakLease({ key: set, place, token: String(token) }));
+    world.count("broken");
+  }
+
+  #end({ which, how, retryAfterMs }: Extract<Step, { kind: "end" }>): void {
+    const { world } = this;
+    const one = this.#believed(which);
     if (one === undefined) return;
     const { running, task } = one;
     running.parts.claimed.delete(task);
@@ -235,7 +263,7 @@ class Import {
     this.#beliefs.check();
   }
 
-  /** Ended by the claim that held it, in the very write that took the claim away. */
+  /** Ended by the claim that held it, in the very write that took the claim away, or parked with no attempt left. */
   #checkEnded(sortKey: string, after: NonNullable<Change["after"]>, changes: readonly Change[]): void {
     const { token, releasedToken } = attributeNames;
     const state = after[taskAttributeNames.state];
@@ -244,7 +272,10 @@ class Import {
     const open = changes.find(({ key }) => key.sk === openTaskKey(set, id).sk);
     if (open?.after !== undefined) this.world.fault(`${id} is ${state}, and still open`);
     const holder = open?.before?.[token];
-    const isParked = state === "parked" && holder !== undefined;
+    const isSpent =
+      open?.before?.[taskAttributeNames.attempts] === open?.before?.[taskAttributeNames.maxAttempts];
+    const isParked = state === "parked" && open?.before !== undefined && isSpent;
+    if (isParked && holder === undefined) this.world.count("parked with its claim broken");
     if (!isParked && holder !== after[releasedToken]) {
       this.world.fault(`${id} is ${state} by ${after[releasedToken]}, and was held by ${holder}`);
     }
@@ -261,8 +292,8 @@ function isExpected(error: unknown): boolean {
   return error instanceof LeaseError && expectedCodes.includes(error.code);
 }
 
-function imports(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, Step[]]> {
-  const steps = fc.array(step, { minLength: 30, maxLength: 80 });
+function imports(tally: Tally, tamper?: Tamper, any = step): fc.IAsyncProperty<[number, Step[]]> {
+  const steps = fc.array(any, { minLength: 30, maxLength: 80 });
   return fc.asyncProperty(fc.integer(), steps, async (seed, all) => {
     const simulated = new Import(seed, tally, tamper);
     await simulated.take({ kind: "add", process: 0, ids });
@@ -297,6 +328,12 @@ describe("the tasks of a set under delays, lost and late answers, freezes, death
       "in the end: failed",
       "in the end: parked",
     );
+  });
+
+  it("and the same where an operator breaks claims: what was broken at its last attempt is parked", async () => {
+    const tally: Tally = {};
+    await fc.assert(imports(tally, undefined, stepOrBreak), { seed: 3, numRuns: runs(150) });
+    expectToHaveHappened(tally, "broken", "parked with its claim broken", "takeover", "in the end: parked");
   });
 
   it.each([

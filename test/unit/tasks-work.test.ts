@@ -307,6 +307,12 @@ describe("bad input is refused by name before anything is sent", () => {
     expect(() => setOf("a", options as TaskSetOptions)).toThrow(refused(option));
   });
 
+  test("leaseDurationMs of a set that is shorter than the client's clockSkewMs", () => {
+    const client = new LeaseClient({ store, clock, leaseDurationMs, clockSkewMs: 5_000 });
+    expect(() => new TaskSet(client, "set", { leaseDurationMs: 4_999 })).toThrow(refused("leaseDurationMs"));
+    expect(new TaskSet(client, "set", { leaseDurationMs: 5_000 }).name).toBe("set");
+  });
+
   test.each([
     ["tasks", "a task"],
     ["tasks[0].id", [{ id: "" }]],

@@ -124,9 +124,9 @@ export class LeaseClient {
    * Acquires a lock, runs the work, and releases the lock whatever becomes of the work.
    *
    * Resolves to the work's result if the lease protected it to its end, which completes its `slot`, or was revoked;
-   * rejects with LeaseLostError if it did not, for then the work may have overlapped another holder's. The work's own error comes first. A
-   * release that fails does not hide the result: the lock frees itself when the lease ends, and the `released`
-   * event says so.
+   * rejects with LeaseLostError if it did not, for then the work may have overlapped another holder's: also where
+   * nothing but the release finds that it was broken meanwhile. The work's own error comes first. A release that fails
+   * does not hide the result: the lock frees itself when the lease ends, and the `released` event says so.
    */
   async withLease<T>(
     key: string,
@@ -190,8 +190,9 @@ export class LeaseClient {
    * next renewal or its deadline.
    *
    * Needs the token that it means to break (see {@link LeaseClient.inspect}), so that it cannot hit a later holder, and
-   * the `place` of a lease that is not the lock's own. A task that is broken so waits again, or is parked by the
-   * next worker that comes by if it had its last attempt; a run shows as lost. 1 request. Resolves to false when another token, or none, holds the lock.
+   * the `place` of a lease that is not the lock's own. A task that is broken so waits again, or, if that was its last
+   * attempt, is parked by the next worker that comes by; a run shows as lost. 1 request. Resolves to false when another
+   * token, or none, holds the lock.
    *
    * ```ts
    * for (const { key, place, token } of await client.inspectAll("payment-api")) {

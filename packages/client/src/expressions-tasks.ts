@@ -13,7 +13,7 @@
  *     undo      the token is mine; the attempt does not count
  *     spend     the task is open; nothing but the mark of a spent token changes
  *     end       the token is mine, and the task has not ended
- *     park      the record is still the one that was judged expired, and no attempt is left
+ *     park      no attempt is left, and the record is still the one that was judged expired, or was broken
  *     requeue   it has ended without success
  *
  * An open and an ended task are two items, so that nobody who looks for work reads what is done: ending moves it, in
@@ -169,18 +169,19 @@ export interface EndedTask extends TaskPlace {
   readonly payload: string;
   readonly attempts: number;
   readonly maxAttempts: number;
-  readonly owner: string;
+  /** Who had it last; undefined where that was forgotten when its claim was broken. */
+  readonly worker: { readonly owner: string; readonly acquiredAt: number } | undefined;
   readonly fencingToken: number;
   readonly addedAt: number;
-  readonly acquiredAt: number;
   readonly now: number;
   readonly keepForMs: number;
 }
 
 const keepAsEnded =
   `SET #${state} = :state, #${releasedToken} = :token, #${remark} = :remark, #${payload} = :payload, ` +
-  `#${attempts} = :attempts, #${maxAttempts} = :maxAttempts, #${owner} = :owner, #${fence} = :fence, ` +
-  `#${addedAt} = :addedAt, #${acquiredAt} = :acquiredAt, #${endedAt} = :endedAt, #${ttl} = :ttl`;
+  `#${attempts} = :attempts, #${maxAttempts} = :maxAttempts, #${fence} = :fence, ` +
+  `#${addedAt} = :addedAt, #${endedAt} = :endedAt, #${ttl} = :ttl`;
+const keepWithWorker = `${keepAsEnded}, #${owner} = :owner, #${acquiredAt} = :acquiredAt`;
 
 /** Ends a task for good, by whoever has claimed it. */
 export function endTask(task: EndedTask): readonly [TransactionEntry, TransactionEntry] {
@@ -188,27 +189,39 @@ export function endTask(task: EndedTask): readonly [TransactionEntry, Transactio
   return [entryOf(open, "delete", isMine, { ":token": task.token }), endedEntry(task)];
 }
 
-/** Ends a task whose last worker was lost, from the record that was judged expired. */
-export function parkTask(task: EndedTask, judged: Judged): readonly [TransactionEntry, TransactionEntry] {
+const isSpent = `#${attempts} >= #${maxAttempts}`;
+
+/**
+ * Ends a task whose last worker was lost: from the record that was judged expired, or without one where its claim was
+ * broken.
+ */
+export function parkTask(
+  task: EndedTask,
+  judged: Judged | undefined,
+): readonly [TransactionEntry, TransactionEntry] {
   const open = openTaskKey(task.set, task.id);
-  const condition = `${isUnchanged} AND #${attempts} >= #${maxAttempts}`;
-  return [entryOf(open, "delete", condition, judgedValues(judged)), endedEntry(task)];
+  const deletion =
+    judged === undefined
+      ? entryOf(open, "delete", `attribute_not_exists(#${token}) AND ${isSpent}`, {})
+      : entryOf(open, "delete", `${isUnchanged} AND ${isSpent}`, judgedValues(judged));
+  return [deletion, endedEntry(task)];
 }
 
 function endedEntry(task: EndedTask): TransactionEntry {
-  return entryOf(endedTaskKey(task.set, task.id), { update: keepAsEnded }, hasNotEnded, {
+  const { worker } = task;
+  const update = worker === undefined ? keepAsEnded : keepWithWorker;
+  return entryOf(endedTaskKey(task.set, task.id), { update }, hasNotEnded, {
     ":state": task.state,
     ":token": task.token,
     ":remark": task.remark,
     ":payload": task.payload,
     ":attempts": task.attempts,
     ":maxAttempts": task.maxAttempts,
-    ":owner": task.owner,
     ":fence": task.fencingToken,
     ":addedAt": task.addedAt,
-    ":acquiredAt": task.acquiredAt,
     ":endedAt": task.now,
     ":ttl": timeToLive(task.now, task.keepForMs),
+    ...(worker && { ":owner": worker.owner, ":acquiredAt": worker.acquiredAt }),
   });
 }
 

@@ -1,8 +1,9 @@
 import { askAbout, participantsOf, removeDead } from "../expressions-read-write.ts";
+import { type LookOptions, lookAtAll, presumedOffset } from "../looks.ts";
 import { callBudgetMs, type ProtocolContext } from "../protocol/context.ts";
 import { claimableIn, Judge } from "../protocol/judge.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
-import { type ItemKey, leaseItemKey } from "../schema.ts";
+import { leaseItemKey } from "../schema.ts";
 import { isReaderPlace, writerPlace } from "../schema-read-write.ts";
 import type { LeaseStore, UpdateRequest, UpdateResult } from "../store.ts";
 import { type CallOptions, withBudget } from "../time/budget.ts";
@@ -19,25 +20,16 @@ export interface Present {
   readonly readers: readonly LeaseRecord[];
 }
 
-/** How one look is made. */
-export interface LookOptions {
-  /** A consistent look sees every earlier write and costs twice as much as one that may lag. */
-  readonly consistent: boolean;
-  /** @default 10000 */
-  readonly budgetMs?: number;
-  readonly signal?: AbortSignal | undefined;
-}
-
 /** Sees who is at one read-write lock, judges who of them is dead, and takes the dead ones' leases away. */
 export class Participants {
   readonly #context: ProtocolContext;
   readonly #key: string;
   readonly #judge: Judge;
   /**
-   * What the last answer that could tell said of our clock; a read cannot. Agreement is presumed before the first:
+   * What the last answer that could tell said of our clock; a read cannot. Before the first one agreement is presumed:
    * nobody is removed on that ground without having been asked about.
    */
-  #offset: UpdateResult["offset"] = { minMs: 0, maxMs: 0 };
+  #offset: UpdateResult["offset"] = presumedOffset;
 
   constructor(context: ProtocolContext, key: string) {
     this.#context = context;
@@ -47,18 +39,7 @@ export class Participants {
 
   /** Reads the leases of all that have not released theirs: 1 request for each megabyte. */
   async read(look: LookOptions): Promise<Present> {
-    const found: LeaseRecord[] = [];
-    let after: ItemKey | undefined;
-    do {
-      const request = { ...participantsOf(this.#key), consistent: look.consistent };
-      const paged = after === undefined ? request : { ...request, after };
-      const page = await this.#call(look, (store, call) => store.query(paged, call));
-      for (const item of page.items) {
-        const record = readRecord(item);
-        if (record !== undefined) found.push(record);
-      }
-      after = page.next;
-    } while (after !== undefined);
+    const found = await lookAtAll(this.#context, participantsOf(this.#key), look);
     const readers = found.filter(({ place }) => isReaderPlace(place));
     return { writer: found.find(({ place }) => place === writerPlace), readers };
   }

@@ -5,6 +5,7 @@ import type { Lease } from "../lease.ts";
 import type { AcquisitionTerms } from "../options-check.ts";
 import { OwnLeases } from "../own-leases.ts";
 import type { LeaseRecord } from "../record.ts";
+import { runUnder } from "../under-lease.ts";
 import { checkKey, checkWork } from "../validation.ts";
 import { LeaseUpgradeError } from "./errors.ts";
 import {
@@ -97,7 +98,8 @@ export class ReadWriteLock {
    *
    * 2 requests where nobody else is: 1 write of the writer's lease, which shuts new readers out from that moment, and
    * then 1 consistent read of all readers. 2 more for each reader that is dead. While it waits for readers its lease
-   * is prolonged, and each look is 1 read, with a last one that is consistent.
+   * is prolonged, and each look is 1 read, with a last one that is consistent and 1 renewal, which shows that the gate
+   * was shut all the time.
    *
    * The lease is given out only when it protects its holder from all readers; the `acquired` event tells of the
    * moment at which the gate was shut. `reentrant` lets the same owner in once more: without a request beyond the
@@ -122,18 +124,23 @@ export class ReadWriteLock {
    * Acquires the lock for reading, runs the work, and releases the lock whatever becomes of the work.
    *
    * Resolves to the work's result if the lease protected it to its end, or was revoked; rejects with LeaseLostError
-   * if it did not, for then a writer may have been at work. The work's own error comes first. A release that fails
-   * does not hide the result: a writer passes over the lease when it ends.
+   * if it did not, for then a writer may have been at work: also where nothing but the release finds that it was broken
+   * meanwhile. The work's own error comes first. A release that fails does not hide the result: a writer passes over
+   * the lease when it ends.
    */
   async withRead<T>(options: ReadOptions, work: (lease: Lease) => Promise<T> | T): Promise<T> {
     checkWork(work);
-    return await run(await this.read(options), work);
+    return await runUnder(await this.read(options), work);
   }
 
-  /** Acquires the lock for writing, runs the work, and releases the lock; as {@link ReadWriteLock.withRead} in all else. */
+  /**
+   * Acquires the lock for writing, runs the work, and releases the lock whatever becomes of the work.
+   *
+   * As {@link ReadWriteLock.withRead} in all else: LeaseLostError says that others may have read or written meanwhile.
+   */
   async withWrite<T>(options: WriteOptions, work: (lease: Lease) => Promise<T> | T): Promise<T> {
     checkWork(work);
-    return await run(await this.write(options), work);
+    return await runUnder(await this.write(options), work);
   }
 
   /** Reads who holds the lock, and how. 1 consistent read of all of them, which is no snapshot: for people and tools. */
@@ -176,16 +183,5 @@ async function orUndefined(attempt: Promise<Lease>): Promise<Lease | undefined> 
   } catch (error) {
     if (error instanceof LeaseUnavailableError) return undefined;
     throw error;
-  }
-}
-
-async function run<T>(lease: Lease, work: (lease: Lease) => Promise<T> | T): Promise<T> {
-  try {
-    const result = await work(lease);
-    const { loss } = lease;
-    if (loss !== undefined && loss.reason !== "revoked") throw loss;
-    return result;
-  } finally {
-    await lease.release().catch(() => false);
   }
 }

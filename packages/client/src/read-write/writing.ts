@@ -49,7 +49,7 @@ export class Writing {
           throw error;
         }
       }
-      // The gate was lost during the wait, as in a process that froze.
+      // The gate was lost during the wait: the process froze, or an operator broke it.
       await this.#patience.letGo(gate);
       if (this.#patience.leftMs <= 0) throw unavailable(this.#scene, []);
     }
@@ -62,7 +62,7 @@ export class Writing {
     return client.acquireAt(key, writerPlace, { ...this.#patience.wishes(terms.signal), ...wait });
   }
 
-  /** Waits for the readers that the first look shows; rejects when patience is over, or the gate lost. */
+  /** Waits for the readers that the first look shows; rejects when patience is over, or the gate is lost. */
   async #untilAlone(gate: Lease): Promise<void> {
     let awaited: ReadonlySet<string> | undefined;
     let obstacles: readonly Obstacle[] = [];
@@ -74,11 +74,12 @@ export class Writing {
       isToConfirm = false;
       try {
         const readers = await this.#look(consistent);
+        const hasWaited = awaited !== undefined;
         awaited ??= new Set(readers.map(({ token }) => token));
         const known = awaited;
         obstacles = await this.#sift(readers.filter(({ token }) => known.has(token)));
         failure = undefined;
-        if (obstacles.length === 0 && consistent) return await this.#freshen(gate);
+        if (obstacles.length === 0 && consistent) return await this.#confirm(gate, hasWaited);
         isToConfirm = obstacles.length === 0;
         this.#announce(longestOf(obstacles)?.record);
       } catch (error) {
@@ -133,10 +134,14 @@ export class Writing {
     throwIfLost(gate);
   }
 
-  /** A caller that has waited gets most of a lease, too. */
-  async #freshen(gate: Lease): Promise<void> {
+  /**
+   * Makes sure of the gate, and of most of a lease. Whoever broke it during a wait has let readers in that nobody looked
+   * for: only a renewal that is confirmed shows that it was shut all the time.
+   */
+  async #confirm(gate: Lease, hasWaited: boolean): Promise<void> {
     const { leaseDurationMs, signal } = this.#patience.terms;
-    if (gate.remainingMs() < leaseDurationMs / 2) await renewed(gate, signal);
+    if (hasWaited) await gate.renew();
+    else if (gate.remainingMs() < leaseDurationMs / 2) await renewed(gate, signal);
   }
 
   /** A look that hangs must not outlast the gate. */

@@ -1,10 +1,10 @@
 import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
-import { Nap } from "../time/nap.ts";
 import type { FairTerms } from "../fair/options.ts";
 import { paceMs } from "../fair/pace.ts";
 import type { Lease } from "../lease.ts";
 import type { AcquisitionTerms } from "../options-check.ts";
 import { callBudgetMs, shortestBudgetMs } from "../protocol/context.ts";
+import { Nap } from "../time/nap.ts";
 import { PermitSearch, type Rest, type Scene } from "./permit-search.ts";
 import type { Turnstile, TurnstileState } from "./turnstile.ts";
 

@@ -1,25 +1,11 @@
 import type { LeaseUnavailableError } from "../errors.ts";
 import { permitsOf } from "../expressions-semaphore.ts";
-import { callBudgetMs, type ProtocolContext } from "../protocol/context.ts";
+import { type LookOptions, lookAtAll, presumedOffset } from "../looks.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
 import { claimableIn, Judge } from "../protocol/judge.ts";
-import { type LeaseRecord, readRecord } from "../record.ts";
-import type { ItemKey } from "../schema.ts";
+import type { LeaseRecord } from "../record.ts";
 import { permitNumber } from "../schema-semaphore.ts";
-import { withBudget } from "../time/budget.ts";
-import type { ClockOffset } from "../time/skew.ts";
 import { type Holding, Survey } from "./survey.ts";
-
-/** What is presumed where a read's answer does not vouch for a clock. An attempt that follows meets one that does, or does not. */
-export const presumedOffset: ClockOffset = { minMs: 0, maxMs: 0 };
-
-/** How one look is made. */
-export interface LookOptions {
-  /** A consistent look sees every earlier write and costs twice as much as one that may lag. */
-  readonly consistent: boolean;
-  /** @default 10000 */
-  readonly budgetMs?: number;
-  readonly signal?: AbortSignal | undefined;
-}
 
 /** Looks at all permits of one semaphore, and remembers what helps to read the next look. */
 export class PermitWatch {
@@ -38,20 +24,9 @@ export class PermitWatch {
   }
 
   /** Reads the leases of all permits that have not been released: 1 request for each megabyte. */
-  async read({ consistent, budgetMs = callBudgetMs, signal }: LookOptions): Promise<LeaseRecord[]> {
-    const { clock, store } = this.#context;
-    const records: LeaseRecord[] = [];
-    let after: ItemKey | undefined;
-    do {
-      const request = { ...permitsOf(this.#key), consistent, ...(after === undefined ? {} : { after }) };
-      const page = await withBudget(clock, budgetMs, signal, (call) => store.query(request, call));
-      for (const item of page.items) {
-        const record = readRecord(item);
-        if (record !== undefined && permitNumber(record.place) !== undefined) records.push(record);
-      }
-      after = page.next;
-    } while (after !== undefined);
-    return records;
+  async read(look: LookOptions): Promise<LeaseRecord[]> {
+    const records = await lookAtAll(this.#context, permitsOf(this.#key), look);
+    return records.filter(({ place }) => permitNumber(place) !== undefined);
   }
 
   /** Whether there are leases of permits beyond N, be their holders alive or not. */

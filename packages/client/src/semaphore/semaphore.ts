@@ -6,6 +6,7 @@ import type { Lease } from "../lease.ts";
 import { OwnLeases } from "../own-leases.ts";
 import type { LeaseRecord } from "../record.ts";
 import { permitNumber } from "../schema-semaphore.ts";
+import { runUnder } from "../under-lease.ts";
 import { checkKey, checkWork } from "../validation.ts";
 import { FairSearch } from "./fair-search.ts";
 import {
@@ -126,20 +127,13 @@ export class Semaphore {
    * Acquires a permit, runs the work, and releases the permit whatever becomes of the work.
    *
    * Resolves to the work's result if the lease protected it to its end, or was revoked; rejects with LeaseLostError if
-   * it did not, for then one more than N may have been at work. The work's own error comes first. A release that fails
-   * does not hide the result: the permit frees itself when the lease ends.
+   * it did not, for then one more than N may have been at work: also where nothing but the release finds that it was
+   * broken meanwhile. The work's own error comes first. A release that fails does not hide the result: the permit frees
+   * itself when the lease ends.
    */
   async withPermit<T>(options: PermitOptions, work: (lease: Lease) => Promise<T> | T): Promise<T> {
     checkWork(work);
-    const lease = await this.acquire(options);
-    try {
-      const result = await work(lease);
-      const { loss } = lease;
-      if (loss !== undefined && loss.reason !== "revoked") throw loss;
-      return result;
-    } finally {
-      await lease.release().catch(() => false);
-    }
+    return await runUnder(await this.acquire(options), work);
   }
 
   /** Reads who holds permits. 1 consistent read of all of them; with `fair` another one, of those who wait. */

@@ -9,12 +9,12 @@ import { shortOwner } from "../fair/queue.ts";
 import type { Observer } from "../fair/sighting.ts";
 import type { ClientInternals } from "../internals.ts";
 import type { Lease } from "../lease.ts";
+import { type LookOptions, presumedOffset } from "../looks.ts";
 import { callBudgetMs } from "../protocol/context.ts";
 import { claimableIn } from "../protocol/judge.ts";
 import type { LeaseRecord } from "../record.ts";
 import { turnPlace } from "../schema-semaphore.ts";
 import { withBudget } from "../time/budget.ts";
-import { type LookOptions, presumedOffset } from "./permit-watch.ts";
 
 /** A dead one in the turnstile keeps the others waiting for no longer than the dead head of a fair lock's queue does. */
 const turnLeaseMs = 10_000;

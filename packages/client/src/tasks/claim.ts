@@ -20,8 +20,9 @@ import { endedTask, isExhausted } from "./ended.ts";
 import { persist } from "./persistence.ts";
 import { Task } from "./task.ts";
 
-/** What a task is parked with. */
+/** What a task is parked with whose last worker's claim has run out, and one whose last worker's claim was broken. */
 const lostRemark = "worker lost";
+const brokenRemark = "claim broken";
 
 /**
  * One worker's attempt to claim one task, under one token.
@@ -60,11 +61,13 @@ export class ClaimAttempt {
     const first = await this.#send(claimTask(this.#grant(since)));
     if (this.#isOurs(first)) return this.#settle(first, since, undefined);
 
+    if (first.item === undefined) return undefined;
     const seen = readRecord(first.item);
-    if (first.item === undefined || seen === undefined) return undefined;
+    // Nobody has it, and it could not be claimed: it is not due, or an operator has broken its last attempt.
+    if (seen === undefined) return isExhausted(first.item) ? await this.#park(first.item) : undefined;
     const verdict = judge.judge(seen, first.offset);
     if (!verdict.expired) return undefined;
-    if (isExhausted(first.item)) return (await this.#park(first.item, seen)) ? "parked" : undefined;
+    if (isExhausted(first.item)) return await this.#park(first.item, seen);
     const takenAt = moment(context.clock);
     const second = await this.#send(takeOverTask(this.#grant(takenAt), seen));
     if (!this.#isOurs(second)) return undefined;
@@ -125,12 +128,14 @@ export class ClaimAttempt {
     return new Task(this.#desk, tenancy, item);
   }
 
-  /** Gives whether it was this attempt that has parked it. */
-  async #park(item: Item, seen: LeaseRecord): Promise<boolean> {
+  /** Gives undefined where it was not this attempt that has parked it. */
+  async #park(item: Item, seen?: LeaseRecord): Promise<"parked" | undefined> {
     const { context } = this.#desk;
-    const ended = endedTask(this.#desk, item, seen, "parked", lostRemark, this.#token);
+    const remark = seen === undefined ? brokenRemark : lostRemark;
+    const ended = endedTask(this.#desk, item, seen, "parked", remark, this.#token);
     const result = await persist(context, (store, call) => store.transact(parkTask(ended, seen), call));
-    return result.applied || lastReleasedToken(result.refusals[1]?.item) === this.#token;
+    const isOurs = result.applied || lastReleasedToken(result.refusals[1]?.item) === this.#token;
+    return isOurs ? "parked" : undefined;
   }
 
   /** Takes back a claim that may have landed, or may yet: 1 request or 2, in the background. */

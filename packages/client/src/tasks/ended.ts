@@ -1,5 +1,6 @@
 import type { EndedTask } from "../expressions-tasks.ts";
 import type { LeaseRecord } from "../record.ts";
+import { attributeNames } from "../schema.ts";
 import { taskAttributeNames, taskIdOf } from "../schema-tasks.ts";
 import type { Item } from "../store.ts";
 import type { TaskDesk } from "./desk.ts";
@@ -9,28 +10,27 @@ export function isExhausted(item: Item): boolean {
   return Number(item[taskAttributeNames.attempts]) >= Number(item[taskAttributeNames.maxAttempts]);
 }
 
-/** What stays of an open task when it ends. */
+/** What stays of an open task when it ends; `record` is its last worker's, if there is one. */
 export function endedTask(
   { set, terms, context }: TaskDesk,
   item: Item,
-  record: LeaseRecord,
+  record: LeaseRecord | undefined,
   state: EndedTask["state"],
   remark: string,
   token: string,
 ): EndedTask {
   return {
     set,
-    id: taskIdOf(record.place),
+    id: taskIdOf(String(item[attributeNames.sortKey])),
     state,
     token,
     remark,
     payload: String(item[taskAttributeNames.payload] ?? ""),
     attempts: Number(item[taskAttributeNames.attempts]),
     maxAttempts: Number(item[taskAttributeNames.maxAttempts]),
-    owner: record.owner,
-    fencingToken: record.fencingToken,
+    worker: record && { owner: record.owner, acquiredAt: record.acquiredAt },
+    fencingToken: Number(item[attributeNames.fence]),
     addedAt: Number(item[taskAttributeNames.addedAt]),
-    acquiredAt: record.acquiredAt,
     now: context.clock.now(),
     keepForMs: terms.keepForMs,
   };

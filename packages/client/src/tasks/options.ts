@@ -1,3 +1,4 @@
+import type { ClientInternals } from "../internals.ts";
 import { checkHeartbeat } from "../options-check.ts";
 import { limits, utf8Bytes } from "../schema.ts";
 import { taskLimits } from "../schema-tasks.ts";
@@ -11,7 +12,10 @@ export interface TaskSetOptions {
    * is opened with another number does not change the tasks that are there. From 1 to 1000. @default 3
    */
   readonly maxAttempts?: number;
-  /** For how long a claim lasts unless it is renewed: a dead worker's tasks return after this. @default - the client's */
+  /**
+   * For how long a claim lasts unless it is renewed: a dead worker's tasks return after this. In milliseconds, up to 366
+   * days, and no shorter than the client's `clockSkewMs` where that was given. @default - the client's
+   */
   readonly leaseDurationMs?: number;
   /**
    * Renews claims in the background: `true` for every third of their duration, or an interval in milliseconds,
@@ -91,13 +95,13 @@ const shortestKeepForMs = 60 * 60 * 1000;
 /** Validates a set's options. */
 export function checkTaskSetOptions(
   options: TaskSetOptions,
-  defaults: { readonly owner: string; readonly leaseDurationMs: number },
+  defaults: Pick<ClientInternals, "owner" | "times">,
 ): TaskSetTerms {
   const known = ["maxAttempts", "leaseDurationMs", "heartbeat", "maxRunMs", "keepForMs", "owner"];
   checkKnown(options, known, "options");
   const { maxAttempts = 3, heartbeat = true, maxRunMs, keepForMs = defaultKeepForMs } = options;
-  const leaseDurationMs = options.leaseDurationMs ?? defaults.leaseDurationMs;
-  checkDuration("leaseDurationMs", leaseDurationMs, 1);
+  const leaseDurationMs = options.leaseDurationMs ?? defaults.times.leaseDurationMs;
+  checkDuration("leaseDurationMs", leaseDurationMs, defaults.times.shortestLeaseMs);
   checkDuration("keepForMs", keepForMs, shortestKeepForMs);
   if (maxRunMs !== undefined) checkDuration("maxRunMs", maxRunMs, 1);
   return {

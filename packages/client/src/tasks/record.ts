@@ -10,7 +10,7 @@ import type { Item } from "../store.ts";
  * - `succeeded`: done, exactly once.
  * - `failed`: its last attempt ended with `task.fail`.
  * - `parked`: set aside, for a person to look at: its worker said that no attempt can succeed (`final`), or the worker
- *   of its last attempt was lost.
+ *   of its last attempt was lost, or had its claim broken.
  */
 export type TaskState = "waiting" | "running" | "succeeded" | "failed" | "parked";
 
@@ -30,7 +30,7 @@ export interface TaskRecord {
   readonly addedAt: number;
   /** Until when it is not claimed again; only of a waiting task. */
   readonly dueAt: number | undefined;
-  /** Who has it, or had it when it ended. */
+  /** Who has it, or had it when it ended; undefined also where a broken claim has left nobody to name. */
   readonly owner: string | undefined;
   /** When the present or the last attempt was claimed. */
   readonly startedAt: number | undefined;

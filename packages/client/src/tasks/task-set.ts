@@ -65,8 +65,8 @@ export class TaskSet {
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, setName: string, options: TaskSetOptions = {}) {
-    const { context: shared, owner, leaseDurationMs, format } = internalsOf(client);
-    const terms = checkTaskSetOptions(options, { owner, leaseDurationMs });
+    const { context: shared, owner, times, format } = internalsOf(client);
+    const terms = checkTaskSetOptions(options, { owner, times });
     const context = { ...shared, retentionMs: terms.keepForMs };
     const judge = new Judge(context.clock, context.clockSkewMs);
     this.#desk = { set: checkKey(setName), terms, context, judge, heartbeat: new Heartbeat(context), format };

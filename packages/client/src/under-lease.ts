@@ -1,0 +1,28 @@
+import { LeaseLostError } from "./errors.ts";
+import type { Lease } from "./lease.ts";
+
+/**
+ * Runs work under a lease, and lets the lease go whatever becomes of the work.
+ *
+ * The work's own error comes first. A result is given only if the lease protected it to its end, which completes the
+ * lease's slot, or was revoked; else LeaseLostError. A release that fails does not hide a result: what it leaves frees
+ * itself when the lease ends.
+ */
+export async function runUnder<T>(lease: Lease, work: (lease: Lease) => Promise<T> | T): Promise<T> {
+  let isComplete = false;
+  try {
+    const result = await work(lease);
+    const { loss } = lease;
+    if (loss !== undefined && loss.reason !== "revoked") throw loss;
+    // What was revoked has perhaps stopped half-way: its slot stays open.
+    isComplete = loss === undefined;
+    if (isComplete) {
+      const wasOurs = await lease.complete().catch(() => undefined);
+      // Broken or taken while it had time left, which nothing has told the work.
+      if (wasOurs === false) throw new LeaseLostError(lease.key, "taken");
+    }
+    return result;
+  } finally {
+    if (!isComplete) await lease.release().catch(() => false);
+  }
+}

@@ -1,0 +1,103 @@
+import { type Lease, LeaseClient, LeaseLostError } from "@leasehold/client";
+import { ReadWriteLock } from "@leasehold/client/read-write";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+type Work = (lease: Lease) => Promise<unknown> | unknown;
+
+const leaseDurationMs = 30_000;
+let clock: ManualClock;
+let store: ScriptedStore;
+
+const clientOf = (owner: string): LeaseClient => new LeaseClient({ store, clock, owner, leaseDurationMs });
+const semaphoreOf = (fair: boolean): Semaphore => new Semaphore(clientOf("a"), "k", { permits: 1, fair });
+
+const ways: [string, (work: Work) => Promise<unknown>][] = [
+  ["withLease", (work) => clientOf("a").withLease("k", {}, work)],
+  ["withLease, fair", (work) => clientOf("a").withLease("k", { fair: true }, work)],
+  ["withPermit", (work) => semaphoreOf(false).withPermit({}, work)],
+  ["withPermit, fair", (work) => semaphoreOf(true).withPermit({}, work)],
+  ["withRead", (work) => new ReadWriteLock(clientOf("a"), "k").withRead({}, work)],
+  ["withWrite", (work) => new ReadWriteLock(clientOf("a"), "k").withWrite({}, work)],
+];
+
+/** What an operator does. */
+const breakIt = async ({ key, place, token }: Lease): Promise<void> => {
+  expect(await clientOf("operator").forceRelease(key, { place, token })).toBe(true);
+};
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+});
+
+describe.each(ways)("work in %s", (_, run) => {
+  test("gives its result, and nothing stays held", async () => {
+    expect(await run((lease) => lease.held)).toBe(true);
+    expect(await clientOf("b").inspectAll("k")).toEqual([]);
+  });
+
+  test("does not pass for protected where its lease was broken, though nobody has told it", async () => {
+    const outcome = run(async (lease) => {
+      await breakIt(lease);
+      expect(lease.held).toBe(true);
+      return "done";
+    });
+    await expect(outcome).rejects.toBeInstanceOf(LeaseLostError);
+    await expect(outcome).rejects.toMatchObject({ key: "k", reason: "taken" });
+  });
+
+  test("does not pass for protected where another has had the place since, whose lease stands", async () => {
+    const other = clientOf("b");
+    let token: string | undefined;
+    const outcome = run(async (lease) => {
+      await breakIt(lease);
+      const semaphore = new Semaphore(other, "k", { permits: 1 });
+      const lock = new ReadWriteLock(other, "k");
+      if (lease.place.startsWith("permit")) token = (await semaphore.acquire()).token;
+      else if (lease.place === "rw#write") token = (await lock.write()).token;
+      else if (lease.place === "lease") token = (await other.acquire("k")).token;
+      else token = (await lock.read()).token;
+    });
+    await expect(outcome).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
+    expect((await other.inspectAll("k")).map((lease) => lease.token)).toEqual([token]);
+  });
+
+  test("rejects with its own error even where its lease was broken", async () => {
+    const outcome = run(async (lease) => {
+      await breakIt(lease);
+      throw new Error("its own");
+    });
+    await expect(outcome).rejects.toThrow("its own");
+  });
+
+  test("gives its result where it was asked to stop, and lets the lease go", async () => {
+    const outcome = run(async (lease) => {
+      const { key, place, token } = lease;
+      await clientOf("operator").requestRevocation(key, { place, token });
+      await lease.renew().catch(() => undefined);
+      expect(lease.signal.reason).toMatchObject({ reason: "revoked" });
+      return "stopped";
+    });
+    expect(await outcome).toBe("stopped");
+    expect(await clientOf("b").inspectAll("k")).toEqual([]);
+  });
+
+  test("rejects where its lease ran out before it ended", async () => {
+    const outcome = run(() => clock.freeze(leaseDurationMs));
+    await expect(outcome).rejects.toMatchObject({ code: "LEASE_LOST", reason: "expired" });
+  });
+
+  test.each(["answer lost", "request lost", "rejected"] as const)(
+    "gives its result whatever becomes of the release: %s",
+    async (fate) => {
+      const outcome = run(() => {
+        store.next(fate);
+        return 42;
+      });
+      expect(await outcome).toBe(42);
+    },
+  );
+});
