@@ -1,7 +1,7 @@
 import { type Lease, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { FairLock, QueueFullError } from "../../packages/client/src/fair/index.ts";
+import { FairLock, QueueFullError } from "../../packages/client/src/fair-lock/index.ts";
 import type { Place } from "./lease-contract.ts";
 
 const leaseDurationMs = 2_000;

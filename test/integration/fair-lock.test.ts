@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { createLeaseTable, LeaseClient } from "@leasehold/client";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { FairLock } from "../../packages/client/src/fair/index.ts";
+import { FairLock } from "../../packages/client/src/fair-lock/index.ts";
 import { fairLockContract } from "../contract/fair-lock-contract.ts";
 import { messageFrom, startScript } from "../support/processes.ts";
 import type { FairWaiterConfig } from "./fixtures/fair-waiter.ts";

@@ -7,8 +7,8 @@ import {
 } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import { expect } from "vitest";
-import { type CheckIn, FairLock, QueueFullError } from "../../packages/client/src/fair/index.ts";
 import { type QueuePlace, readQueue } from "../../packages/client/src/fair/queue.ts";
+import { type CheckIn, FairLock, QueueFullError } from "../../packages/client/src/fair-lock/index.ts";
 import type { Tamper } from "./simulated-weather.ts";
 import { clockSkewMs, SimulatedWorld, type Tally } from "./simulated-world.ts";
 

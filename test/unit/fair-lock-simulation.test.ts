@@ -2,8 +2,8 @@ import { type Item, type Lease, LeaseServiceError, LeaseUnavailableError } from 
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { FairLock, QueueFullError } from "../../packages/client/src/fair/index.ts";
 import { readQueue } from "../../packages/client/src/fair/queue.ts";
+import { FairLock, QueueFullError } from "../../packages/client/src/fair-lock/index.ts";
 import { waiterId } from "../../packages/client/src/schema-fair.ts";
 import {
   clockSkewMs,

@@ -4,9 +4,9 @@ import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { acquire } from "../../packages/client/src/expressions.ts";
 import { inTurn, join, passOver } from "../../packages/client/src/expressions-fair.ts";
-import { FairLock, type PlaceInQueue, QueueFullError } from "../../packages/client/src/fair/index.ts";
 import { readQueue } from "../../packages/client/src/fair/queue.ts";
 import { placeLeaseMs } from "../../packages/client/src/fair/standing.ts";
+import { FairLock, type PlaceInQueue, QueueFullError } from "../../packages/client/src/fair-lock/index.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;

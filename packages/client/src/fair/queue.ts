@@ -2,6 +2,16 @@ import type { WrittenPlace } from "../expressions-fair.ts";
 import { fairAttributeNames, fairLimits, placePrefix, ticketPrefix } from "../schema-fair.ts";
 import type { Item } from "../store.ts";
 
+/** One who waits, as a look shows it. */
+export interface WaitingCaller {
+  /** Its owner label, cut to 64 bytes. */
+  readonly owner: string;
+  /** When it came, in epoch milliseconds of its own clock. */
+  readonly since: number;
+  /** 1 for the one whose turn comes next. */
+  readonly place: number;
+}
+
 /** A waiter's place as the table shows it. */
 export interface QueuePlace extends WrittenPlace {
   /** Places are served in the order of their tickets. */

@@ -10,7 +10,7 @@ import type { Patience } from "./waiting.ts";
 type Wish = Pick<AcquisitionRequest, "key" | "place" | "owner">;
 
 /** How long a caller waits for another call of its own owner. */
-type OwnPatience = Pick<Patience, "waitMs" | "signal">;
+export type OwnPatience = Pick<Patience, "waitMs" | "signal">;
 
 /** An owner's hold on a lock, or the call that is about to win it. */
 type Entry = { readonly tenancy: Tenancy } | { readonly winning: Promise<unknown> };
@@ -49,9 +49,8 @@ export class Reentrance {
       const winning = this.#winning(wishes);
       const [first] = winning;
       if (first === undefined) break;
-      const leftMs = Math.max(patience.waitMs, callBudgetMs) - (this.#clock.monotonic() - startedAt);
-      if (leftMs <= 0) throw new LeaseUnavailableError(first.key, undefined, 0);
-      await this.#settled(winning, leftMs, patience.signal);
+      const all = Promise.allSettled(winning.map(({ won }) => won));
+      await ownTurn(this.#clock, { key: first.key, startedAt, patience }, all);
     }
     // From here to the entries of those that are to be won nobody else has a turn.
     const held = new Map<W, Tenancy>();
@@ -89,17 +88,6 @@ export class Reentrance {
     });
   }
 
-  /** Waits until all have ended, in whatever way, or for so long. */
-  async #settled(
-    winning: readonly { readonly won: Promise<unknown> }[],
-    longestMs: number,
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
-    const nap = new Nap(this.#clock);
-    void Promise.allSettled(winning.map(({ won }) => won)).then(() => nap.wake());
-    await nap.sleep(longestMs, signal);
-  }
-
   #liveTenancy(wish: Wish): Tenancy | undefined {
     const entry = this.#entries.get(idOf(wish));
     if (entry === undefined || !("tenancy" in entry)) return undefined;
@@ -117,4 +105,24 @@ export class Reentrance {
 
 function idOf({ key, place, owner }: Wish): string {
   return JSON.stringify([key, place, owner]);
+}
+
+/**
+ * Waits until another call of the same owner has ended, in whatever way.
+ *
+ * Rejects with the signal's reason, and with LeaseUnavailableError when the patience, and what a call to the service may
+ * take, are over.
+ */
+export async function ownTurn(
+  clock: Clock,
+  wait: { readonly key: string; readonly startedAt: number; readonly patience: OwnPatience },
+  other: Promise<unknown>,
+): Promise<void> {
+  const { key, startedAt, patience } = wait;
+  const leftMs = Math.max(patience.waitMs, callBudgetMs) - (clock.monotonic() - startedAt);
+  const nap = new Nap(clock);
+  const wake = (): void => nap.wake();
+  void other.then(wake, wake);
+  const isOver = leftMs <= 0 || !(await nap.sleep(leftMs, patience.signal));
+  if (isOver) throw new LeaseUnavailableError(key, undefined, 0);
 }

@@ -58,13 +58,15 @@ export class ReadWriteLock {
   /** The key that its leases are under. */
   readonly key: string;
   readonly #scene: Scene;
-  readonly #ownReads = new OwnLeases();
-  readonly #ownWrites = new OwnLeases();
+  readonly #ownReads: OwnLeases;
+  readonly #ownWrites: OwnLeases;
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, key: string) {
     const made = internalsOf(client);
     this.key = checkKey(key);
+    this.#ownReads = new OwnLeases(key, made.context.clock);
+    this.#ownWrites = new OwnLeases(key, made.context.clock);
     this.#scene = {
       key,
       client: made,
@@ -153,7 +155,7 @@ export class ReadWriteLock {
     const reading = new Reading(this.#scene, terms);
     if (!terms.reentrant) return await reading.admission();
     return await this.#ownReads.enter(
-      terms.owner,
+      terms,
       () => reading.admission(),
       (known) => reading.admission(known),
     );
@@ -167,7 +169,7 @@ export class ReadWriteLock {
       if (this.#scene.places.isReading(terms.owner)) throw new LeaseUpgradeError(this.key, terms.owner);
       return await writing.admission();
     };
-    return await this.#ownWrites.enter(terms.owner, first, (known) => writing.admission(known));
+    return await this.#ownWrites.enter(terms, first, (known) => writing.admission(known));
   }
 
   #check(options: ReadOptions, mayWait: boolean): AcquisitionTerms {

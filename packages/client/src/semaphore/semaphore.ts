@@ -1,6 +1,6 @@
 import type { LeaseClient } from "../client.ts";
 import { LeaseUnavailableError } from "../errors.ts";
-import type { WaitingCaller } from "../fair/fair-lock.ts";
+import type { WaitingCaller } from "../fair/queue.ts";
 import { internalsOf } from "../internals.ts";
 import type { Lease } from "../lease.ts";
 import { OwnLeases } from "../own-leases.ts";
@@ -78,12 +78,13 @@ export class Semaphore {
   readonly #scene: Scene;
   /** Undefined where it is not fair. */
   readonly #turnstile: Turnstile | undefined;
-  readonly #owned = new OwnLeases();
+  readonly #owned: OwnLeases;
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, key: string, options: SemaphoreOptions) {
     const made = internalsOf(client);
     this.key = checkKey(key);
+    this.#owned = new OwnLeases(key, made.context.clock);
     const { permits, strict, maxWaiters } = checkSemaphoreOptions(options);
     this.permits = permits;
     this.maxWaiters = maxWaiters;
@@ -155,7 +156,7 @@ export class Semaphore {
         : new FairSearch({ ...this.#scene, turnstile }, terms, fair);
     if (!terms.reentrant) return await search.find();
     return await this.#owned.enter(
-      terms.owner,
+      terms,
       () => search.find(),
       (lease) => search.find(permitNumber(lease.toJSON().place ?? "")),
     );

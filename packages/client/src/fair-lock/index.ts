@@ -1,5 +1,6 @@
+export { QueueFullError } from "../fair/errors.ts";
+export type { WaitingCaller } from "../fair/queue.ts";
 export type { PlaceInQueue } from "../options.ts";
-export { QueueFullError } from "./errors.ts";
 export {
   type CheckIn,
   type CheckInOptions,
@@ -7,5 +8,4 @@ export {
   FairLock,
   type FairLockOptions,
   type FairLockState,
-  type WaitingCaller,
 } from "./fair-lock.ts";

@@ -1,5 +1,9 @@
 import type { LeaseClient } from "../client.ts";
 import { lockWithQueue } from "../expressions-fair.ts";
+import type { Company } from "../fair/company.ts";
+import { checkMaxWaiters } from "../fair/options.ts";
+import { aboutMs } from "../fair/pace.ts";
+import type { WaitingCaller } from "../fair/queue.ts";
 import { type ClientInternals, internalsOf } from "../internals.ts";
 import { Lease } from "../lease.ts";
 import type { AcquireOptions, PlaceInQueue } from "../options.ts";
@@ -8,9 +12,6 @@ import { callStore } from "../protocol/context.ts";
 import type { LeaseRecord } from "../record.ts";
 import { leaseSortKey, limits } from "../schema.ts";
 import { check, checkDuration, checkKey, checkKnown, checkText } from "../validation.ts";
-import type { Company } from "./company.ts";
-import { checkMaxWaiters } from "./options.ts";
-import { aboutMs } from "./pace.ts";
 import { Visits } from "./visits.ts";
 
 /** Options of a {@link FairLock}. */
@@ -41,16 +42,6 @@ export type CheckIn =
   | ({ readonly state: "waiting" } & PlaceInQueue)
   /** It is not there: it checked out, was too late with its check-in, or has never been. */
   | { readonly state: "absent" };
-
-/** One who waits, as a look shows it. */
-export interface WaitingCaller {
-  /** Its owner label, cut to 64 bytes. */
-  readonly owner: string;
-  /** When it came, in epoch milliseconds of its own clock. */
-  readonly since: number;
-  /** 1 for the one whose turn comes next. */
-  readonly place: number;
-}
 
 /** What a look at a fair lock shows. */
 export interface FairLockState {

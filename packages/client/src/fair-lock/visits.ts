@@ -1,6 +1,12 @@
 import { createHash } from "node:crypto";
 import { LeaseLostError, LeaseServiceError } from "../errors.ts";
 import { keep, lockWithQueue, passOver } from "../expressions-fair.ts";
+import type { Company } from "../fair/company.ts";
+import { joining, removable } from "../fair/line.ts";
+import { placeText, type QueuePlace, shortOwner, typicalAfter, typicalHold } from "../fair/queue.ts";
+import type { Sighting } from "../fair/sighting.ts";
+import { Standing } from "../fair/standing.ts";
+import { TurnStore } from "../fair/turn-store.ts";
 import { Acquisition } from "../protocol/acquisition.ts";
 import { announceGrant, contentionOf } from "../protocol/announcement.ts";
 import { callBudgetMs, callStore, type ProtocolContext } from "../protocol/context.ts";
@@ -9,12 +15,6 @@ import { Tenancy } from "../protocol/tenancy.ts";
 import { isHeldBy, type LeaseRecord } from "../record.ts";
 import { fairLimits } from "../schema-fair.ts";
 import type { UpdateRequest } from "../store.ts";
-import type { Company } from "./company.ts";
-import { joining, removable } from "./line.ts";
-import { placeText, type QueuePlace, shortOwner, typicalAfter, typicalHold } from "./queue.ts";
-import type { Sighting } from "./sighting.ts";
-import { Standing } from "./standing.ts";
-import { TurnStore } from "./turn-store.ts";
 
 /** How many writes one visit may take, each by what the refusal of the one before has shown. */
 const mostSteps = 5;
