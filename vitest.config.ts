@@ -8,6 +8,8 @@ export default defineConfig({
   ssr: { resolve: { conditions } },
   environments: { __vitest__: { resolve: { conditions } } },
   test: {
+    // Most tests of processes wait for them: where there are two processors, one worker would leave both idle.
+    maxWorkers: "100%",
     projects: [
       {
         extends: true,
