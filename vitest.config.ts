@@ -1,6 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 const conditions = ["leasehold-source"];
+const demonstration = "test/e2e/main-job.test.ts";
 
 export default defineConfig({
   // Packages are tested from their sources, without a build.
@@ -25,9 +26,19 @@ export default defineConfig({
         test: {
           name: "engine",
           include: ["test/{integration,fault,e2e}/**/*.test.ts"],
+          exclude: [demonstration],
           globalSetup: "test/support/engine-setup.ts",
           testTimeout: 30_000,
           hookTimeout: 60_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "demonstration",
+          include: [demonstration],
+          // It plays five systems against the clock, and has the machine to itself.
+          sequence: { groupOrder: 1 },
         },
       },
     ],

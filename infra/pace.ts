@@ -36,5 +36,5 @@ export const demonstrationPace: Pace = {
   workflowLease: Duration.seconds(3),
   betweenChunks: Duration.seconds(2),
   taskClaim: Duration.seconds(8),
-  ticketSilence: Duration.seconds(3),
+  ticketSilence: Duration.seconds(5),
 };
