@@ -89,7 +89,6 @@ export class LeaseClient {
       context: this.#context,
       format: this.#format,
       owner: this.#owner,
-      leaseDurationMs: this.#times.leaseDurationMs,
       times: this.#times,
       queues: this.#queues,
       acquirer: this.#acquirer,

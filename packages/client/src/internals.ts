@@ -15,7 +15,6 @@ export interface ClientInternals {
   readonly format: ValueFormat;
   /** The client's owner, for options that name none. */
   readonly owner: string;
-  readonly leaseDurationMs: number;
   readonly times: ClientTimes;
   readonly queues: FairQueues;
   readonly acquirer: Acquirer;

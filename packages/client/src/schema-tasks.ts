@@ -46,7 +46,7 @@ export const taskLimits: {
 };
 
 /** Gives the place of a task that is waiting or running. */
-export function openTaskPlace(id: string): string {
+function openTaskPlace(id: string): string {
   return `${openTaskPrefix}${spreadDigits(hashOf(id))}#${id}`;
 }
 

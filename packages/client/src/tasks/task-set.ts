@@ -39,7 +39,7 @@ import { WorkLoop } from "./work-loop.ts";
 const tasksPerTransaction = 50;
 
 /** What a task is given back with that the body of a loop has neither ended nor released. */
-export const leftOpenRemark = "left open by its worker";
+const leftOpenRemark = "left open by its worker";
 
 /**
  * A set of tasks, each of which is done once among many workers.
