@@ -3,7 +3,7 @@ import { lockWithQueue } from "../expressions-fair.ts";
 import type { Company } from "../fair/company.ts";
 import { checkMaxWaiters } from "../fair/options.ts";
 import { aboutMs } from "../fair/pace.ts";
-import type { WaitingCaller } from "../fair/queue.ts";
+import { inLine, type WaitingCaller } from "../fair/queue.ts";
 import { type ClientInternals, internalsOf } from "../internals.ts";
 import { Lease } from "../lease.ts";
 import type { AcquireOptions, PlaceInQueue } from "../options.ts";
@@ -164,9 +164,7 @@ export class FairLock {
     const item = await callStore(context, (store, call) => store.get(request, call));
     const { observer } = this.#company;
     const { record, places } = observer.see(item);
-    const living = places.filter((place) => observer.lapses.lapsesIn(place) > 0);
-    const waiting = living.map(({ owner, since }, index) => ({ owner, since, place: index + 1 }));
-    return { holder: record, waiting };
+    return { holder: record, waiting: inLine(observer.living(places)) };
   }
 
   get #lock(): { readonly key: string; readonly place: string } {

@@ -27,6 +27,11 @@ export interface QueuePlace extends WrittenPlace {
 
 const radix = 36;
 
+/** Numbers those who wait, who are given in the order of their turns. */
+export function inLine(callers: readonly Pick<WaitingCaller, "owner" | "since">[]): WaitingCaller[] {
+  return callers.map(({ owner, since }, index) => ({ owner, since, place: index + 1 }));
+}
+
 /** Writes a place's text. */
 export function placeText(place: Pick<QueuePlace, "owner" | "since" | "until" | "leaseMs">): string {
   const { since, until, leaseMs, owner } = place;

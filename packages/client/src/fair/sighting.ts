@@ -46,6 +46,11 @@ export class Observer {
     return this.#sighting(item, record && claimableIn(this.judge.judge(record, this.#offset)));
   }
 
+  /** The places whose time is not over, of what has been seen last. */
+  living(places: readonly QueuePlace[]): QueuePlace[] {
+    return places.filter((place) => this.lapses.lapsesIn(place) > 0);
+  }
+
   /** Reads a refusal, which has been judged already. */
   seeRefused(item: Item | undefined, claimableInMs: number, offset: ClockOffset | undefined): Sighting {
     this.#offset = offset ?? this.#offset;

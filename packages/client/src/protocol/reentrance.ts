@@ -63,18 +63,17 @@ export class Reentrance {
     if (missing.length > 0) {
       const winning = win(missing);
       for (const wish of missing) this.#entries.set(idOf(wish), { winning });
-      try {
-        for (const [index, tenancy] of (await winning).entries()) {
-          const wish = missing[index];
-          if (wish === undefined) continue;
-          held.set(wish, tenancy);
-          this.#keep(idOf(wish), tenancy);
-        }
-      } catch (error) {
+      const won = await winning.catch(async (error: unknown) => {
         for (const wish of missing) this.#entries.delete(idOf(wish));
         // Those that it had already go on for their other holders.
         await Promise.allSettled([...held.values()].map((tenancy) => tenancy.release(false)));
         throw error;
+      });
+      for (const [index, wish] of missing.entries()) {
+        const tenancy = won[index];
+        if (tenancy === undefined) continue;
+        held.set(wish, tenancy);
+        this.#keep(idOf(wish), tenancy);
       }
     }
     return wishes.flatMap((wish) => held.get(wish) ?? []);

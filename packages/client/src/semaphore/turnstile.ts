@@ -4,7 +4,7 @@ import { lockWithQueue } from "../expressions-fair.ts";
 import { type Arrival, Arrivals } from "../fair/arrivals.ts";
 import { QueueFullError } from "../fair/errors.ts";
 import type { FairTerms } from "../fair/options.ts";
-import { shortOwner, type WaitingCaller } from "../fair/queue.ts";
+import { inLine, shortOwner, type WaitingCaller } from "../fair/queue.ts";
 import type { Observer } from "../fair/sighting.ts";
 import type { ClientInternals } from "../internals.ts";
 import type { Lease } from "../lease.ts";
@@ -90,10 +90,9 @@ export class Turnstile {
     const { record, places } = observer.see(item);
     // A read does not vouch for a clock. Only the order depends on what is presumed here.
     const heldForMs = record === undefined ? 0 : claimableIn(observer.judge.judge(record, presumedOffset));
-    const living = places.filter((place) => observer.lapses.lapsesIn(place) > 0);
+    const living = observer.living(places);
     const passing = heldForMs > 0 ? record : undefined;
-    const all = [...(passing === undefined ? [] : [waiterIn(passing)]), ...living];
-    const waiting = all.map(({ owner, since }, index) => ({ owner, since, place: index + 1 }));
+    const waiting = inLine([...(passing === undefined ? [] : [waiterIn(passing)]), ...living]);
     const endsInMs = Math.max(heldForMs, ...living.map((place) => observer.lapses.lapsesIn(place)));
     return { waiting, refusal: new LeaseUnavailableError(this.#key, passing, Math.ceil(endsInMs)) };
   }
