@@ -56,6 +56,21 @@ export async function play<Step>(
   stage.world.killAll();
 }
 
+/** Whatever steps are taken in what is made from a seed, after the opening ones, nothing is violated, nor in the end. */
+export function played<Step, Scene extends Stage<Step>>(
+  step: fc.Arbitrary<Step>,
+  mostSteps: number,
+  make: (seed: number) => Scene,
+  expectTheEnd: (scene: Scene) => Promise<void>,
+  opening: readonly Step[] = [],
+): fc.IAsyncProperty<[number, Step[]]> {
+  const steps = fc.array(step, { minLength: 30, maxLength: mostSteps });
+  return fc.asyncProperty(fc.integer(), steps, async (seed, all) => {
+    const scene = make(seed);
+    await play(scene, [...opening, ...all], () => expectTheEnd(scene));
+  });
+}
+
 /** Everything of this has happened at least once. */
 export function expectToHaveHappened(tally: Tally, ...things: string[]): void {
   expect(things.filter((what) => !((tally[what] ?? 0) > 0))).toEqual([]);

@@ -13,7 +13,7 @@ import {
   SimulatedWorld,
   type Tally,
 } from "../support/simulated-world.ts";
-import { expectToHaveHappened, play, runs, violationOf, without } from "../support/simulations.ts";
+import { expectToHaveHappened, played, runs, violationOf, without } from "../support/simulations.ts";
 
 const processes = 5;
 const keys = ["a", "b", "c", "d"] as const;
@@ -163,11 +163,12 @@ function isExpected(error: unknown): boolean {
 }
 
 function contest(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, Step[]]> {
-  const steps = fc.array(step, { minLength: 30, maxLength: 70 });
-  return fc.asyncProperty(fc.integer(), steps, async (seed, all) => {
-    const simulated = new Contest(seed, tally, tamper);
-    await play(simulated, all, () => simulated.expectNobodyToWaitForEver());
-  });
+  return played(
+    step,
+    70,
+    (seed) => new Contest(seed, tally, tamper),
+    (scene) => scene.expectNobodyToWaitForEver(),
+  );
 }
 
 const isGrant = ({ values }: { readonly values: object }): boolean => ":acquiredAt" in values;

@@ -18,7 +18,7 @@ import {
   SimulatedWorld,
   type Tally,
 } from "../support/simulated-world.ts";
-import { expectToHaveHappened, play, runs, violationOf, without } from "../support/simulations.ts";
+import { expectToHaveHappened, played, runs, violationOf, without } from "../support/simulations.ts";
 
 const processes = 4;
 const job = "report";
@@ -236,11 +236,12 @@ function isExpected(error: unknown): boolean {
 }
 
 function schedules(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, Step[]]> {
-  const steps = fc.array(step, { minLength: 30, maxLength: 80 });
-  return fc.asyncProperty(fc.integer(), steps, async (seed, all) => {
-    const simulated = new Schedule(seed, tally, tamper);
-    await play(simulated, all, () => simulated.expectEverySlotToBeRun());
-  });
+  return played(
+    step,
+    80,
+    (seed) => new Schedule(seed, tally, tamper),
+    (scene) => scene.expectEverySlotToBeRun(),
+  );
 }
 
 describe("the runs of a job under delays, lost and late answers, freezes, deaths, ttl and clocks that differ", () => {

@@ -15,7 +15,7 @@ import {
   SimulatedWorld,
   type Tally,
 } from "../support/simulated-world.ts";
-import { expectToHaveHappened, play, runs, violationOf, without } from "../support/simulations.ts";
+import { expectToHaveHappened, played, runs, violationOf, without } from "../support/simulations.ts";
 
 const processes = 4;
 const election = "scheduler";
@@ -169,12 +169,13 @@ function isServiceError(error: unknown): boolean {
 }
 
 function elections(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, Step[]]> {
-  const steps = fc.array(step, { minLength: 30, maxLength: 70 });
-  return fc.asyncProperty(fc.integer(), steps, async (seed, all) => {
-    const simulated = new Election(seed, tally, tamper);
-    for (const process of [0, 1, 2]) await simulated.take({ kind: "lead", process });
-    await play(simulated, all, () => simulated.expectANewLeader());
-  });
+  return played(
+    step,
+    70,
+    (seed) => new Election(seed, tally, tamper),
+    (scene) => scene.expectANewLeader(),
+    [0, 1, 2].map((process) => ({ kind: "lead", process }) as const),
+  );
 }
 
 describe("an election under delays, lost and late answers, lagging reads, freezes, deaths, ttl and clocks that differ", () => {

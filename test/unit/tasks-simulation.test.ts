@@ -21,7 +21,7 @@ import {
   SimulatedWorld,
   type Tally,
 } from "../support/simulated-world.ts";
-import { expectToHaveHappened, play, runs, violationOf, without } from "../support/simulations.ts";
+import { expectToHaveHappened, played, runs, violationOf, without } from "../support/simulations.ts";
 
 const processes = 4;
 const set = "import";
@@ -293,12 +293,13 @@ function isExpected(error: unknown): boolean {
 }
 
 function imports(tally: Tally, tamper?: Tamper, any = step): fc.IAsyncProperty<[number, Step[]]> {
-  const steps = fc.array(any, { minLength: 30, maxLength: 80 });
-  return fc.asyncProperty(fc.integer(), steps, async (seed, all) => {
-    const simulated = new Import(seed, tally, tamper);
-    await simulated.take({ kind: "add", process: 0, ids });
-    await play(simulated, all, () => simulated.expectAllToEnd());
-  });
+  return played(
+    any,
+    80,
+    (seed) => new Import(seed, tally, tamper),
+    (scene) => scene.expectAllToEnd(),
+    [{ kind: "add", process: 0, ids }],
+  );
 }
 
 describe("the tasks of a set under delays, lost and late answers, freezes, deaths, ttl and clocks that differ", () => {
