@@ -1,8 +1,8 @@
 import { breakLease, type LeasePlace, leasesByPrefix, leasesOf, requestRevocation } from "./expressions.ts";
+import { lookAtAll } from "./looks.ts";
 import { callStore, type ProtocolContext } from "./protocol/context.ts";
 import { type LeaseRecord, readRecord, wasBroken } from "./record.ts";
 import { type ItemKey, leaseItemKey, limits } from "./schema.ts";
-import type { ScanPage } from "./store.ts";
 import { check, checkKey, checkKnown, checkText } from "./validation.ts";
 
 /** Which of a key's leases is meant, where it has several. */
@@ -37,25 +37,25 @@ export class Oversight {
   }
 
   async inspectAll(key: string): Promise<LeaseRecord[]> {
-    const request = { ...leasesOf(checkKey(key)), consistent: true };
-    const records: LeaseRecord[] = [];
-    for await (const record of this.#pages((after) =>
-      callStore(this.#context, (store, call) => store.query({ ...request, ...after }, call)),
-    )) {
-      records.push(record);
-    }
-    return records;
+    return await lookAtAll(this.#context, leasesOf(checkKey(key)), { consistent: true });
   }
 
-  list(options: ListOptions): AsyncGenerator<LeaseRecord, void, undefined> {
+  async *list(options: ListOptions): AsyncGenerator<LeaseRecord, void, undefined> {
     checkKnown(options, ["prefix", "all"], "options");
     const { prefix = "", all = false } = options;
     if (prefix !== "") checkText("prefix", prefix, limits.keyBytes);
     check(typeof all === "boolean", "all", all, "true or false");
     const filter = { ...leasesByPrefix(prefix, all), pageSize: listPageSize };
-    return this.#pages((after) =>
-      callStore(this.#context, (store, call) => store.scan({ ...filter, ...after }, call)),
-    );
+    let after: ItemKey | undefined;
+    do {
+      const request = after === undefined ? filter : { ...filter, after };
+      const page = await callStore(this.#context, (store, call) => store.scan(request, call));
+      for (const item of page.items) {
+        const record = readRecord(item);
+        if (record !== undefined) yield record;
+      }
+      after = page.next;
+    } while (after !== undefined);
   }
 
   async forceRelease(key: string, options: PlaceOptions & { readonly token: string }): Promise<boolean> {
@@ -75,20 +75,6 @@ export class Oversight {
     const reason = checkText("reason", options.reason ?? "revocation requested", limits.revocationBytes);
     const request = requestRevocation({ ...lease, token, reason });
     return (await callStore(this.#context, (store, call) => store.update(request, call))).applied;
-  }
-
-  async *#pages(
-    read: (after: { readonly after?: ItemKey }) => Promise<ScanPage>,
-  ): AsyncGenerator<LeaseRecord, void, undefined> {
-    let after: ItemKey | undefined;
-    do {
-      const page: ScanPage = await read(after === undefined ? {} : { after });
-      for (const item of page.items) {
-        const record = readRecord(item);
-        if (record !== undefined) yield record;
-      }
-      after = page.next;
-    } while (after !== undefined);
   }
 }
 
