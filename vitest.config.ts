@@ -2,6 +2,8 @@ import { defineConfig } from "vitest/config";
 
 const conditions = ["leasehold-source"];
 const demonstration = "test/e2e/main-job.test.ts";
+/** Nothing waits for so long on an idle machine; a busy one that is four times slower may. */
+const patience = { testTimeout: 300_000, hookTimeout: 300_000 };
 
 export default defineConfig({
   // Packages are tested from their sources, without a build.
@@ -17,8 +19,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/{unit,contract,simulation,infra}/**/*.test.ts"],
-          // The first synthesis of a process loads the whole of aws-cdk-lib.
-          testTimeout: 30_000,
+          ...patience,
         },
       },
       {
@@ -28,8 +29,7 @@ export default defineConfig({
           include: ["test/{integration,fault,e2e}/**/*.test.ts"],
           exclude: [demonstration],
           globalSetup: "test/support/engine-setup.ts",
-          testTimeout: 30_000,
-          hookTimeout: 60_000,
+          ...patience,
         },
       },
       {

@@ -69,8 +69,11 @@ const parts: readonly (readonly [part: string, path: RegExp])[] = [
   ["client: errors", /client\/src\/errors/],
   ["client: events, metrics, environment", /client\/src\/(events|metrics|environment)/],
   ["client: fencing and handles", /client\/src\/(fencing|handle)/],
-  ["middy: entrance, hold, signal", /middy\/src\/(guard|entrance|hold|heartbeat|signal|shutdown|streams)/],
-  ["middy: checks of options and events", /middy\/src\/(options|invocation)/],
+  [
+    "middy: entrance, hold, signal",
+    /middy\/src\/(guard|attempts|entrance|hold|completion|heartbeat|signal|shutdown|streams)/,
+  ],
+  ["middy: checks of options and events", /middy\/src\/(options|settings|invocation|trigger)/],
   ["middy: hooks", /middy\/src\//],
   ["the rest", /./],
 ];

@@ -11,6 +11,7 @@ import { type Bundle, bundle, partsOf } from "./bundles.ts";
 import { benchCycles } from "./cycles.ts";
 import { benchInvocation } from "./invocation.ts";
 import { benchKeeper } from "./keeper.ts";
+import { benchManyLeases } from "./many-leases.ts";
 import { benchPrimitives, reportPrimitives } from "./primitives.ts";
 import { benchRenewals } from "./renewals.ts";
 import { against, heading, note, table } from "./report.ts";
@@ -28,6 +29,7 @@ note("measuring ...");
 const requests = await benchRequests(engine, leases);
 const cycles = await benchCycles(leases);
 const renewals = await benchRenewals(leases);
+const manyLeases = await benchManyLeases();
 const primitives = await benchPrimitives(engine, leases);
 const invocation = await benchInvocation(engine, leases);
 const keeper = await benchKeeper();
@@ -79,6 +81,12 @@ heading("Renewing 100 leases");
 table(
   ["by", "requests", "p50 ms", "p50 CPU ms"],
   renewals.map(({ by, sent, ms, cpuMs }) => [by, sent, ms.toFixed(1), cpuMs.toFixed(1)]),
+);
+
+heading("Renewing very many leases, without the requests");
+table(
+  ["leases", "CPU µs of a renewal"],
+  manyLeases.map(({ leases: count, microseconds }) => [String(count), microseconds.toFixed(1)]),
 );
 
 reportPrimitives(primitives);

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import {
   createServer,
   type IncomingMessage,
@@ -20,26 +21,42 @@ export interface HeldRequest<T> {
   readonly seen: T;
   /** The request, as it was sent. */
   readonly request: GateRequest;
-  /** Lets it through, however late, also when its sender is gone. Resolves to whether DynamoDB has done it. */
+  /**
+   * Lets it through, however late, also when its sender is gone, and after it what its sender has sent again.
+   * Resolves to whether DynamoDB has done the first one.
+   */
   letThrough(): Promise<boolean>;
-  /** Loses it, and its connection with it. */
+  /** Loses it, and what its sender has sent again, with their connections. */
+  lose(): void;
+}
+
+/** One request as it came in. */
+interface Passage {
+  pass(): Promise<boolean>;
   lose(): void;
 }
 
 interface Hold {
-  stops(request: GateRequest, pass: () => Promise<boolean>, lose: () => void): boolean;
+  /** Whether the request is the one to hold: its repetitions come into the list. */
+  stops(request: GateRequest, first: Passage, repetitions: Passage[], release: () => void): boolean;
 }
 
 /**
  * A gate between the functions and DynamoDB, where requests can be held up between their sending and their arrival.
  *
- * That is where a process dies or freezes worst: it has checked its lease, and its write is under way.
+ * That is where a process dies or freezes worst: it has checked its lease, and its write is under way. A sender that
+ * waits too long for its answer sends the request again: that is the same request, and held with it.
  */
 export class Gate implements AsyncDisposable {
   readonly #server: Server;
   readonly #endpoint: URL;
   readonly #holds = new Set<Hold>();
   readonly #watchers = new Set<(request: GateRequest) => void>();
+  /** Every request that came, by the id that the SDK gives it and its repetitions. */
+  readonly #known = new Set<string>();
+  readonly #passing = new Set<Promise<boolean>>();
+  /** The repetitions of requests that are held. */
+  readonly #repetitions = new Map<string, Passage[]>();
 
   private constructor(endpoint: string) {
     this.#endpoint = new URL(endpoint);
@@ -64,11 +81,25 @@ export class Gate implements AsyncDisposable {
   hold<T>(sees: (request: GateRequest) => T | undefined): Promise<HeldRequest<T>> {
     const { promise, resolve } = Promise.withResolvers<HeldRequest<T>>();
     const hold: Hold = {
-      stops: (request, pass, lose) => {
+      stops: (request, first, repetitions, release) => {
         const seen = sees(request);
         if (seen === undefined) return false;
         this.#holds.delete(hold);
-        resolve({ seen, request, letThrough: pass, lose });
+        resolve({
+          seen,
+          request,
+          letThrough: async () => {
+            const isDone = await first.pass();
+            release();
+            // Their answers matter to their sender alone, which may be gone.
+            await Promise.allSettled(repetitions.map(({ pass }) => pass()));
+            return isDone;
+          },
+          lose: () => {
+            release();
+            for (const { lose } of [first, ...repetitions]) lose();
+          },
+        });
         return true;
       },
     };
@@ -76,9 +107,14 @@ export class Gate implements AsyncDisposable {
     return promise;
   }
 
-  /** Shows every request as it comes, the ones that are held too. */
+  /** Shows every request as it comes, the ones that are held too. One that is sent again is shown once. */
   watch(watcher: (request: GateRequest) => void): void {
     this.#watchers.add(watcher);
+  }
+
+  /** Resolves when DynamoDB has answered all that was let through until now. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#passing);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -90,15 +126,34 @@ export class Gate implements AsyncDisposable {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
     const body = Buffer.concat(chunks);
-    const pass = (): Promise<boolean> => this.#pass(incoming, body, response);
-    const lose = (): void => {
-      response.destroy();
+    const passage: Passage = {
+      pass: () => {
+        const passing = this.#pass(incoming, body, response);
+        this.#passing.add(passing);
+        return passing.finally(() => this.#passing.delete(passing));
+      },
+      lose: () => response.destroy(),
     };
+    const id = String(incoming.headers["amz-sdk-invocation-id"] ?? randomUUID());
+    const held = this.#repetitions.get(id);
+    if (held !== undefined) {
+      held.push(passage);
+      return;
+    }
     const operation = String(incoming.headers["x-amz-target"]).split(".").at(-1) ?? "";
     const request = { operation, body: JSON.parse(body.toString()) as unknown };
-    for (const watcher of this.#watchers) watcher(request);
-    for (const hold of this.#holds) if (hold.stops(request, pass, lose)) return;
-    await pass();
+    if (!this.#known.has(id)) for (const watcher of this.#watchers) watcher(request);
+    this.#known.add(id);
+    const repetitions: Passage[] = [];
+    const release = (): void => {
+      this.#repetitions.delete(id);
+    };
+    for (const hold of this.#holds) {
+      if (!hold.stops(request, passage, repetitions, release)) continue;
+      this.#repetitions.set(id, repetitions);
+      return;
+    }
+    await passage.pass();
   }
 
   #pass(incoming: IncomingMessage, body: Buffer, response: ServerResponse): Promise<boolean> {

@@ -61,7 +61,7 @@ export class Instances {
       const instance = this.#byRequest.get(requestId);
       const said = instance && leaseLine(line);
       if (!said) return;
-      if (said.lease.type !== "skew") this.#byOwner.set(said.lease.owner, instance);
+      if ("owner" in said.lease) this.#byOwner.set(said.lease.owner, instance);
       this.#listener.onLeaseEvent(instance, requestId, this.#withNames(said.lease), Date.parse(said.time));
     }
   }
@@ -123,7 +123,7 @@ export class Instances {
 
   /** Owners are labels with a request id in them; for people they become the names of instances. */
   #withNames(event: LeaseEvent): LeaseEvent {
-    if (event.type === "skew") return event;
+    if (!("owner" in event)) return event;
     const owner = this.nameOf(event.owner);
     if (event.type === "contended") return { ...event, owner, holder: this.nameOf(event.holder) };
     if (event.type === "takeover")

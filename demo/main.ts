@@ -1,63 +1,69 @@
 /**
  * The app of this repository, here: synthesized, and run on this machine with nothing to set up.
  *
- * Its five systems at work at the same time, each with the mishaps that can befall it. Prints what happens, and ends
- * with an audit. Exits with 1 if anything is wrong, and ends its processes whatever happens.
+ * Its five systems at work at the same time, each with the mishaps that can befall it. Shows what happens, and ends
+ * with an audit. Leaves no process and no folder behind, whatever ends it.
+ *
+ * Exits with 0 if all checks hold, with 1 if one failed or the app could not be started, with 75 if this machine is too
+ * slow for the plan, and with 128 and its number after a signal.
  */
 
-import { EngineUnavailableError } from "@leasehold/local";
-import { Interruption, interruption } from "./interruption.ts";
-import type { Scenario } from "./scenario.ts";
-import { Imports } from "./scenarios/imports/scenario.ts";
-import { stockSettings } from "./scenarios/stock-levels/plan.ts";
-import { StockLevels } from "./scenarios/stock-levels/scenario.ts";
-import { Tasks } from "./scenarios/tasks/scenario.ts";
-import { Tickets } from "./scenarios/tickets/scenario.ts";
-import { UnpaidOrders } from "./scenarios/unpaid-orders/scenario.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import { type DemonstrationOptions, readOptions } from "./arguments.ts";
+import { Ending, exitCodes, interruption, NotStaged } from "./endings.ts";
 import { Screen } from "./screen.ts";
-import { setStage } from "./stage.ts";
+import { tooSlow } from "./verdict.ts";
 
-const screen = new Screen(Date.now());
-
-async function demonstrate(resources: AsyncDisposableStack): Promise<boolean> {
-  if (process.platform === "win32") throw new Interruption("Windows has no SIGSTOP: use WSL.", 1);
-  screen.title("Leasehold: five systems that share one lease table, and what can go wrong in each");
-  const scenarios: Scenario[] = [];
-  const stage = await setStage(resources, screen, stockSettings, (event) => {
-    if (event.type === "error") screen.note(`${event.where}: ${String(event.error)}`);
-    for (const scenario of scenarios) scenario.hear(event);
-  });
-  for (const System of [UnpaidOrders, Imports, StockLevels, Tasks, Tickets]) {
-    const scenario = new System(stage);
-    scenarios.push(scenario);
-    screen.about(scenario.system, scenario.about);
-  }
-  screen.header();
-  await Promise.all(scenarios.map((scenario) => scenario.prepare()));
-  const outcomes = await Promise.all(
-    scenarios.map(async (scenario) => ({ system: scenario.system, ...(await scenario.play()) })),
-  );
-  screen.audit(outcomes);
-  const checks = outcomes.flatMap((outcome) => outcome.checks);
-  const wrong = checks.filter(({ ok }) => !ok).length;
-  const isRight = wrong === 0;
-  if (isRight) for (const { system, inShort } of outcomes) screen.about(system, inShort);
-  const count = checks.length;
-  screen.verdict(isRight, isRight ? `All ${count} checks hold.` : `${wrong} of ${count} checks FAILED.`);
-  return isRight;
-}
+/** What has not ended by then is killed with this process. */
+const longestCleanupMs = 10_000;
 
 async function main(): Promise<number> {
-  await using resources = new AsyncDisposableStack();
-  const isRight = await Promise.race([demonstrate(resources), interruption()]);
-  return isRight ? 0 : 1;
+  const interrupted = interruption();
+  const ending = new AbortController();
+  const resources = new AsyncDisposableStack();
+  let screen = new Screen(process.stdout, false);
+  let code: number;
+  try {
+    const options = readOptions(process.argv.slice(2));
+    screen = new Screen(process.stdout, options.all);
+    code = await Promise.race([perform(resources, screen, options, ending.signal), interrupted]);
+  } catch (error) {
+    screen.close();
+    code = explain(screen, error);
+  }
+  ending.abort();
+  await Promise.race([resources.disposeAsync(), delay(longestCleanupMs)]);
+  return code;
 }
 
-try {
-  process.exitCode = await main();
-} catch (error) {
-  const isExplained = error instanceof Interruption || error instanceof EngineUnavailableError;
-  screen.verdict(false, isExplained ? error.message : String(error instanceof Error ? error.stack : error));
-  // What was interrupted is still under way.
-  process.exit(error instanceof Interruption ? error.exitCode : 1);
+async function perform(
+  resources: AsyncDisposableStack,
+  screen: Screen,
+  options: DemonstrationOptions,
+  signal: AbortSignal,
+): Promise<number> {
+  if (process.platform === "win32") throw new Ending("Windows has no SIGSTOP: use WSL.", exitCodes.failed);
+  screen.title("Leasehold: five systems that share one lease table, and what can go wrong in each\n");
+  const step = screen.step("Loading");
+  // It takes a second, in which something should be on the screen already.
+  const { demonstrate } = await import("./demonstration.ts");
+  step.done("");
+  return demonstrate(resources, screen, options, signal);
 }
+
+function explain(screen: Screen, error: unknown): number {
+  if (error instanceof NotStaged) {
+    screen.verdict(false, `\n${error.message}\n${tooSlow()}`);
+    return exitCodes.tooSlow;
+  }
+  const isExplained = error instanceof Ending;
+  screen.verdict(
+    false,
+    `\n${isExplained ? error.message : String(error instanceof Error ? error.stack : error)}`,
+  );
+  return isExplained ? error.exitCode : exitCodes.failed;
+}
+
+const code = await main();
+// What was interrupted may still be under way.
+process.exit(code);

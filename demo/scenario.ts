@@ -2,7 +2,10 @@ import type { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import type { LocalApp, LocalAppEvent } from "@leasehold/local";
 import type { Check } from "./check.ts";
 import type { Gate } from "./gate.ts";
-import type { Screen, System } from "./screen.ts";
+import type { LeaseChange } from "./lease-history.ts";
+import type { System } from "./marks.ts";
+import type { Screen } from "./screen.ts";
+import type { Tempo } from "./tempo.ts";
 
 /** What a scenario is played on. */
 export interface Stage {
@@ -12,6 +15,10 @@ export interface Stage {
   /** A connection past the gate. */
   readonly documents: DynamoDBDocumentClient;
   readonly screen: Screen;
+  /** The plan's times, as they are on this machine. */
+  readonly tempo: Tempo;
+  /** Every write of the lease table so far, in the order in which the table made them. */
+  history(): Promise<readonly LeaseChange[]>;
 }
 
 /** What a scenario came to. */
@@ -19,6 +26,8 @@ export interface Outcome {
   readonly checks: readonly Check[];
   /** Some counts, for the last line; of use only if all checks hold. */
   readonly inShort: string;
+  /** What came too late for the plan, in words. Nothing but a promise can be judged then. */
+  readonly late: readonly string[];
 }
 
 /** One system of the app at work, with the mishaps that can befall it. */
@@ -30,6 +39,10 @@ export interface Scenario {
   hear(event: LocalAppEvent): void;
   /** Has ready what takes long to start, so that it disturbs nobody later. */
   prepare(): Promise<void>;
-  /** Plays it to the end, beside the others, and judges by its own evidence what came of it. */
+  /**
+   * Plays it to the end, beside the others, and judges by its own evidence what came of it.
+   *
+   * Rejects with NotStaged where the plan cannot go on, since something of it did not come in its time.
+   */
   play(): Promise<Outcome>;
 }

@@ -1,139 +1,176 @@
-import { styleText } from "node:util";
 import type { Check } from "./check.ts";
+import {
+  type Kind,
+  type Mark,
+  marks,
+  type System,
+  styleOf,
+  systemNames,
+  systems,
+  systemWidth,
+} from "./marks.ts";
+import { type Step, Steps } from "./steps.ts";
+import { type Output, type Piece, Terminal } from "./terminal.ts";
 
-type Style = Parameters<typeof styleText>[0];
+/** How far a system has come. */
+interface Progress {
+  readonly done: number;
+  readonly total: number;
+  readonly text: string;
+}
 
-/** What a line is about, and how it is marked. */
-const marks = {
-  fired: { mark: "▸", word: "fired", style: "bold" },
-  ran: { mark: "✓", word: "ran", style: "green" },
-  skipped: { mark: "·", word: "skipped", style: "dim" },
-  takeover: { mark: "↷", word: "TAKEOVER", style: "yellow" },
-  killed: { mark: "✗", word: "KILLED", style: "red" },
-  frozen: { mark: "‖", word: "FROZEN", style: "blue" },
-  woken: { mark: "▶", word: "WOKEN", style: "blue" },
-  lost: { mark: "⊘", word: "LOST", style: "magenta" },
-  started: { mark: "+", word: "started", style: "cyan" },
-  workflow: { mark: "◆", word: "workflow", style: "cyan" },
-  asked: { mark: "▸", word: "asked", style: "bold" },
-  computed: { mark: "✓", word: "computed", style: "green" },
-  shared: { mark: "✓", word: "shared", style: "green" },
-  stale: { mark: "·", word: "stale", style: "dim" },
-  refused: { mark: "⊘", word: "refused", style: "magenta" },
-  added: { mark: "▸", word: "added", style: "bold" },
-  parked: { mark: "⊘", word: "parked", style: "magenta" },
-  entered: { mark: "▸", word: "entered", style: "bold" },
-  serving: { mark: "✓", word: "serving", style: "green" },
-  left: { mark: "·", word: "left", style: "dim" },
-  silent: { mark: "✗", word: "SILENT", style: "red" },
-  cleaned: { mark: "↷", word: "cleaned", style: "yellow" },
-  failed: { mark: "!", word: "FAILED", style: "red" },
-} as const satisfies Record<string, { mark: string; word: string; style: Style }>;
-
-/** What a line can be about. */
-export type Kind = keyof typeof marks;
-
-/** The systems of the app, as lines and the audit name them, and how they are coloured. */
-const systems = {
-  orders: "magenta",
-  imports: "cyan",
-  stock: "green",
-  tasks: "yellow",
-  tickets: "blue",
-} as const satisfies Record<string, Style>;
-
-/** A system of the app. */
-export type System = keyof typeof systems;
-
-const systemWidth = Math.max(...Object.keys(systems).map(({ length }) => length));
 const whoWidth = 4;
+const barWidth = 20;
+const redrawMs = 100;
+/** Where lines are not rewritten in place, progress is told this often. */
+const reportMs = 15_000;
 
-const instanceStyles: readonly Style[] = ["cyan", "yellow", "magenta", "green", "blue"];
-
-/** Prints what happens as it happens, one aligned line each, and coloured where the terminal wants it. */
+/**
+ * Shows what happens, as it happens: every event, or the incidents and one line a system that is rewritten in place.
+ *
+ * Where the output is no terminal, that line is printed now and then.
+ */
 export class Screen {
-  readonly #startedAt: number;
+  readonly #terminal: Terminal;
+  readonly #steps: Steps;
+  readonly #showsAll: boolean;
+  readonly #progress = new Map<System, Progress>();
+  #startedAt: number | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
-  /** `startedAt` is what the times count from, in epoch milliseconds. */
-  constructor(startedAt: number) {
-    this.#startedAt = startedAt;
-  }
-
-  /** Gives a point in time, in epoch milliseconds, as the first column shows it. */
-  time(at: number): string {
-    return `${((at - this.#startedAt) / 1000).toFixed(2)} s`;
+  constructor(output: Output, showsAll: boolean) {
+    this.#terminal = new Terminal(output);
+    this.#steps = new Steps(this.#terminal);
+    this.#showsAll = showsAll;
   }
 
   /** Prints what this is. */
   title(text: string): void {
-    print(paint("bold", text));
+    this.#terminal.print(["bold", text]);
   }
 
   /** Prints a line of text that belongs to no system. */
   note(text: string): void {
-    print(paint("dim", text));
+    this.#terminal.print(["dim", text]);
   }
 
-  /** Prints the last line. */
-  verdict(isRight: boolean, text: string): void {
-    print(paint(isRight ? "green" : "red", text));
+  /** Prints an empty line. */
+  gap(): void {
+    this.#terminal.print("");
   }
 
-  /** Prints what a system is about. */
-  about(system: System, text: string): void {
-    print(`  ${paint(systems[system], system.padEnd(systemWidth))}  ${text}`);
+  /** Shows something that takes a while, from now until it is done. */
+  step(name: string): Step {
+    return this.#steps.begin(name);
   }
 
-  /** Prints the names of the columns. */
-  header(): void {
+  /** The first event is about to happen: times count from here. */
+  begin(): void {
+    this.#startedAt = Date.now();
     const system = "system".padEnd(systemWidth);
     this.note(`\n${"time".padStart(8)}  ${system}  ${"who".padEnd(whoWidth)}  what`);
+    if (this.#showsAll) return;
+    const [look, everyMs] = this.#terminal.isLiving
+      ? [(): void => this.#draw(), redrawMs]
+      : [(): void => this.#report(), reportMs];
+    this.#timer = setInterval(look, everyMs);
+    this.#timer.unref();
+  }
+
+  /** Nothing is shown any more of what may still happen: takes away what would be rewritten. */
+  close(): void {
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+    this.#steps.close();
+    this.#terminal.live([]);
+  }
+
+  /** Gives a point in time, in epoch milliseconds, as the first column shows it. */
+  time(at: number): string {
+    return `${((at - (this.#startedAt ?? at)) / 1000).toFixed(2)} s`;
+  }
+
+  /** Prints what a system is about, or what came of it. */
+  about(system: System, text: string): void {
+    this.#terminal.print("  ", [systems[system], system.padEnd(systemWidth)], `  ${text}`);
+  }
+
+  /** Prints how a system came out. */
+  result(system: System, isRight: boolean, text: string): void {
+    const mark: Piece = isRight ? ["green", "✓"] : ["red", "✗"];
+    this.#terminal.print("  ", mark, " ", [systems[system], system.padEnd(systemWidth)], `  ${text}`);
+  }
+
+  /** Shows how far a system has come. */
+  progress(system: System, done: number, total: number, text: string): void {
+    this.#progress.set(system, { done, total, text });
   }
 
   /** Prints one thing that happened in a system, to somebody of it or to nobody in particular. */
   event(system: System, kind: Kind, who: string | undefined, text: string): void {
-    const { mark, word, style } = marks[kind];
+    const { mark, word, style, incident }: Mark = marks[kind];
+    if (this.#isClosed || (!this.#showsAll && !incident)) return;
     const name = (who ?? "").padEnd(whoWidth);
-    const columns = [
-      paint("dim", this.time(Date.now()).padStart(8)),
-      paint(systems[system], system.padEnd(systemWidth)),
-      who === undefined ? name : paint(styleOf(who), name),
-      paint(style, `${mark} ${word.padEnd(8)}`),
-      style === "dim" ? paint(style, text) : text,
-    ];
-    print(columns.join("  "));
+    this.#terminal.print(
+      ["dim", this.time(Date.now()).padStart(8)],
+      "  ",
+      [systems[system], system.padEnd(systemWidth)],
+      "  ",
+      who === undefined ? name : [styleOf(who), name],
+      "  ",
+      [style, `${mark} ${word.padEnd(8)}`],
+      "  ",
+      style === "dim" ? [style, text] : text,
+    );
   }
 
-  /** Prints the audit of every system. */
+  /** Prints some checks of systems, each with what was expected and what was found. */
   audit(audits: readonly { readonly system: System; readonly checks: readonly Check[] }[]): void {
     const all = audits.flatMap(({ checks }) => checks);
     const width = (column: "label" | "expected"): number =>
       Math.max(column.length, ...all.map((check) => check[column].length));
-    const row = (system: string, { label, expected, actual }: Omit<Check, "ok">): string =>
+    const row = (system: string, { label, expected, actual }: Omit<Check, "ok" | "atAnyPace">): string =>
       `${system.padEnd(systemWidth)}  ${label.padEnd(width("label"))}  ${expected.padEnd(width("expected"))}  ${actual}`;
-    print(`\n  ${paint("dim", row("system", { label: "audit", expected: "expected", actual: "actual" }))}`);
+    this.note(`\n  ${row("system", { label: "audit", expected: "expected", actual: "actual" })}`);
     for (const { system, checks } of audits) {
       for (const [index, check] of checks.entries()) {
         const line = row(index === 0 ? system : "", check);
-        print(
-          `${check.ok ? paint("green", "✓") : paint("red", "✗")} ${check.ok ? line : paint("red", line)}`,
-        );
+        this.#terminal.print(check.ok ? ["green", "✓"] : ["red", "✗"], " ", check.ok ? line : ["red", line]);
       }
     }
-    print("");
   }
-}
 
-function styleOf(who: string): Style {
-  const index = [...who].reduce((sum, letter) => sum + letter.charCodeAt(0), 0);
-  return instanceStyles[index % instanceStyles.length] ?? "bold";
-}
+  /** Prints the last line. */
+  verdict(isRight: boolean, text: string): void {
+    this.#terminal.print([isRight ? "green" : "red", text]);
+  }
 
-/** Heeds NO_COLOR, FORCE_COLOR, and whether the output is a terminal. */
-function paint(style: Style, text: string): string {
-  return styleText(style, text, { stream: process.stdout });
-}
+  #draw(): void {
+    const lines = systemNames.flatMap((system): (readonly Piece[])[] => {
+      const progress = this.#progress.get(system);
+      if (progress === undefined) return [];
+      const { done, total, text } = progress;
+      const filled = Math.round((Math.min(done, total) / total) * barWidth);
+      const bar: Piece[] = [
+        [systems[system], "━".repeat(filled)],
+        ["dim", "─".repeat(barWidth - filled)],
+      ];
+      const name: Piece = [systems[system], system.padEnd(systemWidth)];
+      return [["  ", name, "  ", ...bar, `  ${text}`]];
+    });
+    const clock: Piece = [
+      "dim",
+      `${this.time(Date.now()).padStart(8)}  Ctrl-C ends it and leaves nothing behind`,
+    ];
+    this.#terminal.live([[], ...lines, [clock]]);
+  }
 
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
+  #report(): void {
+    const texts = systemNames.flatMap((system) => {
+      const progress = this.#progress.get(system);
+      return progress === undefined ? [] : [`${system} ${progress.done} of ${progress.total}`];
+    });
+    this.#terminal.print(`${this.time(Date.now()).padStart(8)}  so far: ${texts.join(", ")}`);
+  }
 }

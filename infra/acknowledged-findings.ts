@@ -58,6 +58,21 @@ export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
     id: "AwsSolutions-IAM5[Resource::<ImportsTransfer30E48021.Arn>:*]",
     reason: ownVersions,
   },
+  {
+    path: "Imports/Workflow/StateMachine/Role/DefaultPolicy/Resource",
+    id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"ImportsBatch5A811FAB"}]}]}*]',
+    reason: "The executions of one state machine, which this one starts, waits for, and stops with itself.",
+  },
+  {
+    path: "Imports/Batch/Role/DefaultPolicy/Resource",
+    id: "AwsSolutions-IAM5[Resource::*]",
+    reason: unscoped,
+  },
+  {
+    path: "Imports/Batch/Role/DefaultPolicy/Resource",
+    id: "AwsSolutions-IAM5[Resource::<ImportsTransfer30E48021.Arn>:*]",
+    reason: ownVersions,
+  },
 ];
 
 /** Acknowledges the findings of this table, and no others. */

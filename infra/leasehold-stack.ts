@@ -13,12 +13,14 @@ import { UnpaidOrders } from "./systems/unpaid-orders.ts";
 export interface LeaseholdStackProps extends StackProps {
   /** @default - as it is deployed */
   readonly pace?: Pace;
+  /** How many tickets may wait at a department, from 1 to 500, by its name. @default - 10 at each */
+  readonly departments?: Readonly<Record<string, number>>;
 }
 
 /** The whole app: a lease table, the functions about leases, and five systems that stand on them. */
 export class LeaseholdStack extends Stack {
   constructor(scope: Construct, id: string, props: LeaseholdStackProps = {}) {
-    const { pace = deployedPace, ...stackProps } = props;
+    const { pace = deployedPace, departments, ...stackProps } = props;
     super(scope, id, {
       description: "Leasehold: leases on DynamoDB, and what stands on them.",
       ...stackProps,
@@ -31,7 +33,7 @@ export class LeaseholdStack extends Stack {
     const { workflow } = new Imports(this, "Imports", { leases, heartbeat, wakeup: functions.wakeup, pace });
     new StockLevels(this, "StockLevels", { leases });
     new Tasks(this, "Tasks", { leases, pace });
-    new Tickets(this, "Tickets", { leases, pace });
+    new Tickets(this, "Tickets", { leases, pace, departments });
 
     new LeaseTableAlarms(this, "Alarms", { table: leases });
     const { dashboard } = new LeaseDashboard(this, "Dashboard", {

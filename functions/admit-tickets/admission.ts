@@ -1,18 +1,22 @@
 import { InvalidOptionsError, type LeaseClient } from "@leasehold/client";
 import { FairLock, QueueFullError } from "@leasehold/client/fair";
 import { choiceIn, type Fields, fieldsOf, nameIn } from "../support/input.ts";
-import { departmentKeyPrefix } from "./schema.ts";
+import { departmentKeyPrefix, longestDepartment } from "./schema.ts";
 
 /** What the admission works with. */
 export interface Admission {
   readonly leases: LeaseClient;
   readonly rules: AdmissionRules;
+  /** Epoch milliseconds. @default Date.now */
+  readonly now?: () => number;
 }
 
 /** How a department admits tickets. */
 export interface AdmissionRules {
-  /** From 1 to 500. */
+  /** How many may wait, from 1 to 500. */
   readonly mostWaiting: number;
+  /** ... at departments that have a limit of their own. */
+  readonly limits: ReadonlyMap<string, number>;
   /** After this much silence, in milliseconds, a ticket counts as gone. */
   readonly silenceMs: number;
 }
@@ -39,8 +43,13 @@ export interface Served {
   readonly waiting: number;
 }
 
-/** A department's name becomes part of a lock's key. */
-const longestDepartment = 200;
+/** A department as anybody may see it. */
+export interface Queue extends Pick<Served, "serving"> {
+  /** The tickets that wait, the next one first. */
+  readonly waiting: readonly string[];
+  readonly mostWaiting: number;
+}
+
 /** In bytes: as much as a queue shows of those who wait, so that the next one can be called. */
 const longestTicket = 64;
 
@@ -51,17 +60,27 @@ const longestTicket = 64;
  *     { "action": "heartbeat", "department": "loans", "ticket": "L17" }  as enter, but one that is gone stays gone
  *     { "action": "leave", "department": "loans", "ticket": "L17" }
  *     { "action": "next", "department": "loans", "ticket": "L16" }       ends L16's service, and calls the next
+ *     { "action": "look", "department": "loans" }                        shows who is served and who waits; enters nobody
  *
  * A ticket's turn comes with its next heartbeat, or when it is called. Rejects with InvalidOptionsError before anything
  * is sent.
  */
-export async function admit({ leases, rules }: Admission, event: unknown): Promise<Standing | Served> {
+export async function admit(
+  { leases, rules, now = Date.now }: Admission,
+  event: unknown,
+): Promise<Standing | Served | Queue> {
   const fields = fieldsOf(event, ["action", "department", "ticket"]);
-  const action = choiceIn(fields, "action", ["enter", "heartbeat", "leave", "next"]);
-  const key = departmentKeyPrefix + nameIn(fields, "department", longestDepartment);
-  const desk = new FairLock(leases, key, { maxWaiters: rules.mostWaiting });
-  const visit = (ticket: string, join: boolean): Promise<Standing> => checkIn(desk, rules, ticket, join);
+  const action = choiceIn(fields, "action", ["enter", "heartbeat", "leave", "next", "look"]);
+  const department = nameIn(fields, "department", longestDepartment);
+  const maxWaiters = rules.limits.get(department) ?? rules.mostWaiting;
+  const desk = new FairLock(leases, departmentKeyPrefix + department, { maxWaiters });
+  const visit = (ticket: string, join: boolean): Promise<Standing> =>
+    checkIn(desk, rules.silenceMs, ticket, join);
 
+  if (action === "look") {
+    fieldsOf(event, ["action", "department"]);
+    return await look(desk, now());
+  }
   if (action === "next") {
     const done = fields.ticket === undefined ? undefined : ticketIn(fields);
     return await callNext(desk, done, (ticket) => visit(ticket, false));
@@ -78,12 +97,7 @@ function ticketIn(fields: Fields): string {
   throw new InvalidOptionsError("event.ticket", ticket, `at most ${longestTicket} bytes in UTF-8`);
 }
 
-async function checkIn(
-  desk: FairLock,
-  { silenceMs, mostWaiting }: AdmissionRules,
-  ticket: string,
-  join: boolean,
-): Promise<Standing> {
+async function checkIn(desk: FairLock, silenceMs: number, ticket: string, join: boolean): Promise<Standing> {
   try {
     const visit = await desk.checkIn({ owner: ticket, leaseDurationMs: silenceMs, join });
     if (visit.state === "absent") return { state: "absent", ticket };
@@ -91,8 +105,18 @@ async function checkIn(
     return { state: "waiting", ticket, position: visit.place, aboutMs: visit.aboutMs };
   } catch (error) {
     if (!(error instanceof QueueFullError)) throw error;
-    return { state: "refused", waiting: error.waiting, mostWaiting };
+    return { state: "refused", waiting: error.waiting, mostWaiting: desk.maxWaiters };
   }
+}
+
+/** Reads the queue: 1 consistent read. A ticket that has been silent for too long is not in service, though its desk is not cleaned yet. */
+async function look(desk: FairLock, now: number): Promise<Queue> {
+  const { holder, waiting } = await desk.inspect();
+  return {
+    serving: holder !== undefined && holder.expiresAt > now ? holder.owner : undefined,
+    waiting: waiting.map(({ owner }) => owner),
+    mostWaiting: desk.maxWaiters,
+  };
 }
 
 /**

@@ -1,9 +1,21 @@
-import type { LeaseClient } from "@leasehold/client";
+import type { LeaseClient, ListCursor } from "@leasehold/client";
+import { JobRuns } from "@leasehold/client/job-runs";
 import { type Answering, answering } from "../support/answers.ts";
 import { dynamodb } from "../support/dynamodb.ts";
 import { leaseClient } from "../support/leases.ts";
 import { once } from "../support/once.ts";
-import { departmentKeyPrefix } from "./schema.ts";
+import { runAt } from "../support/unscheduled-runs.ts";
+import { hasTimeLeft, leaseForInvocation } from "../support/working-time.ts";
+import { cleaningKey, departmentKeyPrefix } from "./schema.ts";
+
+/** What the cleaner works with. */
+export interface Cleaning {
+  readonly leases: LeaseClient;
+  /** Milliseconds until the invocation ends. */
+  readonly remainingMs: () => number;
+  /** Epoch milliseconds. @default Date.now */
+  readonly now?: () => number;
+}
 
 /** What the cleaner did. */
 export interface CleaningReport {
@@ -11,31 +23,71 @@ export interface CleaningReport {
   readonly departments: number;
   /** Tickets whose service was ended, for nothing had been heard of them. */
   readonly removed: number;
+  /** Whether it came to the end of the table; if not, the next cleaning goes on from there. */
+  readonly isComplete: boolean;
 }
 
-const leaseDurationMs = 10_000;
+/** What a run leaves for the next one: where it stopped, if it was not at the end. */
+interface Progress {
+  readonly after?: ListCursor;
+}
+
+const deskLeaseMs = 10_000;
+const keepForMs = 86_400_000;
+/** A run that died has left nothing: then the one before it tells. */
+const runsLookedAt = 10;
 
 /**
  * Frees the desks whose tickets have stopped while nobody waits; where somebody does, the next in line takes over.
  *
- * Whoever takes a lock over in its turn passes over dead waiters as well: so taking it and letting it go is all there is
- * to clean. A desk at which somebody alive waits refuses the cleaner.
+ * A caller who takes a lock over in its turn passes over dead waiters as well: so taking it and letting it go is all there
+ * is to clean. A desk at which somebody alive waits refuses the cleaner.
+ *
+ * It reads the whole lease table, page by page of a megabyte each, which can be more than one invocation has time for:
+ * so it goes on where the last one stopped. Each run is in a ledger, which remembers that.
  */
-export async function cleanDesks(leases: LeaseClient, now: () => number = Date.now): Promise<CleaningReport> {
-  let departments = 0;
-  let removed = 0;
-  for await (const { key, expiresAt } of leases.list({ prefix: departmentKeyPrefix })) {
-    departments += 1;
-    if (expiresAt > now()) continue;
-    const lease = await leases.tryAcquire(key, { fair: true, leaseDurationMs });
-    if (lease === undefined) continue;
-    removed += 1;
-    await lease.release();
+export async function cleanDesks({ leases, remainingMs, now = Date.now }: Cleaning): Promise<CleaningReport> {
+  const leaseDurationMs = leaseForInvocation(remainingMs());
+  const runs = new JobRuns(leases, cleaningKey, { heartbeat: false, keepForMs, leaseDurationMs });
+  const after = await whereItStopped(runs);
+  return await runAt(runs, now(), async ({ progress }) => {
+    let [departments, removed] = [0, 0];
+    const pages = leases.listPages({
+      prefix: departmentKeyPrefix,
+      ...(after === undefined ? {} : { after }),
+    });
+    const report = (isComplete: boolean): CleaningReport => ({ departments, removed, isComplete });
+    const leave = (left: Progress): void => progress(left);
+    for await (const { leases: desks, next } of pages) {
+      for (const { key, place, expiresAt } of desks) {
+        departments += 1;
+        if (expiresAt <= now() && (await isFreed(leases, key))) removed += 1;
+        leave({ after: { pk: key, sk: place } });
+        if (!hasTimeLeft(remainingMs())) return report(false);
+      }
+      leave(next === undefined ? {} : { after: next });
+      if (next !== undefined && !hasTimeLeft(remainingMs())) return report(false);
+    }
+    return report(true);
+  });
+}
+
+async function isFreed(leases: LeaseClient, key: string): Promise<boolean> {
+  const lease = await leases.tryAcquire(key, { fair: true, leaseDurationMs: deskLeaseMs });
+  await lease?.release();
+  return lease !== undefined;
+}
+
+async function whereItStopped(runs: JobRuns): Promise<ListCursor | undefined> {
+  for await (const { progress } of runs.runs({ descending: true, limit: runsLookedAt })) {
+    if (progress !== undefined) return (progress as Progress).after;
   }
-  return { departments, removed };
+  return undefined;
 }
 
 const leases = once(() => leaseClient(dynamodb()));
 
 /** Frees abandoned desks. Cleaning twice does no harm, and one that dies in between is cleaned after in its turn. */
-export const handler: Answering<CleaningReport> = answering(() => cleanDesks(leases()));
+export const handler: Answering<CleaningReport> = answering((_event, context) =>
+  cleanDesks({ leases: leases(), remainingMs: () => context.getRemainingTimeInMillis() }),
+);

@@ -1,20 +1,13 @@
-import { type TaskInput, TaskSet } from "@leasehold/client/tasks";
+import type { TaskInput } from "@leasehold/client/tasks";
 import { type Answering, answering } from "../support/answers.ts";
-import { dynamodb } from "../support/dynamodb.ts";
-import { wholeNumber } from "../support/environment.ts";
+import { documents } from "../support/documents.ts";
+import { required } from "../support/environment.ts";
 import { fieldsOf, nameIn } from "../support/input.ts";
-import { leaseClient } from "../support/leases.ts";
-import { once } from "../support/once.ts";
 import { compareChecksum } from "./checksum.ts";
-import { claimVariable, mostAttemptsVariable, taskSetKey } from "./schema.ts";
+import { register } from "./register.ts";
+import { tableVariable } from "./schema.ts";
+import { taskSet } from "./task-sets.ts";
 import { type WorkReport, workOn } from "./worker.ts";
-
-const parts = once(() => ({
-  leases: leaseClient(dynamodb()),
-  maxAttempts: wholeNumber(mostAttemptsVariable, 3),
-  /** So long the tasks of a worker that died stay claimed. */
-  leaseDurationMs: wholeNumber(claimVariable, 30_000),
-}));
 
 /** What came of adding tasks: those that the set knew already were left alone. */
 export interface AddReport {
@@ -30,18 +23,25 @@ export interface AddReport {
  *     { "set": "2026-03-01" }
  *     → { "succeeded": 1, "failed": 0, "parked": 0, "putBack": 0, "lost": 0, "isUnfinished": false }
  *
+ * A schedule starts workers for every set that tasks were added to (restart.ts), until all of them have ended.
+ *
  * Dies while it adds: by fifties, all are there or none; the same call again adds those that are missing, and no task
- * twice. Dies after it has claimed a task, before, during or after the work: the attempt counts, the claim runs out
- * after 30 s, and whoever is called then does the task again, or parks it if that was its last attempt. Dies after the
- * task's ending has landed: nothing is left to do. Frozen for longer than its claim: its ending is refused if somebody
- * has claimed the task since, and counts if nobody has.
+ * twice. Dies before the set is registered: the same call again registers it. Dies after it has claimed a task, before,
+ * during or after the work: the attempt counts, the claim runs out after 30 s, and the worker that is called then does the
+ * task again, or parks it if that was its last attempt. Dies after the task's ending has landed: nothing is left to do.
+ * Frozen for longer than its claim: its ending is refused if somebody has claimed the task since, and counts if nobody
+ * has.
  */
 export const handler: Answering<WorkReport | AddReport> = answering(async (event, context) => {
   const fields = fieldsOf(event, ["set", "add"]);
   const set = nameIn(fields, "set", 200);
-  const { leases, maxAttempts, leaseDurationMs } = parts();
-  const tasks = new TaskSet(leases, taskSetKey(set), { maxAttempts, leaseDurationMs });
+  const tasks = taskSet(set);
+  if (fields.add === undefined) {
+    return await workOn(tasks, ({ payload }) => compareChecksum(payload), context.getRemainingTimeInMillis());
+  }
   // The set itself looks at each of them, and refuses all if one is amiss.
-  if (fields.add !== undefined) return await tasks.add(fields.add as readonly TaskInput[]);
-  return await workOn(tasks, ({ payload }) => compareChecksum(payload), context.getRemainingTimeInMillis());
+  const report = await tasks.add(fields.add as readonly TaskInput[]);
+  // After that: a restart that finds the set drained in between takes out an entry that this one renews.
+  await register(documents(), required(tableVariable), set);
+  return report;
 });

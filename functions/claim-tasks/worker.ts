@@ -19,9 +19,9 @@ export interface WorkReport {
 /**
  * Does the tasks of a set that can be claimed now, one after the other, and begins nothing when its time is nearly up.
  *
- * It does not wait for tasks that others are doing: those of a worker that died are for a later call. What `work`
- * throws puts the task back, to be tried again at once and by anybody, until its attempts are used up; a
- * FinalFailureError parks it.
+ * It does not wait for tasks that others are doing, nor for those that wait for their next attempt: those are for a later
+ * call. What `work` throws puts the task back, to be tried again after some seconds and by any worker, until its
+ * attempts are used up; a FinalFailureError parks it.
  */
 export async function workOn(
   tasks: TaskSet,

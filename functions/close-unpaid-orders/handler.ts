@@ -26,6 +26,8 @@ export interface ScheduledJob extends Pick<CloseUnpaidOrders, "orders" | "before
   readonly leases: LeaseClient;
   /** Of the lock, and of its runs. @default "close-unpaid-orders" */
   readonly key?: string | undefined;
+  /** Epoch milliseconds. @default Date.now */
+  readonly now?: () => number;
   /** So long a run that died stands in its own retry's way. @default 45000 */
   readonly runLeaseMs?: number;
 }
@@ -34,19 +36,22 @@ export interface ScheduledJob extends Pick<CloseUnpaidOrders, "orders" | "before
  * Makes the handler of a schedule: one run for each scheduled time, however often the trigger comes and on however many
  * instances, and never two at once; each run is in the ledger.
  *
- * A run that loses its lease, or whose time is over, rejects and leaves its slot open: the trigger's retry, or the next
- * tick, closes the rest. A slot whose attempts are spent counts as dealt with, and asks for no further retry.
+ * A run that loses its lease rejects and leaves its slot open: the trigger's retry, or the next tick, closes the rest. One
+ * whose time is over before its orders are says so, and the next tick goes on. A trigger whose time is still to come is
+ * refused with SlotNotDueError. A slot whose attempts are spent counts as dealt with, and asks for no further retry.
  */
 export function onSchedule({
   leases,
   key = closeUnpaidOrdersKey,
   runLeaseMs = usualLeaseMs,
-  ...work
+  now = Date.now,
+  ...shop
 }: ScheduledJob): LeasedHandler<ScheduleEvent, TriggerOutcome> {
   const runs = openRuns(leases, { key, leaseDurationMs: runLeaseMs });
   const options = { client: leases, key, once: true, skipResult: skipped };
-  return leased<ScheduleEvent, TriggerOutcome>(options, async (event, _context, lock) => {
+  return leased<ScheduleEvent, TriggerOutcome>(options, async (event, context, lock) => {
     const slot = new Date(event.scheduledTime ?? event.time ?? "");
+    const work = { ...shop, now, remainingMs: () => context.getRemainingTimeInMillis() };
     // An earlier attempt has lost the lock, so it stops at its next order; a dead one's own lease ends by then.
     return await runSlot({ runs, work, lock }, slot, 2 * runLeaseMs);
   });
@@ -70,7 +75,7 @@ const scheduled = once(() =>
  * Closes the orders that were to be paid before the scheduled time and gives their stock back.
  *
  *     { "scheduledTime": "2026-11-21T08:00:00.000Z" }
- *     → { "result": "ran", "fencingToken": 1795248000001, "closed": 3 }
+ *     → { "result": "ran", "fencingToken": 1795248000001, "closed": 3, "parked": 0, "isUnfinished": false }
  *     → { "result": "skipped", "holder": "…", "expiresAt": 1795248045000 }
  *     → { "result": "doneBefore", "slot": "2026-11-21T08:00:00.000Z" }
  *     → { "result": "exhausted", "slot": "2026-11-21T08:00:00.000Z", "attempts": 3 }

@@ -5,7 +5,9 @@ import {
   type LeaseLostReason,
   LeaseUnavailableError,
 } from "@leasehold/client";
-import type { Order, OrderBook } from "./orders.ts";
+import { hasTimeLeft } from "../support/working-time.ts";
+import type { FoundOrder } from "./order.ts";
+import type { OrderBook } from "./orders.ts";
 
 /** The lock that lets one instance at a time close orders. */
 export const closeUnpaidOrdersKey = "close-unpaid-orders";
@@ -21,18 +23,28 @@ export interface CloseUnpaidOrders {
    * tick can lie apart, shorter than a tick by more than the clocks differ.
    */
   readonly lockAtLeastForMs: number;
+  /** Milliseconds that are left for the whole. A run begins no order when they are nearly over. */
+  readonly remainingMs: () => number;
   /**
    * Called between the check of the lease and the write, with the number of orders that this run has closed so far.
    * For tests and demonstrations of what can happen there.
    * @default - nothing happens there
    */
-  readonly beforeClose?: (order: Order, lease: Lease, closed: number) => Promise<void>;
+  readonly beforeClose?: (order: FoundOrder, lease: Lease, closed: number) => Promise<void>;
 }
 
 /** What became of one trigger. */
 export type JobOutcome =
   /** This instance had the lease to the end of its run. */
-  | { readonly result: "ran"; readonly fencingToken: number; readonly closed: number }
+  | {
+      readonly result: "ran";
+      readonly fencingToken: number;
+      readonly closed: number;
+      /** How many orders could not be closed, and were put aside with the reason. */
+      readonly parked: number;
+      /** Whether its time was over before its orders were: the next run goes on with the rest. */
+      readonly isUnfinished: boolean;
+    }
   /** Another instance runs, or one ran so lately that the lock is still closed. Nothing was done. */
   | {
       readonly result: "skipped";
@@ -75,37 +87,47 @@ export async function closeUnpaidOrders(job: CloseUnpaidOrders, dueBefore: numbe
   }
 }
 
+/** How far a run has come. */
+export interface Progress {
+  readonly closed: number;
+  readonly parked: number;
+}
+
 /**
- * The work of {@link closeUnpaidOrders} under a lease that is the caller's: it neither acquires nor releases. `onClosed`
- * is told how many orders this run has closed so far.
+ * The work of {@link closeUnpaidOrders} under a lease that is the caller's: it neither acquires nor releases. `onProgress`
+ * is told how far this run has come.
  *
- * Rejects with the signal's reason when that aborts for another cause than the loss of the lease, such as the end of the
- * invocation's time; what was closed until then stays closed.
+ * Rejects with the signal's reason when that aborts for another cause than the loss of the lease; what was closed until
+ * then stays closed.
  */
 export async function closeOrdersUnder(
   lease: Lease,
-  { orders, beforeClose }: Pick<CloseUnpaidOrders, "orders" | "beforeClose">,
+  { orders, beforeClose, remainingMs }: Pick<CloseUnpaidOrders, "orders" | "beforeClose" | "remainingMs">,
   dueBefore: number,
   signal?: AbortSignal,
-  onClosed?: (closed: number) => void,
+  onProgress?: (progress: Progress) => void,
 ): Promise<Exclude<JobOutcome, { readonly result: "skipped" }>> {
   const { fencingToken } = lease;
-  let closed = 0;
+  let [closed, parked] = [0, 0];
   for await (const order of orders.unpaid(dueBefore)) {
     if (lease.signal.aborted) {
       return { result: "lost", fencingToken, closed, reason: lossReason(lease), fencedOff: undefined };
     }
+    if (!hasTimeLeft(remainingMs())) {
+      return { result: "ran", fencingToken, closed, parked, isUnfinished: true };
+    }
     signal?.throwIfAborted();
     await beforeClose?.(order, lease, closed);
-    const result = await orders.close(order, lease);
+    const result = await orders.close(order, lease, remainingMs);
     if (result === "fencedOff") {
       return { result: "lost", fencingToken, closed, reason: lossReason(lease), fencedOff: order.orderId };
     }
-    if (result !== "closed") continue;
-    closed += 1;
-    onClosed?.(closed);
+    if (result === "notOpen") continue;
+    if (result === "closed") closed += 1;
+    else parked += 1;
+    onProgress?.({ closed, parked });
   }
-  return { result: "ran", fencingToken, closed };
+  return { result: "ran", fencingToken, closed, parked, isUnfinished: false };
 }
 
 /** A lease without heartbeat learns from a refused write that it was taken before its own time was over. */

@@ -3,11 +3,13 @@ import { environmentNames } from "@leasehold/client/environment";
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
 import { required, wholeNumber } from "../support/environment.ts";
-import { choiceIn, type Fields, fieldsOf } from "../support/input.ts";
+import { choiceIn, type Fields, fieldsOf, nameIn } from "../support/input.ts";
 import { leaseClient } from "../support/leases.ts";
 import { once } from "../support/once.ts";
 import { untilTimeIsUp, waitWithin } from "../support/working-time.ts";
 import { OrderBook } from "./orders.ts";
+import { ParkedOrders } from "./parked-orders.ts";
+import { doneSlot, parkedOrders, type RepairAnswer, takeBackSlot } from "./repairs.ts";
 import {
   type BackfillAnswer,
   backfillSince,
@@ -27,6 +29,7 @@ const mostAttempts = 1000;
 const sources = once(() => ({
   leases: leaseClient(documents()),
   orders: new OrderBook(documents(), required(tableVariable)),
+  parked: new ParkedOrders(documents(), required(tableVariable)),
   schedule: required(scheduleVariable),
   leaseDurationMs: wholeNumber(environmentNames.lockAtMostForMs, usualLeaseMs),
   now: Date.now,
@@ -38,24 +41,46 @@ const sources = once(() => ({
  *     { "action": "runs", "since": "2026-11-21T00:00:00.000Z", "state": "exhausted" }
  *     { "action": "missed", "since": "2026-11-21T00:00:00.000Z" }
  *     { "action": "backfill", "since": "2026-11-21T00:00:00.000Z", "maxAttempts": 4 }
+ *     { "action": "parked" }                                                 orders that could not be closed
+ *     { "action": "putBack", "order": "2026-11-21T07:59:00.000Z#o-17" }      one of these, by its id
+ *     { "action": "slot" }                                                   the latest slot that is done
+ *     { "action": "takeBack", "slot": "2036-11-21T08:00:00.000Z", "to": "2026-11-21T08:00:00.000Z" }
  *
  * `since` is the last 24 hours if it is left out, and at most 30 days ago. `state` is `running`, `succeeded`, `failed`,
  * `lost`, `exhausted` or `skipped`; without it, all but the succeeded are shown. `maxAttempts` lets exhausted slots run
  * again. Dies in mid-back-fill: the slot that it was at shows as lost, and the same call goes on from there.
  */
-export const handler: Answering<RunsAnswer | MissedAnswer | BackfillAnswer> = answering((event, context) =>
-  report(sources(), event, context.getRemainingTimeInMillis()),
+export const handler: Answering<Answer> = answering((event, context) =>
+  report(sources(), event, () => context.getRemainingTimeInMillis()),
 );
+
+type Action = "runs" | "missed" | "backfill" | "parked" | "putBack" | "slot" | "takeBack";
+
+/** What each action takes. */
+const fieldsOfAction: Readonly<Record<Action, readonly string[]>> = {
+  runs: ["since", "state"],
+  missed: ["since"],
+  backfill: ["since", "maxAttempts"],
+  parked: [],
+  putBack: ["order"],
+  slot: [],
+  takeBack: ["slot", "to"],
+};
+
+/** What the report answers. */
+export type Answer = RunsAnswer | MissedAnswer | BackfillAnswer | RepairAnswer;
 
 /** What the handler does, with what it works with. */
 export async function report(
-  from: ReportSources,
+  from: ReportSources & { readonly parked: Pick<ParkedOrders, "list" | "putBack"> },
   event: unknown,
-  remainingMs: number,
-): Promise<RunsAnswer | MissedAnswer | BackfillAnswer> {
-  const fields = fieldsOf(event, ["action", "since", "state", "maxAttempts"]);
+  remainingMs: () => number,
+): Promise<Answer> {
+  const actions = Object.keys(fieldsOfAction) as Action[];
+  const action = choiceIn(fieldsOf(event), "action", actions);
+  const fields = fieldsOf(event, ["action", ...fieldsOfAction[action]]);
   const since = sinceIn(fields, from.now());
-  switch (choiceIn(fields, "action", ["runs", "missed", "backfill"])) {
+  switch (action) {
     case "runs":
       return await runsSince(
         from,
@@ -66,9 +91,18 @@ export async function report(
       return await missedSince(from, since);
     case "backfill": {
       const maxAttempts = fields.maxAttempts === undefined ? undefined : attemptsIn(fields);
-      const waitMs = waitWithin(from.leaseDurationMs, remainingMs);
-      return await backfillSince(from, since, { maxAttempts, waitMs, signal: untilTimeIsUp(remainingMs) });
+      const waitMs = waitWithin(from.leaseDurationMs, remainingMs());
+      const signal = untilTimeIsUp(remainingMs());
+      return await backfillSince(from, since, { maxAttempts, waitMs, remainingMs, signal });
     }
+    case "parked":
+      return await parkedOrders(from);
+    case "putBack":
+      return { isPutBack: await from.parked.putBack(nameIn(fields, "order"), remainingMs) };
+    case "slot":
+      return await doneSlot(from);
+    case "takeBack":
+      return await takeBackSlot(from, nameIn(fields, "slot"), optionalName(fields, "to"));
   }
 }
 
@@ -76,6 +110,10 @@ function sinceIn({ since }: Fields, now: number): string {
   if (since === undefined) return new Date(now - dayMs).toISOString();
   if (typeof since === "string") return since;
   throw new InvalidOptionsError("event.since", since, "an ISO time in UTC with milliseconds");
+}
+
+function optionalName(fields: Fields, field: string): string | undefined {
+  return fields[field] === undefined ? undefined : nameIn(fields, field);
 }
 
 function attemptsIn({ maxAttempts: value }: Fields): number {

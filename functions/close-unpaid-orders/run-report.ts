@@ -113,7 +113,9 @@ export interface BackfillTerms {
   readonly maxAttempts: number | undefined;
   /** For how long to wait for the lock. */
   readonly waitMs: number;
-  /** Ends it before its invocation ends. */
+  /** Milliseconds that its invocation has left. It begins no slot, and no order, when they are nearly over. */
+  readonly remainingMs: () => number;
+  /** Aborts then. */
   readonly signal: AbortSignal;
 }
 
@@ -129,7 +131,7 @@ export interface BackfillTerms {
 export async function backfillSince(
   { leases, orders, schedule, leaseDurationMs, now }: ReportSources,
   since: string,
-  { maxAttempts, waitMs, signal }: BackfillTerms,
+  { maxAttempts, waitMs, remainingMs, signal }: BackfillTerms,
 ): Promise<BackfillAnswer> {
   const options = maxAttempts === undefined ? {} : { maxAttempts };
   const runs = openRuns(leases, { key: closeUnpaidOrdersKey, leaseDurationMs, ...options });
@@ -138,7 +140,8 @@ export async function backfillSince(
   return await leases.withLease(closeUnpaidOrdersKey, terms, async (lease) => {
     const lock = { lease, signal: AbortSignal.any([lease.signal, signal]) };
     const range = { schedule, since, until, signal: lock.signal };
-    const report = await runs.backfill(range, (run) => closeInRun(run, { work: { orders }, lock }));
+    const work = { orders, now, remainingMs };
+    const report = await runs.backfill(range, (run) => closeInRun(run, { work, lock }));
     return { ...report, failed: report.failed.map(({ slot, error }) => ({ slot, problem: String(error) })) };
   });
 }

@@ -5,7 +5,9 @@ import {
   type RunContext,
   RunsExhaustedError,
 } from "@leasehold/client/job-runs";
-import { type CloseUnpaidOrders, closeOrdersUnder, type JobOutcome } from "./job.ts";
+import { warn } from "../support/log.ts";
+import { type CloseUnpaidOrders, closeOrdersUnder, type JobOutcome, type Progress } from "./job.ts";
+import { parkedMessage } from "./schema.ts";
 
 /** Lambda invokes for an event and for its two retries: a slot gets what one trigger has, however often it is delivered. */
 export const attemptsOfTrigger = 3;
@@ -28,7 +30,10 @@ export type SlotOutcome =
 
 /** What a run needs: the orders, and the lock that it runs under. */
 export interface RunUnderLock {
-  readonly work: Pick<CloseUnpaidOrders, "orders" | "beforeClose">;
+  readonly work: Pick<CloseUnpaidOrders, "orders" | "beforeClose" | "remainingMs"> & {
+    /** Epoch milliseconds. */
+    readonly now: () => number;
+  };
   readonly lock: { readonly lease: Lease; readonly signal: AbortSignal };
 }
 
@@ -68,14 +73,27 @@ export async function runSlot(
  * What one run does. The lock's lease alone is checked with each order, not the run's: a slot is begun under the lock
  * only, so an attempt that another has followed has lost the lock before, and the second check would double its cost.
  *
+ * A run whose time is over before its orders are has succeeded as far as it came: the next slot's run closes what was due
+ * before its own time, and so the rest. Orders that are not due yet stay open, whatever the slot says.
+ *
  * Rejects with LeaseLostError when it is fenced off or notices that the lock is lost.
  */
 export async function closeInRun(run: RunContext, { work, lock }: RunUnderLock): Promise<Ran> {
   const { lease } = lock;
-  const report = (closed: number): void => run.progress({ closed });
-  report(0);
-  const outcome = await closeOrdersUnder(lease, work, Date.parse(run.slot), run.signal, report);
-  if (outcome.result === "ran") return outcome;
+  const report = (progress: Progress): void => run.progress(progress);
+  report({ closed: 0, parked: 0 });
+  const dueBefore = Math.min(Date.parse(run.slot), work.now());
+  const outcome = await closeOrdersUnder(lease, work, dueBefore, run.signal, report);
+  if (outcome.result === "ran") {
+    const { parked, isUnfinished } = outcome;
+    const remarks = [
+      ...(isUnfinished ? ["unfinished: the next run goes on"] : []),
+      ...(parked > 0 ? [`${parked} orders could not be closed, and are parked`] : []),
+    ];
+    if (remarks.length > 0) run.remark(remarks.join("; "));
+    if (parked > 0) warn(parkedMessage, { slot: run.slot, parked });
+    return outcome;
+  }
   const { closed, reason, fencedOff } = outcome;
   const detail = fencedOff === undefined ? `after ${closed} orders` : `order ${fencedOff} was fenced off`;
   throw new LeaseLostError(lease.key, reason, detail);

@@ -3,6 +3,7 @@
  *
  *     pk             sk                      one item for each
  *     orders#open    2026-03-01T09:30Z#o-17  order that waits for its payment, sorted by when that is due
+ *     orders#parked  2026-03-01T09:30Z#o-19  order that could not be closed, with the reason and its own item
  *     orders#closed  o-17                    order that was closed unpaid
  *     orders#paid    o-18                    order that was paid
  *     stock          mug                     product
@@ -14,9 +15,13 @@ export const tableVariable = "CLOSE_UNPAID_ORDERS_TABLE_NAME";
 /** The environment variable with the job's schedule, in EventBridge Scheduler's words and in UTC. */
 export const scheduleVariable = "CLOSE_UNPAID_ORDERS_SCHEDULE";
 
+/** What the log line says that an alarm counts: a run has parked orders. */
+export const parkedMessage = "orders parked";
+
 /** The table's partitions. A shop with more than 1000 writes a second to one of them has to split it. */
 export const partitions = {
   open: "orders#open",
+  parked: "orders#parked",
   closed: "orders#closed",
   paid: "orders#paid",
   stock: "stock",
@@ -36,6 +41,11 @@ export function timeSortKey(time: number): string {
 /** Gives the key of an order that waits for its payment. */
 export function openOrderKey(order: { readonly orderId: string; readonly dueAt: number }): ShopKey {
   return { pk: partitions.open, sk: `${timeSortKey(order.dueAt)}#${order.orderId}` };
+}
+
+/** Gives the key of an order that could not be closed, by the sort key that it had among the open ones. */
+export function parkedOrderKey(openSortKey: string): ShopKey {
+  return { pk: partitions.parked, sk: openSortKey };
 }
 
 /** Gives the key of an order that was closed unpaid. */

@@ -1,13 +1,16 @@
 import {
   InvalidOptionsError,
+  type Lease,
   type LeaseClient,
   type LeaseHandle,
   LeaseLostError,
   LeaseUnavailableError,
 } from "@leasehold/client";
+import type { RunContext } from "@leasehold/client/job-runs";
 import { choiceIn, durationIn, fieldsOf, nameIn } from "../support/input.ts";
 import { checkKeyIs } from "../support/key-policy.ts";
 import { hasTimeLeft, leaseForInvocation, waitWithin } from "../support/working-time.ts";
+import { RunLostError, recordEnd, recordRun } from "./ledger.ts";
 import { type TransferKind, transferKey, transferKinds } from "./schema.ts";
 import type { ChunkResult, OrderTransfer } from "./transfer.ts";
 
@@ -82,34 +85,47 @@ export async function transferOrders(
  * Transfers whatever is pending, under a lease that lasts as long as the invocation.
  *
  * Stops in time and leaves the rest to the next run. One that dies, or is frozen beyond its lease, is taken over at its
- * end: its successor goes on with the chunks that are still pending, and the gate keeps late writes out.
+ * end: its successor goes on with the chunks that are still pending, and the gate keeps late writes out. The run is in the
+ * ledger, from its first look to its end.
  */
 export async function runTransfer(
   job: TransferJob,
   kind: TransferKind,
   waitMs = 0,
 ): Promise<TransferOutcome> {
-  const { leases, transfer, remainingMs } = job;
+  const { leases, remainingMs } = job;
   const options = {
     leaseDurationMs: leaseForInvocation(remainingMs()),
     waitMs: waitWithin(waitMs, remainingMs()),
   };
   try {
     await using lease = await leases.acquire(transferKey, options);
-    const { fencingToken } = lease;
-    let chunks = 0;
-    for (;;) {
-      const chunk = await transfer.nextChunk(kind);
-      if (chunk === undefined) return { result: "ran", chunks, isUnfinished: false, fencingToken };
-      if (!hasTimeLeft(remainingMs())) return { result: "ran", chunks, isUnfinished: true, fencingToken };
-      // Not `held`: what keeps a late write out is the fence, and a lease that nobody took is as good as ever.
-      const result = await transfer.transfer(kind, chunk, lease);
-      if (result === "fencedOff") return { result: "lost", chunks, fencingToken };
-      if (result === "transferred") chunks += 1;
-    }
+    return await recordRun(leases, lease, (run) => transferPending(job, kind, lease, run));
   } catch (error) {
     if (!(error instanceof LeaseUnavailableError)) throw error;
     return { result: "skipped", holder: error.holder, expiresAt: error.expiresAt };
+  }
+}
+
+async function transferPending(
+  { transfer, remainingMs }: TransferJob,
+  kind: TransferKind,
+  lease: Lease,
+  run: RunContext,
+): Promise<Exclude<TransferOutcome, { readonly result: "skipped" }>> {
+  const { fencingToken } = lease;
+  for (let chunks = 0; ; ) {
+    run.progress({ kind, chunks });
+    const chunk = await transfer.nextChunk(kind);
+    if (chunk === undefined) return { result: "ran", chunks, isUnfinished: false, fencingToken };
+    if (!hasTimeLeft(remainingMs())) {
+      run.remark("unfinished: the next run goes on");
+      return { result: "ran", chunks, isUnfinished: true, fencingToken };
+    }
+    // Not `held`: what keeps a late write out is the fence, and a lease that nobody took is as good as ever.
+    const result = await transfer.transfer(kind, chunk, lease, remainingMs);
+    if (result === "fencedOff") throw new RunLostError(chunk, { result: "lost", chunks, fencingToken });
+    if (result === "transferred") chunks += 1;
   }
 }
 
@@ -117,19 +133,28 @@ export async function runTransfer(
  * Does one chunk for a workflow that holds the lock and whose heartbeat keeps it.
  *
  * The handle may be as old as the workflow: the fence alone decides. A step that is repeated after its answer was lost
- * finds its chunk done. Rejects with LeaseLostError when a later holder has written.
+ * finds its chunk done. The step that finds nothing left, or fails, is the workflow's last: the ledger has its end.
+ * Rejects with LeaseLostError when a later holder has written.
  */
 export async function transferStep(
-  { adopting, transfer }: Pick<TransferJob, "adopting" | "transfer">,
+  { leases, adopting, transfer, remainingMs }: TransferJob,
   kind: TransferKind,
   handle: LeaseHandle,
   named: string | undefined,
 ): Promise<StepOutcome> {
   const lease = adopting.adopt(handle);
   checkKeyIs(lease.key, transferKey);
-  const chunk = named ?? (await transfer.nextChunk(kind));
-  if (chunk === undefined) return { result: "nothingLeft" };
-  const result = await transfer.transfer(kind, chunk, lease);
-  if (result === "fencedOff") throw new LeaseLostError(lease.key, "taken", `chunk ${chunk} was fenced off`);
-  return { result, chunk };
+  try {
+    const chunk = named ?? (await transfer.nextChunk(kind));
+    if (chunk === undefined) {
+      await recordEnd(leases, lease, kind, undefined);
+      return { result: "nothingLeft" };
+    }
+    const result = await transfer.transfer(kind, chunk, lease, remainingMs);
+    if (result === "fencedOff") throw new LeaseLostError(lease.key, "taken", `chunk ${chunk} was fenced off`);
+    return { result, chunk };
+  } catch (error) {
+    await recordEnd(leases, lease, kind, error);
+    throw error;
+  }
 }

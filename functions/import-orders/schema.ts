@@ -17,6 +17,9 @@ export const tableVariable = "IMPORT_ORDERS_TABLE_NAME";
 /** The lock that keeps imports and exports apart: an export of half an import is of no use to anybody. */
 export const transferKey = "import-orders";
 
+/** What the log line says that an alarm counts: a run has failed, or has lost its lock. */
+export const runFailedMessage = "run failed";
+
 /** What is done with orders. */
 export type TransferKind = "import" | "export";
 

@@ -32,6 +32,17 @@ export interface TransferredOrder {
  */
 export type ChunkResult = "transferred" | "alreadyDone" | "fencedOff";
 
+/** A chunk that cannot be transferred as it is. It stops the run, and is not passed over. */
+export class UnusableChunkError extends Error {
+  override readonly name = "UnusableChunkError";
+  readonly chunk: string;
+
+  constructor(chunk: string, problem: string) {
+    super(`the chunk ${JSON.stringify(chunk)} ${problem}: correct it, or remove it; the run stops there`);
+    this.chunk = chunk;
+  }
+}
+
 /** The entries of a transaction that can be refused; then come the chunk's own. */
 const gateEntry = 0;
 const pendingEntry = 1;
@@ -68,16 +79,24 @@ export class OrderTransfer {
     return Items?.[0]?.sk as string | undefined;
   }
 
-  /** Transfers one chunk, once and for all, unless a later holder of the lock has written in the meantime. */
-  async transfer(kind: TransferKind, chunk: string, lease: Lease): Promise<ChunkResult> {
+  /**
+   * Transfers one chunk, once and for all, unless a later holder of the lock has written in the meantime. Rejects with
+   * {@link UnusableChunkError} where it is not a chunk that can be transferred.
+   */
+  async transfer(
+    kind: TransferKind,
+    chunk: string,
+    lease: Lease,
+    remainingMs: () => number,
+  ): Promise<ChunkResult> {
     const { Item } = await this.#documents.send(
       new GetCommand({ TableName: this.#tableName, Key: pendingKey(kind, chunk), ConsistentRead: true }),
     );
     if (Item === undefined) return "alreadyDone";
     const work =
       kind === "import"
-        ? this.#importing(chunk, listOf<TransferredOrder>(chunk, Item.orders), lease)
-        : await this.#exporting(chunk, listOf<string>(chunk, Item.orderIds), lease);
+        ? this.#importing(chunk, ordersOf(chunk, Item.orders), lease)
+        : await this.#exporting(chunk, orderIdsOf(chunk, Item.orderIds), lease);
     const pending = {
       TableName: this.#tableName,
       Key: pendingKey(kind, chunk),
@@ -86,10 +105,10 @@ export class OrderTransfer {
     const refused = await transact(
       this.#documents,
       [this.#throughTheGate(lease), { Delete: pending }, ...work],
-      2,
+      { remainingMs },
     );
-    if (refused === gateEntry) return "fencedOff";
-    if (refused === pendingEntry) return "alreadyDone";
+    if (refused.includes(gateEntry)) return "fencedOff";
+    if (refused.includes(pendingEntry)) return "alreadyDone";
     return "transferred";
   }
 
@@ -135,12 +154,38 @@ export class OrderTransfer {
   }
 }
 
-/** A chunk that cannot be transferred stops the run, and is not passed over. */
-function listOf<T>(chunk: string, list: unknown): readonly T[] {
-  if (Array.isArray(list) && list.length <= mostOrdersPerChunk) return list;
-  throw new Error(`the chunk ${JSON.stringify(chunk)} has no list of at most ${mostOrdersPerChunk} orders`);
-}
-
 function signature({ owner, fencingToken }: Lease): { readonly by: string; readonly fencingToken: number } {
   return { by: owner, fencingToken };
+}
+
+function ordersOf(chunk: string, list: unknown): readonly TransferredOrder[] {
+  const orders = listOf<TransferredOrder>(chunk, list);
+  checkIds(
+    chunk,
+    orders.map((order) => (order as Partial<TransferredOrder> | null)?.orderId),
+  );
+  return orders;
+}
+
+function orderIdsOf(chunk: string, list: unknown): readonly string[] {
+  const orderIds = listOf<string>(chunk, list);
+  checkIds(chunk, orderIds);
+  return orderIds;
+}
+
+function listOf<T>(chunk: string, list: unknown): readonly T[] {
+  if (Array.isArray(list) && list.length <= mostOrdersPerChunk) return list;
+  throw new UnusableChunkError(chunk, `has no list of at most ${mostOrdersPerChunk} orders`);
+}
+
+/** DynamoDB takes an item once in a transaction, and would not say which one came twice. */
+function checkIds(chunk: string, orderIds: readonly unknown[]): void {
+  const seen = new Set<string>();
+  for (const [index, orderId] of orderIds.entries()) {
+    if (typeof orderId !== "string" || orderId === "")
+      throw new UnusableChunkError(chunk, `has no orderId at ${index}`);
+    if (seen.has(orderId))
+      throw new UnusableChunkError(chunk, `names the order ${JSON.stringify(orderId)} twice`);
+    seen.add(orderId);
+  }
 }

@@ -1,5 +1,6 @@
 import { EventBridgeClient, PutEventsCommand } from "@aws-sdk/client-eventbridge";
 import { environmentNames } from "@leasehold/client/environment";
+import { writeLine } from "@leasehold/client/metrics";
 import type { DynamoDBBatchResponse, DynamoDBStreamEvent } from "aws-lambda";
 import { required } from "../support/environment.ts";
 import { once } from "../support/once.ts";
@@ -12,7 +13,7 @@ const report = once((): ExpiryReport => {
   return {
     tableName: required(environmentNames.tableName),
     putEvents: async (Entries) => (await events.send(new PutEventsCommand({ Entries }))).Entries ?? [],
-    writeLine: console.log,
+    writeLine,
     now: Date.now,
   };
 });

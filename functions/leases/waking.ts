@@ -1,6 +1,6 @@
 import type { LeaseRecord } from "@leasehold/client/record";
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from "aws-lambda";
-import { leaseIn, repeatFrom } from "../support/stream.ts";
+import { isHeldIn, leaseIn, repeatFrom } from "../support/stream.ts";
 
 /** A workflow that waits for a lock, parked on a task token. */
 export interface Waiter {
@@ -66,7 +66,7 @@ export async function wakeWaiters<W extends Waiter>(
 /** The key of a lease whose token went away, be it by a release or because the item was removed. */
 function freedKey({ dynamodb }: DynamoDBRecord): string | undefined {
   const before = leaseIn(dynamodb?.OldImage);
-  return before !== undefined && leaseIn(dynamodb?.NewImage) === undefined ? before.key : undefined;
+  return before !== undefined && !isHeldIn(dynamodb?.NewImage) ? before.key : undefined;
 }
 
 async function wakeOne<W extends Waiter>(waking: Waking<W>, key: string): Promise<void> {

@@ -2,6 +2,7 @@ import type { LeaseClient } from "@leasehold/client";
 import {
   type CacheFailedEvent,
   type GetOrComputeOptions,
+  type ServedEvent,
   SingleFlight,
   type ValueSource,
 } from "@leasehold/client/single-flight";
@@ -44,18 +45,22 @@ const leaseDurationMs = 10_000;
 /** So long an old value may stand in for a new one. */
 const staleForMs = 24 * 60 * 60 * 1000;
 
-/** What all calls of an execution environment share: a cache in the lease table, with the locks beside it. */
+/**
+ * What all calls of an execution environment share: a cache in the lease table, with the locks beside it. `onTrouble`
+ * hears where the cache fails, and where an old value is given in place of an error.
+ */
 export function resourceFlights(
   leases: LeaseClient,
   freshForMs: number,
-  onCacheFailed: (event: CacheFailedEvent) => void,
+  onTrouble: (event: CacheFailedEvent | ServedEvent) => void,
 ): SingleFlight {
   return new SingleFlight(leases, {
     freshForMs,
     staleForMs,
     leaseDurationMs,
     onEvent: (event) => {
-      if (event.type === "cacheFailed") onCacheFailed(event);
+      const isInPlaceOfError = event.type === "served" && event.error !== undefined;
+      if (event.type === "cacheFailed" || isInPlaceOfError) onTrouble(event);
     },
   });
 }
@@ -63,8 +68,8 @@ export function resourceFlights(
 /**
  * Gives a resource: from the cache, from another call that is computing it, or computed here.
  *
- * Rejects as `SingleFlight.getOrCompute` does: with LeaseUnavailableError when somebody else computes for longer than
- * `waitMs` and there is no old value, with ComputationTimeoutError, or with the computation's own error.
+ * Rejects as `SingleFlight.getOrCompute` does where there is no old value: with LeaseUnavailableError when somebody else
+ * computes for longer than `waitMs`, with ComputationTimeoutError, or with the computation's own error.
  */
 export async function cached<T>(request: CacheRequest<T>): Promise<CacheAnswer<T>> {
   const { flights, key, compute, now = Date.now, ...limits } = request;

@@ -1,4 +1,4 @@
-import type { CacheFailedEvent } from "@leasehold/client/single-flight";
+import type { CacheFailedEvent, ServedEvent } from "@leasehold/client/single-flight";
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
 import { required, wholeNumber } from "../support/environment.ts";
@@ -12,7 +12,7 @@ import { cacheKeyPrefix, freshForVariable, tableVariable } from "./schema.ts";
 import { type StockLevels, StockMovements } from "./stock-levels.ts";
 
 const parts = once(() => ({
-  flights: resourceFlights(leaseClient(documents()), wholeNumber(freshForVariable, 60_000), onCacheFailed),
+  flights: resourceFlights(leaseClient(documents()), wholeNumber(freshForVariable, 60_000), onTrouble),
   movements: new StockMovements(documents(), required(tableVariable)),
 }));
 
@@ -48,10 +48,14 @@ export const handler: Answering<CacheAnswer<StockLevels>> = answering((event, co
   });
 });
 
-/** The caller of a value that could not be stored has it all the same: only the log tells. */
-function onCacheFailed({ key, operation, reason, error }: CacheFailedEvent): void {
+/** The caller has a value all the same, new or old: only the log tells. */
+function onTrouble(event: CacheFailedEvent | ServedEvent): void {
+  const { key, error } = event;
   const time = new Date().toISOString();
   const why = error instanceof Error ? { error: `${error.name}: ${error.message}` } : {};
-  const message = `cache ${operation} failed`;
-  console.log(JSON.stringify({ time, level: "WARN", message, key, reason, ...why }));
+  const what =
+    event.type === "served"
+      ? { message: "an old value in place of an error" }
+      : { message: `cache ${event.operation} failed`, reason: event.reason };
+  console.log(JSON.stringify({ time, level: "WARN", ...what, key, ...why }));
 }

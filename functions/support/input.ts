@@ -3,12 +3,17 @@ import { InvalidOptionsError } from "@leasehold/client";
 /** An input of which nothing is known yet but that it is an object with no unexpected fields. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Refuses what is not an object, and fields that nobody knows, which are nearly always misspelt ones. */
-export function fieldsOf(input: unknown, known: readonly string[], where = "event"): Fields {
+/**
+ * Refuses what is not an object, and fields that nobody knows, which are nearly always misspelt ones. Without `known`
+ * every field passes: for events whose fields depend on one of them.
+ */
+export function fieldsOf(input: unknown, known?: readonly string[], where = "event"): Fields {
   if (typeof input !== "object" || input === null || Array.isArray(input)) {
-    throw new InvalidOptionsError(where, input, `an object with the fields ${known.join(", ")}`);
+    const allowed = known === undefined ? "an object" : `an object with the fields ${known.join(", ")}`;
+    throw new InvalidOptionsError(where, input, allowed);
   }
   const fields = input as Fields;
+  if (known === undefined) return fields;
   for (const [name, value] of Object.entries(fields)) {
     if (!known.includes(name)) {
       throw new InvalidOptionsError(`${where}.${name}`, value, `one of the fields ${known.join(", ")}`);

@@ -37,8 +37,13 @@ function telling(tableName: string): LeaseEventListener {
     measure(event);
     const level = alarming.includes(event.type) ? "WARN" : "INFO";
     const time = new Date().toISOString();
-    console.log(JSON.stringify({ time, level, message: `lease ${event.type}`, lease: event }));
+    console.log(JSON.stringify({ time, level, message: `lease ${event.type}`, lease: event }, readable));
   };
 }
 
-const alarming: readonly LeaseEvent["type"][] = ["takeover", "lost", "skew"];
+const alarming: readonly LeaseEvent["type"][] = ["takeover", "lost", "skew", "completionFailed", "error"];
+
+/** Errors have no JSON of their own. */
+function readable(_key: string, value: unknown): unknown {
+  return value instanceof Error ? (value.stack ?? String(value)) : value;
+}

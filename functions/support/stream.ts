@@ -1,15 +1,26 @@
-import type { AttributeValue } from "@aws-sdk/client-dynamodb";
-import { unmarshall } from "@aws-sdk/util-dynamodb";
-import { type LeaseRecord, readRecord } from "@leasehold/client/record";
+import { LeaseItemError, type LeaseRecord, readRecord } from "@leasehold/client/record";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
 import type { DynamoDBBatchResponse, DynamoDBRecord, StreamRecord } from "aws-lambda";
 
-/** A lease as it stood before or after a change; undefined where nobody held the lock, or the item is no lease. */
+/**
+ * A lease as it stood before or after a change; undefined where nobody held the lock, or the item is no lease: what
+ * another program has written there must not stop the stream.
+ */
 export function leaseIn(image: StreamRecord["OldImage"]): LeaseRecord | undefined {
-  if (image?.[attributeNames.sortKey]?.S !== leaseSortKey) return undefined;
-  // The holder's payload is nobody's business here, and nothing that is wrong with it may stop the stream.
-  const { [attributeNames.data]: _data, ...rest } = image;
-  return readRecord(unmarshall(rest as Record<string, AttributeValue>) as Parameters<typeof readRecord>[0]);
+  if (!isHeldIn(image)) return undefined;
+  const values = Object.entries(image).map(([name, value]) => [name, value.S ?? Number(value.N)]);
+  try {
+    return readRecord(Object.fromEntries(values));
+  } catch (error) {
+    if (!(error instanceof LeaseItemError)) throw error;
+    console.error(error.message);
+    return undefined;
+  }
+}
+
+/** Whether somebody, of this package or not, had the lock before or after a change. */
+export function isHeldIn(image: StreamRecord["OldImage"]): image is NonNullable<StreamRecord["OldImage"]> {
+  return image?.[attributeNames.sortKey]?.S === leaseSortKey && attributeNames.token in image;
 }
 
 /**

@@ -5,41 +5,65 @@ import {
   TransactWriteCommand,
   type TransactWriteCommandInput,
 } from "@aws-sdk/lib-dynamodb";
+import { hasTimeLeft } from "./working-time.ts";
 
 /** The entries of a transaction. */
 export type TransactItems = NonNullable<TransactWriteCommandInput["TransactItems"]>;
 
-/** A transaction that collided with another request is sent again this often, a little later each time. */
-const mostAttempts = 6;
-const firstRetryMs = 15;
+/** DynamoDB takes no more entries in one transaction. */
+export const mostEntries = 100;
+
+/** What a transaction goes by while it is sent again. */
+export interface Sending {
+  /** Milliseconds that the caller has left. */
+  readonly remainingMs: () => number;
+  /** @default - a timer's */
+  readonly pause?: (ms: number) => Promise<unknown>;
+  /** @default Math.random */
+  readonly fraction?: () => number;
+}
+
+const firstRetryMs = 25;
+const longestRetryMs = 2_000;
+
+/** What may pass: another request was at one of the items, or there were too many. The SDK does not repeat these. */
+const passing: readonly (string | undefined)[] = [
+  "TransactionConflict",
+  "ThrottlingError",
+  "ProvisionedThroughputExceeded",
+];
 
 /**
  * Writes all of it or nothing.
  *
- * Gives undefined when it was written, and the number of the first entry whose condition did not hold if that is one of
- * the first `checks`; rejects with TransactionCanceledException where it is another's. One that collided with another
- * request is sent again, which the SDK does not do by itself: renewals and other people's attempts to acquire write to
- * the item that a lease's condition check reads. Within one attempt the SDK repeats under one ClientRequestToken, by
- * which DynamoDB knows a transaction that has landed.
+ * Gives the numbers of the entries whose condition did not hold, from 0; none when it was written. One that collided with another request, or
+ * was throttled, is sent again, after pauses that grow, while the caller has time left: renewals and other people's
+ * attempts to acquire write to the item that a lease's condition check reads. Rejects with TransactionCanceledException
+ * when the time is over. Within one attempt the SDK repeats under one ClientRequestToken, by which DynamoDB knows a
+ * transaction that has landed.
  *
  * It takes no signal: cut off under way, it would leave open whether it landed.
  */
 export async function transact(
   documents: DynamoDBDocumentClient,
   TransactItems: TransactItems,
-  checks: number,
-): Promise<number | undefined> {
-  for (let attempt = 1; ; attempt++) {
+  { remainingMs, pause = delay, fraction = Math.random }: Sending,
+): Promise<readonly number[]> {
+  for (let attempt = 0; ; attempt++) {
     try {
       await documents.send(new TransactWriteCommand({ TransactItems }));
-      return undefined;
+      return [];
     } catch (error) {
       if (!(error instanceof TransactionCanceledException)) throw error;
       const codes = (error.CancellationReasons ?? []).map(({ Code }) => Code);
-      const refused = codes.slice(0, checks).indexOf("ConditionalCheckFailed");
-      if (refused !== -1) return refused;
-      if (!codes.includes("TransactionConflict") || attempt === mostAttempts) throw error;
-      await delay(firstRetryMs * 2 ** (attempt - 1) * (1 + Math.random()));
+      const refused = codes.flatMap((code, entry) => (code === "ConditionalCheckFailed" ? [entry] : []));
+      if (refused.length > 0) return refused;
+      // Half of it is by chance, so that those that collided do not meet again.
+      const most = Math.min(longestRetryMs, firstRetryMs * 2 ** attempt);
+      const pauseMs = Math.round((most * (1 + fraction())) / 2);
+      const mayPass = codes.some((code) => passing.includes(code));
+      if (!mayPass || !hasTimeLeft(remainingMs() - pauseMs)) throw error;
+      await pause(pauseMs);
     }
   }
 }

@@ -1,13 +1,31 @@
 import { type ILeaseTable, LeasedWorkflow, type LeaseHeartbeat, type LeaseWakeup } from "@leasehold/cdk";
 import { environmentNames } from "@leasehold/client/environment";
-import { Duration } from "aws-cdk-lib";
-import { Choice, Condition, Succeed, TaskInput, Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
-import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
+import { Duration, RemovalPolicy } from "aws-cdk-lib";
+import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
+import {
+  Choice,
+  Condition,
+  DefinitionBody,
+  type IChainable,
+  IntegrationPattern,
+  JitterType,
+  LogLevel,
+  Pass,
+  QueryLanguage,
+  StateMachine,
+  Succeed,
+  TaskInput,
+  Wait,
+  WaitTime,
+} from "aws-cdk-lib/aws-stepfunctions";
+import { StepFunctionsStartExecution } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { Construct } from "constructs";
-import { tableVariable, transferKey } from "../../functions/import-orders/schema.ts";
+import { runFailedMessage, tableVariable, transferKey } from "../../functions/import-orders/schema.ts";
 import { Handler } from "../handler.ts";
 import type { Pace } from "../pace.ts";
 import { SystemTable } from "../system-table.ts";
+import { SystemAlarm } from "./system-alarm.ts";
+import { TransferLoop, type TransferLoopProps } from "./transfer-loop.ts";
 
 /** What imports and exports work with. */
 export interface ImportsProps {
@@ -37,28 +55,93 @@ export class Imports extends Construct {
     orders.permit(transfer, "Query", "GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem");
     leases.grants.useLeases(transfer, { keys: [transferKey] });
 
-    const step = LambdaInvoke.jsonata(this, "TransferChunk", {
-      lambdaFunction: transfer,
-      payload: TaskInput.fromObject({
-        kind: "{% $states.context.Execution.Input.kind %}",
-        lease: "{% $lease %}",
-      }),
-      outputs: "{% $states.result.Payload %}",
-    });
-    const pause = Wait.jsonata(this, "Pause", { time: WaitTime.duration(pace.betweenChunks) });
-    const isDone = Choice.jsonata(this, "IsAnythingLeft");
+    const loop = { transfer, pause: pace.betweenChunks };
+    const batch = this.#batch(loop);
     const done = Succeed.jsonata(this, "AllTransferred");
-    isDone.when(Condition.jsonata("{% $states.input.result = 'nothingLeft' %}"), done).otherwise(pause);
-    pause.next(step);
     this.workflow = new LeasedWorkflow(this, "Workflow", {
       table: leases,
       key: transferKey,
-      work: step.next(isDone),
+      work: new TransferLoop(this, "Loop", {
+        ...loop,
+        lease: "{% $lease %}",
+        whenDone: done,
+        whenFull: this.#handOn(batch, pace, done),
+      }).chain,
       leaseDuration: pace.workflowLease,
       whenHeld: "wait",
       waitFor: Duration.hours(6),
       heartbeat,
       wakeup,
     });
+    const { stateMachine } = this.workflow;
+    new SystemAlarm(this, "Failed", {
+      what: "An import or export failed, or lost its lock.",
+      entry: "importFailed",
+      message: runFailedMessage,
+      functions: { Transfer: transfer },
+      metrics: {
+        errors: transfer.metricErrors(),
+        failed: stateMachine.metricFailed(),
+        aborted: stateMachine.metricAborted(),
+        timedOut: stateMachine.metricTimedOut(),
+      },
+    });
+  }
+
+  /** A fresh history: transfers more chunks for a workflow that has the lock, and says whether these were all. */
+  #batch(loop: Pick<TransferLoopProps, "transfer" | "pause">): StateMachine {
+    const { chain } = new TransferLoop(this, "BatchLoop", {
+      ...loop,
+      lease: "{% $states.input.lease %}",
+      whenDone: Succeed.jsonata(this, "NothingLeft", { outputs: { isDone: true } }),
+      whenFull: Succeed.jsonata(this, "MoreLeft", { outputs: { isDone: false } }),
+    });
+    return new StateMachine(this, "Batch", {
+      definitionBody: DefinitionBody.fromChainable(chain),
+      queryLanguage: QueryLanguage.JSONATA,
+      logs: {
+        destination: new LogGroup(this, "BatchLogs", {
+          retention: RetentionDays.ONE_MONTH,
+          removalPolicy: RemovalPolicy.DESTROY,
+        }),
+        level: LogLevel.ALL,
+        includeExecutionData: false,
+      },
+      tracingEnabled: true,
+    });
+  }
+
+  /**
+   * Hands the rest on to fresh executions, one after the other, and waits for each: the workflow stays the one that holds
+   * the lock and that the keeper guards, so that neither the lease nor its token ever change hands.
+   *
+   * An execution is named for the lease and its number. A start that is repeated finds the one that it has started.
+   */
+  #handOn(batch: StateMachine, pace: Pace, done: Succeed): IChainable {
+    const number = Pass.jsonata(this, "CountExecutions", { assign: { executions: 1 } });
+    const handOn = StepFunctionsStartExecution.jsonata(this, "HandOn", {
+      stateMachine: batch,
+      integrationPattern: IntegrationPattern.RUN_JOB,
+      name: "{% $hash($lease.token, 'SHA-256') & '-' & $string($executions) %}",
+      input: TaskInput.fromObject({
+        kind: "{% $states.context.Execution.Input.kind %}",
+        lease: "{% $lease %}",
+      }),
+      assign: { executions: "{% $executions + 1 %}" },
+      outputs: "{% $states.result.Output %}",
+    });
+    handOn.addRetry({
+      errors: ["StepFunctions.ExecutionLimitExceededException", "StepFunctions.AWSStepFunctionsException"],
+      interval: Duration.seconds(2),
+      maxAttempts: 6,
+      backoffRate: 2,
+      jitterStrategy: JitterType.FULL,
+    });
+    const pause = Wait.jsonata(this, "PauseBetween", { time: WaitTime.duration(pace.betweenChunks) });
+    const isDone = Choice.jsonata(this, "IsAnyChunkLeft")
+      .when(Condition.jsonata("{% $states.input.isDone %}"), done)
+      .otherwise(pause);
+    pause.next(handOn);
+    return number.next(handOn).next(isDone);
   }
 }

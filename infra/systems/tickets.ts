@@ -3,15 +3,32 @@ import { environmentNames } from "@leasehold/client/environment";
 import { Duration } from "aws-cdk-lib";
 import { Schedule, ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Construct } from "constructs";
-import { departmentKeyPrefix, silenceVariable } from "../../functions/admit-tickets/schema.ts";
+import {
+  cleaningKey,
+  departmentKeyPrefix,
+  departmentLimits,
+  limitsVariable,
+  silenceVariable,
+} from "../../functions/admit-tickets/schema.ts";
 import { Handler } from "../handler.ts";
 import type { Pace } from "../pace.ts";
 
+/** Properties of {@link Tickets}. */
+export interface TicketsProps {
+  readonly leases: ILeaseTable;
+  readonly pace: Pace;
+  /** How many may wait at a department, from 1 to 500, by its name. @default - 10 at each */
+  readonly departments?: Readonly<Record<string, number>> | undefined;
+}
+
 /** Admission of service tickets: one in service for each department, a bounded queue behind it, and a cleaner. */
 export class Tickets extends Construct {
-  constructor(scope: Construct, id: string, props: { readonly leases: ILeaseTable; readonly pace: Pace }) {
+  constructor(scope: Construct, id: string, props: TicketsProps) {
     super(scope, id);
-    const { leases, pace } = props;
+    const { leases, pace, departments = {} } = props;
+    const limits = JSON.stringify(departments);
+    // Refused here, and not by each invocation.
+    departmentLimits(limits);
     const scopeOfKeys = { keyPrefixes: [departmentKeyPrefix] };
     const admission = new Handler(this, "Admission", {
       entry: "admit-tickets/handler.ts",
@@ -20,6 +37,7 @@ export class Tickets extends Construct {
       environment: {
         [environmentNames.tableName]: leases.tableName,
         [silenceVariable]: String(pace.ticketSilence.toMilliseconds()),
+        [limitsVariable]: limits,
       },
     });
     leases.grants.useLeases(admission, scopeOfKeys);
@@ -33,6 +51,7 @@ export class Tickets extends Construct {
     });
     leases.grants.useLeases(cleaner, scopeOfKeys);
     leases.grants.listLeases(cleaner);
+    leases.grants.usePrimitives(cleaner, { keys: [cleaningKey] });
     // Cleaning twice does no harm: no lock is needed.
     new Schedule(this, "Cleaning", {
       description: "Frees the desks whose tickets have not been heard of.",

@@ -4,10 +4,15 @@ import { Duration } from "aws-cdk-lib";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Construct } from "constructs";
 import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
-import { scheduleVariable, tableVariable } from "../../functions/close-unpaid-orders/schema.ts";
+import {
+  parkedMessage,
+  scheduleVariable,
+  tableVariable,
+} from "../../functions/close-unpaid-orders/schema.ts";
 import { Handler } from "../handler.ts";
 import type { Pace } from "../pace.ts";
 import { SystemTable } from "../system-table.ts";
+import { SystemAlarm } from "./system-alarm.ts";
 
 /** Closes unpaid orders at every tick, one run at a time, and gives back the stock that they held. */
 export class UnpaidOrders extends Construct {
@@ -25,7 +30,7 @@ export class UnpaidOrders extends Construct {
       timeout: Duration.seconds(40),
       environment: { [tableVariable]: shop.tableName },
     });
-    shop.permit(close, "Query", "UpdateItem", "DeleteItem");
+    shop.permit(close, "Query", "PutItem", "UpdateItem", "DeleteItem");
     this.job = new SingletonJob(this, "Job", {
       table: leases,
       jobName: "close-unpaid-orders",
@@ -50,7 +55,14 @@ export class UnpaidOrders extends Construct {
         [scheduleVariable]: schedule.expressionString,
       },
     });
-    shop.permit(report, "Query", "UpdateItem", "DeleteItem");
+    shop.permit(report, "Query", "GetItem", "PutItem", "UpdateItem", "DeleteItem");
     leases.grants.usePrimitives(report, { keys: [closeUnpaidOrdersKey] });
+
+    new SystemAlarm(this, "Parked", {
+      what: "Unpaid orders could not be closed, and are parked.",
+      entry: "ordersParked",
+      message: parkedMessage,
+      functions: { Close: close, Report: report },
+    });
   }
 }

@@ -1,15 +1,16 @@
 import { type Lease, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
-import { ManualClock } from "@leasehold/client/testing";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { FairLock, QueueFullError } from "../../packages/client/src/fair-lock/index.ts";
+import { eventually } from "../support/patience.ts";
+import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
 
 const leaseDurationMs = 2_000;
 const clockSkewMs = 100;
 
 /** What holds of a fair lock wherever it is kept. The place is told the clock of each test. */
-export function fairLockContract(place: (clock: ManualClock) => Place): void {
-  let clock: ManualClock;
+export function fairLockContract(place: (clock: PatientClock) => Place): void {
+  let clock: PatientClock;
   let key: string;
   let keys = 0;
   let served: string[];
@@ -31,7 +32,7 @@ export function fairLockContract(place: (clock: ManualClock) => Place): void {
       return lease;
     });
     got.catch(() => undefined);
-    await vi.waitFor(async () => expect(await waiting()).toContain(owner), 10_000);
+    await eventually(async () => expect(await waiting()).toContain(owner));
     return { got };
   };
   const waiting = async (): Promise<string[]> =>
@@ -42,11 +43,11 @@ export function fairLockContract(place: (clock: ManualClock) => Place): void {
       await clock.advance(50);
       expect(isReached()).toBe(true);
     };
-    await vi.waitFor(step, { timeout: 15_000, interval: 5 });
+    await eventually(step);
   };
 
   beforeEach(() => {
-    clock = new ManualClock(Date.now());
+    clock = new PatientClock(Date.now());
     keys += 1;
     key = `fair/${Date.now()}/${keys}`;
     served = [];
@@ -94,10 +95,10 @@ export function fairLockContract(place: (clock: ManualClock) => Place): void {
     it("passes over those who died waiting, and forgets them", async () => {
       const first = await lockOf("first").acquire();
       // Joined by hand, so to speak: nobody prolongs these places.
-      const gone = new ManualClock(clock.now());
+      const gone = new PatientClock(clock.now());
       const dead = new FairLock(new LeaseClient({ ...place(gone), clock: gone, owner: "dead" }), key);
       const abandoned = dead.acquire({ waitMs: 600_000 }).catch(() => undefined);
-      await vi.waitFor(async () => expect(await waiting()).toEqual(["dead"]), 10_000);
+      await eventually(async () => expect(await waiting()).toEqual(["dead"]));
       await queue("a");
       await first.release();
       await until(() => served.length > 0);
@@ -117,7 +118,7 @@ export function fairLockContract(place: (clock: ManualClock) => Place): void {
       expect(refusal).toMatchObject({ waiting: 1, maxWaiters: 1 });
       giveUp.abort(new Error("enough"));
       await expect(a.got).rejects.toThrow("enough");
-      await vi.waitFor(async () => expect(await waiting()).toEqual([]), 10_000);
+      await eventually(async () => expect(await waiting()).toEqual([]));
       await queue("b", {}, lockOf("b", 1));
     });
 

@@ -1,7 +1,9 @@
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { Leader, type LeaderOptions, type Leadership } from "../../packages/client/src/leader/index.ts";
+import { eventually } from "../support/patience.ts";
+import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
 
 const leaseDurationMs = 3_000;
@@ -12,8 +14,8 @@ const clockSkewMs = 100;
  *
  * The place is told the clock of each test: its service has to tell the same time, as it vouches for clocks.
  */
-export function leaderContract(place: (clock: ManualClock) => Place): void {
-  let clock: ManualClock;
+export function leaderContract(place: (clock: PatientClock) => Place): void {
+  let clock: PatientClock;
   let key: string;
   let tests = 0;
   let told: string[];
@@ -27,15 +29,12 @@ export function leaderContract(place: (clock: ManualClock) => Place): void {
       ...options,
     });
   };
-  /** Lets timers fire and answers arrive, no faster than real time, until something holds. */
+  /** Lets timers fire and answers arrive until something holds. */
   const until = (holds: () => void): Promise<void> =>
-    vi.waitFor(
-      async () => {
-        await clock.advance(10);
-        holds();
-      },
-      { timeout: 15_000, interval: 2 },
-    );
+    eventually(async () => {
+      await clock.advance(10);
+      holds();
+    }, 2);
   /** The same, until something has come. */
   const come = async <T>(coming: Promise<T>): Promise<T> => {
     let isThere = false;
@@ -47,7 +46,7 @@ export function leaderContract(place: (clock: ManualClock) => Place): void {
   };
 
   beforeEach(() => {
-    clock = new ManualClock(Date.now());
+    clock = new PatientClock(Date.now());
     tests += 1;
     key = `leader/${Date.now()}/${tests}`;
     told = [];
@@ -83,12 +82,16 @@ export function leaderContract(place: (clock: ManualClock) => Place): void {
       await two.resign();
     });
 
-    it("is won by another when the leader has died", async () => {
+    it("is won by another when the leader has died, once its lease is over and soon after", async () => {
+      // Its timers never fire: it neither renews nor notices anything.
       const dead = new LeaseClient({ ...place(clock), clock: new ManualClock(clock.now()), owner: "dead" });
-      await new Leader(dead, key, { leaseDurationMs }).campaign();
+      const first = await new Leader(dead, key, { leaseDurationMs }).campaign();
       const two = candidate("two");
       const second = await come(two.campaign());
       expect(second.held).toBe(true);
+      expect(second.fencingToken).toBe(first.fencingToken + 1);
+      expect(second.acquiredAt - first.expiresAt).toBeGreaterThan(0);
+      expect(second.acquiredAt - first.expiresAt).toBeLessThan(leaseDurationMs);
       expect(told).toEqual(["two elected"]);
       await two.resign();
     });
@@ -101,8 +104,6 @@ export function leaderContract(place: (clock: ManualClock) => Place): void {
       const outcome = expect(coming).rejects.toThrow("enough");
       for (let passedMs = 0; passedMs < 10_000; passedMs += 50) {
         await clock.advance(50);
-        // An engine's answers take real time.
-        await new Promise((resolve) => setTimeout(resolve, 3));
       }
       expect(one.leadership?.held).toBe(true);
       controller.abort(new Error("enough"));
@@ -162,6 +163,23 @@ export function leaderContract(place: (clock: ManualClock) => Place): void {
     stop.abort();
     await come(Promise.all(leading));
     expect(most).toBe(1);
+  });
+
+  it("a leader stays it over many of its leases, and its observer sees one reign", async () => {
+    const one = candidate("one");
+    const leadership = await one.campaign();
+    const stop = new AbortController();
+    const seen: (string | undefined)[] = [];
+    const observing = (async () => {
+      for await (const reign of one.observe({ signal: stop.signal, everyMs: 200 })) seen.push(reign?.owner);
+    })();
+    await clock.advance(10 * leaseDurationMs);
+    stop.abort();
+    await come(observing);
+    expect(seen).toEqual(["one"]);
+    expect(leadership.held).toBe(true);
+    expect(told).toEqual(["one elected"]);
+    await one.resign();
   });
 
   it("an observer sees every leader of some duration, and the times without", async () => {

@@ -4,9 +4,9 @@ import {
   LeaseLostError,
   LeaseUnavailableError,
 } from "@leasehold/client";
-import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { ReadWriteLock } from "../../packages/client/src/read-write/index.ts";
+import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
 
 const leaseDurationMs = 300;
@@ -14,8 +14,8 @@ const clockSkewMs = 100;
 const pastLease = leaseDurationMs + clockSkewMs + 1;
 
 /** What holds of a read-write lock wherever its leases are kept. The place is told the clock of each test. */
-export function readWriteContract(place: (clock: ManualClock) => Place): void {
-  let clock: ManualClock;
+export function readWriteContract(place: (clock: PatientClock) => Place): void {
+  let clock: PatientClock;
   let key: string;
   let keys = 0;
 
@@ -24,7 +24,7 @@ export function readWriteContract(place: (clock: ManualClock) => Place): void {
   const lockOf = (owner: string): ReadWriteLock => new ReadWriteLock(clientOf(owner), key);
 
   beforeEach(() => {
-    clock = new ManualClock(Date.now());
+    clock = new PatientClock(Date.now());
     keys += 1;
     key = `read-write/${Date.now()}/${keys}`;
   });

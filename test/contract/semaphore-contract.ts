@@ -1,7 +1,8 @@
 import { type Lease, LeaseClient, type LeaseClientOptions, LeaseUnavailableError } from "@leasehold/client";
-import { ManualClock } from "@leasehold/client/testing";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { Semaphore } from "../../packages/client/src/semaphore/index.ts";
+import { eventually } from "../support/patience.ts";
+import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
 
 const leaseDurationMs = 300;
@@ -9,8 +10,8 @@ const clockSkewMs = 100;
 const pastLease = leaseDurationMs + clockSkewMs + 1;
 
 /** What holds of a semaphore wherever its permits are kept. The place is told the clock of each test. */
-export function semaphoreContract(place: (clock: ManualClock) => Place): void {
-  let clock: ManualClock;
+export function semaphoreContract(place: (clock: PatientClock) => Place): void {
+  let clock: PatientClock;
   let key: string;
   let keys = 0;
 
@@ -23,7 +24,7 @@ export function semaphoreContract(place: (clock: ManualClock) => Place): void {
   ): Semaphore => new Semaphore(clientOf(owner, options), key, { permits });
 
   beforeEach(() => {
-    clock = new ManualClock(Date.now());
+    clock = new PatientClock(Date.now());
     keys += 1;
     key = `semaphore/${Date.now()}/${keys}`;
   });
@@ -69,7 +70,7 @@ export function semaphoreContract(place: (clock: ManualClock) => Place): void {
       ];
       const before = leases.map(({ expiresAt }) => expiresAt);
       await clock.advance(leaseDurationMs / 3);
-      await vi.waitFor(() => {
+      await eventually(() => {
         for (const [index, lease] of leases.entries()) {
           expect(lease.expiresAt).toBeGreaterThan(before[index] ?? 0);
         }
@@ -86,13 +87,10 @@ export function semaphoreContract(place: (clock: ManualClock) => Place): void {
           got = lease;
         });
       await held.release();
-      await vi.waitFor(
-        async () => {
-          await clock.advance(5);
-          expect(got?.held).toBe(true);
-        },
-        { timeout: 5_000, interval: 5 },
-      );
+      await eventually(async () => {
+        await clock.advance(5);
+        expect(got?.held).toBe(true);
+      });
     });
 
     it("lets the same owner in again elsewhere, by taking its permit over", async () => {
@@ -132,22 +130,19 @@ export function semaphoreContract(place: (clock: ManualClock) => Place): void {
       const runs: Promise<void>[] = [];
       for (const [index, owner] of owners.entries()) {
         runs.push(come(owner));
-        await vi.waitFor(async () => {
+        await eventually(async () => {
           const { waiting = [] } = await fairOf("observer").inspect();
           expect(waiting.map((waiter) => waiter.owner)).toEqual(owners.slice(0, index + 1));
         });
       }
       await first.release();
-      await vi.waitFor(
-        async () => {
-          await clock.advance(20);
-          expect(served).toHaveLength(3);
-        },
-        { timeout: 10_000, interval: 5 },
-      );
+      await eventually(async () => {
+        await clock.advance(20);
+        expect(served).toHaveLength(3);
+      });
       await Promise.all(runs);
       expect(served).toEqual(owners);
-      await vi.waitFor(async () => expect((await fairOf("observer").inspect()).waiting).toEqual([]));
+      await eventually(async () => expect((await fairOf("observer").inspect()).waiting).toEqual([]));
       expect(await fairOf("newcomer").tryAcquire()).toBeDefined();
     });
 

@@ -1,5 +1,5 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
+import { DynamoDBDocumentClient, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { createLeaseTable, LeaseClient } from "@leasehold/client";
 import { afterAll, beforeEach, describe, expect, inject, it } from "vitest";
 import {
@@ -7,23 +7,39 @@ import {
   closeUnpaidOrders,
   closeUnpaidOrdersKey,
 } from "../../functions/close-unpaid-orders/job.ts";
-import { type Order, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
+import type { Order } from "../../functions/close-unpaid-orders/order.ts";
+import { OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
+import { ParkedOrders } from "../../functions/close-unpaid-orders/parked-orders.ts";
 import { createShopTable, readShop, seedShop } from "../../functions/close-unpaid-orders/shop-table.ts";
 
 const now = Date.parse("2026-03-01T12:00:00Z");
-const late: Order = { orderId: "late", product: "mug", quantity: 2, dueAt: now - 2 };
-const later: Order = { orderId: "later", product: "mug", quantity: 3, dueAt: now - 1 };
-const dueNow: Order = { orderId: "due-now", product: "mug", quantity: 5, dueAt: now };
+const mugs = (quantity: number): Order["lines"] => [{ product: "mug", quantity }];
+const late: Order = { orderId: "late", lines: mugs(2), dueAt: now - 2 };
+const later: Order = { orderId: "later", lines: mugs(3), dueAt: now - 1 };
+const dueNow: Order = { orderId: "due-now", lines: mugs(5), dueAt: now };
 
 const dynamodb = new DynamoDBClient(inject("engine").clientConfig);
 const documents = DynamoDBDocumentClient.from(dynamodb);
 let leaseTable: string;
 let shopTable: string;
 let orders: OrderBook;
+let parkedOrders: ParkedOrders;
 
 function instance(owner: string, options: Partial<CloseUnpaidOrders> = {}): CloseUnpaidOrders {
   const leases = new LeaseClient({ tableName: leaseTable, dynamodb: documents, owner });
-  return { leases, orders, leaseDurationMs: 10_000, lockAtLeastForMs: 0, ...options };
+  return {
+    leases,
+    orders,
+    leaseDurationMs: 10_000,
+    lockAtLeastForMs: 0,
+    remainingMs: () => 60_000,
+    ...options,
+  };
+}
+
+async function parkedProblems(): Promise<Record<string, string>> {
+  const parked = await parkedOrders.list(100);
+  return Object.fromEntries(parked.map(({ orderId, problem }) => [orderId, problem]));
 }
 
 async function closedBy(): Promise<Record<string, string>> {
@@ -40,6 +56,7 @@ describe("the job that closes unpaid orders", () => {
     await createShopTable(dynamodb, shopTable);
     await seedShop(documents, shopTable, { open: [dueNow, later, late], paid: [], stock: { mug: 10 } });
     orders = new OrderBook(documents, shopTable);
+    parkedOrders = new ParkedOrders(documents, shopTable);
   });
   afterAll(() => dynamodb.destroy());
 
@@ -87,21 +104,150 @@ describe("the job that closes unpaid orders", () => {
 
   it("leaves an order alone that was closed in the meantime", async () => {
     await using lease = await instance("A").leases.acquire(closeUnpaidOrdersKey);
-    expect(await orders.close(late, lease)).toBe("closed");
-    expect(await orders.close(late, lease)).toBe("notOpen");
+    const remainingMs = (): number => 60_000;
+    for await (const first of orders.unpaid(now)) {
+      expect(await orders.close(first, lease, remainingMs)).toBe("closed");
+      expect(await orders.close(first, lease, remainingMs)).toBe("notOpen");
+      break;
+    }
     const { closed, stock } = await readShop(documents, shopTable);
     expect(closed).toMatchObject([{ orderId: "late", closings: 1 }]);
     expect(stock).toEqual({ mug: 12 });
   });
 
-  it("lets the lock go when an order cannot be closed", async () => {
+  it("gives back all products of an order in one transaction, also where a product comes in several lines", async () => {
+    const lines = [
+      { product: "mug", quantity: 1 },
+      { product: "lamp", quantity: 4 },
+      { product: "mug", quantity: 2 },
+    ];
     await seedShop(documents, shopTable, {
-      open: [{ ...late, orderId: "odd", product: "unknown" }],
+      open: [{ orderId: "mixed", lines, dueAt: now - 3 }],
       paid: [],
-      stock: {},
+      stock: { lamp: 1 },
     });
-    const a = instance("A");
-    await expect(closeUnpaidOrders(a, now)).rejects.toThrow(/ConditionalCheckFailed/);
-    expect(await a.leases.inspect(closeUnpaidOrdersKey)).toBeUndefined();
+    expect(await closeUnpaidOrders(instance("A"), now)).toMatchObject({
+      result: "ran",
+      closed: 3,
+      parked: 0,
+    });
+    const { closed, stock } = await readShop(documents, shopTable);
+    expect(stock).toEqual({ mug: 18, lamp: 5 });
+    expect(closed.find(({ orderId }) => orderId === "mixed")).toMatchObject({ lines, closings: 1 });
+  });
+
+  it("closes an order of as many products as go into a transaction, and parks one that has more", async () => {
+    const ofProducts = (orderId: string, count: number): Order => ({
+      orderId,
+      lines: Array.from({ length: count }, (_, index) => ({ product: `p${index}`, quantity: 1 })),
+      dueAt: now - 3,
+    });
+    const stock = Object.fromEntries(Array.from({ length: 98 }, (_, index) => [`p${index}`, 0]));
+    await seedShop(documents, shopTable, {
+      open: [ofProducts("many", 97), ofProducts("too-many", 98)],
+      paid: [],
+      stock,
+    });
+    expect(await closeUnpaidOrders(instance("A"), now)).toMatchObject({
+      result: "ran",
+      closed: 3,
+      parked: 1,
+    });
+    expect(await parkedProblems()).toEqual({ "too-many": expect.stringContaining("98 products") });
+    expect((await readShop(documents, shopTable)).stock).toMatchObject({ p0: 1, p96: 1, p97: 0 });
+  });
+
+  describe("an order that cannot be closed", () => {
+    const write = (sk: string, attributes: object): Promise<unknown> =>
+      documents.send(
+        new PutCommand({ TableName: shopTable, Item: { ...attributes, pk: "orders#open", sk } }),
+      );
+    const first = new Date(now - 10).toISOString();
+
+    it.each<[string, object, RegExp]>([
+      [
+        "a product without stock",
+        { lines: [{ product: "unknown", quantity: 1 }] },
+        /"unknown" has no stock item/,
+      ],
+      ["no lines", {}, /lines/],
+      ["lines that are none", { lines: [{ product: "mug" }] }, /quantity/],
+      ["a quantity below 1", { lines: [{ product: "mug", quantity: -1 }] }, /quantity/],
+      ["a product without a name", { lines: [{ product: "", quantity: 1 }] }, /product/],
+      ["an empty list", { lines: [] }, /lines/],
+    ])("for %s is parked with its reason, and the others are closed", async (_what, attributes, reason) => {
+      await write(`${first}#odd`, { orderId: "odd", dueAt: now - 10, ...attributes });
+      expect(await closeUnpaidOrders(instance("A"), now)).toMatchObject({
+        result: "ran",
+        closed: 2,
+        parked: 1,
+      });
+      expect(await closedBy()).toEqual({ late: "A", later: "A" });
+      const { open, stock } = await readShop(documents, shopTable);
+      expect(open.map(({ orderId }) => orderId)).toEqual(["due-now"]);
+      expect(stock).toEqual({ mug: 15 });
+      expect(await parkedProblems()).toEqual({ odd: expect.stringMatching(reason) });
+      // It is out of the way: the next run does not come to it.
+      expect(await closeUnpaidOrders(instance("A"), now)).toMatchObject({ closed: 0, parked: 0 });
+    });
+
+    it("for a stock that is no number, and for an item that is hardly an order, too", async () => {
+      await documents.send(
+        new PutCommand({ TableName: shopTable, Item: { pk: "stock", sk: "cup", available: "many" } }),
+      );
+      await write(`${first}#1`, {
+        orderId: "cups",
+        dueAt: now - 10,
+        lines: [{ product: "cup", quantity: 1 }],
+      });
+      await write(`${first}#2`, { anything: "else" });
+      expect(await closeUnpaidOrders(instance("A"), now)).toMatchObject({ closed: 2, parked: 2 });
+      expect(Object.keys(await parkedProblems()).sort()).toEqual([`${first}#2`, "cups"]);
+    });
+
+    it("is put back as it was once its cause is gone, and the next run closes it", async () => {
+      await seedShop(documents, shopTable, {
+        open: [{ ...late, orderId: "odd", lines: [{ product: "lamp", quantity: 2 }] }],
+        paid: [],
+        stock: {},
+      });
+      await closeUnpaidOrders(instance("A"), now);
+      const [parked] = await parkedOrders.list(10);
+      if (parked === undefined) throw new Error("nothing is parked");
+      await seedShop(documents, shopTable, { open: [], paid: [], stock: { lamp: 0 } });
+      expect(await parkedOrders.putBack(parked.id, () => 60_000)).toBe(true);
+      expect(await parkedOrders.putBack(parked.id, () => 60_000)).toBe(false);
+      expect(await closeUnpaidOrders(instance("B"), now)).toMatchObject({ closed: 1, parked: 0 });
+      expect((await readShop(documents, shopTable)).stock).toEqual({ mug: 15, lamp: 2 });
+      expect(await parkedOrders.list(10)).toEqual([]);
+    });
+
+    it("is not parked by one that has lost the lease", async () => {
+      await write(`${first}#odd`, { orderId: "odd" });
+      const a = instance("A", {
+        beforeClose: async (_order, { key, token }) => {
+          await instance("operator").leases.forceRelease(key, { token });
+        },
+      });
+      expect(await closeUnpaidOrders(a, now)).toMatchObject({ result: "lost", fencedOff: "odd" });
+      expect(await parkedProblems()).toEqual({});
+      expect(await closedBy()).toEqual({});
+    });
+  });
+
+  it("a backlog that is longer than the time stays for the next run, which goes on: it is unfinished, and not failed", async () => {
+    let left = 5_000;
+    const short = instance("A", { remainingMs: () => (left -= 1_500) });
+    expect(await closeUnpaidOrders(short, now)).toMatchObject({
+      result: "ran",
+      closed: 1,
+      isUnfinished: true,
+    });
+    expect(await closeUnpaidOrders(instance("B"), now)).toMatchObject({
+      result: "ran",
+      closed: 1,
+      isUnfinished: false,
+    });
+    expect(await closedBy()).toEqual({ late: "A", later: "B" });
   });
 });

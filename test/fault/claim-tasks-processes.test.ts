@@ -12,7 +12,7 @@ import type { ClaimWorkerConfig } from "./fixtures/claim-worker.ts";
 const engine = inject("engine");
 const proxy = await startProxy(engine);
 const table = await makeTable(engine);
-const leaseDurationMs = 1_500;
+const leaseDurationMs = 3_000;
 
 afterAll(async () => {
   table.close();

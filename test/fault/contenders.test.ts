@@ -1,5 +1,6 @@
 import type { Lease } from "@leasehold/client";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { patienceMs } from "../support/patience.ts";
 import { makeTable } from "../support/table.ts";
 
 const table = await makeTable(inject("engine"));
@@ -53,7 +54,7 @@ test("32 who wait for the same lock get it one after the other, with strictly gr
     contenders.map((contender) =>
       contender.withLease(
         key,
-        { waitMs: 25_000, retry: { strategy: "fullJitter", delayMs: 20, maxDelayMs: 100 } },
+        { waitMs: patienceMs, retry: { strategy: "fullJitter", delayMs: 20, maxDelayMs: 100 } },
         async (lease) => {
           inside += 1;
           expect(inside).toBe(1);

@@ -27,9 +27,7 @@ async function startWaiter(key: string, owner: string, served: Served): Promise<
   return child;
 }
 
-test("of those who wait fairly in processes of their own one is killed and one is frozen: they are passed over, the others keep their order, and the one that wakes comes last", {
-  timeout: 60_000,
-}, async () => {
+test("of those who wait fairly in processes of their own one is killed and one is frozen: they are passed over, the others keep their order, and the one that wakes comes last", async () => {
   const key = table.newKey();
   const first = await table.client().acquire(key, { fair: true, heartbeat: true });
   const served: Served = [];

@@ -31,7 +31,7 @@ function startWorker(accounts: readonly string[], owner: string, own: Partial<Gr
     accountsTable: items.tableName,
     accounts,
     owner,
-    leaseDurationMs: 3_000,
+    leaseDurationMs: 6_000,
     clockSkewMs: 200,
     transfers: 12,
     ...own,
@@ -99,4 +99,4 @@ test("of workers that transfer under the locks of all accounts they touch, one i
   const balances = await Promise.all(accounts.map(balanceOf));
   expect(balances.reduce((sum, balance) => sum + balance, 0)).toBe(accounts.length * openingBalance);
   expect(balances.some((balance) => balance !== openingBalance)).toBe(true);
-}, 60_000);
+});

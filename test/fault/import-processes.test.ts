@@ -1,6 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { DynamoDBDocumentClient, PutCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
+import { leaseSortKey } from "@leasehold/client/schema";
 import { afterAll, beforeEach, expect, inject, onTestFinished, test } from "vitest";
 import { doneKey, pendingKey, transferKey } from "../../functions/import-orders/schema.ts";
 import { kindOf } from "../../packages/client/src/expressions.ts";
@@ -11,7 +12,7 @@ import { makeTable, type TestTable } from "../support/table.ts";
 import type { ImportReport, ImportRunnerConfig } from "./fixtures/import-runner.ts";
 
 /** A tenth of a second stands for a minute. */
-const leaseDurationMs = 3_000;
+const leaseDurationMs = 5_000;
 const engine = inject("engine");
 const proxy = await startProxy(engine);
 let table: TestTable;
@@ -29,13 +30,14 @@ beforeEach(async () => {
 afterAll(() => proxy.close());
 
 /** A process that imports, and does not give up before it has had the lock. */
-function startRunner(owner: string): ChildProcess {
+function startRunner(owner: string, { waits }: { readonly waits: boolean }): ChildProcess {
   const config: ImportRunnerConfig = {
     clientConfig: proxy.clientConfig,
     tableName: table.tableName,
     ordersTable: orders.tableName,
     owner,
     leaseDurationMs,
+    waits,
   };
   const runner = startScript(new URL("./fixtures/import-runner.ts", import.meta.url), config, { ipc: true });
   onTestFinished(() => {
@@ -73,6 +75,7 @@ function imports(chunk: string): Matcher {
 const releases: Matcher = ({ operation, body }) =>
   operation === "UpdateItem" &&
   body.TableName === table.tableName &&
+  body.Key.sk.S === leaseSortKey &&
   kindOf({ values: body.ExpressionAttributeValues }) === "end";
 
 /** Keeps back the next request that matches, and resolves when it is there. */
@@ -87,15 +90,16 @@ test.for([["killed"], ["frozen"]] as const)(
   "A, %s on a lease of 30 minutes, writes at 32: B has taken over at 30, A's write is fenced off, and its release touches nothing",
   async ([mishap]) => {
     await seed(["1", "2", "3"]);
-    const a = startRunner("A");
+    const b = startRunner("B", { waits: true });
+    const a = startRunner("A", { waits: false });
     const report = messageFrom<ImportReport>(a).catch(() => undefined);
     const aWrite = await standing(imports("2"));
     a.kill(mishap === "killed" ? "SIGKILL" : "SIGSTOP");
     if (mishap === "killed") await once(a, "exit");
     const before = await table.client().inspect(transferKey);
 
-    const b = startRunner("B");
     const bReport = messageFrom<ImportReport>(b);
+    b.send("begin");
     const bWrite = await standing(imports("3"));
     const held = await table.client().inspect(transferKey);
     expect(held).toMatchObject({ owner: "B" });
@@ -120,12 +124,12 @@ test.for([["killed"], ["frozen"]] as const)(
 
 test("A, whose release is under way for longer than its lease, frees nothing: B has the lock by then", async () => {
   await seed(["1"]);
-  const a = startRunner("A");
+  const a = startRunner("A", { waits: false });
   const report = messageFrom<ImportReport>(a);
   const release = await standing(releases);
   a.kill("SIGSTOP");
   await seed(["2"]);
-  const b = startRunner("B");
+  const b = startRunner("B", { waits: false });
   const bReport = messageFrom<ImportReport>(b);
   const bWrite = await standing(imports("2"));
   const held = await table.client().inspect(transferKey);

@@ -1,9 +1,10 @@
 import type { LeaseEvent } from "@leasehold/client";
 import { availableEngines, startEngine } from "@leasehold/local";
-import { afterAll, beforeEach, describe, expect, inject, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeEach, describe, expect, inject, onTestFinished, test } from "vitest";
+import { eventually, patienceMs } from "../support/patience.ts";
 import { op, startProxy } from "../support/proxy.ts";
 import { failWith } from "../support/proxy-behaviours.ts";
-import { makeTable, sdkClient } from "../support/table.ts";
+import { bentClock, makeTable, sdkClient } from "../support/table.ts";
 
 const engines = await availableEngines();
 const proxy = await startProxy(inject("engine"));
@@ -88,7 +89,7 @@ describe("counted on the wire", () => {
 
   test("waiting for a held lock costs reads that may lag, and no writes", async () => {
     await other.acquire(key);
-    const waiting = client.acquire(key, { waitMs: 500, retry: { strategy: "fixed", delayMs: 50 } });
+    const waiting = client.acquire(key, { waitMs: 2_000, retry: { strategy: "fixed", delayMs: 50 } });
     await expect(waiting).rejects.toMatchObject({ code: "LEASE_UNAVAILABLE" });
     const [first, ...looks] = proxy.requests;
     expect(first?.operation).toBe("UpdateItem");
@@ -100,7 +101,7 @@ describe("counted on the wire", () => {
 
   test("a waiter that finds the lock free costs one more write", async () => {
     const holder = await other.acquire(key);
-    const waiting = client.acquire(key, { waitMs: 10_000, retry: { strategy: "fixed", delayMs: 20 } });
+    const waiting = client.acquire(key, { waitMs: patienceMs, retry: { strategy: "fixed", delayMs: 20 } });
     await proxy.arrival(op("GetItem"), 2);
     await holder.release();
     await waiting;
@@ -141,7 +142,7 @@ describe("heartbeats counted on the wire", () => {
     const leases = await ownTable.leasesDueTogether(beater, keysUnder("together", 10), 200);
 
     // A new engine's first answer to a batch can take longer than a renewal waits.
-    await vi.waitFor(() => expect(renewed).toBeGreaterThanOrEqual(10), { timeout: 15_000 });
+    await eventually(() => expect(renewed).toBeGreaterThanOrEqual(10));
     if (name === "dynamodb-local") {
       ownProxy.reset();
       await ownProxy.arrival(op("BatchExecuteStatement"), 3);
@@ -156,14 +157,19 @@ describe("heartbeats counted on the wire", () => {
     expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual(Array(10).fill(true));
   });
 
-  test("without the permission for batches, single writes renew the leases, and no batch is tried again", async () => {
+  test("without the permission for batches, single writes renew the leases, and a batch is tried again after a minute", async () => {
     proxy.always(op("BatchExecuteStatement"), failWith("AccessDeniedException"));
     const events: LeaseEvent[] = [];
-    const beater = table.client({ dynamodb, onEvent: (event) => events.push(event) });
-    const leases = await table.leasesDueTogether(beater, keysUnder(key, 10), 200);
+    let laterMs = 0;
+    const clock = bentClock({ monotonicMs: () => laterMs });
+    const beater = table.client({ dynamodb, clock, onEvent: (event) => events.push(event) });
+    const leases = await table.leasesDueTogether(beater, keysUnder(key, 10), 200, 600_000);
     const renewals = (): LeaseEvent[] => events.filter(({ type }) => type === "renewed");
-    await vi.waitFor(() => expect(renewals().length).toBeGreaterThanOrEqual(20), { timeout: 10_000 });
+    await eventually(() => expect(renewals().length).toBeGreaterThanOrEqual(20));
     expect(proxy.count("BatchExecuteStatement")).toBe(1);
+    proxy.reset();
+    laterMs = 60_000;
+    await proxy.arrival(op("BatchExecuteStatement"), 2);
     expect(events.filter(({ type }) => type === "lost")).toEqual([]);
     expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual(Array(10).fill(true));
   });
@@ -188,8 +194,8 @@ describe("heartbeats counted on the wire", () => {
     const leases = await table.leasesDueTogether(beater, keysUnder(key, 3), 200);
     await other.forceRelease(`${key}/1`, { token: leases[1]?.token ?? "" });
     await other.acquire(`${key}/1`, { owner: "the next one" });
-    await vi.waitFor(() => expect(lost).toEqual([`${key}/1`]), { timeout: 10_000 });
-    await vi.waitFor(() => expect(renewed).toEqual(new Set([`${key}/0`, `${key}/2`])), { timeout: 10_000 });
+    await eventually(() => expect(lost).toEqual([`${key}/1`]));
+    await eventually(() => expect(renewed).toEqual(new Set([`${key}/0`, `${key}/2`])));
     expect(leases.map((lease) => lease.held)).toEqual([true, false, true]);
     expect(leases[1]?.signal.reason).toMatchObject({ reason: "taken" });
     await Promise.all(leases.map((lease) => lease.release()));

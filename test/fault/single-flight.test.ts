@@ -8,7 +8,7 @@ import type { FlightConfig, FlightReport } from "./fixtures/flight-holder.ts";
 
 const engine = inject("engine");
 const table = await makeTable(engine);
-const leaseDurationMs = 1_000;
+const leaseDurationMs = 4_000;
 
 afterAll(() => table.close());
 
@@ -39,7 +39,7 @@ async function callAll(
 
 test("callers wait for a live process's result, for longer than its lease is", async () => {
   const key = table.newKey();
-  const holder = await startHolder(key, 2_500);
+  const holder = await startHolder(key, 6_000);
   const done = messageFrom<FlightReport>(holder);
   expect(await callAll(key)).toEqual({ values: ["older", "older", "older", "older"], computed: 0 });
   expect(await done).toEqual({ type: "done", value: "older", notStored: [] });
@@ -55,7 +55,7 @@ test("a killed process's computation is made good by exactly one other", async (
 
 test("a process that computes while its key is invalidated stores nothing; one of those that call after it computes", async () => {
   const key = table.newKey();
-  const holder = await startHolder(key, 1_500);
+  const holder = await startHolder(key, 4_000);
   await flights().invalidate(key);
   const done = messageFrom<FlightReport>(holder);
   expect(await callAll(key)).toEqual({ values: ["newer", "newer", "newer", "newer"], computed: 1 });
@@ -65,7 +65,7 @@ test("a process that computes while its key is invalidated stores nothing; one o
 
 test("a stopped process that goes on after its lease was taken stores nothing", async () => {
   const key = table.newKey();
-  const holder = await startHolder(key, 500);
+  const holder = await startHolder(key, 1_500);
   holder.kill("SIGSTOP");
   expect(await callAll(key)).toEqual({ values: ["newer", "newer", "newer", "newer"], computed: 1 });
   const done = messageFrom<FlightReport>(holder);

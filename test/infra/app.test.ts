@@ -12,8 +12,12 @@ const run = promisify(execFile);
 const timeout = 120_000;
 const tsx = resolve("node_modules/tsx/dist/cli.mjs");
 
-/** A bundle with the SDK's client of DynamoDB alone has 332 KB; Wake has that of Step Functions as well. */
-const mostBytes = 460_000;
+/**
+ * A bundle with the SDK's client of DynamoDB alone has 332 KB. The largest, Close, has 476 KB: of its rest the lease client
+ * with its job runs is 110 KB, the middleware 14 KB, the document client 13 KB. Every module of these is used: what was last
+ * added is closing a client, retries of completions, the order of requests under load, and errors with names.
+ */
+const mostBytes = 490_000;
 
 let folder: string;
 let said: string;
@@ -65,7 +69,7 @@ describe("the app, synthesized as a whole", { timeout }, () => {
       ([, { Properties }]) => `asset.${(Properties.Code as { S3Key: string }).S3Key.replace(".zip", "")}`,
     );
     expect(used.sort()).toEqual(assets.sort());
-    expect(assets).toHaveLength(12);
+    expect(assets).toHaveLength(13);
   });
 });
 

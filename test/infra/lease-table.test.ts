@@ -271,6 +271,7 @@ describe("metrics", () => {
       [table.metricLost(), metricNames.lost],
       [table.metricReleased(), metricNames.released],
       [table.metricExpired(), metricNames.expired],
+      [table.metricCompletionFailed(), metricNames.completionFailed],
     ] as const) {
       expect(metric).toMatchObject({
         namespace: metricsNamespace,

@@ -70,14 +70,16 @@ describe("a leased workflow", () => {
       token: "t",
       version: 1,
       owner: "o",
+      fencingToken: 1,
       acquiredAt: 1,
+      expiresAt: 1,
       leaseDurationMs: 1,
       retentionMs: 1,
     };
-    const ending = { key: "k", token: "t", now: 1, retentionMs: 1, slot: undefined };
+    const ending = { key: "k", token: "t", fencingToken: 1, now: 1, retentionMs: 1, slot: undefined };
     const expected = {
       Acquire: acquire({ ...grant, data: undefined, slot: undefined }),
-      Renew: renew({ ...grant, expiresAt: 1 }),
+      Renew: renew(grant),
       Release: release(ending),
       ReleaseFailed: release(ending),
     };

@@ -57,6 +57,7 @@ const variables = {
   key: lease.key,
   token: lease.token,
   version: lease.version,
+  fence: lease.fencingToken,
   owner: lease.owner,
   waitingSince: now,
   waitUntil: now + 3_600_000,
@@ -75,6 +76,9 @@ const variables = {
   guarded: execution,
   until: now + 3_600_000,
   status: "RUNNING",
+  handle: lease,
+  chunksLeft: 3,
+  executions: 2,
 };
 
 /** Turns that executions take. */
@@ -89,15 +93,16 @@ const turns: readonly Partial<typeof variables>[] = [
   { blindBeats: 20 },
   { beats: 1_000 },
   { until: now - 1 },
+  { chunksLeft: 0 },
   { expiresAt: now - 1 },
   { expiresAt: now - 1, guarded: "nobody" },
   { guarded: "nobody" },
 ];
 
 const inputs: readonly object[] = [
-  { kind: "import", result: "transferred", lease, guarded: execution },
-  { kind: "import", result: "nothingLeft", lease, until: now + 60_000, generation: 2 },
-  { result: "nothing that a keeper knows" },
+  { kind: "import", result: "transferred", isDone: false, lease, guarded: execution },
+  { kind: "import", result: "nothingLeft", isDone: true, lease, until: now + 60_000, generation: 2 },
+  { result: "nothing that a keeper knows", isDone: false, lease },
 ];
 
 /** What a state's service answers; several things where the states behind it go several ways. */
@@ -117,6 +122,8 @@ function answersOf({ Type, Resource }: Readonly<Record<string, unknown>>): reado
       return [{ ExecutionArn: execution, StartDate: new Date(now).toISOString() }];
     case "aws-sdk:sfn:stopExecution":
       return [{ StopDate: new Date(now).toISOString() }];
+    case "states:startExecution.sync:2":
+      return [{ ExecutionArn: execution, Output: { isDone: false } }];
     case "lambda:invoke":
       return [{ StatusCode: 200, Payload: { result: "transferred", chunk: "2026-03-01/7" } }];
     default:

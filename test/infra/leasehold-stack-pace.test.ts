@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { demonstrationPace, deployedPace } from "../../infra/pace.ts";
+import { demonstrationPace, demonstrationPaceAt, deployedPace } from "../../infra/pace.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
 import { definitionsIn } from "../support/definitions.ts";
 
@@ -17,6 +17,13 @@ describe("the demonstration's pace", () => {
       const earnest = deployedPace[name as keyof typeof deployedPace];
       expect(duration.toMilliseconds(), name).toBeLessThanOrEqual(earnest.toMilliseconds());
     }
+  });
+
+  test.for([1.5, 2.5, 3.5, 20])("can be stretched %s times, and stays the same app", (stretch) => {
+    const pace = demonstrationPaceAt(stretch);
+    expect(pace.ticketSilence.toMilliseconds()).toBe(5_000 * stretch);
+    expect(pace.workflowLease.toSeconds()).toBe(Math.ceil(3 * stretch));
+    expect(paceless(leaseholdTemplate(pace))).toEqual(paceless(deployed));
   });
 
   /** A template with a mark in the place of every duration; definitions as what they define. */

@@ -99,7 +99,21 @@ const systems: System[] = [
     keys: `${cacheKeyPrefix}*`,
     onLeases: usePrimitives,
   },
-  { name: "TasksWorker", folder: "claim-tasks", keys: `${taskKeyPrefix}*`, onLeases: usePrimitives },
+  {
+    name: "TasksWorker",
+    folder: "claim-tasks",
+    table: "TasksRegister",
+    keys: `${taskKeyPrefix}*`,
+    onLeases: usePrimitives,
+  },
+  {
+    name: "TasksRestart",
+    folder: "claim-tasks",
+    entry: "restart.ts",
+    table: "TasksRegister",
+    keys: `${taskKeyPrefix}*`,
+    onLeases: usePrimitives,
+  },
   { name: "TicketsAdmission", folder: "admit-tickets", keys: `${departmentKeyPrefix}*`, onLeases: use },
   {
     name: "TicketsCleaner",
@@ -107,7 +121,8 @@ const systems: System[] = [
     entry: "cleaner.ts",
     keys: `${departmentKeyPrefix}*`,
     // To find the desks that are held it lists the leases, which no key can limit.
-    onLeases: [...use, "dynamodb:Scan"].sort(),
+    // It has a ledger of its own, under another key.
+    onLeases: [...use, ...usePrimitives, "dynamodb:Scan"].sort(),
   },
 ];
 
@@ -136,8 +151,11 @@ describe("permissions", () => {
     expect(wide.sort()).toEqual([
       "HeartbeatStateMachine: logs,xray *",
       "HeartbeatStateMachine: states :*",
+      "ImportsBatch: lambda :*",
+      "ImportsBatch: logs,xray *",
       "ImportsWorkflowStateMachine: lambda :*",
       "ImportsWorkflowStateMachine: logs,xray *",
+      "ImportsWorkflowStateMachine: states *",
     ]);
   });
 

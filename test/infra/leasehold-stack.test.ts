@@ -2,11 +2,16 @@ import { readFileSync } from "node:fs";
 import { runbookAnchors } from "@leasehold/cdk";
 import { environmentNames } from "@leasehold/client/environment";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
+import { App } from "aws-cdk-lib";
+import { Template } from "aws-cdk-lib/assertions";
 import { describe, expect, test } from "vitest";
-import { silenceVariable } from "../../functions/admit-tickets/schema.ts";
-import { claimVariable } from "../../functions/claim-tasks/schema.ts";
+import { limitsVariable, silenceVariable } from "../../functions/admit-tickets/schema.ts";
+import { backoffVariable, claimVariable } from "../../functions/claim-tasks/schema.ts";
 import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
-import { scheduleVariable } from "../../functions/close-unpaid-orders/schema.ts";
+import { parkedMessage, scheduleVariable } from "../../functions/close-unpaid-orders/schema.ts";
+import { runFailedMessage } from "../../functions/import-orders/schema.ts";
+import { LeaseholdStack } from "../../infra/leasehold-stack.ts";
+import { systemRunbookAnchors } from "../../infra/systems/system-alarm.ts";
 import { referenceTo, resourcesOf, textsIn } from "../support/cloudformation.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
 import { definitionsIn, problemsOf } from "../support/definitions.ts";
@@ -49,8 +54,8 @@ describe("every table", () => {
     },
   );
 
-  test("is the lease table, or one of the three systems' that have their own", () => {
-    const systems = ["Imports", "Leases", "StockLevels", "UnpaidOrders"];
+  test("is the lease table, or one of the four systems' that have their own", () => {
+    const systems = ["Imports", "Leases", "StockLevels", "TasksRegister", "UnpaidOrders"];
     expect(tables.map(([id]) => systems.find((it) => id.startsWith(it))).sort()).toEqual(systems);
   });
 
@@ -83,6 +88,8 @@ describe("every function", () => {
     ["UnpaidOrdersReport", "CLOSE_UNPAID_ORDERS_TABLE_NAME", "UnpaidOrders"],
     ["ImportsTransfer", "IMPORT_ORDERS_TABLE_NAME", "Imports"],
     ["StockLevels", "RESOURCE_CACHE_TABLE_NAME", "StockLevels"],
+    ["TasksWorker", "CLAIM_TASKS_TABLE_NAME", "TasksRegister"],
+    ["TasksRestart", "CLAIM_TASKS_TABLE_NAME", "TasksRegister"],
   ];
   test.each(own)("%s is told its own table as %s", (name, variable, table) => {
     const [, properties] = only("AWS::Lambda::Function", name);
@@ -95,13 +102,29 @@ describe("every function", () => {
       ...own.map(([, variable]) => variable),
       scheduleVariable,
       silenceVariable,
+      limitsVariable,
       claimVariable,
+      backoffVariable,
     ]);
     for (const [id, { Properties }] of functions) {
       const environment = environmentOf(Properties);
       expect(referenceTo(environment[environmentNames.tableName]), id).toBe(leases);
       for (const name of Object.keys(environment)) expect(known, id).toContain(name);
     }
+  });
+
+  test("the admission is told the departments' own limits, and one that cannot be is refused at synthesis", () => {
+    const stackOf = (departments: Record<string, number>): LeaseholdStack =>
+      new LeaseholdStack(new App({ context: { "aws:cdk:bundling-stacks": [] } }), "Leasehold", {
+        departments,
+      });
+    const [admission] = Object.values(
+      Template.fromStack(stackOf({ loans: 5 })).findResources("AWS::Lambda::Function", {
+        Properties: { Description: "Admits service tickets, first come, first served." },
+      }),
+    );
+    expect(admission?.Properties.Environment.Variables[limitsVariable]).toBe('{"loans":5}');
+    expect(() => stackOf({ loans: 501 })).toThrow(/limit 501 of "loans"/);
   });
 
   test("acquire, renew and release are held to shared keys", () => {
@@ -161,8 +184,15 @@ describe("schedules", () => {
     expect(JSON.stringify((Target as { Arn: unknown }).Arn)).toContain(cleaner);
   });
 
+  test("a worker is started every minute for the sets that have tasks", () => {
+    const [, { ScheduleExpression, Target }] = only("AWS::Scheduler::Schedule", "Tasks");
+    expect(ScheduleExpression).toBe("rate(1 minute)");
+    const [restart] = only("AWS::Lambda::Function", "TasksRestart");
+    expect(JSON.stringify((Target as { Arn: unknown }).Arn)).toContain(restart);
+  });
+
   test("there are no others", () => {
-    expect(resourcesOf(json, "AWS::Scheduler::Schedule")).toHaveLength(2);
+    expect(resourcesOf(json, "AWS::Scheduler::Schedule")).toHaveLength(3);
   });
 });
 
@@ -225,7 +255,18 @@ test("every alarm leads to an entry of the runbook that exists, and every entry 
     textsIn(Properties.AlarmDescription).join("").split("docs/RUNBOOK.md#").at(1),
   );
   expect(linked.sort()).toEqual(entries.sort());
-  expect(entries).toEqual(Object.values(runbookAnchors).sort());
+  expect(entries).toEqual(Object.values({ ...runbookAnchors, ...systemRunbookAnchors }).sort());
+});
+
+test("an alarm counts what the imports and the closings log, by the words that they log", () => {
+  const filters = resourcesOf(json, "AWS::Logs::MetricFilter").map(([, { Properties }]) => Properties);
+  const words = filters.map(({ FilterPattern }) => FilterPattern);
+  expect(words.sort()).toEqual([...Array(2).fill(`"${parkedMessage}"`), `"${runFailedMessage}"`]);
+  for (const { MetricTransformations } of filters) {
+    const [{ MetricName, MetricNamespace }] = MetricTransformations as [Record<string, string>];
+    const alarms = JSON.stringify(resourcesOf(json, "AWS::CloudWatch::Alarm"));
+    expect(alarms).toContain(`"MetricName":"${MetricName}","Namespace":"${MetricNamespace}"`);
+  }
 });
 
 test("no value looks like a secret", () => {
@@ -256,6 +297,6 @@ test("a deployment tells what is needed to use it", () => {
 
 test("every state machine passes an independent validator, and its expressions the real parser", () => {
   const definitions = Object.values(definitionsIn(template));
-  expect(definitions).toHaveLength(2);
+  expect(definitions).toHaveLength(3);
   for (const definition of definitions) expect(problemsOf(definition)).toEqual([]);
 });

@@ -587,7 +587,7 @@ describe("alarms", () => {
         expect(sections.get(anchor), anchor).toContain(`### ${part}\n`);
       }
     }
-    expect([...sections.keys()].sort()).toEqual(Object.values(runbookAnchors).sort());
+    expect([...sections.keys()]).toEqual(expect.arrayContaining(Object.values(runbookAnchors)));
     for (const { AlarmDescription } of Object.values(alarmsOf(templateOf()))) {
       const [what, where] = String(AlarmDescription).split("\n");
       expect(what).toContain("close-unpaid-orders");

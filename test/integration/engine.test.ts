@@ -1,8 +1,18 @@
+import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { DynamoDBClient, ListTablesCommand } from "@aws-sdk/client-dynamodb";
-import { availableEngines, EngineStartError, EngineUnavailableError, startEngine } from "@leasehold/local";
+import {
+  availableEngines,
+  EndpointUnreachableError,
+  EngineStartError,
+  EngineUnavailableError,
+  startEngine,
+} from "@leasehold/local";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { eventually } from "../support/patience.ts";
 import { type FakeJava, fakeJava, fakeServer } from "./fixtures/fake-java.ts";
 import { startHolder, survivorsOf } from "./fixtures/holder.ts";
 
@@ -28,7 +38,7 @@ function pretendArchitecture(value: NodeJS.Architecture): void {
 
 async function expectNothingLeft(pid: number | undefined): Promise<void> {
   expect(pid).toBeGreaterThan(1);
-  await vi.waitFor(() => expect(survivorsOf(pid)).toEqual([]), { timeout: 5000, interval: 20 });
+  await eventually(() => expect(survivorsOf(pid)).toEqual([]));
 }
 
 describe.for(engines)("%s", (name) => {
@@ -94,11 +104,28 @@ describe.for(engines)("%s", (name) => {
 });
 
 describe("the choice of the engine", () => {
+  const servers: Server[] = [];
+  afterEach(() => {
+    for (const server of servers.splice(0)) server.close().closeAllConnections();
+  });
+
+  /** A server where each answer has these headers; without them it never answers. */
+  async function serverThatAnswers(headers: Record<string, string> | undefined): Promise<string> {
+    const server = createServer((_, response) => {
+      if (headers !== undefined) response.writeHead(400, headers).end("{}");
+    });
+    servers.push(server);
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+  const dynamoDb = { "x-amzn-RequestId": "0123" };
+
   test("DYNAMODB_ENDPOINT goes first, with dummy settings where the environment has none", async () => {
-    const engine = await startEngine({ env: { DYNAMODB_ENDPOINT: "http://localhost:8000" } });
-    expect(engine).toMatchObject({ name: "endpoint", endpoint: "http://localhost:8000", pid: undefined });
+    const endpoint = await serverThatAnswers(dynamoDb);
+    const engine = await startEngine({ env: { DYNAMODB_ENDPOINT: endpoint } });
+    expect(engine).toMatchObject({ name: "endpoint", endpoint, pid: undefined });
     expect(engine.clientConfig).toEqual({
-      endpoint: "http://localhost:8000",
+      endpoint,
       region: "us-east-1",
       credentials: { accessKeyId: "local", secretAccessKey: "local" },
     });
@@ -107,14 +134,52 @@ describe("the choice of the engine", () => {
   });
 
   test("an endpoint keeps the environment's own region and credentials", async () => {
-    const endpoint = "https://dynamodb.example.com";
+    const endpoint = await serverThatAnswers(dynamoDb);
     const env = { DYNAMODB_ENDPOINT: endpoint, AWS_REGION: "eu-west-1", AWS_ACCESS_KEY_ID: "AKIDEXAMPLE" };
     expect((await startEngine({ env })).clientConfig).toEqual({ endpoint });
   });
 
   test("AWS_DEFAULT_REGION is handed on, for the SDK does not read it", async () => {
-    const env = { DYNAMODB_ENDPOINT: "http://localhost:8000", AWS_DEFAULT_REGION: "eu-north-1" };
+    const env = { DYNAMODB_ENDPOINT: await serverThatAnswers(dynamoDb), AWS_DEFAULT_REGION: "eu-north-1" };
     expect((await startEngine({ env })).clientConfig.region).toBe("eu-north-1");
+  });
+
+  test("an endpoint where nothing listens is named at once, with what to do", async () => {
+    const endpoint = await serverThatAnswers(dynamoDb);
+    const [server] = servers.splice(0);
+    await new Promise((resolve) => server?.close(resolve));
+    const error = await startEngine({ env: { DYNAMODB_ENDPOINT: endpoint } }).catch((reason) => reason);
+    expect(error).toBeInstanceOf(EndpointUnreachableError);
+    expect(error.code).toBe("ENDPOINT_UNREACHABLE");
+    expect(error.message).toMatch(`DYNAMODB_ENDPOINT is ${endpoint}, and no DynamoDB answers there (connect`);
+    expect(error.message).toMatch(/Start the engine .* correct the URL, or unset DYNAMODB_ENDPOINT/);
+  });
+
+  test("an endpoint that takes the request and never answers is named after 5 s", async () => {
+    const endpoint = await serverThatAnswers(undefined);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const engine = startEngine({ env: { DYNAMODB_ENDPOINT: endpoint } });
+      const refusal = expect(engine).rejects.toThrow("no answer within 5 s");
+      await once(servers[0] as Server, "request");
+      vi.advanceTimersByTime(5_000);
+      await refusal;
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test("an endpoint where something else answers, such as a proxy, is refused", async () => {
+    const endpoint = await serverThatAnswers({ server: "proxy" });
+    await expect(startEngine({ env: { DYNAMODB_ENDPOINT: endpoint } })).rejects.toThrow(
+      `${endpoint}, and no DynamoDB answers there (what answers is something else, with HTTP status 400)`,
+    );
+  });
+
+  test.for(available)("%s is known as a DynamoDB where it is the endpoint", async (name) => {
+    await using engine = await startEngine({ engine: name });
+    const { endpoint } = engine;
+    expect(await startEngine({ env: { DYNAMODB_ENDPOINT: endpoint } })).toMatchObject({ endpoint });
   });
 
   test("the endpoint aws leaves everything to the SDK", async () => {
@@ -172,6 +237,21 @@ describe("the choice of the engine", () => {
 });
 
 describe("an engine that misbehaves", () => {
+  test("leaves nothing when its start is given up", async () => {
+    const { home } = installJava("17", "echo $$ > pid; exec sleep 60");
+    const abort = new AbortController();
+    const env = { ...process.env, DYNAMODB_ENDPOINT: "", JAVA_HOME: home };
+    const starting = startEngine({ env, signal: abort.signal });
+    const refusal = expect(starting).rejects.toThrow("given up");
+    const file = join(home, "pid");
+    await eventually(() => expect(readFileSync(file, "utf8")).toMatch(/\n$/));
+    const pid = Number(readFileSync(file, "utf8"));
+    expect(survivorsOf(pid)).not.toEqual([]);
+    abort.abort(new Error("given up"));
+    await refusal;
+    await expectNothingLeft(pid);
+  });
+
   test("reports its last output when it exits at its start", async () => {
     const { home } = installJava("17", "echo the disk is on fire >&2; exit 3");
     const error = await startEngine({ env: { JAVA_HOME: home } }).catch((reason) => reason);
@@ -239,7 +319,7 @@ describe("an engine that misbehaves", () => {
     const { home } = installJava("17", "echo $$ > pid.new; mv pid.new pid; exec sleep 60");
     const holder = startHolder("dynamodb-local", "stay", { ...process.env, JAVA_HOME: home });
     const file = join(home, "pid");
-    await vi.waitFor(() => expect(existsSync(file)).toBe(true), { timeout: 20_000, interval: 20 });
+    await eventually(() => expect(existsSync(file)).toBe(true));
     const pid = Number(readFileSync(file, "utf8"));
     expect(survivorsOf(pid)).not.toEqual([]);
     holder.process.kill("SIGKILL");

@@ -1,68 +1,52 @@
 import { randomUUID } from "node:crypto";
-import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { createLeaseTable, LeaseClient } from "@leasehold/client";
+import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { LeaseClient } from "@leasehold/client";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { FairLock } from "../../packages/client/src/fair-lock/index.ts";
 import { fairLockContract } from "../contract/fair-lock-contract.ts";
+import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
+import { patienceMs } from "../support/patience.ts";
 import { messageFrom, startScript } from "../support/processes.ts";
 import type { FairWaiterConfig } from "./fixtures/fair-waiter.ts";
 
 describe(`fair locks on ${inject("engine").name}`, () => {
-  const tableName = `leases-${randomUUID()}`;
-  const dynamodb = new DynamoDBClient(inject("engine").clientConfig);
-  /** Names of the commands that were sent, SDK retries left out. */
-  const sent: string[] = [];
-  let now = Date.now;
-
+  let engine: EnginePlace;
+  let tableName: string;
+  let dynamodb: DynamoDBClient;
   beforeAll(async () => {
-    // The tests move their clock; the engine's Date header moves along.
-    dynamodb.middlewareStack.add(
-      (next, context) => async (args) => {
-        sent.push(String(context.commandName));
-        const result = await next(args);
-        const { headers } = result.response as { headers: Record<string, string> };
-        headers.date = new Date(now()).toUTCString();
-        return result;
-      },
-      { step: "deserialize", priority: "low", name: "clockOfTheTest" },
-    );
-    await createLeaseTable({ tableName, dynamodb });
+    engine = await makeEnginePlace(inject("engine"));
+    ({ tableName, dynamodb } = engine);
   });
-  afterAll(() => dynamodb.destroy());
+  afterAll(() => engine.close());
 
-  fairLockContract((clock) => {
-    now = () => clock.now();
-    return { tableName, dynamodb };
-  });
+  fairLockContract((clock) => engine.place(clock));
 
   const lockOf = (owner: string, key: string): FairLock =>
     new FairLock(
-      new LeaseClient({ tableName, dynamodb, owner, leaseDurationMs: 2_000, clockSkewMs: 100 }),
+      new LeaseClient({ tableName, dynamodb, owner, leaseDurationMs: 5_000, clockSkewMs: 100 }),
       key,
     );
 
   it("acquires and releases in one UpdateItem each, and joins the queue with one more", async () => {
-    now = Date.now;
     const key = `requests/${randomUUID()}`;
-    sent.length = 0;
+    engine.sent.length = 0;
     const lease = await lockOf("a", key).acquire();
-    expect(sent).toEqual(["UpdateItemCommand"]);
+    expect(engine.sent).toEqual(["UpdateItem"]);
     const { promise: joined, resolve } = Promise.withResolvers<void>();
-    const waiting = lockOf("b", key).acquire({ waitMs: 10_000, onPlace: () => resolve() });
+    const waiting = lockOf("b", key).acquire({ waitMs: patienceMs, onPlace: () => resolve() });
     await joined;
-    expect(sent).toEqual(["UpdateItemCommand", "UpdateItemCommand", "UpdateItemCommand"]);
+    expect(engine.sent).toEqual(["UpdateItem", "UpdateItem", "UpdateItem"]);
     await lease.release();
     await (await waiting).release();
   });
 
   it("lets 24 contenders of their own clients in, one at a time, in the order of their tickets", async () => {
-    now = Date.now;
     const key = `contenders/${randomUUID()}`;
     const first = await lockOf("first", key).acquire({ heartbeat: true });
     let inside = 0;
     const served: string[] = [];
     const contenders = Array.from({ length: 24 }, (_, contender) =>
-      lockOf(`${contender}`, key).withLease({ waitMs: 30_000, heartbeat: true }, async ({ owner }) => {
+      lockOf(`${contender}`, key).withLease({ waitMs: patienceMs, heartbeat: true }, async ({ owner }) => {
         inside += 1;
         expect(inside).toBe(1);
         served.push(owner);
@@ -80,7 +64,6 @@ describe(`fair locks on ${inject("engine").name}`, () => {
   });
 
   it("passes over a process that was killed while it waited, and takes over from one that was killed while it held", async () => {
-    now = Date.now;
     const key = `killed/${randomUUID()}`;
     const { clientConfig } = inject("engine");
     const first = await lockOf("first", key).acquire({ heartbeat: true });
@@ -94,7 +77,7 @@ describe(`fair locks on ${inject("engine").name}`, () => {
       const waiter = start("waiter");
       try {
         expect(await messageFrom<string>(waiter)).toBe("waiting");
-        const last = lockOf("last", key).acquire({ waitMs: 60_000 });
+        const last = lockOf("last", key).acquire({ waitMs: patienceMs });
         waiter.kill("SIGKILL");
         await first.release();
         expect(await messageFrom<string>(holder)).toBe("holding");

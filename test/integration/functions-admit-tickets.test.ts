@@ -3,7 +3,7 @@ import { admit } from "../../functions/admit-tickets/admission.ts";
 import { cleanDesks } from "../../functions/admit-tickets/cleaner.ts";
 import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
 
-const rules = { mostWaiting: 3, silenceMs: 60_000 };
+const rules = { mostWaiting: 3, limits: new Map<string, number>(), silenceMs: 60_000 };
 
 let system: SystemTables;
 let department: string;
@@ -55,7 +55,7 @@ describe("the admission of tickets", () => {
     const key = `admit-tickets/${department}`;
     await system.leases.deadLease(key);
     const leases = system.leases.client({ dynamodb: system.documents });
-    const { removed } = await cleanDesks(leases);
+    const { removed } = await cleanDesks({ leases, remainingMs: () => 60_000 });
     expect(removed).toBeGreaterThanOrEqual(1);
     expect(await leases.inspect(key)).toBeUndefined();
 

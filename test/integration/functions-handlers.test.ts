@@ -28,6 +28,7 @@ const names = [
   "close-unpaid-orders/handler",
   "close-unpaid-orders/report",
   "claim-tasks/handler",
+  "claim-tasks/restart",
   "admit-tickets/handler",
 ] as const;
 
@@ -84,6 +85,7 @@ beforeAll(async () => {
     [environmentNames.keyPrefix]: "jobs/",
     IMPORT_ORDERS_TABLE_NAME: own,
     RESOURCE_CACHE_TABLE_NAME: own,
+    CLAIM_TASKS_TABLE_NAME: own,
     CLOSE_UNPAID_ORDERS_TABLE_NAME: own,
     CLOSE_UNPAID_ORDERS_SCHEDULE: "cron(0/1 * * * ? *)",
   };
@@ -144,8 +146,10 @@ describe("the bundled handlers", () => {
       token,
       owner,
       fence: fencingToken,
+      version: 1,
       acquiredAt: 1,
       expiresAt: 2,
+      leaseDurationMs: 1,
     });
     const removal = {
       eventName: "REMOVE",
@@ -178,10 +182,11 @@ describe("the bundled handlers", () => {
       );
     }
     const item = { ...leaseItemKey(key), fence: 1 };
+    const held = { token: "t", version: 1, owner: "o", acquiredAt: 1, expiresAt: 2, leaseDurationMs: 1 };
     const release = {
       eventName: "MODIFY",
       dynamodb: {
-        OldImage: marshall({ ...item, token: "t" }),
+        OldImage: marshall({ ...item, ...held }),
         NewImage: marshall(item),
         SequenceNumber: "1",
       },
@@ -207,8 +212,7 @@ describe("the bundled handlers", () => {
         pk: "orders#open",
         sk: "2026-03-01T09:30:00.000Z#o-1",
         orderId: "o-1",
-        product: "mug",
-        quantity: 1,
+        lines: [{ product: "mug", quantity: 1 }],
         dueAt: 1772357400000,
       },
       { pk: "stock", sk: "mug", available: 0 },
@@ -239,7 +243,7 @@ describe("the bundled handlers", () => {
       await invoke("close-unpaid-orders/report", { action: "runs", since, state: "succeeded" }),
     ).toMatchObject({
       counts: { succeeded: 1, failed: 0 },
-      runs: [{ slot: scheduledTime, attempt: 1, progress: { closed: 1 } }],
+      runs: [{ slot: scheduledTime, attempt: 1, progress: { closed: 1, parked: 0 } }],
     });
     expect(await invoke("close-unpaid-orders/report", { action: "backfill", since })).toMatchObject({
       failed: [],
@@ -255,6 +259,18 @@ describe("the bundled handlers", () => {
     expect(await invoke("claim-tasks/handler", { set: "s", add })).toEqual({ added: 1, known: 0 });
     expect(await invoke("claim-tasks/handler", { set: "s", add })).toEqual({ added: 0, known: 1 });
     expect(await invoke("claim-tasks/handler", { set: "s" })).toEqual({
+      succeeded: 0,
+      failed: 0,
+      parked: 1,
+      putBack: 0,
+      lost: 0,
+      isUnfinished: false,
+    });
+    expect((await system.items())["sets/s"]).toMatchObject({ addedAt: expect.any(Number) });
+    await invoke("claim-tasks/handler", { set: "s", add: [{ id: "u", payload: 8 }] });
+    expect(await invoke("claim-tasks/restart", {})).toEqual({
+      sets: 1,
+      drained: 0,
       succeeded: 0,
       failed: 0,
       parked: 1,

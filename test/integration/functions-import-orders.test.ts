@@ -1,13 +1,16 @@
 import { InvalidOptionsError, LeaseClient, LeaseLostError } from "@leasehold/client";
+import type { JobRun } from "@leasehold/client/job-runs";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { runTransfer, type TransferJob, transferOrders } from "../../functions/import-orders/job.ts";
-import { pendingKey, transferKey } from "../../functions/import-orders/schema.ts";
-import { OrderTransfer } from "../../functions/import-orders/transfer.ts";
+import { openTransferRuns } from "../../functions/import-orders/ledger.ts";
+import { pendingKey, type TransferKind, transferKey } from "../../functions/import-orders/schema.ts";
+import { OrderTransfer, UnusableChunkError } from "../../functions/import-orders/transfer.ts";
 import { KeyNotAllowedError } from "../../functions/support/key-policy.ts";
 import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
 
 const minute = 60_000;
+const anyTime = (): number => minute;
 
 let tables: SystemTables | undefined;
 let system: SystemTables;
@@ -41,6 +44,7 @@ async function doneBy(): Promise<Record<string, unknown>> {
 }
 
 beforeEach(async () => {
+  vi.spyOn(console, "log").mockImplementation(() => undefined);
   tables ??= await makeSystemTables();
   tables.close();
   system = await makeSystemTables();
@@ -48,6 +52,7 @@ beforeEach(async () => {
   clock = new ManualClock();
   locks = new MemoryLeaseStore();
 });
+afterEach(() => vi.restoreAllMocks());
 afterAll(() => tables?.close());
 
 describe("the import and export of orders", () => {
@@ -86,11 +91,11 @@ describe("the import and export of orders", () => {
             // A's second chunk is under way for 32 minutes. B comes at 30, and does that chunk alone.
             await clock.advance(30 * minute + 1_500);
             const later = await b.leases.acquire(transferKey, { leaseDurationMs: 30 * minute });
-            expect(await transfer.transfer(kind, chunk, later)).toBe("transferred");
+            expect(await transfer.transfer(kind, chunk, later, anyTime)).toBe("transferred");
             await clock.advance(2 * minute);
             expect(lease.held).toBe(false);
           }
-          return await transfer.transfer(kind, chunk, lease);
+          return await transfer.transfer(kind, chunk, lease, anyTime);
         },
       },
     });
@@ -109,7 +114,7 @@ describe("the import and export of orders", () => {
     const lease = await a.leases.acquire(transferKey, { leaseDurationMs: 30 * minute, heartbeat: true });
     const b = runTransfer(worker("B", { remainingMs: () => 120 * minute }), "import", 59 * minute);
     await clock.advance(32 * minute);
-    expect(await a.transfer.transfer("import", "1", lease)).toBe("transferred");
+    expect(await a.transfer.transfer("import", "1", lease, anyTime)).toBe("transferred");
     await clock.advance(28 * minute);
     expect(await b).toMatchObject({ result: "skipped", holder: "A" });
     expect(await doneBy()).toEqual({ "done#import/1": "A" });
@@ -126,7 +131,7 @@ describe("the import and export of orders", () => {
       transfer: {
         nextChunk: (kind) => dying.nextChunk(kind),
         transfer: async (kind, chunk, lease) => {
-          if (chunk === "1") return await dying.transfer(kind, chunk, lease);
+          if (chunk === "1") return await dying.transfer(kind, chunk, lease, anyTime);
           killed();
           return await new Promise(() => undefined);
         },
@@ -202,6 +207,145 @@ describe("the import and export of orders", () => {
       expect(await worker("A").leases.inspect(transferKey)).toBeUndefined();
     },
   );
+
+  test.each([
+    [
+      "import",
+      "orders",
+      [{ orderId: "a" }, { orderId: "b" }, { orderId: "a" }],
+      /"odd" names the order "a" twice/,
+    ],
+    ["export", "orderIds", ["a", "b", "a"], /"odd" names the order "a" twice/],
+    ["import", "orders", [{ orderId: "a" }, {}], /"odd" has no orderId at 1/],
+    ["export", "orderIds", ["a", 7], /"odd" has no orderId at 1/],
+  ] as const)(
+    "a chunk to %s whose %s cannot be one transaction is refused by name, stays pending, and nothing is moved (%#)",
+    async (kind, field, list, message) => {
+      await system.put({ ...pendingKey(kind, "odd"), [field]: list });
+      const refused = await runTransfer(worker("A"), kind).catch((error: unknown) => error);
+      expect(refused).toMatchObject({ name: "UnusableChunkError", chunk: "odd" });
+      expect((refused as Error).message).toMatch(message);
+      expect(Object.keys(await system.items())).toEqual([`pending#${kind}/odd`]);
+    },
+  );
+
+  describe("in the ledger", () => {
+    const runs = async (): Promise<readonly JobRun[]> => {
+      const list: JobRun[] = [];
+      for await (const run of openTransferRuns(worker("reader").leases).runs()) list.push(run);
+      return list;
+    };
+    const logged = (): unknown[] =>
+      vi.mocked(console.log).mock.calls.map(([line]) => JSON.parse(String(line)) as unknown);
+    test("each run has its entry, by the time at which it got the lock, also two within one millisecond", async () => {
+      await seed();
+      await runTransfer(worker("A"), "import");
+      await runTransfer(worker("B"), "export");
+      expect(await runs()).toMatchObject([
+        {
+          slot: new Date(clock.now()).toISOString(),
+          state: "succeeded",
+          owner: "A",
+          progress: { kind: "import", chunks: 3 },
+        },
+        {
+          slot: new Date(clock.now() + 1).toISOString(),
+          state: "succeeded",
+          owner: "B",
+          progress: { kind: "export", chunks: 0 },
+        },
+      ]);
+      expect(logged()).toEqual([]);
+    });
+
+    test("a run that fails is there with its error and what it had done, and is logged for the alarm", async () => {
+      await seed(["1"]);
+      await system.put({ ...pendingKey("import", "2") });
+      await expect(runTransfer(worker("A"), "import")).rejects.toThrow("no list");
+      const [run, ...others] = await runs();
+      expect(others).toEqual([]);
+      expect(run).toMatchObject({ state: "failed", progress: { kind: "import", chunks: 1 } });
+      expect(run?.remark).toMatch(/UnusableChunkError: the chunk "2"/);
+      expect(logged()).toMatchObject([{ message: "run failed", job: transferKey, slot: run?.slot }]);
+    });
+
+    test("a run that loses its lock has failed, and answers that it is lost", async () => {
+      await seed();
+      const a = worker("A");
+      const { transfer } = a;
+      const losing = {
+        nextChunk: (kind: TransferKind) => transfer.nextChunk(kind),
+        transfer: async (...args: Parameters<OrderTransfer["transfer"]>) => {
+          if (args[1] === "2") {
+            await clock.advance(31 * minute);
+            await runTransfer(worker("B"), "import");
+            await system.put({ ...pendingKey("import", "2"), orders: [] });
+          }
+          return await transfer.transfer(...args);
+        },
+      };
+      expect(await runTransfer({ ...a, transfer: losing }, "import")).toMatchObject({
+        result: "lost",
+        chunks: 1,
+      });
+      expect(await runs()).toMatchObject([
+        { owner: "A", state: "failed", remark: expect.stringContaining("chunk 2 was fenced off") },
+        { owner: "B", state: "succeeded" },
+      ]);
+      expect(logged()).toMatchObject([{ message: "run failed" }]);
+    });
+
+    test("a run that dies shows as lost when its lease has ended; one that is skipped leaves nothing", async () => {
+      const dying = worker("A", {
+        transfer: {
+          nextChunk: () => new Promise(() => undefined),
+          transfer: () => Promise.reject(new Error()),
+        },
+      });
+      void runTransfer(dying, "import");
+      await vi.waitFor(async () => expect(await runs()).toMatchObject([{ state: "running", owner: "A" }]));
+      expect(await runTransfer(worker("B"), "import")).toMatchObject({ result: "skipped" });
+      clock = new ManualClock(clock.now() + 31 * minute);
+      expect(await runs()).toMatchObject([{ state: "lost", owner: "A" }]);
+    });
+
+    test("a run whose time is over says so", async () => {
+      await seed();
+      let left = 10_000;
+      await runTransfer(worker("A", { remainingMs: () => (left -= 3_000) }), "import");
+      expect(await runs()).toMatchObject([
+        { state: "succeeded", remark: expect.stringContaining("unfinished") },
+      ]);
+    });
+
+    test("a workflow's run is there at its end: once, when a step finds nothing left, and when a step fails", async () => {
+      const workflow = worker("W");
+      const lease = (await workflow.leases.acquire(transferKey)).toJSON();
+      const slot = new Date(lease.acquiredAt).toISOString();
+      await seed(["1"]);
+      const step = (): Promise<unknown> => transferOrders(worker("step"), { kind: "import", lease });
+      await step();
+      expect(await runs()).toEqual([]);
+      await step();
+      await step();
+      expect(await runs()).toMatchObject([
+        { slot, state: "succeeded", attempt: 1, progress: { kind: "import" } },
+      ]);
+      expect(logged()).toEqual([]);
+
+      await clock.advance(minute);
+      const next = (await workflow.leases.acquire(transferKey)).toJSON();
+      await system.put({ ...pendingKey("import", "odd") });
+      const failing = transferOrders(worker("step"), { kind: "import", lease: next });
+      await expect(failing).rejects.toThrow(UnusableChunkError);
+      expect((await runs()).at(-1)).toMatchObject({
+        slot: new Date(next.acquiredAt).toISOString(),
+        state: "failed",
+        remark: expect.stringContaining("UnusableChunkError"),
+      });
+      expect(logged()).toMatchObject([{ message: "run failed" }]);
+    });
+  });
 
   test("refuses what makes no sense, and changes nothing", async () => {
     const lease = (await worker("W").leases.acquire("another lock")).toJSON();

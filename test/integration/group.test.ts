@@ -1,8 +1,9 @@
 import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { acquireAll } from "../../packages/client/src/group/index.ts";
 import { groupContract } from "../contract/group-contract.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
+import { eventually, patienceMs } from "../support/patience.ts";
 import { op, startProxy } from "../support/proxy.ts";
 import { failWith, loseAnswer } from "../support/proxy-behaviours.ts";
 import { makeTable, sdkClient, type TestTable } from "../support/table.ts";
@@ -24,7 +25,7 @@ describe("groups on an engine, in real time", () => {
   afterAll(() => table.close());
 
   const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): LeaseClient =>
-    table.client({ owner, leaseDurationMs: 5_000, ...options });
+    table.client({ owner, leaseDurationMs: 30_000, ...options });
 
   it("10 keys: 1 request on the wire to acquire them, 1 to renew them, 10 to release them", async () => {
     const dynamodb = sdkClient(inject("engine"));
@@ -75,7 +76,7 @@ describe("groups on an engine, in real time", () => {
     const worker = async (owner: string, order: readonly string[]): Promise<void> => {
       for (let turn = 0; turn < 15; turn += 1) {
         const retry = { strategy: "fullJitter", delayMs: 5, maxDelayMs: 40 } as const;
-        const group = await acquireAll(clientOf(owner), order, { waitMs: 20_000, retry });
+        const group = await acquireAll(clientOf(owner), order, { waitMs: patienceMs, retry });
         turns += 1;
         await group.release();
       }
@@ -100,7 +101,7 @@ describe("groups on an engine, in real time", () => {
           .slice(0, 1 + Math.floor(Math.random() * 3))
           .map(({ key }) => key);
         const retry = { strategy: "fullJitter", delayMs: 10, maxDelayMs: 100 } as const;
-        const group = await acquireAll(client, wanted, { waitMs: 25_000, retry });
+        const group = await acquireAll(client, wanted, { waitMs: patienceMs, retry });
         for (const key of wanted) {
           const holder = holders.get(key);
           if (holder !== undefined) faults.push(`${key} is held by ${holder} and ${owner}`);
@@ -172,7 +173,7 @@ describe("a group whose answers are lost on the wire", () => {
     await expect(acquireAll(table.client({ dynamodb }), keys)).rejects.toMatchObject({
       code: "LEASE_NO_ANSWER",
     });
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const group = await acquireAll(table.client(), keys);
       await group.release();
     });

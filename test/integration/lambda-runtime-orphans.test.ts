@@ -2,8 +2,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import type { EnvironmentInfo } from "../../packages/local/src/lambda/types.ts";
+import { eventually } from "../support/patience.ts";
 import { survivorsOf } from "./fixtures/holder.ts";
 
 const script = fileURLToPath(new URL("./fixtures/lambda/parent.ts", import.meta.url));
@@ -20,10 +21,7 @@ test("no process of a function outlives a parent that is killed, be it frozen or
 
   parent.kill("SIGKILL");
   await once(parent, "exit");
-  await vi.waitFor(
-    () => {
-      for (const { pid } of environments) expect(survivorsOf(pid)).toEqual([]);
-    },
-    { timeout: 5_000, interval: 20 },
-  );
+  await eventually(() => {
+    for (const { pid } of environments) expect(survivorsOf(pid)).toEqual([]);
+  });
 });

@@ -26,6 +26,7 @@ import { Queue } from "aws-cdk-lib/aws-sqs";
 import { DefinitionBody, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { build } from "esbuild";
 import { inject } from "vitest";
+import { patienceMs } from "../support/patience.ts";
 
 /** The functions of the sample app, all in one bundle. */
 const handlers = `
@@ -305,9 +306,9 @@ export function runEngine(): Engine {
   };
 }
 
-/** Waits until a condition holds; rejects after the limit with what it waited for. */
-export async function until(what: string, holds: () => boolean, limitMs = 15_000): Promise<void> {
-  const deadline = performance.now() + limitMs;
+/** Waits until a condition holds; rejects when patience is over, with what it waited for. */
+export async function until(what: string, holds: () => boolean): Promise<void> {
+  const deadline = performance.now() + patienceMs;
   while (!holds()) {
     if (performance.now() > deadline) throw new Error(`waited in vain for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));

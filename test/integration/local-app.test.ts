@@ -22,7 +22,7 @@ beforeAll(async () => {
     streamRetryDelayMs: 10,
     onEvent: (event) => events.push(event),
   });
-}, 60_000);
+});
 
 afterAll(async () => {
   await app?.close();

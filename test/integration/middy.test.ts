@@ -90,11 +90,24 @@ describe("counted on the wire", () => {
     expect(proxy.operations).toEqual(Array(3).fill("UpdateItem"));
   });
 
-  test("a retry of an event, whose earlier attempt left its lease behind, makes 3 and waits for nothing", async () => {
+  /** Leaves a lease behind, as an attempt at an event that was killed. */
+  const attemptThatDied = (context: LockedContext) =>
+    other.acquire(key, { owner: `job/${context.awsRequestId}`, leaseDurationMs: 60_000, reentrant: true });
+
+  test("a retry of an event, whose earlier attempt left its lease behind, makes 1 and is no success", async () => {
     const context = contextOf();
-    const left = await other.acquire(key, { owner: `job/${context.awsRequestId}`, leaseDurationMs: 60_000 });
+    await using left = await attemptThatDied(context);
+    const { invoke } = locked({});
+    await expect(invoke({}, context)).rejects.toMatchObject({ holder: `job/${context.awsRequestId}` });
+    expect(proxy.operations).toEqual(["UpdateItem"]);
+    expect(await holder()).toMatchObject({ token: left.token });
+  });
+
+  test("with resume such a retry makes 3 and waits for nothing", async () => {
+    const context = contextOf();
+    const left = await attemptThatDied(context);
     let token = Number.NaN;
-    const { invoke } = locked({}, ({ lease }) => {
+    const { invoke } = locked({ resume: true }, ({ lease }) => {
       token = lease.fencingToken;
     });
     await invoke({}, context);

@@ -1,52 +1,36 @@
 import { randomUUID } from "node:crypto";
-import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { createLeaseTable, LeaseClient } from "@leasehold/client";
+import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { LeaseClient } from "@leasehold/client";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { ReadWriteLock } from "../../packages/client/src/read-write/index.ts";
 import { readWriteContract } from "../contract/read-write-contract.ts";
+import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
+import { patienceMs } from "../support/patience.ts";
 import { messageFrom, startScript } from "../support/processes.ts";
 import type { ReaderConfig } from "./fixtures/reader.ts";
 
 describe(`read-write locks on ${inject("engine").name}`, () => {
-  const tableName = `leases-${randomUUID()}`;
-  const dynamodb = new DynamoDBClient(inject("engine").clientConfig);
-  /** Names of the commands that were sent, SDK retries left out. */
-  const sent: string[] = [];
-  let now = Date.now;
-
+  let engine: EnginePlace;
+  let tableName: string;
+  let dynamodb: DynamoDBClient;
   beforeAll(async () => {
-    // The tests move their clock; the engine's Date header moves along.
-    dynamodb.middlewareStack.add(
-      (next, context) => async (args) => {
-        sent.push(String(context.commandName));
-        const result = await next(args);
-        const { headers } = result.response as { headers: Record<string, string> };
-        headers.date = new Date(now()).toUTCString();
-        return result;
-      },
-      { step: "deserialize", priority: "low", name: "clockOfTheTest" },
-    );
-    await createLeaseTable({ tableName, dynamodb });
+    engine = await makeEnginePlace(inject("engine"));
+    ({ tableName, dynamodb } = engine);
   });
-  afterAll(() => dynamodb.destroy());
+  afterAll(() => engine.close());
 
-  readWriteContract((clock) => {
-    now = () => clock.now();
-    return { tableName, dynamodb };
-  });
+  readWriteContract((clock) => engine.place(clock));
 
   it("reads with an UpdateItem and a GetItem, writes with an UpdateItem and a Query, releases with an UpdateItem", async () => {
-    now = Date.now;
     const lock = new ReadWriteLock(new LeaseClient({ tableName, dynamodb }), `requests/${randomUUID()}`);
-    sent.length = 0;
+    engine.sent.length = 0;
     await (await lock.read()).release();
     await (await lock.write()).release();
-    const [update, get, query] = ["UpdateItemCommand", "GetItemCommand", "QueryCommand"];
-    expect(sent).toEqual([update, get, update, update, query, update]);
+    const [update, get, query] = ["UpdateItem", "GetItem", "Query"];
+    expect(engine.sent).toEqual([update, get, update, update, query, update]);
   });
 
   it("lets 24 readers and 8 writers of their own clients in, each once, and no writer beside anybody", async () => {
-    now = Date.now;
     const key = `contenders/${randomUUID()}`;
     const inside = { read: 0, write: 0 };
     const done = { read: 0, write: 0 };
@@ -57,7 +41,7 @@ describe(`read-write locks on ${inject("engine").name}`, () => {
       const kind = contender % 4 === 3 ? "write" : "read";
       const lock = new ReadWriteLock(new LeaseClient({ tableName, dynamodb, owner: `${contender}` }), key);
       const retry = { strategy: "fullJitter", delayMs: 40, maxDelayMs: 200 } as const;
-      const lease = await lock[kind]({ waitMs: 25_000, retry });
+      const lease = await lock[kind]({ waitMs: patienceMs, retry });
       inside[kind] += 1;
       if (inside.write > 1 || (inside.write > 0 && inside.read > 0)) faults.push(JSON.stringify(inside));
       together = Math.max(together, inside.read);
@@ -74,10 +58,9 @@ describe(`read-write locks on ${inject("engine").name}`, () => {
     expect(fences).toEqual([...new Set(fences)].sort((one, other) => one - other));
     const state = await new ReadWriteLock(new LeaseClient({ tableName, dynamodb }), key).inspect();
     expect(state).toEqual({ writer: undefined, readers: [] });
-  }, 60_000);
+  });
 
   it("a writer gets in while readers keep coming", async () => {
-    now = Date.now;
     const key = `stream/${randomUUID()}`;
     let isOver = false;
     let reads = 0;
@@ -95,18 +78,17 @@ describe(`read-write locks on ${inject("engine").name}`, () => {
     const retry = { strategy: "fixed", delayMs: 50 } as const;
     for (let count = 0; count < 5; count += 1) {
       const startedAt = performance.now();
-      const lease = await writer.write({ waitMs: 15_000, retry });
-      expect(performance.now() - startedAt).toBeLessThan(5_000);
+      const lease = await writer.write({ waitMs: patienceMs, retry });
+      expect(performance.now() - startedAt).toBeLessThan(patienceMs / 4);
       expect(lease.held).toBe(true);
       await lease.release();
     }
     isOver = true;
     await Promise.all(stream);
     expect(reads).toBeGreaterThan(5);
-  }, 60_000);
+  });
 
   it("a writer passes the readers of a process that was killed, when their time is over", async () => {
-    now = Date.now;
     const key = `killed/${randomUUID()}`;
     const { clientConfig } = inject("engine");
     const config = { clientConfig, tableName, key } satisfies ReaderConfig;
@@ -115,15 +97,15 @@ describe(`read-write locks on ${inject("engine").name}`, () => {
       expect(await messageFrom<number>(reader)).toBe(2);
       const lock = new ReadWriteLock(new LeaseClient({ tableName, dynamodb, clockSkewMs: 100 }), key);
       // Its heartbeats keep both for longer than a lease.
-      await new Promise((resolve) => setTimeout(resolve, 2_500));
+      await new Promise((resolve) => setTimeout(resolve, 6_000));
       expect(await lock.tryWrite()).toBeUndefined();
       reader.kill("SIGKILL");
       expect(await lock.tryWrite()).toBeUndefined();
-      const writer = await lock.write({ waitMs: 10_000 });
+      const writer = await lock.write({ waitMs: patienceMs });
       expect(writer.held).toBe(true);
       expect((await lock.inspect()).readers).toEqual([]);
     } finally {
       reader.kill("SIGKILL");
     }
-  }, 60_000);
+  });
 });

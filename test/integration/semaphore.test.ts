@@ -1,53 +1,37 @@
 import { randomUUID } from "node:crypto";
-import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { createLeaseTable, LeaseClient } from "@leasehold/client";
+import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { LeaseClient } from "@leasehold/client";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Semaphore } from "../../packages/client/src/semaphore/index.ts";
 import { semaphoreContract } from "../contract/semaphore-contract.ts";
+import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
+import { patienceMs } from "../support/patience.ts";
 import { messageFrom, startScript } from "../support/processes.ts";
 import type { PermitHolderConfig } from "./fixtures/permit-holder.ts";
 
 describe(`semaphores on ${inject("engine").name}`, () => {
-  const tableName = `leases-${randomUUID()}`;
-  const dynamodb = new DynamoDBClient(inject("engine").clientConfig);
-  /** Names of the commands that were sent, SDK retries left out. */
-  const sent: string[] = [];
-  let now = Date.now;
-
+  let engine: EnginePlace;
+  let tableName: string;
+  let dynamodb: DynamoDBClient;
   beforeAll(async () => {
-    // The tests move their clock; the engine's Date header moves along.
-    dynamodb.middlewareStack.add(
-      (next, context) => async (args) => {
-        sent.push(String(context.commandName));
-        const result = await next(args);
-        const { headers } = result.response as { headers: Record<string, string> };
-        headers.date = new Date(now()).toUTCString();
-        return result;
-      },
-      { step: "deserialize", priority: "low", name: "clockOfTheTest" },
-    );
-    await createLeaseTable({ tableName, dynamodb });
+    engine = await makeEnginePlace(inject("engine"));
+    ({ tableName, dynamodb } = engine);
   });
-  afterAll(() => dynamodb.destroy());
+  afterAll(() => engine.close());
 
-  semaphoreContract((clock) => {
-    now = () => clock.now();
-    return { tableName, dynamodb };
-  });
+  semaphoreContract((clock) => engine.place(clock));
 
   it("acquires, renews and releases in one UpdateItem each", async () => {
-    now = Date.now;
     const client = new LeaseClient({ tableName, dynamodb });
     const semaphore = new Semaphore(client, `requests/${randomUUID()}`, { permits: 4 });
-    sent.length = 0;
+    engine.sent.length = 0;
     const lease = await semaphore.acquire();
     await lease.renew();
     await lease.release();
-    expect(sent).toEqual(["UpdateItemCommand", "UpdateItemCommand", "UpdateItemCommand"]);
+    expect(engine.sent).toEqual(["UpdateItem", "UpdateItem", "UpdateItem"]);
   });
 
   it("lets 32 contenders of their own clients in, never more than 4 at once, each exactly once", async () => {
-    now = Date.now;
     const key = `contenders/${randomUUID()}`;
     let inside = 0;
     let most = 0;
@@ -57,7 +41,7 @@ describe(`semaphores on ${inject("engine").name}`, () => {
       const client = new LeaseClient({ tableName, dynamodb, owner: `contender ${contender}` });
       const semaphore = new Semaphore(client, key, { permits: 4 });
       const retry = { strategy: "fullJitter", delayMs: 40, maxDelayMs: 200 } as const;
-      await semaphore.withPermit({ waitMs: 20_000, retry }, async (lease) => {
+      await semaphore.withPermit({ waitMs: patienceMs, retry }, async (lease) => {
         inside += 1;
         most = Math.max(most, inside);
         const { place = "", fencingToken } = lease.toJSON();
@@ -81,7 +65,6 @@ describe(`semaphores on ${inject("engine").name}`, () => {
   });
 
   it.each([1, 4])("of 32 who try at the same time, exactly %i get a permit of as many", async (permits) => {
-    now = Date.now;
     const key = `race/${randomUUID()}`;
     const contenders = Array.from(
       { length: 32 },
@@ -98,19 +81,17 @@ describe(`semaphores on ${inject("engine").name}`, () => {
   });
 
   it("reads permits whose payloads take more than one page", async () => {
-    now = Date.now;
     const client = new LeaseClient({ tableName, dynamodb });
     const semaphore = new Semaphore(client, `pages/${randomUUID()}`, { permits: 4 });
     const data = "x".repeat(380_000);
     for (let count = 0; count < 4; count += 1) await semaphore.acquire({ data });
-    sent.length = 0;
+    engine.sent.length = 0;
     const { held, free } = await semaphore.inspect();
     expect([held.length, free]).toEqual([4, 0]);
-    expect(sent.length).toBeGreaterThan(1);
+    expect(engine.sent.length).toBeGreaterThan(1);
   });
 
   it("gives the permits of a process that was killed to others, and leaves the rest alone", async () => {
-    now = Date.now;
     const key = `killed/${randomUUID()}`;
     const config = {
       clientConfig: inject("engine").clientConfig,
@@ -126,12 +107,12 @@ describe(`semaphores on ${inject("engine").name}`, () => {
       const own = await semaphore.acquire();
       expect(await semaphore.tryAcquire()).toBeUndefined();
       // Its heartbeats keep both for longer than a lease, and then it dies between two of them.
-      await new Promise((resolve) => setTimeout(resolve, 2_500));
+      await new Promise((resolve) => setTimeout(resolve, 6_000));
       expect(await semaphore.tryAcquire()).toBeUndefined();
       holder.kill("SIGKILL");
       const healed = [
-        await semaphore.acquire({ waitMs: 10_000 }),
-        await semaphore.acquire({ waitMs: 10_000 }),
+        await semaphore.acquire({ waitMs: patienceMs }),
+        await semaphore.acquire({ waitMs: patienceMs }),
       ];
       expect(healed.map((lease) => lease.toJSON().place).sort()).toEqual([...places].sort());
       expect(own.held).toBe(true);
@@ -142,12 +123,11 @@ describe(`semaphores on ${inject("engine").name}`, () => {
   });
 
   it("lets 32 calls of one process in at once through one object, and the 33rd not", async () => {
-    now = Date.now;
     const client = new LeaseClient({ tableName, dynamodb });
     const semaphore = new Semaphore(client, `process/${randomUUID()}`, { permits: 32 });
-    sent.length = 0;
+    engine.sent.length = 0;
     const leases = await Promise.all(Array.from({ length: 32 }, () => semaphore.acquire()));
-    expect(sent).toHaveLength(32);
+    expect(engine.sent).toHaveLength(32);
     expect(await semaphore.tryAcquire()).toBeUndefined();
     await Promise.all(leases.map((lease) => lease.release()));
   });

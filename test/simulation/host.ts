@@ -1,15 +1,22 @@
 import type { Clock } from "@leasehold/client";
 import { epoch, type World } from "./world.ts";
 
+/** Each host's clocks run wrong by up to this. */
+const rateError = 0.001;
+
 /**
  * A process: its own clocks, and timers and answers that reach it only while it runs.
  *
- * While it is frozen they pile up; when it wakes they come in an order of chance, as they do from a real event loop.
+ * Its monotonic clock has a rate of its own, and its wall clock is wrong by as much as the world has it. While it is frozen,
+ * timers and answers pile up; when it wakes they come in an order of chance, as they do from a real event loop.
  */
 export class Host implements Clock {
   readonly name: string;
-  /** Whether its machine can be suspended; then nobody sets its clock: both together are beyond what is promised. */
+  /** Whether its machine can be suspended. */
   readonly isSuspendable: boolean;
+  /** How long the machine has been up, suspensions included; not every system can tell. */
+  readonly uptime?: () => number;
+  readonly #rate: number;
   readonly #world: World;
   #wallOffset: number;
   #monotonicOffset: number;
@@ -23,6 +30,16 @@ export class Host implements Clock {
     this.#wallOffset = wallOffset;
     this.#monotonicOffset = world.random.between(0, 1_000_000);
     this.isSuspendable = world.random.chance(0.5);
+    this.#rate = world.random.between(1 - rateError, 1 + rateError);
+    if (world.random.chance(0.5)) this.uptime = () => world.now * this.#rate;
+  }
+
+  /**
+   * Whether somebody may set its wall clock: not on a machine that is suspended and whose uptime does not tell, for both
+   * together are beyond what is promised.
+   */
+  get isSettable(): boolean {
+    return !this.isSuspendable || this.uptime !== undefined;
   }
 
   get isRunning(): boolean {
@@ -38,12 +55,12 @@ export class Host implements Clock {
   }
 
   monotonic(): number {
-    return this.#world.now + this.#monotonicOffset;
+    return this.#world.now * this.#rate + this.#monotonicOffset;
   }
 
   schedule(callback: () => void, delayMs: number): () => void {
     let isCancelled = false;
-    const cancel = this.#world.after(delayMs, () =>
+    const cancel = this.#world.after(delayMs / this.#rate, () =>
       this.deliver(() => {
         if (!isCancelled) callback();
       }),
@@ -88,7 +105,7 @@ export class Host implements Clock {
   #thaw(stopsClock: boolean): void {
     if (this.#state !== "frozen") return;
     this.#state = "running";
-    if (stopsClock) this.#monotonicOffset -= this.#world.now - this.#frozenAt;
+    if (stopsClock) this.#monotonicOffset -= (this.#world.now - this.#frozenAt) * this.#rate;
     this.#world.tell(this.name, "woken");
     const backlog = this.#backlog;
     this.#backlog = [];

@@ -1,5 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Item, Lease, LeaseEvent, UpdateRequest, UpdateResult } from "@leasehold/client";
+import type {
+  Item,
+  Lease,
+  LeaseEvent,
+  TransactionEntry,
+  UpdateRequest,
+  UpdateResult,
+} from "@leasehold/client";
 import type { Host } from "./host.ts";
 import type { Traffic } from "./network.ts";
 import { epoch, type World } from "./world.ts";
@@ -9,6 +16,8 @@ export type Tally = Record<string, number>;
 
 /** The sort key of the items that the workload protects with fencing tokens. */
 export const resourceSortKey = "resource";
+/** The sort key of the items that the workload writes only together with the lease's condition check. */
+export const checkedSortKey = "checked";
 
 /** Watches every write and every belief, and remembers the first thing that must not be. */
 export class Monitor implements Traffic {
@@ -18,6 +27,9 @@ export class Monitor implements Traffic {
   readonly #skewMs: number;
   readonly #leases = new Set<{ readonly host: Host; readonly lease: Lease }>();
   readonly #highestFence = new Map<string, number>();
+  /** Until when a lock has to stay closed under this token, in true time. */
+  readonly #closedUntil = new Map<string, number>();
+  readonly #highestChecked = new Map<string, number>();
   readonly #endedTokens = new Set<string>();
   /** The slot that was done when a token was granted. */
   readonly #doneAtGrant = new Map<string, string>();
@@ -40,6 +52,22 @@ export class Monitor implements Traffic {
     }
   }
 
+  /** A process lets another one go on with its lease. */
+  handsOver(lease: Lease): void {
+    for (const belief of this.#leases) if (belief.lease === lease) this.#leases.delete(belief);
+    this.count("handed over");
+  }
+
+  /** A process will try to renew a lease that it has released, from its handle. */
+  bringsBack(lease: Lease): void {
+    this.#endedTokens.delete(lease.token);
+  }
+
+  /** A lease that was released must not be renewed. */
+  revived(host: Host, lease: Lease): void {
+    this.#fail(`${host.name} renewed ${lease.key} as ${lease.token}, which it had released`);
+  }
+
   /** A process has begun to release this lease. */
   ends(lease: Lease): void {
     this.#endedTokens.add(lease.token);
@@ -60,6 +88,10 @@ export class Monitor implements Traffic {
 
   sent(host: Host, request: UpdateRequest): void {
     const token = request.values[":token"];
+    const closedToken = request.values[":closedToken"];
+    if (closedToken !== undefined) {
+      this.#closedUntil.set(String(closedToken), this.#world.now + Number(request.values[":remaining"]));
+    }
     const isRenewal = ":version" in request.values && !(":acquiredAt" in request.values);
     if (isRenewal && this.#endedTokens.has(String(token))) {
       this.#fail(`${host.name} sent a renewal of ${request.key.pk} after it had begun to release it`);
@@ -88,6 +120,20 @@ export class Monitor implements Traffic {
     }
   }
 
+  transacted(host: Host, entries: readonly TransactionEntry[]): void {
+    for (const { key, values } of entries) {
+      if (key.sk !== checkedSortKey) continue;
+      const fence = Number(values[":writer"]);
+      const highest = this.#highestChecked.get(key.pk) ?? 0;
+      this.#world.tell("table", `${key.pk}: checked write ${fence} by ${host.name}`);
+      if (fence < highest) {
+        this.#fail(`a stale checked write to ${key.pk} took effect: ${fence} after ${highest}`);
+      }
+      this.#highestChecked.set(key.pk, Math.max(fence, highest));
+      this.count("checked write");
+    }
+  }
+
   #granted(key: string, before: Item | undefined, after: Item | undefined): void {
     const fence = Number(after?.fence);
     const highest = this.#highestFence.get(key);
@@ -95,10 +141,9 @@ export class Monitor implements Traffic {
       this.#fail(`the fencing token of ${key} went from ${highest} to ${fence}`);
     this.#highestFence.set(key, fence);
     if (before?.doneSlot !== undefined) this.#doneAtGrant.set(String(after?.token), String(before.doneSlot));
-    const closedUntil = Number(before?.expiresAt);
     const isClosed = String(before?.token ?? "").startsWith("closed:");
     if (isClosed) this.count("opened after lockAtLeastFor");
-    if (isClosed && epoch + this.#world.now + this.#skewMs < closedUntil)
+    if (isClosed && this.#world.now + this.#skewMs < (this.#closedUntil.get(String(before?.token)) ?? 0))
       this.#fail(`${key} was opened while it was closed`);
   }
 

@@ -4,6 +4,7 @@ import type {
   Item,
   LeaseStore,
   ScanPage,
+  ServiceTime,
   TransactionEntry,
   TransactionResult,
   UpdateRequest,
@@ -22,14 +23,24 @@ export interface Weather {
   readonly throttled: number;
 }
 
+/** How the service tells its time: each of its hosts has a clock of its own. */
+export interface ServiceClocks {
+  readonly offsetsMs: readonly [number, ...number[]];
+  /** Whether answers bear a Date. */
+  readonly areTold: boolean;
+}
+
 /** What the monitor wants to hear of. */
 export interface Traffic {
   sent(host: Host, request: UpdateRequest): void;
   applied(host: Host, request: UpdateRequest, before: Item | undefined, result: UpdateResult): void;
+  transacted(host: Host, entries: readonly TransactionEntry[]): void;
 }
 
 const attemptTimeoutMs = 300;
 const attempts = 3;
+/** Shorter than the shortest retention: that much is asked of users. */
+const longestDelayMs = 6_000;
 const dateResolutionMs = 1000;
 
 /**
@@ -38,7 +49,10 @@ const dateResolutionMs = 1000;
  */
 export class Network implements LeaseStore {
   readonly tableName: string;
-  weather: Weather;
+  /** Whether an answer has told this process the time. */
+  hasToldTime = false;
+  readonly #weather: Weather;
+  readonly #clocks: ServiceClocks;
   readonly #world: World;
   readonly #host: Host;
   readonly #table: MemoryLeaseStore;
@@ -52,9 +66,11 @@ export class Network implements LeaseStore {
     subject: Subject,
     traffic: Traffic,
     weather: Weather,
+    clocks: ServiceClocks,
   ) {
     this.tableName = table.tableName;
-    this.weather = weather;
+    this.#weather = weather;
+    this.#clocks = clocks;
     this.#world = world;
     this.#host = host;
     this.#table = table;
@@ -81,7 +97,11 @@ export class Network implements LeaseStore {
   }
 
   async transact(entries: readonly TransactionEntry[], call: CallOptions): Promise<TransactionResult> {
-    return await this.#call(call, () => this.#table.transactNow(entries));
+    return await this.#call(call, () => {
+      const result = this.#table.transactNow(entries);
+      if (result.applied) this.#traffic.transacted(this.#host, entries);
+      return result;
+    });
   }
 
   query(): Promise<ScanPage> {
@@ -96,7 +116,10 @@ export class Network implements LeaseStore {
   }
 
   /** Sends copies until one is answered in time; every copy that was not lost takes effect, whenever it arrives. */
-  #call<Answer extends object>({ signal, isCurrent }: CallOptions, serve: () => Answer): Promise<Answer> {
+  #call<Answer extends object>(
+    { signal, isCurrent, timed }: CallOptions,
+    serve: () => Answer,
+  ): Promise<Answer> {
     const { random } = this.#world;
     return new Promise((resolve, reject) => {
       const fail = (code: "LEASE_NO_ANSWER" | "LEASE_THROTTLED"): void =>
@@ -113,21 +136,23 @@ export class Network implements LeaseStore {
           fail("LEASE_NO_ANSWER");
           return;
         }
-        if (random.chance(this.weather.throttled)) {
+        if (random.chance(this.#weather.throttled)) {
           this.#host.schedule(() => fail("LEASE_THROTTLED"), random.between(1, 50));
           return;
         }
-        const sentAt = this.#host.now();
+        const answered = timed?.();
         const retry = this.#host.schedule(() => attempt(number + 1), attemptTimeoutMs);
-        if (random.chance(this.weather.requestLost)) return;
+        if (random.chance(this.#weather.requestLost)) return;
         this.#world.after(this.#delay(), () => {
-          const servedAt = this.#world.now;
+          const time = this.#time();
           const answer = serve();
-          if (random.chance(this.weather.answerLost)) return;
+          if (random.chance(this.#weather.answerLost)) return;
           this.#world.after(this.#delay(), () =>
             this.#host.deliver(() => {
               retry();
-              resolve(this.#stamped(answer, servedAt, sentAt, number > 1));
+              answered?.(time);
+              this.hasToldTime ||= time !== undefined;
+              resolve(repeated(answer, number > 1));
             }),
           );
         });
@@ -138,20 +163,22 @@ export class Network implements LeaseStore {
 
   #delay(): number {
     const { random } = this.#world;
-    return random.chance(this.weather.slow) ? random.between(50, 4_000) : random.between(1, 20);
+    return random.chance(this.#weather.slow) ? random.between(50, longestDelayMs) : random.between(1, 20);
   }
 
   /** The answer's Date header, as the process can read it. */
-  #stamped<Answer extends object>(
-    answer: Answer,
-    servedAt: number,
-    sentAt: number,
-    retried: boolean,
-  ): Answer {
-    const second = Math.floor((epoch + servedAt) / dateResolutionMs) * dateResolutionMs;
-    const offset = { minMs: second - this.#host.now(), maxMs: second + dateResolutionMs - sentAt };
-    if (Array.isArray(answer))
-      return answer.map((part: UpdateResult) => ({ ...part, offset, retried })) as unknown as Answer;
-    return "applied" in answer ? { ...answer, offset, retried } : answer;
+  #time(): ServiceTime | undefined {
+    const { offsetsMs, areTold } = this.#clocks;
+    const now = epoch + this.#world.now + this.#world.random.pick(offsetsMs);
+    const earliest = Math.floor(now / dateResolutionMs) * dateResolutionMs;
+    return areTold ? { earliest, latest: earliest + dateResolutionMs } : undefined;
   }
+}
+
+/** Says of each result whether its request was sent more than once. */
+function repeated<Answer extends object>(answer: Answer, retried: boolean): Answer {
+  if (Array.isArray(answer)) {
+    return answer.map((part: UpdateResult) => ({ ...part, retried })) as unknown as Answer;
+  }
+  return "applied" in answer ? { ...answer, retried } : answer;
 }

@@ -4,9 +4,12 @@ import { release } from "../../packages/client/src/expressions.ts";
 import type * as JudgeModule from "../../packages/client/src/protocol/judge.ts";
 import type * as TenancyModule from "../../packages/client/src/protocol/tenancy.ts";
 import type * as ValidityModule from "../../packages/client/src/protocol/validity.ts";
+import type { Belief } from "../../packages/client/src/protocol/validity.ts";
 import type * as RecordModule from "../../packages/client/src/record.ts";
 import type { UpdateRequest } from "../../packages/client/src/store.ts";
-import type { Clock, Moment } from "../../packages/client/src/time/clock.ts";
+import type { Moment } from "../../packages/client/src/time/clock.ts";
+import type * as ServiceClockModule from "../../packages/client/src/time/service-clock.ts";
+import type { ExpiryCheck, ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 import { tellViolation } from "./report.ts";
 import { type Outcome, simulate } from "./simulate.ts";
 import type { Subject } from "./subject.ts";
@@ -59,6 +62,7 @@ afterEach(() => {
     "protocol/judge.ts",
     "protocol/tenancy.ts",
     "protocol/validity.ts",
+    "time/service-clock.ts",
   ]) {
     vi.doUnmock(`${source}/${path}`);
   }
@@ -76,9 +80,12 @@ describe("the simulation catches", () => {
   it("an expiry that is judged without the allowance for skew", async () => {
     const subject = await plant<typeof JudgeModule>(`${source}/protocol/judge.ts`, ({ Judge }) => ({
       Judge: class extends Judge {
-        constructor(clock: ConstructorParameters<typeof Judge>[0], clockSkewMs: number) {
-          const hasty = { monotonic: () => clock.monotonic(), now: () => clock.now() + clockSkewMs };
-          super({ ...hasty, schedule: () => () => undefined }, clockSkewMs);
+        constructor(clock: ServiceClock, clockSkewMs: number) {
+          const hasty = {
+            monotonic: () => clock.monotonic(),
+            earliest: () => (clock.latest() ?? 0) + clockSkewMs,
+          };
+          super(hasty as ServiceClock, clockSkewMs);
         }
       },
     }));
@@ -117,12 +124,19 @@ describe("the simulation catches", () => {
           [this.#context] = parameters;
         }
 
-        override async release(): Promise<boolean> {
-          const { key, token } = this.terms.record;
+        override async release(): Promise<TenancyModule.Ended> {
+          const { key, token, fencingToken } = this.terms.record;
           const { store, clock, retentionMs } = this.#context;
-          const request = release({ key, token, now: clock.now(), retentionMs, slot: undefined });
+          const request = release({
+            key,
+            token,
+            fencingToken,
+            now: clock.now(),
+            retentionMs,
+            slot: undefined,
+          });
           const call = { signal: new AbortController().signal, isCurrent: () => true };
-          return (await store.update(request, call)).applied;
+          return { wasOurs: (await store.update(request, call)).applied, isRecorded: false };
         }
       },
     }));
@@ -155,18 +169,82 @@ describe("the simulation catches", () => {
     expect(violation).toMatch(/is held by .* and by/);
   });
 
+  it("a condition check that asks for the token alone, which a late copy can bring back", async () => {
+    const subject = await plantInExpressions((original) => ({
+      stillHeld: (lease) => {
+        const { names, values } = original.stillHeld(lease);
+        return {
+          condition: "#token = :token",
+          names: { "#token": names["#token"] ?? "" },
+          values: { ":token": values[":token"] ?? "" },
+        };
+      },
+    }));
+    const { violation } = await firstViolation(subject);
+    expect(violation).toMatch(/a stale checked write/);
+  });
+
+  it("an expiry that is judged by the caller's wall clock", async () => {
+    const subject = await plant<typeof ServiceClockModule>(
+      `${source}/time/service-clock.ts`,
+      ({ ServiceClock }) => ({
+        ServiceClock: class extends ServiceClock {
+          override earliest(): number | undefined {
+            return super.earliest() === undefined ? undefined : this.moment().wall;
+          }
+        },
+      }),
+    );
+    const { violation } = await firstViolation(subject);
+    expect(violation).toMatch(/is held by .* and by/);
+  });
+
+  it("a holder that believes in an expiry of its own wall clock", async () => {
+    const subject = await plant<typeof ServiceClockModule>(
+      `${source}/time/service-clock.ts`,
+      ({ ServiceClock }) => ({
+        ServiceClock: class extends ServiceClock {
+          override checkExpiry(_expiresAt: number, _since: Moment, leaseDurationMs: number): ExpiryCheck {
+            return { believedMs: leaseDurationMs, isSound: true };
+          }
+        },
+      }),
+    );
+    const { violation } = await firstViolation(subject);
+    expect(violation).toMatch(/is held by .* and by/);
+  });
+
+  it("an upper bound of the service's time that outlives a suspension", async () => {
+    const subject = await plant<typeof ServiceClockModule>(
+      `${source}/time/service-clock.ts`,
+      ({ ServiceClock }) => ({
+        ServiceClock: class extends ServiceClock {
+          #ahead: number | undefined;
+
+          override moment(): Moment {
+            const { monotonic, wall } = super.moment();
+            this.#ahead ??= wall - monotonic;
+            return { monotonic, wall: monotonic + this.#ahead, uptime: undefined };
+          }
+        },
+      }),
+    );
+    const { violation } = await firstViolation(subject);
+    expect(violation).toMatch(/is held by .* and by/);
+  });
+
   it("a deadline that counts from the answer", async () => {
     const subject = await plant<typeof ValidityModule>(`${source}/protocol/validity.ts`, ({ Validity }) => ({
       Validity: class extends Validity {
-        readonly #clock: Clock;
+        readonly #clock: ServiceClock;
 
         constructor(...parameters: ConstructorParameters<typeof Validity>) {
           super(...parameters);
           this.#clock = parameters[1];
         }
 
-        override confirm(_since: Moment, leaseDurationMs: number): void {
-          super.confirm({ monotonic: this.#clock.monotonic(), wall: this.#clock.now() }, leaseDurationMs);
+        override confirm({ forMs }: Belief, expiresAt: number): void {
+          super.confirm({ since: this.#clock.moment(), forMs }, expiresAt);
         }
       },
     }));

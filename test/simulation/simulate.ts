@@ -1,7 +1,8 @@
+import type { LeaseHandle } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { Host } from "./host.ts";
 import { Monitor, type Tally } from "./monitor.ts";
-import { Network, type Weather } from "./network.ts";
+import { Network, type ServiceClocks, type Weather } from "./network.ts";
 import type { Random } from "./random.ts";
 import { realSubject, type Subject } from "./subject.ts";
 import { work } from "./worker.ts";
@@ -18,6 +19,9 @@ export interface Outcome {
 }
 
 const skewMs = 600;
+/** How far the clocks of the service's hosts differ: half of the allowance is for that. */
+const serviceSpreadMs = 250;
+const hourMs = 3_600_000;
 const keys = ["alpha", "beta"] as const;
 const calm: Weather = { requestLost: 0, answerLost: 0, slow: 0, throttled: 0 };
 const longestLeaseMs = 5_000;
@@ -34,14 +38,19 @@ export async function simulate(seed: number, subject: Subject = realSubject): Pr
     slow: random.pick([0, 0.05, 0.2]),
     throttled: random.pick([0, 0.02]),
   };
-  // Short, so that ttl comes into play, but longer than any request is under way: that much retention is asked of users.
-  const retentionMs = random.pick([8_000, 60_000]);
+  // Short in some worlds, so that ttl comes into play, but longer than any request is under way and any wall clock is
+  // wrong: that much retention is asked of users.
+  const retentionMs = random.pick([8_000, 60_000, 24 * hourMs]);
+  const wallErrorMs = retentionMs > hourMs ? 3 * hourMs : 2_000;
+  const offset = (): number => random.between(-serviceSpreadMs / 2, serviceSpreadMs / 2);
+  const clocks: ServiceClocks = { offsetsMs: [offset(), offset(), offset()], areTold: random.chance(0.9) };
+  const mailbox: LeaseHandle[] = [];
   const clockSkewMs = random.chance(0.15) ? Number.POSITIVE_INFINITY : skewMs;
   let tokens = 0;
 
   const start = (name: string, weatherThere: Weather): { host: Host; network: Network } => {
-    const host = new Host(world, name, wallOffset(random));
-    const network = new Network(world, host, table, subject, monitor, weatherThere);
+    const host = new Host(world, name, wallOffset(random, wallErrorMs));
+    const network = new Network(world, host, table, subject, monitor, weatherThere, clocks);
     const client = new subject.LeaseClient({
       store: network,
       clock: host,
@@ -51,7 +60,7 @@ export async function simulate(seed: number, subject: Subject = realSubject): Pr
       onEvent: (event) => host.isRunning && monitor.heard(host, event),
       randomness: { token: () => `t${++tokens}`, fraction: () => random.fraction() },
     });
-    void work({ world, host, network, client, monitor, keys });
+    void work({ world, host, network, client, monitor, keys, mailbox });
     return { host, network };
   };
 
@@ -62,7 +71,7 @@ export async function simulate(seed: number, subject: Subject = realSubject): Pr
   );
   const mishap = (): void => {
     if (world.now >= durationMs) return;
-    disturb(world, hosts, (name) => start(name, weather).host);
+    disturb(world, hosts, wallErrorMs, (name) => start(name, weather).host);
     if (random.chance(0.3)) {
       const removed = table.collectGarbage(epoch + world.now);
       if (removed > 0) world.tell("table", `ttl removed ${removed} items`);
@@ -78,7 +87,7 @@ export async function simulate(seed: number, subject: Subject = realSubject): Pr
   try {
     await world.run(durationMs, observe);
     for (const host of hosts) host.kill();
-    await everyLockOpens(world, table, monitor, subject, observe);
+    await everyLockOpens(world, table, monitor, subject, clocks, observe);
   } catch (error) {
     if (!(error instanceof Stop)) throw error;
   }
@@ -93,13 +102,13 @@ export async function simulate(seed: number, subject: Subject = realSubject): Pr
 
 class Stop extends Error {}
 
-/** Any two clocks are within the stated skew of each other, and of the service's. */
-function wallOffset(random: Random): number {
-  return random.between(-skewMs / 2, skewMs / 2);
+/** A wall clock may be right, or off by anything up to this. */
+function wallOffset(random: Random, wallErrorMs: number): number {
+  return random.chance(0.3) ? 0 : random.between(-wallErrorMs, wallErrorMs);
 }
 
 /** Freezes, kills, restarts, or sets a clock. */
-function disturb(world: World, hosts: Host[], restart: (name: string) => Host): void {
+function disturb(world: World, hosts: Host[], wallErrorMs: number, restart: (name: string) => Host): void {
   const { random } = world;
   const index = random.integer(0, hosts.length - 1);
   const host = hosts[index];
@@ -116,26 +125,30 @@ function disturb(world: World, hosts: Host[], restart: (name: string) => Host): 
       hosts[index] = restart(`${host.name}'`);
       break;
     case "clock":
-      if (!host.isSuspendable) host.setWallOffset(wallOffset(random));
+      if (host.isSettable) host.setWallOffset(wallOffset(random, wallErrorMs));
       break;
   }
 }
 
-/** With every process dead and the network calm, a newcomer gets each lock as soon as its lease is over. */
+/**
+ * With every process dead and the network calm, a newcomer gets each lock soon after its lease is over: by watching it for
+ * a whole lease at the latest, where a wall clock that was wrong died before it could be corrected.
+ */
 async function everyLockOpens(
   world: World,
   table: MemoryLeaseStore,
   monitor: Monitor,
   subject: Subject,
+  clocks: ServiceClocks,
   observe: () => void,
 ): Promise<void> {
   const host = new Host(world, "newcomer", 0);
-  const store = new Network(world, host, table, subject, monitor, calm);
+  const store = new Network(world, host, table, subject, monitor, calm, clocks);
   const randomness = { token: () => "newcomer", fraction: () => world.random.fraction() };
   for (const key of keys) {
     const client = new subject.LeaseClient({ store, clock: host, clockSkewMs: skewMs, randomness });
     let isOpen = false;
-    const waitMs = longestLeaseMs + 4 * skewMs + 1_000;
+    const waitMs = 2 * longestLeaseMs + 4 * skewMs + 1_000;
     client.acquire(key, { waitMs }).then(
       () => {
         isOpen = true;

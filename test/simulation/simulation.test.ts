@@ -24,7 +24,7 @@ it(`nothing goes wrong in ${seeds} worlds, and everything that could go wrong ha
     "renewed",
     "slot was done",
     "takeover by observation",
-    "takeover by wallClock",
+    "takeover by serviceClock",
     "ttl removed an item",
   ];
   expect(mustHappen.filter((what) => !((tally[what] ?? 0) > 0))).toEqual([]);

@@ -1,11 +1,20 @@
-import { type Lease, type LeaseClient, SlotDoneError } from "@leasehold/client";
+import {
+  type Lease,
+  type LeaseClient,
+  type LeaseHandle,
+  SlotDoneError,
+  type TransactionEntry,
+} from "@leasehold/client";
 import type { Host } from "./host.ts";
-import { type Monitor, resourceSortKey } from "./monitor.ts";
+import { checkedSortKey, type Monitor, resourceSortKey } from "./monitor.ts";
 import type { Network } from "./network.ts";
 import type { World } from "./world.ts";
 
 /** Workers that stand for a run stand for the one of these times; some come late. */
 const slotMs = 4_000;
+
+/** Leases that are renewed in the background, which a hand-over would not end. */
+const beating = new WeakSet<Lease>();
 
 /** What a worker works with. */
 export interface Bench {
@@ -15,15 +24,20 @@ export interface Bench {
   readonly client: LeaseClient;
   readonly monitor: Monitor;
   readonly keys: readonly [string, ...string[]];
+  /** Leases that one process has handed over to another. */
+  readonly mailbox: LeaseHandle[];
 }
 
 /** Acquires, works and lets go, over and over, in every way that the client offers; never ends by itself. */
 export async function work(bench: Bench): Promise<never> {
   const { world, host } = bench;
+  /** The last lease that was let go, for good. */
+  let old: Lease | undefined;
   for (let round = 1; ; round += 1) {
     await pause(bench, world.random.between(0, 1_500));
-    const lease = await tryToAcquire(bench, `${host.name}#${round}`);
-    if (lease !== undefined) await use(bench, lease);
+    if (old !== undefined && world.random.chance(0.5)) await trustTheDead(bench, old);
+    const lease = takeOn(bench) ?? (await tryToAcquire(bench, `${host.name}#${round}`));
+    if (lease !== undefined) old = (await use(bench, lease)) ? lease : old;
   }
 }
 
@@ -54,6 +68,7 @@ async function tryToAcquire(
       ? await client.acquire(key, { ...options, waitMs, signal: giveUp.signal })
       : await client.tryAcquire(key, { ...options, signal: giveUp.signal });
     if (lease === undefined) return undefined;
+    if (options.heartbeat) beating.add(lease);
     monitor.holds(host, lease);
     world.tell(host.name, `holds ${key} as ${lease.token}, fence ${lease.fencingToken}`);
     return lease;
@@ -64,17 +79,52 @@ async function tryToAcquire(
   }
 }
 
-async function use(bench: Bench, lease: Lease): Promise<void> {
-  const { world, host, client, monitor } = bench;
+/**
+ * Goes on with a lease that another process has handed over, if there is one; once this process has heard what time it
+ * is, for until then it would have to trust its wall clock, which may be wrong by hours here.
+ */
+function takeOn({ world, host, network, client, monitor, mailbox }: Bench): Lease | undefined {
+  const handle = network.hasToldTime ? mailbox.shift() : undefined;
+  if (handle === undefined) return undefined;
+  const heartbeat = world.random.chance(0.5);
+  const lease = client.adopt(handle, { heartbeat });
+  if (heartbeat) beating.add(lease);
+  monitor.holds(host, lease);
+  world.tell(host.name, `adopts ${lease.key} as ${lease.token}`);
+  return lease;
+}
+
+/** Acts on a lease that was let go, which must not have any effect. */
+async function trustTheDead(bench: Bench, lease: Lease): Promise<void> {
+  const { host, client, monitor } = bench;
+  await writeChecked(bench, lease);
+  monitor.bringsBack(lease);
+  const revived = client.adopt(lease.toJSON());
+  await revived.renew().then(
+    () => monitor.revived(host, lease),
+    () => monitor.count("not revived"),
+  );
+}
+
+/** Works under a lease and ends it; tells whether it was let go for sure. */
+async function use(bench: Bench, lease: Lease): Promise<boolean> {
+  const { world, host, client, monitor, mailbox } = bench;
   const { random } = world;
   const isCareless = random.chance(0.4);
   const steps = random.integer(1, 6);
   for (let step = 0; step < steps && (isCareless || lease.held); step += 1) {
     await pause(bench, random.between(0, 1_500));
     if (isCareless || lease.held) await writeFenced(bench, lease);
+    if (random.chance(0.5)) await writeChecked(bench, lease);
     if (random.chance(0.15)) await lease.renew().catch(() => undefined);
     if (random.chance(0.05))
       await client.requestRevocation(lease.key, { token: lease.token }).catch(() => undefined);
+  }
+  if (!beating.has(lease) && random.chance(0.1)) {
+    monitor.handsOver(lease);
+    mailbox.push(lease.toJSON());
+    world.tell(host.name, `hands ${lease.key} over (${lease.token})`);
+    return false;
   }
   // A lease with a heartbeat that nobody ends would be held for good, and rightly so.
   if (random.chance(0.1)) await pause(bench, random.between(0, 8_000));
@@ -84,6 +134,33 @@ async function use(bench: Bench, lease: Lease): Promise<void> {
   const released = await (isDone ? lease.complete() : lease.release()).catch(() => undefined);
   world.tell(host.name, `released ${lease.key}: ${released ?? "no answer"}`);
   if (released === false) monitor.count("late release refused");
+  return released === true;
+}
+
+/** Writes an item in one transaction with the check that the lease is still held. */
+async function writeChecked({ world, host, network }: Bench, lease: Lease): Promise<void> {
+  const { ConditionCheck: check } = lease.conditionCheck({ format: "native" });
+  const entries: TransactionEntry[] = [
+    {
+      key: { pk: lease.key, sk: String(check.Key.sk) },
+      action: "check",
+      condition: check.ConditionExpression,
+      names: check.ExpressionAttributeNames,
+      values: check.ExpressionAttributeValues,
+    },
+    {
+      key: { pk: lease.key, sk: checkedSortKey },
+      action: { update: "SET #writer = :writer" },
+      condition: "attribute_not_exists(#writer) OR attribute_exists(#writer)",
+      names: { "#writer": "writer" },
+      values: { ":writer": lease.fencingToken },
+    },
+  ];
+  try {
+    await network.transact(entries, { signal: new AbortController().signal, isCurrent: () => true });
+  } catch (error) {
+    world.tell(host.name, `does not know whether its checked write to ${lease.key} landed: ${error}`);
+  }
 }
 
 /** Writes an item that remembers the highest fencing token, without waiting for the answer for ever. */

@@ -14,6 +14,7 @@ import {
 } from "@leasehold/local";
 import { inject } from "vitest";
 import { sharedAssembly } from "./assembly.ts";
+import { patienceMs } from "./patience.ts";
 import { type Proxy as EngineProxy, startProxy } from "./proxy.ts";
 import { sdkClient } from "./table.ts";
 
@@ -128,13 +129,9 @@ export async function startTestApp(
   }
 }
 
-/** Waits until a condition holds; rejects after the limit with what it waited for. */
-export async function until(
-  what: string,
-  holds: () => boolean | Promise<boolean>,
-  limitMs = 25_000,
-): Promise<void> {
-  const deadline = performance.now() + limitMs;
+/** Waits until a condition holds; rejects when patience is over, with what it waited for. */
+export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + patienceMs;
   while (!(await holds())) {
     if (performance.now() > deadline) throw new Error(`waited in vain for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));

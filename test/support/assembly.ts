@@ -4,9 +4,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { inject } from "vitest";
 import { synthesize } from "../../demo/synthesis.ts";
-
-/** Longer than a synthesis takes on a machine that has much else to do. */
-const patienceMs = 120_000;
+import { patienceMs } from "./patience.ts";
 
 /**
  * The folder of the app of this repository, synthesized at the pace of a demonstration.

@@ -1,38 +1,67 @@
-import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { type Clock, createLeaseTable } from "@leasehold/client";
+import type { DynamoDBClient, DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
+import { type Clock, createLeaseTable, type LeaseStore } from "@leasehold/client";
+import { settled } from "@leasehold/client/testing";
+import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
+import { PassingStore } from "../../packages/client/src/passing-store.ts";
+import { PatientClock } from "./patient-clock.ts";
 import type { Target } from "./proxy.ts";
 import { sdkClient } from "./table.ts";
 
-/** A lease table on an engine whose Date header tells the time of the test's own clock. */
+/** A lease table on an engine that lives in the time of the test's own clock. */
 export interface EnginePlace {
-  /** Where the leases of a test with this clock are kept. */
-  readonly place: (clock: Pick<Clock, "now">) => {
-    readonly tableName: string;
-    readonly dynamodb: DynamoDBClient;
-  };
+  /**
+   * Where the leases of a test with this clock are kept. The engine's time is the clock's, and a patient clock stands still
+   * while a request is under way.
+   */
+  readonly place: (clock: Clock) => { readonly store: LeaseStore };
+  /** For clients that live in the engine's own time. */
+  readonly tableName: string;
+  readonly dynamodb: DynamoDBClient;
+  /** The commands that were sent through it, oldest first; retries of the SDK's left out. */
+  readonly sent: string[];
   close(): void;
 }
 
+/** A store on an engine whose answers say nothing of the time: that is the time of the test's clock. */
+class StoreInTestTime extends PassingStore {
+  override readonly isLocal = true;
+}
+
 /** Makes a table of its own. */
-export async function makeEnginePlace(engine: Target): Promise<EnginePlace> {
+export async function makeEnginePlace(
+  engine: Target,
+  config: DynamoDBClientConfig = {},
+): Promise<EnginePlace> {
   const tableName = `leases-${crypto.randomUUID()}`;
-  const dynamodb = sdkClient(engine);
-  let now = Date.now;
+  const dynamodb = sdkClient(engine, config);
+  const requests = new Set<Promise<unknown>>();
+  const sent: string[] = [];
   dynamodb.middlewareStack.add(
-    (next) => async (args) => {
-      const result = await next(args);
-      const { headers } = result.response as { headers: Record<string, string> };
-      headers.date = new Date(now()).toUTCString();
-      return result;
-    },
-    { step: "deserialize", priority: "low", name: "clockOfTheTest" },
+    (next, { commandName }) =>
+      (args) => {
+        sent.push(String(commandName).replace(/Command$/, ""));
+        const request = next(args).finally(() => requests.delete(request));
+        requests.add(request);
+        return request;
+      },
+    { step: "initialize", priority: "high", name: "requestsUnderWay" },
   );
+  const idle = async (): Promise<void> => {
+    while (requests.size > 0) {
+      await Promise.allSettled(requests);
+      // What an answer leads to may be another request.
+      await settled();
+    }
+  };
   await createLeaseTable({ tableName, dynamodb });
   return {
     place: (clock) => {
-      now = () => clock.now();
-      return { tableName, dynamodb };
+      if (clock instanceof PatientClock) clock.waitsFor(idle);
+      return { store: new StoreInTestTime(new DynamoDBLeaseStore(tableName, dynamodb)) };
     },
+    tableName,
+    dynamodb,
+    sent,
     close: () => dynamodb.destroy(),
   };
 }

@@ -63,15 +63,6 @@ export function failWith(name: string, status = 400): Behaviour {
     });
 }
 
-/** Answers with a Date header that is off by so much, as if the client's clock were off the other way. */
-export function shiftDate(ms: number): Behaviour {
-  return async (exchange) => {
-    const answer = await exchange.forward();
-    const date = new Date(Date.now() + ms).toUTCString();
-    exchange.reply({ ...answer, headers: { ...answer.headers, date } });
-  };
-}
-
 /** Answers without a Date header. */
 export function removeDate(): Behaviour {
   return async (exchange) => {
@@ -84,4 +75,19 @@ export function removeDate(): Behaviour {
 /** The error's name in an answer; undefined for a success. */
 export function errorIn(answer: Answer): string | undefined {
   return answer.status === 200 ? undefined : JSON.parse(answer.body).__type.split("#")[1];
+}
+
+/** Lets a batch pass without its first `count` statements, of which it says that they were throttled. */
+export function throttleStatements(count: number): Behaviour {
+  return async (exchange) => {
+    const statements = exchange.request.body.Statements.slice(count);
+    const answer = await exchange.forward({ ...exchange.request.body, Statements: statements });
+    const { Responses: responses } = JSON.parse(answer.body);
+    const throttled = Array(count).fill({
+      Error: { Code: "ThrottlingError", Message: "as the test wants it" },
+    });
+    // The text is another one than the engine sent.
+    const { "x-amz-crc32": _, "content-length": __, ...headers } = answer.headers;
+    exchange.reply({ ...answer, headers, body: JSON.stringify({ Responses: [...throttled, ...responses] }) });
+  };
 }

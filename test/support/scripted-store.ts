@@ -2,11 +2,13 @@ import {
   type CallOptions,
   type GetRequest,
   type Item,
+  type LeaseError,
   LeaseServiceError,
   type LeaseStore,
   type QueryRequest,
   type ScanPage,
   type ScanRequest,
+  type ServiceTime,
   type TransactionEntry,
   type TransactionResult,
   type UpdateRequest,
@@ -41,8 +43,10 @@ export class ScriptedStore implements LeaseStore {
   readonly table = new MemoryLeaseStore();
   readonly tableName = this.table.tableName;
   readonly calls: Call[] = [];
-  /** What the service's clock says, in place of agreement. */
-  offset: UpdateResult["offset"] = { minMs: 0, maxMs: 0 };
+  /** False for a store far away; to be set before a client is made. */
+  isLocal = true;
+  /** What every answer of a store far away says of the time. */
+  time: (() => ServiceTime) | undefined;
   readonly #fates: (Fate | undefined)[] = [];
   /** What becomes of every write that has no fate of its own. */
   weather: Fate | undefined;
@@ -56,44 +60,53 @@ export class ScriptedStore implements LeaseStore {
     return this.calls.filter((call) => call.method === method).length;
   }
 
-  async update(request: UpdateRequest, { signal }: CallOptions): Promise<UpdateResult> {
+  async update(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
     this.calls.push({ method: "update", requests: [request] });
-    return await this.#meet(signal, () => ({ ...this.table.updateNow(request), offset: this.offset }));
+    return await this.#meet(call, () => this.table.updateNow(request));
   }
 
   async updateMany(
     requests: readonly UpdateRequest[],
-    { signal }: CallOptions,
-  ): Promise<readonly UpdateResult[]> {
+    call: CallOptions,
+  ): Promise<readonly (UpdateResult | LeaseError | undefined)[]> {
     this.calls.push({ method: "updateMany", requests });
-    return await this.#meet(signal, () =>
-      requests.map((request) => ({ ...this.table.updateNow(request), offset: this.offset })),
-    );
+    return await this.#meet(call, () => requests.map((request) => this.table.updateNow(request)));
   }
 
-  async transact(entries: readonly TransactionEntry[], { signal }: CallOptions): Promise<TransactionResult> {
+  async transact(entries: readonly TransactionEntry[], call: CallOptions): Promise<TransactionResult> {
     this.calls.push({ method: "transact", requests: [], entries });
-    return await this.#meet(signal, () => ({ ...this.table.transactNow(entries), offset: this.offset }));
+    return await this.#meet(call, () => this.table.transactNow(entries));
   }
 
   async query(request: QueryRequest, options: CallOptions): Promise<ScanPage> {
     this.calls.push({ method: "query", requests: [], consistent: request.consistent });
-    return await this.table.query(request, options);
+    return await this.#read(options, () => this.table.query(request, options));
   }
 
   async get(request: GetRequest, options: CallOptions): Promise<Item | undefined> {
     this.calls.push({ method: "get", requests: [], consistent: request.consistent });
-    return await this.table.get(request, options);
+    return await this.#read(options, () => this.table.get(request, options));
   }
 
   async scan(request: ScanRequest, options: CallOptions): Promise<ScanPage> {
     this.calls.push({ method: "scan", requests: [] });
-    return await this.table.scan(request, options);
+    return await this.#read(options, () => this.table.scan(request, options));
   }
 
-  async #meet<T>(signal: AbortSignal, serve: () => T): Promise<T> {
+  async #read<T>({ timed }: CallOptions, read: () => Promise<T>): Promise<T> {
+    const answered = timed?.();
+    const result = await read();
+    answered?.(this.time?.());
+    return result;
+  }
+
+  async #meet<T>({ signal, timed }: CallOptions, serve: () => T): Promise<T> {
+    const answered = timed?.();
     const fate = this.#fates.length > 0 ? this.#fates.shift() : this.weather;
-    if (fate === undefined) return serve();
+    if (fate === undefined) {
+      answered?.(this.time?.());
+      return serve();
+    }
     if (fate === "answer lost" || fate === "hangs") serve();
     if (fate === "hangs" && !signal.aborted) {
       await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));

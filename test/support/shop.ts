@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { InvokeResult } from "@leasehold/local";
-import type { Order } from "../../functions/close-unpaid-orders/orders.ts";
+import type { Order } from "../../functions/close-unpaid-orders/order.ts";
 import { readShop, seedShop } from "../../functions/close-unpaid-orders/shop-table.ts";
 import type { TestApp } from "./app.ts";
 import type { Matcher } from "./proxy.ts";
@@ -26,8 +26,7 @@ export class Shop {
     const [dueAt, product] = [Date.now() - overdueMs, this.#product];
     this.orders = Array.from({ length: count }, (_, index) => ({
       orderId: `${product}/${index}`,
-      product,
-      quantity,
+      lines: [{ product, quantity }],
       dueAt: dueAt + index,
     }));
   }
@@ -72,11 +71,10 @@ export class Shop {
   }
 }
 
-let slots = 0;
+let lastSlot = 0;
 
-/** What a schedule sends, each time for a later run. */
+/** What a schedule sends, each time for a later run, and for none that is still to come. */
 export function nextTrigger(): { readonly job: string; readonly scheduledTime: string } {
-  slots += 1;
-  const scheduledTime = new Date(Date.now() + slots * 1_000).toISOString();
-  return { job: "close-unpaid-orders", scheduledTime };
+  lastSlot = Math.max(lastSlot + 1, Date.now());
+  return { job: "close-unpaid-orders", scheduledTime: new Date(lastSlot).toISOString() };
 }

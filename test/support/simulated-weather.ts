@@ -109,9 +109,8 @@ export class SimulatedNetwork implements LeaseStore {
     call: CallOptions,
     apply: () => Result,
   ): Promise<Result> {
-    const { clock, random, process, weather, count } = this.#parts;
+    const { clock, random, weather, count } = this.#parts;
     const { twice, late } = weather();
-    const sentAt = process.now();
     const isTwice = random.chance(twice);
     const isLate = random.chance(late);
     if (isTwice) {
@@ -123,11 +122,8 @@ export class SimulatedNetwork implements LeaseStore {
       clock.schedule(apply, random.between(longestWayMs, latestMs));
       return await this.#astray(call);
     }
-    const { result, servedAt } = await this.#travel(call, () => ({ result: apply(), servedAt: clock.now() }));
-    // As the Date header tells it: in whole seconds.
-    const second = Math.floor(servedAt / dateResolutionMs) * dateResolutionMs;
-    const offset = { minMs: second - process.now(), maxMs: second + dateResolutionMs - sentAt };
-    return { ...result, offset, retried: isTwice };
+    const result = await this.#travel(call, apply);
+    return { ...result, retried: isTwice };
   }
 
   /** Goes there and back, unless it is lost. */
@@ -138,6 +134,7 @@ export class SimulatedNetwork implements LeaseStore {
     return new Promise((resolve, reject) => {
       const fail = (text: string): void => reject(new LeaseServiceError("LEASE_NO_ANSWER", text));
       onCut(call, () => fail("cut off"));
+      const answered = call.timed?.();
       const arrive = async (): Promise<void> => {
         if (fate < requestLost) {
           count("request lost");
@@ -145,12 +142,19 @@ export class SimulatedNetwork implements LeaseStore {
           return;
         }
         const answer = await serve();
+        // As the Date header tells it: in whole seconds.
+        const earliest = Math.floor(clock.now() / dateResolutionMs) * dateResolutionMs;
+        const time = { earliest, latest: earliest + dateResolutionMs };
         if (fate < requestLost + answerLost) {
           count("answer lost");
           process.deliver(() => fail("the answer was lost"));
           return;
         }
-        clock.schedule(() => process.deliver(() => resolve(answer)), random.between(0, longestWayMs));
+        const receive = (): void => {
+          answered?.(time);
+          resolve(answer);
+        };
+        clock.schedule(() => process.deliver(receive), random.between(0, longestWayMs));
       };
       clock.schedule(() => void arrive().catch(reject), random.between(0, longestWayMs));
     });

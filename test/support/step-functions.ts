@@ -68,7 +68,6 @@ export class StepFunctions {
       filter: "begins_with(#sk, :waiter)",
       names: { "#sk": "sk" },
       values: { ":waiter": "waiter#" },
-      pageSize: 100,
     };
     const call = { signal: new AbortController().signal, isCurrent: () => true };
     return (await this.store.scan(request, call)).items;

@@ -1,4 +1,4 @@
-import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
+import { DynamoDBClient, type DynamoDBClientConfig, UpdateItemCommand } from "@aws-sdk/client-dynamodb";
 import {
   type Clock,
   createLeaseTable,
@@ -42,14 +42,18 @@ export async function makeTable(engine: Target): Promise<TestTable> {
     tableName,
     dynamodb,
     client: (options = {}) => new LeaseClient({ tableName, dynamodb, ...options }),
-    deadLease: (key, leaseDurationMs = 30_000) => {
-      const past = new LeaseClient({
-        tableName,
-        dynamodb,
-        leaseDurationMs,
-        clock: bentClock({ wallMs: -60_000 - leaseDurationMs }),
-      });
-      return past.acquire(key, { owner: "the dead holder" });
+    deadLease: async (key, leaseDurationMs = 30_000) => {
+      const client = new LeaseClient({ tableName, dynamodb, leaseDurationMs });
+      const lease = await client.acquire(key, { owner: "the dead holder" });
+      await dynamodb.send(
+        new UpdateItemCommand({
+          TableName: tableName,
+          Key: { pk: { S: key }, sk: { S: "lease" } },
+          UpdateExpression: "SET expiresAt = :past",
+          ExpressionAttributeValues: { ":past": { N: String(Date.now() - 60_000) } },
+        }),
+      );
+      return lease;
     },
     leasesDueTogether: async (beater, keys, heartbeat, leaseDurationMs = 30_000) => {
       const acquirer = new LeaseClient({ tableName, dynamodb, leaseDurationMs });
@@ -72,17 +76,15 @@ export interface Bend {
   readonly wallMs?: number;
   /** Gives what is added to the monotonic clock. */
   readonly monotonicMs?: () => number;
-  /** How many times too early timers fire. */
-  readonly haste?: number;
 }
 
 /** The machine's clocks and timers, bent. */
-export function bentClock({ wallMs = 0, monotonicMs = () => 0, haste = 1 }: Bend): Clock {
+export function bentClock({ wallMs = 0, monotonicMs = () => 0 }: Bend): Clock {
   return {
     now: () => Date.now() + wallMs,
     monotonic: () => performance.now() + monotonicMs(),
     schedule: (callback, delayMs, options) => {
-      const timer = setTimeout(callback, delayMs / haste);
+      const timer = setTimeout(callback, delayMs);
       if (options?.background) timer.unref();
       return () => clearTimeout(timer);
     },

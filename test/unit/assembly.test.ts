@@ -61,7 +61,7 @@ beforeAll(async () => {
   new Queue(new Stack(new Stage(app, "Prod"), "Staged"), "Inner");
   app.synth({ errorOnDuplicateSynth: false });
   spec = resolveApp(await readAssembly(join(directory, "out")), { tableSuffix: "-x" });
-}, 30_000);
+});
 
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 

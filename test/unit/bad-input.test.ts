@@ -71,11 +71,7 @@ describe("a client is refused", () => {
   });
 
   it("with both a store and a table", async () => {
-    await expectRefusal(
-      () => new LeaseClient({ store, tableName: "leases" }),
-      "store",
-      "given beside tableName or dynamodb",
-    );
+    await expectRefusal(() => new LeaseClient({ store, tableName: "leases" }), "store", store);
   });
 
   it("with something that is no DynamoDB client", async () => {
@@ -96,6 +92,137 @@ describe("a client is refused", () => {
   it("without options", async () => {
     await expectRefusal(() => new (LeaseClient as Anything)(), "options", undefined);
   });
+});
+
+describe("a client is refused at once with a part of the wrong shape:", () => {
+  const parts: [string, unknown][] = [
+    ["clock", {}],
+    ["clock", { now: () => 0, monotonic: () => 0 }],
+    ["clock", "system"],
+    ["clock", null],
+    ["randomness", {}],
+    ["randomness", { token: () => "t" }],
+    ["randomness", () => 0],
+    ["store", {}],
+    ["store", { tableName: "t", update: () => undefined }],
+    ["store", "leases"],
+    ["store", null],
+  ];
+  it.each(parts)("%s %j", async (option, value) => {
+    await expectRefusal(() => new LeaseClient({ store, [option]: value } as Anything), option, value);
+  });
+
+  it("a store without a table's name", async () => {
+    const { update, updateMany, transact, get, query, scan } = ScriptedStore.prototype;
+    const nameless = { update, updateMany, transact, get, query, scan };
+    await expectRefusal(() => new LeaseClient({ store: nameless } as Anything), "store.tableName", undefined);
+  });
+
+  it("randomness whose token is no text", async () => {
+    const randomness = { token: () => 7, fraction: () => 0 };
+    await expectRefusal(() => new LeaseClient({ store, randomness } as Anything), "randomness.token()", 7);
+  });
+
+  it("a client of the SDK that is null", async () => {
+    await expectRefusal(
+      () => new LeaseClient({ tableName: "leases", dynamodb: null } as Anything),
+      "dynamodb",
+      null,
+    );
+  });
+});
+
+describe("options are read once, wherever they are:", () => {
+  class Defaults {
+    get leaseDurationMs(): number {
+      return 4_000;
+    }
+  }
+
+  it("those that are inherited count", async () => {
+    const lease = await client.acquire("k", Object.create({ leaseDurationMs: 5_000 }));
+    expect(lease.remainingMs()).toBe(5_000);
+    expect((await client.acquire("l", new Defaults())).remainingMs()).toBe(4_000);
+    const bare = Object.assign(Object.create(null), { leaseDurationMs: 6_000 });
+    expect((await client.acquire("m", bare)).remainingMs()).toBe(6_000);
+  });
+
+  it("those that are inherited and misspelt are refused", async () => {
+    await expectRefusal(
+      () => client.acquire("k", Object.create({ leaseDurationMillis: 5 })),
+      "options.leaseDurationMillis",
+      5,
+    );
+    class Misspelt {
+      get heartBeat(): boolean {
+        return true;
+      }
+    }
+    await expectRefusal(() => client.acquire("k", new Misspelt() as Anything), "options.heartBeat", true);
+    const bare = Object.assign(Object.create(null), { waitMillis: 1 });
+    await expectRefusal(() => client.acquire("k", bare), "options.waitMillis", 1);
+  });
+
+  it("a getter that throws is refused by its name, with what it threw as the cause", async () => {
+    const cause = new TypeError("no configuration");
+    const broken = (option: string): Anything =>
+      Object.defineProperty({}, option, {
+        enumerable: true,
+        get: () => {
+          throw cause;
+        },
+      });
+    const calls: [string, () => Anything][] = [
+      ["options.waitMs", () => client.acquire("k", broken("waitMs"))],
+      ["options.heartbeat", () => client.tryAcquire("k", broken("heartbeat"))],
+      ["options.prefix", () => client.list(broken("prefix")).next()],
+      ["options.token", () => client.forceRelease("k", broken("token"))],
+      ["options.owner", () => new LeaseClient(broken("owner"))],
+      ["handle.token", () => client.adopt(broken("token"))],
+      ["retry.strategy", () => client.acquire("k", { waitMs: 1, retry: broken("strategy") })],
+      ["data.inner", () => client.acquire("k", { data: broken("inner") })],
+    ];
+    for (const [option, call] of calls) {
+      await expectRefusal(call, option, undefined);
+      const error: unknown = await Promise.resolve()
+        .then(call)
+        .catch((reason: unknown) => reason);
+      expect(error).toMatchObject({
+        cause,
+        message: expect.stringContaining("cannot be read (no configuration)"),
+      });
+    }
+  });
+
+  it("an object that does not let itself be looked at is refused too", async () => {
+    const refuses = (): never => {
+      throw new Error("closed");
+    };
+    const proxy: Anything = new Proxy({}, { ownKeys: refuses, getPrototypeOf: refuses });
+    await expectRefusal(() => client.acquire("k", proxy), "options", proxy);
+    await expectRefusal(() => client.acquire("k", { data: [proxy] }), "data.0", proxy);
+  });
+
+  it("a getter is asked once, so that what was checked is what is used", async () => {
+    let asked = 0;
+    const changing = {
+      get leaseDurationMs(): number {
+        asked += 1;
+        return asked === 1 ? 5_000 : Number.NaN;
+      },
+    };
+    expect((await client.acquire("k", changing)).remainingMs()).toBe(5_000);
+  });
+});
+
+it("a payload nests a hundred levels, and one that nests deeper is refused without a stack's overflow", async () => {
+  const nested = (levels: number): unknown =>
+    Array.from({ length: levels }).reduce<unknown>((inner) => [inner], 0);
+  expect((await client.acquire("deep", { data: nested(100) })).data).toEqual(nested(100));
+  store.calls.length = 0;
+  for (const levels of [101, 20_000]) {
+    await expectRefusal(() => client.acquire("k", { data: nested(levels) }), "data", 100);
+  }
 });
 
 describe("a table is known by", () => {
@@ -202,11 +329,7 @@ describe("an acquisition is refused", () => {
 
   it("with a payload over the item's limit, by one byte", async () => {
     const most = 400 * 1024 - 8 * 1024 - 2;
-    await expectRefusal(
-      () => client.acquire("k", { data: "x".repeat(most + 1) }),
-      "data",
-      `${most + 3} bytes of JSON`,
-    );
+    await expectRefusal(() => client.acquire("k", { data: "x".repeat(most + 1) }), "data", most + 3);
     expect((await client.acquire("k", { data: "x".repeat(most) })).held).toBe(true);
   });
 
@@ -244,6 +367,21 @@ describe("a handle is refused", () => {
     );
   });
 
+  it("of a cooldown, which nobody holds", async () => {
+    const lease = await client.acquire("k", { lockAtLeastForMs: 10_000 });
+    await lease.release();
+    const { token = "" } = (await client.inspect("k")) ?? {};
+    store.calls.length = 0;
+    await expectRefusal(() => client.adopt({ ...lease.toJSON(), token }), "handle.token", token);
+  });
+
+  it("whose slot is no text", async () => {
+    const handle = (await client.acquire("k", { slot: "1" })).toJSON();
+    store.calls.length = 0;
+    const slot = new Date(0);
+    await expectRefusal(() => client.adopt({ ...handle, slot } as Anything), "handle.slot", slot);
+  });
+
   it("that is none", async () => {
     await expectRefusal(() => client.adopt("token" as Anything), "handle", "token");
     await expectRefusal(() => client.adopt({ secret: 1 } as Anything), "handle.secret", 1);
@@ -266,6 +404,8 @@ it("a place is a sort key, and a list of all is asked for by true", async () => 
   await expectRefusal(() => client.requestRevocation("k", { token: "t", place: "" }), "place", "");
   await expectRefusal(() => client.inspectAll(""), "key", "");
   await expectRefusal(() => client.list({ all: "yes" } as Anything).next(), "all", "yes");
+  for (const after of ["k", {}, { pk: "k" }, { pk: "", sk: "lease" }, { pk: "k", sk: 1 }])
+    await expectRefusal(() => client.listPages({ after } as Anything).next(), "after", after);
 });
 
 it("every JSON value comes back as it was stored", async () => {

@@ -1,3 +1,4 @@
+import { LeaseError } from "@leasehold/client";
 import { InvalidScheduleError, parseScheduleExpression } from "@leasehold/client/schedule";
 import { describe, expect, test } from "vitest";
 
@@ -206,6 +207,14 @@ const cases: readonly Case[] = [
   },
 ];
 
+function errorOf(read: () => unknown): unknown {
+  try {
+    return read();
+  } catch (error) {
+    return error;
+  }
+}
+
 describe("cron expressions of AWS", () => {
   test.each(cases)("$expression $timeZone: $why", ({ expression, timeZone, after = start, next }) => {
     const times = parseScheduleExpression(expression, timeZone === undefined ? {} : { timeZone });
@@ -259,10 +268,69 @@ describe("cron expressions of AWS", () => {
     );
   });
 
-  test("an unknown time zone is refused", () => {
-    expect(() => parseScheduleExpression("cron(0 10 * * ? *)", { timeZone: "Europe/Nowhere" })).toThrow(
-      /time zone "Europe\/Nowhere"/,
+  test.each([
+    ["cron(0 0 12 * * ?)", "cron(0 12 * * ? *)"],
+    ["cron(0 30 10 ? * MON-FRI)", "cron(30 10 ? * MON-FRI *)"],
+    ["cron(0 0/5 14 * * ?)", "cron(0/5 14 * * ? *)"],
+    ["cron(0 0 12 * * *)", "cron(0 12 * * ? *)"],
+    ["cron(*/10 * * * * *)", "cron(* * * * ? *)"],
+    ["cron(0 15 10 L * ?)", "cron(15 10 L * ? *)"],
+    ["cron(0 0 10 * * ? 2027)", "cron(0 10 * * ? 2027)"],
+  ])("%s begins with seconds, as other schedulers have them: the refusal gives %s", (expression, instead) => {
+    expect(() => parseScheduleExpression(expression)).toThrow(InvalidScheduleError);
+    expect(() => parseScheduleExpression(expression)).toThrow(`write ${instead}`);
+    expect(() => parseScheduleExpression(instead)).not.toThrow();
+  });
+
+  test("a weekday's number behind seconds is given with what it means here", () => {
+    expect(() => parseScheduleExpression("cron(0 0 12 ? * 2)")).toThrow(
+      "write cron(0 12 ? * 2 *), where weekdays count from 1 for Sunday",
     );
+  });
+
+  test("what makes no sense with seconds either gets no such hint", () => {
+    for (const expression of ["cron(0 24 * * ? *)", "cron(0 0 25 * * ?)", "cron(0 10 * * ?)"]) {
+      expect(() => parseScheduleExpression(expression)).toThrow(/^(?!.*second)/);
+    }
+  });
+
+  test.each(["Europe/Nowhere", "", "local"])("the time zone %j is not known, and refused", (timeZone) => {
+    expect(() => parseScheduleExpression("cron(0 10 * * ? *)", { timeZone })).toThrow(
+      `the time zone ${JSON.stringify(timeZone)} is not known`,
+    );
+  });
+
+  test.each([
+    ["+02:00", "Etc/GMT-2"],
+    ["-05:00", "Etc/GMT+5"],
+    ["+0200", "Etc/GMT-2"],
+    ["+02", "Etc/GMT-2"],
+    ["-00:00", "UTC"],
+  ])("the offset %s is no time zone of IANA, and refused with %s in its place", (timeZone, instead) => {
+    for (const expression of ["cron(0 10 * * ? *)", "at(2026-11-21T10:00:00)", "rate(1 day)"]) {
+      const read = (): unknown => parseScheduleExpression(expression, { timeZone });
+      expect(read).toThrow(InvalidScheduleError);
+      expect(read).toThrow(`the time zone "${timeZone}" is an offset`);
+      expect(read).toThrow(`or ${instead}`);
+      expect(() => parseScheduleExpression(expression, { timeZone: instead })).not.toThrow();
+    }
+  });
+
+  test("an offset of half an hour has no IANA name that is fixed", () => {
+    expect(() => parseScheduleExpression("rate(1 day)", { timeZone: "+05:30" })).toThrow(
+      "an IANA name such as Europe/Berlin",
+    );
+  });
+
+  test("a refusal is an error of this package, with its own code", () => {
+    const error = errorOf(() => parseScheduleExpression("every day"));
+    expect(error).toBeInstanceOf(LeaseError);
+    expect(error).toMatchObject({
+      name: "InvalidScheduleError",
+      code: "INVALID_SCHEDULE",
+      expression: "every day",
+      mayHaveLanded: false,
+    });
   });
 });
 
@@ -284,6 +352,30 @@ describe("rates", () => {
     "%s is refused",
     (expression) => {
       expect(() => parseScheduleExpression(expression)).toThrow(InvalidScheduleError);
+    },
+  );
+});
+
+describe("rates beyond what a calendar holds", () => {
+  const lastDay = 100_000_000;
+
+  test.each(["rate(9999999999 days)", "rate(100000001 days)", "rate(99999999999999999999999999 minutes)"])(
+    "%s is refused, for it could never come again",
+    (expression) => {
+      expect(() => parseScheduleExpression(expression)).toThrow(InvalidScheduleError);
+      expect(() => parseScheduleExpression(expression)).toThrow(`at most ${lastDay} days`);
+    },
+  );
+
+  test.each([`rate(${lastDay} days)`, "rate(2400000000 hours)"])(
+    "%s comes twice, and then no more",
+    (expression) => {
+      const times = parseScheduleExpression(expression);
+      expect(times.next(new Date(-1))).toEqual(new Date(0));
+      const last = times.next(new Date(0));
+      expect(last?.getTime()).toBe(8_640_000_000_000_000);
+      expect(times.next(last ?? new Date(0))).toBeUndefined();
+      expect(times.next(new Date(start))).toEqual(last);
     },
   );
 });

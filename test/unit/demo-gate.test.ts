@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Gate, type GateRequest } from "../../demo/gate.ts";
 
 let behind: Server;
@@ -31,8 +31,12 @@ afterEach(async () => {
 function send(
   body: unknown,
   operation = "PutItem",
+  id?: string,
 ): { answer: Promise<number | undefined>; die: () => void } {
-  const headers = { "x-amz-target": `DynamoDB.${operation}` };
+  const headers = {
+    "x-amz-target": `DynamoDB.${operation}`,
+    ...(id !== undefined && { "amz-sdk-invocation-id": id }),
+  };
   const outgoing = request(gate.url, { method: "POST", headers });
   outgoing.on("error", () => undefined);
   outgoing.end(JSON.stringify(body));
@@ -89,5 +93,52 @@ describe("the gate before DynamoDB", () => {
     (await holding).lose();
     await expect(held.answer).rejects.toThrow();
     expect(arrived).toEqual([]);
+  });
+
+  it("shows a request once, however often its sender sends it", async () => {
+    const seen: unknown[] = [];
+    gate.watch(({ body }) => seen.push(body));
+    await send({ a: 1 }, "Query", "one").answer;
+    await send({ a: 1 }, "Query", "one").answer;
+    await send({ a: 2 }, "Query", "two").answer;
+    expect(seen).toEqual([{ a: 1 }, { a: 2 }]);
+  });
+
+  it("holds what the sender of a held request sends again, and lets it through after the first", async () => {
+    const holding = gate.hold(isHeld);
+    const first = send({ b: 1 }, "UpdateItem", "one");
+    const { letThrough } = await holding;
+    first.die();
+    const again = send({ b: 1 }, "UpdateItem", "one");
+    expect(await send({ c: 1 }, "UpdateItem", "two").answer).toBe(200);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(arrived).toEqual(['{"c":1}']);
+    expect(await letThrough()).toBe(true);
+    expect(await again.answer).toBe(200);
+    expect(arrived).toEqual(['{"c":1}', '{"b":1}', '{"b":1}']);
+  });
+
+  it("loses what the sender of a lost request had sent again: nothing of it arrives", async () => {
+    const holding = gate.hold(isHeld);
+    const first = send({ b: 1 }, "UpdateItem", "one");
+    const { lose } = await holding;
+    const again = send({ b: 1 }, "UpdateItem", "one");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    lose();
+    await expect(first.answer).rejects.toThrow();
+    await expect(again.answer).rejects.toThrow();
+    expect(arrived).toEqual([]);
+  });
+
+  it("tells when all that it let through has been answered, whatever it still holds", async () => {
+    const holding = gate.hold(isHeld);
+    const held = send({ b: 1 }, "UpdateItem");
+    const { letThrough } = await holding;
+    const passed = send({ a: 1 });
+    await vi.waitFor(() => expect(arrived).toEqual(['{"a":1}']));
+    await gate.settled();
+    expect(await passed.answer).toBe(200);
+    await letThrough();
+    expect(await held.answer).toBe(200);
   });
 });

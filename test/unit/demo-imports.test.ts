@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { auditTransfers } from "../../demo/scenarios/imports/audit.ts";
+import { auditTransfers, lateTransfers } from "../../demo/scenarios/imports/audit.ts";
 import type { TransferEvidence } from "../../demo/scenarios/imports/evidence.ts";
 
 type Mutable<T> = { -readonly [K in keyof T]: Mutable<T[K]> };
@@ -15,6 +15,7 @@ const record = (states: readonly [string, number][]): Mutable<TransferEvidence["
   startedAt: 0,
   endedAt: 30_000,
   states: states.map(([stateName, at]) => ({ stateName, at })),
+  overslept: [],
 });
 
 function rightTransfers(): Mutable<TransferEvidence> {
@@ -22,8 +23,10 @@ function rightTransfers(): Mutable<TransferEvidence> {
   return {
     chunks: 2,
     leaseDurationMs: 3_000,
+    promptlyMs: 3_000,
     import: record([
       ["Acquire", 10],
+      ["StartKeeper", 20],
       ["Release", 20_000],
     ]),
     export: record([
@@ -33,7 +36,7 @@ function rightTransfers(): Mutable<TransferEvidence> {
     ]),
     imported: [chunk("a", 7), chunk("b", 7)],
     exported: [chunk("all", 8)],
-    beats: 20,
+    beats: Array.from({ length: 20 }, (_, index) => 1_000 * (index + 1)),
     keeperTransitions: 85,
   };
 }
@@ -68,7 +71,10 @@ describe("the audit of the transfers", () => {
     ["an export that did not wait", (e) => e.export.states.splice(1, 1), "the export waited for the import"],
     [
       "a wake-up that was lost",
-      (e) => Object.assign(at(e.export.states, 2), { at: 24_000 }),
+      (e) => {
+        Object.assign(at(e.export.states, 2), { at: 24_000 });
+        e.export.overslept.push(23_900);
+      },
       "the release woke it",
     ],
     [
@@ -85,5 +91,19 @@ describe("the audit of the transfers", () => {
     const evidence = rightTransfers();
     spoil(evidence);
     expect(auditTransfers(evidence).flatMap((one) => (one.ok ? [] : [one.label]))).toEqual([label]);
+  });
+
+  it("takes a slow wake-up for one, and its own clock's for none", () => {
+    const slow = rightTransfers();
+    Object.assign(at(slow.export.states, 2), { at: 29_000 });
+    slow.export.overslept.push(16_000);
+    expect(auditTransfers(slow).filter(({ ok }) => !ok)).toEqual([]);
+  });
+
+  it("says when the keeper came too late to keep the lease", () => {
+    const evidence = rightTransfers();
+    expect(lateTransfers(evidence)).toEqual([]);
+    evidence.beats.splice(4, 3);
+    expect(lateTransfers(evidence)).toEqual([expect.stringContaining("only after 4.0 s")]);
   });
 });

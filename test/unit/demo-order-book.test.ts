@@ -3,9 +3,13 @@ import type { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { LeaseClient } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
-import { type CloseResult, type Order, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
+import type { FoundOrder } from "../../functions/close-unpaid-orders/order.ts";
+import { type CloseResult, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
 
-const order: Order = { orderId: "o-1", product: "mug", quantity: 1, dueAt: 0 };
+const order: FoundOrder = {
+  orderId: "o-1",
+  item: { pk: "orders#open", sk: "o-1", orderId: "o-1", lines: [{ product: "mug", quantity: 1 }], dueAt: 0 },
+};
 
 /** Closes an order in a table that answers each transaction with the next of these cancellations, then with success. */
 async function close(...cancellations: readonly string[][]): Promise<{ result: CloseResult; sent: number }> {
@@ -20,7 +24,7 @@ async function close(...cancellations: readonly string[][]): Promise<{ result: C
   };
   const orders = new OrderBook({ send } as unknown as DynamoDBDocumentClient, "shop");
   await using lease = await new LeaseClient({ store: new MemoryLeaseStore() }).acquire("close");
-  return { result: await orders.close(order, lease), sent };
+  return { result: await orders.close(order, lease, () => 60_000), sent };
 }
 
 const passed = "None";
@@ -48,7 +52,21 @@ describe("OrderBook.close", () => {
     });
   });
 
+  it("parks an order whose stock refuses it, in a transaction of its own; under a lease that is gone, it does not", async () => {
+    expect(await close([passed, passed, passed, failed])).toEqual({ result: "parked", sent: 2 });
+    expect(await close([passed, passed, passed, failed], [failed, passed, passed])).toEqual({
+      result: "fencedOff",
+      sent: 2,
+    });
+    expect(await close([passed, passed, passed, failed], [passed, failed, passed])).toEqual({
+      result: "notOpen",
+      sent: 2,
+    });
+  });
+
   it("rejects when the transaction fails for a reason of its own", async () => {
-    await expect(close([passed, passed, passed, failed])).rejects.toThrow(TransactionCanceledException);
+    await expect(close([passed, passed, passed, "ItemCollectionSizeLimitExceeded"])).rejects.toThrow(
+      TransactionCanceledException,
+    );
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { auditStock, summarizeStock } from "../../demo/scenarios/stock-levels/audit.ts";
+import type { Grant } from "../../demo/lease-history.ts";
+import { auditStock, lateAnswers, summarizeStock } from "../../demo/scenarios/stock-levels/audit.ts";
 import type { Reading, Round, StockEvidence } from "../../demo/scenarios/stock-levels/evidence.ts";
 import { callersAtOnce } from "../../demo/scenarios/stock-levels/plan.ts";
 
@@ -22,8 +23,19 @@ function released(instance: string, fencingToken: number, at: number): Logged {
 
 function takeover(instance: string, fencingToken: number, at: number, owner: string): Logged {
   const from = { owner, fencingToken: fencingToken - 1, expiresAt: at - 1000 };
-  const event = { type: "takeover", key, place, owner: instance, fencingToken, ground: "wallClock" } as const;
+  const event = {
+    type: "takeover",
+    key,
+    place,
+    owner: instance,
+    fencingToken,
+    ground: "serviceClock",
+  } as const;
   return { instance, at, event: { ...event, from } };
+}
+
+function grant(owner: string, fencingToken: number, acquiredAt: number, from?: Grant["from"]): Grant {
+  return { sortKey: place, owner, fencingToken, acquiredAt, expiresAt: acquiredAt + 1000, from };
 }
 
 function given(round: Round, source: Reading["source"], value: Reading["value"], amount: number): Reading[] {
@@ -48,6 +60,12 @@ function rightEvidence(): Mutable<StockEvidence> {
     ],
     before,
     after,
+    grants: [
+      grant("S1", 7, 100),
+      grant("S2", 8, 1000),
+      grant("S3", 9, 5000, { owner: "S2", fencingToken: 8, expiresAt: 4000 }),
+    ],
+    tardy: [],
     log: [
       acquired("S1", 7, 100),
       released("S1", 7, 200),
@@ -128,20 +146,20 @@ describe("the audit of the stock levels", () => {
     ],
     [
       "a computation while another was under way",
-      (e) => e.log.splice(1, 0, acquired("S9", 7.5, 150), released("S9", 7.5, 190)),
-      ["leases that overlapped in time"],
+      (e) => e.grants.splice(1, 0, grant("S9", 7.5, 150, { owner: "S1", fencingToken: 7, expiresAt: 1100 })),
+      ["leases that overlapped in time", "takeovers, from"],
     ],
     [
       "a takeover before the dead one's lease had ended",
       (e) => {
-        const [, , , taken] = e.log;
-        if (taken?.event.type === "takeover") taken.event.from.expiresAt = 5001;
+        const from = e.grants[2]?.from;
+        if (from) from.expiresAt = 5001;
       },
       ["leases that overlapped in time"],
     ],
     [
       "a takeover from somebody alive",
-      (e) => e.log.splice(2, 0, takeover("S5", 8, 900, "S1")),
+      (e) => e.grants.splice(1, 0, grant("S5", 7.5, 1200, { owner: "S1", fencingToken: 7, expiresAt: 1100 })),
       ["takeovers, from"],
     ],
     [
@@ -160,5 +178,20 @@ describe("the audit of the stock levels", () => {
     const evidence = rightEvidence();
     spoil(evidence);
     expect(redLabels(evidence)).toEqual(red);
+  });
+
+  it("says what came too late for the plan, and nothing where all came in time", () => {
+    const evidence = rightEvidence();
+    expect(lateAnswers(evidence)).toEqual([]);
+    evidence.tardy.push("the calls came too late");
+    Object.assign(reading(evidence, "cold", "otherCall"), { source: "timedOut", value: undefined });
+    const { event, ...rest } = released("S1", 7, 400);
+    const { confirmed: _, ...subject } = event as Extract<typeof event, { type: "released" }>;
+    evidence.log.push({ ...rest, event: { ...subject, type: "lost", reason: "expired" } });
+    expect(lateAnswers(evidence)).toEqual([
+      "the calls came too late",
+      expect.stringContaining("gave no answer in its time"),
+      expect.stringContaining("a lease of S1 ran out while it was alive"),
+    ]);
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { auditTasks, summarizeTasks } from "../../demo/scenarios/tasks/audit.ts";
+import type { Grant } from "../../demo/lease-history.ts";
+import { auditTasks, lateClaims, summarizeTasks } from "../../demo/scenarios/tasks/audit.ts";
 import type { TasksEvidence } from "../../demo/scenarios/tasks/evidence.ts";
 
 type Mutable<T> = T extends unknown ? { -readonly [K in keyof T]: Mutable<T[K]> } : never;
@@ -22,7 +23,19 @@ function ended(instance: string, id: string, fencingToken: number, at: number, c
 function takeover(instance: string, id: string, fencingToken: number, at: number, owner: string): Logged {
   const from = { owner, fencingToken: fencingToken - 1, expiresAt: at - 1000 };
   const event = { type: "takeover", key, place: placeOf(id), owner: instance, fencingToken } as const;
-  return { instance, at, event: { ...event, ground: "wallClock", from } };
+  return { instance, at, event: { ...event, ground: "serviceClock", from } };
+}
+
+function grant(owner: string, id: string, fencingToken: number, acquiredAt: number, from?: string): Grant {
+  const former = from && { owner: from, fencingToken: fencingToken - 1, expiresAt: acquiredAt - 1000 };
+  return {
+    sortKey: placeOf(id),
+    owner,
+    fencingToken,
+    acquiredAt,
+    expiresAt: acquiredAt + 1000,
+    from: former || undefined,
+  };
 }
 
 function task(id: string, state: Task["state"], owner: string, attempts: number, remark: string): Task {
@@ -50,6 +63,17 @@ function rightEvidence(): Mutable<TasksEvidence> {
       { worker: "W2", report: { ...report, lost: 1 } },
       { worker: "W3", report: "died" },
       { worker: "W4", report: { ...report, succeeded: 3, failed: 1, putBack: 1, parked: 1 } },
+    ],
+    grants: [
+      grant("W1", "a", 1, 100),
+      grant("W2", "b", 1, 100),
+      grant("W4", "c", 1, 100),
+      grant("W3", "worse", 1, 100),
+      grant("W3", "worse", 2, 120),
+      grant("W4", "bad", 1, 120),
+      grant("W4", "bad", 2, 130),
+      grant("W4", "a", 2, 3000, "W1"),
+      grant("W4", "b", 2, 3020, "W2"),
     ],
     log: [
       acquired("W1", "a", 1, 100),
@@ -165,7 +189,7 @@ describe("the audit of the tasks", () => {
       "more attempts than are allowed",
       (e) => {
         find(e, "bad").attempts = 3;
-        e.log.push(acquired("W4", "bad", 3, 150) as Mutable<Logged>);
+        e.grants.push(grant("W4", "bad", 3, 150) as Mutable<Grant>);
       },
       ["most attempts of a task"],
     ],
@@ -173,22 +197,22 @@ describe("the audit of the tasks", () => {
       "a good task that was claimed twice, though its worker was well",
       (e) => {
         find(e, "c").attempts = 2;
-        e.log.push(acquired("W4", "c", 2, 200) as Mutable<Logged>);
+        e.grants.push(grant("W4", "c", 2, 200) as Mutable<Grant>);
       },
       ["good tasks that took a second attempt"],
     ],
     [
       "a task that was taken from somebody alive",
-      (e) => e.log.push(takeover("W4", "c", 1, 90, "W9") as Mutable<Logged>),
+      (e) => Object.assign(e.grants[2] ?? {}, { from: { owner: "W9", fencingToken: 0, expiresAt: 90 } }),
       ["takeovers, from"],
     ],
     [
       "two workers on one task at a time",
       (e) => {
-        const taken = e.log.find(({ event }) => event.type === "takeover")?.event;
-        if (taken?.type === "takeover") taken.from.expiresAt = 3001;
+        const from = e.grants.find((one) => one.from !== undefined)?.from;
+        if (from) from.expiresAt = 3001;
       },
-      ["claims of one good task that overlapped in time"],
+      ["claims of one task that overlapped in time"],
     ],
     [
       "a worker that died by itself",
@@ -213,5 +237,16 @@ describe("the audit of the tasks", () => {
     const evidence = rightEvidence();
     spoil(evidence);
     expect(redLabels(evidence)).toEqual(red);
+  });
+
+  it("says what came too late for the plan, and nothing of those whom the plan struck", () => {
+    const evidence = rightEvidence();
+    expect(lateClaims(evidence as TasksEvidence)).toEqual([]);
+    evidence.shifts.push({ worker: "W5", report: "timedOut" });
+    Object.assign(evidence.grants[2] ?? {}, { from: { owner: "W9", fencingToken: 0, expiresAt: 90 } });
+    expect(lateClaims(evidence as TasksEvidence)).toEqual([
+      "W5 did not come to an end in its time",
+      expect.stringContaining("a lease of W9 ran out while it was alive"),
+    ]);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { auditTickets, summarizeTickets } from "../../demo/scenarios/tickets/audit.ts";
+import { auditTickets, lateTickets, summarizeTickets } from "../../demo/scenarios/tickets/audit.ts";
 import type { Arrival, Fate, Inquiry, TicketsEvidence } from "../../demo/scenarios/tickets/evidence.ts";
 import type { Standing } from "../../functions/admit-tickets/admission.ts";
 
@@ -55,6 +55,7 @@ function rightEvidence(): Mutable<TicketsEvidence> {
       asked("loans", "L4", 450, { state: "absent", ticket: "L4" }, "leave"),
       asked("loans", "L1", 500, done, "next"),
       asked("cards", "K1", 500, serving("K1")),
+      asked("cards", "K2", 2000, waiting("K2", 1)),
       asked("loans", "L3", 3100, serving("L3")),
       asked("loans", "L3", 3500, done, "next"),
       asked("cards", "K2", 3600, serving("K2")),
@@ -79,7 +80,7 @@ describe("the audit of the tickets", () => {
   it("finds nothing where all went as it should, and counts", () => {
     expect(redLabels(rightEvidence())).toEqual([]);
     expect(summarizeTickets(rightEvidence() as TicketsEvidence)).toMatch(
-      /^3 tickets served .*, 1 refused, 2 dead passed over, 15 questions$/,
+      /^3 tickets served .*, 1 refused, 2 dead passed over, 16 questions$/,
     );
   });
 
@@ -113,7 +114,7 @@ describe("the audit of the tickets", () => {
     ],
     [
       "a successor that came before the dead one's silence was over",
-      (e) => Object.assign(of(e, "K2")[1] ?? {}, { answeredAt: 3499 }),
+      (e) => Object.assign(of(e, "K2")[2] ?? {}, { answeredAt: 3499 }),
       ["services that overlapped in one department", "the next one, after a death in service"],
     ],
     [
@@ -170,5 +171,27 @@ describe("the audit of the tickets", () => {
     const evidence = rightEvidence();
     spoil(evidence);
     expect(redLabels(evidence)).toEqual(red);
+  });
+
+  it("counts a service no longer than its owner could be sure of it", () => {
+    const evidence = rightEvidence();
+    // L1 had no time for longer than the silence: L3 was served meanwhile, and L1 learns of it afterwards.
+    const [, next] = of(evidence, "L1");
+    Object.assign(next ?? {}, { sentAt: 6000, answeredAt: 6010 });
+    evidence.inquiries.push(
+      asked("loans", "L1", 5900, { state: "absent", ticket: "L1" }) as Mutable<Inquiry>,
+    );
+    expect(redLabels(evidence)).not.toContain("services that overlapped in one department");
+  });
+
+  it("says which living ticket was silent for so long that it may have counted as gone", () => {
+    const evidence = rightEvidence();
+    expect(lateTickets(evidence as TicketsEvidence)).toEqual([]);
+    evidence.inquiries = evidence.inquiries.filter(
+      ({ ticket, sentAt }) => ticket !== "K2" || sentAt !== 2000,
+    );
+    expect(lateTickets(evidence as TicketsEvidence)).toEqual([
+      expect.stringMatching(/^K2 was not heard of for up to 3\.6 s, where 3\.0 s of silence count as gone$/),
+    ]);
   });
 });

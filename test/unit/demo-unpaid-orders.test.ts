@@ -1,19 +1,23 @@
 import { leaseSortKey } from "@leasehold/client/schema";
 import { describe, expect, it } from "vitest";
+import type { Grant } from "../../demo/lease-history.ts";
 import type { Answer } from "../../demo/scenarios/unpaid-orders/answers.ts";
-import { audit, summarize } from "../../demo/scenarios/unpaid-orders/audit.ts";
+import { audit, lateIn, summarize } from "../../demo/scenarios/unpaid-orders/audit.ts";
 import type { Delivery, Evidence, RecordedEvent } from "../../demo/scenarios/unpaid-orders/recording.ts";
-import type { Order } from "../../functions/close-unpaid-orders/orders.ts";
+import type { Order } from "../../functions/close-unpaid-orders/order.ts";
 import type { ClosedOrder } from "../../functions/close-unpaid-orders/shop-table.ts";
 
-type Mutable<T> = { -readonly [K in keyof T]: Mutable<T[K]> };
+type Mutable<T> = T extends Error
+  ? T
+  : { -readonly [K in keyof T]: K extends "lines" ? T[K] : Mutable<T[K]> };
 
 const key = "close-unpaid-orders";
 const place = leaseSortKey;
 const tickMs = 1000;
 
 function order(number: number, dueAt: number): Order {
-  return { orderId: `o-${number}`, product: number % 2 === 0 ? "mug" : "lamp", quantity: number, dueAt };
+  const lines = [{ product: number % 2 === 0 ? "mug" : "lamp", quantity: number }];
+  return { orderId: `o-${number}`, lines, dueAt };
 }
 
 function delivery(tick: number, instance: string, answer: Answer, repeated = false): Delivery {
@@ -21,7 +25,7 @@ function delivery(tick: number, instance: string, answer: Answer, repeated = fal
 }
 
 function ran(fencingToken: number, closed: number): Answer {
-  return { result: "ran", fencingToken, closed, tookMs: 100 };
+  return { result: "ran", fencingToken, closed, parked: 0, isUnfinished: false, tookMs: 100 };
 }
 
 function skipped(holder: string): Answer {
@@ -64,10 +68,15 @@ function takeover(tick: number, instance: string, fencingToken: number, fromOwne
     place,
     owner: instance,
     fencingToken,
-    ground: "wallClock",
+    ground: "serviceClock",
     from,
   } as const;
   return { tick, instance, at: tick * tickMs, event };
+}
+
+/** What the table shows of a grant. Leases last as long as a tick, less 300 ms. */
+function grant(owner: string, fencingToken: number, acquiredAt: number, from?: Grant["from"]): Grant {
+  return { sortKey: place, owner, fencingToken, acquiredAt, expiresAt: acquiredAt + tickMs - 300, from };
 }
 
 function closed(open: Order, closedBy: string, fencingToken: number): ClosedOrder {
@@ -120,9 +129,32 @@ function rightEvidence(): Mutable<Evidence> {
       acquired(5, "A", 105),
       released(5, "A", 105),
     ],
+    grants: [
+      grant("A", 101, tickMs),
+      grant("B", 102, 2 * tickMs),
+      grant("A", 103, 3 * tickMs, { owner: "B", fencingToken: 102, expiresAt: 3 * tickMs - 300 }),
+      grant("C", 104, 4 * tickMs),
+      grant("A", 105, 5 * tickMs, { owner: "C", fencingToken: 104, expiresAt: 5 * tickMs - 300 }),
+    ],
     casualties: [
-      { kind: "killed", tick: 2, instance: "B", fencingToken: 102, closed: 1, orderId: "o-3" },
-      { kind: "frozen", tick: 4, instance: "C", fencingToken: 104, closed: 1, orderId: "o-5" },
+      {
+        kind: "killed",
+        tick: 2,
+        instance: "B",
+        fencingToken: 102,
+        closedAtGate: 1,
+        closed: 1,
+        orderId: "o-3",
+      },
+      {
+        kind: "frozen",
+        tick: 4,
+        instance: "C",
+        fencingToken: 104,
+        closedAtGate: 1,
+        closed: 1,
+        orderId: "o-5",
+      },
     ],
     before: {
       open: [o1, o2, o3, o4, o5, o6, notYetDue],
@@ -181,6 +213,8 @@ describe("the demonstration's audit", () => {
       spoil: (evidence) => {
         at(evidence.deliveries, 3).answer = ran(102, 0);
         evidence.events.splice(2, 0, acquired(1, "B", 101.5), released(1, "B", 101.5));
+        const from = { owner: "A", fencingToken: 101, expiresAt: 2 * tickMs - 300 };
+        evidence.grants.splice(1, 0, grant("B", 101.5, tickMs + 50, from));
       },
       red: [
         "runs to the end",
@@ -188,6 +222,7 @@ describe("the demonstration's audit", () => {
         "second copies of a trigger, all skipped",
         "leases granted",
         "leases that overlapped in time",
+        "takeovers, from",
       ],
     },
     "a tick in which nobody ran": {
@@ -211,7 +246,7 @@ describe("the demonstration's audit", () => {
     },
     "a job that failed": {
       spoil: (evidence) => {
-        at(evidence.deliveries, 0).answer = { result: "failed", problem: "no answer" };
+        at(evidence.deliveries, 0).answer = { result: "failed", problem: "no answer", timedOut: false };
       },
       red: ["runs to the end", "skips, with a true reason each", "second copies of a trigger, all skipped"],
     },
@@ -236,19 +271,21 @@ describe("the demonstration's audit", () => {
       red: ["runs to the end", "runs cut short by a kill"],
     },
     "a missing takeover": {
-      spoil: (evidence) => evidence.events.splice(3, 1),
-      red: ["leases that overlapped in time", "takeovers, from"],
+      spoil: (evidence) => {
+        at(evidence.grants, 2).from = undefined;
+      },
+      red: ["takeovers, from"],
     },
     "a takeover from an instance that was alive": {
       spoil: (evidence) => {
-        evidence.events.splice(7, 0, takeover(4, "C", 104, "A"));
+        at(evidence.grants, 3).from = { owner: "A", fencingToken: 103, expiresAt: 4 * tickMs - 300 };
       },
       red: ["takeovers, from"],
     },
     "a takeover before the lease had ended": {
       spoil: (evidence) => {
-        const { event } = at(evidence.events, 3);
-        if (event.type === "takeover") event.from.expiresAt = 3 * tickMs + 1;
+        const { from } = at(evidence.grants, 2);
+        if (from !== undefined) from.expiresAt = 3 * tickMs + 1;
       },
       red: ["leases that overlapped in time"],
     },
@@ -349,5 +386,39 @@ describe("the demonstration's audit", () => {
     const evidence = rightEvidence();
     spoil(evidence);
     expect(redLabels(evidence)).toEqual(red);
+  });
+
+  it("finds nothing wrong where every event was written down long after it happened", () => {
+    const evidence = rightEvidence();
+    for (const [index, event] of evidence.events.entries()) {
+      event.at += 10_000 - 900 * index;
+      if (event.event.type === "acquired") event.event.waitedMs = 8_000;
+    }
+    expect(redLabels(evidence)).toEqual([]);
+  });
+
+  it("says which run had too little time to keep its lease, and none that the plan cut short", () => {
+    const evidence = rightEvidence();
+    expect(lateIn(evidence)).toEqual([]);
+    const { event, ...rest } = released(3, "A", 103);
+    const { confirmed: _, ...subject } = event as Extract<typeof event, { type: "released" }>;
+    evidence.events.push({ ...rest, event: { ...subject, type: "lost", reason: "expired" } });
+    expect(lateIn(evidence)).toEqual([expect.stringMatching(/^a lease of A ran out while it was alive/)]);
+  });
+
+  it("says in which tick everybody was turned away by a lease of the dead", () => {
+    const evidence = rightEvidence();
+    for (const one of evidence.deliveries) if (one.tick === 3) one.answer = skipped("B");
+    expect(lateIn(evidence)).toEqual(["a dead lease still stood in the way in tick 3"]);
+    for (const one of evidence.deliveries) if (one.tick === 3) one.answer = skipped("A");
+    expect(lateIn(evidence)).toEqual([]);
+  });
+
+  it("counts no write as stale that landed before its process was stopped, and says that the process went on", () => {
+    const evidence = rightEvidence();
+    Object.assign(at(evidence.after.closed, 2), { closedBy: "B", fencingToken: 102 });
+    Object.assign(at(evidence.casualties, 0), { closed: 2 });
+    expect(redLabels(evidence)).toEqual([]);
+    expect(lateIn(evidence)).toEqual(["B went on in tick 2 before it could be killed"]);
   });
 });

@@ -9,6 +9,7 @@ import { isDocumentClient } from "../../packages/client/src/dynamodb/store.ts";
 import { renew } from "../../packages/client/src/expressions.ts";
 
 const idle = new AbortController().signal;
+const leases = { tableName: "leases", dynamodb: new DynamoDBClient({ region: "eu-central-1" }) };
 const once = (lastError?: unknown) => ({ count: 1, lastError });
 const sdkError = (name: string, message: string, httpStatusCode?: number): Error =>
   Object.assign(new Error(message), {
@@ -82,8 +83,8 @@ describe("an error of the SDK becomes", () => {
       LeaseServiceError,
       "LEASE_REQUEST_REJECTED",
     ],
-  ])("%s", (error, type, code) => {
-    const translated = toLeaseError(error, "leases", idle, once(error));
+  ])("%s", async (error, type, code) => {
+    const translated = await toLeaseError(error, leases, idle, once(error));
     expect(translated).toBeInstanceOf(type);
     expect(translated.code).toBe(code);
     expect(translated.cause).toBe(error);
@@ -91,12 +92,12 @@ describe("an error of the SDK becomes", () => {
       expect(translated.message).toContain("leases");
   });
 
-  it("the reason why its last attempt failed, when it was cut off while it waited to try again", () => {
+  it("the reason why its last attempt failed, when it was cut off while it waited to try again", async () => {
     const cut = AbortSignal.abort(new Error("no answer within 10 ms"));
     const aborted = sdkError("AbortError", "Request aborted");
     const throttled = sdkError("ThrottlingException", "slow down", 400);
-    expect(toLeaseError(aborted, "leases", cut, once(throttled)).code).toBe("LEASE_THROTTLED");
-    const silent = toLeaseError(aborted, "leases", cut, once());
+    expect((await toLeaseError(aborted, leases, cut, once(throttled))).code).toBe("LEASE_THROTTLED");
+    const silent = await toLeaseError(aborted, leases, cut, once());
     expect(silent).toMatchObject({
       code: "LEASE_NO_ANSWER",
       message: expect.stringContaining("no answer within 10 ms"),
@@ -104,11 +105,12 @@ describe("an error of the SDK becomes", () => {
   });
 });
 
-it("a write may have landed unless its one attempt was turned away", () => {
-  const told = (name: string, status: number | undefined, count: number): boolean =>
-    toLeaseError(sdkError(name, "x", status), "leases", idle, { count, lastError: undefined }).mayHaveLanded;
-  expect(told("InternalServerError", 500, 1)).toBe(true);
-  expect(told("TimeoutError", undefined, 1)).toBe(true);
+it("a write may have landed unless its one attempt was turned away", async () => {
+  const told = async (name: string, status: number | undefined, count: number): Promise<boolean> =>
+    (await toLeaseError(sdkError(name, "x", status), leases, idle, { count, lastError: undefined }))
+      .mayHaveLanded;
+  expect(await told("InternalServerError", 500, 1)).toBe(true);
+  expect(await told("TimeoutError", undefined, 1)).toBe(true);
   for (const [name, status] of [
     ["ThrottlingException", 400],
     ["TransactionConflictException", 400],
@@ -116,8 +118,8 @@ it("a write may have landed unless its one attempt was turned away", () => {
     ["ResourceNotFoundException", 400],
     ["ValidationException", 400],
   ] as const) {
-    expect(told(name, status, 1)).toBe(false);
-    expect(told(name, status, 2)).toBe(true);
+    expect(await told(name, status, 1)).toBe(false);
+    expect(await told(name, status, 2)).toBe(true);
   }
 });
 
@@ -142,6 +144,7 @@ it("a renewal as PartiQL says what its update expression says, with every value 
   const request = renew({
     key: "k'\"; --",
     token: "t",
+    fencingToken: 6,
     version: 7,
     expiresAt: 5_000,
     leaseDurationMs: 1_000,
@@ -150,7 +153,7 @@ it("a renewal as PartiQL says what its update expression says, with every value 
   expect(toStatement("leases", request)).toEqual({
     Statement:
       'UPDATE "leases" SET "version" = ? SET "expiresAt" = ? SET "leaseDurationMs" = ? SET "ttl" = ? ' +
-      'WHERE "pk" = ? AND "sk" = ? AND "token" = ? AND "version" < ? RETURNING ALL NEW *',
+      'WHERE "pk" = ? AND "sk" = ? AND "token" = ? AND "fence" = ? AND "version" < ? RETURNING ALL NEW *',
     Parameters: [
       { N: "7" },
       { N: "5000" },
@@ -159,6 +162,7 @@ it("a renewal as PartiQL says what its update expression says, with every value 
       { S: "k'\"; --" },
       { S: "lease" },
       { S: "t" },
+      { N: "6" },
       { N: "7" },
     ],
   });

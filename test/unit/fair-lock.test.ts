@@ -292,19 +292,31 @@ describe("a fair lock", () => {
 
   it("lets a reentrant owner into its own lease past the queue", async () => {
     const lock = lockOf("first");
-    const outer = await lock.acquire({ reentrant: true });
+    const again = { owner: "request-1", reentrant: true };
+    const outer = await lock.acquire(again);
     void queue("w1");
     await clock.advance(10);
     store.calls.length = 0;
-    const inner = await lock.acquire({ reentrant: true });
+    const inner = await lock.acquire(again);
     expect(store.calls).toHaveLength(0);
-    const retried = await lockOf("first").acquire({ reentrant: true });
+    const retried = await lockOf("second").acquire(again);
     expect(retried.fencingToken).toBeGreaterThan(outer.fencingToken);
     await inner.release();
     await outer.release();
     await retried.release();
     await clock.advance(1_000);
     expect(served).toEqual(["w1"]);
+  });
+
+  it("keeps a reentrant caller out of a plain lease of its own owner: it joins the queue as everybody", async () => {
+    const plain = await lockOf("first").acquire({ owner: "request-1" });
+    const again = lockOf("first").acquire({ owner: "request-1", reentrant: true, waitMs: 20_000 });
+    await clock.advance(1_000);
+    expect(placesInTable()).toBe(1);
+    await plain.renew();
+    await plain.release();
+    await clock.advance(10_000);
+    expect((await again).fencingToken).toBe(plain.fencingToken + 1);
   });
 
   it("keeps its place while another holds the lock for very long", async () => {
@@ -506,6 +518,7 @@ describe("a fair lock", () => {
       version: 1,
       owner: "w",
       acquiredAt: 1,
+      expiresAt: 1 + leaseDurationMs,
       leaseDurationMs,
       retentionMs: 1,
       data: undefined,

@@ -113,17 +113,15 @@ describe("acquire with fair: true", () => {
   });
 
   it("lets a reentrant owner past the queue while its lease lasts, and then only in its turn", async () => {
-    const again = { fair: true, reentrant: true, leaseDurationMs: 5_000 } as const;
+    const again = { fair: true, owner: "x", reentrant: true, leaseDurationMs: 5_000 } as const;
     await clientOf("x").acquire("k", again);
     void come("a", { fair: true });
     await clock.advance(1_000);
-    expect(
-      await clientOf("x").tryAcquire("k", { fair: true, reentrant: true, leaseDurationMs: 5_000 }),
-    ).toBeDefined();
+    expect(await clientOf("x").tryAcquire("k", again)).toBeDefined();
     store.weather = "throttled";
     await clock.advance(5_400);
     store.weather = undefined;
-    expect(await clientOf("x").tryAcquire("k", { fair: true, reentrant: true })).toBeUndefined();
+    expect(await clientOf("x").tryAcquire("k", { fair: true, owner: "x", reentrant: true })).toBeUndefined();
     await clock.advance(20_000);
     expect(served).toEqual(["a"]);
   });

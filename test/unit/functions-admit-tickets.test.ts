@@ -3,10 +3,11 @@ import { ManualClock } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { admit } from "../../functions/admit-tickets/admission.ts";
-import { cleanDesks } from "../../functions/admit-tickets/cleaner.ts";
+import { type CleaningReport, cleanDesks } from "../../functions/admit-tickets/cleaner.ts";
+import { departmentLimits } from "../../functions/admit-tickets/schema.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
-const rules = { mostWaiting: 3, silenceMs: 60_000 };
+const rules = { mostWaiting: 3, limits: new Map<string, number>(), silenceMs: 60_000 };
 
 let clock: ManualClock;
 let store: ScriptedStore;
@@ -109,12 +110,20 @@ describe("the admission of tickets", () => {
       fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
         store = new ScriptedStore();
         const entered: string[] = [];
+        const heard = new Map<string, number>();
         for (const { action: what, name: ticket, afterMs } of steps) {
           await clock.advance(afterMs);
           const answer = (await ask(what, ticket)) as { state?: string; position?: number };
           if (what === "next") continue;
           if (answer.state === "waiting") {
+            const position = answer.position ?? 0;
+            const silentMs = clock.now() - (heard.get(ticket) ?? clock.now());
+            const before = entered.indexOf(ticket);
+            // One that was silent for too long has lost its place, and is one at the end.
+            if (before !== -1 && position > before + 1 && silentMs > rules.silenceMs)
+              entered.splice(before, 1);
             if (!entered.includes(ticket)) entered.push(ticket);
+            heard.set(ticket, clock.now());
             expect(answer.position).toBeLessThanOrEqual(rules.mostWaiting);
             // Nobody stands before one that came earlier.
             expect(answer.position).toBeLessThanOrEqual(entered.indexOf(ticket) + 1);
@@ -123,7 +132,22 @@ describe("the admission of tickets", () => {
           }
         }
       }),
-      { numRuns: 60 },
+      {
+        numRuns: 60,
+        examples: [
+          // A ticket that falls silent for a minute in the queue, and comes back.
+          [
+            [
+              { action: "enter", name: "d", afterMs: 0 },
+              { action: "enter", name: "a", afterMs: 0 },
+              { action: "enter", name: "b", afterMs: 19_573 },
+              { action: "enter", name: "c", afterMs: 18_085 },
+              { action: "next", name: "d", afterMs: 23_343 },
+              { action: "enter", name: "a", afterMs: 0 },
+            ],
+          ],
+        ],
+      },
     );
   });
 
@@ -143,22 +167,88 @@ describe("the admission of tickets", () => {
     { action: "enter", department: "loans", ticket: "\ud800" },
     { action: "enter", department: "loans", ticket: "a", owner: "b" },
     { action: "next", department: "loans", ticket: 7 },
+    { action: "look" },
+    { action: "look", department: "loans", ticket: "a" },
   ])("%j is refused before anything is sent", async (event) => {
     await expect(admit({ leases: leases(), rules }, event)).rejects.toThrow(InvalidOptionsError);
     expect(store.calls).toHaveLength(0);
   });
 });
 
+describe("a look at the queue", () => {
+  const look = (department = "loans"): Promise<unknown> =>
+    admit({ leases: leases(), rules, now: () => clock.now() }, { action: "look", department });
+
+  test("shows who is served, who waits and how many may, in 1 read, and changes nothing", async () => {
+    for (const name of ["a", "b", "c"]) await ask("enter", name);
+    store.calls.length = 0;
+    expect(await look()).toEqual({ serving: "a", waiting: ["b", "c"], mostWaiting: 3 });
+    expect(store.calls.map(({ method }) => method)).toEqual(["get"]);
+    expect(await ask("enter", "d")).toMatchObject({ state: "waiting", position: 3 });
+    expect(await look("savings")).toEqual({ serving: undefined, waiting: [], mostWaiting: 3 });
+  });
+
+  test("is no heartbeat: whoever only looks, is gone after a minute's silence", async () => {
+    for (const name of ["a", "b", "c"]) await ask("enter", name);
+    await clock.advance(40_000);
+    for (const name of ["a", "c"]) await ask("heartbeat", name);
+    expect(await look()).toMatchObject({ serving: "a", waiting: ["b", "c"] });
+    await clock.advance(22_000);
+    expect(await look()).toMatchObject({ serving: "a", waiting: ["c"] });
+    expect(await ask("next", "a")).toEqual({ serving: "c", waiting: 0 });
+  });
+
+  test("does not name a ticket that has fallen silent in service: its desk is free for the next", async () => {
+    await ask("enter", "dead");
+    await clock.advance(62_000);
+    expect(await look()).toEqual({ serving: undefined, waiting: [], mostWaiting: 3 });
+  });
+});
+
+describe("a department's own limit", () => {
+  const limited = { ...rules, limits: new Map([["loans", 1]]) };
+  const enter = (ticket: string, department: string): Promise<unknown> =>
+    admit({ leases: leases(), rules: limited }, { action: "enter", department, ticket });
+
+  test("holds for that department, and the common one for the others", async () => {
+    for (const ticket of ["a", "b"]) await enter(ticket, "loans");
+    expect(await enter("c", "loans")).toEqual({ state: "refused", waiting: 1, mostWaiting: 1 });
+    for (const ticket of ["a", "b", "c", "d"]) await enter(ticket, "constructor");
+    expect(await enter("e", "constructor")).toEqual({ state: "refused", waiting: 3, mostWaiting: 3 });
+  });
+
+  test("is read from the function's settings, and a limit that cannot be is named", () => {
+    expect(departmentLimits('{"loans":5,"__proto__":7}')).toEqual(
+      new Map([
+        ["loans", 5],
+        ["__proto__", 7],
+      ]),
+    );
+    for (const [text, named] of [
+      ["loans: 5", /loans: 5/],
+      ["[5]", /\[5\]/],
+      ['{"loans":0}', /loans/],
+      ['{"loans":501}', /loans/],
+      ['{"loans":"5"}', /loans/],
+      ['{"":5}', /department/],
+      [JSON.stringify({ ["x".repeat(201)]: 5 }), /department/],
+    ] as const) {
+      expect(() => departmentLimits(text)).toThrow(named);
+    }
+  });
+});
+
 describe("the cleaner", () => {
-  const clean = (): Promise<unknown> => cleanDesks(leases(), () => clock.now());
+  const clean = (remainingMs: () => number = () => 60_000): Promise<CleaningReport> =>
+    cleanDesks({ leases: leases(), remainingMs, now: () => clock.now() });
 
   test("frees the desk of a ticket that has stopped, and leaves the others alone", async () => {
     await ask("enter", "dead", "loans");
     await clock.advance(40_000);
     await ask("enter", "alive", "savings");
     await clock.advance(22_000);
-    expect(await clean()).toEqual({ departments: 2, removed: 1 });
-    expect(await clean()).toEqual({ departments: 1, removed: 0 });
+    expect(await clean()).toEqual({ departments: 2, removed: 1, isComplete: true });
+    expect(await clean()).toEqual({ departments: 1, removed: 0, isComplete: true });
     expect(await ask("heartbeat", "alive", "savings")).toEqual(serving("alive"));
     expect(await ask("heartbeat", "dead", "loans")).toEqual(absent("dead"));
   });
@@ -166,12 +256,64 @@ describe("the cleaner", () => {
   test("takes dead waiters off with it, and leaves the turn to one that lives", async () => {
     for (const name of ["dead", "dead too"]) await ask("enter", name);
     await clock.advance(62_000);
-    expect(await clean()).toEqual({ departments: 1, removed: 1 });
+    expect(await clean()).toEqual({ departments: 1, removed: 1, isComplete: true });
     for (const name of ["dead", "b"]) await ask("enter", name);
     await clock.advance(40_000);
     await ask("heartbeat", "b");
     await clock.advance(22_000);
-    expect(await clean()).toEqual({ departments: 1, removed: 0 });
+    expect(await clean()).toEqual({ departments: 1, removed: 0, isComplete: true });
     expect(await ask("heartbeat", "b")).toEqual(serving("b"));
+  });
+
+  describe("of a table that is larger than one invocation can read", () => {
+    const desks = 1_200;
+    const names = Array.from({ length: desks }, (_, index) => `d${String(index).padStart(4, "0")}`);
+
+    /** Time for so many desks, and no more. */
+    const timeFor = (most: number): (() => number) => {
+      let asked = 0;
+      return () => (asked++ < most ? 60_000 : 1_000);
+    };
+
+    beforeEach(async () => {
+      for (const name of names) await ask("enter", "dead", name);
+      await clock.advance(62_000);
+    });
+
+    test("goes on in the next invocation where it stopped, and begins anew when it is through", async () => {
+      const reports = [];
+      do {
+        reports.push(await clean(timeFor(500)));
+        await clock.advance(300_000);
+      } while (!reports.at(-1)?.isComplete && reports.length < 9);
+      expect(reports.map(({ isComplete }) => isComplete)).toEqual([false, false, true]);
+      expect(reports.reduce((sum, { removed }) => sum + removed, 0)).toBe(desks);
+      expect(await ask("enter", "b", names[0])).toEqual(serving("b"));
+      await clock.advance(62_000);
+      expect((await clean()).removed).toBe(1);
+    });
+
+    test("goes on after an invocation that died or failed where the one before had stopped", async () => {
+      expect(await clean(timeFor(500))).toMatchObject({ departments: 500, isComplete: false });
+      await clock.advance(300_000);
+      let asked = 0;
+      const failing = clean(() => {
+        asked += 1;
+        if (asked > 3) throw new Error("the instance is gone");
+        return 60_000;
+      });
+      await expect(failing).rejects.toThrow("gone");
+      await clock.advance(300_000);
+      expect(asked).toBe(4);
+      // The one that failed had come three desks further.
+      expect(await clean()).toEqual({ departments: desks - 503, removed: desks - 503, isComplete: true });
+    });
+  });
+
+  test("reads the table in pages as large as DynamoDB gives them, and no more than one page for a small one", async () => {
+    await ask("enter", "dead", "loans");
+    store.calls.length = 0;
+    await clean();
+    expect(store.calls.filter(({ method }) => method === "scan")).toHaveLength(1);
   });
 });

@@ -6,13 +6,17 @@ import type { Context } from "aws-lambda";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { onSchedule, type ScheduledJob } from "../../functions/close-unpaid-orders/handler.ts";
 import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
-import { type CloseResult, type Order, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
+import type { FoundOrder } from "../../functions/close-unpaid-orders/order.ts";
+import { type CloseResult, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
 import { attemptsOfTrigger } from "../../functions/close-unpaid-orders/runs.ts";
 import { runItemKey } from "../../packages/client/src/schema-job-runs.ts";
 
 const tick = "2026-01-01T10:00:00.000Z";
 const anyCall = { signal: new AbortController().signal, isCurrent: () => true };
-const orders: Order[] = ["o-1", "o-2"].map((orderId) => ({ orderId, product: "mug", quantity: 1, dueAt: 0 }));
+const orders: FoundOrder[] = ["o-1", "o-2"].map((orderId) => ({
+  orderId,
+  item: { pk: "orders#open", sk: orderId },
+}));
 
 /** The orders of a shop in memory, each of which closes once. */
 class ShelvedOrders extends OrderBook {
@@ -20,12 +24,12 @@ class ShelvedOrders extends OrderBook {
   readonly closed: string[] = [];
   readonly results: CloseResult[] = [];
 
-  override async *unpaid(dueBefore: number): AsyncGenerator<Order, void, undefined> {
+  override async *unpaid(dueBefore: number): AsyncGenerator<FoundOrder, void, undefined> {
     this.asked.push(dueBefore);
     yield* orders.filter(({ orderId }) => !this.closed.includes(orderId));
   }
 
-  override async close({ orderId }: Order): Promise<CloseResult> {
+  override async close({ orderId }: FoundOrder): Promise<CloseResult> {
     const result = this.results.shift() ?? "closed";
     if (result === "closed") this.closed.push(orderId);
     return result;
@@ -65,19 +69,20 @@ async function inTime<T>(promise: Promise<T>): Promise<T> {
 function instance(
   options: Partial<ScheduledJob> = {},
   awsRequestId: string = crypto.randomUUID(),
+  remainingMs: () => number = () => 60_000,
 ): (event: unknown) => Promise<unknown> {
-  const handle = onSchedule({ leases: leases(), orders: book, ...options });
+  const handle = onSchedule({ leases: leases(), orders: book, now: () => clock.now(), ...options });
   const context = {
     awsRequestId,
     functionName: "close-unpaid-orders",
-    getRemainingTimeInMillis: () => 60_000,
+    getRemainingTimeInMillis: () => remainingMs(),
   } as Context;
   return (event) => handle(event as object, context);
 }
 
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => undefined);
-  clock = new ManualClock();
+  clock = new ManualClock(Date.parse(tick) + 120_000);
   store = new MemoryLeaseStore();
   book = new ShelvedOrders({} as never, "shop");
 });
@@ -106,6 +111,52 @@ describe("the schedule that closes unpaid orders", () => {
       expect(await repeated({ scheduledTime: tick })).toEqual({ result: "doneBefore", slot: tick });
     }
     expect(book.asked).toHaveLength(1);
+  });
+
+  test("a trigger that is dated in the future closes nothing, and does not keep out the ticks until then", async () => {
+    const wrong = "2026-01-09T10:00:00.000Z";
+    await expect(instance()({ scheduledTime: wrong })).rejects.toMatchObject({ code: "LEASE_SLOT_NOT_DUE" });
+    expect(book.asked).toEqual([]);
+    expect(await entry(wrong)).toBeUndefined();
+    expect(await doneSlot()).toBeUndefined();
+    expect(await instance()({ scheduledTime: tick })).toMatchObject({ result: "ran", closed: 2 });
+  });
+
+  test("a trigger a little ahead of the clock runs, and closes nothing that is not due by that clock", async () => {
+    const ahead = new Date(clock.now() + 20_000).toISOString();
+    expect(await instance()({ scheduledTime: ahead })).toMatchObject({ result: "ran" });
+    expect(book.asked).toEqual([clock.now()]);
+  });
+
+  test("a backlog that is longer than the invocation is unfinished, and no failure: the next tick goes on", async () => {
+    let left = 5_000;
+    const short = instance({}, crypto.randomUUID(), () => (left -= 1_000));
+    const answer = await short({ scheduledTime: tick });
+    expect(answer).toMatchObject({ result: "ran", isUnfinished: true });
+    expect(book.closed.length).toBeLessThan(2);
+    expect(await entry()).toMatchObject({
+      state: "succeeded",
+      attempt: 1,
+      remark: expect.stringContaining("unfinished"),
+      progress: { closed: book.closed.length, parked: 0 },
+    });
+    const next = "2026-01-01T10:01:00.000Z";
+    expect(await instance()({ scheduledTime: next })).toMatchObject({ result: "ran", isUnfinished: false });
+    expect(book.closed).toEqual(["o-1", "o-2"]);
+  });
+
+  test("orders that are parked are counted in the answer and in the ledger, and logged for the alarm", async () => {
+    book.results.push("parked", "closed");
+    expect(await instance()({ scheduledTime: tick })).toMatchObject({ result: "ran", closed: 1, parked: 1 });
+    expect(await entry()).toMatchObject({
+      state: "succeeded",
+      remark: expect.stringContaining("1 orders could not be closed"),
+      progress: { closed: 1, parked: 1 },
+    });
+    const lines = vi.mocked(console.log).mock.calls.map(([line]) => JSON.parse(String(line)));
+    expect(lines).toContainEqual(
+      expect.objectContaining({ message: "orders parked", slot: tick, parked: 1 }),
+    );
   });
 
   test("while one instance runs, the others skip and name it", async () => {
@@ -152,7 +203,11 @@ describe("the schedule that closes unpaid orders", () => {
 describe("the ledger of its runs", () => {
   test("has a run that succeeded, with what it closed", async () => {
     await instance()({ scheduledTime: tick });
-    expect(await entry()).toMatchObject({ state: "succeeded", attempt: 1, progress: { closed: 2 } });
+    expect(await entry()).toMatchObject({
+      state: "succeeded",
+      attempt: 1,
+      progress: { closed: 2, parked: 0 },
+    });
     expect(await entry()).toMatchObject({ fencingToken: expect.any(Number), endedAt: clock.now() });
   });
 
@@ -180,11 +235,15 @@ describe("the ledger of its runs", () => {
     expect(await entry()).toMatchObject({
       state: "failed",
       remark: "Error: no answer",
-      progress: { closed: 1 },
+      progress: { closed: 1, parked: 0 },
       exhausted: false,
     });
     await instance()({ scheduledTime: tick });
-    expect(await entry()).toMatchObject({ state: "succeeded", attempt: 2, progress: { closed: 1 } });
+    expect(await entry()).toMatchObject({
+      state: "succeeded",
+      attempt: 2,
+      progress: { closed: 1, parked: 0 },
+    });
   });
 
   test("has a run that was fenced off as failed, and names the order", async () => {
@@ -207,17 +266,22 @@ describe("the ledger of its runs", () => {
     expect(await entry()).toMatchObject({ state: "succeeded", attempt: 2, lostAttempts: 1 });
   });
 
-  test("a retry resumes the lock and follows the dead attempt at once, without waiting for their leases", async () => {
+  test("a retry beside the dead attempt's lease rejects; Lambda's next one follows the attempt without waiting", async () => {
     const requestId = crypto.randomUUID();
     void instance({ beforeClose: () => new Promise(() => undefined) }, requestId)({ scheduledTime: tick });
     await clock.advance(0);
-    const start = clock.now();
-    clock = new ManualClock(start + 5_000);
+    const dead = clock.now();
+    clock = new ManualClock(dead + 5_000);
+    await expect(instance({}, requestId)({ scheduledTime: tick })).rejects.toMatchObject({
+      code: "LEASE_UNAVAILABLE",
+    });
+    const start = dead + 63_000;
+    clock = new ManualClock(start);
     expect(await inTime(instance({}, requestId)({ scheduledTime: tick }))).toMatchObject({
       result: "ran",
       closed: 2,
     });
-    expect(clock.now() - start).toBeLessThan(6_000);
+    expect(clock.now() - start).toBeLessThan(1_000);
     expect(await entry()).toMatchObject({ state: "succeeded", attempt: 2, lostAttempts: 1 });
   });
 

@@ -1,5 +1,9 @@
 import { InvalidOptionsError, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
-import { type CacheFailedEvent, ComputationTimeoutError } from "@leasehold/client/single-flight";
+import {
+  type CacheFailedEvent,
+  ComputationTimeoutError,
+  type ServedEvent,
+} from "@leasehold/client/single-flight";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import {
@@ -18,7 +22,7 @@ let computing: {
   fail: (error: Error) => void;
   signal: AbortSignal;
 }[];
-let failures: CacheFailedEvent[];
+let failures: (CacheFailedEvent | ServedEvent)[];
 
 /** A call of some invocation: each has a client of its own, as if it were another process. */
 function get(options: Partial<CacheRequest<string>> = {}): Promise<CacheAnswer<string>> {
@@ -79,6 +83,15 @@ describe("the resource cache", () => {
     computing[0]?.finish("new");
     expect(await first).toMatchObject({ value: "new", source: "computed" });
     expect(await get()).toMatchObject({ value: "new", source: "cache" });
+  });
+
+  test("where the computation fails, the old value is given, and the log hears why", async () => {
+    const { computedAt } = await getNow("old");
+    clock.freeze(90_000);
+    const down = new Error("down");
+    const answer = await get({ compute: () => Promise.reject(down) });
+    expect(answer).toEqual({ value: "old", source: "stale", computedAt });
+    expect(failures).toMatchObject([{ type: "served", error: down }]);
   });
 
   test("without an old value the refusal comes through, after the wait and not before", async () => {

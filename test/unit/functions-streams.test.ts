@@ -1,7 +1,7 @@
 import { InvalidToken, TaskDoesNotExist, TaskTimedOut } from "@aws-sdk/client-sfn";
 import { marshall } from "@aws-sdk/util-dynamodb";
 import { acquire, type Grant, release } from "@leasehold/client/expressions";
-import { type LeaseRecord, readRecord } from "@leasehold/client/record";
+import type { LeaseRecord } from "@leasehold/client/record";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import type { DynamoDBRecord, DynamoDBStreamEvent } from "aws-lambda";
@@ -9,6 +9,7 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import { type ExpiryReport, reportExpired } from "../../functions/leases/expiry.ts";
 import { sendWakeUp } from "../../functions/leases/wake.ts";
 import { type Waiter, type Waking, wakeWaiters } from "../../functions/leases/waking.ts";
+import { leaseIn } from "../../functions/support/stream.ts";
 
 const store = new MemoryLeaseStore();
 
@@ -24,6 +25,7 @@ function held(key: string, owner = "A"): NonNullable<DynamoDBRecord["dynamodb"]>
     version: 1,
     owner,
     acquiredAt: 1_000,
+    expiresAt: 1_500,
     leaseDurationMs: 500,
     retentionMs: 0,
     data: '{"secret":"payload"}',
@@ -37,9 +39,9 @@ function imageOf(item: unknown): NonNullable<DynamoDBRecord["dynamodb"]>["OldIma
 }
 
 function tombstone(key: string, owner = "A"): NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"] {
-  store.updateNow(
-    release({ key, token: `token-of-${owner}-${key}`, now: 2_000, retentionMs: 0, slot: undefined }),
-  );
+  const token = `token-of-${owner}-${key}`;
+  const fencingToken = Number(store.peek(leaseItemKey(key))?.fence);
+  store.updateNow(release({ key, token, fencingToken, now: 2_000, retentionMs: 0, slot: undefined }));
   return imageOf(store.peek(leaseItemKey(key)));
 }
 
@@ -121,6 +123,19 @@ describe("the reporting of expired leases", () => {
     const odd = { ...held(keyOf()), data: { S: "{" } };
     await reportExpired(report, event({ ...record("REMOVE", odd), ...byTimeToLive }));
     expect(put).toHaveLength(1);
+  });
+
+  test("an item of another program does not stop the stream", async () => {
+    const foreign = { ...held(keyOf()), version: { BOOL: true } };
+    const answer = await reportExpired(
+      report,
+      event(
+        { ...record("REMOVE", foreign), ...byTimeToLive },
+        { ...record("REMOVE", held(keyOf())), ...byTimeToLive },
+      ),
+    );
+    expect(put.flat()).toHaveLength(1);
+    expect(answer.batchItemFailures).toEqual([]);
   });
 
   test("eleven leases take two requests", async () => {
@@ -256,7 +271,7 @@ describe("the waking of parked workflows", () => {
     park(key, "first", "second");
     const again = released(key);
     await wakeWaiters(waking, event(again));
-    holders.set(key, readRecord({ pk: key, token: "t", owner: "first" }) as LeaseRecord);
+    holders.set(key, leaseIn(held(key, "first")) as LeaseRecord);
     await wakeWaiters(waking, event(again));
     expect(woken).toEqual(["first"]);
     expect(parked.get(key)).toHaveLength(1);

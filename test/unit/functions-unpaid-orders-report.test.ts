@@ -3,7 +3,9 @@ import type { JobRuns } from "@leasehold/client/job-runs";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { closeUnpaidOrdersKey as key } from "../../functions/close-unpaid-orders/job.ts";
-import { type Order, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
+import type { FoundOrder } from "../../functions/close-unpaid-orders/order.ts";
+import { OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
+import { ParkedOrders } from "../../functions/close-unpaid-orders/parked-orders.ts";
 import { report } from "../../functions/close-unpaid-orders/report.ts";
 import type {
   BackfillAnswer,
@@ -18,13 +20,14 @@ let clock: ManualClock;
 let store: MemoryLeaseStore;
 let runs: JobRuns;
 let book: AskedOrders;
+let parked: ParkedOrders;
 
 /** A shop without orders, which knows when it was asked for them. */
 class AskedOrders extends OrderBook {
   readonly asked: string[] = [];
   onAsked: () => Promise<void> = async () => undefined;
 
-  override async *unpaid(dueBefore: number): AsyncGenerator<Order, void, undefined> {
+  override async *unpaid(dueBefore: number): AsyncGenerator<FoundOrder, void, undefined> {
     this.asked.push(new Date(dueBefore).toISOString());
     await this.onAsked();
     yield* [];
@@ -40,16 +43,18 @@ function leases(owner = "operator"): LeaseClient {
   return new LeaseClient({ store, clock, owner, leaseDurationMs: 45_000 });
 }
 
-async function ask<T>(event: unknown, remainingMs = 300_000): Promise<T> {
+async function ask<T>(event: unknown, remainingMs: number | (() => number) = 300_000): Promise<T> {
   const schedule = "cron(0/1 * * * ? *)";
   const sources = {
     leases: leases(),
     orders: book,
+    parked,
     schedule,
     leaseDurationMs: 45_000,
     now: () => clock.now(),
   };
-  return (await report(sources, event, remainingMs)) as T;
+  const left = typeof remainingMs === "number" ? () => remainingMs : remainingMs;
+  return (await report(sources, event, left)) as T;
 }
 
 async function fail(minute: number, times: number): Promise<void> {
@@ -60,9 +65,11 @@ async function fail(minute: number, times: number): Promise<void> {
 /** Eight minutes: 0 succeeded, 1 failed, 2 exhausted, 3 lost, 4 skipped by an operator, 5 and 6 never begun. */
 beforeEach(async () => {
   vi.spyOn(console, "log").mockImplementation(() => undefined);
-  clock = new ManualClock(start);
+  // The hour's first slots are over: one that is to come does not run.
+  clock = new ManualClock(start + 4 * minuteMs);
   store = new MemoryLeaseStore();
   book = new AskedOrders({} as never, "shop");
+  parked = new ParkedOrders({} as never, "shop");
   runs = openRuns(leases("trigger"), { key, leaseDurationMs: 45_000 });
   await runs.run(at(0), ({ progress }) => progress({ closed: 2 }));
   await fail(1, 1);
@@ -119,6 +126,11 @@ describe("the report on the schedule's runs", () => {
     [{ action: "missed", since: "2025-01-01T00:00:00.000Z" }, "since"],
     [{ action: "backfill", maxAttempts: 3 }, "event.maxAttempts"],
     [{ action: "backfill", slot: at(1) }, "event.slot"],
+    [{ action: "slot", since: at(1) }, "event.since"],
+    [{ action: "takeBack" }, "event.slot"],
+    [{ action: "takeBack", slot: at(1), to: at(1) }, "to"],
+    [{ action: "takeBack", slot: "tomorrow" }, "slot"],
+    [{ action: "putBack" }, "event.order"],
   ])("refuses %j by name, and holds nothing", async (event, option) => {
     await expect(ask(event)).rejects.toMatchObject({ code: "LEASE_INVALID_OPTIONS", option });
     expect(await leases().inspect(key)).toBeUndefined();
@@ -197,8 +209,65 @@ describe("its back-fill", () => {
     });
   });
 
+  test("whose time is over in the middle of a slot's orders leaves the rest to the next run, and fails nothing", async () => {
+    let left = 4_000;
+    const found: FoundOrder = { orderId: "o", item: { pk: "orders#open", sk: "o" } };
+    book.unpaid = async function* () {
+      yield found;
+      yield found;
+    };
+    let closed = 0;
+    book.close = async () => {
+      closed += 1;
+      left -= 3_000;
+      return "closed";
+    };
+    const answer = await ask<BackfillAnswer>({ action: "backfill", since: at(5) }, () => left);
+    expect(answer).toMatchObject({ succeeded: [at(5), at(6)], failed: [] });
+    expect(closed).toBe(1);
+    expect(await runs.get(at(5))).toMatchObject({
+      state: "succeeded",
+      remark: expect.stringContaining("unfinished"),
+    });
+  });
+
   test("has no time left: begins nothing", async () => {
     await expect(ask({ action: "backfill", since: at(0) }, 1_000)).rejects.toThrow();
     expect(book.asked).toEqual([]);
+  });
+});
+
+describe("its repairs", () => {
+  test("take a slot back that was done by mistake: the ticks after it run again, and so does its own", async () => {
+    const wrong = at(60);
+    const trigger = leases("trigger");
+    await (await trigger.acquire(key, { slot: at(5) })).complete();
+    clock = new ManualClock(start + 61 * minuteMs);
+    await openRuns(leases("trigger"), { key }).run(wrong, () => undefined);
+    await (await leases("trigger").acquire(key, { slot: wrong })).complete();
+    clock = new ManualClock(start + 7 * minuteMs);
+    expect(await trigger.tryAcquire(key, { slot: at(6) })).toBeUndefined();
+
+    expect(await ask({ action: "slot" })).toEqual({ doneSlot: wrong });
+    const repair = { action: "takeBack", slot: wrong, to: at(5) };
+    expect(await ask({ ...repair, slot: at(59) })).toEqual({ isTakenBack: false, doneSlot: wrong });
+    expect(await ask(repair)).toEqual({ isTakenBack: true, doneSlot: at(5) });
+    expect(await ask(repair)).toEqual({ isTakenBack: true, doneSlot: at(5) });
+    expect(await trigger.tryAcquire(key, { slot: at(5) })).toBeUndefined();
+    const lock = await trigger.acquire(key, { slot: at(6) });
+    await lock.complete();
+    expect(await openRuns(leases(), { key }).get(wrong)).toMatchObject({ state: "failed", exhausted: false });
+    expect(await ask(repair)).toEqual({ isTakenBack: false, doneSlot: at(6) });
+  });
+
+  test("list the orders that could not be closed, and put one back", async () => {
+    const order = { id: "x#o-1", orderId: "o-1", problem: "no stock", parkedBy: "trigger", fencingToken: 7 };
+    const asked: string[] = [];
+    parked.list = async () => [order];
+    parked.putBack = async (id) => asked.push(id) === 1;
+    expect(await ask({ action: "parked" })).toEqual({ parked: [order] });
+    expect(await ask({ action: "putBack", order: "x#o-1" })).toEqual({ isPutBack: true });
+    expect(await ask({ action: "putBack", order: "x#o-1" })).toEqual({ isPutBack: false });
+    expect(asked).toEqual(["x#o-1", "x#o-1"]);
   });
 });

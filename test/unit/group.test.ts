@@ -222,11 +222,11 @@ describe("the requests of a group", () => {
       expect(resent.table.transactNow(copy).applied).toBe(false);
     });
 
-    it("a renewal that finds one key taken while another is not answered speaks of the loss", async () => {
+    it("a renewal that finds one key taken while another is throttled speaks of the loss", async () => {
       const group = await acquireAll(clientOf("g"), ["a", "b"]);
       await clientOf("operator").forceRelease("b", { token: group.token });
       await clock.advance(10);
-      scripted.next("request lost", "request lost");
+      scripted.updateMany = async () => [new LeaseServiceError("LEASE_THROTTLED", "too busy"), undefined];
       await expect(group.renew()).rejects.toMatchObject({ code: "LEASE_LOST", key: "b" });
     });
 
@@ -287,13 +287,13 @@ describe("the requests of a group", () => {
   });
 
   describe("of a reentrant owner", () => {
-    const reentrant = true;
+    const again = { owner: "o", reentrant: true };
 
     it("shares the locks that it has in this client without a request, and wins the others in 1", async () => {
       const client = clientOf("o");
-      const first = await client.acquire("key-1", { reentrant });
+      const first = await client.acquire("key-1", again);
       scripted.calls.length = 0;
-      const group = await acquireAll(client, ["key-0", "key-1", "key-2"], { reentrant });
+      const group = await acquireAll(client, ["key-0", "key-1", "key-2"], again);
       expect(counts()).toEqual({ transact: 1 });
       expect(scripted.calls[0]?.entries).toHaveLength(2);
       expect(group.keys).toEqual(["key-0", "key-1", "key-2"]);
@@ -301,10 +301,10 @@ describe("the requests of a group", () => {
       expect(group.fencingToken).toBe(first.fencingToken);
 
       scripted.calls.length = 0;
-      const again = await acquireAll(client, ["key-2", "key-1"], { reentrant });
-      const single = await client.acquire("key-0", { reentrant });
+      const inner = await acquireAll(client, ["key-2", "key-1"], again);
+      const single = await client.acquire("key-0", again);
       expect(scripted.calls).toHaveLength(0);
-      for (const handle of [again, single, group]) expect(await handle.release()).toBe(true);
+      for (const handle of [inner, single, group]) expect(await handle.release()).toBe(true);
       expect(counts()).toEqual({ update: 2 });
       expect(first.held).toBe(true);
       await first.release();
@@ -313,16 +313,16 @@ describe("the requests of a group", () => {
 
     it("bears the token of the locks that this call has won", async () => {
       const client = clientOf("o");
-      await client.acquire("key-0", { reentrant });
+      await client.acquire("key-0", again);
       await clock.advance(1);
-      const group = await acquireAll(client, ["key-0", "key-1"], { reentrant });
+      const group = await acquireAll(client, ["key-0", "key-1"], again);
       expect(group.token).toBe(group.leases.get("key-1")?.token);
     });
 
     it("renews what it shares, too, where it has a heartbeat", async () => {
       const client = clientOf("o");
-      await client.acquire("key-0", { reentrant });
-      const group = await acquireAll(client, ["key-0", "key-1"], { reentrant, heartbeat: true });
+      await client.acquire("key-0", again);
+      const group = await acquireAll(client, ["key-0", "key-1"], { ...again, heartbeat: true });
       await clock.advance(60_000);
       expect(group.held).toBe(true);
     });
@@ -330,12 +330,12 @@ describe("the requests of a group", () => {
     it("keeps no single call of its owner waiting for longer than that one's patience, or signal", async () => {
       const client = clientOf("o");
       await clientOf("other").acquire("key-1", { leaseDurationMs: 3_600_000 });
-      const group = acquireAll(client, ["key-0", "key-1"], { reentrant, waitMs: 600_000 });
+      const group = acquireAll(client, ["key-0", "key-1"], { ...again, waitMs: 600_000 });
       group.catch(() => undefined);
       await settled();
-      const trying = client.tryAcquire("key-0", { reentrant });
+      const trying = client.tryAcquire("key-0", again);
       const stop = new AbortController();
-      const stopped = client.acquire("key-0", { reentrant, waitMs: 100_000, signal: stop.signal });
+      const stopped = client.acquire("key-0", { ...again, waitMs: 100_000, signal: stop.signal });
       stop.abort(new Error("stop"));
       await expect(stopped).rejects.toThrow("stop");
       await clock.advance(10_000);
@@ -343,9 +343,9 @@ describe("the requests of a group", () => {
     });
 
     it("takes the leases over that it has elsewhere, as after a retry: 2 requests", async () => {
-      const before = await acquireAll(clientOf("o"), ["key-0", "key-1"]);
+      const before = await acquireAll(clientOf("o"), ["key-0", "key-1"], again);
       scripted.calls.length = 0;
-      const group = await acquireAll(clientOf("o"), ["key-0", "key-1", "key-2"], { reentrant });
+      const group = await acquireAll(clientOf("o"), ["key-0", "key-1", "key-2"], again);
       expect(counts()).toEqual({ transact: 2 });
       expect(group.fencingToken).toBeGreaterThan(before.fencingToken);
       await expect(before.renew()).rejects.toMatchObject({ reason: "taken" });
@@ -355,8 +355,8 @@ describe("the requests of a group", () => {
     it("is refused by another owner's lock, and keeps what it had, once", async () => {
       const client = clientOf("o");
       await clientOf("other").acquire("key-2");
-      const first = await client.acquire("key-1", { reentrant });
-      await expect(acquireAll(client, ["key-1", "key-2"], { reentrant })).rejects.toMatchObject({
+      const first = await client.acquire("key-1", again);
+      await expect(acquireAll(client, ["key-1", "key-2"], again)).rejects.toMatchObject({
         code: "LEASE_UNAVAILABLE",
       });
       expect(first.held).toBe(true);
@@ -367,9 +367,9 @@ describe("the requests of a group", () => {
     it("calls at the same time win each lock once, whatever the order of their keys", async () => {
       const client = clientOf("o");
       const groups = await Promise.all([
-        acquireAll(client, ["key-0", "key-1"], { reentrant }),
-        acquireAll(client, ["key-1", "key-0"], { reentrant }),
-        acquireAll(client, ["key-1", "key-2"], { reentrant }),
+        acquireAll(client, ["key-0", "key-1"], again),
+        acquireAll(client, ["key-1", "key-0"], again),
+        acquireAll(client, ["key-1", "key-2"], again),
       ]);
       expect(counts()).toEqual({ transact: 2 });
       for (const group of groups) expect(await group.release()).toBe(true);
@@ -378,15 +378,30 @@ describe("the requests of a group", () => {
 
     it("holds nothing more when a lease that it had ends while the others are waited for", async () => {
       const client = clientOf("o");
-      await client.acquire("key-1", { reentrant });
+      await client.acquire("key-1", again);
       const other = await clientOf("other").acquire("key-2", { leaseDurationMs: 60_000 });
-      const waiting = acquireAll(client, ["key-1", "key-2"], { reentrant, waitMs: 30_000 });
+      const waiting = acquireAll(client, ["key-1", "key-2"], { ...again, waitMs: 30_000 });
       waiting.catch(() => undefined);
       await clock.advance(12_000);
       await other.release();
       await clock.advance(10_000);
       await expect(waiting).rejects.toMatchObject({ code: "LEASE_LOST", key: "key-1" });
       await acquireAll(clientOf("next"), ["key-1", "key-2"]);
+    });
+
+    it("is refused by a plain lease of its own owner, which stands", async () => {
+      const plain = await clientOf("o").acquire("key-1", { owner: "o" });
+      await expect(acquireAll(clientOf("o"), ["key-0", "key-1"], again)).rejects.toMatchObject({
+        code: "LEASE_UNAVAILABLE",
+        key: "key-1",
+      });
+      await plain.renew();
+      await plain.release();
+      const plainGroup = await acquireAll(clientOf("o"), ["key-0", "key-1"], { owner: "o" });
+      await expect(clientOf("o").acquire("key-0", again)).rejects.toMatchObject({
+        code: "LEASE_UNAVAILABLE",
+      });
+      await plainGroup.renew();
     });
   });
 
@@ -436,6 +451,7 @@ describe("the requests of a group", () => {
       version: 1,
       owner: "o",
       acquiredAt: 5,
+      expiresAt: 15,
       leaseDurationMs: 10,
       retentionMs: 0,
       data: undefined,

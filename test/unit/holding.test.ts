@@ -150,24 +150,27 @@ describe("the heartbeat", () => {
     expect(store.count("update")).toBe(sent);
   });
 
-  it("sends leases that are due together in one call, and settles one by one what that call leaves open", async () => {
+  it("sends leases that are due together in one call", async () => {
     const others = ["b", "c"].map(
       (owner) => new LeaseClient({ store, clock, owner, leaseDurationMs }), // their beats are their own clients'
     );
-    const leases = await Promise.all(
-      ["k1", "k2", "k3"].map((key) => client.acquire(key, { heartbeat: true })),
-    );
+    await Promise.all(["k1", "k2", "k3"].map((key) => client.acquire(key, { heartbeat: true })));
     await Promise.all(others.map((other, index) => other.acquire(`o${index}`)));
     await clock.advance(3_000);
     expect(
       store.calls.filter((call) => call.method === "updateMany").map((call) => call.requests.length),
     ).toEqual([3]);
+  });
 
-    store.next("request lost");
+  it("settles one by one what the store leaves open", async () => {
+    const leases = await Promise.all(
+      ["k1", "k2", "k3"].map((key) => client.acquire(key, { heartbeat: true })),
+    );
+    store.updateMany = async (requests) => requests.map(() => undefined);
+    const before = store.count("update");
     await clock.advance(3_000);
-    expect(store.count("updateMany")).toBe(2);
-    expect(store.calls.slice(-3).map((call) => call.method)).toEqual(["update", "update", "update"]);
-    expect(leases.every((lease) => lease.remainingMs() > 8_000)).toBe(true);
+    expect(store.count("update") - before).toBe(3);
+    expect(leases.every((lease) => lease.remainingMs() === leaseDurationMs)).toBe(true);
   });
 
   it("cuts a hanging renewal off while there is time for others", async () => {
@@ -337,9 +340,10 @@ it("renewals at the same time share one request", async () => {
 
 it("an adopted lease with a heartbeat is renewed at once when little of it is left", async () => {
   const handle = (await client.acquire("k")).toJSON();
-  await clock.advance(8_000);
+  await clock.advance(7_000);
   const adopted = client.adopt(handle, { heartbeat: true });
-  expect(adopted).toMatchObject({ expiresAt: handle.expiresAt, held: true });
+  expect(adopted.expiresAt).toBe(handle.expiresAt);
+  // Of the 2 s that are left, 1 s is for clocks that differ, until a renewal is confirmed.
   expect(adopted.remainingMs()).toBe(1_000);
   await clock.advance(600);
   expect(adopted.remainingMs()).toBeGreaterThan(8_000);

@@ -40,14 +40,17 @@ describe("the requests of an election", () => {
   });
 
   it("2 to resume the leadership of the same owner from elsewhere, as after a restart, without waiting for its lease", async () => {
-    const before = await candidate("pod-1").campaign();
+    const again = { owner: "pod-1", reentrant: true };
+    const before = await candidate("a", again).campaign();
     store.calls.length = 0;
-    const leadership = await candidate("pod-1", { reentrant: true }).campaign();
+    const leadership = await candidate("b", again).campaign();
     expect(store.calls).toHaveLength(2);
     expect(leadership.fencingToken).toBeGreaterThan(before.fencingToken);
     await expect(before.renew()).rejects.toMatchObject({ reason: "taken" });
     const stop = AbortSignal.abort(new Error("stop"));
-    await expect(candidate("pod-2", { reentrant: true }).campaign({ signal: stop })).rejects.toThrow("stop");
+    await expect(candidate("c", { ...again, owner: "pod-2" }).campaign({ signal: stop })).rejects.toThrow(
+      "stop",
+    );
   });
 
   it("reads alone while another leads, every 5 s in the long run", async () => {

@@ -16,6 +16,12 @@ describe("SIGTERM", () => {
       "running",
       ["aborted by shutdown"],
     ],
+    [
+      "a wait is given up, and its ticket has left the queue before the process dies",
+      "waits",
+      "1 waiting",
+      ["rejected by LEASE_ABORTED", "0 waiting"],
+    ],
     ["an idle process dies as it would without us", "idle", "idle", []],
   ] as const)(
     "%s",

@@ -17,6 +17,17 @@ beforeEach(() => {
   events = [];
 });
 
+/** Lets the next write land, and then again: its caller gets the second answer, as where the SDK has repeated a request. */
+function repeatNextWrite(inBetween: () => Promise<unknown>): void {
+  const update = store.update.bind(store);
+  store.update = async (request, options) => {
+    store.update = update;
+    await update(request, options);
+    await inBetween();
+    return { ...(await update(request, options)), retried: true };
+  };
+}
+
 describe("an acquire whose answer is lost", () => {
   it("that gives up takes its write back in the background, so that nothing is left half-held", async () => {
     store.next("answer lost");
@@ -43,11 +54,12 @@ describe("an acquire whose answer is lost", () => {
     const update = store.update.bind(store);
     let isRenewed = false;
     store.update = async (request, call) => {
-      const { ":token": token, ":version": version } = request.values;
+      const { ":token": token, ":fence": fence, ":version": version } = request.values;
       if (kindOf(request) === "renew" && !isRenewed) {
         isRenewed = true;
         const terms = { leaseDurationMs: 10_000, retentionMs: 10_000, expiresAt: clock.now() + 3_000 };
-        store.table.updateNow(renew({ key: "k", token: String(token), version: Number(version), ...terms }));
+        const mine = { token: String(token), fencingToken: Number(fence), version: Number(version) };
+        store.table.updateNow(renew({ key: "k", ...mine, ...terms }));
       }
       return await update(request, call);
     };
@@ -221,6 +233,74 @@ describe("a release whose answer is lost", () => {
     const next = await clientOf("b").acquire("k");
     expect(await lease.release()).toBe(true);
     expect(await clientOf("c").inspect("k")).toMatchObject({ token: next.token });
+  });
+
+  it("and that never arrived can be followed by a completion, which records the slot", async () => {
+    const lease = await clientOf("a").acquire("k", { slot: "7" });
+    store.next("request lost");
+    await expect(lease.release()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    expect(await lease.complete()).toBe(true);
+    expect(await clientOf("b").tryAcquire("k", { slot: "7" })).toBeUndefined();
+  });
+
+  it("and that has landed leaves the slot open to whoever retries it, and a later completion says so", async () => {
+    const lease = await clientOf("a").acquire("k", { slot: "7" });
+    store.next("answer lost");
+    await expect(lease.release()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    expect(await lease.complete()).toBe(false);
+    expect(await clientOf("b").tryAcquire("k", { slot: "7" })).toBeDefined();
+  });
+
+  it("and that recorded its slot is recognised when it is called again", async () => {
+    const lease = await clientOf("a").acquire("k", { slot: "7" });
+    store.next("answer lost");
+    await expect(lease.complete()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    expect(await lease.complete()).toBe(true);
+  });
+
+  it("stays unconfirmed when others have had the lock since: it may have landed", async () => {
+    const lease = await clientOf("a").acquire("k");
+    store.next("answer lost");
+    await expect(lease.release()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    await (await clientOf("b").acquire("k")).release();
+    for (let calls = 1; calls <= 2; calls += 1) {
+      await expect(lease.release()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER", retryable: true });
+    }
+    await clientOf("c").acquire("k");
+    await expect(lease.complete()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+  });
+
+  it.each([
+    ["has had the lock and released it", () => clientOf("b").withLease("k", {}, () => undefined)],
+    [
+      "has taken its trace away, and a third one holds the lock",
+      async () => {
+        store.next("request lost");
+        await clientOf("b")
+          .acquire("k")
+          .catch(() => undefined);
+        await settled();
+        await clientOf("c").acquire("k");
+      },
+    ],
+  ])(
+    "and that the service repeats after another %s is unconfirmed: the result stands",
+    async (_, inBetween) => {
+      const result = await clientOf("a").withLease("k", {}, () => {
+        repeatNextWrite(inBetween);
+        return 42;
+      });
+      expect(result).toBe(42);
+      expect(events.at(-1)).toMatchObject({ type: "released", owner: "a", confirmed: false });
+    },
+  );
+
+  it("and that the service repeats is lost for sure where the lease was broken", async () => {
+    const outcome = clientOf("a").withLease("k", {}, async ({ token }) => {
+      await clientOf("operator").forceRelease("k", { token });
+      repeatNextWrite(async () => undefined);
+    });
+    await expect(outcome).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
   });
 
   it("does not hide the result of the work", async () => {

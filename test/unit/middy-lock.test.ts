@@ -1,22 +1,7 @@
 import { type LeaseClient, LeaseLostError, LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
-import { InvocationEndingError, type LeaseLockOptions, type Lock, leased, leaseLock } from "@leasehold/middy";
-import middy from "@middy/core";
+import { InvocationEndingError, type LeaseLockOptions, type Lock } from "@leasehold/middy";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type Bench, bench, type LambdaContext } from "./middy-support.ts";
-
-type Work = (lock: Lock, event: unknown) => unknown;
-type App = (event: unknown, context: LambdaContext) => Promise<unknown>;
-
-/** The two ways to put a lock around the same work. */
-const ways: Record<string, (options: LeaseLockOptions, work: Work) => App> = {
-  leaseLock: (options, work) => {
-    const app = middy(async (event: unknown, context: LambdaContext) => await work(context.lock, event)).use(
-      leaseLock(options),
-    );
-    return async (event, context) => await app(event, context);
-  },
-  leased: (options, work) => leased(options, (event, _context, lock) => work(lock, event)),
-};
+import { type App, type Bench, bench, type LambdaContext, type Work, ways } from "./middy-support.ts";
 
 describe.each(Object.entries(ways))("%s", (_, wrap) => {
   function setUp(options: LeaseLockOptions, work: Work = () => "done"): Bench & { app: App; runs: Lock[] } {
@@ -258,6 +243,20 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       expect(runs).toHaveLength(2);
     });
 
+    test("a trigger that is dated in the future is refused by name, before anything is sent: it would keep out all until then", async () => {
+      const { app, runs, context, store, clock } = setUp({ once: true });
+      const scheduledTime = new Date(clock.now() + 60_001).toISOString();
+      await expect(app({ scheduledTime }, context())).rejects.toMatchObject({
+        name: "SlotNotDueError",
+        slot: scheduledTime,
+        dueInMs: 60_001,
+      });
+      expect(store.requests).toEqual([]);
+      await clock.advance(1);
+      expect(await app({ scheduledTime }, context())).toBe("done");
+      expect(runs).toHaveLength(1);
+    });
+
     test("a function names the slot", async () => {
       const { app, runs, context } = setUp({ once: (given) => (given as { n: string }).n });
       await app({ n: "1" }, context());
@@ -266,14 +265,18 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       expect(runs).toHaveLength(2);
     });
 
-    test.each([[{}], [undefined], [{ time: "soon" }], [{ scheduledTime: 7 }]])(
-      "%j without a time is refused before anything is sent",
-      async (given) => {
+    test.each([
+      [{}, "event.scheduledTime is undefined"],
+      [undefined, "event.scheduledTime is undefined"],
+      [{ time: "soon" }, 'event.time is "soon"'],
+      [{ scheduledTime: 7 }, "event.scheduledTime is 7"],
+    ])(
+      "%j without a time is refused before anything is sent, by the name of what is missing",
+      async (given, message) => {
         const { app, runs, context, store } = setUp({ once: true });
-        await expect(app(given, context())).rejects.toMatchObject({
-          name: "InvalidOptionsError",
-          option: "once",
-        });
+        const refused = app(given, context()).catch((error: unknown) => error);
+        expect(await refused).toMatchObject({ name: "InvalidOptionsError", option: message.split(" ")[0] });
+        expect(await refused).toMatchObject({ message: expect.stringContaining(message) });
         expect(store.requests).toEqual([]);
         expect(runs).toHaveLength(0);
       },

@@ -45,6 +45,7 @@ describe("refused at once", () => {
     ["no room in the queue", { client, key: "k", whenHeld: "wait", fair: true, maxWaiters: 0 }, "maxWaiters"],
     ["once as a text", { client, key: "k", once: "true" }, "once"],
     ["a table's name that cannot be", { tableName: "?", key: "k" }, "tableName"],
+    ["a resume that is no yes or no", { client, key: "k", resume: "true" }, "resume"],
     ["metrics: true", { client, key: "k", metrics: true }, "metrics"],
   ])("%s", (_, options, option) => {
     expect(refusal(options).option).toBe(option);
@@ -120,4 +121,8 @@ test("a context that is a response stream, or none, is refused", async () => {
     option: "context",
   });
   await expect(app({}, undefined as unknown as Context)).rejects.toMatchObject({ option: "context" });
+});
+
+test("a leased handler declares two parameters: Lambda refuses to run one that takes a callback since Node.js 24", () => {
+  expect(leased({ client, key: "k" }, () => "ran")).toHaveLength(2);
 });

@@ -1,15 +1,42 @@
 import { LeaseClient, type LeaseStore } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import type { Lock } from "@leasehold/middy";
+import { type LeaseLockOptions, type Lock, leased, leaseLock } from "@leasehold/middy";
+import middy from "@middy/core";
 import type { Context } from "aws-lambda";
+import middy6 from "middy6";
 
 /** Lambda's context, as handlers of a middy chain with a lock declare theirs. */
 export type LambdaContext = Context & { lock: Lock };
 
+export type Work = (lock: Lock, event: unknown) => unknown;
+export type App = (event: unknown, context: LambdaContext) => Promise<unknown>;
+
+/** The versions of middy that the middleware is for. Types are those of the newer one. */
+export const middies = {
+  "middy 7": middy,
+  "middy 6": middy6 as unknown as typeof middy,
+} as const;
+
+const inMiddy =
+  (version: typeof middy) =>
+  (options: LeaseLockOptions, work: Work): App => {
+    const app = version(
+      async (event: unknown, context: LambdaContext) => await work(context.lock, event),
+    ).use(leaseLock(options));
+    return async (event, context) => await app(event, context);
+  };
+
+/** The ways to put a lock around the same work. */
+export const ways: Readonly<Record<string, (options: LeaseLockOptions, work: Work) => App>> = {
+  leaseLock: inMiddy(middies["middy 7"]),
+  "leaseLock in middy 6": inMiddy(middies["middy 6"]),
+  leased: (options, work) => leased(options, (event, _context, lock) => work(lock, event)),
+};
+
 /** A lease store that notes every request that is made to it. */
 export class CountingStore extends MemoryLeaseStore {
   readonly requests: string[] = [];
-  /** Set to make updates wait. */
+  /** Set to make updates wait, or fail. */
   delay: ((update: number) => Promise<void>) | undefined;
   #updates = 0;
 
@@ -39,7 +66,8 @@ export interface Bench {
 }
 
 export function bench(): Bench {
-  const clock = new ManualClock();
+  // Behind every trigger's time: one that lies ahead is refused.
+  const clock = new ManualClock(Date.UTC(2026, 11, 1));
   const store = new CountingStore();
   let count = 0;
   const other = new LeaseClient({ store, clock, owner: "somebody else" });

@@ -114,21 +114,18 @@ describe("an error that is merely named TimeoutError", () => {
   });
 });
 
-describe("the retry of an asynchronous event", () => {
-  test("in another process takes over the lease of the attempt before at once", async () => {
-    const { store, client, context, options } = setUp();
-    const died = await client.acquire("job", { owner: "job/1", leaseDurationMs: 60_000 });
-    const elsewhere = new LeaseClient({ store, clockSkewMs: 0 });
-    let token = 0;
-    const app = leased({ ...options, client: elsewhere }, (_event, _context, lock) => {
-      token = lock.lease.fencingToken;
-    });
-    await app({}, context(1_000, "1"));
-    expect(token).toBeGreaterThan(died.fencingToken);
-    await expect(died.renew()).rejects.toMatchObject({ name: "LeaseLostError" });
+describe("the retry of an asynchronous event in the process whose handler still runs", () => {
+  test("rejects, and is not skipped: the work of the attempt before is not done", async () => {
+    const { context, options } = setUp();
+    const { handler, finish } = deafHandler();
+    const app = middy(handler).use(leaseLock({ ...options, lockAtMostForMs: 60_000 }));
+    await expect(app({}, context(60, "1"))).rejects.toMatchObject({ name: "TimeoutError" });
+    const retry = Promise.resolve(app({}, context(60, "1")));
+    await expect(retry).rejects.toMatchObject({ name: "LeaseUnavailableError", holder: "job/1" });
+    finish();
   });
 
-  test("in the same process waits for the abandoned lease's end, and gets a new one that covers it", async () => {
+  test("with resume, waits for the abandoned lease's end, and gets a new one that covers it", async () => {
     const { context, options, events } = setUp();
     const { handler, finish, lock } = deafHandler();
     let second: Lock | undefined;
@@ -136,7 +133,7 @@ describe("the retry of an asynchronous event", () => {
       if (event.attempt === 1) return await handler(event, lambda);
       second = lambda.lock;
       return "second";
-    }).use(leaseLock({ ...options, lockAtMostForMs: 400 }));
+    }).use(leaseLock({ ...options, resume: true, lockAtMostForMs: 400 }));
     await expect(app({ attempt: 1 }, context(100, "1"))).rejects.toMatchObject({ name: "TimeoutError" });
 
     expect(await app({ attempt: 2 }, context(2_000, "1"))).toBe("second");
@@ -147,21 +144,21 @@ describe("the retry of an asynchronous event", () => {
     finish();
   });
 
-  test("in the same process rejects, and is not skipped, where there is no time to wait for that", async () => {
+  test("with resume, rejects, and is not skipped, where there is no time to wait for that", async () => {
     const { context, options } = setUp();
     const { handler, finish } = deafHandler();
-    const app = middy(handler).use(leaseLock({ ...options, lockAtMostForMs: 60_000 }));
+    const app = middy(handler).use(leaseLock({ ...options, resume: true, lockAtMostForMs: 60_000 }));
     await expect(app({}, context(60, "1"))).rejects.toMatchObject({ name: "TimeoutError" });
     const retry = Promise.resolve(app({}, context(60, "1")));
     await expect(retry).rejects.toMatchObject({ name: "LeaseUnavailableError", holder: "job/1" });
     finish();
   });
 
-  test("leased inside middy keeps the lock while its handler runs on, and lets it go when that ends", async () => {
+  test("with resume, leased inside middy keeps the lock while its handler runs on, and lets it go when that ends", async () => {
     const { client, context, options } = setUp();
     const runs: Lock[] = [];
     let finish: () => void = () => undefined;
-    const inner = leased(options, async (_event: unknown, _context, lock) => {
+    const inner = leased({ ...options, resume: true }, async (_event: unknown, _context, lock) => {
       runs.push(lock);
       if (runs.length > 1) return;
       await new Promise<void>((resolve) => {

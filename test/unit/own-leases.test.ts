@@ -6,6 +6,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 interface Wish {
+  readonly owner: string;
   readonly reentrant: true;
   readonly waitMs?: number;
   readonly signal?: AbortSignal;
@@ -23,7 +24,7 @@ describe.each([
   ["a semaphore", () => new Semaphore(client, "k", { permits: 1 })],
   ["a read-write lock", () => new ReadWriteLock(client, "k")],
 ] as const)("calls of one reentrant owner to %s, held by another", (_, make) => {
-  const reentrant = true;
+  const again = { owner: "me", reentrant: true } as const;
 
   it("wait for each other no longer than each one's own patience and a call may take", async () => {
     const primitive = make();
@@ -32,12 +33,12 @@ describe.each([
     const other = { owner: "other" };
     await (primitive instanceof Semaphore ? primitive.acquire(other) : primitive.write(other));
 
-    const patient = take({ reentrant, waitMs: 300_000 });
+    const patient = take({ ...again, waitMs: 300_000 });
     const outcome = patient.catch((error: unknown) => error);
     await clock.advance(10);
-    const hasty = take({ reentrant }).catch((error: unknown) => error);
+    const hasty = take(again).catch((error: unknown) => error);
     const stop = new AbortController();
-    const stopped = take({ reentrant, waitMs: 300_000, signal: stop.signal });
+    const stopped = take({ ...again, waitMs: 300_000, signal: stop.signal });
     stop.abort(new Error("stop"));
     await expect(stopped).rejects.toThrow("stop");
     await clock.advance(10_000);

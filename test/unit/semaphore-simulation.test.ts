@@ -23,6 +23,8 @@ type Step =
       readonly caller: number;
       readonly waitMs: number;
       readonly heartbeat: boolean;
+      /** Where the caller may be. */
+      readonly reentrant: boolean;
     }
   | { readonly kind: "release"; readonly which: number };
 
@@ -34,6 +36,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       caller: fc.nat(callers - 1),
       waitMs: fc.constantFrom(0, 0, 4_000, 9_000),
       heartbeat: fc.boolean(),
+      reentrant: fc.boolean(),
     }),
   },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant("release" as const), which: fc.nat(100) }) },
@@ -43,7 +46,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 /** How a run of steps is set up. */
 interface Setting {
   readonly permitsOf: (caller: number) => number;
-  /** Whether the last two callers are reentrant. */
+  /** Whether the last two callers come reentrantly, now and then. */
   readonly mayReenter: boolean;
   /** Whether callers are let in as they came. @default false */
   readonly fair?: boolean;
@@ -76,12 +79,15 @@ class Callers {
     await this.world.clock.advance(0);
   }
 
-  acquire({ caller, waitMs, heartbeat }: Omit<Extract<Step, { kind: "acquire" }>, "kind">): void {
+  acquire({ caller, waitMs, heartbeat, reentrant }: Omit<Extract<Step, { kind: "acquire" }>, "kind">): void {
     const running = this.world.processes[caller];
     if (running === undefined) return;
-    // A reentrant call takes over what its owner holds by others: whoever mixes them has two that believe in one permit.
-    const reentrant = this.#setting.mayReenter && caller >= 3;
-    const call = running.parts.acquire({ waitMs, heartbeat, reentrant });
+    const call = running.parts.acquire({
+      waitMs,
+      heartbeat,
+      owner: running.process.name,
+      reentrant: reentrant && this.#setting.mayReenter && caller >= 3,
+    });
     this.world.watch(running, call, (lease) => this.#granted(lease), isExpected);
   }
 
@@ -126,7 +132,7 @@ async function expectAllToHeal(all: Callers, permits: number, waitMs = 30_000): 
   // The newcomer's clock is right, and a dead holder's may have been ahead by half the allowance.
   await world.clock.advance(leaseDurationMs + 1.5 * clockSkewMs + 1);
   for (let count = 0; count < permits; count += 1) {
-    all.acquire({ caller: 1, waitMs, heartbeat: true });
+    all.acquire({ caller: 1, waitMs, heartbeat: true, reentrant: true });
   }
   await world.clock.advance(waitMs);
   world.check();
@@ -197,7 +203,13 @@ describe("a semaphore under delays, lost and late answers, freezes, deaths and c
           const permitsOf = (caller: number): number => (caller === before ? many : few);
           const all = new Callers(seed, tally, { permitsOf, mayReenter: false });
           for (let count = 0; count < many; count += 1) {
-            await all.take({ kind: "acquire", caller: before, waitMs: 9_000, heartbeat: true });
+            await all.take({
+              kind: "acquire",
+              caller: before,
+              waitMs: 9_000,
+              heartbeat: true,
+              reentrant: false,
+            });
           }
           await all.world.clock.advance(15_000);
           expect(all.world.pending).toBe(0);

@@ -25,7 +25,7 @@ beforeEach(() => {
 /** Those of one process. */
 function flights(itsClock = clock): SingleFlight {
   const client = new LeaseClient({ store, clock: itsClock, leaseDurationMs });
-  const terms = { freshForMs, staleForMs: 3_600_000, failureForMs };
+  const terms = { freshForMs, staleForMs: 3_600_000, failureForMs, staleOnError: false };
   return new SingleFlight(client, cache === undefined ? terms : { ...terms, cache });
 }
 

@@ -30,6 +30,7 @@ type Step =
       readonly waitMs: number;
       readonly computeMs: number;
       readonly fails: boolean;
+      readonly forceRefresh: boolean;
     }
   | { readonly kind: "invalidate"; readonly process: number; readonly key: string };
 
@@ -44,6 +45,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       computeMs: fc.integer({ min: 0, max: 8_000 }),
       fails: fc.oneof(
         { weight: 4, arbitrary: fc.constant(false) },
+        { weight: 1, arbitrary: fc.constant(true) },
+      ),
+      forceRefresh: fc.oneof(
+        { weight: 3, arbitrary: fc.constant(false) },
         { weight: 1, arbitrary: fc.constant(true) },
       ),
     }),
@@ -125,7 +130,7 @@ class Site {
     await world.clearUp();
     await world.clock.advance(60_000);
     if (world.pending > 0) world.fault(`${world.pending} callers wait for ever`);
-    const call = { kind: "call" as const, waitMs: 60_000, computeMs: 200, fails: false };
+    const call = { kind: "call" as const, waitMs: 60_000, computeMs: 200, fails: false, forceRefresh: false };
     const before = world.tally.served ?? 0;
     for (const process of world.processes.keys())
       for (const key of keys) this.#call({ ...call, process, key });
@@ -134,12 +139,13 @@ class Site {
     if (served < processes * keys.length) world.fault(`${served} callers were served in calm weather`);
   }
 
-  #call({ process, key, waitMs, computeMs, fails }: Extract<Step, { kind: "call" }>): void {
+  #call({ process, key, waitMs, computeMs, fails, forceRefresh }: Extract<Step, { kind: "call" }>): void {
     const { world } = this;
     const running = world.processes[process];
     if (running === undefined) return;
     const since = world.clock.monotonic();
     const { interruptions } = running.parts;
+    const collections = this.#collections;
     const settled = (): void => {
       // An own computation, a freeze: then the time is not spent on waiting.
       if (running.parts.interruptions !== interruptions || running.process.isDead) return;
@@ -156,13 +162,15 @@ class Site {
     const id = Symbol(key);
     underWay.add(id);
     const call = running.parts.flights
-      .getOrCompute(key, { compute, waitMs })
+      .getOrCompute(key, { compute, waitMs, forceRefresh })
       .finally(() => underWay.delete(id));
     call.then(settled, settled);
     const onValue = (value: string): void => {
       world.count("served");
+      const isOthers = !value.endsWith(` by ${running.process.name}`);
       const beginning = this.#produced.get(value);
       if (!value.startsWith(key) || beginning === undefined) world.fault(`nobody has computed ${value}`);
+      else if (forceRefresh) this.#expectRefreshed(since, value, beginning, collections, isOthers);
       else if (forgottenAt !== undefined) this.#expectComputedAfter(forgottenAt, value, beginning);
     };
     world.watch(running, call, onValue, isExpected);
@@ -187,6 +195,21 @@ class Site {
     if (beginning.collections !== this.#collections) return;
     this.world.count("served after an invalidation");
     if (beginning.at < forgottenAt) this.world.fault(`${value} was invalidated, and came back`);
+  }
+
+  /** Where ttl has removed nothing since: without the lock, tokens may begin again below those of the results. */
+  #expectRefreshed(
+    calledAt: number,
+    value: string,
+    beginning: Beginning,
+    collections: number,
+    isOthers: boolean,
+  ): void {
+    if (collections !== this.#collections) return;
+    this.world.count("refreshed");
+    if (isOthers) this.world.count("refreshed by another's computation");
+    if (beginning.at < calledAt)
+      this.world.fault(`${value} was begun before the refresh that it was given to`);
   }
 
   get #collections(): number {
@@ -255,6 +278,8 @@ describe("single flights under delays, lost and late answers, lagging reads, fre
       "served",
       "invalidated",
       "served after an invalidation",
+      "refreshed",
+      "refreshed by another's computation",
       "waited for all it had",
       "waited less",
       "takeover",

@@ -2,6 +2,7 @@ import { ManualClock, settled } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
 import { StateMachines } from "../../packages/local/src/state-machines/state-machines.ts";
 import { bench, machineArn, only } from "../support/state-machines.ts";
+import { collectUncaught } from "../support/uncaught.ts";
 
 const waiting = only({ Type: "Wait", Seconds: 3600 });
 
@@ -127,17 +128,19 @@ describe("ending", () => {
     machines.close();
   });
 
-  test("a listener that throws changes nothing; what it hears is in order", async () => {
+  test("a listener that throws changes nothing, and its error surfaces; what it hears is in order", async () => {
     const { events, start } = bench(only({ Type: "Fail", Error: "Own" }));
     await start();
     expect(events.map(({ type }) => type)).toEqual(["started", "entered", "failed", "finished"]);
     expect(events.at(-1)).toMatchObject({ status: "FAILED", error: "Own", stateMachineArn: machineArn });
 
+    const uncaught = collectUncaught();
+    const mistake = new Error("display");
     const machines = new StateMachines({
       clock: new ManualClock(),
       call: async () => null,
       onEvent: () => {
-        throw new Error("display");
+        throw mistake;
       },
     });
     machines.define({
@@ -147,6 +150,8 @@ describe("ending", () => {
     });
     const { executionArn } = machines.start({ stateMachineArn: machineArn });
     expect((await machines.finished(executionArn)).status).toBe("SUCCEEDED");
+    await settled();
+    expect(uncaught).toEqual([mistake, mistake, mistake, mistake]);
   });
 });
 

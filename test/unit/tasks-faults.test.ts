@@ -9,6 +9,7 @@ import {
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { renew } from "../../packages/client/src/expressions.ts";
+import { claimTask } from "../../packages/client/src/expressions-tasks.ts";
 import {
   endedTaskKey,
   endedTaskPrefix,
@@ -28,11 +29,13 @@ let clock: ManualClock;
 let store: ScriptedStore;
 let events: LeaseEvent[];
 
+/** A set whose attempts follow each other at once. */
 const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet => {
   const onEvent = (event: LeaseEvent): void => {
     events.push(event);
   };
-  return new TaskSet(new LeaseClient({ store, clock, owner, leaseDurationMs, onEvent }), "set", options);
+  const client = new LeaseClient({ store, clock, owner, leaseDurationMs, onEvent });
+  return new TaskSet(client, "set", { backoff: { delayMs: 0 }, ...options });
 };
 const claimed = async (set: TaskSet): Promise<Task> => {
   const task = await set.claim();
@@ -41,6 +44,10 @@ const claimed = async (set: TaskSet): Promise<Task> => {
 };
 const open = (id = "1") => store.table.peek(openTaskKey("set", id));
 const ended = (id = "1") => store.table.peek(endedTaskKey("set", id));
+const isClaimOf =
+  (owner: string) =>
+  ({ requests }: Call): boolean =>
+    requests[0]?.values[":owner"] === owner;
 /** Lets repetitions come due. */
 const afterWaiting = async <T>(promise: Promise<T>): Promise<T> => {
   promise.catch(() => undefined);
@@ -249,6 +256,55 @@ describe("what arrives late", () => {
     expect([slow?.held, other?.held]).toEqual([false, true]);
   });
 
+  test.each(["succeed", "fail", "release"] as const)(
+    "a copy of a claim does not land once another has had the task, and does not let its worker end it: %s",
+    async (ending) => {
+      const stale = await claimed(setOf("stale", { heartbeat: false }));
+      const [copy] = store.calls.filter(isClaimOf("stale")).flatMap(({ requests }) => requests);
+      if (copy === undefined) throw new Error("there is no claim");
+      await clock.advance(leaseDurationMs + 1_001);
+      await (await claimed(setOf("next"))).release();
+      const before = [open(), ended()];
+      expect(store.table.updateNow(copy).applied).toBe(false);
+      await expect(stale[ending]("late")).rejects.toMatchObject({
+        name: "TaskLostError",
+        reason: "returned",
+      });
+      expect([open(), ended()]).toEqual(before);
+    },
+  );
+
+  test.each(["succeed", "fail", "release"] as const)(
+    "a claim with a worker's token and a later fencing token is not that worker's to end: %s",
+    async (ending) => {
+      const stale = await claimed(setOf("stale", { heartbeat: false }));
+      const token = String(open()?.token);
+      await clock.advance(leaseDurationMs + 1_001);
+      await (await claimed(setOf("next"))).release();
+      const acquiredAt = clock.now();
+      const times = { acquiredAt, expiresAt: acquiredAt + leaseDurationMs, leaseDurationMs };
+      const claim = { set: "set", id: "1", token, version: 1, owner: "ghost", ...times };
+      const fence = Number(open()?.fence);
+      expect(store.table.updateNow(claimTask({ ...claim, keepForMs: 0 }, fence)).applied).toBe(true);
+      const before = [open(), ended()];
+      await expect(stale[ending]("late")).rejects.toMatchObject({ name: "TaskLostError", reason: "taken" });
+      expect([open(), ended()]).toEqual(before);
+      await clock.advance(leaseDurationMs + 1_001);
+      await (await claimed(setOf("third"))).succeed();
+    },
+  );
+
+  test("a copy of a requeue changes nothing once the task has ended again", async () => {
+    const set = setOf("a", { maxAttempts: 1 });
+    await (await claimed(set)).fail("no", { final: true });
+    expect(await set.requeue("1")).toBe(true);
+    const copy = store.calls.at(-1)?.entries ?? [];
+    await (await claimed(set)).fail("no again", { final: true });
+    const after = ended();
+    expect(store.table.transactNow(copy).applied).toBe(false);
+    expect([open(), ended()]).toEqual([undefined, after]);
+  });
+
   test("no write of a task's life changes anything after its end", async () => {
     const a = setOf("a");
     await (await claimed(a)).fail("once more");
@@ -363,10 +419,11 @@ describe("a worker that is thought dead and renews at the last moment", () => {
     store[method] = (...call: unknown[]) => {
       writes -= 1;
       if (writes === 0) {
-        const { token } = open() ?? {};
+        const { token, fence } = open() ?? {};
         const expiresAt = clock.now() + leaseDurationMs;
         const place = openTaskKey("set", task.id).sk;
-        const renewal = { key: "set", place, token: String(token), version: 9, expiresAt, leaseDurationMs };
+        const mine = { token: String(token), fencingToken: Number(fence), version: 9 };
+        const renewal = { key: "set", place, ...mine, expiresAt, leaseDurationMs };
         expect(store.table.updateNow(renew({ ...renewal, retentionMs: 0 })).applied).toBe(true);
       }
       return proceed(...call);
@@ -455,7 +512,7 @@ describe("a task whose last attempt was broken", () => {
       store.transact = transact;
       const other = setOf("b", { maxAttempts: 1 });
       expect(await other.claim()).toBeUndefined();
-      expect(await other.requeue("1")).toBe(true);
+      expect(await other.requeue("1", { maxAttempts: 1 })).toBe(true);
       task = await claimed(other);
       return await transact(...call);
     };
@@ -467,8 +524,7 @@ describe("a task whose last attempt was broken", () => {
 
   test("is not claimed again by a late copy of the broken claim, and its worker's ending changes nothing", async () => {
     const task = await breakLastAttempt();
-    const isClaim = (call: Call): boolean => call.requests[0]?.values[":owner"] === "slow";
-    const [claim] = store.calls.filter(isClaim).flatMap(({ requests }) => requests);
+    const [claim] = store.calls.filter(isClaimOf("slow")).flatMap(({ requests }) => requests);
     if (claim === undefined) throw new Error("there is no claim");
     expect(store.table.updateNow(claim).applied).toBe(false);
     await expect(task.succeed()).rejects.toMatchObject({ reason: "returned" });

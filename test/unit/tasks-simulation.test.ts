@@ -1,4 +1,4 @@
-import { LeaseError } from "@leasehold/client";
+import { type Item, LeaseError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -28,14 +28,22 @@ const set = "import";
 const ids = ["t0", "t1", "t2", "t3", "t4"] as const;
 const maxAttempts = 3;
 const keepForMs = 3_600_000;
+const backoff = { delayMs: 500, maxDelayMs: 2_000 };
 
 type Ending = "succeed" | "fail" | "release";
 type Step =
   | Mishap
-  | { readonly kind: "add"; readonly process: number; readonly ids: readonly string[] }
-  | { readonly kind: "claim"; readonly process: number }
+  | {
+      readonly kind: "add";
+      readonly process: number;
+      readonly ids: readonly string[];
+      readonly delayMs: number;
+      readonly maxAttempts: number;
+    }
+  | { readonly kind: "claim" | "work" | "requeueAll"; readonly process: number }
   | { readonly kind: "end"; readonly which: number; readonly how: Ending; readonly retryAfterMs: number }
   | { readonly kind: "requeue"; readonly process: number; readonly which: number }
+  | { readonly kind: "cancel" | "get"; readonly process: number; readonly id: string }
   | { readonly kind: "break"; readonly which: number }
   | { readonly kind: "night" };
 
@@ -47,6 +55,8 @@ const usualStep: fc.Arbitrary<Step> = fc.oneof(
       kind: fc.constant("add" as const),
       process: anyProcess,
       ids: fc.shuffledSubarray([...ids], { minLength: 1 }),
+      delayMs: fc.constantFrom(0, 0, 1_500),
+      maxAttempts: fc.integer({ min: 1, max: maxAttempts }),
     }),
   },
   { weight: 10, arbitrary: fc.record({ kind: fc.constant("claim" as const), process: anyProcess }) },
@@ -57,6 +67,16 @@ const usualStep: fc.Arbitrary<Step> = fc.oneof(
       which: fc.nat(50),
       how: fc.constantFrom<Ending>("succeed", "fail", "fail", "release"),
       retryAfterMs: fc.constantFrom(0, 0, 2_000),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("work" as const), process: anyProcess }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("requeueAll" as const), process: anyProcess }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constantFrom("cancel" as const, "cancel" as const, "get" as const),
+      process: anyProcess,
+      id: fc.constantFrom(...ids),
     }),
   },
   {
@@ -80,6 +100,44 @@ const stepOrBreak: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: breaking },
 );
 
+/** One task that changes hands all the time: what is sent twice, or arrives late, meets many a later claim. */
+const handOver: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant("claim" as const), process: anyProcess }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant("end" as const),
+      which: fc.constant(0),
+      how: fc.constant<Ending>("release"),
+      retryAfterMs: fc.constant(0),
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 600 }) }),
+  },
+);
+/** ... and many a later round. */
+const newRound: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 8, arbitrary: handOver },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant("cancel" as const),
+      process: anyProcess,
+      id: fc.constant("t0"),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("requeue" as const),
+      process: anyProcess,
+      which: fc.constant(0),
+    }),
+  },
+);
+
 interface Worker {
   readonly tasks: TaskSet;
   readonly claimed: Set<Task>;
@@ -90,12 +148,20 @@ class Import {
   readonly #beliefs: Beliefs;
   /** Tasks for which some worker was told of its success, until ttl has forgotten them. */
   readonly #succeeded = new Set<string>();
+  /** The highest fencing token of each task, until ttl has forgotten it. */
+  readonly #fences = new Map<string, number>();
+  /** Tokens of claims by the tasks' fencing tokens, and those of claims that workers were told of. */
+  readonly #landed = new Map<string, string>();
+  readonly #told = new Set<string>();
+  /** Cancels that their callers have heard the end of, by their remarks. */
+  readonly #answered = new Set<string>();
+  #cancels = 0;
 
   constructor(seed: number, tally: Tally, tamper?: Tamper) {
     this.world = new SimulatedWorld<Worker>(seed, tally, {
       processes,
       begin: (client) => ({
-        tasks: new TaskSet(client, set, { maxAttempts, keepForMs }),
+        tasks: new TaskSet(client, set, { maxAttempts, keepForMs, backoff }),
         claimed: new Set(),
       }),
       onChange: (changes) => this.#changed(changes),
@@ -105,7 +171,7 @@ class Import {
   }
 
   async take(one: Step): Promise<void> {
-    if (one.kind === "add" || one.kind === "claim" || one.kind === "requeue") this.#call(one);
+    if ("process" in one && one.kind !== "freeze" && one.kind !== "kill") this.#call(one);
     else if (one.kind === "end") this.#end(one);
     else if (one.kind === "break") this.#break(one.which);
     else if (one.kind === "night") await this.#night();
@@ -122,21 +188,15 @@ class Import {
     if (running === undefined) return;
     const { tasks } = running.parts;
     let isOver = false;
-    const work = async (task: Task): Promise<void> => {
-      this.#claimed(running, task);
-      await running.process.pause(100);
-      running.parts.claimed.delete(task);
-      if (world.random.chance(0.3)) throw new WorkError();
-    };
     world.watch(
       running,
-      tasks.process(work),
+      tasks.process((task) => this.#work(running, task)),
       () => {
         isOver = true;
       },
       () => false,
     );
-    await world.clock.advance(60_000);
+    await world.clock.advance(80_000);
     if (!isOver) world.fault("the set is not drained in calm weather");
     const counts = await Promise.all([tasks.counts(), world.clock.advance(30_000)]);
     const { waiting, running: claimed, ...ended } = counts[0];
@@ -144,33 +204,76 @@ class Import {
     for (const [state, count] of Object.entries(ended)) if (count > 0) world.count(`in the end: ${state}`);
   }
 
-  #call(one: Extract<Step, { kind: "add" | "claim" | "requeue" }>): void {
+  async #work(running: Running<Worker>, task: Task): Promise<void> {
+    this.#claimed(running, task);
+    await running.process.pause(100);
+    running.parts.claimed.delete(task);
+    if (this.world.random.chance(0.3)) throw new WorkError();
+  }
+
+  #call(one: Extract<Step, { process: number; kind: Exclude<Step["kind"], Mishap["kind"]> }>): void {
     const { world } = this;
     const running = world.processes[one.process];
     if (running === undefined) return;
     const { tasks } = running.parts;
-    if (one.kind === "add") {
-      const inputs = one.ids.map((id) => ({ id, payload: { id } }));
-      world.watch(
-        running,
-        tasks.add(inputs),
-        ({ added }) => world.count(added > 0 ? "added" : "known"),
-        isExpected,
-      );
-    } else if (one.kind === "claim") {
-      world.watch(running, tasks.claim(), (task) => task && this.#claimed(running, task), isExpected);
-    } else {
-      const given = this.#givenUp();
-      const id = given[one.which % Math.max(1, given.length)] ?? "t0";
-      world.watch(running, tasks.requeue(id), (done) => world.count(`requeued: ${done}`), isExpected);
+    const watch = <Value>(call: Promise<Value>, onValue: (value: Value) => void): void =>
+      world.watch(running, call, onValue, isExpected);
+    switch (one.kind) {
+      case "add": {
+        const { delayMs, maxAttempts } = one;
+        const inputs = one.ids.map((id) => ({ id, payload: { id }, delayMs, maxAttempts }));
+        watch(tasks.add(inputs), ({ added }) => world.count(added > 0 ? "added" : "known"));
+        break;
+      }
+      case "claim":
+        watch(tasks.claim(), (task) => task && this.#claimed(running, task));
+        break;
+      case "work":
+        watch(
+          tasks.process((task) => this.#work(running, task)),
+          () => world.count("worked"),
+        );
+        break;
+      case "requeue": {
+        const given = this.#givenUp();
+        const id = given[one.which % Math.max(1, given.length)] ?? "t0";
+        watch(tasks.requeue(id), (done) => world.count(`requeued: ${done}`));
+        break;
+      }
+      case "requeueAll":
+        watch(tasks.requeueAll({ limit: 3 }), (done) => world.count(`requeued many: ${done > 0}`));
+        break;
+      case "cancel":
+        this.#cancel(running, one.id);
+        break;
+      case "get": {
+        const wasKnown = this.#fences.has(one.id);
+        watch(tasks.get(one.id), (task) => {
+          if (task === undefined && wasKnown) world.fault(`${one.id} is there, and was not found`);
+          world.count(`got: ${task?.state}`);
+        });
+      }
     }
+  }
+
+  /** Its remark says which call has brought it about. */
+  #cancel(running: Running<Worker>, id: string): void {
+    const { world } = this;
+    this.#cancels += 1;
+    const remark = `cancel ${this.#cancels}`;
+    const call = running.parts.tasks.cancel(id, remark);
+    const answered = (isCancelled: boolean): void => {
+      world.count(`cancelled: ${isCancelled}`);
+      this.#answered.add(remark);
+    };
+    world.watch(running, call, answered, isExpected);
   }
 
   /** Tasks that have ended without success. */
   #givenUp(): string[] {
     return ids.filter((id) => {
       const state = this.world.table.memory.peek(endedTaskKey(set, id))?.[taskAttributeNames.state];
-      return state === "failed" || state === "parked";
+      return state === "failed" || state === "parked" || state === "cancelled";
     });
   }
 
@@ -184,6 +287,7 @@ class Import {
       world.fault(`${task.id} came with another's payload`);
     parts.claimed.add(task);
     const { fencingToken } = task;
+    this.#told.add(this.#landed.get(`${task.id} ${fencingToken}`) ?? "");
     // Whoever has begun to end a task acts on it no more, though its claim stands until the answer comes.
     const holding = {
       fencingToken,
@@ -247,20 +351,50 @@ class Import {
     await world.clock.advance(2 * keepForMs);
     await world.befall({ kind: "collect" });
     this.#succeeded.clear();
+    this.#fences.clear();
   }
 
   #changed(changes: readonly Change[]): void {
     const { world } = this;
-    const { attempts, state } = taskAttributeNames;
+    const { state } = taskAttributeNames;
     for (const { key, before, after } of changes) {
-      const tries = Number(after?.[attempts] ?? 0);
-      if (tries < 0 || tries > maxAttempts) world.fault(`${key.sk} has ${tries} attempts`);
-      if (!key.sk.startsWith(endedTaskPrefix)) continue;
+      const id = taskIdOf(key.sk);
+      const { memory } = world.table;
+      if (memory.peek(openTaskKey(set, id)) && memory.peek(endedTaskKey(set, id))) {
+        world.fault(`${id} is open, and has ended`);
+      }
+      if (!key.sk.startsWith(endedTaskPrefix)) {
+        if (after !== undefined) this.#checkOpen(id, before, after);
+        continue;
+      }
       if (before?.[state] === "succeeded") world.fault(`${key.sk} was written after its success`);
       if (before !== undefined) world.count("begun again");
       if (after !== undefined) this.#checkEnded(key.sk, after, changes);
     }
     this.#beliefs.check();
+  }
+
+  /** Its attempts are bounded, and every claim and every new round has a fencing token of its own, and is meant. */
+  #checkOpen(id: string, before: Item | undefined, after: Item): void {
+    const { world } = this;
+    const { token, fence, acquiredAt } = attributeNames;
+    const { attempts, maxAttempts: most, dueAt } = taskAttributeNames;
+    const tries = Number(after[attempts]);
+    if (tries < 0 || tries > Number(after[most]) || tries > maxAttempts)
+      world.fault(`${id} has ${tries} attempts`);
+    const claim = after[token];
+    const isClaim = claim !== undefined && claim !== before?.[token];
+    const highest = this.#fences.get(id) ?? 0;
+    const is = Number(after[fence] ?? 0);
+    if (isClaim || (before === undefined && after[fence] !== undefined)) {
+      if (is <= highest) world.fault(`the fencing token of ${id} went from ${highest} to ${is}`);
+    }
+    this.#fences.set(id, Math.max(is, highest));
+    if (!isClaim) return;
+    if (this.#told.has(String(claim))) world.fault(`a claim of ${id} by ${claim} has landed again`);
+    this.#landed.set(`${id} ${is}`, String(claim));
+    const isEarly = before?.[token] === undefined && Number(before?.[dueAt]) > Number(after[acquiredAt]);
+    if (isEarly) world.fault(`${id} was claimed before it was due`);
   }
 
   /** Ended by the claim that held it, in the very write that took the claim away, or parked with no attempt left. */
@@ -269,9 +403,17 @@ class Import {
     const state = after[taskAttributeNames.state];
     this.world.count(`recorded: ${state}`);
     const id = taskIdOf(sortKey);
+    this.#fences.set(id, Math.max(Number(after[attributeNames.fence]), this.#fences.get(id) ?? 0));
     const open = changes.find(({ key }) => key.sk === openTaskKey(set, id).sk);
     if (open?.after !== undefined) this.world.fault(`${id} is ${state}, and still open`);
     const holder = open?.before?.[token];
+    if (state === "cancelled") {
+      if (open?.before === undefined || holder !== undefined)
+        this.world.fault(`${id} was not waiting, and is cancelled`);
+      const remark = String(after[taskAttributeNames.remark]);
+      if (this.#answered.has(remark)) this.world.fault(`${remark} of ${id} has landed after its answer`);
+      return;
+    }
     const isSpent =
       open?.before?.[taskAttributeNames.attempts] === open?.before?.[taskAttributeNames.maxAttempts];
     const isParked = state === "parked" && open?.before !== undefined && isSpent;
@@ -281,6 +423,8 @@ class Import {
     }
   }
 }
+
+type Write = UpdateRequest | TransactionEntry;
 
 class WorkError extends Error {
   override readonly name = "WorkError";
@@ -298,7 +442,22 @@ function imports(tally: Tally, tamper?: Tamper, any = step): fc.IAsyncProperty<[
     80,
     (seed) => new Import(seed, tally, tamper),
     (scene) => scene.expectAllToEnd(),
-    [{ kind: "add", process: 0, ids }],
+    [{ kind: "add", process: 0, ids, delayMs: 0, maxAttempts }],
+  );
+}
+
+/** The same with one task alone. */
+function oneTask(
+  tally: Tally,
+  any: fc.Arbitrary<Step>,
+  tamper?: Tamper,
+): fc.IAsyncProperty<[number, Step[]]> {
+  return played(
+    any,
+    200,
+    (seed) => new Import(seed, tally, tamper),
+    (scene) => scene.expectAllToEnd(),
+    [{ kind: "add", process: 0, ids: ["t0"], delayMs: 0, maxAttempts }],
   );
 }
 
@@ -315,6 +474,14 @@ describe("the tasks of a set under delays, lost and late answers, freezes, death
       "death",
       "begun again",
       "requeued: true",
+      "requeued many: true",
+      "cancelled: true",
+      "cancelled: false",
+      "recorded: cancelled",
+      "got: waiting",
+      "got: running",
+      "got: cancelled",
+      "worked",
       "confirmed: succeed",
       "confirmed: fail",
       "confirmed: release",
@@ -328,6 +495,7 @@ describe("the tasks of a set under delays, lost and late answers, freezes, death
       "in the end: succeeded",
       "in the end: failed",
       "in the end: parked",
+      "in the end: cancelled",
     );
   });
 
@@ -338,9 +506,29 @@ describe("the tasks of a set under delays, lost and late answers, freezes, death
   });
 
   it.each([
+    ["changes hands", handOver],
+    ["changes hands and begins again", newRound],
+  ])("and the same where one task %s all the time", async (_, any) => {
+    const tally: Tally = {};
+    await fc.assert(oneTask(tally, any), { seed: 5, numRuns: runs(100) });
+    expectToHaveHappened(tally, "claimed", "confirmed: release", "sent twice", "late arrival");
+  });
+
+  it.each([
+    ["claim", handOver, (write: Write) => ":acquiredAt" in write.values, /has landed again/],
+    ["requeue", newRound, (write: Write) => ":cancelled" in write.values, /fencing token of t0 went from/],
+  ])(
+    "are seen through where one task changes hands all the time: a late copy of a %s",
+    async (...mistake) => {
+      const [_, any, isMeant, violation] = mistake;
+      expect(await violationOf(oneTask({}, any, without("#fence = :seenFence", isMeant)))).toMatch(violation);
+    },
+  );
+
+  it.each([
     [
       "an ending by another's claim",
-      without("#token = :token", isRemoval),
+      without("#token = :token AND #fence = :fence", isRemoval),
       /by token .*, and was held by token/,
     ],
     ["a task that is added with an attempt more", withOneMore, /has 4 attempts/],
@@ -348,13 +536,24 @@ describe("the tasks of a set under delays, lost and late answers, freezes, death
     [
       "a task that is added again after its success",
       without("attribute_not_exists(#state)"),
-      /after its success/,
+      /is open, and has ended/,
     ],
     ["a claim of a task that is claimed", without("attribute_not_exists(#token)"), /believes to hold/],
+    ["a claim before its time", without("#dueAt <= :acquiredAt"), /before it was due/],
+    ["a late copy of a cancel", without("#fence = :seenFence", isCancel), /has landed after its answer/],
+    ["a cancel of a task that is claimed", withoutBoth, /was not waiting, and is cancelled/],
   ])("are seen through: %s", async (_, mistake, violation) => {
     expect(await violationOf(imports({}, mistake))).toMatch(violation);
   });
 });
+
+/** A cancel looks neither at the claim nor at the fencing token. */
+const withoutBoth: Tamper = (write) =>
+  isCancel(write) ? without("#fence = :seenFence")(without("attribute_not_exists(#token)")(write)) : write;
+
+function isCancel(write: Write): boolean {
+  return isRemoval(write) && write.condition.includes("attribute_exists(#maxAttempts)");
+}
 
 const withOneMore: Tamper = (write) =>
   "action" in write && ":zero" in write.values

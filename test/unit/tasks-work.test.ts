@@ -37,17 +37,18 @@ describe("a loop over a set", () => {
   test("fails a task that its body left open, at most as often as it has attempts", async () => {
     await add(1, { maxAttempts: 2 });
     const attempts: number[] = [];
-    for await (const task of setOf("a").work()) attempts.push(task.attempt);
+    for await (const task of setOf("a", { backoff: { delayMs: 0 } }).work()) attempts.push(task.attempt);
     expect(attempts).toEqual([1, 2]);
     expect(ended("0")).toMatchObject({ state: "failed", remark: "left open by its worker" });
   });
 
   test("that is left or that throws gives its task back", async () => {
     await add(1);
-    for await (const _ of setOf("a").work()) break;
+    const set = setOf("a", { backoff: { delayMs: 0 } });
+    for await (const _ of set.work()) break;
     expect(open("0")).toMatchObject({ attempts: 1, remark: "left open by its worker" });
     const loop = async (): Promise<void> => {
-      for await (const task of setOf("a").work()) throw new Error(`cannot do ${task.id}`);
+      for await (const task of set.work()) throw new Error(`cannot do ${task.id}`);
     };
     await expect(loop()).rejects.toThrow("cannot do 0");
     expect(open("0")).toMatchObject({ attempts: 2 });
@@ -141,7 +142,8 @@ describe("a loop over a set", () => {
     });
     await clock.advance(5_000);
     await add(2);
-    await clock.advance(2_000);
+    // After some time without work it looks every 10 s.
+    await clock.advance(12_500);
     stop.abort();
     expect(await run).toMatchObject({ succeeded: 2 });
     expect(done.sort()).toEqual(["0", "1"]);
@@ -321,6 +323,10 @@ describe("bad input is refused by name before anything is sent", () => {
     ["tasks[0].payload", [{ id: "1", payload: "x".repeat(16 * 1024) }]],
     ["data.when", [{ id: "1", payload: { when: new Date() } }]],
     ["tasks[0].payloads", [{ id: "1", payloads: 1 }]],
+    ["tasks[0].maxAttempts", [{ id: "1", maxAttempts: 0 }]],
+    ["tasks[0].maxAttempts", [{ id: "1", maxAttempts: 1_001 }]],
+    ["tasks[1].delayMs", [{ id: "1" }, { id: "2", delayMs: -1 }]],
+    ["tasks[0].delayMs", [{ id: "1", delayMs: "soon" }]],
   ])("%s to be added", async (option, tasks) => {
     await expect(setOf("a").add(tasks as never)).rejects.toEqual(refused(option));
     expect(store.calls).toEqual([]);
@@ -351,6 +357,23 @@ describe("bad input is refused by name before anything is sent", () => {
     await expect(task?.fail("no", options as never)).rejects.toEqual(refused(option));
     expect(store.calls.length).toBe(before);
     expect(task?.held).toBe(true);
+  });
+
+  test.each<[string, (set: TaskSet) => Promise<unknown>]>([
+    ["id", (set) => set.get("")],
+    ["id", (set) => set.cancel("x".repeat(513))],
+    ["remark", (set) => set.cancel("1", "x".repeat(1_025))],
+    ["id", (set) => set.requeue("")],
+    ["maxAttempts", (set) => set.requeue("1", { maxAttempts: 0 })],
+    ["options.attempts", (set) => set.requeue("1", { attempts: 1 } as never)],
+    ["state", (set) => set.requeueAll({ state: "succeeded" as never })],
+    ["filter", (set) => set.requeueAll({ filter: "all" as never })],
+    ["limit", (set) => set.requeueAll({ limit: 0 })],
+    ["delayMs", (set) => set.requeueAll({ delayMs: 0.5 })],
+    ["options.states", (set) => set.requeueAll({ states: ["failed"] } as never)],
+  ])("%s of an operator's call", async (option, call) => {
+    await expect(call(setOf("a"))).rejects.toEqual(refused(option));
+    expect(store.calls).toEqual([]);
   });
 
   test("a remark that is too long leaves the task with its worker", async () => {

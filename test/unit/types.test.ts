@@ -23,6 +23,8 @@ it("the public names have the types that callers rely on", () => {
 it("withLease gives what the work gives", () => {
   const typed = (client: LeaseClient) => client.withLease("k", {}, async () => 42 as const);
   expectTypeOf(typed).returns.resolves.toEqualTypeOf<42>();
+  const bare = (client: LeaseClient) => client.withLease("k", (lease) => lease.key);
+  expectTypeOf(bare).returns.resolves.toEqualTypeOf<string>();
 });
 
 it("a condition check fits the transactions of both SDK packages", () => {

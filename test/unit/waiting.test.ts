@@ -3,6 +3,7 @@ import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { retryDelayMs } from "../../packages/client/src/retry.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
+import { watchedMs } from "../support/watching.ts";
 
 let clock: ManualClock;
 let store: ScriptedStore;
@@ -12,6 +13,15 @@ const clientOf = (owner: string, fraction = 0.5): LeaseClient => {
   const randomness = { token: () => `${owner}-${++tokens}`, fraction: () => fraction };
   return new LeaseClient({ store, clock, owner, leaseDurationMs: 30_000, randomness });
 };
+
+/** Lets the store be a service with a clock of its own, which its answers tell in whole seconds. */
+function farAway(): void {
+  store.isLocal = false;
+  store.time = () => {
+    const earliest = Math.floor(clock.monotonic() / 1000) * 1000 + Date.UTC(2026, 0, 1);
+    return { earliest, latest: earliest + 1000 };
+  };
+}
 
 /** Follows a promise without waiting for it. */
 function follow<T>(promise: Promise<T>): { value?: T; error?: unknown; at?: number } {
@@ -56,8 +66,8 @@ describe("waiting for a held lock", () => {
 
   it("ends when the holder's time is up, with one refusal and one takeover, whoever waits", async () => {
     const waiting = follow(clientOf("b", 0).acquire("k", { waitMs: 60_000 }));
-    // A watcher that has seen the record for a whole lease needs no agreement between clocks.
-    await clock.advance(30_000);
+    // A watcher that has seen the record for a whole lease and a margin needs no agreement between clocks.
+    await clock.advance(watchedMs(30_000));
     expect(waiting.value?.held).toBe(true);
     expect(store.count("update")).toBe(3);
   });
@@ -82,7 +92,7 @@ describe("waiting for a held lock", () => {
     expect(waiting.at).toBe(7_777);
     expect(waiting.error).toMatchObject({ holder: "a", expiresAt: held.expiresAt });
     // The watching began at 0 and a whole lease of it justifies a takeover.
-    expect((waiting.error as LeaseUnavailableError).retryAfterMs).toBe(30_000 - 7_777);
+    expect((waiting.error as LeaseUnavailableError).retryAfterMs).toBe(watchedMs(30_000) - 7_777);
   });
 
   it("keeps the rhythm that it is given", async () => {
@@ -95,9 +105,10 @@ describe("waiting for a held lock", () => {
     const controller = new AbortController();
     const waiting = follow(clientOf("b").acquire("k", { waitMs: 60_000, signal: controller.signal }));
     await clock.advance(3_000);
-    controller.abort(new Error("enough"));
+    const cause = new Error("enough");
+    controller.abort(cause);
     await settled();
-    expect(waiting.error).toMatchObject({ message: "enough" });
+    expect(waiting.error).toMatchObject({ code: "LEASE_ABORTED", key: "k", cause });
     expect(clock.pending).toBe(1);
   });
 
@@ -136,24 +147,32 @@ describe("a service that fails", () => {
 });
 
 describe("clocks", () => {
-  it("that the service's Date header does not vouch for take nothing over by wall clock", async () => {
+  it("of the service decide: a caller's wall clock that is hours ahead takes nothing over", async () => {
+    farAway();
     await clientOf("a").acquire("k");
-    clock.freeze(31_001);
-    store.offset = { minMs: -5_000, maxMs: -1_001 };
+    clock.jump(3 * 60 * 60 * 1000);
+    clock.freeze(29_000);
     expect(await clientOf("b").tryAcquire("k")).toBeUndefined();
-    store.offset = undefined;
-    expect(await clientOf("b").tryAcquire("k")).toBeUndefined();
-    store.offset = { minMs: -5_000, maxMs: -1_000 };
+    // The lease, the allowance, the margin for its holder's rate, the resolution of a Date on either side, and the way.
+    clock.freeze(2_000 + 30 + 2_500);
     expect(await clientOf("b").tryAcquire("k")).toBeDefined();
   });
 
-  it("that nobody vouches for make a waiter watch for a whole lease, with reads", async () => {
-    store.offset = undefined;
+  it("of the service decide: a caller's wall clock that is hours behind takes a dead lock over at once", async () => {
+    farAway();
+    await clientOf("a").acquire("k");
+    clock.jump(-3 * 60 * 60 * 1000);
+    clock.freeze(31_030 + 2_500);
+    expect(await clientOf("b").tryAcquire("k")).toBeDefined();
+  });
+
+  it("of a service that does not tell them make a waiter watch for a whole lease, with reads", async () => {
+    store.isLocal = false;
     await clientOf("a").acquire("k");
     clock.freeze(60_000);
     store.calls.length = 0;
     const waiting = follow(clientOf("b").acquire("k", { waitMs: 60_000 }));
-    await clock.advance(29_999);
+    await clock.advance(watchedMs(30_000) - 1);
     expect(waiting.at).toBeUndefined();
     expect(store.count("update")).toBe(1);
     await clock.advance(100);

@@ -356,7 +356,18 @@ describe("while somebody else holds the lock, a workflow", () => {
 });
 
 describe("a workflow that runs once for each scheduled time", () => {
-  const event = { key, scheduledTime: "2026-11-21T10:00:00Z" };
+  const event = { key, scheduledTime: "2025-11-21T10:00:00Z" };
+
+  it("refuses a time that lies ahead by more than a minute, and takes no lock: it would keep out all until then", async () => {
+    const scheduledTime = new Date(clock.now() + 61_000).toISOString();
+    const refused = describeExecution(await run(define({ once: true }), { key, scheduledTime }));
+    expect(refused).toMatchObject({ status: "FAILED", error: "InvalidOptionsError" });
+    expect(steps.lease(key)).toBeUndefined();
+    const soon = { key, scheduledTime: new Date(clock.now() + 50_000).toISOString() };
+    start(define({ once: true }), soon);
+    await clock.advance(500);
+    expect(steps.lease(key)).toMatchObject({ pk: key });
+  });
 
   it("skips a time that is done, whoever did it, and runs the next", async () => {
     const quick = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
@@ -364,10 +375,10 @@ describe("a workflow that runs once for each scheduled time", () => {
     expect(describeExecution(await run(definition, event)).output).toEqual(event);
     const again = describeExecution(await run(definition, event));
     expect(again).toMatchObject({ status: "SUCCEEDED", output: { skipped: true, key, reason: "done" } });
-    const next = { key, scheduledTime: "2026-11-21T10:01:00Z" };
+    const next = { key, scheduledTime: "2025-11-21T10:01:00Z" };
     expect(describeExecution(await run(definition, next)).output).toEqual(next);
     // The same form as the middleware's slots.
-    expect(await other.tryAcquire(key, { slot: "2026-11-21T10:01:00.000Z" })).toBeUndefined();
+    expect(await other.tryAcquire(key, { slot: "2025-11-21T10:01:00.000Z" })).toBeUndefined();
   });
 
   it("runs a time again whose work failed", async () => {

@@ -2,7 +2,7 @@ import { BatchWriteCommand, type DynamoDBDocumentClient, paginateQuery } from "@
 import { doneKey, pendingKey, type TransferKind } from "../../../functions/import-orders/schema.ts";
 import type { DoneChunk } from "./evidence.ts";
 
-/** How many chunks are imported; the workflow pauses for 2 s between two of them. */
+/** How many chunks are imported; the workflow pauses between two of them. */
 export const chunks = 10;
 const ordersPerChunk = 3;
 

@@ -12,6 +12,8 @@ export interface TransferRecord {
   readonly endedAt: number;
   /** Names of the states that it entered, in order. */
   readonly states: readonly { readonly stateName: string; readonly at: number }[];
+  /** When its waits ended by their own clock, and not by a release. */
+  readonly overslept: readonly number[];
 }
 
 /** All that the audit looks at. */
@@ -22,7 +24,9 @@ export interface TransferEvidence {
   readonly export: TransferRecord;
   readonly imported: readonly DoneChunk[];
   readonly exported: readonly DoneChunk[];
-  /** Beats of the import's keeper, and the state transitions of its whole life. */
-  readonly beats: number;
+  /** How soon a release has to wake who waits for it. */
+  readonly promptlyMs: number;
+  /** When the import's keeper came to renew its lease, and the state transitions of its whole life. */
+  readonly beats: readonly number[];
   readonly keeperTransitions: number;
 }

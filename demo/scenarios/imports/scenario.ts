@@ -1,11 +1,13 @@
-import type { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import type { LocalApp, LocalAppEvent } from "@leasehold/local";
 import type { TransferKind } from "../../../functions/import-orders/schema.ts";
+import type { Kind } from "../../marks.ts";
 import type { Outcome, Scenario, Stage } from "../../scenario.ts";
-import { until } from "../../until.ts";
-import { auditTransfers, summarizeTransfers } from "./audit.ts";
+import { auditTransfers, lateTransfers, summarizeTransfers } from "./audit.ts";
 import { chunks, done, seed } from "./chunks.ts";
 import type { TransferEvidence, TransferRecord } from "./evidence.ts";
+
+/** The export's own clock wakes it after 4 s at the soonest by then; the release has to be quicker. */
+const promptlyMs = 3_000;
 
 const workflowId = "Imports/Workflow/StateMachine";
 
@@ -20,6 +22,8 @@ export class Imports implements Scenario {
     "a workflow that outlives its leases, since a keeper renews them; another parks until it is over";
   readonly #stage: Stage;
   readonly #arns = new Map<string, TransferKind>();
+  #overslept: number[] = [];
+  #hasWaited = false;
   #chunksDone = 0;
 
   constructor(stage: Stage) {
@@ -31,14 +35,18 @@ export class Imports implements Scenario {
     const { execution } = event;
     const kind = this.#arns.get(execution.executionArn);
     if (kind === undefined) return;
-    const say = (text: string): void =>
-      this.#stage.screen.event(this.system, "workflow", undefined, `${kind}: ${text}`);
+    const say = (text: string, mark: Kind = "workflow"): void =>
+      this.#stage.screen.event(this.system, mark, undefined, `${kind}: ${text}`);
+    if (execution.type === "failed" && execution.stateName === "Park" && execution.error === "States.Timeout")
+      this.#overslept.push(Date.now());
     if (execution.type === "entered") {
-      if (execution.stateName === "Park") say("the lock is held: parks until it is let go, at no cost");
-      if (execution.stateName === "StartKeeper") say("has the lock; a keeper renews its lease from now on");
+      if (execution.stateName === "Park") this.#tellWait(say);
+      if (execution.stateName === "StartKeeper") this.#tellStart(kind, say);
       if (execution.stateName === "Pause") this.#tellProgress(kind, say);
     }
-    if (execution.type === "finished") say(execution.status.toLowerCase());
+    if (execution.type !== "finished") return;
+    say(execution.status.toLowerCase());
+    if (kind === "export") this.#progress(chunks + 1, "both are over");
   }
 
   prepare(): Promise<void> {
@@ -48,16 +56,16 @@ export class Imports implements Scenario {
 
   /** Starts the import; the export finds the lock held. */
   async play(): Promise<Outcome> {
-    const { app, documents } = this.#stage;
-    const table = app.tableName("Imports/Orders");
+    const { app, tempo } = this.#stage;
     const importing = this.#start("import");
-    await until("the import to have the lock", () =>
+    await tempo.until("the import to have the lock", () =>
       app.history(importing).entered.find(({ stateName }) => stateName === "Work"),
     );
     const exporting = this.#start("export");
     await Promise.all([app.finished(importing), app.finished(exporting)]);
-    const evidence = await collect(app, documents, table, importing, exporting);
-    return { checks: auditTransfers(evidence), inShort: summarizeTransfers(evidence) };
+    const evidence = await this.#collect(importing, exporting);
+    const inShort = summarizeTransfers(evidence);
+    return { checks: auditTransfers(evidence), inShort, late: lateTransfers(evidence) };
   }
 
   #start(kind: TransferKind): string {
@@ -69,31 +77,46 @@ export class Imports implements Scenario {
   #tellProgress(kind: TransferKind, say: (text: string) => void): void {
     if (kind !== "import") return;
     this.#chunksDone += 1;
+    this.#progress(this.#chunksDone, `chunk ${this.#chunksDone} of ${chunks} is imported; the export waits`);
     if (this.#chunksDone % 3 === 0) say(`${this.#chunksDone} of ${chunks} chunks done`);
   }
-}
 
-async function collect(
-  app: LocalApp,
-  documents: DynamoDBDocumentClient,
-  table: string,
-  importing: string,
-  exporting: string,
-): Promise<TransferEvidence> {
-  const { keeper, leaseDurationMs } = keeperOf(app, importing);
-  // A keeper notices within a beat that there is nothing left to keep.
-  await app.finished(keeper);
-  const beaten = app.history(keeper).entered;
-  return {
-    chunks,
-    leaseDurationMs,
-    import: recordOf(app, importing),
-    export: recordOf(app, exporting),
-    imported: await done(documents, table, "import"),
-    exported: await done(documents, table, "export"),
-    beats: beaten.filter(({ stateName }) => stateName === "Renew").length,
-    keeperTransitions: beaten.length,
-  };
+  #tellStart(kind: TransferKind, say: (text: string, mark: Kind) => void): void {
+    if (kind === "import") this.#progress(0, "the import has the lock");
+    else this.#progress(chunks, "the export has the lock");
+    const text = "has the lock; a keeper renews its lease from now on";
+    say(text, kind === "import" ? "workflow" : "goesOn");
+  }
+
+  /** It may have to look again: that is news only once. */
+  #tellWait(say: (text: string, mark?: Kind) => void): void {
+    say("the lock is held: parks until it is let go, at no cost", this.#hasWaited ? "workflow" : "waits");
+    this.#hasWaited = true;
+  }
+
+  #progress(done: number, text: string): void {
+    this.#stage.screen.progress(this.system, done, chunks + 1, text);
+  }
+
+  async #collect(importing: string, exporting: string): Promise<TransferEvidence> {
+    const { app, documents, tempo } = this.#stage;
+    const table = app.tableName("Imports/Orders");
+    const { keeper, leaseDurationMs } = keeperOf(app, importing);
+    // A keeper notices within a beat that there is nothing left to keep.
+    await app.finished(keeper);
+    const beaten = app.history(keeper).entered;
+    return {
+      chunks,
+      leaseDurationMs,
+      promptlyMs: tempo.ms(promptlyMs),
+      import: { ...recordOf(app, importing), overslept: [] },
+      export: { ...recordOf(app, exporting), overslept: this.#overslept },
+      imported: await done(documents, table, "import"),
+      exported: await done(documents, table, "export"),
+      beats: beaten.filter(({ stateName }) => stateName === "Renew").map(({ at }) => Date.parse(at)),
+      keeperTransitions: beaten.length,
+    };
+  }
 }
 
 /** What a keeper is started with. */
@@ -113,7 +136,7 @@ function keeperOf(
   throw new Error(`nobody keeps the lease of ${guarded}`);
 }
 
-function recordOf(app: LocalApp, executionArn: string): TransferRecord {
+function recordOf(app: LocalApp, executionArn: string): Omit<TransferRecord, "overslept"> {
   const execution = app.executions().find((one) => one.executionArn === executionArn);
   if (execution === undefined) throw new Error(`there is no execution ${executionArn}`);
   const states = app

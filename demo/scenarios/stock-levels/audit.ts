@@ -1,18 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
-import { type Check, check } from "../../check.ts";
-import { listed, overlaps, takenOver } from "../../lease-log.ts";
+import { type Check, check, listed, promise } from "../../check.ts";
+import { overlaps, takenOver } from "../../lease-history.ts";
+import { ranOut, type WasCutShort } from "../../lease-log.ts";
 import type { Reading, Round, StockEvidence } from "./evidence.ts";
 import { callersAtOnce } from "./plan.ts";
 
 /** Judges what the callers were given, and what it took. */
 export function auditStock(evidence: StockEvidence): Check[] {
-  const { readings, computations, log, killed } = evidence;
+  const { readings, computations, grants, killed } = evidence;
   const from = (round: Round, ...sources: Reading["source"][]): number =>
     readings.filter((reading) => reading.round === round && sources.includes(reading.source)).length;
-  const takenFrom = takenOver(
-    log,
-    (instance, fencingToken) => instance === killed.instance && fencingToken === killed.fencingToken,
-  );
+  const takenFrom = takenOver(grants, wasKilled(evidence));
   return [
     check("callers that computed a value that nobody had", 1, from("cold", "computed")),
     check("callers that got it from that one", callersAtOnce.cold - 1, from("cold", "otherCall", "cache")),
@@ -24,9 +22,9 @@ export function auditStock(evidence: StockEvidence): Check[] {
     ),
     check("callers that computed it after the dead one's lease", 1, from("recovered", "computed")),
     check("computations, by their reads of the movements", 3, computations),
-    check("leases that overlapped in time", 0, overlaps(log)),
+    promise("leases that overlapped in time", 0, overlaps(grants)),
     check("takeovers, from", killed.instance, listed(takenFrom)),
-    check("the dead one's write, when it arrived", "refused", killed.wasRefused ? "refused" : "landed"),
+    promise("the dead one's write, when it arrived", "refused", killed.wasRefused ? "refused" : "landed"),
     check(
       "callers afterwards, with the newer value",
       callersAtOnce.afterwards,
@@ -42,6 +40,19 @@ export function auditStock(evidence: StockEvidence): Check[] {
 export function summarizeStock({ readings, computations }: StockEvidence): string {
   const stale = readings.filter(({ source }) => source === "stale").length;
   return `${readings.length} calls, ${computations} computations, the old value ${stale} times, 1 late write refused`;
+}
+
+/** Says what came too late for the plan. */
+export function lateAnswers(evidence: StockEvidence): string[] {
+  const { readings, grants, log, tardy } = evidence;
+  const timedOut = readings.flatMap(({ round, instance, source }) =>
+    source === "timedOut" ? [`${instance} gave no answer in its time (${round})`] : [],
+  );
+  return [...tardy, ...timedOut, ...ranOut(grants, log, wasKilled(evidence))];
+}
+
+function wasKilled({ killed }: StockEvidence): WasCutShort {
+  return (owner, fencingToken) => owner === killed.instance && fencingToken === killed.fencingToken;
 }
 
 /** What is stale is the value from before; everything else is the value of its time. */

@@ -6,8 +6,10 @@ import type { StockLevels } from "../../../functions/resource-cache/stock-levels
 import type { GateRequest } from "../../gate.ts";
 import { type Instance, Instances, type InstancesListener } from "../../instances.ts";
 import type { LoggedLeaseEvent } from "../../lease-log.ts";
+import type { System } from "../../marks.ts";
+import { isOutOfTime } from "../../out-of-time.ts";
 import type { Stage } from "../../scenario.ts";
-import type { Screen, System } from "../../screen.ts";
+import type { Screen } from "../../screen.ts";
 import type { Reading, Round } from "./evidence.ts";
 import { callersAtOnce, described, warehouse } from "./plan.ts";
 
@@ -28,16 +30,16 @@ export class Callers implements InstancesListener {
   readonly readings: Reading[] = [];
   readonly log: LoggedLeaseEvent[] = [];
   readonly #screen: Screen;
-  readonly #instances: Instances;
+  readonly instances: Instances;
 
   constructor({ app, screen }: Stage) {
     this.#screen = screen;
     const options = { functionId: "StockLevels/Levels", nameOf: (index: number) => `S${index + 1}` };
-    this.#instances = new Instances(app, options, this);
+    this.instances = new Instances(app, options, this);
   }
 
   hear(event: LocalAppEvent): void {
-    this.#instances.hear(event);
+    this.instances.hear(event);
   }
 
   onStarted(): void {
@@ -60,10 +62,10 @@ export class Callers implements InstancesListener {
   /** Has as many instances started, by calls that do not touch one another. */
   async start(amount: number): Promise<void> {
     const calls = Array.from({ length: amount }, (_, index) =>
-      this.#instances.deliver({ warehouse: `site-${index + 1}` }),
+      this.instances.deliver({ warehouse: `site-${index + 1}` }),
     );
     await Promise.all(calls.map(({ result }) => result));
-    const names = new Set(calls.map(({ requestId }) => this.#instances.of(requestId)?.name));
+    const names = new Set(calls.map(({ requestId }) => this.instances.of(requestId)?.name));
     const text = `${names.size} instances, by calls for a warehouse each: nobody waits for anybody`;
     this.#say("started", undefined, text);
   }
@@ -83,7 +85,7 @@ export class Callers implements InstancesListener {
     const text = JSON.stringify(body);
     for (const { event } of this.log) {
       if (event.type !== "acquired" || !text.includes(`"${event.fencingToken}"`)) continue;
-      const instance = this.#instances.named(event.owner);
+      const instance = this.instances.named(event.owner);
       if (instance !== undefined) return { instance, fencingToken: event.fencingToken };
     }
     return undefined;
@@ -101,13 +103,13 @@ export class Callers implements InstancesListener {
 
   /** SIGKILL. */
   kill(instance: Instance): Promise<void> {
-    return this.#instances.kill(instance);
+    return this.instances.kill(instance);
   }
 
   async #ask(round: Round): Promise<Reading> {
-    const { requestId, result } = this.#instances.deliver({ warehouse, waitMs, retry: "fullJitter" });
+    const { requestId, result } = this.instances.deliver({ warehouse, waitMs, retry: "fullJitter" });
     const outcome = await result;
-    return { round, instance: this.#instances.of(requestId)?.name ?? "?", ...answerOf(outcome) };
+    return { round, instance: this.instances.of(requestId)?.name ?? "?", ...answerOf(outcome) };
   }
 
   #tell(readings: readonly Reading[]): void {
@@ -122,7 +124,7 @@ export class Callers implements InstancesListener {
       this.#say("shared", undefined, `${first(shared)}, to ${shared.length} callers that did not compute`);
     if (stale.length > 0)
       this.#say("stale", undefined, `${first(stale)}, the old value, to ${stale.length} callers at once`);
-    for (const { instance } of given("failed")) this.#say("failed", instance, "gave no value");
+    for (const { instance } of given("failed", "timedOut")) this.#say("failed", instance, "gave no value");
   }
 
   #say(kind: Parameters<Screen["event"]>[1], who: string | undefined, text: string): void {
@@ -130,8 +132,10 @@ export class Callers implements InstancesListener {
   }
 }
 
-function answerOf({ payload, functionError }: InvokeResult): Pick<Reading, "source" | "value"> {
+function answerOf(result: InvokeResult): Pick<Reading, "source" | "value"> {
+  const { payload, functionError } = result;
   if (functionError !== undefined) {
+    if (isOutOfTime(result)) return { source: "timedOut" };
     const { errorType } = payload as { readonly errorType: string };
     return { source: errorType === "Runtime.ExitError" ? "died" : "failed" };
   }

@@ -1,5 +1,6 @@
 import type { CacheAnswer } from "../../../functions/resource-cache/cache.ts";
 import type { StockLevels } from "../../../functions/resource-cache/stock-levels.ts";
+import type { Grant } from "../../lease-history.ts";
 import type { LoggedLeaseEvent } from "../../lease-log.ts";
 
 /**
@@ -17,7 +18,7 @@ export type Round = "cold" | "killed" | "bereaved" | "recovered" | "afterwards";
 export interface Reading {
   readonly round: Round;
   readonly instance: string;
-  readonly source: CacheAnswer<StockLevels>["source"] | "died" | "failed";
+  readonly source: CacheAnswer<StockLevels>["source"] | "died" | "failed" | "timedOut";
   /** Absent where there was no answer. */
   readonly value?: StockLevels;
 }
@@ -37,9 +38,13 @@ export interface StockEvidence {
   readonly before: StockLevels;
   /** What it had when the value was computed for the last time. */
   readonly after: StockLevels;
-  /** Of the leases under which the value was computed. */
+  /** The grants of the lease under which the value is computed, as the table made them; owners are names of instances. */
+  readonly grants: readonly Grant[];
+  /** What instances told of it. */
   readonly log: readonly LoggedLeaseEvent[];
   /** How often the movements were read: once for each computation. */
   readonly computations: number;
   readonly killed: Killed;
+  /** Rounds that were answered only after what they were to show was over, and what that was. */
+  readonly tardy: readonly string[];
 }

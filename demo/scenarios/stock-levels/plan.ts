@@ -1,12 +1,15 @@
 import { freshForVariable } from "../../../functions/resource-cache/schema.ts";
 import type { StockLevels } from "../../../functions/resource-cache/stock-levels.ts";
+import type { Tempo } from "../../tempo.ts";
 import type { Round } from "./evidence.ts";
 
-/** How long a value is good. The app's is a minute. */
-export const freshForMs = 4_000;
+/** How long a value is good, where nothing is stretched. The app's is a minute. */
+export const plannedFreshForMs = 4_000;
 
 /** What the functions are told of it. */
-export const stockSettings: Readonly<Record<string, string>> = { [freshForVariable]: String(freshForMs) };
+export function stockSettings(tempo: Tempo): Readonly<Record<string, string>> {
+  return { [freshForVariable]: String(tempo.ms(plannedFreshForMs)) };
+}
 
 /** The warehouse whose levels everybody wants. */
 export const warehouse = "north";

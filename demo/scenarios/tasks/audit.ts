@@ -1,18 +1,17 @@
 import type { TaskRecord, TaskState } from "@leasehold/client/tasks";
-import { type Check, check } from "../../check.ts";
-import { type Grant, grantsIn, listed, overlaps, takenOver } from "../../lease-log.ts";
+import { type Check, check, listed, promise } from "../../check.ts";
+import { type Grant, overlaps, takenOver } from "../../lease-history.ts";
+import { ranOut, type WasCutShort } from "../../lease-log.ts";
 import type { TasksEvidence } from "./evidence.ts";
 
 /** Judges what became of each task, and how often somebody had it. */
 export function auditTasks(evidence: TasksEvidence): Check[] {
-  const { given, added, bad, hopeless, mostAttempts, casualties, log, tasks, wasRefused } = evidence;
-  const claims = Map.groupBy(grantsIn(log), ({ place }) => idIn(place, tasks));
+  const { given, added, bad, hopeless, mostAttempts, casualties, grants, tasks, wasRefused } = evidence;
+  const claims = Map.groupBy(grants, ({ sortKey }) => idIn(sortKey, tasks));
   const inState = (...states: TaskState[]): TaskRecord[] =>
     tasks.filter(({ state }) => states.includes(state));
-  // One that fails is claimed again before the worker that put it back has heard that it did.
-  const ofGood = log.filter(({ event }) => "place" in event && !bad.includes(idIn(event.place, tasks) ?? ""));
   const victims = casualties.filter(({ kind }) => kind !== "killedLast");
-  const takenFrom = takenOver(log, (worker) => victims.some((one) => one.worker === worker));
+  const takenFrom = takenOver(grants, wasVictim(casualties));
   return [
     check("tasks added", given, added),
     check("tasks that have succeeded", given - bad.length, inState("succeeded").length),
@@ -23,37 +22,49 @@ export function auditTasks(evidence: TasksEvidence): Check[] {
     ),
     check("tasks parked, since no attempt can help them", listed(hopeless), ids(inState("parked"))),
     check("tasks left waiting or running", 0, inState("waiting", "running").length),
-    check("tasks in the table in the end", given, tasks.length),
-    check("good tasks that ended once, and no more", given - bad.length, endedOnce(evidence)),
-    check("tasks ended under their last claim", given, tasks.filter((task) => isOfLast(task, claims)).length),
+    promise("tasks in the table in the end", given, tasks.length),
+    promise("good tasks that ended once, and no more", given - bad.length, endedOnce(evidence)),
+    promise(
+      "tasks ended under their last claim",
+      given,
+      tasks.filter((task) => isOfLast(task, claims)).length,
+    ),
     check(
       "tasks whose attempts are their claims",
       given,
       tasks.filter((task) => isCounted(task, claims)).length,
     ),
-    check("most attempts of a task", mostAttempts, Math.max(...tasks.map(({ attempts }) => attempts))),
+    promise("most attempts of a task", mostAttempts, Math.max(...tasks.map(({ attempts }) => attempts))),
     check(
       "good tasks that took a second attempt",
       listed(victims.map(({ taskId }) => taskId).sort()),
       again(evidence),
     ),
     check("takeovers, from", listed(victims.map(({ worker }) => worker).sort()), listed(takenFrom.sort())),
-    check("claims of one good task that overlapped in time", 0, overlaps(ofGood)),
+    promise("claims of one task that overlapped in time", 0, overlaps(grants)),
     check(
       "workers killed",
       casualties.length - 1,
       evidence.shifts.filter(({ report }) => report === "died").length,
     ),
-    check("the frozen worker's ending, when it arrived", "refused", wasRefused ? "refused" : "landed"),
+    promise("the frozen worker's ending, when it arrived", "refused", wasRefused ? "refused" : "landed"),
     check("tasks that the frozen worker reports as lost", 1, lostByFrozen(evidence)),
   ];
 }
 
+/** Says what came too late for the plan. */
+export function lateClaims({ casualties, grants, log, shifts }: TasksEvidence): string[] {
+  const timedOut = shifts.flatMap(({ worker, report }) =>
+    report === "timedOut" ? [`${worker} did not come to an end in its time`] : [],
+  );
+  return [...timedOut, ...ranOut(grants, log, wasVictim(casualties))];
+}
+
 /** Counts what happened, for the last line. */
-export function summarizeTasks({ tasks, log }: TasksEvidence): string {
+export function summarizeTasks({ tasks, grants }: TasksEvidence): string {
   const count = (state: TaskState): number => tasks.filter((task) => task.state === state).length;
   return (
-    `${grantsIn(log).length} claims of ${tasks.length} tasks: ${count("succeeded")} succeeded once each, ` +
+    `${grants.length} claims of ${tasks.length} tasks: ${count("succeeded")} succeeded once each, ` +
     `${count("failed")} failed, ${count("parked")} parked`
   );
 }
@@ -62,9 +73,13 @@ function ids(tasks: readonly TaskRecord[]): string {
   return listed(tasks.map(({ id }) => id));
 }
 
+function wasVictim(casualties: TasksEvidence["casualties"]): WasCutShort {
+  return (owner) => casualties.some(({ worker }) => worker === owner);
+}
+
 /** The sort key of an open task ends with its id. */
-function idIn(place: string, tasks: readonly TaskRecord[]): string | undefined {
-  return tasks.find(({ id }) => place.endsWith(`#${id}`))?.id;
+function idIn(sortKey: string, tasks: readonly TaskRecord[]): string | undefined {
+  return tasks.find(({ id }) => sortKey.endsWith(`#${id}`))?.id;
 }
 
 function endedOnce({ tasks, bad, log }: TasksEvidence): number {
@@ -79,7 +94,7 @@ type Claims = ReadonlyMap<string | undefined, readonly Grant[]>;
 
 function isOfLast({ id, owner }: TaskRecord, claims: Claims): boolean {
   const inOrder = (claims.get(id) ?? []).toSorted((one, other) => one.fencingToken - other.fencingToken);
-  return inOrder.at(-1)?.instance === owner;
+  return inOrder.at(-1)?.owner === owner;
 }
 
 function isCounted({ id, attempts }: TaskRecord, claims: Claims): boolean {

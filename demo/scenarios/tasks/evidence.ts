@@ -1,5 +1,6 @@
 import type { TaskRecord } from "@leasehold/client/tasks";
 import type { WorkReport } from "../../../functions/claim-tasks/worker.ts";
+import type { Grant } from "../../lease-history.ts";
 import type { LoggedLeaseEvent } from "../../lease-log.ts";
 
 /**
@@ -21,7 +22,7 @@ export interface Casualty {
 /** One call of the worker function, and what it reported. */
 export interface Shift {
   readonly worker: string;
-  readonly report: WorkReport | "died" | "failed";
+  readonly report: WorkReport | "died" | "failed" | "timedOut";
 }
 
 /** All that the audit looks at. */
@@ -35,7 +36,9 @@ export interface TasksEvidence {
   readonly mostAttempts: number;
   readonly casualties: readonly Casualty[];
   readonly shifts: readonly Shift[];
-  /** Of the claims, in all processes. */
+  /** The claims, as the table granted them; owners are the names of workers. */
+  readonly grants: readonly Grant[];
+  /** What all processes told of their claims. */
   readonly log: readonly LoggedLeaseEvent[];
   /** What is in the table in the end; owners are the names of workers. */
   readonly tasks: readonly TaskRecord[];

@@ -7,6 +7,8 @@ import type { GateRequest } from "../../gate.ts";
 export const set = "checksums";
 /** How many calls of the worker function are made at once. */
 export const workersAtOnce = 4;
+/** How long it takes until another worker is called where one has found nothing more to do. */
+export const betweenCallsMs = 250;
 /** How often a task is tried: the worker's own default. */
 export const mostAttempts = 3;
 

@@ -3,14 +3,15 @@ import { type TaskRecord, TaskSet } from "@leasehold/client/tasks";
 import type { LocalAppEvent } from "@leasehold/local";
 import { taskSetKey } from "../../../functions/claim-tasks/schema.ts";
 import type { HeldRequest } from "../../gate.ts";
+import { readGrants } from "../../grants.ts";
 import type { Instance } from "../../instances.ts";
+import type { Kind } from "../../marks.ts";
 import type { Outcome, Scenario, Stage } from "../../scenario.ts";
-import type { Kind } from "../../screen.ts";
-import { takeoverAllowanceMs, until, untilTime } from "../../until.ts";
-import { auditTasks, summarizeTasks } from "./audit.ts";
+import { auditTasks, lateClaims, summarizeTasks } from "./audit.ts";
 import type { Casualty, Mishap, TasksEvidence } from "./evidence.ts";
 import {
   bad,
+  betweenCallsMs,
   damaged,
   EndingWatch,
   incomplete,
@@ -21,6 +22,9 @@ import {
   workersAtOnce,
 } from "./plan.ts";
 import { Workers } from "./workers.ts";
+
+/** How soon a worker that has ended is followed by another, while the plan's mishaps are to come. */
+const betweenShiftsMs = 500;
 
 /** A worker whose ending of a task stands at the gate. */
 interface Victim {
@@ -60,17 +64,16 @@ export class Tasks implements Scenario {
     const killed = this.#strike("killed", new EndingWatch({ after: 6 }));
     const frozen = this.#strike("frozen", new EndingWatch({ after: 12 }));
     const killedLast = this.#strike("killedLast", new EndingWatch({ only: poison }));
-    const shifts = Array.from({ length: workersAtOnce }, () => this.#workers.work());
-    const nobody = Promise.all(shifts).then(() => {
-      throw new Error("all workers have ended, and too few of them were killed or frozen");
-    });
-    const victims = await Promise.race([Promise.all([killed, frozen, killedLast]), nobody]);
+    const { victims, shifts } = await this.#workUntilStruck(Promise.all([killed, frozen, killedLast]));
     const ends = victims.map(({ worker }) => this.#workers.claimEndsAt(worker.name));
-    await untilTime(Math.max(...ends) + takeoverAllowanceMs);
+    this.#workers.tellProgress("two workers are dead and one is frozen: their claims stand");
+    const { tempo } = this.#stage;
+    await tempo.untilTime(Math.max(...ends) + tempo.takeoverAllowanceMs);
     await this.#workUntilDone();
     const [, asleep] = victims;
     const wasRefused = await this.#wake(asleep);
-    await Promise.all(shifts);
+    await shifts;
+    this.#workers.tellProgress("none of them twice", tasksToAdd().length);
 
     const evidence: TasksEvidence = {
       given: tasksToAdd().length,
@@ -80,11 +83,33 @@ export class Tasks implements Scenario {
       mostAttempts,
       casualties: this.#casualties,
       shifts: this.#workers.shifts,
+      grants: await readGrants(this.#stage, this.#workers.instances, taskSetKey(set), this.#workers.log),
       log: this.#workers.log,
       tasks: await this.#tasks(),
       wasRefused,
     };
-    return { checks: auditTasks(evidence), inShort: summarizeTasks(evidence) };
+    return { checks: auditTasks(evidence), inShort: summarizeTasks(evidence), late: lateClaims(evidence) };
+  }
+
+  /** Has as many workers at work as the plan wants, until the mishaps have befallen some of them. */
+  async #workUntilStruck<T>(
+    struck: Promise<T>,
+  ): Promise<{ readonly victims: T; readonly shifts: Promise<unknown> }> {
+    const { tempo } = this.#stage;
+    let isOver = false;
+    const over = struck.then(() => {
+      isOver = true;
+    });
+    // One that finds nothing to do ends; a task whose attempt has failed is to be had again only after a while.
+    const keepWorking = async (): Promise<void> => {
+      while (!isOver) {
+        await this.#workers.work();
+        await Promise.race([over, tempo.delay(betweenShiftsMs)]);
+      }
+    };
+    const shifts = Promise.all(Array.from({ length: workersAtOnce }, keepWorking));
+    const staged = tempo.within("two workers to be killed and one to be frozen", struck);
+    return { victims: await Promise.race([staged, shifts.then(() => struck)]), shifts };
   }
 
   /** Waits until a worker is about to write how a task ended, and stops it there. */
@@ -93,7 +118,7 @@ export class Tasks implements Scenario {
     const request = await this.#stage.gate.hold((one) => watch.sees(one));
     const taskId = request.seen;
     const text = JSON.stringify(request.request.body);
-    const worker = await until(`the worker of ${taskId}`, () => instances.namedIn(text));
+    const worker = await this.#stage.tempo.until(`the worker of ${taskId}`, () => instances.namedIn(text));
     this.#casualties.push({ kind, worker: worker.name, taskId });
     const endsAt = this.#stage.screen.time(this.#workers.claimEndsAt(worker.name));
     if (kind === "frozen") {
@@ -113,13 +138,22 @@ export class Tasks implements Scenario {
     return { worker, taskId, request };
   }
 
+  /** One worker after the other, as the app's schedule calls them: tasks that failed wait for their next attempt. */
+  async #workAgainUntil(isOver: () => boolean): Promise<void> {
+    for (;;) {
+      await this.#workers.work();
+      if (isOver() || !(await this.#isOneOpen())) break;
+      await this.#stage.tempo.delay(betweenCallsMs);
+    }
+  }
+
+  async #isOneOpen(): Promise<boolean> {
+    return (await this.#tasks()).some(({ state }) => state === "waiting" || state === "running");
+  }
+
   /** New workers do what the others have left behind. */
   async #workUntilDone(): Promise<void> {
-    for (;;) {
-      await Promise.all([this.#workers.work(), this.#workers.work()]);
-      const tasks = await this.#tasks();
-      if (!tasks.some(({ state }) => state === "waiting" || state === "running")) break;
-    }
+    await Promise.all([this.#workAgainUntil(() => false), this.#workAgainUntil(() => false)]);
     for (const { id, state, remark, attempts } of await this.#tasks())
       if (state === "parked")
         this.#say(

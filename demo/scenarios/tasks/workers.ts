@@ -3,12 +3,14 @@ import type { InvokeResult, LocalAppEvent } from "@leasehold/local";
 import type { AddReport } from "../../../functions/claim-tasks/handler.ts";
 import { taskSetKey } from "../../../functions/claim-tasks/schema.ts";
 import type { WorkReport } from "../../../functions/claim-tasks/worker.ts";
+import { NotStaged } from "../../endings.ts";
 import { type Instance, Instances, type InstancesListener } from "../../instances.ts";
 import type { LoggedLeaseEvent } from "../../lease-log.ts";
+import { isOutOfTime } from "../../out-of-time.ts";
 import type { Stage } from "../../scenario.ts";
 import type { Screen } from "../../screen.ts";
 import type { Shift } from "./evidence.ts";
-import { set, tasksToAdd } from "./plan.ts";
+import { set, tasksToAdd, workersAtOnce } from "./plan.ts";
 
 /** Calls the worker function, and writes down what its processes say. */
 export class Workers implements InstancesListener {
@@ -16,6 +18,7 @@ export class Workers implements InstancesListener {
   readonly log: LoggedLeaseEvent[] = [];
   readonly instances: Instances;
   readonly #screen: Screen;
+  readonly #ended = new Set<string>();
 
   constructor({ app, screen }: Stage) {
     this.#screen = screen;
@@ -34,6 +37,9 @@ export class Workers implements InstancesListener {
   onLeaseEvent({ name: instance }: Instance, _: string, event: LeaseEvent, at: number): void {
     if (event.type === "skew" || event.key !== taskSetKey(set)) return;
     this.log.push({ instance, at, event });
+    if (event.type === "acquired") this.#ended.delete(event.place);
+    if (event.type === "released" && event.confirmed) this.#ended.add(event.place);
+    this.tellProgress(`${workersAtOnce} workers share them`);
     if (event.type !== "takeover") return;
     const since = ((at - event.from.expiresAt) / 1000).toFixed(2);
     const id = event.place.split("#").at(-1);
@@ -41,11 +47,21 @@ export class Workers implements InstancesListener {
     this.#screen.event("tasks", "takeover", instance, text);
   }
 
-  /** Adds the tasks. Resolves to how many were added. */
+  /** Shows how many tasks are done, and a word on it. */
+  tellProgress(text: string, done: number = this.#ended.size): void {
+    const total = tasksToAdd().length;
+    this.#screen.progress("tasks", done, total, `${done} of ${total} are done; ${text}`);
+  }
+
+  /** Adds the tasks. Resolves to how many were added, and rejects with NotStaged if that did not end in its time. */
   async add(): Promise<number> {
     const add = tasksToAdd();
-    const { payload, functionError } = await this.instances.deliver({ set, add }).result;
-    if (functionError !== undefined) throw new Error(`no tasks were added: ${JSON.stringify(payload)}`);
+    const result = await this.instances.deliver({ set, add }).result;
+    const { payload, functionError } = result;
+    if (functionError !== undefined) {
+      const Kind = isOutOfTime(result) ? NotStaged : Error;
+      throw new Kind(`no tasks were added: ${JSON.stringify(payload)}`);
+    }
     const { added } = payload as AddReport;
     return added;
   }
@@ -70,7 +86,7 @@ export class Workers implements InstancesListener {
 
   #tell({ worker, report }: Shift, { payload }: InvokeResult): void {
     if (report === "died") return;
-    if (report === "failed") {
+    if (typeof report === "string") {
       this.#screen.event("tasks", "failed", worker, JSON.stringify(payload));
       return;
     }
@@ -81,8 +97,10 @@ export class Workers implements InstancesListener {
   }
 }
 
-function reportOf({ payload, functionError }: InvokeResult): Shift["report"] {
+function reportOf(result: InvokeResult): Shift["report"] {
+  const { payload, functionError } = result;
   if (functionError === undefined) return payload as WorkReport;
+  if (isOutOfTime(result)) return "timedOut";
   const { errorType } = payload as { readonly errorType: string };
   return errorType === "Runtime.ExitError" ? "died" : "failed";
 }

@@ -1,6 +1,5 @@
 import type { Standing } from "../../../functions/admit-tickets/admission.ts";
-import { type Check, check } from "../../check.ts";
-import { listed } from "../../lease-log.ts";
+import { type Check, check, listed, promise } from "../../check.ts";
 import { type Arrival, describeStanding, type Fate, type TicketsEvidence } from "./evidence.ts";
 import { areSideBySide, overlapping, type Service, servicesIn } from "./services.ts";
 
@@ -13,7 +12,7 @@ export function auditTickets(evidence: TicketsEvidence): Check[] {
   const [place] = standingsOf(evidence, enteredAgain.ticket);
   return [
     ...orders(evidence, services),
-    check("services that overlapped in one department", 0, overlapping(services)),
+    promise("services that overlapped in one department", 0, overlapping(services)),
     check("departments that served at the same time", "yes", areSideBySide(services) ? "yes" : "no"),
     check(
       "tickets refused, with the queue's true length",
@@ -39,6 +38,18 @@ export function auditTickets(evidence: TicketsEvidence): Check[] {
     check("tickets that the cleaner took off", 1, leftBehind.removed),
     check("what is said of it then", `${leftBehind.ticket} is absent`, describeStanding(leftBehind.answer)),
   ];
+}
+
+/** Says which living tickets were silent for so long that they may have counted as gone. */
+export function lateTickets({ arrivals, inquiries, silenceMs }: TicketsEvidence): string[] {
+  return arrivals.flatMap(({ department, ticket }) => {
+    const own = inquiries.filter((one) => one.ticket === ticket && one.department === department);
+    const gaps = own.map(({ answeredAt }, index) => answeredAt - (own[index - 1]?.sentAt ?? answeredAt));
+    const longest = Math.max(0, ...gaps);
+    if (longest < silenceMs) return [];
+    const [gap, silence] = [longest, silenceMs].map((ms) => `${(ms / 1000).toFixed(1)} s`);
+    return [`${ticket} was not heard of for up to ${gap}, where ${silence} of silence count as gone`];
+  });
 }
 
 /** Counts what happened, for the last line. */

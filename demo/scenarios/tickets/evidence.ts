@@ -20,7 +20,7 @@ export interface Arrival {
   readonly fate: Fate;
 }
 
-/** One thing that was asked for a ticket, and the answer. Times are epoch milliseconds. */
+/** One thing that was asked for a ticket, and the answer. Times are milliseconds of this process, which never jump. */
 export interface Inquiry {
   readonly department: string;
   readonly ticket: string;

@@ -1,6 +1,8 @@
 import type { LocalApp } from "@leasehold/local";
 import type { Served, Standing } from "../../../functions/admit-tickets/admission.ts";
 import type { CleaningReport } from "../../../functions/admit-tickets/cleaner.ts";
+import { NotStaged } from "../../endings.ts";
+import { isOutOfTime } from "../../out-of-time.ts";
 import type { Inquiry } from "./evidence.ts";
 
 const functionId = "Tickets/Admission";
@@ -33,15 +35,18 @@ export class Office {
   }
 
   async #record(action: Inquiry["action"], department: string, ticket: string): Promise<Standing | Served> {
-    const sentAt = Date.now();
+    const sentAt = performance.now();
     const answer = (await this.#invoke(functionId, { action, department, ticket })) as Standing | Served;
-    this.inquiries.push({ department, ticket, action, sentAt, answeredAt: Date.now(), answer });
+    this.inquiries.push({ department, ticket, action, sentAt, answeredAt: performance.now(), answer });
     return answer;
   }
 
   async #invoke(id: string, event: object): Promise<unknown> {
-    const { payload, functionError } = await this.#app.invoke(id, event);
-    if (functionError === undefined) return payload;
-    throw new Error(`${JSON.stringify(event)} was not answered: ${JSON.stringify(payload)}`);
+    const result = await this.#app.invoke(id, event);
+    if (result.functionError === undefined) return result.payload;
+    const Kind = isOutOfTime(result) ? NotStaged : Error;
+    const { errorType, errorMessage } = result.payload as { errorType: string; errorMessage: string };
+    const [problem] = errorMessage.split("\n");
+    throw new Kind(`${JSON.stringify(event)} was not answered: ${errorType}: ${problem}`);
   }
 }

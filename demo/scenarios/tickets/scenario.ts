@@ -1,8 +1,7 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { silenceVariable } from "../../../functions/admit-tickets/schema.ts";
+import type { Kind } from "../../marks.ts";
 import type { Outcome, Scenario, Stage } from "../../scenario.ts";
-import type { Kind } from "../../screen.ts";
-import { auditTickets, summarizeTickets } from "./audit.ts";
+import { auditTickets, lateTickets, summarizeTickets } from "./audit.ts";
 import { type Arrival, describeStanding, type TicketsEvidence } from "./evidence.ts";
 import { Office } from "./office.ts";
 import { arrivals, enteringAgain, leftBehind, mostWaiting } from "./plan.ts";
@@ -21,6 +20,7 @@ export class Tickets implements Scenario {
   readonly #stage: Stage;
   readonly #office: Office;
   readonly #silenceMs: number;
+  #gone = 0;
 
   constructor(stage: Stage) {
     this.#stage = stage;
@@ -41,7 +41,8 @@ export class Tickets implements Scenario {
   }
 
   async play(): Promise<Outcome> {
-    await delay(leadMs);
+    this.#progress("the office opens in a moment");
+    await this.#stage.tempo.delay(leadMs);
     const departments = [...Map.groupBy(arrivals, ({ department }) => department).values()];
     const both = Promise.withResolvers<unknown>();
     const entrances = departments.map((queue) => this.#enterAll(queue, both.promise));
@@ -59,7 +60,12 @@ export class Tickets implements Scenario {
       enteredAgain: { ticket: enteringAgain, answer: again },
       leftBehind: await this.#leaveOneBehind(),
     };
-    return { checks: auditTickets(evidence), inShort: summarizeTickets(evidence) };
+    this.#progress("everybody has gone, one way or another");
+    return {
+      checks: auditTickets(evidence),
+      inShort: summarizeTickets(evidence),
+      late: lateTickets(evidence),
+    };
   }
 
   /** One after the other: so the order of arrival is known. Resolves to what they do from then on. */
@@ -69,8 +75,8 @@ export class Tickets implements Scenario {
     this.#say("entered", undefined, `${names}, one after the other, at ${first?.department}`);
     const stays: Promise<void>[] = [];
     for (const arrival of queue) {
-      const visitor = new Visitor(this.#office, this.#stage.screen, arrival);
-      const stay = visitor.stay(await visitor.enter(), everybodyCame);
+      const visitor = new Visitor(this.#office, this.#stage, arrival);
+      const stay = visitor.stay(await visitor.enter(), everybodyCame).then(() => this.#go(arrival));
       // Awaited by whoever has the list, and that may be later.
       stay.catch(() => undefined);
       stays.push(stay);
@@ -87,15 +93,24 @@ export class Tickets implements Scenario {
       leftBehind,
       "enters, is in service, and is not heard of any more; nobody comes after it",
     );
-    await delay(this.#silenceMs);
+    await this.#stage.tempo.untilTime(Date.now() + this.#silenceMs);
     let removed = 0;
     while (removed === 0) {
       removed = await this.#office.clean();
-      if (removed === 0) await delay(cleanEveryMs);
+      if (removed === 0) await this.#stage.tempo.delay(cleanEveryMs);
     }
     const answer = await this.#office.ask("heartbeat", department, leftBehind);
     this.#say("cleaned", undefined, `the cleaner takes ${removed} off; ${leftBehind} is ${answer.state}`);
     return { ticket: leftBehind, removed, answer };
+  }
+
+  #go({ ticket }: Arrival): void {
+    this.#gone += 1;
+    this.#progress(`${ticket} has gone`);
+  }
+
+  #progress(text: string): void {
+    this.#stage.screen.progress(this.system, this.#gone, arrivals.length, text);
   }
 
   #arrival(ticket: string): Arrival {

@@ -1,12 +1,12 @@
 import type { Inquiry, TicketsEvidence } from "./evidence.ts";
 
-/** How long a ticket was in service, as its owner knew it. Times are epoch milliseconds. */
+/** How long a ticket was in service for certain, as its owner knew it: it may have been so for longer. */
 export interface Service {
   readonly department: string;
   readonly ticket: string;
   /** When its owner learnt of it: not before it began. */
   readonly from: number;
-  /** When its owner asked for its end, or when it had been silent for too long: not after it ended. */
+  /** When its owner asked for its end, or when it might have been silent for too long: not after it ended. */
   readonly until: number;
 }
 
@@ -14,11 +14,13 @@ export interface Service {
 export function servicesIn({ arrivals, inquiries, silenceMs }: TicketsEvidence): Service[] {
   const services = arrivals.flatMap(({ department, ticket }) => {
     const own = inquiries.filter((one) => one.ticket === ticket && one.department === department);
-    const first = own.find(isServing);
+    const serving = own.filter(isServing);
+    const [first] = serving;
     if (first === undefined) return [];
-    const end = own.find(({ action }) => action === "next")?.sentAt;
-    const lastHeardOf = Math.max(...own.map(({ sentAt }) => sentAt));
-    return [{ department, ticket, from: first.answeredAt, until: end ?? lastHeardOf + silenceMs }];
+    const end = own.find(({ action }) => action === "next")?.sentAt ?? Number.POSITIVE_INFINITY;
+    // What was answered otherwise prolonged nothing.
+    const lastHeardOf = Math.max(...serving.map(({ sentAt }) => sentAt));
+    return [{ department, ticket, from: first.answeredAt, until: Math.min(end, lastHeardOf + silenceMs) }];
   });
   return services.sort((one, other) => one.from - other.from);
 }

@@ -1,6 +1,8 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Standing } from "../../../functions/admit-tickets/admission.ts";
+import type { Kind } from "../../marks.ts";
+import type { Stage } from "../../scenario.ts";
 import type { Screen } from "../../screen.ts";
+import type { Tempo } from "../../tempo.ts";
 import type { Arrival } from "./evidence.ts";
 import type { Office } from "./office.ts";
 import { heartbeatMs, serviceMs } from "./plan.ts";
@@ -9,11 +11,13 @@ import { heartbeatMs, serviceMs } from "./plan.ts";
 export class Visitor {
   readonly #office: Office;
   readonly #screen: Screen;
+  readonly #tempo: Tempo;
   readonly #arrival: Arrival;
 
-  constructor(office: Office, screen: Screen, arrival: Arrival) {
+  constructor(office: Office, { screen, tempo }: Stage, arrival: Arrival) {
     this.#office = office;
     this.#screen = screen;
+    this.#tempo = tempo;
     this.#arrival = arrival;
   }
 
@@ -43,7 +47,7 @@ export class Visitor {
     }
     let now: Standing = standing;
     while (now.state === "waiting") {
-      await delay(heartbeatMs);
+      await this.#tempo.delay(heartbeatMs);
       now = await this.#ask("heartbeat");
     }
     if (now.state !== "serving") {
@@ -61,14 +65,15 @@ export class Visitor {
       this.#say("silent", "dies in service: nothing will be heard of it any more");
       return;
     }
-    await delay(serviceMs);
+    await this.#tempo.delay(serviceMs);
     await this.#office.next(department, ticket);
   }
 
   /** Stays as it is, and is heard of, until everybody has come. */
   async #hold(everybodyCame: Promise<unknown>): Promise<void> {
     const came = everybodyCame.then(() => true);
-    while (!(await Promise.race([came, delay(heartbeatMs, false)]))) await this.#ask("heartbeat");
+    const beat = (): Promise<boolean> => this.#tempo.delay(heartbeatMs).then(() => false);
+    while (!(await Promise.race([came, beat()]))) await this.#ask("heartbeat");
   }
 
   #ask(action: "enter" | "heartbeat" | "leave"): Promise<Standing> {
@@ -76,7 +81,7 @@ export class Visitor {
     return this.#office.ask(action, department, ticket);
   }
 
-  #say(kind: Parameters<Screen["event"]>[1], text: string): void {
+  #say(kind: Kind, text: string): void {
     this.#screen.event("tickets", kind, this.#arrival.ticket, text);
   }
 }

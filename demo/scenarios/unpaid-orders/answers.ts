@@ -1,12 +1,13 @@
 import type { InvokeResult } from "@leasehold/local";
 import type { TriggerOutcome } from "../../../functions/close-unpaid-orders/handler.ts";
 import type { JobOutcome } from "../../../functions/close-unpaid-orders/job.ts";
+import { isOutOfTime } from "../../out-of-time.ts";
 
 /** What an instance made of a trigger. */
 export type Answer =
   | ((TriggerOutcome | Extract<JobOutcome, { readonly result: "lost" }>) & { readonly tookMs: number })
   /** The job rejected. */
-  | { readonly result: "failed"; readonly problem: string }
+  | { readonly result: "failed"; readonly problem: string; readonly timedOut: boolean }
   /** The process ended before it answered. */
   | { readonly result: "died" };
 
@@ -32,16 +33,14 @@ interface FunctionFailure {
  *
  * @param holding what the run was about to do when it was last seen, if it lost its lease
  */
-export function answerOf(
-  { payload, functionError }: InvokeResult,
-  tookMs: number,
-  holding: Holding | undefined,
-): Answer {
+export function answerOf(result: InvokeResult, tookMs: number, holding: Holding | undefined): Answer {
+  const { payload, functionError } = result;
   if (functionError === undefined) return { ...(payload as TriggerOutcome), tookMs };
   const { errorType, errorMessage } = payload as FunctionFailure;
   if (errorType === "Runtime.ExitError") return { result: "died" };
   if (errorType !== "LeaseLostError" || holding === undefined) {
-    return { result: "failed", problem: `${errorType}: ${errorMessage.split("\n")[0]}` };
+    const problem = `${errorType}: ${errorMessage.split("\n")[0]}`;
+    return { result: "failed", problem, timedOut: isOutOfTime(result) };
   }
   const { reason } = JSON.parse(errorMessage.split("\n").at(-1) ?? "{}") as Pick<
     Answer & { result: "lost" },

@@ -1,6 +1,6 @@
-import type { Order } from "../../../functions/close-unpaid-orders/orders.ts";
+import type { Order } from "../../../functions/close-unpaid-orders/order.ts";
 import type { ClosedOrder, Stock } from "../../../functions/close-unpaid-orders/shop-table.ts";
-import { type Check, check } from "../../check.ts";
+import { type Check, check, promise } from "../../check.ts";
 import type { Evidence } from "./recording.ts";
 
 /** Judges the orders and the stock. */
@@ -18,12 +18,12 @@ export function auditShop(evidence: Evidence): Check[] {
       overdue.filter(({ orderId }) => closed.get(orderId)?.closings === 1).length,
     ),
     check("overdue orders left open", 0, overdue.filter(({ orderId }) => remaining.has(orderId)).length),
-    check(
+    promise(
       "orders paid or not yet due, untouched",
       others.length,
       others.filter(({ orderId }) => remaining.has(orderId) && !closed.has(orderId)).length,
     ),
-    check(
+    promise(
       "closings under a lease that was granted",
       after.closed.length,
       after.closed.filter((order) => wasGranted(order, evidence)).length,
@@ -57,7 +57,7 @@ function auditStaleWrites({ after, casualties, deliveries }: Evidence): Check[] 
   });
   return [
     check("stale writes sent and fenced off", frozen.length, fencedOff.length),
-    check(
+    promise(
       "stale writes that landed",
       0,
       landed.reduce((sum, amount) => sum + amount, 0),
@@ -67,8 +67,8 @@ function auditStaleWrites({ after, casualties, deliveries }: Evidence): Check[] 
 
 function auditStock(before: Stock, after: Stock, returned: readonly Order[]): Check[] {
   return Object.entries(before).map(([product, available]) => {
-    const back = returned.filter((order) => order.product === product);
-    const expected = back.reduce((sum, order) => sum + order.quantity, available);
+    const back = returned.flatMap(({ lines }) => lines).filter((line) => line.product === product);
+    const expected = back.reduce((sum, line) => sum + line.quantity, available);
     return check(`stock: ${product}`, expected, after[product] ?? "missing");
   });
 }

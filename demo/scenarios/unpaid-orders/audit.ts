@@ -1,5 +1,6 @@
-import { type Check, check } from "../../check.ts";
-import { listed, overlaps, takenOver } from "../../lease-log.ts";
+import { type Check, check, listed, promise } from "../../check.ts";
+import { overlaps, takenOver } from "../../lease-history.ts";
+import { ranOut, type WasCutShort } from "../../lease-log.ts";
 import { auditShop } from "./audit-shop.ts";
 import { type Casualty, type Delivery, type Evidence, isOfTheLock, type RecordedEvent } from "./recording.ts";
 
@@ -11,6 +12,28 @@ import { type Casualty, type Delivery, type Evidence, isOfTheLock, type Recorded
 export function audit(recorded: Evidence): Check[] {
   const evidence = { ...recorded, events: recorded.events.filter(({ event }) => isOfTheLock(event)) };
   return [...auditRuns(evidence), ...auditLeases(evidence), ...auditShop(evidence)];
+}
+
+/** Says what came too late for the plan. */
+export function lateIn({ plan, grants, events, casualties, deliveries }: Evidence): string[] {
+  const timedOut = deliveries.flatMap(({ tick, instance, answer }) =>
+    answer?.result === "failed" && answer.timedOut
+      ? [`${instance} did not come to an end in tick ${tick}`]
+      : [],
+  );
+  const barred = plan.flatMap((_, index) => {
+    const own = deliveries.filter(({ tick }) => tick === index + 1);
+    const isBarred = ({ answer }: Delivery): boolean =>
+      answer?.result === "skipped" && casualties.some(({ instance }) => instance === answer.holder);
+    return own.length > 0 && own.every(isBarred)
+      ? [`a dead lease still stood in the way in tick ${index + 1}`]
+      : [];
+  });
+  const wentOn = casualties.flatMap(({ kind, instance, tick, closed, closedAtGate }) =>
+    closed > closedAtGate ? [`${instance} went on in tick ${tick} before it could be ${kind}`] : [],
+  );
+  const ofTheLock = events.filter(({ event }) => isOfTheLock(event));
+  return [...timedOut, ...barred, ...wentOn, ...ranOut(grants, ofTheLock, wasCutShort(casualties))];
 }
 
 /** Counts what happened, for the last line. */
@@ -61,16 +84,19 @@ function auditRuns({ plan, deliveries, events, casualties }: Evidence): Check[] 
   ];
 }
 
-function auditLeases({ plan, events, casualties }: Evidence): Check[] {
-  const takenFrom = takenOver(events, (instance, fencingToken) =>
-    casualties.some((run) => run.instance === instance && run.fencingToken === fencingToken),
-  );
+function auditLeases({ plan, events, grants, casualties }: Evidence): Check[] {
+  const takenFrom = takenOver(grants, wasCutShort(casualties));
   return [
     check("leases granted", `1 in each of ${plan.length} ticks`, describeGrants(plan.length, events)),
-    check("fencing tokens, from tick to tick", "growing", describeTokens(events)),
-    check("leases that overlapped in time", 0, overlaps(events)),
+    promise("fencing tokens, from tick to tick", "growing", describeTokens(events)),
+    promise("leases that overlapped in time", 0, overlaps(grants)),
     check("takeovers, from", listed(casualties.map((run) => run.instance)), listed(takenFrom)),
   ];
+}
+
+function wasCutShort(casualties: readonly Casualty[]): WasCutShort {
+  return (owner, fencingToken) =>
+    casualties.some((run) => run.instance === owner && run.fencingToken === fencingToken);
 }
 
 interface Granted {

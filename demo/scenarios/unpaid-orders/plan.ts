@@ -1,8 +1,8 @@
-import type { Order } from "../../../functions/close-unpaid-orders/orders.ts";
+import type { Order } from "../../../functions/close-unpaid-orders/order.ts";
 import type { ShopState } from "../../../functions/close-unpaid-orders/shop-table.ts";
 
-/** How far apart ticks are: a job that runs every minute, on a smaller scale. */
-export const tickMs = 2_000;
+/** How far apart ticks are, where nothing is stretched: a job that runs every minute, on a smaller scale. */
+export const plannedTickMs = 2_000;
 /** How many times the trigger of a tick is delivered, all at once; each finds an instance of its own. */
 export const deliveriesAtOnce = 4;
 
@@ -44,22 +44,25 @@ const shelf = 100;
 const dayMs = 24 * 60 * 60 * 1000;
 
 /** When a tick is scheduled, counted from 1; a late trigger carries this time all the same. */
-export function scheduledAt(firstTickAt: number, tick: number): number {
+export function scheduledAt(firstTickAt: number, tick: number, tickMs: number): number {
   return firstTickAt + (tick - 1) * tickMs;
 }
 
 /** The shop as the first tick finds it: every order holds stock. Some are paid, and some are not due for a day. */
-export function shopAtStart(firstTickAt: number): ShopState {
+export function shopAtStart(firstTickAt: number, tickMs: number): ShopState {
   let count = 0;
   const order = (dueAt: number): Order => {
     count += 1;
     const product = products[count % products.length] as string;
-    return { orderId: `o-${String(count).padStart(3, "0")}`, product, quantity: 1 + (count % 3), dueAt };
+    const lines = [{ product, quantity: 1 + (count % 3) }];
+    return { orderId: `o-${String(count).padStart(3, "0")}`, lines, dueAt };
   };
   const orders = (amount: number, dueAt: number): Order[] =>
     Array.from({ length: amount }, (_, index) => order(dueAt - amount + index));
 
-  const overdue = plan.flatMap((step, index) => orders(step.orders, scheduledAt(firstTickAt, index + 1)));
+  const overdue = plan.flatMap((step, index) =>
+    orders(step.orders, scheduledAt(firstTickAt, index + 1, tickMs)),
+  );
   const paid = orders(4, firstTickAt);
   const notYetDue = orders(4, firstTickAt + dayMs);
   const open = [...overdue, ...notYetDue];
@@ -69,6 +72,7 @@ export function shopAtStart(firstTickAt: number): ShopState {
 /** What is left on the shelf when these orders hold their share. */
 export function stockBeside(orders: readonly Order[]): Record<string, number> {
   const stock = Object.fromEntries(products.map((product) => [product, shelf]));
-  for (const { product, quantity } of orders) stock[product] = (stock[product] ?? 0) - quantity;
+  for (const { product, quantity } of orders.flatMap(({ lines }) => lines))
+    stock[product] = (stock[product] ?? 0) - quantity;
   return stock;
 }

@@ -1,11 +1,13 @@
 import type { LeaseEvent } from "@leasehold/client";
+import { readShop, type ShopState } from "../../../functions/close-unpaid-orders/shop-table.ts";
+import { NotStaged } from "../../endings.ts";
 import type { Gate, HeldRequest } from "../../gate.ts";
 import { type Instance, Instances, type InstancesListener } from "../../instances.ts";
 import type { Stage } from "../../scenario.ts";
-import { takeoverAllowanceMs, untilTime } from "../../until.ts";
+import type { Tempo } from "../../tempo.ts";
 import { type Answer, answerOf, type Holding } from "./answers.ts";
 import { type Closing, ClosingWatch } from "./closings.ts";
-import { deliveriesAtOnce, holdAt, plan, type Step, scheduledAt } from "./plan.ts";
+import { deliveriesAtOnce, holdAt, plan, plannedTickMs, type Step, scheduledAt } from "./plan.ts";
 import {
   type Casualty,
   type Delivery,
@@ -33,6 +35,8 @@ export class Run implements InstancesListener, Recording {
   readonly casualties: Casualty[] = [];
   readonly instances: Instances;
   readonly #gate: Gate;
+  readonly #tempo: Tempo;
+  readonly #readShop: () => Promise<ShopState>;
   readonly #leaseMs: number;
   readonly #reporter: Reporter;
   readonly #ticks = new Map<string, number>();
@@ -44,8 +48,10 @@ export class Run implements InstancesListener, Recording {
   #frozen: (Victim & { readonly since: number }) | undefined;
 
   /** `leaseMs` is how long a lease lasts that is not renewed. */
-  constructor({ app, gate, screen }: Stage, leaseMs: number) {
+  constructor({ app, gate, documents, screen, tempo }: Stage, leaseMs: number) {
+    this.#readShop = () => readShop(documents, app.tableName("UnpaidOrders/Shop"));
     this.#gate = gate;
+    this.#tempo = tempo;
     this.#leaseMs = leaseMs;
     this.instances = new Instances(app, { functionId, nameOf: letter }, this);
     this.#reporter = new Reporter(screen, this);
@@ -61,7 +67,7 @@ export class Run implements InstancesListener, Recording {
     if (!isOfTheLock(event)) return;
     if (event.type === "acquired" || event.type === "renewed") {
       this.#leaseEndsAt = event.expiresAt;
-      this.#lockedUntil = event.expiresAt + takeoverAllowanceMs;
+      this.#lockedUntil = event.expiresAt + this.#tempo.takeoverAllowanceMs;
     }
     if (event.type === "released") this.#lockedUntil = 0;
     if (event.type === "takeover") this.#reporter.takeover(tick, at, event);
@@ -71,10 +77,11 @@ export class Run implements InstancesListener, Recording {
   async play(firstTickAt: number): Promise<void> {
     for (const [index, step] of plan.entries()) {
       const tick = index + 1;
-      const dueAt = scheduledAt(firstTickAt, tick);
-      await untilTime(Math.max(dueAt, this.#lockedUntil));
+      const dueAt = scheduledAt(firstTickAt, tick, this.#tempo.ms(plannedTickMs));
+      await this.#tempo.untilTime(Math.max(dueAt, this.#lockedUntil));
       await this.#play(tick, dueAt, step);
     }
+    this.#reporter.over();
   }
 
   async #play(tick: number, dueAt: number, { orders, mishap }: Step): Promise<void> {
@@ -85,7 +92,7 @@ export class Run implements InstancesListener, Recording {
     const answers = this.#deliver(tick, dueAt, false);
     const victim = async (): Promise<Victim> => {
       const nobody = Promise.all(answers).then(() => {
-        throw new Error(`no write came to the gate in tick ${tick}, where a run was to be ${mishap}`);
+        throw new NotStaged(`no write came to the gate in tick ${tick}, where a run was to be ${mishap}`);
       });
       return this.#victim(tick, await Promise.race([held ?? nobody, nobody]));
     };
@@ -98,17 +105,18 @@ export class Run implements InstancesListener, Recording {
         break;
       case "killed": {
         const { instance, holding, request } = await victim();
-        this.#suffer("killed", instance, holding);
+        const casualty = this.#suffer("killed", instance, holding);
         await this.instances.kill(instance);
         this.#expectNoRelease();
         request.lose();
+        await this.#count(casualty);
         break;
       }
       case "frozen": {
         const frozen = await victim();
         this.instances.freeze(frozen.instance);
-        this.#suffer("frozen", frozen.instance, frozen.holding);
         this.#expectNoRelease();
+        await this.#count(this.#suffer("frozen", frozen.instance, frozen.holding));
         this.#frozen = { ...frozen, since: performance.now() };
         answers.splice(answers.indexOf(frozen.answer), 1);
         break;
@@ -148,13 +156,22 @@ export class Run implements InstancesListener, Recording {
 
   /** Whoever does not go on may have renewed its lease to the last, without coming to say so. */
   #expectNoRelease(): void {
-    this.#lockedUntil = Date.now() + this.#leaseMs + takeoverAllowanceMs;
+    this.#lockedUntil = Date.now() + this.#leaseMs + this.#tempo.takeoverAllowanceMs;
   }
 
-  #suffer(kind: Casualty["kind"], { name: instance }: Instance, holding: Holding): void {
+  #suffer(kind: Casualty["kind"], { name: instance }: Instance, holding: Holding): Casualty {
     const { tick, fencingToken, closed, orderId } = holding;
-    this.casualties.push({ kind, tick, instance, fencingToken, closed, orderId });
+    const casualty: Casualty = { kind, tick, instance, fencingToken, closedAtGate: closed, closed, orderId };
+    this.casualties.push(casualty);
     this.#reporter.casualty(kind, instance, holding);
+    return casualty;
+  }
+
+  /** What was let through before the process was stopped may have landed after its write was: the table knows. */
+  async #count(casualty: Casualty): Promise<void> {
+    await this.#gate.settled();
+    const { closed } = await this.#readShop();
+    casualty.closed = closed.filter(({ fencingToken }) => fencingToken === casualty.fencingToken).length;
   }
 
   #deliver(tick: number, dueAt: number, repeated: boolean): Promise<Answer>[] {

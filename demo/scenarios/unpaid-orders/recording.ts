@@ -1,6 +1,7 @@
 import type { LeaseEvent } from "@leasehold/client";
 import { leaseSortKey } from "@leasehold/client/schema";
 import type { ShopState } from "../../../functions/close-unpaid-orders/shop-table.ts";
+import type { Grant } from "../../lease-history.ts";
 import type { LoggedLeaseEvent } from "../../lease-log.ts";
 import type { Answer } from "./answers.ts";
 import type { Step } from "./plan.ts";
@@ -31,8 +32,10 @@ export interface Casualty {
   readonly tick: number;
   readonly instance: string;
   readonly fencingToken: number;
-  /** How many orders it had closed. */
-  readonly closed: number;
+  /** How many orders it had closed when its write was stopped at the gate. */
+  readonly closedAtGate: number;
+  /** How many the shop's table showed when its process had been stopped: known only then. */
+  closed: number;
   /** The order that it was about to close. */
   readonly orderId: string;
 }
@@ -47,6 +50,8 @@ export interface Recording {
 /** All that the audit looks at. */
 export interface Evidence extends Recording {
   readonly plan: readonly Step[];
+  /** The lock's grants, as the table made them; owners are the names of instances. */
+  readonly grants: readonly Grant[];
   /** The scheduled time of the last tick, in epoch milliseconds: what is due before has to be closed at the end. */
   readonly lastScheduledAt: number;
   /** The shop before the first tick. */

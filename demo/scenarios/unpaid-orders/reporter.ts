@@ -1,8 +1,9 @@
 import type { LeaseEvent } from "@leasehold/client";
 import type { Instance } from "../../instances.ts";
-import type { Kind, Screen } from "../../screen.ts";
+import type { Kind } from "../../marks.ts";
+import type { Screen } from "../../screen.ts";
 import type { Answer, Holding } from "./answers.ts";
-import { deliveriesAtOnce, type Mishap } from "./plan.ts";
+import { deliveriesAtOnce, type Mishap, plan } from "./plan.ts";
 import type { Casualty, Delivery, Recording } from "./recording.ts";
 
 /** What is said in advance of a tick's mishap. */
@@ -17,6 +18,7 @@ const announcements: Record<Mishap, string> = {
 export class Reporter {
   readonly #screen: Screen;
   readonly #recording: Recording;
+  #closed = 0;
 
   /** The recording is read where something depends on what happened before. */
   constructor(screen: Screen, recording: Recording) {
@@ -26,6 +28,7 @@ export class Reporter {
 
   /** A tick is delivered. */
   fired(tick: number, orders: number, mishap: Mishap | undefined): void {
+    this.#tellProgress(tick - 1, `tick ${tick} of ${plan.length}`);
     const announcement = mishap === undefined ? "" : announcements[mishap];
     const text = `${deliveriesAtOnce} times at once: ${orders} more orders overdue${announcement}`;
     this.#say("fired", undefined, tick, text);
@@ -39,7 +42,7 @@ export class Reporter {
   /** A lock was taken over. */
   takeover(tick: number, at: number, { owner, from, ground }: LeaseEvent & { type: "takeover" }): void {
     const since = ((at - from.expiresAt) / 1000).toFixed(2);
-    const how = ground === "observation" ? "unchanged for a whole lease" : "by the wall clock";
+    const how = ground === "observation" ? "unchanged for a whole lease" : "by the service's clock";
     const text = `from ${from.owner}, whose lease had ended ${since} s ago (${how})`;
     this.#say("takeover", owner, tick, text);
   }
@@ -47,6 +50,8 @@ export class Reporter {
   /** A run was killed or frozen. */
   casualty(kind: Casualty["kind"], instance: string, holding: Holding): void {
     const { tick, closed, orderId, expiresAt } = holding;
+    // A frozen one still comes to report what it closed.
+    if (kind === "killed") this.#closed += closed;
     const until = this.#screen.time(expiresAt);
     const text =
       kind === "killed"
@@ -70,6 +75,7 @@ export class Reporter {
   /** An instance has answered a trigger. */
   answer({ tick, instance }: Delivery, answer: Answer): void {
     const say = (kind: Kind, text: string): void => this.#say(kind, instance, tick, text);
+    if ("closed" in answer) this.#closed += answer.closed;
     switch (answer.result) {
       case "ran":
         say(
@@ -97,6 +103,15 @@ export class Reporter {
         if (!this.#wasKilled(tick, instance)) say("failed", "its process ended, and nobody meant it to");
         break;
     }
+  }
+
+  /** Every tick has been played. */
+  over(): void {
+    this.#tellProgress(plan.length, "every tick has had its run");
+  }
+
+  #tellProgress(ticks: number, text: string): void {
+    this.#screen.progress("orders", ticks, plan.length, `${text}; ${this.#closed} orders closed`);
   }
 
   #say(kind: Kind, who: string | undefined, tick: number, text: string): void {

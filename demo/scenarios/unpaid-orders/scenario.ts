@@ -1,9 +1,12 @@
 import { environmentNames } from "@leasehold/client/environment";
+import { leaseSortKey } from "@leasehold/client/schema";
 import type { LocalAppEvent } from "@leasehold/local";
+import { closeUnpaidOrdersKey } from "../../../functions/close-unpaid-orders/job.ts";
 import { readShop, seedShop } from "../../../functions/close-unpaid-orders/shop-table.ts";
+import { readGrants } from "../../grants.ts";
 import type { Outcome, Scenario, Stage } from "../../scenario.ts";
-import { audit, summarize } from "./audit.ts";
-import { plan, scheduledAt, shopAtStart, tickMs } from "./plan.ts";
+import { audit, lateIn, summarize } from "./audit.ts";
+import { plan, plannedTickMs, scheduledAt, shopAtStart } from "./plan.ts";
 import { Run } from "./play.ts";
 import type { Evidence } from "./recording.ts";
 
@@ -16,16 +19,18 @@ export class UnpaidOrders implements Scenario {
   readonly about: string;
   readonly #stage: Stage;
   readonly #run: Run;
+  readonly #tickMs: number;
 
   constructor(stage: Stage) {
     this.#stage = stage;
+    this.#tickMs = stage.tempo.ms(plannedTickMs);
     const job = stage.app.spec.functions.find(
       ({ environment }) => environment[environmentNames.job] !== undefined,
     );
     const leaseMs = Number(job?.environment[environmentNames.lockAtMostForMs]);
     this.#run = new Run(stage, leaseMs);
     this.about =
-      `a job closes unpaid orders, every ${tickMs / 1000} s on several instances at once; ` +
+      `a job closes unpaid orders, every ${this.#tickMs / 1000} s on several instances at once; ` +
       `its lease of ${leaseMs / 1000} s is renewed`;
   }
 
@@ -38,25 +43,28 @@ export class UnpaidOrders implements Scenario {
   }
 
   async play(): Promise<Outcome> {
-    const { app, documents } = this.#stage;
+    const { app, documents, tempo } = this.#stage;
     const shopTable = app.tableName("UnpaidOrders/Shop");
-    const firstTickAt = Date.now() + leadMs;
-    const before = shopAtStart(firstTickAt);
+    const firstTickAt = Date.now() + tempo.ms(leadMs);
+    const before = shopAtStart(firstTickAt, this.#tickMs);
     await seedShop(documents, shopTable, before);
     await this.#run.play(firstTickAt);
 
     const { deliveries, events, casualties, instances } = this.#run;
     const { closed, ...rest } = await readShop(documents, shopTable);
     const named = closed.map((order) => ({ ...order, closedBy: instances.nameOf(order.closedBy) }));
+    const grants = await readGrants(this.#stage, instances, closeUnpaidOrdersKey, events);
     const evidence: Evidence = {
       deliveries,
       events,
       casualties,
       plan,
-      lastScheduledAt: scheduledAt(firstTickAt, plan.length),
+      // Other leases under the job's key are those of its ledger.
+      grants: grants.filter(({ sortKey }) => sortKey === leaseSortKey),
+      lastScheduledAt: scheduledAt(firstTickAt, plan.length, this.#tickMs),
       before,
       after: { ...rest, closed: named },
     };
-    return { checks: audit(evidence), inShort: summarize(evidence) };
+    return { checks: audit(evidence), inShort: summarize(evidence), late: lateIn(evidence) };
   }
 }

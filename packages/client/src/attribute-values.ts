@@ -21,15 +21,17 @@ export function expressionValues(values: Item): {
   return Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: toAttributeValues(values) };
 }
 
-/** Reads strings and numbers from DynamoDB's own form; a lease table holds no other kinds. */
+/**
+ * Reads strings and numbers from DynamoDB's own form; a lease table holds no other kinds.
+ *
+ * A value of another kind, which another program or a person has written, is given as NaN: it is there, which a
+ * condition on the item sees too, and every reader refuses it.
+ */
 export function fromAttributeValues(
   attributes: Record<string, AttributeValue> | undefined,
 ): Item | undefined {
   if (attributes === undefined) return undefined;
   const item: Record<string, string | number> = {};
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value.S !== undefined) item[name] = value.S;
-    else if (value.N !== undefined) item[name] = Number(value.N);
-  }
+  for (const [name, value] of Object.entries(attributes)) item[name] = value.S ?? Number(value.N);
   return item;
 }

@@ -1,36 +1,58 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import { nameAbort } from "./aborted.ts";
 import { createDynamoDBClient } from "./dynamodb/client.ts";
 import { DynamoDBLeaseStore, isDocumentClient } from "./dynamodb/store.ts";
-import { InvalidOptionsError, LeaseUnavailableError, SlotDoneError } from "./errors.ts";
+import { InvalidOptionsError, LeaseUnavailableError, SlotDoneError, SlotMismatchError } from "./errors.ts";
+import { ClientClosedError, CloseIncompleteError } from "./errors-closing.ts";
 import { publish } from "./events.ts";
 import { FairQueues } from "./fair/fair-queues.ts";
 import { checkDataBesideQueue, type FairTerms, separateFairness } from "./fair/options.ts";
 import type { ValueFormat } from "./fencing.ts";
 import { checkHandle } from "./handle.ts";
 import { showInternals } from "./internals.ts";
-import { Lease, type LeaseHandle } from "./lease.ts";
-import type { AcquireOptions, LeaseClientOptions, TryAcquireOptions, WaitOptions } from "./options.ts";
+import { handleOf, Lease, type LeaseHandle } from "./lease.ts";
+import type {
+  AcquireOptions,
+  CloseOptions,
+  LeaseClientOptions,
+  TryAcquireOptions,
+  WaitOptions,
+} from "./options.ts";
 import {
   type ClientTimes,
   checkAcquireOptions,
   checkClientOptions,
   checkHeartbeat,
 } from "./options-check.ts";
-import { type ListOptions, Oversight, type PlaceOptions } from "./oversight.ts";
+import {
+  type HolderOptions,
+  type LeasePage,
+  type ListOptions,
+  type ListPagesOptions,
+  Oversight,
+  type PlaceOptions,
+  type TakeBackSlotOptions,
+} from "./oversight.ts";
 import { defaultOwner } from "./owner.ts";
 import { Acquirer } from "./protocol/acquirer.ts";
-import type { ProtocolContext } from "./protocol/context.ts";
+import { callBudgetMs, type ProtocolContext, systemRandomness } from "./protocol/context.ts";
 import { Judge } from "./protocol/judge.ts";
+import { Lifecycle } from "./protocol/lifecycle.ts";
+import { RequestGate } from "./protocol/request-gate.ts";
+import { shortLeaseWatch } from "./protocol/short-lease-watch.ts";
 import { SkewWatch } from "./protocol/skew-watch.ts";
 import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey, limits } from "./schema.ts";
+import type { LeaseStore } from "./store.ts";
 import { systemClock } from "./time/clock.ts";
+import { ServiceClock } from "./time/service-clock.ts";
 import { runUnder } from "./under-lease.ts";
-import { checkData, checkKey, checkKnown, checkText, checkWork } from "./validation.ts";
+import { checkData, checkDuration, checkKey, checkKnown, checkText, checkWork } from "./validation.ts";
 
 /**
  * Acquires and looks after leases in one table.
  *
- * Promised: at most one unexpired holder for each key while clocks differ by no more than `clockSkewMs`; fencing
+ * Promised: at most one unexpired holder for each key, by the service's clock, whatever wall clocks say; fencing
  * tokens that strictly grow; a stale holder's renewal, release or fenced write changes nothing. Not promised: that
  * work stops when its lease is lost. A resource that neither checks the fencing token nor takes the lease's
  * condition check into its own transaction gets efficiency from a lease, not safety.
@@ -45,7 +67,7 @@ import { checkData, checkKey, checkKnown, checkText, checkWork } from "./validat
  * });
  * ```
  */
-export class LeaseClient {
+export class LeaseClient implements AsyncDisposable {
   readonly #context: ProtocolContext;
   readonly #times: ClientTimes;
   readonly #owner: string;
@@ -53,35 +75,39 @@ export class LeaseClient {
   readonly #acquirer: Acquirer;
   readonly #queues: FairQueues;
   readonly #oversight: Oversight;
+  readonly #lifecycle: Lifecycle;
 
   /** Throws {@link InvalidOptionsError}. Sends nothing. */
   constructor(options: LeaseClientOptions) {
-    this.#times = checkClientOptions(options);
-    const { clock = systemClock, onEvent, dynamodb } = options;
-    const { clockSkewMs, retentionMs } = this.#times;
-    const randomness = options.randomness ?? {
-      token: () => crypto.randomUUID(),
-      fraction: () => Math.random(),
-    };
+    const { given, times } = checkClientOptions(options);
+    this.#times = times;
+    const { clock = systemClock, randomness = systemRandomness, onEvent, dynamodb } = given;
+    const { clockSkewMs, retentionMs } = times;
     const emit: ProtocolContext["publish"] = (event) => publish(event, onEvent);
-    const skewWatch = new SkewWatch(clock, clockSkewMs, emit);
+    const store: LeaseStore =
+      given.store ?? new DynamoDBLeaseStore(given.tableName ?? "", dynamodb ?? createDynamoDBClient(), clock);
+    const serviceClock = new ServiceClock(clock, store.isLocal ?? false, clockSkewMs, () => skewWatch.look());
+    const skewWatch = new SkewWatch(serviceClock, clockSkewMs, emit);
+    this.#lifecycle = new Lifecycle(clock);
     this.#owner =
-      options.owner === undefined
-        ? defaultOwner(randomness.token())
-        : checkText("owner", options.owner, limits.ownerBytes);
+      given.owner === undefined
+        ? defaultOwner(checkText("randomness.token()", randomness.token(), limits.ownerBytes))
+        : checkText("owner", given.owner, limits.ownerBytes);
     this.#format = dynamodb !== undefined && isDocumentClient(dynamodb) ? "native" : "attributeValue";
     this.#context = {
-      store:
-        options.store ??
-        new DynamoDBLeaseStore(options.tableName ?? "", dynamodb ?? createDynamoDBClient(), clock),
-      clock,
+      store,
+      clock: serviceClock,
+      gate: new RequestGate(serviceClock),
       randomness,
       clockSkewMs,
       retentionMs,
       publish: emit,
-      noteOffset: (offset) => skewWatch.note(offset),
+      // One slow answer of a store at hand takes no time that is worth a word.
+      noteLease: store.isLocal ? () => undefined : shortLeaseWatch(emit),
+      lifecycle: this.#lifecycle,
+      hold: (tenancy) => this.#lifecycle.hold(tenancy),
     };
-    const judge = new Judge(clock, clockSkewMs);
+    const judge = new Judge(serviceClock, clockSkewMs);
     this.#acquirer = new Acquirer(this.#context, judge);
     this.#queues = new FairQueues(this.#context, judge);
     this.#oversight = new Oversight(this.#context);
@@ -102,17 +128,18 @@ export class LeaseClient {
    *
    * 1 request for a lock that is free, 2 to take over from a holder whose time is over; while it waits, reads.
    * Rejects with {@link LeaseUnavailableError} when somebody else still holds it, with {@link SlotDoneError} when
-   * the `slot` is done already, and with the signal's reason when that aborts; in every case of failure nothing
-   * stays held.
+   * the `slot` is done already, with {@link SlotMismatchError} when a `reentrant` owner holds the lock for another one, with
+   * LeaseAbortedError when the signal aborts, whose reason is the error's `cause`, and with LeaseItemError where another
+   * program has written the lock's item; in every case of failure nothing stays held.
    */
   async acquire(key: string, options: AcquireOptions = {}): Promise<Lease> {
-    return await this.#acquire(key, separateFairness(options, true), true);
+    return await this.#acquireNaming(key, separateFairness(options, true), true);
   }
 
   /** Like {@link LeaseClient.acquire}, but never waits, and gives undefined when somebody else holds the lock or the slot is done. */
   async tryAcquire(key: string, options: TryAcquireOptions = {}): Promise<Lease | undefined> {
     try {
-      return await this.#acquire(key, separateFairness(options, false), false);
+      return await this.#acquireNaming(key, separateFairness(options, false), false);
     } catch (error) {
       if (error instanceof LeaseUnavailableError || error instanceof SlotDoneError) return undefined;
       throw error;
@@ -126,12 +153,23 @@ export class LeaseClient {
    * rejects with LeaseLostError if it did not, for then the work may have overlapped another holder's: also where
    * nothing but the release finds that it was broken meanwhile. The work's own error comes first. A release that fails
    * does not hide the result: the lock frees itself when the lease ends, and the `released` event says so.
+   *
+   * Without options, the work comes second: `withLease(key, work)`.
    */
   async withLease<T>(
     key: string,
     options: AcquireOptions,
     work: (lease: Lease) => Promise<T> | T,
+  ): Promise<T>;
+  async withLease<T>(key: string, work: (lease: Lease) => Promise<T> | T): Promise<T>;
+  async withLease<T>(
+    key: string,
+    optionsOrWork: AcquireOptions | ((lease: Lease) => Promise<T> | T),
+    workAfterOptions?: (lease: Lease) => Promise<T> | T,
   ): Promise<T> {
+    const isWorkSecond = typeof optionsOrWork === "function" && workAfterOptions === undefined;
+    const work = isWorkSecond ? optionsOrWork : workAfterOptions;
+    const options = isWorkSecond ? {} : (optionsOrWork as AcquireOptions);
     checkWork(work);
     return await runUnder(await this.acquire(key, options), work);
   }
@@ -139,22 +177,22 @@ export class LeaseClient {
   /**
    * Takes on a lease from another process's `lease.toJSON()`. Sends nothing.
    *
-   * The lease protects the adopter until `expiresAt` by the adopter's wall clock, which has to be within
-   * `clockSkewMs` of the others'. A handle that is older than that is adopted all the same: it protects nothing until
-   * a renewal has shown that nobody took the lock.
+   * Until its first renewal is confirmed, the lease protects the adopter until `clockSkewMs` before `expiresAt`, by the
+   * service's clock as this client's answers have told it; before the client's first answer by the wall clock, which has
+   * to be within `clockSkewMs` of the service's. A handle that is older than that is adopted all the same: it protects
+   * nothing until a renewal has shown that nobody took the lock.
    */
   adopt(handle: LeaseHandle, options: Pick<AcquireOptions, "heartbeat"> = {}): Lease {
-    checkKnown(options, ["heartbeat"], "options");
-    const record = checkHandle(handle, this.#context.store.tableName);
-    const { leaseDurationMs, closedUntil, slot } = handle;
-    const heartbeatMs = checkHeartbeat(options.heartbeat, leaseDurationMs);
-    const tenancy = this.#acquirer.adopt({ record, leaseDurationMs, closedUntil, slot }, heartbeatMs);
-    return new Lease(this.#context, tenancy, this.#format);
+    const { heartbeat } = checkKnown(options, ["heartbeat"], "options");
+    const terms = checkHandle(handle, this.#context.store.tableName);
+    const tenancy = this.#acquirer.adopt(terms, checkHeartbeat(heartbeat, terms.leaseDurationMs));
+    return new Lease(this.#context, tenancy, this.#format, terms.slot);
   }
 
   /**
    * Reads who holds a lock; undefined when nobody does. A lease that expired and was not released is shown. 1 consistent
-   * read. With `place`, the same of another lease under the key, such as a permit of a semaphore.
+   * read. With `place`, the same of another lease under the key, such as a permit of a semaphore. Rejects with
+   * LeaseItemError where another program has written the item.
    */
   async inspect(key: string, options: PlaceOptions = {}): Promise<LeaseRecord | undefined> {
     return await this.#oversight.inspect(key, options);
@@ -163,7 +201,7 @@ export class LeaseClient {
   /**
    * Reads all leases under a key that are held or have not been released, whatever primitives they belong to: the lock,
    * permits of a semaphore, readers and writer, runs of a job, tasks. Their `place` tells. 1 consistent query for each
-   * megabyte of the items under the key.
+   * megabyte of the items under the key. An item that cannot be read is left out, and the `unreadable` event names it.
    */
   async inspectAll(key: string): Promise<LeaseRecord[]> {
     return await this.#oversight.inspectAll(key);
@@ -173,15 +211,32 @@ export class LeaseClient {
    * Goes through the locks that are held or have not been released, in no order, by pages as they are wanted; with `all`
    * through the leases of the other primitives, too.
    *
-   * Reads the whole table, 1 request for each 500 items: for people and tools, not for hot paths. May lag a moment
-   * behind.
+   * Reads the whole table, 1 request for each megabyte: for people and tools, not for hot paths. May lag a moment behind. An
+   * item that cannot be read is left out, and the `unreadable` event names it.
    *
    * ```ts
    * for await (const lease of client.list({ prefix: "import/" })) console.log(lease.key, lease.owner);
    * ```
    */
   async *list(options: ListOptions = {}): AsyncGenerator<LeaseRecord, void, undefined> {
-    yield* this.#oversight.list(options);
+    checkKnown(options, ["prefix", "all"], "options");
+    for await (const { leases } of this.#oversight.listPages(options)) yield* leases;
+  }
+
+  /**
+   * Lists the same by the pages in which it is read, each with a cursor from which another process can go on: for those
+   * whose time may be over before the table is. A page may be empty, and others follow.
+   *
+   * 1 request for each page, of a megabyte. Leases that are acquired behind the cursor are not seen.
+   *
+   * ```ts
+   * for await (const { leases, next } of client.listPages({ prefix: "desk/" })) {
+   *   console.log(leases.length, next === undefined ? "and that was all" : `more behind ${next.pk}`);
+   * }
+   * ```
+   */
+  async *listPages(options: ListPagesOptions = {}): AsyncGenerator<LeasePage, void, undefined> {
+    yield* this.#oversight.listPages(options);
   }
 
   /**
@@ -191,7 +246,7 @@ export class LeaseClient {
    * Needs the token that it means to break (see {@link LeaseClient.inspect}), so that it cannot hit a later holder, and
    * the `place` of a lease that is not the lock's own. A task that is broken so waits again, or, if that was its last
    * attempt, is parked by the next worker that comes by; a run shows as lost. 1 request. Resolves to false when another
-   * token, or none, holds the lock.
+   * token, or none, holds the lock: `onRefused` is told which of the two.
    *
    * ```ts
    * for (const { key, place, token } of await client.inspectAll("payment-api")) {
@@ -199,7 +254,7 @@ export class LeaseClient {
    * }
    * ```
    */
-  async forceRelease(key: string, options: PlaceOptions & { readonly token: string }): Promise<boolean> {
+  async forceRelease(key: string, options: HolderOptions): Promise<boolean> {
     return await this.#oversight.forceRelease(key, options);
   }
 
@@ -208,13 +263,102 @@ export class LeaseClient {
    * that does not renew does not hear of it. The lock stays closed until it is released or expires.
    *
    * Needs the token of the lease that it means, and the `place` of one that is not the lock's own. 1 request. Resolves to
-   * false when another token, or none, holds the lock.
+   * false when another token, or none, holds the lock: `onRefused` is told which of the two.
    */
   async requestRevocation(
     key: string,
-    options: PlaceOptions & { readonly token: string; readonly reason?: string },
+    options: HolderOptions & { readonly reason?: string },
   ): Promise<boolean> {
     return await this.#oversight.requestRevocation(key, options);
+  }
+
+  /** Where the signal aborts, the error names the key; the other primitives look for the signal's own reason. */
+  async #acquireNaming(
+    key: string,
+    request: { readonly fair: FairTerms | undefined; readonly others: WaitOptions },
+    mayWait: boolean,
+  ): Promise<Lease> {
+    try {
+      return await this.#acquire(key, request, mayWait);
+    } catch (error) {
+      throw nameAbort(key, request.others.signal, error);
+    }
+  }
+
+  /**
+   * Gives the leases that are held at this moment, in the order of acquisition, whatever primitives they belong to:
+   * locks, permits, read and write locks, groups, leadership, runs, tasks, computations; adopted ones as well. One that
+   * a reentrant owner has several times is listed once. Sends nothing.
+   *
+   * Not in it: what `FairLock.checkIn` has won, which belongs to its owner and not to this process.
+   *
+   * ```ts
+   * for (const { key, place, expiresAt } of client.held()) console.log(key, place, new Date(expiresAt).toISOString());
+   * ```
+   */
+  held(): Lease[] {
+    return this.#lifecycle.held.flatMap((tenancy) => handleOf(tenancy) ?? []);
+  }
+
+  /**
+   * Lets everything go, for a process that is about to end: every lease of {@link LeaseClient.held} is released, however
+   * many handles a reentrant owner has; every wait is called off, and its ticket leaves the queue; and what is being
+   * released or taken back in the background is waited for. Work under a lease is not waited for: its signal aborts.
+   *
+   * A wait that is called off rejects with {@link ClientClosedError}, and so does every later attempt to get a lease.
+   * Reads, `forceRelease` and `requestRevocation` still work.
+   *
+   * 1 request for each lease and each ticket, all at the same time. Resolves when the service has confirmed all of them.
+   * Rejects with {@link CloseIncompleteError} when it has not within `timeoutMs`, or when a request failed; the client is
+   * closed all the same, and the error tells which keys may stay held, and until when. Calling it again waits again, and
+   * sends nothing.
+   *
+   * A lease that was handed to another process, with `lease.toJSON()` and `adopt`, is one lease: closing the client of
+   * either process releases it for both. Give leases that outlive the process a client of their own.
+   *
+   * ```ts
+   * process.once("SIGTERM", async () => {
+   *   await client.close({ timeoutMs: 5_000 });
+   *   process.exit();
+   * });
+   * ```
+   */
+  async close(options: CloseOptions = {}): Promise<void> {
+    checkKnown(options, ["timeoutMs"], "options");
+    await this.#lifecycle.close(checkDuration("timeoutMs", options.timeoutMs ?? callBudgetMs, 0));
+  }
+
+  /** Closes it, without complaint: what cannot be released now frees itself when its lease ends. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.close();
+    } catch (error) {
+      if (!(error instanceof CloseIncompleteError)) throw error;
+    }
+  }
+
+  /** Reads the latest slot that is done under a key; undefined where none is. 1 consistent read. */
+  async doneSlot(key: string): Promise<string | undefined> {
+    return await this.#oversight.doneSlot(key);
+  }
+
+  /**
+   * Takes back a slot that is done, so that it and those before it can be run again. For an operator, where a slot was
+   * done by mistake: one that lies far ahead keeps out every run until then.
+   *
+   * Needs the slot that it means (see {@link LeaseClient.doneSlot}), so that it cannot hit a later one; `to` is the last
+   * one that shall stay done. Whoever holds the lock keeps it. 1 request. Resolves to whether `to` is the latest slot
+   * that is done: false when it is neither the one that was seen nor `to`.
+   *
+   * ```ts
+   * const doneSlot = await client.doneSlot("close-unpaid-orders");
+   * if (doneSlot !== undefined && doneSlot > new Date().toISOString()) {
+   *   await client.takeBackSlot("close-unpaid-orders", { doneSlot, to: "2026-11-21T08:00:00.000Z" });
+   * }
+   * ```
+   */
+  async takeBackSlot(key: string, options: TakeBackSlotOptions): Promise<boolean> {
+    return await this.#oversight.takeBackSlot(key, options);
   }
 
   async #acquire(
@@ -228,8 +372,8 @@ export class LeaseClient {
     const data = checkData(terms.data);
     if (fair !== undefined) checkDataBesideQueue(data);
     terms.signal?.throwIfAborted();
-    const call = { ...terms, key, place, data };
-    const tenancy = await this.#acquirer.acquire(call, fair && this.#queues.approach(call, fair));
-    return new Lease(this.#context, tenancy, this.#format);
+    const call = { ...terms, key, place, data, resumes: terms.reentrant };
+    const tenancy = await this.#acquirer.acquire(call, fair && ((own) => this.#queues.approach(own, fair)));
+    return new Lease(this.#context, tenancy, this.#format, terms.slot);
   }
 }

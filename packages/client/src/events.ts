@@ -1,5 +1,5 @@
 import { channel } from "node:diagnostics_channel";
-import type { LeaseLostReason } from "./errors.ts";
+import type { LeaseErrorCode, LeaseLostReason } from "./errors.ts";
 
 /** What every event about one lease says. */
 interface LeaseEventSubject {
@@ -12,9 +12,9 @@ interface LeaseEventSubject {
 
 /** How a takeover was justified. */
 export type TakeoverGround =
-  /** The record had expired by a wall clock that the service's Date header vouched for. */
-  | "wallClock"
-  /** The record had stayed unchanged for a whole lease on this process's monotonic clock. */
+  /** The record had expired by the service's clock, as its answers tell it, and the allowance was over. */
+  | "serviceClock"
+  /** The record had stayed unchanged for a whole lease, and a little more, on this process's monotonic clock. */
   | "observation"
   /** The holder has the same owner, and the caller asked for a reentrant lease. */
   | "sameOwner";
@@ -68,13 +68,74 @@ export interface ReleasedEvent extends LeaseEventSubject {
   readonly confirmed: boolean;
 }
 
-/** This machine's clock and the service's are further apart than `clockSkewMs`; at most one event a minute. */
+/** A slot's work is done, and the service has not recorded it: the slot stays open, and its work will run again. */
+export interface CompletionFailedEvent extends LeaseEventSubject {
+  readonly type: "completionFailed";
+  readonly slot: string;
+  /** Of the error that the last try ended with. */
+  readonly code: LeaseErrorCode;
+}
+
+/**
+ * This machine's wall clock and the service's are further apart than `clockSkewMs`; at most one event a minute. No lease
+ * depends on it: the times in the table are the service's.
+ */
 export interface SkewEvent {
   readonly type: "skew";
   /** The service's clock less ours lies between these. */
   readonly offsetMinMs: number;
   readonly offsetMaxMs: number;
   readonly clockSkewMs: number;
+}
+
+/**
+ * Something that the client does by itself, or on the way out of a call, ended with an error that is neither the
+ * service's nor the network's: a mistake in the program, or in a store or clock that was given to it.
+ *
+ * A `lost` event with the reason `failed` follows where it was a heartbeat.
+ */
+export interface LeaseErrorEvent {
+  readonly type: "error";
+  readonly key: string;
+  /** The sort key of the lease. */
+  readonly place: string;
+  readonly owner: string;
+  /**
+   * - `renew`: a heartbeat.
+   * - `release`: a release, whose caller may have an error of its own to reject with.
+   * - `cancel`: taking back a write whose answer was lost, after the call that sent it has given up.
+   * - `leaveQueue`: giving up a place in a queue.
+   */
+  readonly operation: "renew" | "release" | "cancel" | "leaveQueue";
+  readonly error: Error;
+}
+
+/**
+ * A lease of less than a second was asked for, and a network lies between the client and the table; once for each
+ * client. One slow answer takes longer than such a lease. A common cause is a duration given in seconds.
+ */
+export interface ShortLeaseEvent {
+  readonly type: "shortLease";
+  readonly key: string;
+  /** The lease's sort key under its key. */
+  readonly place: string;
+  readonly owner: string;
+  readonly leaseDurationMs: number;
+}
+
+/**
+ * A walk or a look at many items (`list`, `inspectAll`, the runs of a job) has left out one that it cannot read, which
+ * another program or a person has written.
+ */
+export interface UnreadableEvent {
+  readonly type: "unreadable";
+  readonly key: string;
+  /** The item's sort key. */
+  readonly place: string;
+  /** The attribute that cannot be read. */
+  readonly attribute: string;
+  /** Says what the attribute is, and what is allowed. */
+  readonly message: string;
 }
 
 /** Everything that a client tells about its leases. No event carries a token or a payload. */
@@ -85,7 +146,11 @@ export type LeaseEvent =
   | RenewedEvent
   | LostEvent
   | ReleasedEvent
-  | SkewEvent;
+  | CompletionFailedEvent
+  | SkewEvent
+  | LeaseErrorEvent
+  | ShortLeaseEvent
+  | UnreadableEvent;
 
 /** Receives every event of one client. */
 export type LeaseEventListener = (event: LeaseEvent) => void;
@@ -97,7 +162,11 @@ const channels = {
   renewed: channel("leasehold:renewed"),
   lost: channel("leasehold:lost"),
   released: channel("leasehold:released"),
+  completionFailed: channel("leasehold:completionFailed"),
   skew: channel("leasehold:skew"),
+  error: channel("leasehold:error"),
+  shortLease: channel("leasehold:shortLease"),
+  unreadable: channel("leasehold:unreadable"),
 } as const;
 
 /**

@@ -8,11 +8,13 @@
  *                        │                            │  └─outcome──▶ failed ──claim──▶ held ──▶ …
  *                        │                            └──(expired)──claim (takeover)──▶ held ──▶ …
  *     absent, failed, (expired) ──skip──▶ skipped: never held again
+ *     succeeded, skipped ──takeBack──▶ failed
  *
  *     claim     what the lease's own acquire or takeOver insists on, and attempts are left
  *     progress  what the lease's own renewal insists on
  *     outcome   what the lease's own release insists on: the token is mine
  *     skip      nobody holds it, or the record is still the one that was judged expired; and it is not done
+ *     takeBack  it is done, and it ended as it was seen to have ended: by the same attempt, at the same time
  */
 import { kindOf, namesIn } from "./expressions.ts";
 import { attributeNames, timeToLive } from "./schema.ts";
@@ -128,6 +130,45 @@ export function skip(
       ...(judged === undefined
         ? {}
         : { ":judgedToken": judged.token, ":judgedVersion": judged.version, ":zero": 0, ":one": 1 }),
+    },
+  };
+}
+
+/** A run that is not to count as done. */
+export interface RunTakenBack {
+  readonly job: string;
+  readonly slot: string;
+  /** The number of the latest attempt, as it was seen; 0 for none. */
+  readonly attempt: number;
+  /** When it ended, as it was seen. */
+  readonly endedAt: number | undefined;
+  readonly remark: string;
+}
+
+/** Opens a slot that is done: its attempts stay counted, and the last one has failed. */
+export function takeBack({
+  job,
+  slot,
+  attempt: seen,
+  endedAt: end,
+  remark: text,
+}: RunTakenBack): UpdateRequest {
+  const update = `SET #${state} = :state, #${remark} = :remark REMOVE #${doneSlot}`;
+  const condition =
+    `attribute_exists(#${doneSlot}) AND ` +
+    (seen === 0 ? `attribute_not_exists(#${attempt})` : `#${attempt} = :attempt`) +
+    (end === undefined ? ` AND attribute_not_exists(#${endedAt})` : ` AND #${endedAt} = :endedAt`);
+  return {
+    key: runItemKey(job, slot),
+    update,
+    condition,
+    names: namesIn(`${update} ${condition}`),
+    returnsItem: true,
+    values: {
+      ":state": "failed",
+      ":remark": text,
+      ...(seen === 0 ? {} : { ":attempt": seen }),
+      ...(end === undefined ? {} : { ":endedAt": end }),
     },
   };
 }

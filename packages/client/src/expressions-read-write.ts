@@ -3,7 +3,7 @@
  * every lease, at other sort keys.
  *
  *     remove   the record is still the one that was judged dead: same token, same version
- *     ask      never applied: its refusal brings the item, and the time of the service with it
+ *     ask      never applied: its refusal brings the item as it is now
  */
 import { release } from "./expressions.ts";
 import type { LeaseRecord } from "./record.ts";
@@ -27,12 +27,12 @@ export function participantsOf(key: string): Pick<QueryRequest, "keyCondition" |
  * this, and no renewal of the dead one can succeed after it.
  */
 export function removeDead(
-  judged: Pick<LeaseRecord, "key" | "place" | "token" | "version">,
+  judged: Pick<LeaseRecord, "key" | "place" | "token" | "fencingToken" | "version">,
   now: number,
   retentionMs: number,
 ): UpdateRequest {
-  const { key, place, token } = judged;
-  const letGo = release({ key, place, token, now, retentionMs, slot: undefined });
+  const { key, place, token, fencingToken } = judged;
+  const letGo = release({ key, place, token, fencingToken, now, retentionMs, slot: undefined });
   return {
     ...letGo,
     condition: `${letGo.condition} AND #${version} = :judgedVersion`,
@@ -43,9 +43,9 @@ export function removeDead(
 /** No write has this version. */
 const noVersion = -1;
 
-/** Reads an item by a write that is always refused: unlike a read, its answer vouches for the reader's clock. */
+/** Reads an item by a write that is always refused, with the permissions of a write alone. */
 export function askAbout(
-  record: Pick<LeaseRecord, "key" | "place" | "token">,
+  record: Pick<LeaseRecord, "key" | "place" | "token" | "fencingToken">,
   now: number,
   retentionMs: number,
 ): UpdateRequest {

@@ -2,22 +2,28 @@
  * The expressions of tasks, beside those of the leases that their claims are (`expressions.ts` has renew).
  *
  *     absent ──add──▶ waiting ──claim──▶ running ──end──▶ succeeded | failed | parked
- *                        ▲                  │ ├──takeOver──▶ running for another
- *                        ├──giveBack, undo──┘ └──park─────▶ parked
- *                        └───────────────requeue─────────── failed | parked
+ *                      ▲ │ ▲                │ ├──takeOver──▶ running for another
+ *                      │ │ └─giveBack, undo─┘ └──park─────▶ parked
+ *                      │ └──────────cancel──▶ cancelled
+ *                      └─────────────requeue─ failed | parked | cancelled
  *
  *     add       no task of this id is open, and none has ended
- *     claim     it waits, its time has come, attempts are left, and this token has not been spent
+ *     claim     it waits as it was seen, its time has come, attempts are left, and this token has not been spent
  *     takeOver  the record is still the one that was judged expired, and attempts are left
- *     giveBack  the token is mine; the attempt counts
- *     undo      the token is mine; the attempt does not count
+ *     giveBack  the claim is mine; the attempt counts
+ *     undo      the claim is mine; the attempt does not count
  *     spend     the task is open; nothing but the mark of a spent token changes
- *     end       the token is mine, and the task has not ended
+ *     end       the claim is mine, and the task has not ended
  *     park      no attempt is left, and the record is still the one that was judged expired, or was broken
- *     requeue   it has ended without success
+ *     cancel    it waits as it was seen
+ *     requeue   it has ended without success, and is as it was seen
  *
  * An open and an ended task are two items, so that nobody who looks for work reads what is done: ending moves it, in
  * one transaction. No write but add and requeue makes an open item, so that one that arrives late revives nothing.
+ *
+ * The fencing token grows with every claim and every requeue. "As it was seen" means that it is the same, or still
+ * absent: so no late copy of a claim, a cancel or a requeue takes effect after the next one. "The claim is mine" means
+ * the token and the fencing token that came with it.
  */
 import { namesIn } from "./expressions.ts";
 import { attributeNames, type ItemKey, timeToLive } from "./schema.ts";
@@ -39,28 +45,55 @@ export interface TaskPlace {
 export interface NewTask extends TaskPlace {
   readonly payload: string;
   readonly maxAttempts: number;
+  readonly delayMs: number;
   readonly now: number;
   readonly keepForMs: number;
 }
 
 const makeWaiting =
   `SET #${payload} = :payload, #${attempts} = :zero, #${maxAttempts} = :maxAttempts, #${remark} = :nothing, ` +
-  `#${addedAt} = :now, #${dueAt} = :now, #${ttl} = :ttl`;
+  `#${addedAt} = :now, #${dueAt} = :dueAt, #${ttl} = :ttl`;
 const isNotOpen = `attribute_not_exists(#${maxAttempts})`;
 const hasNotEnded = `attribute_not_exists(#${state})`;
 
 /** Adds a task that is not there yet: two entries, for it can be there as an open or as an ended one. */
 export function addTask(task: NewTask): readonly [TransactionEntry, TransactionEntry] {
   return [
-    entryOf(openTaskKey(task.set, task.id), { update: makeWaiting }, isNotOpen, {
-      ":payload": task.payload,
-      ":zero": 0,
-      ":maxAttempts": task.maxAttempts,
-      ":nothing": "",
-      ":now": task.now,
-      ":ttl": timeToLive(task.now, task.keepForMs),
-    }),
+    entryOf(openTaskKey(task.set, task.id), { update: makeWaiting }, isNotOpen, waitingValues(task)),
     entryOf(endedTaskKey(task.set, task.id), "check", hasNotEnded, {}),
+  ];
+}
+
+function waitingValues({ payload, maxAttempts, delayMs, now, keepForMs }: NewTask): Item {
+  const dueAt = now + delayMs;
+  return {
+    ":payload": payload,
+    ":zero": 0,
+    ":maxAttempts": maxAttempts,
+    ":nothing": "",
+    ":now": now,
+    ":dueAt": dueAt,
+    ":ttl": timeToLive(dueAt, keepForMs),
+  };
+}
+
+/** The fencing token of a task as it was seen; undefined for one that has never been claimed. */
+export type SeenFence = number | undefined;
+
+const isAsSeen = `#${fence} = :seenFence`;
+const isNeverClaimed = `attribute_not_exists(#${fence})`;
+
+function asSeen(seenFence: SeenFence): { readonly condition: string; readonly values: Item } {
+  return seenFence === undefined
+    ? { condition: isNeverClaimed, values: {} }
+    : { condition: isAsSeen, values: { ":seenFence": seenFence } };
+}
+
+/** "The set does not know this task": of one that is there, its refusal brings the item, seen at one moment. */
+export function unknownTask({ set, id }: TaskPlace): readonly [TransactionEntry, TransactionEntry] {
+  return [
+    entryOf(openTaskKey(set, id), "check", isNotOpen, {}),
+    entryOf(endedTaskKey(set, id), "check", hasNotEnded, {}),
   ];
 }
 
@@ -71,6 +104,7 @@ export interface Claim extends TaskPlace {
   readonly version: number;
   readonly owner: string;
   readonly acquiredAt: number;
+  readonly expiresAt: number;
   readonly leaseDurationMs: number;
   readonly keepForMs: number;
 }
@@ -82,11 +116,17 @@ const claimIt =
   `#${fence} = if_not_exists(#${fence}, :acquiredAt) + :one, ` +
   `#${attempts} = if_not_exists(#${attempts}, :zero) + :one`;
 const mayBeTried = `#${attempts} < #${maxAttempts} AND #${releasedToken} <> :token`;
-const isDue = `attribute_not_exists(#${token}) AND #${dueAt} <= :acquiredAt AND ${mayBeTried}`;
+const isWaiting = `attribute_not_exists(#${token})`;
+const isDue = `${isWaiting} AND #${dueAt} <= :acquiredAt AND ${mayBeTried}`;
 
-/** Claims a task that waits; the attempt is counted by the same write. */
-export function claimTask(claim: Claim): UpdateRequest {
-  return updateOf(openTaskKey(claim.set, claim.id), claimIt, isDue, claimValues(claim), true);
+/**
+ * Claims a task that waits as it was seen; the attempt is counted by the same write. A copy that arrives after any other
+ * claim of the task is refused.
+ */
+export function claimTask(claim: Claim, seenFence: SeenFence): UpdateRequest {
+  const seen = asSeen(seenFence);
+  const values = { ...claimValues(claim), ...seen.values };
+  return updateOf(openTaskKey(claim.set, claim.id), claimIt, `${isDue} AND ${seen.condition}`, values, true);
 }
 
 const isUnchanged = `#${token} = :judgedToken AND #${version} = :judgedVersion`;
@@ -109,49 +149,66 @@ function judgedValues(judged: Judged): Item {
 }
 
 function claimValues(claim: Claim): Item {
-  const expiry = claim.acquiredAt + claim.leaseDurationMs;
   return {
     ":token": claim.token,
     ":version": claim.version,
     ":owner": claim.owner,
     ":acquiredAt": claim.acquiredAt,
-    ":expiresAt": expiry,
+    ":expiresAt": claim.expiresAt,
     ":leaseDurationMs": claim.leaseDurationMs,
-    ":ttl": timeToLive(expiry, claim.keepForMs),
+    ":ttl": timeToLive(claim.expiresAt, claim.keepForMs),
     ":one": 1,
     ":zero": 0,
   };
 }
 
-/** What the writes that return a task need. */
-export interface Return extends TaskPlace {
+/** By what a claim proves itself. */
+export interface ClaimProof {
   readonly token: string;
+  readonly fencingToken: number;
+}
+
+/** What the writes that return a task need. */
+interface Return extends TaskPlace {
   readonly now: number;
   readonly keepForMs: number;
 }
 
 const forgetWorker = `REMOVE #${token}, #${version}, #${owner}, #${acquiredAt}, #${expiresAt}, #${leaseDurationMs}`;
-const isMine = `#${token} = :token`;
+const isClaimedByToken = `#${token} = :token`;
+const isMine = `${isClaimedByToken} AND #${fence} = :fence`;
 const letWait = `SET #${releasedToken} = :token, #${ttl} = :ttl`;
 const giveItBack = `${letWait}, #${remark} = :remark, #${dueAt} = :dueAt ${forgetWorker}`;
 const undoIt = `${letWait}, #${attempts} = if_not_exists(#${attempts}, :one) - :one ${forgetWorker}`;
 
 /** Lets a task wait for its next attempt. */
 export function giveBackTask(
-  task: Return & { readonly remark: string; readonly dueAt: number },
+  task: Return & ClaimProof & { readonly remark: string; readonly dueAt: number },
 ): UpdateRequest {
-  const values = { ...returnValues(task), ":remark": task.remark, ":dueAt": task.dueAt };
+  const { remark, dueAt } = task;
+  const values = {
+    ...returnValues(task, dueAt),
+    ":fence": task.fencingToken,
+    ":remark": remark,
+    ":dueAt": dueAt,
+  };
   return updateOf(openTaskKey(task.set, task.id), giveItBack, isMine, values);
 }
 
 /** Lets a task wait as if it had not been claimed. */
-export function undoClaim(task: Return): UpdateRequest {
-  const values = { ...returnValues(task), ":one": 1 };
+export function undoClaim(task: Return & ClaimProof): UpdateRequest {
+  const values = { ...returnValues(task, task.now), ":fence": task.fencingToken, ":one": 1 };
   return updateOf(openTaskKey(task.set, task.id), undoIt, isMine, values);
 }
 
-function returnValues(task: Return): Item {
-  return { ":token": task.token, ":ttl": timeToLive(task.now, task.keepForMs) };
+/** The same for a claim whose answer never came, and its fencing token with it: nobody goes by that claim. */
+export function takeBackClaim(task: Return & { readonly token: string }): UpdateRequest {
+  const values = { ...returnValues(task, task.now), ":one": 1 };
+  return updateOf(openTaskKey(task.set, task.id), undoIt, isClaimedByToken, values);
+}
+
+function returnValues({ token, keepForMs }: Return & { readonly token: string }, from: number): Item {
+  return { ":token": token, ":ttl": timeToLive(from, keepForMs) };
 }
 
 /** Marks the token of a claim that has not landed as spent: then it never lands. */
@@ -163,7 +220,8 @@ export function spendClaim(task: TaskPlace & { readonly token: string }): Update
 
 /** What stays of a task that has ended. */
 export interface EndedTask extends TaskPlace {
-  readonly state: "succeeded" | "failed" | "parked";
+  readonly state: "succeeded" | "failed" | "parked" | "cancelled";
+  /** By which whoever ended it recognises that. */
   readonly token: string;
   readonly remark: string;
   readonly payload: string;
@@ -186,7 +244,18 @@ const keepWithWorker = `${keepAsEnded}, #${owner} = :owner, #${acquiredAt} = :ac
 /** Ends a task for good, by whoever has claimed it. */
 export function endTask(task: EndedTask): readonly [TransactionEntry, TransactionEntry] {
   const open = openTaskKey(task.set, task.id);
-  return [entryOf(open, "delete", isMine, { ":token": task.token }), endedEntry(task)];
+  const proof = { ":token": task.token, ":fence": task.fencingToken };
+  return [entryOf(open, "delete", isMine, proof), endedEntry(task)];
+}
+
+/** Ends a task that waits as it was seen. */
+export function cancelTask(
+  task: EndedTask,
+  seenFence: SeenFence,
+): readonly [TransactionEntry, TransactionEntry] {
+  const seen = asSeen(seenFence);
+  const condition = `${isWaiting} AND attribute_exists(#${maxAttempts}) AND ${seen.condition}`;
+  return [entryOf(openTaskKey(task.set, task.id), "delete", condition, seen.values), endedEntry(task)];
 }
 
 const isSpent = `#${attempts} >= #${maxAttempts}`;
@@ -202,7 +271,7 @@ export function parkTask(
   const open = openTaskKey(task.set, task.id);
   const deletion =
     judged === undefined
-      ? entryOf(open, "delete", `attribute_not_exists(#${token}) AND ${isSpent}`, {})
+      ? entryOf(open, "delete", `${isWaiting} AND ${isSpent}`, {})
       : entryOf(open, "delete", `${isUnchanged} AND ${isSpent}`, judgedValues(judged));
   return [deletion, endedEntry(task)];
 }
@@ -225,23 +294,26 @@ function endedEntry(task: EndedTask): TransactionEntry {
   });
 }
 
-const hasFailed = `#${state} = :failed OR #${state} = :parked`;
-/** The fencing token goes on from where it was: a worker of the first round must not pass for a later one. */
+const endedWithoutSuccess = `(#${state} = :failed OR #${state} = :parked OR #${state} = :cancelled) AND ${isAsSeen}`;
 const makeWaitingAgain = `${makeWaiting}, #${fence} = :fence`;
 
-/** Lets a task that has ended without success begin again, with all its attempts. */
+/**
+ * Lets a task that has ended without success begin again, with all its attempts. The fencing token goes on: a worker of
+ * the first round must not pass for a later one.
+ */
 export function requeueTask(
-  task: NewTask & { readonly fencingToken: number },
+  task: NewTask & { readonly seenFence: number },
 ): readonly [TransactionEntry, TransactionEntry] {
-  const [{ values }] = addTask(task);
   return [
-    entryOf(endedTaskKey(task.set, task.id), "delete", hasFailed, {
+    entryOf(endedTaskKey(task.set, task.id), "delete", endedWithoutSuccess, {
       ":failed": "failed",
       ":parked": "parked",
+      ":cancelled": "cancelled",
+      ":seenFence": task.seenFence,
     }),
     entryOf(openTaskKey(task.set, task.id), { update: makeWaitingAgain }, isNotOpen, {
-      ...values,
-      ":fence": task.fencingToken,
+      ...waitingValues(task),
+      ":fence": task.seenFence + 1,
     }),
   ];
 }

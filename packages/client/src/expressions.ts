@@ -9,13 +9,17 @@
  *                          └──(expired)──────────────takeOver───┼──▶ held by another
  *                                                               └── ttl removes it, long after
  *
- *     acquire   nobody holds it, and this very token has not been released already
+ *     acquire   nobody holds it, and this very token was not the last to be released
  *     takeOver  the record is still the one that was judged expired: same token, same version
- *     renew     the token is mine, and nothing newer of mine has been written
- *     release   the token is mine; a completed slot is remembered with it
+ *     renew     token and fencing token are mine, and nothing newer of mine has been written
+ *     release   token and fencing token are mine; a completed slot is remembered with it
  *     break     the token is the one that is meant
  *     cancel    the token is mine, or nobody's
  *     spend     somebody holds it; nothing but the mark of a spent token changes
+ *     takeBack  the slot that is done is the one that was seen
+ *
+ * A holder proves itself by its token and its fencing token. The token alone does not do: a late copy of its acquire may
+ * land after its release, once another lease has come and gone, and then the token is there again, with a larger number.
  */
 import {
   attributeNames,
@@ -30,7 +34,7 @@ import {
 import type { Item, QueryRequest, ScanRequest, UpdateRequest } from "./store.ts";
 
 const { token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs } = attributeNames;
-const { data, revocation, releasedToken, brokenToken, doneSlot, taskToken } = attributeNames;
+const { reentrant, data, revocation, releasedToken, brokenToken, doneSlot, taskToken } = attributeNames;
 const { partitionKey, sortKey } = attributeNames;
 const ttl = attributeNames.timeToLive;
 
@@ -48,8 +52,11 @@ export interface Grant extends LeasePlace {
   readonly version: number;
   readonly owner: string;
   readonly acquiredAt: number;
+  readonly expiresAt: number;
   readonly leaseDurationMs: number;
   readonly retentionMs: number;
+  /** Whether the same owner may take the lease over while it stands. @default false */
+  readonly reentrant?: boolean;
   /** JSON text. */
   readonly data: string | undefined;
   /** Refused where this slot, or a later one, is done. */
@@ -70,11 +77,18 @@ const grantTo =
   // Seeded from the time, so that the number keeps growing even after ttl has removed the item.
   `#${fence} = if_not_exists(#${fence}, :acquiredAt) + :one`;
 
-/** Both forms of a grant: with a payload, and one that removes an earlier holder's. */
-function grantWhere(condition: string): { readonly bare: Written; readonly withData: Written } {
+/** A grant that sets some of the optional attributes, and removes the others, which an earlier holder may have left. */
+function grantForm(condition: string, present: readonly string[]): Written {
+  const set = present.map((name) => `, #${name} = :${name}`).join("");
+  const removed = [revocation, data, reentrant].filter((name) => !present.includes(name));
+  return written(`${grantTo}${set} REMOVE ${removed.map((name) => `#${name}`).join(", ")}`, condition, true);
+}
+
+/** All forms of a grant. */
+function grantWhere(condition: string): Readonly<Record<"plain" | "reentrant", readonly [Written, Written]>> {
   return {
-    bare: written(`${grantTo} REMOVE #${revocation}, #${data}`, condition, true),
-    withData: written(`${grantTo}, #${data} = :data REMOVE #${revocation}`, condition, true),
+    plain: [grantForm(condition, []), grantForm(condition, [data])],
+    reentrant: [grantForm(condition, [reentrant]), grantForm(condition, [data, reentrant])],
   };
 }
 
@@ -111,18 +125,18 @@ export function takeOver(
 }
 
 function grantUpdate(grant: Grant, forms: ReturnType<typeof grantWhere>, judged: Item): UpdateRequest {
-  const expiry = grant.acquiredAt + grant.leaseDurationMs;
-  const payload = grant.data === undefined ? undefined : { ":data": grant.data };
-  return requestOf(payload ? forms.withData : forms.bare, grant, {
+  const [bare, withData] = grant.reentrant ? forms.reentrant : forms.plain;
+  return requestOf(grant.data === undefined ? bare : withData, grant, {
     ":token": grant.token,
     ":version": grant.version,
     ":owner": grant.owner,
     ":acquiredAt": grant.acquiredAt,
-    ":expiresAt": expiry,
+    ":expiresAt": grant.expiresAt,
     ":leaseDurationMs": grant.leaseDurationMs,
-    ":ttl": timeToLive(expiry, grant.retentionMs),
+    ":ttl": timeToLive(grant.expiresAt, grant.retentionMs),
     ":one": 1,
-    ...payload,
+    ...(grant.data === undefined ? {} : { ":data": grant.data }),
+    ...(grant.reentrant ? { ":reentrant": 1 } : {}),
     ...judged,
   });
 }
@@ -130,15 +144,19 @@ function grantUpdate(grant: Grant, forms: ReturnType<typeof grantWhere>, judged:
 /** What a renewal writes. */
 export interface Renewal extends LeasePlace {
   readonly token: string;
+  readonly fencingToken: number;
   readonly version: number;
   readonly expiresAt: number;
   readonly leaseDurationMs: number;
   readonly retentionMs: number;
 }
 
+const ifMine = `#${token} = :token`;
+const ifMyLease = `${ifMine} AND #${fence} = :fence`;
+
 const prolong = written(
   `SET #${version} = :version, #${expiresAt} = :expiresAt, #${leaseDurationMs} = :leaseDurationMs, #${ttl} = :ttl`,
-  `#${token} = :token AND #${version} < :version`,
+  `${ifMyLease} AND #${version} < :version`,
   true,
 );
 
@@ -146,6 +164,7 @@ const prolong = written(
 export function renew(renewal: Renewal): UpdateRequest {
   return requestOf(prolong, renewal, {
     ":token": renewal.token,
+    ":fence": renewal.fencingToken,
     ":version": renewal.version,
     ":expiresAt": renewal.expiresAt,
     ":leaseDurationMs": renewal.leaseDurationMs,
@@ -162,23 +181,24 @@ export interface Ending extends LeasePlace {
 
 /** The end of a lease that stood for a run of its own: `slot` is done. Without it, nothing is said of any slot. */
 export interface Completion extends Ending {
+  readonly fencingToken: number;
   readonly slot: string | undefined;
 }
 
 const markReleased = `SET #${releasedToken} = :token, #${ttl} = :ttl`;
 const markDone = `#${doneSlot} = :slot`;
-const forgetHolder = `REMOVE #${token}, #${version}, #${owner}, #${acquiredAt}, #${expiresAt}, #${leaseDurationMs}, #${data}, #${revocation}`;
+const forgetHolder = `REMOVE #${token}, #${version}, #${owner}, #${acquiredAt}, #${expiresAt}, #${leaseDurationMs}, #${data}, #${revocation}, #${reentrant}`;
 const leaveTombstone = `${markReleased} ${forgetHolder}`;
-const ifMine = `#${token} = :token`;
-const letGo = written(leaveTombstone, ifMine);
-const letGoDone = written(`${markReleased}, ${markDone} ${forgetHolder}`, ifMine);
+const letGo = written(leaveTombstone, ifMyLease);
+const letGoDone = written(`${markReleased}, ${markDone} ${forgetHolder}`, ifMyLease);
 
 /** Lets the lock go. The item stays as a tombstone, so that the fencing token survives. */
 export function release(ending: Completion): UpdateRequest {
   const { slot } = ending;
+  const values = { ...endingValues(ending), ":fence": ending.fencingToken };
   return slot === undefined
-    ? requestOf(letGo, ending, endingValues(ending))
-    : requestOf(letGoDone, ending, { ...endingValues(ending), ":slot": slot });
+    ? requestOf(letGo, ending, values)
+    : requestOf(letGoDone, ending, { ...values, ":slot": slot });
 }
 
 const breakOff = written(`SET #${releasedToken} = :token, #${brokenToken} = :token ${forgetHolder}`, ifMine);
@@ -217,18 +237,25 @@ export function spend(ending: Pick<Ending, "key" | "place" | "token">): UpdateRe
 const markClosed =
   `${markReleased}, #${token} = :closedToken, #${expiresAt} = :closedUntil, ` +
   `#${leaseDurationMs} = :remaining`;
-const forgetWishes = `REMOVE #${data}, #${revocation}`;
-const keepClosed = written(`${markClosed} ${forgetWishes}`, ifMine);
-const keepClosedDone = written(`${markClosed}, ${markDone} ${forgetWishes}`, ifMine);
+const forgetWishes = `REMOVE #${data}, #${revocation}, #${reentrant}`;
+const keepClosed = written(`${markClosed} ${forgetWishes}`, ifMyLease);
+const keepClosedDone = written(`${markClosed}, ${markDone} ${forgetWishes}`, ifMyLease);
 
-/** Lets the lock go, but keeps it closed to everybody until a given time. */
-export function close(ending: Completion & { readonly closedUntil: number }): UpdateRequest {
+/** An end that keeps the lock closed for a while: until a time by the service's clock, and for how long to an observer. */
+export interface Closing extends Completion {
+  readonly closedUntil: number;
+  readonly closedForMs: number;
+}
+
+/** Lets the lock go, but keeps it closed to everybody for a while. */
+export function close(ending: Closing): UpdateRequest {
   const { slot } = ending;
   const values = {
     ":token": ending.token,
+    ":fence": ending.fencingToken,
     ":closedToken": closedToken(ending.token),
     ":closedUntil": ending.closedUntil,
-    ":remaining": ending.closedUntil - ending.now,
+    ":remaining": ending.closedForMs,
     ":ttl": timeToLive(ending.closedUntil, ending.retentionMs),
   };
   return slot === undefined
@@ -243,6 +270,26 @@ export function requestRevocation(
   request: LeasePlace & { readonly token: string; readonly reason: string },
 ): UpdateRequest {
   return requestOf(askToStop, request, { ":token": request.token, ":reason": request.reason });
+}
+
+const ifDoneAsSeen = `#${doneSlot} = :seen`;
+const lowerSlot = written(`SET ${markDone}`, ifDoneAsSeen, true);
+const forgetSlot = written(`REMOVE #${doneSlot}`, ifDoneAsSeen, true);
+
+/** Takes back the slot that is done, in favour of an earlier one or of none. A holder and its lease stay as they are. */
+export function takeBackSlot({ key, doneSlot: seen, to }: SlotTakenBack): UpdateRequest {
+  return to === undefined
+    ? requestOf(forgetSlot, { key }, { ":seen": seen })
+    : requestOf(lowerSlot, { key }, { ":seen": seen, ":slot": to });
+}
+
+/** A slot that is not to count as done. */
+export interface SlotTakenBack {
+  readonly key: string;
+  /** The one that is done, as it was seen. */
+  readonly doneSlot: string;
+  /** The one that is done from then on; none where it is undefined. */
+  readonly to: string | undefined;
 }
 
 /** Finds the leases whose key starts with a prefix: the locks, or those of all primitives. */
@@ -327,10 +374,12 @@ export function removeWaiter(waiter: {
   };
 }
 
-/** "Only while this token holds the lock", for the user's own transaction. */
-export function stillHeld(token: string): Omit<UpdateRequest, "key" | "update" | "returnsItem"> {
-  const condition = `#${attributeNames.token} = :leaseToken`;
-  return { condition, names: namesIn(condition), values: { ":leaseToken": token } };
+/** "Only while this very lease holds the lock", for the user's own transaction. */
+export function stillHeld(
+  lease: Pick<Renewal, "token" | "fencingToken">,
+): Omit<UpdateRequest, "key" | "update" | "returnsItem"> {
+  const values = { ":token": lease.token, ":fence": lease.fencingToken };
+  return { condition: ifMyLease, names: namesIn(ifMyLease), values };
 }
 
 /** "Only if no later holder has written", for the user's own item, and the assignment that makes it hold next time. */

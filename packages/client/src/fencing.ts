@@ -38,7 +38,7 @@ export interface Fence {
 /** Options of {@link Lease.conditionCheck}. */
 export type ConditionCheckOptions = Pick<FenceOptions, "format">;
 
-/** An entry of a transaction that fails unless the lease's token still holds the lock. */
+/** An entry of a transaction that fails unless this very lease, by token and fencing token, still holds the lock. */
 export interface LeaseConditionCheck {
   readonly ConditionCheck: {
     readonly TableName: string;
@@ -64,15 +64,14 @@ export function fenceFragments(attribute: string, fencingToken: number, format: 
 /** Builds the entry of {@link Lease.conditionCheck}. */
 export function leaseConditionCheck(
   tableName: string,
-  { key, place }: Pick<LeaseRecord, "key" | "place">,
-  token: string,
+  lease: Pick<LeaseRecord, "key" | "place" | "token" | "fencingToken">,
   format: ValueFormat,
 ): LeaseConditionCheck {
-  const { condition, names, values } = stillHeld(token);
+  const { condition, names, values } = stillHeld(lease);
   return {
     ConditionCheck: {
       TableName: tableName,
-      Key: inFormat(itemOf(leaseItemKey(key, place)), format),
+      Key: inFormat(itemOf(leaseItemKey(lease.key, lease.place)), format),
       ConditionExpression: condition,
       ExpressionAttributeNames: { ...names },
       ExpressionAttributeValues: inFormat(values, format),

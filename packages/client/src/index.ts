@@ -2,27 +2,37 @@ export { LeaseClient } from "./client.ts";
 export { type CreateLeaseTableOptions, createLeaseTable } from "./dynamodb/table.ts";
 export {
   InvalidOptionsError,
+  LeaseAbortedError,
   LeaseConfigurationError,
   LeaseError,
   type LeaseErrorCode,
+  LeaseItemError,
   LeaseLostError,
   type LeaseLostReason,
   LeaseServiceError,
   LeaseTableError,
   LeaseUnavailableError,
+  type RefusalDetails,
   SlotDoneError,
+  SlotMismatchError,
+  SlotNotDueError,
 } from "./errors.ts";
+export { ClientClosedError, CloseIncompleteError, type Leftover } from "./errors-closing.ts";
 export type {
   AcquiredEvent,
+  CompletionFailedEvent,
   ContendedEvent,
+  LeaseErrorEvent,
   LeaseEvent,
   LeaseEventListener,
   LostEvent,
   ReleasedEvent,
   RenewedEvent,
+  ShortLeaseEvent,
   SkewEvent,
   TakeoverEvent,
   TakeoverGround,
+  UnreadableEvent,
 } from "./events.ts";
 export type {
   CommandValues,
@@ -35,6 +45,7 @@ export type {
 export { Lease, type LeaseHandle } from "./lease.ts";
 export type {
   AcquireOptions,
+  CloseOptions,
   DynamoDBSender,
   HoldOptions,
   LeaseClientOptions,
@@ -42,7 +53,15 @@ export type {
   TryAcquireOptions,
   WaitOptions,
 } from "./options.ts";
-export type { ListOptions, PlaceOptions } from "./oversight.ts";
+export type {
+  HolderOptions,
+  LeasePage,
+  ListCursor,
+  ListOptions,
+  ListPagesOptions,
+  PlaceOptions,
+  TakeBackSlotOptions,
+} from "./oversight.ts";
 export type { Randomness } from "./protocol/context.ts";
 export type { LeaseRecord } from "./record.ts";
 export type { RetryStrategy } from "./retry.ts";
@@ -60,3 +79,4 @@ export type {
   UpdateResult,
 } from "./store.ts";
 export { type Clock, systemClock } from "./time/clock.ts";
+export type { ServiceTime } from "./time/service-clock.ts";

@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { InvalidOptionsError, LeaseLostError } from "./errors.ts";
+import { InvalidOptionsError, type LeaseErrorCode, LeaseLostError } from "./errors.ts";
 import {
   type ConditionCheckOptions,
   type Fence,
@@ -9,8 +9,9 @@ import {
   leaseConditionCheck,
   type ValueFormat,
 } from "./fencing.ts";
+import { ifOperational } from "./operational.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
-import type { Tenancy } from "./protocol/tenancy.ts";
+import type { Ended, Tenancy } from "./protocol/tenancy.ts";
 import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey } from "./schema.ts";
 import { checkKnown, checkText } from "./validation.ts";
@@ -31,6 +32,15 @@ export interface LeaseHandle
   readonly slot?: string;
 }
 
+/** By tenancy, the handles that have not been released: more than one where an owner holds it reentrantly. */
+const handles = new WeakMap<Tenancy, Set<Lease>>();
+
+/** Gives a handle of a tenancy that is held; undefined where it has none, or has ended. */
+export function handleOf(tenancy: Tenancy): Lease | undefined {
+  const [lease] = handles.get(tenancy) ?? [];
+  return lease?.held ? lease : undefined;
+}
+
 /**
  * A lock that is held, for a time.
  *
@@ -46,13 +56,21 @@ export class Lease implements AsyncDisposable {
   readonly #context: ProtocolContext;
   readonly #tenancy: Tenancy;
   readonly #format: ValueFormat;
-  #release: Promise<boolean> | undefined;
+  readonly #slot: string | undefined;
+  #release: Promise<Ended> | undefined;
 
-  /** @internal Leases are made by a LeaseClient. */
-  constructor(context: ProtocolContext, tenancy: Tenancy, format: ValueFormat) {
+  /**
+   * @internal Leases are made by a LeaseClient. One handle of a reentrant lease may stand for its slot, and another one
+   * for none.
+   */
+  constructor(context: ProtocolContext, tenancy: Tenancy, format: ValueFormat, slot: string | undefined) {
     this.#context = context;
     this.#tenancy = tenancy;
     this.#format = format;
+    this.#slot = slot;
+    const others = handles.get(tenancy);
+    if (others === undefined) handles.set(tenancy, new Set([this]));
+    else others.add(this);
   }
 
   /** The lock's name. */
@@ -92,7 +110,7 @@ export class Lease implements AsyncDisposable {
 
   /** The run that it stands for, if it stands for one. */
   get slot(): string | undefined {
-    return this.#tenancy.terms.slot;
+    return this.#slot;
   }
 
   /** The payload that was stored with it. */
@@ -137,6 +155,8 @@ export class Lease implements AsyncDisposable {
   async renew(): Promise<void> {
     if (this.#release !== undefined) throw new LeaseLostError(this.key, "released");
     await this.#tenancy.renew((request, options) => this.#context.store.update(request, options));
+    // One that was adopted after its time is held from now on.
+    this.#context.hold(this.#tenancy);
   }
 
   /**
@@ -145,23 +165,28 @@ export class Lease implements AsyncDisposable {
    * 1 request; none when the lock is known to be somebody else's, or while another handle of a reentrant lease is
    * still out. Never runs beside a renewal. Resolves to whether the lock was still this lease's to release; calling
    * it again gives the same answer. Rejects with LeaseServiceError when the service did not confirm: call it again,
-   * or let the lease expire.
+   * or let the lease expire. It rejects so, too, when an answer was lost and others have had the lock since: then the
+   * release may have landed, or the lock may have been taken away before.
    */
-  release(): Promise<boolean> {
-    return this.#end(false);
+  async release(): Promise<boolean> {
+    return (await this.#end(false)).wasOurs;
   }
 
   /**
    * Lets the lock go and records its `slot` as done, so that nobody runs that slot, or an earlier one, again.
    *
    * As {@link Lease.release} in all else, its single request included; without a slot it is the same. A slot whose
-   * lease is released, lost or never ended stays open, and whoever retries it runs it again.
+   * lease is released, lost or never ended stays open, and whoever retries it runs it again. So it resolves to false
+   * after a `release()`, which has left the slot open. While another handle of a reentrant lease is still out, the slot
+   * is recorded when the last of them ends.
    */
-  complete(): Promise<boolean> {
-    return this.#end(true);
+  async complete(): Promise<boolean> {
+    const { wasOurs, isRecorded } = await this.#end(this.#slot !== undefined);
+    return this.#slot === undefined ? wasOurs : isRecorded;
   }
 
-  #end(completed: boolean): Promise<boolean> {
+  #end(completed: boolean): Promise<Ended> {
+    handles.get(this.#tenancy)?.delete(this);
     this.#release ??= this.#tenancy.release(completed).catch((error: unknown) => {
       this.#release = undefined;
       throw error;
@@ -169,14 +194,24 @@ export class Lease implements AsyncDisposable {
     return this.#release;
   }
 
-  /** Releases it, without complaint: a lock that cannot be released now frees itself when its lease ends. */
+  /** @internal Tells that its slot's work is done and could not be recorded. */
+  tellCompletionFailed(slot: string, code: LeaseErrorCode): void {
+    const { key, place, owner, fencingToken } = this;
+    this.#context.publish({ type: "completionFailed", key, place, owner, fencingToken, slot, code });
+  }
+
+  /**
+   * Releases it. A failure of the service's is no error here: a lock that cannot be released now frees itself when its
+   * lease ends.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.release().catch(() => false);
+    await this.release().catch(ifOperational(false));
   }
 
   /** Gives what another process needs to `adopt` the lease. The same lease goes on in both. */
   toJSON(): LeaseHandle {
-    const { record, leaseDurationMs, closedUntil, slot } = this.#tenancy.terms;
+    const { record, leaseDurationMs, closedUntil } = this.#tenancy.terms;
+    const slot = this.#slot;
     const { key, place, owner, token, fencingToken, acquiredAt } = record;
     return {
       tableName: this.#context.store.tableName,
@@ -186,7 +221,7 @@ export class Lease implements AsyncDisposable {
       version: this.#tenancy.version,
       fencingToken,
       acquiredAt,
-      expiresAt: this.expiresAt,
+      expiresAt: this.#tenancy.believedUntil,
       leaseDurationMs,
       ...(closedUntil === undefined ? {} : { closedUntil }),
       ...(slot === undefined ? {} : { slot }),
@@ -216,17 +251,20 @@ export class Lease implements AsyncDisposable {
    * ```
    */
   fence(options: FenceOptions = {}): Fence {
-    checkKnown(options, ["attribute", "format"], "options");
-    const attribute = checkText("attribute", options.attribute ?? "fence", 255);
-    return fenceFragments(attribute, this.fencingToken, checkFormat(options.format ?? this.#format));
+    const given = checkKnown(options, ["attribute", "format"], "options");
+    const attribute = checkText("attribute", given.attribute ?? "fence", 255);
+    return fenceFragments(attribute, this.fencingToken, checkFormat(given.format ?? this.#format));
   }
 
   /**
-   * Gives an entry for your own transaction, which then succeeds only while this lease's token holds the lock.
+   * Gives an entry for your own transaction, which then succeeds only while this lease holds the lock,
+   * by its token and its fencing token.
    *
    * Stricter than {@link Lease.fence}, and your items need no attribute for it. It adds a condition check to the
    * transaction: 2 write units. A transaction that meets a renewal, or somebody else's attempt to acquire, is
-   * cancelled with the reason TransactionConflict: send it again. Sends nothing by itself. Throws
+   * cancelled with the reason TransactionConflict: send it again. A lease that is lost or released gives a condition
+   * that cannot hold: your transaction is cancelled then (TransactionCanceledException), with ConditionalCheckFailed as
+   * the reason of this entry, and `signal.reason` says what became of the lease. Sends nothing by itself. Throws
    * InvalidOptionsError.
    *
    * ```ts
@@ -238,9 +276,9 @@ export class Lease implements AsyncDisposable {
    * ```
    */
   conditionCheck(options: ConditionCheckOptions = {}): LeaseConditionCheck {
-    checkKnown(options, ["format"], "options");
-    const format = checkFormat(options.format ?? this.#format);
-    return leaseConditionCheck(this.#context.store.tableName, this.#tenancy.terms.record, this.token, format);
+    const given = checkKnown(options, ["format"], "options");
+    const format = checkFormat(given.format ?? this.#format);
+    return leaseConditionCheck(this.#context.store.tableName, this.#tenancy.terms.record, format);
   }
 }
 

@@ -1,9 +1,9 @@
+import { LeaseItemError } from "./errors.ts";
 import { callBudgetMs, type ProtocolContext } from "./protocol/context.ts";
 import { type LeaseRecord, readRecord } from "./record.ts";
 import type { ItemKey } from "./schema.ts";
-import type { QueryRequest } from "./store.ts";
+import type { Item, QueryRequest } from "./store.ts";
 import { withBudget } from "./time/budget.ts";
-import type { ClockOffset } from "./time/skew.ts";
 
 /** How one look at others' leases is made. */
 export interface LookOptions {
@@ -12,30 +12,55 @@ export interface LookOptions {
   /** @default 10000 */
   readonly budgetMs?: number;
   readonly signal?: AbortSignal | undefined;
+  /** Called for an item that cannot be read, which is passed over then. @default - the look rejects with the error */
+  readonly onUnreadable?: (error: LeaseItemError) => void;
 }
-
-/**
- * What is presumed where a read's answer does not vouch for a clock: agreement. It only says what is worth an attempt,
- * whose own answer vouches for the clock or does not.
- */
-export const presumedOffset: ClockOffset = { minMs: 0, maxMs: 0 };
 
 /** Reads all leases that a query finds and that have not been released: 1 request for each megabyte of items. */
 export async function lookAtAll(
   { clock, store }: ProtocolContext,
   query: Pick<QueryRequest, "keyCondition" | "names" | "values">,
-  { consistent, budgetMs = callBudgetMs, signal }: LookOptions,
+  { consistent, budgetMs = callBudgetMs, signal, onUnreadable }: LookOptions,
 ): Promise<LeaseRecord[]> {
   const records: LeaseRecord[] = [];
   let after: ItemKey | undefined;
   do {
     const request = { ...query, consistent, ...(after === undefined ? {} : { after }) };
     const page = await withBudget(clock, budgetMs, signal, (call) => store.query(request, call));
-    for (const item of page.items) {
-      const record = readRecord(item);
-      if (record !== undefined) records.push(record);
-    }
+    records.push(...recordsIn(page.items, onUnreadable));
     after = page.next;
   } while (after !== undefined);
   return records;
+}
+
+/** Reads the leases among items; one that cannot be read is passed over where somebody is told of it. */
+export function* recordsIn(
+  items: readonly Item[],
+  onUnreadable: LookOptions["onUnreadable"],
+): Generator<LeaseRecord, void, undefined> {
+  for (const item of items) {
+    const record =
+      onUnreadable === undefined ? readRecord(item) : unlessUnreadable(() => readRecord(item), onUnreadable);
+    if (record !== undefined) yield record;
+  }
+}
+
+/** Reads an item; gives undefined for one that cannot be read, and tells of it. */
+export function unlessUnreadable<T>(
+  read: () => T,
+  onUnreadable: (error: LeaseItemError) => void,
+): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof LeaseItemError)) throw error;
+    onUnreadable(error);
+    return undefined;
+  }
+}
+
+/** Makes what publishes that an item was passed over. */
+export function unreadableIn({ publish }: Pick<ProtocolContext, "publish">): (error: LeaseItemError) => void {
+  return ({ key, sortKey: place, attribute, message }) =>
+    publish({ type: "unreadable", key, place, attribute, message });
 }

@@ -23,6 +23,8 @@ export const metricNames = {
   holdTime: "HoldTime",
   /** Milliseconds by which this machine's clock and the service's differ at least, where that is too much. */
   clockSkew: "ClockSkew",
+  /** A slot's work was done and could not be recorded, so that it will run again. */
+  completionFailed: "CompletionFailed",
   jobSucceeded: "JobSucceeded",
   jobFailed: "JobFailed",
   jobSkipped: "JobSkipped",
@@ -89,11 +91,27 @@ export function measurementsOf(event: LeaseEvent): Measurements {
       return { [metricNames.lost]: 1, [metricNames.holdTime]: event.heldMs };
     case "released":
       return { [metricNames.released]: 1, [metricNames.holdTime]: event.heldMs };
+    case "error":
+      return {};
+    case "completionFailed":
+      return { [metricNames.completionFailed]: 1 };
     case "skew":
       return {
         [metricNames.clockSkew]: event.offsetMinMs > 0 ? event.offsetMinMs : Math.max(0, -event.offsetMaxMs),
       };
+    // Nothing to count: each of them is for people, and its message says it all.
+    case "shortLease":
+    case "unreadable":
+      return {};
   }
+}
+
+/**
+ * Writes a line to the standard output, past `console`: under Lambda's JSON log format `console` wraps each line into
+ * an object of its own, in which CloudWatch finds no metric, and above level INFO it drops them.
+ */
+export function writeLine(line: string): void {
+  process.stdout.write(`${line}\n`);
 }
 
 /**
@@ -105,7 +123,10 @@ export function measurementsOf(event: LeaseEvent): Measurements {
  */
 export function metricsListener(
   subject: MetricSubject,
-  write: (line: string) => void = console.log,
+  write: (line: string) => void = writeLine,
 ): LeaseEventListener {
-  return (event) => write(metricsLine(subject, measurementsOf(event), Date.now()));
+  return (event) => {
+    const measurements = measurementsOf(event);
+    if (Object.keys(measurements).length > 0) write(metricsLine(subject, measurements, Date.now()));
+  };
 }

@@ -1,8 +1,18 @@
+import { environmentNames } from "./environment.ts";
 import { InvalidOptionsError } from "./errors.ts";
-import type { HoldOptions, LeaseClientOptions, WaitOptions } from "./options.ts";
+import type { DynamoDBSender, HoldOptions, LeaseClientOptions, WaitOptions } from "./options.ts";
 import type { RetryStrategy } from "./retry.ts";
 import { limits } from "./schema.ts";
-import { check, checkDuration, checkKnown, checkSlot, checkText, isWhole } from "./validation.ts";
+import {
+  check,
+  checkDuration,
+  checkKnown,
+  checkMethods,
+  checkSignal,
+  checkSlot,
+  checkText,
+  isWhole,
+} from "./validation.ts";
 
 const clientOptionNames: readonly (keyof LeaseClientOptions)[] = [
   "tableName",
@@ -34,6 +44,10 @@ const defaultLeaseDurationMs = 30_000;
 const defaultClockSkewMs = 1_000;
 const defaultRetentionMs = 7 * 24 * 60 * 60 * 1000;
 
+const clockMethods = ["now", "monotonic", "schedule"];
+const randomnessMethods = ["token", "fraction"];
+const storeMethods = ["update", "updateMany", "transact", "get", "query", "scan"];
+
 /** Times of a client, validated. */
 export interface ClientTimes {
   readonly leaseDurationMs: number;
@@ -43,36 +57,65 @@ export interface ClientTimes {
   readonly retentionMs: number;
 }
 
+/** A client's options as they were given, each read once, and its times. */
+export interface CheckedClientOptions {
+  readonly given: LeaseClientOptions;
+  readonly times: ClientTimes;
+}
+
 /** Validates a client's options, all but the owner. */
-export function checkClientOptions(options: LeaseClientOptions): ClientTimes {
-  checkKnown(options, clientOptionNames, "options");
-  const { store, tableName, dynamodb, onEvent } = options;
+export function checkClientOptions(options: LeaseClientOptions): CheckedClientOptions {
+  const given = checkKnown(options, clientOptionNames, "options");
+  const { store, tableName, dynamodb, onEvent, clock, randomness } = given;
   if (store === undefined) checkTableName(tableName);
   else {
-    const isAlone = tableName === undefined && dynamodb === undefined;
-    check(isAlone, "store", "given beside tableName or dynamodb", "one of the two");
+    const allowed = "a store alone, or tableName and perhaps dynamodb";
+    if (tableName !== undefined || dynamodb !== undefined) {
+      throw new InvalidOptionsError("store", store, allowed, {
+        finding: "is given beside tableName or dynamodb",
+      });
+    }
+    checkMethods("store", store, storeMethods);
+    checkText("store.tableName", store.tableName, 2048);
   }
-  const isSender = dynamodb === undefined || typeof dynamodb.send === "function";
-  check(isSender, "dynamodb", dynamodb, "a DynamoDBClient or a DynamoDBDocumentClient");
+  checkSender(dynamodb);
   check(onEvent === undefined || typeof onEvent === "function", "onEvent", onEvent, "a function");
-  const { leaseDurationMs = defaultLeaseDurationMs, retentionMs = defaultRetentionMs } = options;
+  checkClock(clock);
+  if (randomness !== undefined) checkMethods("randomness", randomness, randomnessMethods);
+  const { leaseDurationMs = defaultLeaseDurationMs, retentionMs = defaultRetentionMs } = given;
   checkDuration("leaseDurationMs", leaseDurationMs, 1);
-  const { clockSkewMs = Math.min(defaultClockSkewMs, leaseDurationMs) } = options;
+  const { clockSkewMs = Math.min(defaultClockSkewMs, leaseDurationMs) } = given;
   if (clockSkewMs !== Number.POSITIVE_INFINITY) checkSkew(clockSkewMs, leaseDurationMs);
   const finiteSkewMs = Number.isFinite(clockSkewMs) ? clockSkewMs : 0;
   checkDuration("retentionMs", retentionMs, finiteSkewMs);
   // A default allowance binds nobody: a caller who asks for a very short lease has not asked for the allowance.
-  const shortestLeaseMs = options.clockSkewMs === undefined ? 1 : Math.max(1, finiteSkewMs);
-  return { leaseDurationMs, clockSkewMs, shortestLeaseMs, retentionMs };
+  const shortestLeaseMs = given.clockSkewMs === undefined ? 1 : Math.max(1, finiteSkewMs);
+  return { given, times: { leaseDurationMs, clockSkewMs, shortestLeaseMs, retentionMs } };
+}
+
+/** Validates a clock, if one is given. */
+export function checkClock(clock: unknown): void {
+  if (clock !== undefined) checkMethods("clock", clock, clockMethods);
+}
+
+/** Validates a client of the SDK, if one is given. */
+export function checkSender(dynamodb: unknown): void {
+  if (dynamodb === undefined) return;
+  const isSender = typeof (dynamodb as Partial<DynamoDBSender> | null)?.send === "function";
+  check(isSender, "dynamodb", dynamodb, "a DynamoDBClient or a DynamoDBDocumentClient");
 }
 
 /** Validates the name or ARN of a table. */
 export function checkTableName(tableName: unknown): string {
   const isName =
     typeof tableName === "string" && /^([\w.-]{3,255}|arn:[\w-]+:dynamodb:\S{1,1000})$/.test(tableName);
+  if (isName) return tableName;
   const allowed = "a table's name (3 to 255 of the characters a-z, A-Z, 0-9, _, - and .) or its ARN";
-  check(isName, "tableName", tableName, allowed);
-  return tableName;
+  const isUnset = tableName === undefined || tableName === "";
+  const advice = isUnset
+    ? `if it comes from an environment variable, such as ${environmentNames.tableName}, that variable is not set`
+    : undefined;
+  throw new InvalidOptionsError("tableName", tableName, allowed, { advice });
 }
 
 function checkSkew(clockSkewMs: number, leaseDurationMs: number): void {
@@ -102,24 +145,36 @@ export function checkAcquireOptions(
   owner: string,
   times: ClientTimes,
 ): AcquisitionTerms {
-  checkKnown(options, mayWait ? waitOptionNames : holdOptionNames, "options");
-  const { signal, reentrant = false, waitMs = 0, retry = { strategy: "untilExpiry" } } = options;
-  const { leaseDurationMs = times.leaseDurationMs, lockAtLeastForMs = 0 } = options;
-  check(signal === undefined || signal instanceof AbortSignal, "signal", signal, "an AbortSignal");
+  const given = checkKnown(options, mayWait ? waitOptionNames : holdOptionNames, "options");
+  const { signal, reentrant = false, waitMs = 0, retry = { strategy: "untilExpiry" } } = given;
+  const { leaseDurationMs = times.leaseDurationMs, lockAtLeastForMs = 0 } = given;
+  checkSignal(signal);
   check(typeof reentrant === "boolean", "reentrant", reentrant, "true or false");
+  const identity =
+    "with reentrant: true, an identity that no two workers share; not left to the client's owner";
+  check(!reentrant || options.owner !== undefined, "owner", options.owner, identity);
   checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs);
   return {
-    owner: options.owner === undefined ? owner : checkText("owner", options.owner, limits.ownerBytes),
+    owner: given.owner === undefined ? owner : checkText("owner", given.owner, limits.ownerBytes),
     leaseDurationMs,
-    waitMs: checkDuration("waitMs", waitMs, 0),
+    waitMs: checkWait(waitMs, signal),
     retry: checkRetry(retry),
-    heartbeatMs: checkHeartbeat(options.heartbeat, leaseDurationMs),
-    data: options.data,
+    heartbeatMs: checkHeartbeat(given.heartbeat, leaseDurationMs),
+    data: given.data,
     signal,
     lockAtLeastForMs: checkDuration("lockAtLeastForMs", lockAtLeastForMs, 0, leaseDurationMs),
     reentrant,
-    slot: options.slot === undefined ? undefined : checkSlot("slot", options.slot),
+    slot: given.slot === undefined ? undefined : checkSlot("slot", given.slot),
   };
+}
+
+/** Validates how long to wait. Without an end of its own a wait needs a signal that can end it. */
+function checkWait(waitMs: number, signal: AbortSignal | undefined): number {
+  if (waitMs !== Number.POSITIVE_INFINITY) return checkDuration("waitMs", waitMs, 0);
+  const allowed = `a whole number of milliseconds from 0 to ${limits.durationMs}, or Infinity beside a signal`;
+  const advice = "to wait without an end, pass a signal that can end it";
+  if (signal === undefined) throw new InvalidOptionsError("waitMs", waitMs, allowed, { advice });
+  return waitMs;
 }
 
 /** Gives the interval of a heartbeat; undefined for none. */
@@ -132,27 +187,25 @@ export function checkHeartbeat(heartbeat: unknown, leaseDurationMs: number): num
   return intervalMs;
 }
 
+/** The options of each rhythm, besides its name. */
+const retryOptionNames: Record<RetryStrategy["strategy"], readonly string[]> = {
+  untilExpiry: [],
+  fixed: ["delayMs"],
+  linear: ["delayMs", "maxDelayMs"],
+  exponential: ["delayMs", "maxDelayMs"],
+  fullJitter: ["delayMs", "maxDelayMs"],
+};
+
 /** Validates a rhythm of looking. */
 export function checkRetry(retry: RetryStrategy): RetryStrategy {
-  check(typeof retry === "object" && retry !== null, "retry", retry, "an object");
-  switch (retry.strategy) {
-    case "untilExpiry":
-      checkKnown(retry, ["strategy"], "retry");
-      return retry;
-    case "fixed":
-      checkKnown(retry, ["strategy", "delayMs"], "retry");
-      checkDuration("retry.delayMs", retry.delayMs, 1);
-      return retry;
-    case "linear":
-    case "exponential":
-    case "fullJitter":
-      checkKnown(retry, ["strategy", "delayMs", "maxDelayMs"], "retry");
-      checkDuration("retry.delayMs", retry.delayMs, 1);
-      if (retry.maxDelayMs !== undefined) checkDuration("retry.maxDelayMs", retry.maxDelayMs, retry.delayMs);
-      return retry;
-    default: {
-      const allowed = "untilExpiry, fixed, linear, exponential or fullJitter";
-      throw new InvalidOptionsError("retry.strategy", (retry as { strategy?: unknown }).strategy, allowed);
-    }
-  }
+  const read = checkKnown(retry, ["strategy", "delayMs", "maxDelayMs"], "retry");
+  const { strategy } = read;
+  const isKnown = Object.hasOwn(retryOptionNames, String(strategy));
+  check(isKnown, "retry.strategy", strategy, Object.keys(retryOptionNames).join(", "));
+  const given = checkKnown(read, ["strategy", ...retryOptionNames[strategy]], "retry");
+  if (given.strategy === "untilExpiry") return given;
+  checkDuration("retry.delayMs", given.delayMs, 1);
+  if (given.strategy === "fixed" || given.maxDelayMs === undefined) return given;
+  checkDuration("retry.maxDelayMs", given.maxDelayMs, given.delayMs);
+  return given;
 }

@@ -31,9 +31,10 @@ export interface LeaseClientOptions {
   /** How long a lease lasts unless it is renewed. From 1 ms to 366 days. @default 30000 */
   readonly leaseDurationMs?: number;
   /**
-   * How far two clocks may differ. A lease is taken over by wall clock only this long after its expiry; Infinity
-   * turns takeover by wall clock off: then a dead holder, and a lock that `lockAtLeastForMs` keeps closed, have to be
-   * watched for that long by the caller. At most `leaseDurationMs`.
+   * How far the clocks of the service's own hosts may differ; those of clients do not matter. A lease is taken over by the
+   * service's clock only this long after its expiry. Infinity turns that off: then a dead holder, and a lock that
+   * `lockAtLeastForMs` keeps closed, have to be watched by the caller for a whole lease and a little more. At most
+   * `leaseDurationMs`. The same for all clients of a table.
    * @default 1000, or the lease's duration if that is shorter
    */
   readonly clockSkewMs?: number;
@@ -49,6 +50,12 @@ export interface LeaseClientOptions {
   readonly clock?: Clock;
   /** Tokens and jitter. @default - the platform's random source */
   readonly randomness?: Randomness;
+}
+
+/** Options of {@link LeaseClient.close}. */
+export interface CloseOptions {
+  /** How long to wait for the service, in milliseconds. 0 waits for nothing. @default 10000 */
+  readonly timeoutMs?: number;
 }
 
 /** What is asked of any lease, whatever primitive it belongs to. */
@@ -76,22 +83,26 @@ export interface HoldOptions {
   readonly lockAtLeastForMs?: number;
   /**
    * Lets the same owner in again: within a client the lease is shared and counted; a lease of the same owner from
-   * elsewhere, as of a Lambda invocation that is being retried, is taken over at once. Then `owner` has to be an
-   * identity that no two workers share. @default false
+   * elsewhere, as of a Lambda invocation that is being retried, is taken over at once. Only leases that were acquired
+   * with `reentrant` are shared or taken over.
+   *
+   * Needs an `owner` beside it, which has to be an identity that no two workers share: the client's own owner is that of
+   * all its callers. @default false
    */
   readonly reentrant?: boolean;
   /**
    * The run that this acquisition stands for, such as a schedule's own time in ISO format: refused with SlotDoneError
    * once {@link Lease.complete} has recorded this slot, or a later one, as done. Slots are compared as text; 1 to
-   * 255 printable ASCII characters. What is done is remembered for `retentionMs` after the lock was last used.
+   * 255 printable ASCII characters. A Date stands for its `toISOString()`. What is done is remembered for `retentionMs`
+   * after the lock was last used.
    * @default - any number of runs
    */
-  readonly slot?: string;
+  readonly slot?: string | Date;
 }
 
 /** What is asked of any lease that may be waited for. */
 export interface WaitOptions extends HoldOptions {
-  /** How long to wait for a lock that is held. @default 0 */
+  /** How long to wait for a lock that is held. Infinity needs a `signal`, which can end the wait. @default 0 */
   readonly waitMs?: number;
   /** The rhythm of waiting. @default { strategy: "untilExpiry" } */
   readonly retry?: RetryStrategy;

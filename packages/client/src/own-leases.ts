@@ -28,6 +28,7 @@ export class OwnLeases {
       const current = this.#leases.get(owner);
       if (current === undefined) break;
       await ownTurn(this.#clock, { key: this.#key, startedAt, patience }, current);
+      // Ignored: the call that was to win it has the error.
       const lease = await current.catch(() => undefined);
       // The signal is of the lease that all its handles share; a handle that was released is not its end.
       if (lease !== undefined && !lease.signal.aborted) return await again(lease);

@@ -1,3 +1,4 @@
+import type { LeaseError } from "./errors.ts";
 import type {
   CallOptions,
   GetRequest,
@@ -15,10 +16,12 @@ import type {
 /** A store that passes everything on to another; a primitive overrides the writes that it has something to add to. */
 export class PassingStore implements LeaseStore {
   readonly tableName: string;
+  readonly isLocal: boolean;
   protected readonly store: LeaseStore;
 
   constructor(store: LeaseStore) {
     this.tableName = store.tableName;
+    this.isLocal = store.isLocal ?? false;
     this.store = store;
   }
 
@@ -29,7 +32,7 @@ export class PassingStore implements LeaseStore {
   updateMany(
     requests: readonly UpdateRequest[],
     options: CallOptions,
-  ): Promise<readonly (UpdateResult | undefined)[]> {
+  ): Promise<readonly (UpdateResult | LeaseError | undefined)[]> {
     return this.store.updateMany(requests, options);
   }
 

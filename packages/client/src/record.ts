@@ -1,5 +1,8 @@
+import { optionalTextIn, parsedJson, textIn, timeIn, wholeIn } from "./item-values.ts";
 import { attributeNames, isClosedToken } from "./schema.ts";
 import type { Item } from "./store.ts";
+
+export { LeaseItemError } from "./errors.ts";
 
 /** A lock's state as the table shows it while its lease has not been released. */
 export interface LeaseRecord {
@@ -22,37 +25,74 @@ export interface LeaseRecord {
   readonly leaseDurationMs: number;
   /** True for a lock that was released early and stays closed until `expiresAt` (`lockAtLeastForMs`). */
   readonly closed: boolean;
-  /** The holder's payload, if it stored one. */
+  /** Whether it was acquired with `reentrant`: then the same owner is let in again. */
+  readonly reentrant: boolean;
+  /** The holder's payload, if it stored one; undefined also where `invalidData` is there in its place. */
   readonly data: unknown;
+  /**
+   * What stands in the place of a payload and is no JSON text, so that another program or a person must have written it.
+   * The lease is a lease all the same.
+   */
+  readonly invalidData?: string;
   /** Why the holder was asked to stop, if it was. */
   readonly revocation: string | undefined;
 }
 
-/** Reads a lease item; undefined for a missing item and for the tombstone of a released lock. */
+/**
+ * Reads a lease item; undefined for a missing item and for the tombstone of a released lock.
+ *
+ * Throws LeaseItemError for an item that cannot be judged: one of its holder, its times or its numbers is of another
+ * form. A payload that cannot be read is no reason not to judge it.
+ */
 export function readRecord(item: Item | undefined): LeaseRecord | undefined {
-  const token = item?.[attributeNames.token];
-  if (item === undefined || typeof token !== "string") return undefined;
-  const data = item[attributeNames.data];
-  const revocation = item[attributeNames.revocation];
+  if (item?.[attributeNames.token] === undefined) return undefined;
+  const token = textIn(item, attributeNames.token);
   return {
-    key: String(item[attributeNames.partitionKey]),
-    place: String(item[attributeNames.sortKey]),
-    owner: String(item[attributeNames.owner]),
+    key: textIn(item, attributeNames.partitionKey),
+    place: textIn(item, attributeNames.sortKey),
+    owner: textIn(item, attributeNames.owner),
     token,
-    version: Number(item[attributeNames.version]),
-    fencingToken: Number(item[attributeNames.fence]),
-    acquiredAt: Number(item[attributeNames.acquiredAt]),
-    expiresAt: Number(item[attributeNames.expiresAt]),
-    leaseDurationMs: Number(item[attributeNames.leaseDurationMs]),
+    version: wholeIn(item, attributeNames.version),
+    fencingToken: wholeIn(item, attributeNames.fence),
+    acquiredAt: timeIn(item, attributeNames.acquiredAt),
+    expiresAt: timeIn(item, attributeNames.expiresAt),
+    leaseDurationMs: wholeIn(item, attributeNames.leaseDurationMs),
     closed: isClosedToken(token),
-    data: data === undefined ? undefined : JSON.parse(String(data)),
-    revocation: revocation === undefined ? undefined : String(revocation),
+    reentrant: item[attributeNames.reentrant] === 1,
+    ...payloadOf(item[attributeNames.data]),
+    revocation: revocationOf(item[attributeNames.revocation]),
   };
 }
 
+function payloadOf(stored: unknown): Pick<LeaseRecord, "data" | "invalidData"> {
+  if (stored === undefined) return { data: undefined };
+  const parsed = typeof stored === "string" ? parsedJson(stored) : undefined;
+  if (parsed !== undefined) return { data: parsed.value };
+  return { data: undefined, invalidData: typeof stored === "string" ? stored : "neither text nor JSON" };
+}
+
+/** Whatever is there is meant as a request to stop. */
+function revocationOf(stored: unknown): string | undefined {
+  return stored === undefined || typeof stored === "string" ? stored : "revocation requested";
+}
+
+/** What tells one acquisition from every other, a clone of its process with the same random numbers included. */
+export interface GrantIdentity {
+  readonly token: string;
+  readonly owner: string;
+}
+
+/** Whether a reentrant caller of this owner is let into a lease that stands: one that was acquired reentrantly, too. */
+export function isOpenTo(
+  record: Pick<LeaseRecord, "reentrant" | "owner" | "closed">,
+  owner: string,
+): boolean {
+  return record.reentrant && record.owner === owner && !record.closed;
+}
+
 /** Whether an item shows that this very acquisition holds the lock: then a write whose answer was lost has landed. */
-export function isHeldBy(item: Item | undefined, token: string): boolean {
-  return item?.[attributeNames.token] === token;
+export function isHeldBy(item: Item | undefined, { token, owner }: GrantIdentity): boolean {
+  return item?.[attributeNames.token] === token && item[attributeNames.owner] === owner;
 }
 
 /** Whether a token's own release has landed, whatever has happened to the lock since. */
@@ -65,14 +105,13 @@ export function wasBroken(item: Item | undefined, token: string): boolean {
   return item?.[attributeNames.brokenToken] === token;
 }
 
-/** The latest slot that was completed under this key. */
+/** The latest slot that was completed under this key. Throws LeaseItemError. */
 export function lastDoneSlot(item: Item | undefined): string | undefined {
-  const slot = item?.[attributeNames.doneSlot];
-  return slot === undefined ? undefined : String(slot);
+  return item && optionalTextIn(item, attributeNames.doneSlot);
 }
 
 /** The token that was released last, whatever has happened to the lock since. */
 export function lastReleasedToken(item: Item | undefined): string | undefined {
   const token = item?.[attributeNames.releasedToken];
-  return token === undefined ? undefined : String(token);
+  return typeof token === "string" ? token : undefined;
 }

@@ -3,7 +3,7 @@ import { type ItemKey, leaseItemKey } from "./schema.ts";
 
 /** Attributes that task items have beside those of a lease item. */
 export const taskAttributeNames = {
-  /** S, of an ended task alone: succeeded, failed or parked. An open one is running while it has a token, else waiting. */
+  /** S, of an ended task alone: succeeded, failed, parked or cancelled. An open one is running while it has a token, else waiting. */
   state: "state",
   /** N: how often the task has been claimed; what was released without being counted is taken off again. */
   attempts: "attempts",
@@ -26,6 +26,7 @@ export const taskAttributeNames = {
  * the id. A worker that starts at random digits starts at a random task, whatever the ids look like.
  */
 export const openTaskPrefix = "task#";
+const spreadLength = 8;
 
 /** Sort keys of tasks that have ended: this and the id. Whoever looks for open tasks does not come across them. */
 export const endedTaskPrefix = "done#";
@@ -63,7 +64,12 @@ export function endedTaskKey(set: string, id: string): ItemKey {
 /** Gives the id of the task that a sort key is about. */
 export function taskIdOf(sortKey: string): string {
   const isOpen = sortKey.startsWith(openTaskPrefix);
-  return sortKey.slice(isOpen ? openTaskPrefix.length + 9 : endedTaskPrefix.length);
+  return sortKey.slice(isOpen ? openTaskPrefix.length + spreadLength + 1 : endedTaskPrefix.length);
+}
+
+/** Gives what all open tasks begin with whose ids are spread to the same place. */
+export function openTaskStartOf(sortKey: string): string {
+  return sortKey.slice(0, openTaskPrefix.length + spreadLength);
 }
 
 /** Gives a place among the open tasks, from 0 for the first to 1 for the last. */
@@ -72,7 +78,7 @@ export function openTaskStart(fraction: number): string {
 }
 
 function spreadDigits(hash: number): string {
-  return hash.toString(16).padStart(8, "0");
+  return hash.toString(16).padStart(spreadLength, "0");
 }
 
 /** FNV-1a over the id's bytes, then mixed, since ids that differ only in their end would come to lie together. */

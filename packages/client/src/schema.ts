@@ -23,6 +23,8 @@ export const attributeNames = {
   expiresAt: "expiresAt",
   /** N: how long an observer has to watch an unchanged record before it may call the holder dead. */
   leaseDurationMs: "leaseDurationMs",
+  /** N: 1 where the lease was acquired with `reentrant`; its owner alone may take it over before its end. */
+  reentrant: "reentrant",
   /** S: the user's payload, as JSON text. */
   data: "data",
   /** S: why the holder is asked to stop; absent while nobody asks. */
@@ -84,7 +86,9 @@ export const limits: {
   readonly ownerBytes: number;
   readonly revocationBytes: number;
   readonly slotBytes: number;
+  readonly slotAheadMs: number;
   readonly dataBytes: number;
+  readonly dataDepth: number;
   readonly durationMs: number;
 } = {
   /** DynamoDB's limit for a partition key. */
@@ -97,8 +101,12 @@ export const limits: {
   revocationBytes: 1024,
   /** Ours: a slot is a time or a number. */
   slotBytes: 255,
+  /** Ours: how far ahead of its reader's clock a slot that is a time may lie. Clocks that are kept differ by less. */
+  slotAheadMs: 60_000,
   /** DynamoDB's 400 KB less 8 KiB for the key, the owner, the revocation and every other attribute. */
   dataBytes: 400 * 1024 - 8 * 1024,
+  /** Ours: how many arrays and objects a payload may nest. */
+  dataDepth: 100,
   /** A year: far above any use, and every sum of times stays an exact integer. */
   durationMs: 366 * 24 * 60 * 60 * 1000,
 };

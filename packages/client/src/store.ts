@@ -1,6 +1,6 @@
+import type { LeaseError } from "./errors.ts";
 import type { ItemKey } from "./schema.ts";
 import type { CallOptions } from "./time/budget.ts";
-import type { ClockOffset } from "./time/skew.ts";
 
 export type { CallOptions };
 
@@ -35,7 +35,7 @@ export interface TransactionEntry extends Expression {
  *
  * `refusals` has an entry for each of the transaction's: the item that refused, or undefined where its condition held.
  */
-export interface TransactionResult extends Pick<UpdateResult, "applied" | "offset" | "retried"> {
+export interface TransactionResult extends Pick<UpdateResult, "applied" | "retried"> {
   readonly refusals: readonly ({ readonly item: Item | undefined } | undefined)[];
 }
 
@@ -59,11 +59,9 @@ export interface GetRequest {
   readonly consistent: boolean;
 }
 
-/** One page of a walk over the table. */
+/** One page of a walk over the table: of as many items, before the filter, as fit into a page of the store's. */
 export interface ScanRequest extends Expression {
   readonly filter: string;
-  /** How many items DynamoDB looks at for this page, before the filter. */
-  readonly pageSize: number;
   /** Where the previous page ended. */
   readonly after?: ItemKey;
 }
@@ -83,11 +81,12 @@ export interface ScanPage {
 export interface UpdateResult {
   readonly applied: boolean;
   readonly item: Item | undefined;
-  /** The service's clock against ours, measured on this very answer. */
-  readonly offset: ClockOffset | undefined;
   /** True when the request was sent more than once: an earlier copy may still be under way. */
   readonly retried: boolean;
 }
+
+/** How many writes travel in one request at most: DynamoDB's limit for BatchExecuteStatement. */
+export const mostUpdatesTogether = 25;
 
 /**
  * Where leases are kept: DynamoDB, or memory in tests.
@@ -97,17 +96,20 @@ export interface UpdateResult {
  */
 export interface LeaseStore {
   readonly tableName: string;
+  /** Whether it is in the caller's own process: then its time is that of the caller's clock. @default false */
+  readonly isLocal?: boolean;
   /** One conditional write. */
   update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult>;
   /**
-   * Several independent conditional writes, in as few requests as the store has.
+   * Several independent conditional writes, each of another item, in as few requests as the store has.
    *
-   * Gives, in the order of the requests, each result; undefined where it is not known what became of the write.
+   * Gives, in the order of the requests, each result, or the error that `update` would reject with; undefined where only
+   * a call to `update` can tell what becomes of the write.
    */
   updateMany(
     requests: readonly UpdateRequest[],
     options: CallOptions,
-  ): Promise<readonly (UpdateResult | undefined)[]>;
+  ): Promise<readonly (UpdateResult | LeaseError | undefined)[]>;
   /** Several conditional writes of different items: all of them or none. At most 100. */
   transact(entries: readonly TransactionEntry[], options: CallOptions): Promise<TransactionResult>;
   /** One read. */

@@ -32,7 +32,7 @@ export async function startApp(options: LocalAppOptions): Promise<LocalApp> {
   try {
     return new LocalApp(await assemble(options, cleanups), cleanups);
   } catch (error) {
-    // The first error tells why; what goes wrong on the way out would hide it.
+    // Ignored: the first error tells why; what goes wrong on the way out would hide it.
     await cleanups.run().catch(() => {});
     throw error;
   }

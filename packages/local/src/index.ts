@@ -23,7 +23,13 @@ export type {
   StreamMappingSpec,
   TableSpec,
 } from "./assembly/types.ts";
-export { type EngineErrorCode, EngineStartError, EngineUnavailableError } from "./engine/errors.ts";
+export {
+  EndpointUnreachableError,
+  type EngineErrorCode,
+  EngineStartError,
+  EngineUnavailableError,
+  InvalidEndpointError,
+} from "./engine/errors.ts";
 export { availableEngines, startEngine } from "./engine/start.ts";
 export type { Engine, EngineClientConfig, EngineOptions, LocalEngineName } from "./engine/types.ts";
 export { LambdaServiceError } from "./lambda/errors.ts";

@@ -1,6 +1,12 @@
-import { type AcquireOptions, type Lease, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
+import {
+  type AcquireOptions,
+  type Lease,
+  LeaseAbortedError,
+  LeaseServiceError,
+  LeaseUnavailableError,
+} from "@leasehold/client";
 import { type Invocation, isNewer } from "./invocation.ts";
-import type { Settings } from "./options.ts";
+import type { Settings } from "./settings.ts";
 
 /** A lease whose time nobody states: where the remaining time is unknown, and where it is renewed anyway. */
 const renewedLeaseMs = 30_000;
@@ -39,8 +45,8 @@ export async function admit<TEvent>(
   waitMs: number,
   signal: AbortSignal,
 ): Promise<Admission> {
-  const { client, whenHeld, fairness, lockAtLeastForMs, data } = settings;
-  const { key, owner, slot } = invocation;
+  const { client, fairness, lockAtLeastForMs, data, resume } = settings;
+  const { key, owner, slot, whenHeld } = invocation;
   const remainingMs = invocation.remainingMs();
   const heartbeat = settings.heartbeat ?? (whenHeld === "replace" || remainingMs === undefined);
   // The lease counts from the grant, so that after a wait it covers more than the rest of the invocation.
@@ -56,7 +62,7 @@ export async function admit<TEvent>(
     signal,
     ...(slot === undefined ? {} : { slot }),
     owner,
-    reentrant: true,
+    reentrant: resume,
   };
   const thirdMs = Math.max(1, Math.floor(leaseDurationMs / 3));
   const renewEveryMs = typeof heartbeat === "number" ? Math.min(heartbeat, thirdMs) : thirdMs;
@@ -110,6 +116,10 @@ async function replace<TEvent>(
       waitMs,
       signal: AbortSignal.any([signal, giveUp.signal]),
     });
+  } catch (error) {
+    // What has ended the wait here is said by its own error.
+    const { aborted, reason: why } = giveUp.signal;
+    throw aborted && error instanceof LeaseAbortedError && error.cause === why ? why : error;
   } finally {
     isOver = true;
     cancel();

@@ -1,12 +1,15 @@
 import { LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
 import { metricNames, metricsLine } from "@leasehold/client/metrics";
 import type { Context } from "aws-lambda";
+import { type Attempt, Attempts } from "./attempts.ts";
 import { admit, patienceMs, Superseded } from "./entrance.ts";
 import { Hold, type HoldTerms } from "./hold.ts";
 import { type Invocation, readInvocation } from "./invocation.ts";
-import { type LeaseLockOptions, readOptions, type Settings, type SkipReason } from "./options.ts";
+import type { LeaseLockOptions, SkipReason } from "./options.ts";
+import { readOptions, type Settings } from "./settings.ts";
 import { stopOnShutdown } from "./shutdown.ts";
 import { LockSignal } from "./signal.ts";
+import { isHttpRequest, lockedResponse } from "./trigger.ts";
 
 /** An invocation whose handler is not to run, and what it answers instead. */
 export interface Skipped {
@@ -14,23 +17,17 @@ export interface Skipped {
   readonly result: unknown;
 }
 
-/** An attempt at an invocation: Lambda may make another one while this one's handler still runs, unnoticed. */
-interface Attempt {
-  hold: Hold | undefined;
-  readonly ended: Promise<void>;
-}
-
 type JobMetric = "jobSucceeded" | "jobFailed" | "jobSkipped";
 
 /** Lets invocations in, one at a time for each key: what `leaseLock` and `leased` have in common. */
 export class Guard<TEvent> {
   readonly #settings: Settings<TEvent>;
-  /** By key and owner. */
-  readonly #attempts = new Map<string, Attempt>();
+  readonly #attempts: Attempts;
 
   /** Throws InvalidOptionsError. */
   constructor(options: LeaseLockOptions<TEvent>) {
     this.#settings = readOptions(options);
+    this.#attempts = new Attempts(this.#settings.clock);
   }
 
   /** Wins the lock for an invocation, or says what it answers without running its handler. */
@@ -43,7 +40,10 @@ export class Guard<TEvent> {
     const ended = new Promise<void>((resolve) => {
       end = resolve;
     });
-    const stopListening = stopOnShutdown({ signal, ended });
+    let waits = true;
+    const { client, ownsClient } = settings;
+    const isWaiting = (): boolean => waits;
+    const stopListening = stopOnShutdown({ client, ownsClient, signal, isWaiting, ended });
     const close = (): void => {
       stopListening();
       signal.dispose();
@@ -55,7 +55,9 @@ export class Guard<TEvent> {
         stopListening,
         skipResult: (): unknown => this.#resultOf(event, context, undefined),
       };
-      return await this.#admit(invocation, signal, { hold: undefined, ended }, callbacks);
+      const hold = await this.#admit(invocation, signal, ended, callbacks);
+      waits = false;
+      return hold;
     } catch (error) {
       close();
       if (error instanceof Superseded) return this.#skip(event, context, undefined);
@@ -64,7 +66,9 @@ export class Guard<TEvent> {
         this.#measure("jobFailed");
         throw error;
       }
-      if (settings.whenHeld !== "skip" || error instanceof StillRunningError) throw error;
+      // The work of an attempt that holds the lock is not done: were this one a success, nobody would try again.
+      const isOwn = error.holder === invocation.owner && !error.closed;
+      if (invocation.whenHeld !== "skip" || isOwn) throw error;
       return this.#skip(event, context, error);
     }
   }
@@ -72,18 +76,18 @@ export class Guard<TEvent> {
   async #admit(
     invocation: Invocation,
     signal: LockSignal,
-    attempt: Attempt,
+    ended: Promise<void>,
     callbacks: Pick<HoldTerms, "close" | "stopListening" | "skipResult">,
   ): Promise<Hold> {
     const settings = this.#settings;
-    const { clock, timeoutMarginMs } = settings;
-    const id = JSON.stringify([invocation.key, invocation.owner]);
+    const { clock, timeoutMarginMs, resume } = settings;
     const waitMs = patienceMs(settings, invocation.remainingMs());
     const deadline = clock.monotonic() + waitMs;
-    await this.#endOfEarlier(id, invocation, deadline, signal);
-    this.#attempts.set(id, attempt);
+    const attempt: Attempt = { hold: undefined, ended };
+    const wait = { alone: resume, deadline, signal: signal.signal };
+    const end = await this.#attempts.begin(invocation, attempt, wait);
     const forget = (): void => {
-      if (this.#attempts.get(id) === attempt) this.#attempts.delete(id);
+      end();
       callbacks.close();
     };
     try {
@@ -113,40 +117,6 @@ export class Guard<TEvent> {
     }
   }
 
-  /**
-   * Waits for an earlier attempt at the same event in this very process, whose handler may still run: the client would
-   * let its owner share the lease. It is over when its lease is.
-   */
-  async #endOfEarlier(
-    id: string,
-    { key, owner }: Invocation,
-    deadline: number,
-    signal: LockSignal,
-  ): Promise<void> {
-    const { clock } = this.#settings;
-    for (;;) {
-      const earlier = this.#attempts.get(id);
-      // Asking for the loss looks at the clock: timers do not run in a frozen process.
-      if (earlier === undefined || earlier.hold?.lock.lease.loss !== undefined) return;
-      const leftMs = deadline - clock.monotonic();
-      if (leftMs <= 0) {
-        const { expiresAt = clock.now() } = earlier.hold?.lock.lease ?? {};
-        const retryAfterMs = Math.max(0, expiresAt - clock.now());
-        throw new StillRunningError(key, { owner, expiresAt, closed: false }, retryAfterMs);
-      }
-      signal.signal.throwIfAborted();
-      await new Promise<void>((resolve) => {
-        const cancel = clock.schedule(resolve, leftMs);
-        const onEnd = (): void => {
-          cancel();
-          resolve();
-        };
-        void earlier.ended.then(onEnd);
-        signal.signal.addEventListener("abort", onEnd, { once: true });
-      });
-    }
-  }
-
   async #skip(event: TEvent, context: Context, error: SkipReason): Promise<Skipped> {
     this.#measure("jobSkipped");
     return { skipped: true, result: await this.#resultOf(event, context, error) };
@@ -154,7 +124,9 @@ export class Guard<TEvent> {
 
   #resultOf(event: TEvent, context: Context, error: SkipReason): unknown {
     const { skipResult } = this.#settings;
-    return typeof skipResult === "function" ? skipResult(event, context, error) : skipResult;
+    if (typeof skipResult === "function") return skipResult(event, context, error);
+    const isRefusal = error instanceof LeaseUnavailableError && isHttpRequest(event);
+    return skipResult === undefined && isRefusal ? lockedResponse(error) : skipResult;
   }
 
   #measure(metric: JobMetric, leaseTable?: string): void {
@@ -162,9 +134,4 @@ export class Guard<TEvent> {
     if (job === undefined || tableName === undefined) return;
     writeMetrics?.(metricsLine({ tableName, job }, { [metricNames[metric]]: 1 }, clock.now()));
   }
-}
-
-/** An earlier attempt at the same event has the lock: its work is not done, and so it is never skipped. */
-class StillRunningError extends LeaseUnavailableError {
-  override readonly name = "LeaseUnavailableError";
 }

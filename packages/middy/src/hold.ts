@@ -1,7 +1,8 @@
-import { type Lease, LeaseLostError } from "@leasehold/client";
+import { type Lease, LeaseAbortedError, LeaseError, LeaseLostError } from "@leasehold/client";
+import { complete } from "./completion.ts";
 import { keepRenewing } from "./heartbeat.ts";
 import type { Invocation } from "./invocation.ts";
-import type { Settings } from "./options.ts";
+import type { Settings } from "./settings.ts";
 import { InvocationEndingError, type Lock, type LockSignal } from "./signal.ts";
 
 /**
@@ -36,6 +37,8 @@ export class Hold {
   readonly #terms: HoldTerms;
   readonly #stopRenewing: () => void;
   #loss: LeaseLostError | undefined;
+  /** What the heartbeat failed of, where that is no error of the service. */
+  #bug: { readonly error: unknown } | undefined;
   #leaving: Promise<void> | undefined;
 
   constructor(terms: HoldTerms) {
@@ -49,15 +52,20 @@ export class Hold {
         return signal.signal;
       },
     };
+    const onBug = (error: unknown): void => {
+      this.#bug = { error };
+      signal.abort(error);
+    };
     this.#stopRenewing =
-      renewEveryMs === undefined ? () => undefined : keepRenewing(settings.clock, lease, renewEveryMs);
+      renewEveryMs === undefined ? () => undefined : keepRenewing(settings.clock, lease, renewEveryMs, onBug);
   }
 
   /**
    * Lets the lock go, once: 1 request, none for `unknown`. A release that is not confirmed is no error: the lock frees
-   * itself when the lease ends.
+   * itself when the lease ends. The completion of a slot has to be confirmed, and is tried again while there is time.
    *
-   * Rejects with LeaseLostError where the handler succeeded without the lease to its end, unless it was revoked.
+   * Where the handler succeeded, rejects with LeaseLostError if it had not the lease to its end, unless that was
+   * revoked, and with CompletionFailedError if its slot could not be recorded.
    */
   leave(outcome: Outcome): Promise<void> {
     this.#leaving ??= this.#leave(outcome);
@@ -91,7 +99,8 @@ export class Hold {
   mayStillRun(remainingMs: number, error: unknown): boolean {
     const { timeoutMarginMs, timeoutEarlyInMillis } = this.#terms.settings;
     // Who threw our own reason heard our signal, and stopped.
-    if (error !== undefined && error === this.#terms.signal.signal.reason) return false;
+    const thrown = error instanceof LeaseAbortedError ? error.cause : error;
+    if (thrown !== undefined && thrown === this.#terms.signal.signal.reason) return false;
     // Timers fire a little late, and the remaining time is cut to whole milliseconds.
     if (remainingMs <= timeoutEarlyInMillis + 2) return true;
     if (!(error instanceof Error) || error.name !== "TimeoutError") return false;
@@ -114,16 +123,26 @@ export class Hold {
       return;
     }
     signal.dispose();
-    const mayBeDone = outcome === "succeeded" && this.#loss === undefined;
-    const released = await (mayBeDone ? lease.complete() : lease.release()).catch(() => undefined);
-    close();
-    const isDone = mayBeDone && released !== false;
-    // Broken or taken while it had time left, which nothing has told the handler.
-    if (mayBeDone && !isDone) this.#loss = new LeaseLostError(lease.key, "taken");
-    if (isDone) measure("jobSucceeded");
-    else if (this.isReplaced) measure("jobSkipped");
-    else if (outcome !== "unused") measure("jobFailed");
-    if (outcome === "succeeded" && this.#loss !== undefined && this.#loss.reason !== "revoked")
-      throw this.#loss;
+    const mayBeDone = outcome === "succeeded" && this.#loss === undefined && this.#bug === undefined;
+    let isDone = false;
+    try {
+      isDone = mayBeDone && (await complete(this.#terms));
+      if (!mayBeDone) {
+        await lease.release().catch((error: unknown) => {
+          // The lock frees itself when its lease ends. The handler's own error comes first; events tell of both.
+          if (outcome === "succeeded" && !(error instanceof LeaseError)) throw error;
+        });
+      }
+      // Broken or taken while it had time left, which nothing has told the handler.
+      if (mayBeDone && !isDone) this.#loss = new LeaseLostError(lease.key, "taken");
+    } finally {
+      close();
+      if (isDone) measure("jobSucceeded");
+      else if (this.isReplaced) measure("jobSkipped");
+      else if (outcome !== "unused") measure("jobFailed");
+    }
+    if (outcome !== "succeeded") return;
+    if (this.#bug !== undefined) throw this.#bug.error;
+    if (this.#loss !== undefined && this.#loss.reason !== "revoked") throw this.#loss;
   }
 }

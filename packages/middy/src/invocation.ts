@@ -1,6 +1,9 @@
-import { InvalidOptionsError } from "@leasehold/client";
+import { InvalidOptionsError, SlotNotDueError } from "@leasehold/client";
+import { limits } from "@leasehold/client/schema";
 import type { Context } from "aws-lambda";
-import type { Settings } from "./options.ts";
+import type { WhenHeld } from "./options.ts";
+import type { Settings } from "./settings.ts";
+import { hasRecords } from "./trigger.ts";
 
 /** What one invocation means for the lock. */
 export interface Invocation {
@@ -8,6 +11,7 @@ export interface Invocation {
   /** Stays the same over Lambda's retries of an asynchronous event; unique where there is no request id. */
   readonly owner: string;
   readonly slot: string | undefined;
+  readonly whenHeld: WhenHeld;
   /** The trigger's own time, in ISO form, if it has one. */
   readonly triggeredAt: string | undefined;
   /** What Lambda leaves it; undefined outside Lambda. */
@@ -20,14 +24,18 @@ interface TimedEvent {
   readonly time?: unknown;
 }
 
-/** Reads an invocation. Throws InvalidOptionsError where the event lacks what the options ask of it. */
+/**
+ * Reads an invocation. Throws InvalidOptionsError where the event lacks what the options ask of it, and SlotNotDueError
+ * where its trigger is dated in the future.
+ */
 export function readInvocation<TEvent>(
   settings: Settings<TEvent>,
   event: TEvent,
   context: Context,
 ): Invocation {
   refuseUnsupported(context);
-  const { key, once, whenHeld } = settings;
+  const { key, once } = settings;
+  const whenHeld = settings.whenHeld ?? (hasRecords(event) ? "throw" : "skip");
   const triggeredAt = triggerTime(event);
   const asked = typeof key === "string" ? key : key(event, context);
   if (typeof asked !== "string" || asked === "") {
@@ -39,7 +47,14 @@ export function readInvocation<TEvent>(
     key: asked,
     // A holder's label tells those that would replace it how new it is.
     owner: whenHeld === "replace" && triggeredAt !== undefined ? `${name}@${triggeredAt}` : name,
-    slot: typeof once === "function" ? once(event, context) : once ? slotOf(event, triggeredAt) : undefined,
+    // The trigger's own slot is known to be a time, and so to be over; one that a function names may be any text.
+    slot:
+      typeof once === "function"
+        ? once(event, context)
+        : once
+          ? dueSlot(asked, slotOf(event, triggeredAt), settings.clock.now())
+          : undefined,
+    whenHeld,
     triggeredAt,
     remainingMs: () => context.getRemainingTimeInMillis?.(),
   };
@@ -61,8 +76,18 @@ function triggerTime(event: unknown): string | undefined {
 function slotOf(event: unknown, triggeredAt: string | undefined): string {
   if (triggeredAt !== undefined) return triggeredAt;
   const { scheduledTime, time } = (event ?? {}) as TimedEvent;
-  const allowed = "an ISO time in event.scheduledTime or event.time, or a function that names the slot";
-  throw new InvalidOptionsError("once", scheduledTime ?? time, allowed);
+  const name = scheduledTime === undefined && time !== undefined ? "event.time" : "event.scheduledTime";
+  const allowed =
+    "an ISO time there or in event.time, for once is true and names the slot by it; " +
+    "for an event without a time, give a function that names the slot as once";
+  throw new InvalidOptionsError(name, scheduledTime ?? time, allowed);
+}
+
+/** A slot that is done before its time would keep out every run until then. */
+function dueSlot(key: string, slot: string, now: number): string {
+  const dueInMs = Date.parse(slot) - now;
+  if (dueInMs > limits.slotAheadMs) throw new SlotNotDueError(key, slot, dueInMs);
+  return slot;
 }
 
 function refuseUnsupported(context: Context): void {

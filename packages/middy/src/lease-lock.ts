@@ -1,8 +1,9 @@
-import type { Context } from "aws-lambda";
+import type { Context, Handler } from "aws-lambda";
 import { Guard } from "./guard.ts";
 import type { Hold, Outcome } from "./hold.ts";
 import type { LeaseLockOptions } from "./options.ts";
-import { type EndingRequest, type Stage, watchRequest } from "./request-end.ts";
+import { cleanUpPowertools } from "./powertools.ts";
+import { answerEarly, type EndingRequest, type Stage, watchRequest } from "./request-end.ts";
 import type { Lock } from "./signal.ts";
 import { streamOf, withStreamEnd } from "./streams.ts";
 
@@ -18,12 +19,17 @@ export interface LeaseLockRequest<TEvent = unknown> {
   internal: {};
 }
 
-/** A middleware for middy 7. */
+/** A middleware for middy 6 and 7. */
 export interface LeaseLockMiddleware<TEvent = unknown> {
   before(request: LeaseLockRequest<TEvent>): Promise<void>;
   after(request: LeaseLockRequest<TEvent>): Promise<void>;
   onError(request: LeaseLockRequest<TEvent>): Promise<void>;
 }
+
+/** An event that nobody has declared, as in AWS's own `Handler`: nothing about it is checked. */
+type UndeclaredEvent = Parameters<Handler>[0];
+/** Such an event tells a middy chain nothing about the event of its handler. */
+type Declared<TEvent> = 0 extends 1 & TEvent ? unknown : TEvent;
 
 /** One request's hold on the lock. */
 interface Entry {
@@ -35,7 +41,7 @@ interface Entry {
 }
 
 /**
- * Puts a lock around a Lambda handler, as a middleware for middy 7. ADD IT LAST: then it is taken right before the
+ * Puts a lock around a Lambda handler, as a middleware for middy 6 and 7. ADD IT LAST: then it is taken right before the
  * handler and let go right after it.
  *
  * The handler gets `context.lock`: the lease, and one signal that aborts shortly before the function's timeout, when
@@ -43,19 +49,25 @@ interface Entry {
  * requests: its lease lasts for its remaining time and a second, so that nobody gets in while it runs and it needs no
  * renewal.
  *
- * What an invocation comes to:
- * - The lock is held: what `whenHeld` says. Skipped invocations succeed with `skipResult`.
- * - The handler succeeded: the lease is released, and with `once` its slot is done. If the lease was lost meanwhile,
- *   the invocation rejects with LeaseLostError, for the work may have overlapped another's; a lease that was revoked is
- *   no error, but leaves its slot open.
+ * What becomes of an invocation:
+ * - The lock is held: `whenHeld` decides. Skipped invocations succeed with `skipResult`. Events with records (of a queue, a
+ *   stream or a topic) are never skipped unasked, and a request of an HTTP API is answered with 423 and Retry-After.
+ * - An attempt at the same event (the same request id) holds the lock: the invocation waits or rejects as `whenHeld` says,
+ *   and rejects where that says `skip`. So Lambda's retry of an invocation that was killed fails until the dead lease has
+ *   ended; a lease of the default length has, when the first retry comes after a minute. `resume` takes over at once.
+ * - The handler succeeded: the lease is released, and with `once` its slot is recorded as done. If the lease was lost
+ *   meanwhile, the invocation rejects with LeaseLostError, for the work may have overlapped another's. A lease that was
+ *   revoked is no error, but leaves its slot open. If the service does not confirm the record while there is time, the
+ *   invocation rejects with CompletionFailedError.
  * - The handler failed: the lease is released, and its slot stays open for the retry. With `whenHeld: "replace"`, a
  *   handler that failed because it was replaced is skipped, so that no retry turns on the newer one.
  * - Middy's early timeout: the handler may still run, so the signal aborts and the lease is left to expire. Where you
  *   gave middy a `timeoutEarlyResponse`, repeat your `timeoutEarlyInMillis` here.
- * - A retry of an asynchronous event has the request id of the attempt before, and takes over its lease at once, with
- *   a larger fencing token. In the same process it waits first until the earlier lease has ended, for its handler may
- *   still run there; where there is no time for that it rejects with LeaseUnavailableError.
- * - SIGTERM: the signal aborts, and a handler that ends within 250 ms has its lease released.
+ * - SIGTERM: the signal aborts, a wait is given up and leaves its queue, and a handler that ends within 250 ms has its
+ *   lease released.
+ *
+ * A skip ends the chain early. Middlewares of Powertools that ran before are cleaned up after, as its own
+ * `cleanupMiddlewares` does; an idempotency record that they began is deleted, for its work was not done.
  *
  * Where it is not the last middleware it lets go all the same when an inner one answers early. When an inner `onError`
  * throws, the release is sent but not waited for.
@@ -63,35 +75,37 @@ interface Entry {
  * Works with middy's standard and streaming modes; a response that is a stream holds the lock to its end. A durable
  * execution is refused with InvalidOptionsError.
  *
- * Throws InvalidOptionsError; an invocation rejects with it where a key or a slot is missing, with
- * LeaseUnavailableError, with LeaseLostError, and with the client's other errors.
+ * Throws InvalidOptionsError; an invocation rejects with it where a key or a slot is missing, and where middy is older
+ * than 6 and would run the handler though the lock is held; with LeaseUnavailableError, LeaseLostError,
+ * CompletionFailedError, and the client's other errors.
  *
  * ```ts
  * export const handler = middy<{ file: string }>()
- *   .use(leaseLock<{ file: string }>({ tableName: "leases", key: (event) => `import/${event.file}`, whenHeld: "throw" }))
+ *   .use(leaseLock({ tableName: "leases", key: (event) => `import/${event.file}`, whenHeld: "throw" }))
  *   .handler(async (event, context) => {
  *     await importFile(event.file, { signal: context.lock.signal });
  *   });
  * ```
  */
-export function leaseLock<TEvent = unknown>(
-  options: LeaseLockOptions<TEvent> = {},
-): LeaseLockMiddleware<TEvent> {
+export function leaseLock<TEvent = UndeclaredEvent, TResult = unknown>(
+  options: LeaseLockOptions<TEvent, TResult> = {},
+): LeaseLockMiddleware<Declared<TEvent>> {
   const guard = new Guard<TEvent>(options);
-  const entryName = Symbol("leasehold");
-  const entryOf = (request: LeaseLockRequest<TEvent>): Entry | undefined =>
-    (request.internal as Record<symbol, Entry | undefined>)[entryName];
+  // Not in `request.internal`, which middy 6 can share between requests.
+  const entries = new WeakMap<object, Entry>();
+  const entryOf = (request: object): Entry | undefined => entries.get(request);
 
   return {
     async before(request) {
       if (entryOf(request) !== undefined) return;
-      const entered = await guard.enter(request.event, request.context);
+      const entered = await guard.enter(request.event as TEvent, request.context);
       if ("skipped" in entered) {
-        request.earlyResponse = entered.result;
+        await cleanUpPowertools(request);
+        answerEarly(request as EndingRequest, entered.result);
         return;
       }
       const entry: Entry = { hold: entered, remainingMs: Number.POSITIVE_INFINITY, isStreaming: false };
-      (request.internal as Record<symbol, Entry>)[entryName] = entry;
+      entries.set(request, entry);
       request.context.lock = entered.lock;
       watchRequest(request as EndingRequest, {
         onOutcome() {
@@ -122,7 +136,8 @@ export function leaseLock<TEvent = unknown>(
       if (entry === undefined || entry.hold.isLeft) return;
       // A stream that nobody reads may still have its producer running.
       await entry.hold.leave(entry.isStreaming ? "unknown" : outcomeOf(entry, "failed", request.error));
-      if (entry.hold.isReplaced) request.earlyResponse = entry.hold.skipResult() ?? null;
+      // Not by an early response: the hooks of outer middlewares have their own to clean up.
+      if (entry.hold.isReplaced) request.response = (await entry.hold.skipResult()) ?? null;
     },
   };
 }

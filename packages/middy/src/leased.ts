@@ -1,15 +1,18 @@
-import type { Context } from "aws-lambda";
+import type { Callback, Context } from "aws-lambda";
 import { Guard } from "./guard.ts";
 import type { LeaseLockOptions } from "./options.ts";
 import type { Lock } from "./signal.ts";
 import { streamOf, withStreamEnd } from "./streams.ts";
 
-/** A Lambda handler, as Lambda or middy calls it. */
+/**
+ * A Lambda handler, as Lambda or middy calls it, and as AWS's types (`Handler`, `SQSHandler`...) want it. It takes two
+ * parameters by its `length`: Lambda refuses to run a third one, the callback of old, since Node.js 24.
+ */
 export type LeasedHandler<TEvent, TResult> = (
   event: TEvent,
   context: Context,
-  /** Middy's third argument: its signal is followed. */
-  options?: { readonly signal?: AbortSignal },
+  /** Middy's third argument: its signal is followed. A callback of Lambda's is not called. */
+  more?: { readonly signal?: AbortSignal } | Callback<TResult>,
 ) => Promise<TResult>;
 
 /**
@@ -27,19 +30,19 @@ export type LeasedHandler<TEvent, TResult> = (
  * ```
  */
 export function leased<TEvent = unknown, TResult = unknown>(
-  options: LeaseLockOptions<TEvent>,
+  options: LeaseLockOptions<TEvent, NoInfer<TResult>>,
   handler: (event: TEvent, context: Context, lock: Lock) => Promise<TResult> | TResult,
 ): LeasedHandler<TEvent, TResult> {
   const guard = new Guard<TEvent>(options);
-  return async (event, context, more) => {
-    const entry = await guard.enter(event, context, more?.signal);
+  return async (event, context, ...[more]) => {
+    const entry = await guard.enter(event, context, typeof more === "function" ? undefined : more?.signal);
     if ("skipped" in entry) return entry.result as TResult;
     let result: TResult;
     try {
       result = await handler(event, context, entry.lock);
     } catch (error) {
       await entry.leave("failed");
-      if (entry.isReplaced) return entry.skipResult() as TResult;
+      if (entry.isReplaced) return (await entry.skipResult()) as TResult;
       throw error;
     }
     const stream = streamOf(result);

@@ -1,3 +1,5 @@
+import { InvalidOptionsError } from "@leasehold/client";
+
 /** What middy hands to its middlewares, as far as its end can be told from it. */
 export interface EndingRequest {
   response: unknown;
@@ -62,7 +64,7 @@ export function watchRequest(request: EndingRequest, observer: RequestObserver):
         if (response === pending) response = value;
         return value;
       });
-      // It is left alone should the request fail instead.
+      // Ignored: it is left alone should the request fail instead.
       pending.catch(() => undefined);
       response = pending;
     },
@@ -83,6 +85,34 @@ export function watchRequest(request: EndingRequest, observer: RequestObserver):
       stage = "failed";
       if (pending !== undefined && response === pending) response = undefined;
       onOutcome();
+    },
+  });
+}
+
+/**
+ * Answers a request in place of its handler, and of the middlewares that follow.
+ *
+ * Middy sets the response to the early answer next. Before its version 6 it did not know of early answers: it looks
+ * whether there is a response, and would run the handler without the lock. There the look throws InvalidOptionsError.
+ */
+export function answerEarly(request: EndingRequest, answer: unknown): void {
+  request.earlyResponse = answer;
+  const response = Object.getOwnPropertyDescriptor(request, "response") ?? {
+    value: undefined,
+    writable: true,
+    enumerable: true,
+    configurable: true,
+  };
+  Object.defineProperty(request, "response", {
+    configurable: true,
+    enumerable: true,
+    get() {
+      const allowed = "6 or 7: an earlier one would run the handler though the lock is held";
+      throw new InvalidOptionsError("the version of @middy/core", "below 6", allowed);
+    },
+    set(value: unknown) {
+      Object.defineProperty(request, "response", response);
+      request.response = value;
     },
   });
 }

@@ -1,9 +1,15 @@
+import { CloseIncompleteError, type LeaseClient } from "@leasehold/client";
 import { InvocationEndingError } from "./signal.ts";
 
-/** Something that runs under a lock. */
+/** An invocation, from before it waits for its lock. */
 interface Running {
+  readonly client: LeaseClient;
+  /** Whether nobody but the middleware uses the client. */
+  readonly ownsClient: boolean;
   readonly signal: { abort(reason: unknown): void };
-  /** Resolves once it has ended and its lease has been let go. */
+  /** Whether it waits for its lock by now. */
+  readonly isWaiting: () => boolean;
+  /** Resolves once it has ended: it has given its wait up, or its lease has been let go. */
   readonly ended: Promise<void>;
 }
 
@@ -15,6 +21,8 @@ const running = new Set<Running>();
 /**
  * Tells it of a SIGTERM while it runs: its signal aborts, and it has 250 ms to stop and to release its lease. What
  * does not stop in time is not released, for it works on until the very end; its lease expires.
+ *
+ * A wait is given up at once, and the process lives until its ticket has left the queue, within the same 250 ms.
  *
  * A listener is registered only while something runs, so that an idle process dies of SIGTERM as it always did.
  * Returns the function that ends it.
@@ -30,18 +38,39 @@ export function stopOnShutdown(it: Running): () => void {
 }
 
 function onSigterm(): void {
-  // Where others listen too, it is they who decide when the process ends.
+  // Where others listen too, it is they who decide when the process ends, and the clients may still be needed.
   const isAlone = process.listenerCount("SIGTERM") === 1;
-  const ends = [...running].map(({ signal, ended }) => {
-    signal.abort(new InvocationEndingError("shutdown"));
-    return ended;
-  });
+  const all = [...running];
+  const waiting = all.filter((each) => each.isWaiting());
+  for (const { signal } of all) signal.abort(new InvocationEndingError("shutdown"));
+  if (!isAlone) return;
   const die = (): void => {
     clearTimeout(grace);
-    if (!isAlone) return;
     process.off("SIGTERM", onSigterm);
     process.kill(process.pid, "SIGTERM");
   };
   const grace = setTimeout(die, graceMs);
-  void Promise.all(ends).then(die);
+  void Promise.all(all.map(({ ended }) => ended))
+    .then(() => Promise.all(waiting.map(settle)))
+    .then((settled) => {
+      // What nothing tells the end of has the whole grace.
+      if (!settled.includes(false)) die();
+    });
+}
+
+/**
+ * Waits until what a wait has left in the table is removed; false where that cannot be waited for.
+ *
+ * That is where the client is the user's, who may have other leases in it, and where a handler that outlived its
+ * invocation may still run under a lease of the client's, which closing would release.
+ */
+async function settle({ client, ownsClient }: Running): Promise<boolean> {
+  if (!ownsClient || client.held().length > 0) return false;
+  try {
+    await client.close({ timeoutMs: graceMs });
+  } catch (error) {
+    // What is left in the table ends by itself.
+    if (!(error instanceof CloseIncompleteError)) throw error;
+  }
+  return true;
 }

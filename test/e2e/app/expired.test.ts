@@ -12,7 +12,7 @@ beforeAll(async () => {
   // DynamoDB Local's sweep does not get round to every table where it has many: seen from nine on.
   const engine = name === "dynamodb-local" ? resources.use(await startEngine({ engine: name })) : undefined;
   it = resources.use(await startTestApp({}, engine));
-}, 150_000);
+});
 afterAll(() => resources.disposeAsync());
 
 /** Keys of the leases that were reported as expired. */
@@ -20,9 +20,9 @@ function reported(): string[] {
   return it.app.events.map(({ detail }) => (detail as { readonly key: string }).key);
 }
 
-test("a lease that ttl removes while it is held is reported, and what else becomes of leases is not", {
-  timeout: 60_000,
-}, async ({ skip }) => {
+test("a lease that ttl removes while it is held is reported, and what else becomes of leases is not", async ({
+  skip,
+}) => {
   const { name } = inject("engine");
   skip(
     name !== "dynamodb-local",
@@ -38,7 +38,7 @@ test("a lease that ttl removes while it is held is reported, and what else becom
   for (const { key } of [released, closed, abandoned]) await it.collectFrom(key, longAgo);
 
   for (const { key } of [released, closed, abandoned]) {
-    await until(`the removal of ${key}`, async () => (await it.leaseItem(key)) === undefined, 40_000);
+    await until(`the removal of ${key}`, async () => (await it.leaseItem(key)) === undefined);
   }
   await until("the event", () => reported().includes(abandoned.key));
   await until("the metric", () => it.metric(metricNames.expired).length > 0);

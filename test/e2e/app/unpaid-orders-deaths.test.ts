@@ -16,8 +16,9 @@ import { nextTrigger, Shop } from "../../support/shop.ts";
 let it: TestApp;
 
 beforeAll(async () => {
-  it = await startTestApp();
-}, 150_000);
+  // Lambda waits a minute: longer than the dead run's lease, which nobody takes over before its end.
+  it = await startTestApp({ asyncRetryDelayMs: 5_000 });
+});
 afterAll(async () => {
   await it?.[Symbol.asyncDispose]();
 });

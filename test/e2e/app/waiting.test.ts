@@ -14,7 +14,7 @@ let transfers: Transfers;
 beforeAll(async () => {
   it = await startTestApp();
   transfers = new Transfers(it);
-}, 150_000);
+});
 afterAll(async () => {
   await it?.[Symbol.asyncDispose]();
 });

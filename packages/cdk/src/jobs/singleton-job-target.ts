@@ -42,7 +42,11 @@ export interface BoundTarget {
 
 /** Options of {@link SingletonJobTarget.lambda}. */
 export interface FunctionTargetOptions {
-  /** How often Lambda repeats a run that failed; 0 to 2. The repetition resumes its own lease. @default 2 */
+  /**
+   * How often Lambda repeats a run that failed, after 1 and 2 minutes; 0 to 2. A repetition fails while a run that was
+   * killed still has its lease: keep `lockAtMostFor` below a minute, or leave it out, for the first one to find it over.
+   * @default 2
+   */
   readonly retryAttempts?: number;
 }
 

@@ -75,10 +75,11 @@ function tableRows(table: LeaseTable): IWidget[][] {
         table.metricContended(),
         table.metricReleased(),
       ]),
-      graph("Taken over, lost, expired", [
+      graph("Taken over, lost, expired, not recorded as done", [
         table.metricTakenOver(),
         table.metricLost(),
         table.metricExpired(),
+        table.metricCompletionFailed(),
       ]),
       graph("Clock skew beyond the allowance (ms)", [table.metricClockSkew({ statistic: Stats.MAXIMUM })]),
     ),

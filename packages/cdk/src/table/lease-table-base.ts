@@ -85,6 +85,11 @@ export abstract class LeaseTableBase extends Construct implements ILeaseTable {
     return this.metric(metricNames.expired, props);
   }
 
+  /** How often the work of a slot was done and its record was not confirmed, so that a retry may do it again. */
+  metricCompletionFailed(props?: MetricOptions): Metric {
+    return this.metric(metricNames.completionFailed, props);
+  }
+
   /** Milliseconds from the call to the grant. */
   metricWaitTime(props?: MetricOptions): Metric {
     return this.metric(metricNames.waitTime, props);

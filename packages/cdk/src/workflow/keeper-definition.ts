@@ -128,7 +128,9 @@ function begin({ tableName }: LeaseTerms): State {
   const lease = "$states.input.lease";
   const isLease = [
     ...["key", "token"].map((field) => `$type(${lease}.${field}) = 'string' and ${lease}.${field} != ''`),
-    ...["version", "leaseDurationMs", "expiresAt"].map((field) => `$type(${lease}.${field}) = 'number'`),
+    ...["version", "fencingToken", "leaseDurationMs", "expiresAt"].map(
+      (field) => `$type(${lease}.${field}) = 'number'`,
+    ),
     // Not every interpreter stops at the first part that is false.
     `($type(${lease}.leaseDurationMs) = 'number' ? ${lease}.leaseDurationMs > 0 : false)`,
     // A client may have been given the table's ARN in place of its name.
@@ -137,6 +139,7 @@ function begin({ tableName }: LeaseTerms): State {
   const variables = {
     key: jsonata(`${lease}.key`),
     token: jsonata(`${lease}.token`),
+    fence: jsonata(`${lease}.fencingToken`),
     version: jsonata(`${lease}.version`),
     leaseDurationMs: jsonata(`${lease}.leaseDurationMs`),
     expiresAt: jsonata(`${lease}.expiresAt`),
@@ -204,7 +207,8 @@ function renew(terms: LeaseTerms, next: string): State {
 
 /** A refused renewal: one's own write that landed unseen, a release, another renewer of the same lease, or a loss. */
 function judgeLease(): State {
-  const isOurs = `${ofRecord("token", "S")} = $token`;
+  // A late copy of the acquisition may bring the token back, with another fencing token: for nobody.
+  const isOurs = `${ofRecord("token", "S")} = $token and ${ofRecord("fence", "N")} = $fence`;
   const carryOn = {
     version: jsonata(ofRecord("version", "N")),
     expiresAt: jsonata(ofRecord("expiresAt", "N")),

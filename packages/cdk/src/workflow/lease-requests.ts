@@ -39,6 +39,7 @@ interface Sample {
 const sample = {
   key: "key",
   token: "token",
+  fencingToken: 1,
   version: 1,
   owner: "owner",
   acquiredAt: 1,
@@ -49,6 +50,7 @@ const sample = {
   data: undefined,
   slot: undefined,
   closedUntil: 2,
+  closedForMs: 1,
   reason: "reason",
   taskToken: "taskToken",
 };
@@ -90,10 +92,11 @@ export function takeOverArguments(terms: LeaseTerms, leaseDurationMs: number): J
   return updateItem(terms, takeOver(sample, { token: "token", version: 1 }), values, true);
 }
 
-/** Prolongs the lease of the variables token, version and leaseDurationMs. */
+/** Prolongs the lease of the variables token, fence, version and leaseDurationMs. */
 export function renewArguments(terms: LeaseTerms): Json {
   const values = {
     ":token": "$token",
+    ":fence": "$fence",
     ":version": "$version + 1",
     ":expiresAt": "$millis() + $leaseDurationMs",
     ":leaseDurationMs": "$leaseDurationMs",
@@ -104,7 +107,7 @@ export function renewArguments(terms: LeaseTerms): Json {
 
 /** Lets the lock go; with `once`, the variable `slot` is done. */
 export function releaseArguments(terms: LeaseTerms, once: boolean): Json {
-  const values = { ":token": "$token", ":ttl": timeToLiveAfter("0", terms) };
+  const values = { ":token": "$token", ":fence": "$fence", ":ttl": timeToLiveAfter("0", terms) };
   return once
     ? updateItem(terms, release({ ...sample, slot: "slot" }), { ...values, ":slot": "$slot" })
     : updateItem(terms, release(sample), values);
@@ -114,6 +117,7 @@ export function releaseArguments(terms: LeaseTerms, once: boolean): Json {
 export function closeArguments(terms: LeaseTerms, once: boolean): Json {
   const values = {
     ":token": "$token",
+    ":fence": "$fence",
     ":closedToken": `${literal(closedToken(""))} & $token`,
     ":closedUntil": "$closedUntil",
     ":remaining": "$max([0, $closedUntil - $millis()])",
@@ -175,7 +179,10 @@ export function parkArguments(terms: LeaseTerms): Json {
 export const record: string = jsonata("$exists($states.result.Item) ? $states.result.Item : {}");
 
 /** JSONata for an attribute of the item in the variable `record`, as a number or a text; undefined where it is missing. */
-export function ofRecord(attribute: "token" | "version" | "expiresAt" | "doneSlot", type: "S" | "N"): string {
+export function ofRecord(
+  attribute: "token" | "fence" | "version" | "expiresAt" | "doneSlot",
+  type: "S" | "N",
+): string {
   return attributeOf("$record", attribute, type);
 }
 

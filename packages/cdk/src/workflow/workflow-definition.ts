@@ -9,6 +9,7 @@
  *                 ▲                    ─▶ Park ─▶ Acquire              wakes by the release, or by its own clock
  *                 └─────── Revoke ◀─── ─▶ Skipped, Unavailable
  */
+import { limits } from "@leasehold/client/schema";
 import {
   call,
   catching,
@@ -105,7 +106,7 @@ export function workflowDefinition(terms: WorkflowTerms): Definition {
       ),
       Refuse: fail(
         "InvalidOptionsError",
-        `the input gives no key: ${terms.key} has to be a text of 1 to 2048 bytes${once ? ", and scheduledTime an ISO time" : ""}`,
+        `the input gives no key: ${terms.key} has to be a text of 1 to 2048 bytes${once ? ", and scheduledTime an ISO time that is not to come" : ""}`,
       ),
     },
   };
@@ -114,7 +115,10 @@ export function workflowDefinition(terms: WorkflowTerms): Definition {
 function begin({ key, waitMs, once }: WorkflowTerms): State {
   const slot = "$fromMillis($toMillis($states.input.scheduledTime))";
   const isKey = `($type(${key}) = 'string' ? $length(${key}) > 0 and $length(${key}) <= 2048 : false)`;
-  const isTime = "$type($states.input.scheduledTime) = 'string'";
+  // A slot that is done before its time would keep out every run until then.
+  const isTime =
+    "($type($states.input.scheduledTime) = 'string' " +
+    `? $toMillis($states.input.scheduledTime) <= $millis() + ${limits.slotAheadMs} : false)`;
   const variables = {
     key: jsonata(key),
     token: jsonata("$uuid()"),

@@ -22,7 +22,10 @@ export interface WorkflowTerms extends LeaseTerms {
   readonly work: Json;
 }
 
-/** Assigns the variable `lease`, a handle that every client can adopt, and the time until which the lock stays closed. */
+/**
+ * Assigns the variables `lease`, a handle that every client can adopt, `fence`, which proves the lease beside its token,
+ * and `closedUntil`, the time until which the lock stays closed.
+ */
 export function leaseOf(
   item: string,
   { tableName, lockAtLeastForMs, once }: WorkflowTerms,
@@ -45,6 +48,7 @@ export function leaseOf(
       ...(lockAtLeastForMs > 0 ? { closedUntil } : {}),
       ...(once ? { slot: jsonata("$slot") } : {}),
     },
+    fence: jsonata(number("fence")),
     ...(lockAtLeastForMs > 0 ? { closedUntil } : {}),
   };
 }

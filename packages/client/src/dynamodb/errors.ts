@@ -1,4 +1,14 @@
-import { LeaseConfigurationError, type LeaseError, LeaseServiceError, LeaseTableError } from "../errors.ts";
+import {
+  LeaseConfigurationError,
+  type LeaseError,
+  LeaseItemError,
+  LeaseServiceError,
+  LeaseTableError,
+} from "../errors.ts";
+import { isMistake } from "../operational.ts";
+import type { DynamoDBSender } from "../options.ts";
+import type { UpdateRequest } from "../store.ts";
+import { locationOf } from "./location.ts";
 
 /** The parts of the SDK's errors that tell them apart. */
 interface SdkError {
@@ -41,6 +51,12 @@ const accessErrors = new Set([
   "UnrecognizedClientException",
 ]);
 
+/** The table that was asked, and through which client. */
+export interface AskedTable {
+  readonly tableName: string;
+  readonly dynamodb: DynamoDBSender;
+}
+
 /** What a call's attempts on the wire have shown. */
 export interface Attempts {
   readonly count: number;
@@ -49,30 +65,70 @@ export interface Attempts {
 }
 
 /**
+ * Gives what a call to the SDK is to reject with: an error of ours, but a mistake in the program as it is. That is no
+ * failure of the service's, and would come again with every repetition.
+ */
+export async function rejectionFor(
+  error: unknown,
+  asked: AskedTable,
+  signal: AbortSignal,
+  attempts: Attempts,
+): Promise<unknown> {
+  return isMistake(error) ? error : await toLeaseError(error, asked, signal, attempts);
+}
+
+/**
  * Turns what the SDK threw into an error of ours.
  *
  * A call that was cut off while it waited to try again failed for the reason of its last attempt. Whatever the last
  * attempt says, an earlier one may have landed.
  */
-export function toLeaseError(
+export async function toLeaseError(
   error: unknown,
-  tableName: string,
+  { tableName, dynamodb }: AskedTable,
   signal: AbortSignal,
   attempts: Attempts,
-): LeaseError {
+): Promise<LeaseError> {
   const earlier = attempts.count > 1 ? ({ mayHaveLanded: true } as const) : {};
-  if (!signal.aborted) return translate(error, tableName, { cause: error, ...earlier });
-  const { lastError } = attempts;
-  if (lastError !== undefined) return translate(lastError, tableName, { cause: lastError, ...earlier });
+  const lastError = signal.aborted ? attempts.lastError : error;
+  if (lastError !== undefined) {
+    const location = isAboutTable(lastError) ? await locationOf(dynamodb) : "";
+    return translate(lastError, tableName, location, { cause: lastError, ...earlier });
+  }
   const why = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
   return new LeaseServiceError("LEASE_NO_ANSWER", `DynamoDB's answer was not awaited any longer: ${why}`, {
     cause: error,
   });
 }
 
+/**
+ * Turns what DynamoDB said of a write that counts up something that is no number into an error that names the item;
+ * undefined for every other error.
+ */
+export function toItemError(error: unknown, { key, update }: UpdateRequest): LeaseItemError | undefined {
+  const { name, message = "" } = error as SdkError;
+  if (name !== "ValidationException" || !/incorrect data type/i.test(message)) return undefined;
+  const counted = [...update.matchAll(/#(\w+) = (?:if_not_exists\([^)]*\)|#\w+) [+-] /g)].map(
+    ([, attribute]) => attribute,
+  );
+  const finding = "is not a number";
+  return new LeaseItemError({ key: key.pk, sortKey: key.sk }, counted.join(" or "), finding, "a number (N)");
+}
+
+/** Tells whether an answer says that this is the wrong table, or the wrong place to look for it. */
+function isAboutTable(error: unknown): boolean {
+  const { name = "", message = "" } = error as SdkError;
+  return name === "ResourceNotFoundException" || isAboutKey(name, message) || accessErrors.has(name);
+}
+
+function isAboutKey(name: string, message: string): boolean {
+  return name === "ValidationException" && /\bkeys?\b|schema/i.test(message);
+}
+
 function translate(
   error: unknown,
   tableName: string,
+  location: string,
   options: { readonly cause: unknown; readonly mayHaveLanded?: true },
 ): LeaseError {
   const { name = "", message = String(error), $metadata } = error as SdkError;
@@ -81,11 +137,11 @@ function translate(
   const saying = `(${name}: ${message})`;
 
   if (name === "ResourceNotFoundException") {
-    const text = `the lease table ${table} does not exist in this account and region: deploy it, or call createLeaseTable()`;
+    const text = `the lease table ${table} does not exist in this account ${location}: check the region and the account, deploy the table, or call createLeaseTable()`;
     return new LeaseTableError("LEASE_TABLE_NOT_FOUND", tableName, text, options);
   }
-  if (name === "ValidationException" && /\bkeys?\b|schema/i.test(message)) {
-    const text = `the table ${table} is no lease table: its key has to be pk (S) and sk (S); DynamoDB says: ${message}`;
+  if (isAboutKey(name, message)) {
+    const text = `the table ${table} ${location} is no lease table: its key has to be pk (S) and sk (S); DynamoDB says: ${message}`;
     return new LeaseTableError("LEASE_TABLE_MISMATCH", tableName, text, options);
   }
   if (name === "CredentialsProviderError") {
@@ -97,7 +153,7 @@ function translate(
     return new LeaseConfigurationError("LEASE_REGION_MISSING", text, options);
   }
   if (accessErrors.has(name)) {
-    const text = `DynamoDB refused access to the table ${table}: check credentials and grants; it says: ${message}`;
+    const text = `DynamoDB refused access to the table ${table} ${location}: check credentials and grants; it says: ${message}`;
     return new LeaseConfigurationError("LEASE_ACCESS_DENIED", text, options);
   }
   if (throttlingErrors.has(name) || status === 429) {
@@ -119,3 +175,44 @@ function translate(
   const text = `DynamoDB rejected the request to ${table} ${saying}`;
   return new LeaseServiceError("LEASE_REQUEST_REJECTED", text, options);
 }
+
+/** Tells whether an error's code says that the service, or a policy, does not take writes in batches. */
+export function isBatchRefusal(code: string | undefined): boolean {
+  return batchRefusals.has(code ?? "");
+}
+
+const batchRefusals = new Set([
+  "AccessDenied",
+  "AccessDeniedException",
+  "UnknownOperationException",
+  "ValidationError",
+  "ValidationException",
+]);
+
+/**
+ * Turns what a batch says of one statement into the error of its write; undefined where a write of its own says more,
+ * or can succeed at once.
+ */
+export function statementError(
+  error: { readonly Code?: string | undefined; readonly Message?: string | undefined } | undefined,
+  tableName: string,
+): LeaseError | undefined {
+  const { Code: code = "", Message: message = "" } = error ?? {};
+  const table = JSON.stringify(tableName);
+  if (throttledStatements.has(code)) {
+    const text = `DynamoDB throttled a write to ${table} in a batch; try again later (${code}: ${message})`;
+    return new LeaseServiceError("LEASE_THROTTLED", text);
+  }
+  if (code === "InternalServerError") {
+    const text = `DynamoDB failed to serve a write to ${table} in a batch; try again later (${code}: ${message})`;
+    return new LeaseServiceError("LEASE_SERVICE_FAILED", text);
+  }
+  return undefined;
+}
+
+/** As the statements of a batch spell them: some differ from the names of the service's errors. */
+const throttledStatements = new Set([
+  "ProvisionedThroughputExceeded",
+  "RequestLimitExceeded",
+  "ThrottlingError",
+]);

@@ -9,42 +9,42 @@ import {
   UpdateItemCommand,
 } from "@aws-sdk/client-dynamodb";
 import { expressionValues, fromAttributeValues, toAttributeValues } from "../attribute-values.ts";
+import type { LeaseError } from "../errors.ts";
+import { isMistake } from "../operational.ts";
 import type { DynamoDBSender } from "../options.ts";
 import type { ItemKey } from "../schema.ts";
-import type {
-  CallOptions,
-  GetRequest,
-  Item,
-  LeaseStore,
-  QueryRequest,
-  ScanPage,
-  ScanRequest,
-  TransactionEntry,
-  TransactionResult,
-  UpdateRequest,
-  UpdateResult,
+import {
+  type CallOptions,
+  type GetRequest,
+  type Item,
+  type LeaseStore,
+  mostUpdatesTogether,
+  type QueryRequest,
+  type ScanPage,
+  type ScanRequest,
+  type TransactionEntry,
+  type TransactionResult,
+  type UpdateRequest,
+  type UpdateResult,
 } from "../store.ts";
-import type { Clock } from "../time/clock.ts";
-import { toLeaseError } from "./errors.ts";
+import { type Clock, systemClock } from "../time/clock.ts";
+import { BatchPause } from "./batch-pause.ts";
+import { isBatchRefusal, rejectionFor, statementError, toItemError, toLeaseError } from "./errors.ts";
 import { toStatement } from "./partiql.ts";
 import { Trace } from "./trace.ts";
 import { refusalsOf, toTransactItem } from "./transactions.ts";
-
-/** DynamoDB's limit for one BatchExecuteStatement. */
-const statementsPerBatch = 25;
 
 /** Keeps leases in a DynamoDB table. */
 export class DynamoDBLeaseStore implements LeaseStore {
   readonly tableName: string;
   readonly #dynamodb: DynamoDBSender;
-  readonly #clock: Clock;
-  /** Cleared for good when the service, or a policy, does not allow PartiQL. */
-  #canBatch = true;
+  /** While it is on, writes are sent one by one. */
+  readonly #batchPause: BatchPause;
 
-  constructor(tableName: string, dynamodb: DynamoDBSender, clock: Clock) {
+  constructor(tableName: string, dynamodb: DynamoDBSender, clock: Clock = systemClock) {
     this.tableName = tableName;
     this.#dynamodb = dynamodb;
-    this.#clock = clock;
+    this.#batchPause = new BatchPause(clock);
   }
 
   async update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult> {
@@ -58,7 +58,7 @@ export class DynamoDBLeaseStore implements LeaseStore {
       ReturnValues: request.returnsItem ? "ALL_NEW" : "NONE",
       ReturnValuesOnConditionCheckFailure: "ALL_OLD",
     });
-    const trace = new Trace(this.#clock, command, options);
+    const trace = new Trace(command, options);
     try {
       const { Attributes } = await this.#dynamodb.send(command, { abortSignal: options.signal });
       return resultOf(true, Attributes, trace);
@@ -68,17 +68,17 @@ export class DynamoDBLeaseStore implements LeaseStore {
       if (error instanceof ConditionalCheckFailedException || name === "ConditionalCheckFailedException") {
         return resultOf(false, Item, trace);
       }
-      throw toLeaseError(error, this.tableName, options.signal, trace);
+      throw toItemError(error, request) ?? (await this.#rejection(error, options, trace));
     }
   }
 
   async updateMany(
     requests: readonly UpdateRequest[],
     options: CallOptions,
-  ): Promise<readonly (UpdateResult | undefined)[]> {
-    const batches: Promise<readonly (UpdateResult | undefined)[]>[] = [];
-    for (let start = 0; start < requests.length; start += statementsPerBatch) {
-      batches.push(this.#updateBatch(requests.slice(start, start + statementsPerBatch), options));
+  ): Promise<readonly (UpdateResult | LeaseError | undefined)[]> {
+    const batches: Promise<readonly (UpdateResult | LeaseError | undefined)[]>[] = [];
+    for (let start = 0; start < requests.length; start += mostUpdatesTogether) {
+      batches.push(this.#updateBatch(requests.slice(start, start + mostUpdatesTogether), options));
     }
     return (await Promise.all(batches)).flat();
   }
@@ -86,24 +86,34 @@ export class DynamoDBLeaseStore implements LeaseStore {
   async #updateBatch(
     requests: readonly UpdateRequest[],
     options: CallOptions,
-  ): Promise<readonly (UpdateResult | undefined)[]> {
-    const unknown = requests.map(() => undefined);
-    if (!this.#canBatch) return unknown;
+  ): Promise<readonly (UpdateResult | LeaseError | undefined)[]> {
+    const unsettled = requests.map(() => undefined);
+    if (this.#batchPause.isOn) return unsettled;
     const command = new BatchExecuteStatementCommand({
       Statements: requests.map((request) => toStatement(this.tableName, request)),
     });
-    const trace = new Trace(this.#clock, command, options);
+    const trace = new Trace(command, options);
     try {
       const { Responses = [] } = await this.#dynamodb.send(command, { abortSignal: options.signal });
-      if (Responses.some((response) => isUnsupported(response.Error?.Code))) this.#canBatch = false;
-      // A refusal is left to a write of its own, whose answer brings the item that refused it.
+      // One statement can be refused for its key alone; a policy or an engine without batches refuses them all.
+      const areAllRefused = requests.every((_, index) => isBatchRefusal(Responses[index]?.Error?.Code));
+      if (areAllRefused) this.#batchPause.begin();
+      else this.#batchPause.end();
+      // A statement that was refused is left to a write of its own, whose answer brings the item that refused it.
       return requests.map((_, index) => {
-        const item = Responses[index]?.Item;
-        return item && resultOf(true, item, trace);
+        const { Item, Error: error } = Responses[index] ?? {};
+        if (Item !== undefined) return resultOf(true, Item, trace);
+        return statementError(error, this.tableName);
       });
     } catch (error) {
-      if (isUnsupported((error as Error).name)) this.#canBatch = false;
-      return unknown;
+      if (isMistake(error)) throw error;
+      if (!isBatchRefusal((error as Error).name)) {
+        const asked = { tableName: this.tableName, dynamodb: this.#dynamodb };
+        const failure = await toLeaseError(error, asked, options.signal, trace);
+        return requests.map(() => failure);
+      }
+      this.#batchPause.begin();
+      return unsettled;
     }
   }
 
@@ -112,11 +122,10 @@ export class DynamoDBLeaseStore implements LeaseStore {
     const command = new TransactWriteItemsCommand({
       TransactItems: entries.map((entry) => toTransactItem(this.tableName, entry)),
     });
-    const trace = new Trace(this.#clock, command, options);
+    const trace = new Trace(command, options);
     const outcome = (applied: boolean, refusals: TransactionResult["refusals"]): TransactionResult => ({
       applied,
       refusals,
-      offset: trace.offset,
       retried: trace.count > 1,
     });
     try {
@@ -125,7 +134,7 @@ export class DynamoDBLeaseStore implements LeaseStore {
     } catch (error) {
       const refusals = refusalsOf(error);
       if (refusals !== undefined) return outcome(false, refusals);
-      throw toLeaseError(error, this.tableName, options.signal, trace);
+      throw await this.#rejection(error, options, trace);
     }
   }
 
@@ -163,7 +172,6 @@ export class DynamoDBLeaseStore implements LeaseStore {
       FilterExpression: request.filter,
       ExpressionAttributeNames: { ...request.names },
       ...expressionValues(request.values),
-      Limit: request.pageSize,
       ...(request.after ? { ExclusiveStartKey: toKey(request.after) } : {}),
     });
     return pageOf(
@@ -171,16 +179,21 @@ export class DynamoDBLeaseStore implements LeaseStore {
     );
   }
 
+  #rejection(error: unknown, { signal }: CallOptions, trace: Trace): Promise<unknown> {
+    const table = { tableName: this.tableName, dynamodb: this.#dynamodb };
+    return rejectionFor(error, table, signal, trace);
+  }
+
   async #read<Output>(
-    command: ConstructorParameters<typeof Trace>[1],
+    command: ConstructorParameters<typeof Trace>[0],
     options: CallOptions,
     send: () => Promise<Output>,
   ): Promise<Output> {
-    const trace = new Trace(this.#clock, command, options);
+    const trace = new Trace(command, options);
     try {
       return await send();
     } catch (error) {
-      throw toLeaseError(error, this.tableName, options.signal, trace);
+      throw await this.#rejection(error, options, trace);
     }
   }
 }
@@ -188,20 +201,9 @@ export class DynamoDBLeaseStore implements LeaseStore {
 function resultOf(
   applied: boolean,
   item: Record<string, AttributeValue> | undefined,
-  { offset, count }: Trace,
+  { count }: Trace,
 ): UpdateResult {
-  return { applied, item: fromAttributeValues(item), offset, retried: count > 1 };
-}
-
-/** Errors that say that this service or policy will never take the batch. */
-function isUnsupported(code: string | undefined): boolean {
-  return [
-    "AccessDenied",
-    "AccessDeniedException",
-    "UnknownOperationException",
-    "ValidationError",
-    "ValidationException",
-  ].includes(code ?? "");
+  return { applied, item: fromAttributeValues(item), retried: count > 1 };
 }
 
 function pageOf(page: {

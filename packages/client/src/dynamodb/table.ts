@@ -8,13 +8,15 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import { LeaseError, LeaseServiceError, LeaseTableError } from "../errors.ts";
 import type { DynamoDBSender } from "../options.ts";
-import { checkTableName } from "../options-check.ts";
+import { checkClock, checkSender, checkTableName } from "../options-check.ts";
 import { attributeNames } from "../schema.ts";
 import { withBudget } from "../time/budget.ts";
 import { type Clock, sleep, systemClock } from "../time/clock.ts";
+import { ServiceClock } from "../time/service-clock.ts";
 import { checkDuration, checkKnown } from "../validation.ts";
 import { createDynamoDBClient } from "./client.ts";
-import { toLeaseError } from "./errors.ts";
+import { rejectionFor } from "./errors.ts";
+import { locationOf } from "./location.ts";
 
 /** Options of {@link createLeaseTable}. */
 export interface CreateLeaseTableOptions {
@@ -36,20 +38,22 @@ const pollMs = 500;
  * DescribeTable, DescribeTimeToLive and UpdateTimeToLive. In production prefer infrastructure as code, which also
  * gives the table backups and protection from deletion.
  *
- * Rejects with InvalidOptionsError; with LeaseTableError if a table of that name has another key; with
- * LeaseServiceError if it is not active in time; with LeaseConfigurationError.
+ * Rejects with InvalidOptionsError; with LeaseTableError if a table of that name has another key, or its ttl on
+ * another attribute; with LeaseServiceError if it is not active in time; with LeaseConfigurationError.
  *
  * ```ts
  * await createLeaseTable({ tableName: "leases" });
  * ```
  */
 export async function createLeaseTable(options: CreateLeaseTableOptions): Promise<void> {
-  checkKnown(options, ["tableName", "dynamodb", "waitMs", "clock"], "options");
-  const tableName = checkTableName(options.tableName);
-  const waitMs = checkDuration("waitMs", options.waitMs ?? 120_000, 1);
-  const clock = options.clock ?? systemClock;
-  const own = options.dynamodb === undefined ? createDynamoDBClient() : undefined;
-  const dynamodb = options.dynamodb ?? (own as DynamoDBClient);
+  const given = checkKnown(options, ["tableName", "dynamodb", "waitMs", "clock"], "options");
+  const tableName = checkTableName(given.tableName);
+  const waitMs = checkDuration("waitMs", given.waitMs ?? 120_000, 1);
+  checkSender(given.dynamodb);
+  checkClock(given.clock);
+  const clock = new ServiceClock(given.clock ?? systemClock, false, 0, () => undefined);
+  const own = given.dynamodb === undefined ? createDynamoDBClient() : undefined;
+  const dynamodb = given.dynamodb ?? (own as DynamoDBClient);
   try {
     await withBudget(clock, waitMs, undefined, ({ signal }) => setUp({ dynamodb, tableName, signal }, clock));
   } finally {
@@ -72,7 +76,7 @@ async function setUp(setup: Setup, clock: Clock): Promise<void> {
     await enableTimeToLive(setup);
   } catch (error) {
     if (error instanceof LeaseError) throw error;
-    if (!signal.aborted) throw toLeaseError(error, tableName, signal, { count: 1, lastError: undefined });
+    if (!signal.aborted) throw await rejectionFor(error, setup, signal, { count: 1, lastError: undefined });
     const text = `the table ${JSON.stringify(tableName)} is not ready in time: wait longer with waitMs`;
     throw new LeaseServiceError("LEASE_NO_ANSWER", text, { cause: error });
   }
@@ -103,7 +107,7 @@ async function untilActive(setup: Setup, clock: Clock): Promise<void> {
   for (;;) {
     // A table that was created a moment ago may not be found yet.
     const table = await describe(setup);
-    if (table !== undefined) checkKeySchema(table, setup.tableName);
+    if (table !== undefined) await checkKeySchema(table, setup);
     if (table?.TableStatus === "ACTIVE" || table?.TableStatus === "UPDATING") return;
     await sleep(clock, pollMs, setup.signal);
   }
@@ -119,7 +123,7 @@ async function describe({ dynamodb, tableName, signal }: Setup): Promise<TableDe
   }
 }
 
-function checkKeySchema(table: TableDescription, tableName: string): void {
+async function checkKeySchema(table: TableDescription, { tableName, dynamodb }: Setup): Promise<void> {
   const typeOf = (name: string | undefined): string | undefined =>
     table.AttributeDefinitions?.find((definition) => definition.AttributeName === name)?.AttributeType;
   const found = (table.KeySchema ?? [])
@@ -127,14 +131,14 @@ function checkKeySchema(table: TableDescription, tableName: string): void {
     .join(" and ");
   const wanted = `${attributeNames.partitionKey} (S) and ${attributeNames.sortKey} (S)`;
   if (found === wanted) return;
-  const text = `the table ${JSON.stringify(tableName)} exists with the key ${found}; a lease table's is ${wanted}: choose another name`;
+  const name = `the table ${JSON.stringify(tableName)} ${await locationOf(dynamodb)}`;
+  const text = `${name} exists with the key ${found}; a lease table's is ${wanted}: choose another name`;
   throw new LeaseTableError("LEASE_TABLE_MISMATCH", tableName, text);
 }
 
-async function enableTimeToLive({ dynamodb, tableName, signal }: Setup): Promise<void> {
-  const description = new DescribeTimeToLiveCommand({ TableName: tableName });
-  const { TimeToLiveDescription: current } = await dynamodb.send(description, { abortSignal: signal });
-  if (current?.TimeToLiveStatus === "ENABLED" || current?.TimeToLiveStatus === "ENABLING") return;
+async function enableTimeToLive(setup: Setup): Promise<void> {
+  if (await hasTimeToLive(setup)) return;
+  const { dynamodb, tableName, signal } = setup;
   const command = new UpdateTimeToLiveCommand({
     TableName: tableName,
     TimeToLiveSpecification: { AttributeName: attributeNames.timeToLive, Enabled: true },
@@ -142,7 +146,22 @@ async function enableTimeToLive({ dynamodb, tableName, signal }: Setup): Promise
   try {
     await dynamodb.send(command, { abortSignal: signal });
   } catch (error) {
-    // Another caller was quicker.
-    if (!/already enabled/i.test((error as Error).message)) throw error;
+    // Another caller was quicker, perhaps with another attribute.
+    if (!/already enabled/i.test((error as Error).message) || !(await hasTimeToLive(setup))) throw error;
   }
+}
+
+/** Whether the table's ttl is on. Throws LeaseTableError where it is on another attribute than a lease table's. */
+async function hasTimeToLive({ dynamodb, tableName, signal }: Setup): Promise<boolean> {
+  const command = new DescribeTimeToLiveCommand({ TableName: tableName });
+  const { TimeToLiveDescription: current } = await dynamodb.send(command, { abortSignal: signal });
+  const isOn = current?.TimeToLiveStatus === "ENABLED" || current?.TimeToLiveStatus === "ENABLING";
+  const { timeToLive } = attributeNames;
+  if (!isOn || current.AttributeName === timeToLive) return isOn;
+  const name = `the table ${JSON.stringify(tableName)} ${await locationOf(dynamodb)}`;
+  const text =
+    `${name} has its time to live on the attribute ${JSON.stringify(current.AttributeName)}; a lease table's is on ` +
+    `${JSON.stringify(timeToLive)}, in epoch seconds: turn it off (UpdateTimeToLive, which DynamoDB takes once an hour) ` +
+    "and call createLeaseTable() again, or choose another name";
+  throw new LeaseTableError("LEASE_TABLE_MISMATCH", tableName, text);
 }

@@ -1,6 +1,5 @@
 import type { CallOptions } from "../time/budget.ts";
-import type { Clock } from "../time/clock.ts";
-import { type ClockOffset, offsetFromDate } from "../time/skew.ts";
+import type { ServiceTime } from "../time/service-clock.ts";
 import { type Attempts, isConflict } from "./errors.ts";
 
 /** As much of the SDK's middleware as is used here; its own types differ between the two SDK packages. */
@@ -17,16 +16,12 @@ interface WithHeaders {
 
 /** What one command's attempts on the wire have shown. */
 export class Trace implements Attempts {
-  readonly #clock: Clock;
   readonly #call: CallOptions;
   count = 0;
-  /** Measured on the last attempt that was answered. */
-  offset: ClockOffset | undefined;
   lastError: unknown;
 
   /** Watches a command; the client it is sent through stays as it is. */
-  constructor(clock: Clock, command: Traceable, call: CallOptions) {
-    this.#clock = clock;
+  constructor(command: Traceable, call: CallOptions) {
     this.#call = call;
     // In front of the deserializer and behind the retries, a middleware sees every attempt with its error parsed.
     command.middlewareStack.add((next) => (args) => this.#attempt(next, args), {
@@ -43,21 +38,27 @@ export class Trace implements Attempts {
     // Behind the signing too: what is frozen from here on, DynamoDB refuses for the age of its signature.
     if (!this.#call.isCurrent()) throw new Error("the request was too old to be sent");
     this.count += 1;
-    const sentAt = this.#clock.now();
+    const answered = this.#call.timed?.();
     try {
       const result = await next(args);
-      this.#measure(result.response, sentAt);
+      answered?.(timeIn(result.response));
       return result;
     } catch (error) {
       this.lastError = error;
       // It passes in milliseconds, but the SDK repeats only what is marked so.
       if (isConflict(error)) Object.assign(error as Error, { $retryable: {} });
-      this.#measure((error as { $response?: WithHeaders }).$response, sentAt);
+      const { $response } = error as { readonly $response?: WithHeaders };
+      if ($response !== undefined) answered?.(timeIn($response));
       throw error;
     }
   }
+}
 
-  #measure(response: WithHeaders | undefined, sentAt: number): void {
-    this.offset = offsetFromDate(response?.headers?.date, sentAt, this.#clock.now());
-  }
+/** The Date header's resolution: it names the second in which the answer was made. */
+const dateResolutionMs = 1000;
+
+/** Reads the service's time from an answer's Date header; undefined where it is missing or unreadable. */
+function timeIn({ headers }: WithHeaders): ServiceTime | undefined {
+  const earliest = headers?.date === undefined ? Number.NaN : Date.parse(headers.date);
+  return Number.isNaN(earliest) ? undefined : { earliest, latest: earliest + dateResolutionMs };
 }

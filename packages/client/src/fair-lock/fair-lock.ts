@@ -88,8 +88,8 @@ export class FairLock {
     this.#internals = internalsOf(client);
     this.#client = client;
     this.key = checkKey(key);
-    checkKnown(options, ["maxWaiters"], "options");
-    this.maxWaiters = checkMaxWaiters(options.maxWaiters);
+    const { maxWaiters } = checkKnown(options, ["maxWaiters"], "options");
+    this.maxWaiters = checkMaxWaiters(maxWaiters);
   }
 
   /**
@@ -100,7 +100,7 @@ export class FairLock {
    * handful of times in their whole wait; 1 request to acquire, which removes the place too.
    *
    * Rejects with {@link LeaseUnavailableError} when its turn has not come in time, and at once where `waitMs` is 0;
-   * with {@link QueueFullError} when as many wait as may; and with the signal's reason when that aborts. In every case
+   * with {@link QueueFullError} when as many wait as may; and with LeaseAbortedError when the signal aborts. In every case
    * of failure nothing stays held, and its place is given up in the background.
    */
   async acquire(options: FairAcquireOptions = {}): Promise<Lease> {
@@ -131,16 +131,18 @@ export class FairLock {
    * ```
    */
   async checkIn(options: CheckInOptions): Promise<CheckIn> {
-    checkKnown(options, ["owner", "leaseDurationMs", "join"], "options");
+    const given = checkKnown(options, ["owner", "leaseDurationMs", "join"], "options");
     const { context, format, times } = this.#internals;
-    const { join = true, leaseDurationMs = times.leaseDurationMs } = options;
-    const owner = checkText("owner", options.owner, limits.ownerBytes);
+    const { join = true, leaseDurationMs = times.leaseDurationMs } = given;
+    const owner = checkText("owner", given.owner, limits.ownerBytes);
     // Longer than that, ttl could remove a place that nobody else has anything to do with.
     checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs, times.retentionMs);
     check(typeof join === "boolean", "join", join, "true or false");
+    context.lifecycle.throwIfClosed();
     const outcome = await this.#visits.come({ owner, leaseDurationMs, maxWaiters: this.maxWaiters, join });
     if (outcome === undefined) return { state: "absent" };
-    if ("tenancy" in outcome) return { state: "held", lease: new Lease(context, outcome.tenancy, format) };
+    if ("tenancy" in outcome)
+      return { state: "held", lease: new Lease(context, outcome.tenancy, format, undefined) };
     const outlook = outcome.standing.outlook();
     return { state: "waiting", place: outlook.place, aboutMs: aboutMs(outlook) };
   }
@@ -153,8 +155,8 @@ export class FairLock {
    * is to go all the same. Repeat one that was not answered before its owner checks in anew: it may yet end what that has got.
    */
   async checkOut(options: Pick<CheckInOptions, "owner">): Promise<boolean> {
-    checkKnown(options, ["owner"], "options");
-    return await this.#visits.go(checkText("owner", options.owner, limits.ownerBytes));
+    const { owner } = checkKnown(options, ["owner"], "options");
+    return await this.#visits.go(checkText("owner", owner, limits.ownerBytes));
   }
 
   /** Reads who holds the lock, and who waits for it. 1 consistent read. */
@@ -180,7 +182,7 @@ export class FairLock {
   }
 
   #fairly(options: FairAcquireOptions): AcquireOptions {
-    checkKnown(options, acquireOptionNames, "options");
-    return { ...options, fair: true, maxWaiters: this.maxWaiters };
+    const given = checkKnown(options, acquireOptionNames, "options");
+    return { ...given, fair: true, maxWaiters: this.maxWaiters };
   }
 }

@@ -12,7 +12,7 @@ import { announceGrant, contentionOf } from "../protocol/announcement.ts";
 import { callBudgetMs, callStore, type ProtocolContext } from "../protocol/context.ts";
 import type { Judge } from "../protocol/judge.ts";
 import { Tenancy } from "../protocol/tenancy.ts";
-import { isHeldBy, type LeaseRecord } from "../record.ts";
+import { isHeldBy, isOpenTo, type LeaseRecord } from "../record.ts";
 import { fairLimits } from "../schema-fair.ts";
 import type { UpdateRequest } from "../store.ts";
 
@@ -55,7 +55,7 @@ export class Visits {
     const publish: ProtocolContext["publish"] = (event) => {
       if (event.type !== "lost") context.publish(event);
     };
-    this.#context = { ...context, publish };
+    this.#context = { ...context, publish, hold: () => undefined };
     this.#judge = company.observer.judge;
     this.#company = company;
     this.#lock = lock;
@@ -68,7 +68,7 @@ export class Visits {
     for (let step = 0; step < mostSteps; step += 1) {
       const standing = this.#standing(visit.owner, sighting);
       const { record } = sighting;
-      if (record !== undefined && isOf(visit.owner, record)) {
+      if (record !== undefined && isOpenTo(record, visit.owner)) {
         const tenancy = await this.#renewed(visit, record);
         if (tenancy !== undefined) return { tenancy };
         sighting = await this.#look();
@@ -77,7 +77,7 @@ export class Visits {
         if (outcome instanceof Tenancy) return { tenancy: outcome };
         sighting = outcome;
         // Where it was refused for another holder, whose time is not over, another attempt now would be, too.
-        mayTry = sighting.record === undefined || isOf(visit.owner, sighting.record);
+        mayTry = sighting.record === undefined || isOpenTo(sighting.record, visit.owner);
       } else {
         const write = this.#placing(visit, standing);
         if (write === undefined) return undefined;
@@ -98,11 +98,11 @@ export class Visits {
     const sighting = await this.#look();
     const { record } = sighting;
     const place = this.#standing(owner, sighting).ownPlace();
-    const hasLock = record !== undefined && isOf(owner, record);
+    const hasLock = record !== undefined && isOpenTo(record, owner);
     if (place !== undefined) {
       const now = (await this.#leave(owner, place)).record;
       // A check-in of the same owner was under way, and has taken its turn: whoever means to end that has to go again.
-      if (now !== undefined && isOf(owner, now) && now.token !== record?.token) throw this.#tooBusy();
+      if (now !== undefined && isOpenTo(now, owner) && now.token !== record?.token) throw this.#tooBusy();
     }
     if (hasLock) await this.#release(record, sighting);
     return place !== undefined || hasLock;
@@ -154,19 +154,21 @@ export class Visits {
       ...this.#lock,
       owner,
       leaseDurationMs,
-      // What another copy of this visit has won meanwhile is renewed, under its token.
-      reentrant: false,
+      // It is the owner's, wherever that comes by next. What another copy of this visit has won meanwhile is renewed,
+      // under its token, and not taken over.
+      reentrant: true,
+      resumes: false,
       data: undefined,
       slot: undefined,
     };
     const outcome = await new Acquisition(context, this.#judge, request).attempt(callBudgetMs, undefined);
     if (!outcome.granted) {
-      return this.#company.observer.seeRefused(store.lastItem, outcome.claimableInMs, outcome.offset);
+      return this.#company.observer.seeRefused(store.lastItem, outcome.claimableInMs);
     }
-    const { record, takeover, since } = outcome;
-    const waitedMs = this.#context.clock.now() - (standing.ownPlace()?.since ?? since.wall);
+    const { record, takeover, belief } = outcome;
+    const waitedMs = this.#context.clock.now() - (standing.ownPlace()?.since ?? record.acquiredAt);
     announceGrant(context, record, takeover, Math.max(0, waitedMs));
-    return new Tenancy(context, termsOf(record, leaseDurationMs), since);
+    return new Tenancy(context, termsOf(record, leaseDurationMs), belief);
   }
 
   /** The write that keeps the visitor's place, or joins; undefined for one that does not join. */
@@ -209,14 +211,13 @@ export class Visits {
     store.onReleased = () => this.#company.released();
     const context = { ...this.#context, store };
     const tenancy = new Tenancy(context, termsOf(record, record.leaseDurationMs), undefined);
-    const isReleased = await tenancy.release(false);
-    if (!isReleased && isHeldBy(store.lastItem, record.token)) throw this.#tooBusy();
+    const { wasOurs } = await tenancy.release(false);
+    if (!wasOurs && isHeldBy(store.lastItem, record)) throw this.#tooBusy();
   }
 
   async #write(request: UpdateRequest): Promise<Sighting> {
     const result = await callStore(this.#context, (store, call) => store.update(request, call));
-    this.#context.noteOffset(result.offset);
-    return this.#company.observer.see(result.item, result.offset);
+    return this.#company.observer.see(result.item);
   }
 
   #tooBusy(): LeaseServiceError {
@@ -228,10 +229,6 @@ export class Visits {
 /** One owner has one place, however often and wherever it comes: its id follows from the owner. */
 function placeIdOf(owner: string): string {
   return createHash("sha256").update(owner).digest("hex").slice(0, idLength);
-}
-
-function isOf(owner: string, record: LeaseRecord): boolean {
-  return record.owner === owner && !record.closed;
 }
 
 function termsOf(record: LeaseRecord, leaseDurationMs: number): ConstructorParameters<typeof Tenancy>[1] {

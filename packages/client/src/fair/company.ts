@@ -100,8 +100,7 @@ export class Company {
     const places = all.map(({ place }) => place);
     const request = keep(this.#lock, places);
     const result = await withBudget(clock, budgetMs, signal, (call) => store.update(request, call));
-    this.#context.noteOffset(result.offset);
     if (result.applied) for (const { confirmed } of all) confirmed();
-    return this.observer.see(result.item, result.offset);
+    return this.observer.see(result.item);
   }
 }

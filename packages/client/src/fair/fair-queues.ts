@@ -39,7 +39,7 @@ export class FairQueues {
   approach(call: AcquireCall, terms: FairTerms): Approach {
     const shared = this.#context;
     const company = this.company(call);
-    const store = new TurnStore(shared.store, shared.clock, call.reentrant ? call.owner : undefined);
+    const store = new TurnStore(shared.store, shared.clock, call.resumes ? call.owner : undefined);
     const grant = async (
       acquisition: Acquisition,
       onContended: (record: LeaseRecord) => void,
@@ -48,7 +48,7 @@ export class FairQueues {
       const granted = await new Waiter(parts).grant();
       const typicalMs = typicalHold(store.lastItem);
       store.typicalMs = () => {
-        const heldMs = shared.clock.monotonic() - granted.since.monotonic;
+        const heldMs = shared.clock.monotonic() - granted.belief.since.monotonic;
         return typicalAfter(typicalMs, Math.max(heldMs, call.lockAtLeastForMs));
       };
       store.onReleased = () => company.released();

@@ -1,7 +1,8 @@
 import { LeaseServiceError } from "../errors.ts";
 import { join, leave, passOver, type WrittenPlace } from "../expressions-fair.ts";
+import { optionalWholeIn } from "../item-values.ts";
 import type { AcquireCall } from "../protocol/acquirer.ts";
-import { callBudgetMs, callStore, type ProtocolContext } from "../protocol/context.ts";
+import { callBudgetMs, callStore, inBackground, type ProtocolContext } from "../protocol/context.ts";
 import { attributeNames, timeToLive } from "../schema.ts";
 import { fairLimits } from "../schema-fair.ts";
 import type { UpdateRequest } from "../store.ts";
@@ -89,9 +90,11 @@ export class Line {
     if (!this.#mayStand) return;
     this.#mayStand = false;
     const { id, call, context } = this.#parts;
-    void callStore(context, (store, options) => store.update(leave(call, id), options)).catch(
-      () => undefined,
-    );
+    const { key, place, owner } = call;
+    const expiresAt = Math.ceil(context.clock.now() + this.#ends - context.clock.monotonic());
+    const left = callStore(context, (store, options) => store.update(leave(call, id), options));
+    const passed = inBackground(context, { key, place, owner, operation: "leaveQueue" });
+    context.lifecycle.remove({ key, place, expiresAt }, left, passed);
   }
 
   async #write(request: UpdateRequest, budgetMs: number): Promise<LeaseServiceError | undefined> {
@@ -101,8 +104,7 @@ export class Line {
       const result = await withBudget(context.clock, budget, call.signal, (options) =>
         context.store.update(request, options),
       );
-      context.noteOffset(result.offset);
-      learn(company.observer.see(result.item, result.offset));
+      learn(company.observer.see(result.item));
       return undefined;
     } catch (error) {
       call.signal?.throwIfAborted();
@@ -130,7 +132,7 @@ export function joining(
   const living = places.length - over.length;
   if (living >= maxWaiters) throw new QueueFullError(lock.key, living, maxWaiters);
   const passed = places.length >= maxWaiters ? removable(over) : [];
-  const ttlSeen = Number(item?.[attributeNames.timeToLive] ?? 0);
+  const ttlSeen = (item && optionalWholeIn(item, attributeNames.timeToLive)) ?? 0;
   const ttl = Math.max(ttlSeen, timeToLive(until, retentionMs));
   return join(lock, { id, text, maxWaiters, ttl, passed });
 }

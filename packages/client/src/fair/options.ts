@@ -2,7 +2,7 @@ import type { AcquireOptions, PlaceInQueue, TryAcquireOptions, WaitOptions } fro
 import { holdOptionNames, waitOptionNames } from "../options-check.ts";
 import { utf8Bytes } from "../schema.ts";
 import { fairLimits } from "../schema-fair.ts";
-import { check, checkKnown, isWhole } from "../validation.ts";
+import { check, checkKnown, checkSize, isWhole } from "../validation.ts";
 
 /** What a fair caller asks for beside what every caller does, validated. */
 export interface FairTerms {
@@ -25,8 +25,8 @@ export function separateFairness(
   options: AcquireOptions,
   mayWait: boolean,
 ): { readonly fair: FairTerms | undefined; readonly others: WaitOptions } {
-  checkKnown(options, mayWait ? acquireOptionNames : tryAcquireOptionNames, "options");
-  const { fair = false, maxWaiters, onPlace, ...others } = options;
+  const given = checkKnown(options, mayWait ? acquireOptionNames : tryAcquireOptionNames, "options");
+  const { fair = false, maxWaiters, onPlace, ...others } = given;
   check(typeof fair === "boolean", "fair", fair, "true or false");
   if (fair) {
     check(others.retry === undefined, "retry", others.retry, "nothing with fair: it has a rhythm of its own");
@@ -48,7 +48,5 @@ export function checkMaxWaiters(maxWaiters: number = defaultMaxWaiters): number 
 
 /** The payload shares the item with the queue. */
 export function checkDataBesideQueue(data: string | undefined): void {
-  const bytes = data === undefined ? 0 : utf8Bytes(data);
-  const { dataBytes } = fairLimits;
-  check(bytes <= dataBytes, "data", `${bytes} bytes of JSON`, `at most ${dataBytes} bytes of JSON with fair`);
+  checkSize("data", data === undefined ? 0 : utf8Bytes(data), fairLimits.dataBytes, " with fair");
 }

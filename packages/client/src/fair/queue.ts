@@ -44,17 +44,18 @@ export function shortOwner(owner: string): string {
   return owner.slice(0, read);
 }
 
-/** Reads all places of a fair lock's item, in their order. */
-export function readQueue(item: Item | undefined): QueuePlace[] {
+/** Reads all places of a fair lock's item, in their order. What another program has written there is no place. */
+export function readQueue(item: Item = {}): QueuePlace[] {
   const places: QueuePlace[] = [];
-  for (const [name, ticket] of Object.entries(item ?? {})) {
+  for (const name of Object.keys(item)) {
     if (!name.startsWith(ticketPrefix)) continue;
     const id = name.slice(ticketPrefix.length);
-    const text = String(item?.[placePrefix + id] ?? "");
+    const { [name]: ticket, [placePrefix + id]: text = "" } = item;
+    if (typeof ticket !== "number" || Number.isNaN(ticket) || typeof text !== "string") continue;
     const [since = "", until = "", leaseMs = "", ...owner] = text.split(" ");
     const times = [since, until, leaseMs].map((time) => Number.parseInt(time, radix) || 0);
     const [from = 0, to = 0, lasting = 0] = times;
-    const place = { id, text, ticket: Number(ticket), owner: owner.join(" ") };
+    const place = { id, text, ticket, owner: owner.join(" ") };
     places.push({ ...place, since: from, until: to, leaseMs: lasting });
   }
   return places.sort((one, other) => one.ticket - other.ticket);
@@ -63,7 +64,8 @@ export function readQueue(item: Item | undefined): QueuePlace[] {
 /** For how long a holder typically holds the lock; undefined before the first release. */
 export function typicalHold(item: Item | undefined): number | undefined {
   const typicalMs = item?.[fairAttributeNames.typicalHoldMs];
-  return typicalMs === undefined ? undefined : Number(typicalMs);
+  // Only a guess: one that cannot be read is none.
+  return typeof typicalMs === "number" && typicalMs >= 0 ? typicalMs : undefined;
 }
 
 /**
@@ -83,5 +85,5 @@ export function typicalAfter(before: number | undefined, heldMs: number): number
 /** The number that was given last; undefined for an item that has never had a queue. */
 export function lastTicketOf(item: Item | undefined): number | undefined {
   const ticket = item?.[fairAttributeNames.lastTicket];
-  return ticket === undefined ? undefined : Number(ticket);
+  return typeof ticket === "number" ? ticket : undefined;
 }

@@ -3,7 +3,6 @@ import { claimableIn, type Judge } from "../protocol/judge.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames } from "../schema.ts";
 import type { Item } from "../store.ts";
-import type { ClockOffset } from "../time/skew.ts";
 import { Lapses } from "./lapses.ts";
 import { lastTicketOf, type QueuePlace, readQueue, typicalHold } from "./queue.ts";
 
@@ -24,8 +23,6 @@ export class Observer {
   readonly judge: Judge;
   readonly lapses: Lapses;
   readonly #context: ProtocolContext;
-  /** What an answer to a write has last said about the clocks; answers to reads say nothing. */
-  #offset: ClockOffset | undefined;
   #typicalMs: number | undefined;
 
   constructor(context: ProtocolContext, judge: Judge) {
@@ -40,10 +37,9 @@ export class Observer {
   }
 
   /** Reads an answer that has just come. Call it once for each. */
-  see(item: Item | undefined, offset?: ClockOffset): Sighting {
-    this.#offset = offset ?? this.#offset;
+  see(item: Item | undefined): Sighting {
     const record = readRecord(item);
-    return this.#sighting(item, record && claimableIn(this.judge.judge(record, this.#offset)));
+    return this.#sighting(item, record && claimableIn(this.judge.judge(record)));
   }
 
   /** The places whose time is not over, of what has been seen last. */
@@ -52,8 +48,7 @@ export class Observer {
   }
 
   /** Reads a refusal, which has been judged already. */
-  seeRefused(item: Item | undefined, claimableInMs: number, offset: ClockOffset | undefined): Sighting {
-    this.#offset = offset ?? this.#offset;
+  seeRefused(item: Item | undefined, claimableInMs: number): Sighting {
     return this.#sighting(item, claimableInMs);
   }
 

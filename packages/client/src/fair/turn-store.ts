@@ -1,7 +1,7 @@
 import { kindOf, type LeaseWrite } from "../expressions.ts";
 import { endIfUnrenewed, inTurn, noteHold, type Turn } from "../expressions-fair.ts";
 import { PassingStore } from "../passing-store.ts";
-import { readRecord } from "../record.ts";
+import { isOpenTo, readRecord } from "../record.ts";
 import type { CallOptions, Item, LeaseStore, UpdateRequest, UpdateResult } from "../store.ts";
 import type { Clock } from "../time/clock.ts";
 
@@ -55,7 +55,8 @@ export class TurnStore extends PassingStore {
   /** Whether the takeover is an owner's return to its own lease, which nobody else could have. */
   #isReturn(): boolean {
     const held = readRecord(this.lastItem);
-    if (held === undefined || held.closed || held.owner !== this.#reentrantOwner) return false;
+    if (held === undefined || this.#reentrantOwner === undefined) return false;
+    if (!isOpenTo(held, this.#reentrantOwner)) return false;
     // One whose time is over by its own clock comes in its turn, as everybody who could take it over.
     return this.#clock.now() < held.expiresAt;
   }

@@ -148,7 +148,7 @@ export class Waiter implements Companion {
       }
       this.#failure = undefined;
       if (outcome.record !== undefined) this.#parts.onContended(outcome.record);
-      this.#learn(company.observer.seeRefused(store.lastItem, outcome.claimableInMs, outcome.offset));
+      this.#learn(company.observer.seeRefused(store.lastItem, outcome.claimableInMs));
     } catch (error) {
       this.#pass(error);
     }
@@ -236,7 +236,10 @@ export class Waiter implements Companion {
     const { record, claimableAt = 0 } = this.#standing.sighting ?? {};
     const aheadLapse = this.#standing.aheadLapseIn();
     const retryAfterMs = Math.ceil(Math.max(0, claimableAt - this.#now(), record ? 0 : aheadLapse));
-    return new LeaseUnavailableError(this.#parts.call.key, record, retryAfterMs);
+    const { key, owner, reentrant, waitMs } = this.#parts.call;
+    const isOwn = record?.owner === owner && !record.closed && !reentrant;
+    const waiting = this.#standing.outlook().place - 1;
+    return new LeaseUnavailableError(key, record, retryAfterMs, { waitedMs: waitMs, waiting, isOwn });
   }
 
   /** Takes note of an error that may pass; throws every other. */

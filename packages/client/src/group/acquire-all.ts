@@ -1,6 +1,9 @@
+import { untilAborted } from "../aborted.ts";
 import type { LeaseClient } from "../client.ts";
+import { InvalidOptionsError } from "../errors.ts";
 import { type ClientInternals, internalsOf } from "../internals.ts";
 import { Lease } from "../lease.ts";
+import { ifOperational } from "../operational.ts";
 import type { WaitOptions } from "../options.ts";
 import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
 import { announceGrant, contentionOf } from "../protocol/announcement.ts";
@@ -46,13 +49,13 @@ const itemBytes = 8 * 1024;
  * stand for a `slot` here.
  *
  * `reentrant` lets the same owner into the locks that it has: those that it holds through this client, reentrantly too,
- * are shared without a request, and those that it holds elsewhere are taken over with the rest. Then it does hold some
+ * are shared without a request, and those that it holds so elsewhere are taken over with the rest. Then it does hold some
  * locks while it waits for others, and two owners that do so crosswise wait for each other until one of them gives up.
  *
  * Rejects with GroupUnavailableError, which names the locks that are held and by whom; with LeaseLostError when a lease
  * that a reentrant owner had already has ended while the others were waited for; with InvalidOptionsError
- * before it sends anything; with LeaseServiceError, LeaseTableError and LeaseConfigurationError; with the signal's
- * reason when that aborts. In every case of failure nothing stays held.
+ * before it sends anything; with LeaseServiceError, LeaseTableError and LeaseConfigurationError; with
+ * LeaseAbortedError when the signal aborts, which names the first lock. In every case of failure nothing stays held.
  *
  * ```ts
  * await using group = await acquireAll(client, ["stock/7", "order/42"], { waitMs: 5_000, heartbeat: true });
@@ -74,7 +77,21 @@ export async function acquireAll(
   const inner = internalsOf(client);
   const wanted = checkKeys(keys);
   const { terms, data } = checkOptions(inner, options, wanted);
-  terms.signal?.throwIfAborted();
+  const { signal } = terms;
+  return await untilAborted(wanted[0] ?? "", signal, () =>
+    inner.context.lifecycle.run(signal, (cut) =>
+      acquireThese(inner, wanted, { ...terms, signal: cut }, data),
+    ),
+  );
+}
+
+/** Shares those that a reentrant owner has already, and wins the others. */
+async function acquireThese(
+  inner: ClientInternals,
+  wanted: readonly string[],
+  terms: AcquisitionTerms,
+  data: string | undefined,
+): Promise<LeaseGroup> {
   const { context, acquirer, format } = inner;
   const winThese = (missing: readonly { readonly key: string }[]): Promise<Tenancy[]> =>
     win(
@@ -83,18 +100,21 @@ export async function acquireAll(
       terms,
       data,
     );
-  const wishes = wanted.map((key) => ({ key, place: leaseSortKey, owner: terms.owner }));
+  const { owner, leaseDurationMs } = terms;
+  const wishes = wanted.map((key) => ({ key, place: leaseSortKey, owner, slot: undefined }));
+  for (const wish of wishes) context.noteLease({ ...wish, leaseDurationMs });
   const tenancies = terms.reentrant
     ? await acquirer.reentrance.enterAll(wishes, terms, winThese)
     : await winThese(wishes);
   const members = tenancies.map((tenancy) => {
     acquirer.keepAlive(tenancy, terms.heartbeatMs);
-    return { tenancy, lease: new Lease(context, tenancy, format) };
+    return { tenancy, lease: new Lease(context, tenancy, format, undefined) };
   });
-  const group = new LeaseGroup(context.store, members as [Member, ...Member[]]);
+  const group = new LeaseGroup(context, members as [Member, ...Member[]]);
+  context.lifecycle.throwIfClosed();
   if (group.held) return group;
   // A lease that the owner had already has ended while the others were waited for.
-  await group.release().catch(() => false);
+  await group.release().catch(ifOperational(false));
   throw group.signal.reason;
 }
 
@@ -112,11 +132,11 @@ async function win(
   const waitedMs = context.clock.monotonic() - startedAt;
   return granted.records.map((record) => {
     const closedUntil = lockAtLeastForMs > 0 ? record.acquiredAt + lockAtLeastForMs : undefined;
-    const tenancy = new Tenancy(
-      context,
-      { record, leaseDurationMs, closedUntil, slot: undefined },
-      granted.since,
-    );
+    const { belief } = granted;
+    const heldSince = belief.since.monotonic;
+    const terms = { record, leaseDurationMs, heldSince, closedUntil, slot: undefined };
+    const tenancy = new Tenancy(context, terms, belief);
+    context.hold(tenancy);
     announceGrant(context, record, granted.takeovers.get(record.key), waitedMs);
     return tenancy;
   });
@@ -144,11 +164,14 @@ async function grant(
 function checkKeys(keys: unknown): readonly string[] {
   const allowed = `an array of 1 to ${mostKeys} different keys`;
   check(Array.isArray(keys), "keys", keys, allowed);
-  const wanted = new Set(keys.map(checkKey));
-  const isInRange = keys.length >= 1 && keys.length <= mostKeys;
-  check(isInRange, "keys", `${keys.length} keys`, allowed);
-  check(wanted.size === keys.length, "keys", "with a key that comes twice", allowed);
-  return [...wanted];
+  const wanted = keys.map(checkKey);
+  const { length } = wanted;
+  const isInRange = length >= 1 && length <= mostKeys;
+  if (!isInRange) throw new InvalidOptionsError("keys", length, allowed, { finding: `are ${length}` });
+  const twice = wanted.find((key, index) => wanted.indexOf(key) !== index);
+  if (twice === undefined) return wanted;
+  const finding = `name ${JSON.stringify(twice)} more than once`;
+  throw new InvalidOptionsError("keys", twice, allowed, { finding, advice: "leave the repetition out" });
 }
 
 function checkOptions(
@@ -156,13 +179,15 @@ function checkOptions(
   options: GroupOptions,
   keys: readonly string[],
 ): { readonly terms: AcquisitionTerms; readonly data: string | undefined } {
-  const slot = (options as WaitOptions | null)?.slot;
+  const { slot, ...given }: WaitOptions = checkKnown(options, [...optionNames, "slot"], "options");
   check(slot === undefined, "slot", slot, "nothing: only a single lease can have it");
-  checkKnown(options, optionNames, "options");
-  const terms = checkAcquireOptions(options, true, owner, times);
+  const terms = checkAcquireOptions(given, true, owner, times);
   const data = checkData(terms.data);
   const bytes = keys.length * (itemBytes + (data === undefined ? 0 : utf8Bytes(data)));
   const allowed = `at most ${limits.dataBytes} bytes for one lock, and ${transactionBytes} for all with ${itemBytes} of our own each`;
-  check(bytes <= transactionBytes, "data", `${bytes} bytes for ${keys.length} locks`, allowed);
+  if (bytes > transactionBytes) {
+    const finding = `needs ${bytes} bytes for ${keys.length} locks`;
+    throw new InvalidOptionsError("data", bytes, allowed, { finding, advice: "store it elsewhere" });
+  }
   return { terms, data };
 }

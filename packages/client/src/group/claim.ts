@@ -1,7 +1,7 @@
 import { cancel, spend } from "../expressions.ts";
-import { callStore, type ProtocolContext } from "../protocol/context.ts";
+import { callStore, inBackground, type ProtocolContext } from "../protocol/context.ts";
 import { isHeldBy } from "../record.ts";
-import { attributeNames } from "../schema.ts";
+import { attributeNames, leaseSortKey } from "../schema.ts";
 import type { UpdateRequest, UpdateResult } from "../store.ts";
 
 /**
@@ -12,18 +12,29 @@ import type { UpdateRequest, UpdateResult } from "../store.ts";
  */
 export class Claim {
   readonly token: string;
+  readonly owner: string;
   readonly #context: ProtocolContext;
   readonly #keys: readonly string[];
+  readonly #leaseDurationMs: number;
   /** The fencing tokens of its transactions; a tombstone keeps the one that it was left with. */
   readonly #fences = new Set<number>();
   #version = 0;
   /** Whether a transaction of this token may have landed, or may yet land, unknown to us. */
   isUncertain = false;
 
-  constructor(context: ProtocolContext, keys: readonly string[]) {
+  constructor(
+    context: ProtocolContext,
+    {
+      keys,
+      owner,
+      leaseDurationMs,
+    }: { readonly keys: readonly string[]; readonly owner: string; readonly leaseDurationMs: number },
+  ) {
     this.token = context.randomness.token();
+    this.owner = owner;
     this.#context = context;
     this.#keys = keys;
+    this.#leaseDurationMs = leaseDurationMs;
   }
 
   /** Gives the next write's version, never used before with this token. */
@@ -35,7 +46,16 @@ export class Claim {
 
   /** Takes back what may have landed, in the background. What cannot be taken back frees itself when its lease ends. */
   abandon(): void {
-    if (this.isUncertain) void this.#takeBack().catch(() => undefined);
+    if (!this.isUncertain) return;
+    const { clock, lifecycle } = this.#context;
+    const expiresAt = clock.now() + this.#leaseDurationMs;
+    const taken = this.#takeBack();
+    const [key = ""] = this.#keys;
+    const work = { key, place: leaseSortKey, owner: this.owner, operation: "cancel" } as const;
+    const passed = inBackground(this.#context, work);
+    const [first, ...others] = this.#keys.map((one) => ({ key: one, place: leaseSortKey, expiresAt }));
+    if (first !== undefined) lifecycle.remove(first, taken, passed);
+    for (const other of others) lifecycle.follow(other, taken);
   }
 
   /** 1 request, or 2 where another holds the first lock; with one more for each other lock if a transaction has landed. */
@@ -51,7 +71,7 @@ export class Claim {
     const cancelled = await this.#send({ ...cancel(ending), returnsItem: true });
     if (cancelled.applied) return this.#fences.has(Number(cancelled.item?.[attributeNames.fence]));
     const marked = await this.#send(spend(ending));
-    if (marked.applied && !isHeldBy(marked.item, this.token)) return false;
+    if (marked.applied && !isHeldBy(marked.item, this)) return false;
     // Landed just now, or let go by its holder just now.
     await this.#send(cancel(ending));
     return true;

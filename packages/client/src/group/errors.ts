@@ -1,4 +1,4 @@
-import { LeaseUnavailableError } from "../errors.ts";
+import { LeaseUnavailableError, type RefusalDetails } from "../errors.ts";
 
 /** One lock of a group that somebody else holds. */
 export interface HeldKey {
@@ -26,9 +26,14 @@ export class GroupUnavailableError extends LeaseUnavailableError {
    */
   readonly held: readonly HeldKey[];
 
-  constructor(keys: readonly string[], held: readonly HeldKey[], retryAfterMs: number) {
+  constructor(
+    keys: readonly string[],
+    held: readonly HeldKey[],
+    retryAfterMs: number,
+    details?: RefusalDetails,
+  ) {
     const [first] = held;
-    super(first?.key ?? keys[0] ?? "", first && { ...first, owner: first.holder }, retryAfterMs);
+    super(first?.key ?? keys[0] ?? "", first && { ...first, owner: first.holder }, retryAfterMs, details);
     this.keys = keys;
     this.held = held;
     const others = held.length - 1;

@@ -1,14 +1,15 @@
 import { LeaseError, LeaseServiceError } from "../errors.ts";
 import { acquireAmongOthers } from "../expressions-group.ts";
+import { optionalWholeIn } from "../item-values.ts";
 import type { Takeover } from "../protocol/announcement.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
 import { claimableIn, type Judge } from "../protocol/judge.ts";
-import { type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
+import type { Belief } from "../protocol/validity.ts";
+import { isHeldBy, isOpenTo, type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
 import { attributeNames, leaseSortKey } from "../schema.ts";
 import type { TransactionResult } from "../store.ts";
 import { withBudget } from "../time/budget.ts";
-import { type Moment, moment } from "../time/clock.ts";
-import type { ClockOffset } from "../time/skew.ts";
+import type { Moment } from "../time/clock.ts";
 import { Claim } from "./claim.ts";
 
 /** Which locks are to be acquired together; all of it has been validated. */
@@ -16,7 +17,7 @@ export interface GroupRequest {
   readonly keys: readonly string[];
   readonly owner: string;
   readonly leaseDurationMs: number;
-  /** Whether a live lease of the same owner may be taken over. */
+  /** Whether a reentrant lease of the same owner that stands is taken over, and the same owner is let in again. */
   readonly reentrant: boolean;
   /** JSON text. */
   readonly data: string | undefined;
@@ -26,8 +27,8 @@ export interface GroupRequest {
 export interface GroupGranted {
   readonly granted: true;
   readonly records: readonly LeaseRecord[];
-  /** When the transaction was about to be sent; every lease counts from here. */
-  readonly since: Moment;
+  /** Every lease counts from the moment at which the transaction was about to be sent. */
+  readonly belief: Belief;
   readonly takeovers: ReadonlyMap<string, Takeover>;
 }
 
@@ -42,8 +43,6 @@ export interface GroupRefused {
   readonly granted: false;
   /** Empty where the locks changed hands too often to be caught. */
   readonly obstacles: readonly Obstacle[];
-  /** What the refusal said about the clocks. */
-  readonly offset: ClockOffset | undefined;
 }
 
 /** The record that a lock is to be taken from. */
@@ -77,7 +76,7 @@ export class GroupAcquisition {
     this.#context = context;
     this.#judge = judge;
     this.#request = request;
-    this.#claim = new Claim(context, request.keys);
+    this.#claim = new Claim(context, request);
   }
 
   get token(): string {
@@ -90,25 +89,31 @@ export class GroupAcquisition {
    *
    * Rejects when the service fails; then another attempt, or `abandon`, has to follow.
    */
-  async attempt(budgetMs: number, signal: AbortSignal | undefined): Promise<GroupGranted | GroupRefused> {
+  attempt(budgetMs: number, signal: AbortSignal | undefined): Promise<GroupGranted | GroupRefused> {
+    const within = { signal, withinMs: budgetMs };
+    return this.#context.gate.pass(within, (leftMs) => this.#attempt(leftMs, signal));
+  }
+
+  async #attempt(leftMs: number, signal: AbortSignal | undefined): Promise<GroupGranted | GroupRefused> {
     const usefulMs = Math.max(this.#request.leaseDurationMs, shortestBudgetMs);
-    const budget = Math.min(budgetMs, usefulMs, callBudgetMs);
+    const budget = Math.min(Math.max(leftMs, shortestBudgetMs), usefulMs, callBudgetMs);
     const plan: Plan = new Map();
     let isTooLate = false;
     for (let round = 1; round <= mostRounds; round += 1) {
-      const since = moment(this.#context.clock);
+      const since = this.#context.clock.moment();
       const records = this.#records(since);
       const result = await this.#send(plan, records, since, budget, signal);
-      isTooLate = result.applied && this.#isOver(since);
-      if (result.applied && !isTooLate) return granted(records, since, plan);
+      const belief = result.applied ? this.#beliefIn(records, since) : undefined;
+      if (belief !== undefined) return granted(records, belief, plan);
+      isTooLate = result.applied;
       if (isTooLate) this.#expectOwn(plan, records);
       else {
         const obstacles = this.#study(plan, result);
-        if (obstacles.length > 0) return { granted: false, obstacles, offset: result.offset };
+        if (obstacles.length > 0) return { granted: false, obstacles };
       }
     }
     if (isTooLate) throw this.#tooSlow();
-    return { granted: false, obstacles: [], offset: undefined };
+    return { granted: false, obstacles: [] };
   }
 
   /** Gives the acquisition up: what may have landed is taken back in the background. */
@@ -118,9 +123,11 @@ export class GroupAcquisition {
 
   /** The records that a transaction of this moment writes. */
   #records(since: Moment): LeaseRecord[] {
-    const { keys, owner, leaseDurationMs, data } = this.#request;
+    const { keys, owner, leaseDurationMs, reentrant, data } = this.#request;
+    const { clock } = this.#context;
+    const expiresAt = clock.expiryOf(since, leaseDurationMs);
     // One number for all: larger than any that the locks have shown, and than what one that ttl removed had.
-    const fencingToken = Math.max(since.wall, this.#largestFence) + 1;
+    const fencingToken = Math.max(clock.timeOf(since), this.#largestFence) + 1;
     const version = this.#claim.nextVersion(fencingToken);
     return keys.map((key) => ({
       key,
@@ -129,10 +136,11 @@ export class GroupAcquisition {
       token: this.#claim.token,
       version,
       fencingToken,
-      acquiredAt: since.wall,
-      expiresAt: since.wall + leaseDurationMs,
+      acquiredAt: clock.timeOf(since),
+      expiresAt,
       leaseDurationMs,
       closed: false,
+      reentrant,
       data: data === undefined ? undefined : JSON.parse(data),
       revocation: undefined,
     }));
@@ -159,7 +167,6 @@ export class GroupAcquisition {
         (call) => store.transact(entries, call),
         since,
       );
-      this.#context.noteOffset(result.offset);
       if (result.retried) claim.isUncertain = true;
       return result;
     } catch (error) {
@@ -169,7 +176,7 @@ export class GroupAcquisition {
   }
 
   /** Learns from a refusal what each lock is to be taken from; gives those that are not to be had now. */
-  #study(plan: Plan, { refusals, offset }: TransactionResult): Obstacle[] {
+  #study(plan: Plan, { refusals }: TransactionResult): Obstacle[] {
     const obstacles: Obstacle[] = [];
     const { token } = this.#claim;
     let isMine = false;
@@ -178,17 +185,20 @@ export class GroupAcquisition {
       const refusal = refusals[index];
       if (refusal === undefined) continue;
       const { item } = refusal;
-      this.#largestFence = Math.max(this.#largestFence, Number(item?.[attributeNames.fence] ?? 0));
+      this.#largestFence = Math.max(
+        this.#largestFence,
+        (item && optionalWholeIn(item, attributeNames.fence)) ?? 0,
+      );
       isSpent ||= lastReleasedToken(item) === token;
       const record = readRecord(item);
       plan.delete(key);
       if (record === undefined) continue;
-      if (record.token === token) {
+      if (isHeldBy(item, this.#claim)) {
         isMine = true;
         plan.set(key, { judged: record, takeover: undefined });
         continue;
       }
-      const verdict = this.#judge.judge(record, offset);
+      const verdict = this.#judge.judge(record);
       const ground = this.#isResumable(record) ? "sameOwner" : verdict.expired ? verdict.ground : undefined;
       if (ground === undefined) obstacles.push({ record, claimableInMs: claimableIn(verdict) });
       else plan.set(key, { judged: record, takeover: record.closed ? undefined : { ground, from: record } });
@@ -198,17 +208,20 @@ export class GroupAcquisition {
     return obstacles;
   }
 
-  #isResumable({ owner, closed }: LeaseRecord): boolean {
-    return this.#request.reentrant && owner === this.#request.owner && !closed;
+  #isResumable(record: LeaseRecord): boolean {
+    return this.#request.reentrant && isOpenTo(record, this.#request.owner);
   }
 
   #startAnew(): void {
     this.#claim.isUncertain = true;
     this.#claim.abandon();
-    this.#claim = new Claim(this.#context, this.#request.keys);
+    this.#claim = new Claim(this.#context, this.#request);
   }
 
-  /** The transaction landed, but its leases were over before its answer came: they are taken over from ourselves. */
+  /**
+   * The transaction landed, but its leases were over before its answer came, or ended at a wrong time by the service's
+   * clock: they are taken over from ourselves.
+   */
   #expectOwn(plan: Plan, records: readonly LeaseRecord[]): void {
     this.#claim.isUncertain = true;
     for (const record of records) {
@@ -216,8 +229,12 @@ export class GroupAcquisition {
     }
   }
 
-  #isOver(since: Moment): boolean {
-    return this.#context.clock.monotonic() - since.monotonic >= this.#request.leaseDurationMs;
+  /** What may be believed of leases that have been granted; undefined where they have to be written once more. */
+  #beliefIn([record]: readonly LeaseRecord[], since: Moment): Belief | undefined {
+    if (record === undefined) return undefined;
+    const { clock } = this.#context;
+    const { believedMs, isSound } = clock.checkExpiry(record.expiresAt, since, record.leaseDurationMs);
+    return isSound && clock.elapsedSince(since) < believedMs ? { since, forMs: believedMs } : undefined;
   }
 
   #tooSlow(): LeaseServiceError {
@@ -230,8 +247,8 @@ export class GroupAcquisition {
   }
 }
 
-function granted(records: readonly LeaseRecord[], since: Moment, plan: Plan): GroupGranted {
+function granted(records: readonly LeaseRecord[], belief: Belief, plan: Plan): GroupGranted {
   const takeovers = new Map<string, Takeover>();
   for (const [key, { takeover }] of plan) if (takeover !== undefined) takeovers.set(key, takeover);
-  return { granted: true, records, since, takeovers };
+  return { granted: true, records, belief, takeovers };
 }

@@ -7,7 +7,6 @@ import { retryDelayMs } from "../retry.ts";
 import { leaseItemKey } from "../schema.ts";
 import { withBudget } from "../time/budget.ts";
 import { sleep } from "../time/clock.ts";
-import type { ClockOffset } from "../time/skew.ts";
 import { GroupUnavailableError } from "./errors.ts";
 import type { GroupAcquisition, GroupGranted, GroupRefused } from "./group-acquisition.ts";
 
@@ -20,8 +19,6 @@ interface Obstacle {
 /** What is known of the locks between two attempts. */
 interface Prospect {
   obstacles: Obstacle[];
-  /** What the last refusal said about the clocks. */
-  readonly offset: ClockOffset | undefined;
   /** Why the last attempt has told nothing about the locks. */
   readonly failure: LeaseServiceError | undefined;
 }
@@ -84,15 +81,14 @@ export class GroupWaiting {
       return outcome.granted ? outcome : this.#prospect(outcome);
     } catch (error) {
       signal?.throwIfAborted();
-      return { obstacles: [], offset: undefined, failure: retryable(error) };
+      return { obstacles: [], failure: retryable(error) };
     }
   }
 
-  #prospect({ obstacles, offset }: GroupRefused): Prospect {
+  #prospect({ obstacles }: GroupRefused): Prospect {
     const now = this.#context.clock.monotonic();
     return {
       obstacles: obstacles.map(({ record, claimableInMs }) => ({ record, claimableAt: now + claimableInMs })),
-      offset,
       failure: undefined,
     };
   }
@@ -124,7 +120,7 @@ export class GroupWaiting {
       const others = prospect.obstacles.filter((other) => other !== obstacle);
       // An own transaction that landed late is recognised by the next attempt, too.
       const isGone = record === "free" || record.token === this.#acquisition.token;
-      const revised = isGone ? undefined : this.#revised(record, prospect.offset);
+      const revised = isGone ? undefined : this.#revised(record);
       prospect.obstacles = revised ? [revised, ...others] : others;
       if (revised !== undefined && clock.monotonic() < revised.claimableAt) return false;
     }
@@ -147,8 +143,8 @@ export class GroupWaiting {
     }
   }
 
-  #revised(record: LeaseRecord, offset: ClockOffset | undefined): Obstacle {
-    const claimableInMs = claimableIn(this.#judge.judge(record, offset));
+  #revised(record: LeaseRecord): Obstacle {
+    const claimableInMs = claimableIn(this.#judge.judge(record));
     return { record, claimableAt: this.#context.clock.monotonic() + claimableInMs };
   }
 
@@ -188,7 +184,9 @@ export class GroupWaiting {
     const held = prospect.obstacles
       .map(({ record: { key, owner, expiresAt, closed } }) => ({ key, holder: owner, expiresAt, closed }))
       .sort((one, other) => (rank.get(one.key) ?? 0) - (rank.get(other.key) ?? 0));
-    return new GroupUnavailableError(this.#keys, held, Math.ceil(this.#claimableInMs(prospect)));
+    return new GroupUnavailableError(this.#keys, held, Math.ceil(this.#claimableInMs(prospect)), {
+      waitedMs: this.#patience.waitMs,
+    });
   }
 }
 

@@ -2,9 +2,10 @@
 import { LeaseLostError } from "../errors.ts";
 import type { ConditionCheckOptions, LeaseConditionCheck } from "../fencing.ts";
 import type { Lease } from "../lease.ts";
+import { ifOperational, isOperational } from "../operational.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
 import type { Tenancy } from "../protocol/tenancy.ts";
 import { UpdateBatch } from "../protocol/update-batch.ts";
-import type { LeaseStore } from "../store.ts";
 
 /** One lock of a group: what its holder sees, and what prolongs it. */
 export interface Member {
@@ -39,11 +40,11 @@ export class LeaseGroup implements AsyncDisposable {
    */
   readonly fencingToken: number;
   readonly #members: readonly Member[];
-  readonly #store: LeaseStore;
+  readonly #context: ProtocolContext;
   readonly #lost = new AbortController();
 
   /** @internal Groups are made by {@link acquireAll}. */
-  constructor(store: LeaseStore, members: readonly [Member, ...Member[]]) {
+  constructor(context: ProtocolContext, members: readonly [Member, ...Member[]]) {
     this.owner = members[0].lease.owner;
     // Those that were won by this call are the latest.
     this.token = members.reduce((last, member) =>
@@ -51,7 +52,7 @@ export class LeaseGroup implements AsyncDisposable {
     ).lease.token;
     this.fencingToken = Math.min(...members.map(({ lease }) => lease.fencingToken));
     this.#members = members;
-    this.#store = store;
+    this.#context = context;
     this.leases = new Map(members.map(({ lease }) => [lease.key, lease]));
     this.keys = [...this.leases.keys()];
     for (const { lease } of members) this.#follow(lease.signal);
@@ -91,13 +92,13 @@ export class LeaseGroup implements AsyncDisposable {
    * may be repeated.
    */
   async renew(): Promise<void> {
-    const batch = new UpdateBatch(this.#store);
+    const batch = new UpdateBatch(this.#context, this.#context.clock.monotonic() + this.remainingMs());
     const renewals = this.#members.map(({ tenancy }) =>
       tenancy.renew((request, options) => batch.update(request, options)),
     );
-    batch.send();
+    void batch.send();
     const failures = failuresOf(await Promise.allSettled(renewals));
-    if (failures.length > 0) throw failures.find((error) => error instanceof LeaseLostError) ?? failures[0];
+    if (failures.length > 0) throw worstOf(failures);
   }
 
   /**
@@ -111,13 +112,16 @@ export class LeaseGroup implements AsyncDisposable {
   async release(): Promise<boolean> {
     const results = await Promise.allSettled(this.#members.map(({ lease }) => lease.release()));
     const failures = failuresOf(results);
-    if (failures.length > 0) throw failures[0];
+    if (failures.length > 0) throw worstOf(failures);
     return results.every((result) => result.status === "fulfilled" && result.value);
   }
 
-  /** Releases them, without complaint: a lock that cannot be released now frees itself when its lease ends. */
+  /**
+   * Releases them. A failure of the service's is no error here: a lock that cannot be released now frees itself when its
+   * lease ends.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.release().catch(() => false);
+    await this.release().catch(ifOperational(false));
   }
 
   /**
@@ -139,4 +143,10 @@ export class LeaseGroup implements AsyncDisposable {
 
 function failuresOf(results: readonly PromiseSettledResult<unknown>[]): unknown[] {
   return results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+}
+
+/** A mistake in the program comes first, then a loss. */
+function worstOf(failures: readonly unknown[]): unknown {
+  const mistake = failures.find((error) => !isOperational(error));
+  return mistake ?? failures.find((error) => error instanceof LeaseLostError) ?? failures[0];
 }

@@ -1,4 +1,4 @@
-import { InvalidOptionsError, LeaseLostError, LeaseServiceError } from "../errors.ts";
+import { LeaseLostError, LeaseServiceError } from "../errors.ts";
 import type { Lease } from "../lease.ts";
 import { utf8Bytes } from "../schema.ts";
 import { runLimits } from "../schema-job-runs.ts";
@@ -49,13 +49,15 @@ export class Attempt {
     try {
       result = await work(this.#context());
     } catch (error) {
-      // The work's own error comes first: an outcome that cannot be recorded shows as lost when the lease ends.
+      // Ignored: the work's own error comes first, an outcome that cannot be recorded shows as lost when the lease ends,
+      // and the `error` event tells of a mistake.
       await this.#record("failed", this.#describe(error)).catch(() => false);
       return { state: "failed", error };
     }
     const { loss } = lease;
     if (loss?.reason === "revoked") {
       // It has perhaps stopped half-way.
+      // Ignored: the revocation comes first, as the work's own error does.
       await this.#record("failed", cut(loss.message)).catch(() => false);
       throw loss;
     }
@@ -101,7 +103,7 @@ export class Attempt {
     try {
       return cut(this.#parts.describeError(error));
     } catch {
-      // An error that cannot be described is an error all the same.
+      // Ignored: the work's own error comes first, and the remark says that it could not be described.
       return "an error that could not be described";
     }
   }
@@ -119,21 +121,7 @@ function cut(text: string): string | undefined {
 
 /** Turns a report into JSON text. */
 function checkReport(report: unknown): string {
-  let text: string | undefined;
-  try {
-    text = checkData(report);
-  } catch (error) {
-    if (!(error instanceof InvalidOptionsError)) throw error;
-    throw new InvalidOptionsError(error.option.replace(/^data/, "progress"), error.value, error.allowed);
-  }
+  const text = checkData(report, "progress", runLimits.progressBytes);
   check(text !== undefined, "progress", report, "plain JSON values");
-  const { progressBytes } = runLimits;
-  const bytes = utf8Bytes(text);
-  check(
-    bytes <= progressBytes,
-    "progress",
-    `${bytes} bytes of JSON`,
-    `at most ${progressBytes} bytes of JSON`,
-  );
   return text;
 }

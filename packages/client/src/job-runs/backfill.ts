@@ -1,5 +1,6 @@
+import { isAbortOf } from "../aborted.ts";
 import { LeaseLostError, LeaseUnavailableError, SlotDoneError } from "../errors.ts";
-import { check, checkKnown, isWhole } from "../validation.ts";
+import { check, checkKnown, checkSignal, isWhole } from "../validation.ts";
 import type { Finished } from "./attempt.ts";
 import { RunsExhaustedError } from "./errors.ts";
 import { type MissedQuery, type MissedSlot, missedQueryNames } from "./missed.ts";
@@ -42,11 +43,11 @@ export interface BackfillTerms {
 export function checkBackfillOptions(
   options: BackfillOptions,
 ): BackfillTerms & { readonly query: MissedQuery } {
-  checkKnown(options, backfillNames, "options");
-  const { limit = 100, stopOnFailure = false, signal, ...query } = options;
+  const given = checkKnown(options, backfillNames, "options");
+  const { limit = 100, stopOnFailure = false, signal, ...query } = given;
   check(isWhole(limit) && limit >= 1, "limit", limit, "a whole number from 1");
   check(typeof stopOnFailure === "boolean", "stopOnFailure", stopOnFailure, "true or false");
-  check(signal === undefined || signal instanceof AbortSignal, "signal", signal, "an AbortSignal");
+  checkSignal(signal);
   return { query, limit, stopOnFailure, signal };
 }
 
@@ -75,7 +76,7 @@ export async function backfillFrom(
       else failed.push({ slot, error: finished.error });
     } catch (error) {
       // The signal came before the slot had begun.
-      if (signal?.aborted && error === signal.reason) return report(false);
+      if (isAbortOf(error, signal)) return report(false);
       if (!isElsewhere(error)) throw error;
       left.push(slot);
     }

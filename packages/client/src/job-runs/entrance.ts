@@ -1,3 +1,4 @@
+import { untilAborted } from "../aborted.ts";
 import { LeaseUnavailableError } from "../errors.ts";
 import type { AcquireCall, Acquirer } from "../protocol/acquirer.ts";
 import type { Tenancy } from "../protocol/tenancy.ts";
@@ -19,14 +20,17 @@ export class Entrance {
     this.#acquirer = acquirer;
   }
 
-  /** Wins the slot's lease, and runs the attempt under it. */
+  /** Wins the slot's lease, or rejects with LeaseAbortedError where the signal ends the wait for it, and runs the attempt under it. */
   async through<T>(call: SlotCall, attempt: (tenancy: Tenancy) => Promise<T>): Promise<T> {
     // Whoever comes later lets it go first: what it could take over is then none of theirs.
     await this.#resuming.get(call.slot);
     const isUnderWay = [...this.#underWay].some(({ slot }) => slot === call.slot);
     this.#underWay.add(call);
     try {
-      return await attempt(await (call.reentrant && !isUnderWay ? this.#resume(call) : this.#wait(call)));
+      const tenancy = await untilAborted(call.key, call.signal, () =>
+        call.reentrant && !isUnderWay ? this.#resume(call) : this.#wait(call),
+      );
+      return await attempt(tenancy);
     } finally {
       this.#underWay.delete(call);
     }
@@ -36,6 +40,7 @@ export class Entrance {
   async #resume(call: SlotCall): Promise<Tenancy> {
     const { slot } = call;
     const resumed = this.#acquirer.acquire({ ...call, waitMs: 0 });
+    // Ignored: this very call has the error.
     const settled = resumed.then(noOp, noOp);
     this.#resuming.set(slot, settled);
     try {
@@ -49,7 +54,7 @@ export class Entrance {
   }
 
   #wait(call: SlotCall): Promise<Tenancy> {
-    return this.#acquirer.acquire({ ...call, reentrant: false });
+    return this.#acquirer.acquire({ ...call, resumes: false });
   }
 }
 

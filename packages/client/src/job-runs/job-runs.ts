@@ -1,14 +1,14 @@
 import type { LeaseClient } from "../client.ts";
-import { LeaseLostError, LeaseUnavailableError, SlotDoneError } from "../errors.ts";
+import { LeaseLostError, LeaseUnavailableError, SlotDoneError, SlotNotDueError } from "../errors.ts";
 import { type ClientInternals, internalsOf } from "../internals.ts";
 import { Lease } from "../lease.ts";
 import { Acquirer } from "../protocol/acquirer.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { Judge } from "../protocol/judge.ts";
 import type { Tenancy } from "../protocol/tenancy.ts";
-import { timeToLive } from "../schema.ts";
+import { limits, timeToLive } from "../schema.ts";
 import { runItemKey, runLimits } from "../schema-job-runs.ts";
-import { check, checkKey, checkText } from "../validation.ts";
+import { check, checkKey, checkText, isWhole } from "../validation.ts";
 import { Attempt, type Finished } from "./attempt.ts";
 import { type BackfillOptions, type BackfillReport, backfillFrom, checkBackfillOptions } from "./backfill.ts";
 import { Entrance, type SlotCall } from "./entrance.ts";
@@ -33,7 +33,7 @@ import {
 } from "./options.ts";
 import type { JobRun } from "./run.ts";
 import { RunStore } from "./run-store.ts";
-import { skipSlot } from "./skipping.ts";
+import { skipSlot, takeBackRun } from "./skipping.ts";
 import { checkSlotTime, type Slot } from "./slots.ts";
 
 /** Items stay this much longer than promised: for clocks that differ, and for requests that were on their way. */
@@ -90,7 +90,8 @@ export class JobRuns {
    * Runs a slot, and gives the work's result.
    *
    * 2 requests, one to begin and one to end, and the heartbeat's in between; 3 to retry a lost attempt; 1 when refused.
-   * Rejects with SlotDoneError when the slot has succeeded or was skipped, with LeaseUnavailableError while another
+   * Rejects with SlotDoneError when the slot has succeeded or was skipped, with SlotNotDueError (before anything is
+   * sent) when it lies ahead of this machine's clock by more than a minute, with LeaseUnavailableError while another
    * attempt at it runs, with {@link RunsExhaustedError} when all attempts are spent; with the work's own error, which
    * is recorded as a failure; with LeaseLostError when somebody else has begun another attempt meanwhile, which stands
    * in place of this one; and with LeaseServiceError, also when a success could not be confirmed: then the slot may
@@ -130,6 +131,28 @@ export class JobRuns {
     await skipSlot(this.#client.context, this.#judge, { job: this.job, slot: at, owner, remark, now, ttl });
   }
 
+  /**
+   * Opens a slot that has succeeded or was skipped, so that it can be run again. For an operator, where that was a
+   * mistake: the run shows as failed with the remark, it is missed, and a back-fill runs it. Its attempts stay counted: a
+   * slot that has had all of them needs a larger `maxAttempts`.
+   *
+   * Needs the run as it was read, so that it cannot hit another success. 1 request. Resolves to whether the slot is
+   * open with no attempt since: false where the run is not as it was seen. A job whose lock goes by slots, too, has to be
+   * let in there as well: see `client.takeBackSlot`.
+   */
+  async takeBack(
+    run: Pick<JobRun, "slot" | "attempt" | "endedAt">,
+    remark: string = "taken back by an operator",
+  ): Promise<boolean> {
+    check(typeof run === "object" && run !== null, "run", run, "a run as get or runs has given it");
+    const { attempt, endedAt } = run;
+    const slot = this.#checkSlot(run.slot);
+    check(isWhole(attempt), "run.attempt", attempt, "the number of the latest attempt, as the run was read");
+    check(endedAt === undefined || isWhole(endedAt), "run.endedAt", endedAt, "the time as the run was read");
+    checkText("remark", remark, runLimits.remarkBytes);
+    return await takeBackRun(this.#client.context, { job: this.job, slot, attempt, endedAt, remark });
+  }
+
   /** Reads a run; undefined for a slot that nobody has begun or skipped, and for one that is kept no more. 1 consistent read. */
   async get(slot: Slot): Promise<JobRun | undefined> {
     return await this.#ledger.get(checkSlotTime("slot", slot));
@@ -139,7 +162,7 @@ export class JobRuns {
    * Goes through the job's runs in the order of their slots, by pages as they are wanted.
    *
    * 1 request for each 250 runs of the range, whatever their state; never reads another job's. May lag a moment
-   * behind. Whether an attempt is running or lost is judged by this reader's clock.
+   * behind. An item that cannot be read is left out, and the client's `unreadable` event names it. Whether an attempt is running or lost is judged by this reader's clock.
    *
    * ```ts
    * const report = new JobRuns(client, "daily-report");
@@ -197,15 +220,15 @@ export class JobRuns {
     checkWork(work);
     const { job } = this;
     const terms = checkRunOptions(options, this.#terms, this.#client);
-    terms.signal?.throwIfAborted();
+    this.#checkDue(slot);
     const place = runItemKey(job, slot).sk;
-    const call = { ...terms, key: job, place, data: undefined, slot };
+    const call = { ...terms, key: job, place, data: undefined, slot, resumes: terms.reentrant };
     return await this.#entrance.through(call, (tenancy) => this.#attempt(call, tenancy, work));
   }
 
   async #attempt<T>({ slot, signal }: SlotCall, tenancy: Tenancy, work: RunWork<T>): Promise<Finished<T>> {
     const { job } = this;
-    const lease = new Lease(this.#context, tenancy, this.#client.format);
+    const lease = new Lease(this.#context, tenancy, this.#client.format, slot);
     const passenger = this.#store.passenger(lease.token);
     if (passenger === undefined) throw new LeaseLostError(job, "released");
     const { clock } = this.#context;
@@ -223,6 +246,12 @@ export class JobRuns {
     const { since, until } = range;
     const runs = this.#ledger.walk({ since, until, descending: false }, pageSize, true);
     yield* missedAmong(slotsOf(range), runs);
+  }
+
+  /** A slot is the time that its run was scheduled for: no run can be due before, but by the difference of two clocks. */
+  #checkDue(slot: string): void {
+    const dueInMs = Date.parse(slot) - this.#context.clock.now();
+    if (dueInMs > limits.slotAheadMs) throw new SlotNotDueError(this.job, slot, dueInMs);
   }
 
   /** Gives a slot that the ledger is sure to remember, if it was ever run. */

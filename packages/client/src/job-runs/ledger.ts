@@ -1,4 +1,5 @@
 import { isBeyond, type RunRange, runsIn } from "../expressions-job-runs.ts";
+import { unlessUnreadable, unreadableIn } from "../looks.ts";
 import { callStore, type ProtocolContext } from "../protocol/context.ts";
 import type { ItemKey } from "../schema.ts";
 import { runItemKey } from "../schema-job-runs.ts";
@@ -28,7 +29,7 @@ export class Ledger {
     return readRun(item, this.#reading());
   }
 
-  /** Walks through a range by pages of at most `limit` runs: 1 request each. */
+  /** Walks through a range by pages of at most `limit` runs: 1 request each. Leaves out what it cannot read. */
   async *walk(
     bounds: Omit<RunRange, "job">,
     limit: number,
@@ -44,7 +45,7 @@ export class Ledger {
       const reading = this.#reading();
       for (const item of page.items) {
         if (isBeyond(range, item)) return;
-        const run = readRun(item, reading);
+        const run = unlessUnreadable(() => readRun(item, reading), unreadableIn(this.#context));
         if (run !== undefined) yield run;
       }
       after = page.next;

@@ -44,10 +44,10 @@ export interface MissedRange {
 
 /** Validates where to look. */
 export function checkMissedQuery(query: MissedQuery, now: number): MissedRange {
-  checkKnown(query, missedQueryNames, "query");
-  const schedule = checkSchedule(query.schedule);
-  const since = checkSlotTime("since", query.since);
-  const until = query.until === undefined ? undefined : checkSlotTime("until", query.until);
+  const given = checkKnown(query, missedQueryNames, "query");
+  const schedule = checkSchedule(given.schedule);
+  const since = checkSlotTime("since", given.since);
+  const until = given.until === undefined ? undefined : checkSlotTime("until", given.until);
   const upTo = Math.min(until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until), now);
   return { schedule, since, until: new Date(upTo).toISOString() };
 }

@@ -43,8 +43,9 @@ export interface RunOptions {
   readonly owner?: string;
   /**
    * Lets the same owner begin again at once where its earlier attempt has not ended, as when Lambda retries an
-   * invocation that has died: that attempt counts as lost. One that runs in this very object is not touched. Then `owner`
-   * has to be an identity that no two workers share. @default false
+   * invocation that has died: that attempt counts as lost. One that runs in this very object is not touched, nor one that
+   * was begun without `reentrant`. Needs an `owner`, here or of the ledger: an identity that no two workers share.
+   * @default false
    */
   readonly reentrant?: boolean;
 }
@@ -91,6 +92,8 @@ export interface JobRunsTerms {
   readonly keepForMs: number;
   readonly describeError: (error: unknown) => string;
   readonly acquisition: AcquisitionTerms;
+  /** The ledger's own owner; undefined where it goes by the client's. */
+  readonly owner: string | undefined;
 }
 
 const jobRunsOptionNames: readonly (keyof JobRunsOptions)[] = [
@@ -113,32 +116,35 @@ export function checkJobRunsOptions(
   options: JobRunsOptions,
   { owner, times }: ClientInternals,
 ): JobRunsTerms {
-  checkKnown(options, jobRunsOptionNames, "options");
-  const { maxAttempts = 3, keepForMs = defaultKeepMs, describeError = nameAndMessage } = options;
+  const given = checkKnown(options, jobRunsOptionNames, "options");
+  const { maxAttempts = 3, keepForMs = defaultKeepMs, describeError = nameAndMessage } = given;
   const isBound = isWhole(maxAttempts) && maxAttempts >= 1 && maxAttempts <= 1000;
   check(isBound, "maxAttempts", maxAttempts, "a whole number from 1 to 1000");
   check(typeof describeError === "function", "describeError", describeError, "a function of an error");
   const lease = {
-    leaseDurationMs: options.leaseDurationMs ?? times.leaseDurationMs,
-    heartbeat: options.heartbeat ?? true,
-    owner: options.owner ?? owner,
+    leaseDurationMs: given.leaseDurationMs ?? times.leaseDurationMs,
+    heartbeat: given.heartbeat ?? true,
+    owner: given.owner ?? owner,
   };
   return {
     maxAttempts,
     keepForMs: checkDuration("keepForMs", keepForMs, shortestKeepMs),
     describeError,
     acquisition: checkAcquireOptions(lease, true, owner, times),
+    owner: options.owner,
   };
 }
 
 /** Validates one run's options, and gives its terms. */
 export function checkRunOptions(
   options: RunOptions,
-  { acquisition }: JobRunsTerms,
+  { acquisition, owner: ledgerOwner }: JobRunsTerms,
   { times }: ClientInternals,
 ): AcquisitionTerms {
-  checkKnown(options, runOptionNames, "options");
-  const terms = checkAcquireOptions(options, true, acquisition.owner, times);
+  const own = checkKnown(options, runOptionNames, "options");
+  const isOwners = own.owner === undefined && ledgerOwner !== undefined;
+  const given = isOwners ? { ...own, owner: ledgerOwner } : own;
+  const terms = checkAcquireOptions(given, true, acquisition.owner, times);
   const { waitMs, retry, signal, owner, reentrant } = terms;
   return { ...acquisition, waitMs, retry, signal, owner, reentrant };
 }
@@ -154,16 +160,16 @@ export interface RunQueryTerms {
 
 /** Validates a query. */
 export function checkRunQuery(query: RunQuery): RunQueryTerms {
-  checkKnown(query, runQueryNames, "query");
-  const { state, descending = false, limit } = query;
+  const given = checkKnown(query, runQueryNames, "query");
+  const { state, descending = false, limit } = given;
   const wanted = state === undefined ? undefined : [state].flat();
   const isKnown = wanted === undefined || (wanted.length > 0 && wanted.every((one) => states.includes(one)));
   check(isKnown, "state", state, `${states.join(", ")}, or an array of these`);
   check(typeof descending === "boolean", "descending", descending, "true or false");
   if (limit !== undefined) check(isWhole(limit) && limit >= 1, "limit", limit, "a whole number from 1");
   return {
-    since: query.since === undefined ? undefined : checkSlotTime("since", query.since),
-    until: query.until === undefined ? undefined : checkSlotTime("until", query.until),
+    since: given.since === undefined ? undefined : checkSlotTime("since", given.since),
+    until: given.until === undefined ? undefined : checkSlotTime("until", given.until),
     states: wanted,
     descending,
     limit: limit ?? Number.POSITIVE_INFINITY,

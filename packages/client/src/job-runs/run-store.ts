@@ -1,3 +1,4 @@
+import { LeaseError } from "../errors.ts";
 import { kindOf } from "../expressions.ts";
 import {
   claim,
@@ -7,6 +8,7 @@ import {
   recordOutcome,
   report,
 } from "../expressions-job-runs.ts";
+import { optionalWholeIn } from "../item-values.ts";
 import { PassingStore } from "../passing-store.ts";
 import { isHeldBy, lastDoneSlot, readRecord } from "../record.ts";
 import { runAttributeNames, runSortKeyPrefix } from "../schema-job-runs.ts";
@@ -65,12 +67,12 @@ export class RunStore extends PassingStore {
   override async updateMany(
     requests: readonly UpdateRequest[],
     options: CallOptions,
-  ): Promise<readonly (UpdateResult | undefined)[]> {
+  ): Promise<readonly (UpdateResult | LeaseError | undefined)[]> {
     const laden = requests.map((request) => this.#load(request));
     const results = await this.store.updateMany(laden, options);
     for (const [index, result] of results.entries()) {
       const [request, sent] = [requests[index], laden[index]];
-      if (request && sent && result) this.#unload(request, sent, result);
+      if (request && sent && result && !(result instanceof LeaseError)) this.#unload(request, sent, result);
     }
     return results;
   }
@@ -103,6 +105,7 @@ export class RunStore extends PassingStore {
 
   #unload(request: UpdateRequest, laden: UpdateRequest, { applied, item }: UpdateResult): void {
     const token = String(request.values[":token"]);
+    const owner = String(request.values[":owner"]);
     const kind = kindOf(request);
     if (kind === "renew") {
       const passenger = this.#passengers.get(token);
@@ -110,7 +113,7 @@ export class RunStore extends PassingStore {
       if (applied && passenger?.progress === laden.values[":progress"] && passenger)
         passenger.progress = undefined;
     } else if (kind === "acquire" || kind === "takeOver") {
-      if (applied || isHeldBy(item, token)) this.#board(token, item);
+      if (applied || isHeldBy(item, { token, owner })) this.#board(token, item);
       else this.#checkAttempts(request, item);
     }
   }
@@ -123,8 +126,9 @@ export class RunStore extends PassingStore {
 
   /** A claim that was refused for its bound alone is refused by name. */
   #checkAttempts(request: UpdateRequest, item: Item | undefined): void {
-    const attempts = Number(item?.[runAttributeNames.attempt] ?? 0);
-    if (item === undefined || attempts < this.#rules.maxAttempts) return;
+    if (item === undefined) return;
+    const attempts = optionalWholeIn(item, runAttributeNames.attempt) ?? 0;
+    if (attempts < this.#rules.maxAttempts) return;
     const record = readRecord(item);
     const { ":judgedToken": token, ":judgedVersion": version } = request.values;
     const isInTheWay =

@@ -1,3 +1,4 @@
+import { jsonIn, optionalTextIn, optionalTimeIn, optionalWholeIn, textIn } from "../item-values.ts";
 import { readRecord } from "../record.ts";
 import { attributeNames } from "../schema.ts";
 import { runAttributeNames, runSortKeyPrefix } from "../schema-job-runs.ts";
@@ -49,35 +50,30 @@ export interface Reading {
   readonly maxAttempts: number;
 }
 
-/** Reads a run; undefined for a missing item, and for one that never began. */
+/** Reads a run; undefined for a missing item, and for one that never began. Throws LeaseItemError. */
 export function readRun(item: Item | undefined, reading: Reading): JobRun | undefined {
   if (item === undefined) return undefined;
-  const text = (name: string): string | undefined =>
-    item[name] === undefined ? undefined : String(item[name]);
-  const number = (name: string): number | undefined =>
-    item[name] === undefined ? undefined : Number(item[name]);
-
-  const attempt = number(runAttributeNames.attempt) ?? 0;
+  const attempt = optionalWholeIn(item, runAttributeNames.attempt) ?? 0;
   const record = readRecord(item);
   const state = stateOf(item, reading);
   // A claim that was given up before it landed leaves its spent token behind, and nothing else.
   if (attempt === 0 && state !== "skipped") return undefined;
-  const progress = text(runAttributeNames.progress);
   const isOpen = state === "failed" || state === "lost";
   return {
-    job: String(item[attributeNames.partitionKey]),
-    slot: String(item[attributeNames.sortKey]).slice(runSortKeyPrefix.length),
+    job: textIn(item, attributeNames.partitionKey),
+    slot: textIn(item, attributeNames.sortKey).slice(runSortKeyPrefix.length),
     state,
     attempt,
-    lostAttempts: number(runAttributeNames.lostAttempts) ?? 0,
+    lostAttempts: optionalWholeIn(item, runAttributeNames.lostAttempts) ?? 0,
     exhausted: isOpen && attempt >= reading.maxAttempts,
-    owner: text(attributeNames.owner),
-    fencingToken: number(attributeNames.fence),
-    startedAt: number(attributeNames.acquiredAt),
-    endedAt: number(runAttributeNames.endedAt) ?? (state === "lost" ? record?.expiresAt : undefined),
+    owner: optionalTextIn(item, attributeNames.owner),
+    fencingToken: optionalWholeIn(item, attributeNames.fence),
+    startedAt: optionalTimeIn(item, attributeNames.acquiredAt),
+    endedAt:
+      optionalTimeIn(item, runAttributeNames.endedAt) ?? (state === "lost" ? record?.expiresAt : undefined),
     expiresAt: state === "running" ? record?.expiresAt : undefined,
-    remark: text(runAttributeNames.remark),
-    progress: progress === undefined ? undefined : JSON.parse(progress),
+    remark: optionalTextIn(item, runAttributeNames.remark),
+    progress: jsonIn(item, runAttributeNames.progress),
   };
 }
 

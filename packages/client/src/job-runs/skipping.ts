@@ -1,5 +1,5 @@
 import { LeaseUnavailableError, SlotDoneError } from "../errors.ts";
-import { type Skip, skip } from "../expressions-job-runs.ts";
+import { type RunTakenBack, type Skip, skip, takeBack } from "../expressions-job-runs.ts";
 import { callStore, type ProtocolContext } from "../protocol/context.ts";
 import { claimableIn, type Judge } from "../protocol/judge.ts";
 import { type LeaseRecord, lastDoneSlot, readRecord } from "../record.ts";
@@ -19,13 +19,13 @@ export async function skipSlot(context: ProtocolContext, judge: Judge, request: 
   const first = await send(undefined);
   if (isSkipped(first, request)) return;
   const seen = readRecord(first.item);
-  const verdict = seen && judge.judge(seen, first.offset);
+  const verdict = seen && judge.judge(seen);
   if (verdict?.expired !== true) throw unavailable(request, seen, verdict ? claimableIn(verdict) : 0);
 
   const second = await send(seen);
   if (isSkipped(second, request)) return;
   const now = readRecord(second.item);
-  throw unavailable(request, now, now ? claimableIn(judge.judge(now, second.offset)) : 0);
+  throw unavailable(request, now, now ? claimableIn(judge.judge(now)) : 0);
 }
 
 function isSkipped({ applied, item }: UpdateResult, { job, slot }: Skip): boolean {
@@ -41,4 +41,15 @@ function unavailable(
   claimableInMs: number,
 ): LeaseUnavailableError {
   return new LeaseUnavailableError(job, record, Math.ceil(claimableInMs));
+}
+
+/**
+ * Opens a slot that is done, as it was seen: 1 request. Tells whether it is open, also when an earlier copy of this very
+ * request has opened it.
+ */
+export async function takeBackRun(context: ProtocolContext, request: RunTakenBack): Promise<boolean> {
+  const { applied, item } = await callStore(context, (store, call) => store.update(takeBack(request), call));
+  if (applied) return true;
+  const isAsSeen = Number(item?.[runAttributeNames.attempt] ?? 0) === request.attempt;
+  return item !== undefined && isAsSeen && readRecord(item) === undefined && lastDoneSlot(item) === undefined;
 }

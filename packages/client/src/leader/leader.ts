@@ -1,12 +1,13 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import { isAbortOf, untilAborted } from "../aborted.ts";
 import type { LeaseClient } from "../client.ts";
 import { InvalidOptionsError, LeaseLostError, LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
 import { internalsOf } from "../internals.ts";
 import type { Lease } from "../lease.ts";
+import { ifOperational } from "../operational.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { retryDelayMs } from "../retry.ts";
-import { sleep } from "../time/clock.ts";
-import { check, checkKey, checkKnown } from "../validation.ts";
+import { check, checkKey, checkKnown, checkSignal } from "../validation.ts";
 import { checkObserveOptions, type ObserveOptions, type Reign, readReign, reigns } from "./observation.ts";
 import { checkLeaderOptions, type LeaderOptions, type LeaderTerms } from "./options.ts";
 
@@ -61,19 +62,22 @@ export class Leader implements AsyncDisposable {
    *
    * 1 request where nobody leads, 2 to succeed a leader whose time is over; while another leads, 1 read for each look
    * in the rhythm of `retry`: by default every 2.5 to 7.5 s, and when the leader's lease could end. Waits for as long
-   * as it takes, and keeps the process alive meanwhile. Errors of the service are outlasted; every other one, and the
-   * reason of the `signal`, is rejected with, and then nothing stays held. A candidate has one campaign at a time.
+   * as it takes, and keeps the process alive meanwhile. Errors of the service are outlasted; it rejects with every
+   * other one, and with LeaseAbortedError when the `signal` aborts, and then nothing stays held. A candidate has one campaign at a time.
    */
   async campaign(options: Campaign = {}): Promise<Leadership> {
     const signal = checkCampaign(options);
-    signal?.throwIfAborted();
+    return await untilAborted(this.key, signal, () => this.#campaign(signal));
+  }
+
+  async #campaign(signal: AbortSignal | undefined): Promise<Leadership> {
     const { leadership } = this;
     if (leadership !== undefined) return leadership;
     refuseSecond(this.#isCampaigning, "campaign");
     this.#isCampaigning = true;
     try {
       // What was lost may still bear this candidate's token, and would keep itself out.
-      await this.resign().catch(() => false);
+      await this.resign().catch(ifOperational(false));
       const won = await this.#win(signal);
       this.#leadership = won;
       this.#follow(won);
@@ -105,7 +109,7 @@ export class Leader implements AsyncDisposable {
     try {
       while (!signal?.aborted) await this.#leadOnce(work, signal);
     } catch (error) {
-      if (!signal?.aborted || error !== signal.reason) throw error;
+      if (!isAbortOf(error, signal)) throw error;
     } finally {
       this.#isLooping = false;
     }
@@ -147,9 +151,9 @@ export class Leader implements AsyncDisposable {
     return reigns(this.#context, this.key, checkObserveOptions(options));
   }
 
-  /** Resigns, without complaint. */
+  /** Resigns. A failure of the service's is no error here: a lease that cannot be released now ends by itself. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.resign().catch(() => false);
+    await this.resign().catch(ifOperational(false));
   }
 
   async #leadOnce(
@@ -165,9 +169,9 @@ export class Leader implements AsyncDisposable {
     } catch (error) {
       if (!isFarewell(error, signal)) throw error;
     } finally {
-      await this.resign().catch(() => false);
+      await this.resign().catch(ifOperational(false));
     }
-    if (isDone) await sleep(this.#context.clock, this.#terms.pauseMs, outer);
+    if (isDone) await this.#context.lifecycle.sleep(this.#terms.pauseMs, outer);
   }
 
   async #win(signal: AbortSignal | undefined): Promise<Leadership> {
@@ -183,7 +187,7 @@ export class Leader implements AsyncDisposable {
         if (!isOver && !(error instanceof LeaseServiceError && error.retryable)) throw error;
         const fraction = this.#context.randomness.fraction();
         const state = { attempt, claimableInMs: Number.POSITIVE_INFINITY, fraction };
-        await sleep(this.#context.clock, retryDelayMs({ strategy: "untilExpiry" }, state), signal);
+        await this.#context.lifecycle.sleep(retryDelayMs({ strategy: "untilExpiry" }, state), signal);
       }
     }
   }
@@ -215,9 +219,8 @@ export class Leader implements AsyncDisposable {
 }
 
 function checkCampaign(options: Campaign): AbortSignal | undefined {
-  checkKnown(options, ["signal"], "options");
-  const { signal } = options;
-  check(signal === undefined || signal instanceof AbortSignal, "signal", signal, "an AbortSignal");
+  const { signal } = checkKnown(options, ["signal"], "options");
+  checkSignal(signal);
   return signal;
 }
 
@@ -229,5 +232,5 @@ function refuseSecond(isUnderWay: boolean, call: string): void {
 function isFarewell(error: unknown, signal: AbortSignal): boolean {
   if (!signal.aborted) return false;
   const isAbort = error instanceof Error && error.name === "AbortError";
-  return isAbort || error === signal.reason || error instanceof LeaseLostError;
+  return isAbort || isAbortOf(error, signal) || error instanceof LeaseLostError;
 }

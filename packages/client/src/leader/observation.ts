@@ -1,9 +1,9 @@
 import { LeaseServiceError } from "../errors.ts";
+import { optionalWholeIn } from "../item-values.ts";
 import { callStore, type ProtocolContext } from "../protocol/context.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
-import { sleep } from "../time/clock.ts";
-import { checkDuration, checkKnown } from "../validation.ts";
+import { checkDuration, checkKnown, checkSignal } from "../validation.ts";
 
 /** Who leads, as the table shows it. */
 export interface Reign {
@@ -49,7 +49,7 @@ async function readSight(context: ProtocolContext, key: string): Promise<Sight> 
   const item = await callStore(context, (store, call) => store.get(request, call));
   return {
     reign: reignIn(readRecord(item), context),
-    fencingToken: Number(item?.[attributeNames.fence] ?? 0),
+    fencingToken: (item && optionalWholeIn(item, attributeNames.fence)) ?? 0,
   };
 }
 
@@ -75,6 +75,7 @@ export async function* reigns(
   let latestToken = 0;
   let looks = 0;
   while (!signal?.aborted) {
+    context.lifecycle.throwIfClosed();
     const sight = await look(context, key);
     if (signal?.aborted) return;
     // Where ttl has removed the item there is no trace of any reign, and nobody leads.
@@ -88,7 +89,7 @@ export async function* reigns(
     }
     const delayMs = Math.min(firstLookMs * 2 ** looks, everyMs) * (0.5 + context.randomness.fraction());
     looks += 1;
-    await sleep(context.clock, delayMs, signal).catch(() => undefined);
+    await context.lifecycle.pause(delayMs, signal);
   }
 }
 
@@ -108,7 +109,8 @@ function isOther(one: Reign | undefined, other: Reign | undefined | "unknown"): 
 
 /** Validates the options of an observation. */
 export function checkObserveOptions(options: ObserveOptions): ObserveOptions {
-  checkKnown(options, ["signal", "everyMs"], "options");
-  if (options.everyMs !== undefined) checkDuration("everyMs", options.everyMs, 1);
-  return options;
+  const given = checkKnown(options, ["signal", "everyMs"], "options");
+  checkSignal(given.signal);
+  if (given.everyMs !== undefined) checkDuration("everyMs", given.everyMs, 1);
+  return given;
 }

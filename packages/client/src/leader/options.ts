@@ -53,8 +53,8 @@ const defaultPauseMs = 1_000;
 
 /** Validates a leader's options, those of its acquisition included. */
 export function checkLeaderOptions(options: LeaderOptions, inner: ClientInternals): LeaderTerms {
-  checkKnown(options, optionNames, "options");
-  const { onElected, onLost, onResigned, pauseMs = defaultPauseMs, ...rest } = options;
+  const given = checkKnown(options, optionNames, "options");
+  const { onElected, onLost, onResigned, pauseMs = defaultPauseMs, ...rest } = given;
   checkDuration("pauseMs", pauseMs, 0);
   for (const [option, listener] of Object.entries({ onElected, onLost, onResigned })) {
     if (listener === undefined || typeof listener === "function") continue;

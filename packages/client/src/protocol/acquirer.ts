@@ -29,15 +29,21 @@ export class Acquirer {
     this.reentrance = new Reentrance(context.clock);
   }
 
-  /** Wins the lock, or shares the same owner's hold on it. In every case of failure nothing stays held. */
+  /**
+   * Wins the lock, or shares the same owner's hold on it. Rejects with ClientClosedError when the client is closed
+   * meanwhile. In every case of failure nothing stays held.
+   */
   async acquire(
     call: AcquireCall,
-    approach: Approach = straight(this.#context, this.#judge, call),
+    approachOf: (call: AcquireCall) => Approach = (own) => straight(this.#context, this.#judge, own),
   ): Promise<Tenancy> {
-    const tenancy = call.reentrant
-      ? await this.reentrance.enter(call, call, () => this.#win(call, approach))
-      : await this.#win(call, approach);
-    return this.keepAlive(tenancy, call.heartbeatMs);
+    this.#context.noteLease(call);
+    return await this.#context.lifecycle.run(call.signal, async (signal) => {
+      const own = { ...call, signal };
+      const win = (): Promise<Tenancy> => this.#win(own, approachOf(own));
+      const tenancy = own.resumes ? await this.reentrance.enter(own, own, win) : await win();
+      return this.keepAlive(tenancy, own.heartbeatMs);
+    });
   }
 
   /** Renews a tenancy in the background, where an interval is given; a shared one may be shorter than its caller asked. */
@@ -48,20 +54,21 @@ export class Acquirer {
     return tenancy;
   }
 
-  /** Carries on a tenancy that another process won. */
+  /**
+   * Carries on a tenancy that another process won. One that no renewal has confirmed yet is held only once one has, for
+   * nothing else would ever end it here.
+   */
   adopt(terms: TenancyTerms, heartbeatMs: number | undefined): Tenancy {
-    const { clock, clockSkewMs } = this.#context;
+    const { clock, clockSkewMs, lifecycle, hold } = this.#context;
+    lifecycle.throwIfClosed();
     const { record, leaseDurationMs } = terms;
-    const now = clock.now();
-    const remainingMs = Math.min(record.expiresAt - now, leaseDurationMs);
+    const since = clock.moment();
     // Where clocks are not to be compared, another's expiry says nothing: a renewal has to show that it stands.
-    const isComparable = Number.isFinite(clockSkewMs);
-    const elapsedMs = leaseDurationMs - remainingMs;
-    const since =
-      remainingMs > 0 && isComparable
-        ? { monotonic: clock.monotonic() - elapsedMs, wall: now - elapsedMs }
-        : undefined;
-    return this.keepAlive(new Tenancy(this.#context, terms, since), heartbeatMs);
+    const leftMs = clock.timeUntil(record.expiresAt) - clockSkewMs;
+    const belief = leftMs > 0 ? { since, forMs: Math.min(leftMs, leaseDurationMs) } : undefined;
+    const tenancy = new Tenancy(this.#context, terms, belief);
+    if (belief !== undefined || heartbeatMs !== undefined) hold(tenancy);
+    return this.keepAlive(tenancy, heartbeatMs);
   }
 
   async #win(call: AcquireCall, { context, judge, grant }: Approach): Promise<Tenancy> {
@@ -72,11 +79,12 @@ export class Acquirer {
       acquisition.abandon();
       throw error;
     });
-    const { record, since, takeover } = granted;
+    const { record, belief, takeover } = granted;
     const closedUntil = call.lockAtLeastForMs > 0 ? record.acquiredAt + call.lockAtLeastForMs : undefined;
     const { leaseDurationMs, slot } = call;
-    const terms = { record, leaseDurationMs, closedUntil, slot };
-    const tenancy = new Tenancy(context, terms, since);
+    const terms = { record, leaseDurationMs, heldSince: belief.since.monotonic, closedUntil, slot };
+    const tenancy = new Tenancy(context, terms, belief);
+    context.hold(tenancy);
     announceGrant(context, record, takeover, clock.monotonic() - startedAt);
     return tenancy;
   }

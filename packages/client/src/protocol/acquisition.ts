@@ -1,13 +1,20 @@
 import { LeaseError, LeaseServiceError, SlotDoneError } from "../errors.ts";
 import { acquire, cancel, type Grant, renew, spend, takeOver } from "../expressions.ts";
-import { isHeldBy, type LeaseRecord, lastDoneSlot, readRecord } from "../record.ts";
+import {
+  type GrantIdentity,
+  isHeldBy,
+  isOpenTo,
+  type LeaseRecord,
+  lastDoneSlot,
+  readRecord,
+} from "../record.ts";
 import type { Item, UpdateRequest, UpdateResult } from "../store.ts";
 import { withBudget } from "../time/budget.ts";
-import { type Moment, moment } from "../time/clock.ts";
-import type { ClockOffset } from "../time/skew.ts";
+import type { Moment } from "../time/clock.ts";
 import type { Takeover } from "./announcement.ts";
-import { callBudgetMs, callStore, type ProtocolContext, shortestBudgetMs } from "./context.ts";
+import { callBudgetMs, callStore, inBackground, type ProtocolContext, shortestBudgetMs } from "./context.ts";
 import { claimableIn, type Judge, type Verdict } from "./judge.ts";
+import type { Belief } from "./validity.ts";
 
 /** How often a grant is renewed at once, to agree with the table on when it ends. */
 const mostRenewals = 2;
@@ -19,12 +26,21 @@ export interface AcquisitionRequest {
   readonly place: string;
   readonly owner: string;
   readonly leaseDurationMs: number;
-  /** Whether a live lease of the same owner may be taken over. */
+  /** Whether the same owner may be let in again while the lease stands. */
   readonly reentrant: boolean;
+  /** Whether a reentrant lease of the same owner that stands is shared, or taken over. */
+  readonly resumes: boolean;
   /** JSON text. */
   readonly data: string | undefined;
   /** The run that it stands for. */
   readonly slot: string | undefined;
+}
+
+/** A write of ours that puts the lock into our hands: when it was made, and what tells it from every other. */
+interface OwnWrite {
+  readonly at: Moment;
+  readonly version: number;
+  readonly expiresAt: number;
 }
 
 /** Sends a write that was made at a given moment. */
@@ -34,8 +50,7 @@ type Send = (update: UpdateRequest, since: Moment) => Promise<UpdateResult>;
 export interface Granted {
   readonly granted: true;
   readonly record: LeaseRecord;
-  /** When the request that wrote the record was about to be sent; the lease counts from here. */
-  readonly since: Moment;
+  readonly belief: Belief;
   readonly takeover: Takeover | undefined;
 }
 
@@ -45,8 +60,6 @@ export interface Refused {
   /** Undefined where the lock was let go between two answers. */
   readonly record: LeaseRecord | undefined;
   readonly claimableInMs: number;
-  /** What the refusal said about the clocks. */
-  readonly offset: ClockOffset | undefined;
 }
 
 /**
@@ -74,32 +87,40 @@ export class Acquisition {
   }
 
   /**
-   * Tries once: 1 request, or 2 when the record that refused it may be taken over.
+   * Tries once: 1 request, or 2 when the record that refused it may be taken over. Waits until there is room for it
+   * beside the client's renewals, for up to `budgetMs`.
    *
    * Rejects with SlotDoneError, and when the service fails; then another attempt, or `abandon`, has to follow.
    */
-  async attempt(budgetMs: number, signal: AbortSignal | undefined): Promise<Granted | Refused> {
+  attempt(budgetMs: number, signal: AbortSignal | undefined): Promise<Granted | Refused> {
+    // Before the first request is made: its lease counts from there.
+    const within = { signal, withinMs: budgetMs };
+    return this.#context.gate.pass(within, (leftMs) => this.#attempt(leftMs, signal));
+  }
+
+  async #attempt(leftMs: number, signal: AbortSignal | undefined): Promise<Granted | Refused> {
     const usefulMs = Math.max(this.#request.leaseDurationMs, shortestBudgetMs);
-    const budget = Math.min(budgetMs, usefulMs, callBudgetMs);
+    const budget = Math.min(Math.max(leftMs, shortestBudgetMs), usefulMs, callBudgetMs);
     const send: Send = (update, at) => this.#send(update, at, budget, signal);
 
-    const since = moment(this.#context.clock);
-    const first = await send(acquire(this.#grant(since)), since);
-    if (first.applied || isHeldBy(first.item, this.token)) return this.#settle(send, first, since, undefined);
+    const free = this.#nextWrite();
+    const first = await send(acquire(this.#grant(free)), free.at);
+    if (first.applied || isHeldBy(first.item, this.#identity))
+      return this.#settle(send, first, free, undefined);
 
     this.#checkSlot(first.item);
     const seen = readRecord(first.item);
     if (seen === undefined) return this.#refused(first);
-    const verdict = this.#judge.judge(seen, first.offset);
+    const verdict = this.#judge.judge(seen);
     const ground = this.#isResumable(seen) ? "sameOwner" : verdict.expired ? verdict.ground : undefined;
-    if (ground === undefined) return refusal(first, seen, verdict);
+    if (ground === undefined) return refusal(seen, verdict);
 
     this.#triesTakeover = true;
-    const takenAt = moment(this.#context.clock);
-    const second = await send(takeOver(this.#grant(takenAt), seen), takenAt);
+    const taking = this.#nextWrite();
+    const second = await send(takeOver(this.#grant(taking), seen), taking.at);
     const takeover = seen.closed ? undefined : { ground, from: seen };
-    if (second.applied || isHeldBy(second.item, this.token)) {
-      return this.#settle(send, second, takenAt, takeover);
+    if (second.applied || isHeldBy(second.item, this.#identity)) {
+      return this.#settle(send, second, taking, takeover);
     }
     return this.#refused(second);
   }
@@ -111,7 +132,15 @@ export class Acquisition {
    * holds the lock and a takeover may be under way. Should that fail too, the lock frees itself when the lease ends.
    */
   abandon(): void {
-    if (this.#uncertain) void this.#takeBack().catch(() => undefined);
+    if (!this.#uncertain) return;
+    const { clock, lifecycle } = this.#context;
+    const { key, place, owner, leaseDurationMs } = this.#request;
+    const passed = inBackground(this.#context, { key, place, owner, operation: "cancel" });
+    lifecycle.remove({ key, place, expiresAt: clock.now() + leaseDurationMs }, this.#takeBack(), passed);
+  }
+
+  get #identity(): GrantIdentity {
+    return { token: this.token, owner: this.#request.owner };
   }
 
   async #takeBack(): Promise<void> {
@@ -124,7 +153,7 @@ export class Acquisition {
     if (applied || !this.#triesTakeover) return;
     const marked = await send(spend(ending));
     // The takeover has landed just now.
-    if (isHeldBy(marked.item, this.token)) await send(cancel(ending));
+    if (isHeldBy(marked.item, this.#identity)) await send(cancel(ending));
   }
 
   async #send(
@@ -136,7 +165,6 @@ export class Acquisition {
     const { clock, store } = this.#context;
     try {
       const result = await withBudget(clock, budgetMs, signal, (call) => store.update(update, call), since);
-      this.#context.noteOffset(result.offset);
       if (result.retried) this.#uncertain = true;
       return result;
     } catch (error) {
@@ -145,20 +173,28 @@ export class Acquisition {
     }
   }
 
-  #grant(at: Moment): Grant {
-    const { key, place, owner, leaseDurationMs, data, slot } = this.#request;
-    const { retentionMs } = this.#context;
-    this.#version += 1;
-    const { token } = this;
+  /** Versions that others wrote with this token are passed, too. */
+  #nextWrite(latestVersion = 0): OwnWrite {
+    const { clock } = this.#context;
+    this.#version = Math.max(this.#version, latestVersion) + 1;
+    const at = clock.moment();
+    return { at, version: this.#version, expiresAt: clock.expiryOf(at, this.#request.leaseDurationMs) };
+  }
+
+  #grant({ at, version, expiresAt }: OwnWrite): Grant {
+    const { key, place, owner, leaseDurationMs, reentrant, data, slot } = this.#request;
+    const { clock, retentionMs } = this.#context;
     return {
       key,
       place,
-      token,
-      version: this.#version,
+      token: this.token,
+      version,
       owner,
-      acquiredAt: at.wall,
+      acquiredAt: clock.timeOf(at),
+      expiresAt,
       leaseDurationMs,
       retentionMs,
+      reentrant,
       data,
       slot,
     };
@@ -171,48 +207,47 @@ export class Acquisition {
   }
 
   #isResumable(record: LeaseRecord): boolean {
-    return this.#request.reentrant && record.owner === this.#request.owner && !record.closed;
+    return this.#request.resumes && isOpenTo(record, this.#request.owner);
   }
 
   #refused(result: UpdateResult): Refused {
     const record = readRecord(result.item);
-    return refusal(result, record, record && this.#judge.judge(record, result.offset));
+    return refusal(record, record && this.#judge.judge(record));
   }
 
   /**
    * Turns a record that bears our token into a grant.
    *
-   * The table's expiry has to be the one that our deadline counts from. It is not where an earlier attempt's
-   * write landed late, and a lease whose answer took too long is over already: then one renewal sets both right.
+   * The table's expiry has to be the one that our deadline counts from, and right by the service's clock. It is not
+   * where an earlier attempt's write landed late, nor where this was the first request of a machine whose wall clock is
+   * wrong; and a lease whose answer took too long is over already. Then one renewal sets everything right.
    */
   async #settle(
     send: Send,
     result: UpdateResult,
-    since: Moment,
+    granting: OwnWrite,
     takeover: Granted["takeover"],
   ): Promise<Granted | Refused> {
-    const { clock, retentionMs } = this.#context;
     const { key, place, leaseDurationMs } = this.#request;
-    const isAlive = (from: Moment): boolean => clock.monotonic() - from.monotonic < leaseDurationMs;
-
-    /** Whoever else renews this token, as a hand-over's other end does, may use the same version with another expiry. */
-    const isWrittenAt = (seen: LeaseRecord, at: Moment): boolean =>
-      seen.version === this.#version && seen.expiresAt === at.wall + leaseDurationMs && isAlive(at);
-
+    const { retentionMs } = this.#context;
+    // Ours, but with a number in it that another program has spoilt: then it has to be taken back.
+    const wasUncertain = this.#uncertain;
+    this.#uncertain = true;
     let record = readRecord(result.item);
+    this.#uncertain = wasUncertain;
     if (record === undefined) throw noRecord(key);
-    if (isWrittenAt(record, since)) return { granted: true, record, since, takeover };
-
-    for (let tries = 0; tries < mostRenewals; tries += 1) {
-      const again = moment(clock);
-      this.#version = Math.max(this.#version, record.version) + 1;
-      const expiresAt = again.wall + leaseDurationMs;
-      const version = this.#version;
-      const renewal = { key, place, token: this.token, version, expiresAt, leaseDurationMs, retentionMs };
-      const renewed = await send(renew(renewal), again);
+    let written = granting;
+    for (let left = mostRenewals; ; left -= 1) {
+      const belief = this.#beliefIn(record, written, left === 0);
+      if (belief !== undefined) return { granted: true, record, belief, takeover };
+      if (left === 0) break;
+      written = this.#nextWrite(record.version);
+      const { version, expiresAt } = written;
+      const { token, fencingToken } = record;
+      const renewal = { key, place, token, fencingToken, version, expiresAt, leaseDurationMs, retentionMs };
+      const renewed = await send(renew(renewal), written.at);
       record = readRecord(renewed.item);
       if (record?.token !== this.token) return this.#refused(renewed);
-      if (isWrittenAt(record, again)) return { granted: true, record, since: again, takeover };
     }
     this.#uncertain = true;
     throw new LeaseServiceError(
@@ -221,14 +256,21 @@ export class Acquisition {
         "lengthen leaseDurationMs",
     );
   }
+
+  /** What may be believed of a record that bears our token; undefined where a renewal has to make it right. */
+  #beliefIn(record: LeaseRecord, written: OwnWrite, isLast: boolean): Belief | undefined {
+    const { at, version, expiresAt } = written;
+    // Another renewer of this token, as a hand-over's other end is, may use the same version with another expiry.
+    if (record.version !== version || record.expiresAt !== expiresAt) return undefined;
+    const { clock } = this.#context;
+    const { believedMs, isSound } = clock.checkExpiry(expiresAt, at, this.#request.leaseDurationMs);
+    const isUseful = clock.elapsedSince(at) < believedMs;
+    return isUseful && (isSound || isLast) ? { since: at, forMs: believedMs } : undefined;
+  }
 }
 
-function refusal(
-  result: UpdateResult,
-  record: LeaseRecord | undefined,
-  verdict: Verdict | undefined,
-): Refused {
-  return { granted: false, record, claimableInMs: verdict ? claimableIn(verdict) : 0, offset: result.offset };
+function refusal(record: LeaseRecord | undefined, verdict: Verdict | undefined): Refused {
+  return { granted: false, record, claimableInMs: verdict ? claimableIn(verdict) : 0 };
 }
 
 function noRecord(key: string): LeaseServiceError {

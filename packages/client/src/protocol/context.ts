@@ -1,8 +1,12 @@
-import type { LeaseEvent } from "../events.ts";
+import { randomUUID } from "node:crypto";
+import type { LeaseErrorEvent, LeaseEvent, ShortLeaseEvent } from "../events.ts";
+import { asError, isOperational } from "../operational.ts";
 import type { CallOptions, LeaseStore } from "../store.ts";
 import { withBudget } from "../time/budget.ts";
-import type { Clock } from "../time/clock.ts";
-import type { ClockOffset } from "../time/skew.ts";
+import type { ServiceClock } from "../time/service-clock.ts";
+import type { Lifecycle } from "./lifecycle.ts";
+import type { RequestGate } from "./request-gate.ts";
+import type { Tenancy } from "./tenancy.ts";
 
 /** Where tokens and jitter come from. */
 export interface Randomness {
@@ -12,16 +16,29 @@ export interface Randomness {
   fraction(): number;
 }
 
+/** The platform's own random source. */
+export const systemRandomness: Randomness = {
+  // Uncached: two clones of one snapshot would draw the same tokens from what the first had drawn in advance.
+  token: () => randomUUID({ disableEntropyCache: true }),
+  fraction: () => Math.random(),
+};
+
 /** What every part of the protocol works with; one for each client. */
 export interface ProtocolContext {
   readonly store: LeaseStore;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
+  /** What renewals and attempts to acquire are sent through. */
+  readonly gate: RequestGate;
   readonly randomness: Randomness;
   readonly clockSkewMs: number;
   readonly retentionMs: number;
   readonly publish: (event: LeaseEvent) => void;
-  /** Takes note of what an answer said about the service's clock. */
-  readonly noteOffset: (offset: ClockOffset | undefined) => void;
+  /** Takes note of a lease that is asked for. */
+  readonly noteLease: (lease: Omit<ShortLeaseEvent, "type">) => void;
+  /** What is under way, until the client is closed. */
+  readonly lifecycle: Lifecycle;
+  /** Takes note of a lease that the client holds from now on. */
+  readonly hold: (tenancy: Tenancy) => void;
 }
 
 /** How long one call waits for its answer, retries included, when its caller sets no nearer bound. */
@@ -36,4 +53,19 @@ export function callStore<T>(
   task: (store: LeaseStore, call: CallOptions) => Promise<T>,
 ): Promise<T> {
   return withBudget(clock, callBudgetMs, undefined, (call) => task(store, call));
+}
+
+/**
+ * Makes the end of a promise that nobody waits for: what may fail with the service passes, and every other error is
+ * published.
+ */
+export function inBackground(
+  { publish }: Pick<ProtocolContext, "publish">,
+  work: Pick<LeaseErrorEvent, "key" | "place" | "owner" | "operation">,
+): (error: unknown) => void {
+  const { key, place, owner, operation } = work;
+  return (error) => {
+    if (!isOperational(error))
+      publish({ type: "error", key, place, owner, operation, error: asError(error) });
+  };
 }

@@ -1,3 +1,6 @@
+import { isOperational } from "../operational.ts";
+import { PriorityQueue } from "../priority-queue.ts";
+import { mostUpdatesTogether } from "../store.ts";
 import type { ProtocolContext } from "./context.ts";
 import type { Tenancy } from "./tenancy.ts";
 import { UpdateBatch } from "./update-batch.ts";
@@ -5,8 +8,6 @@ import { UpdateBatch } from "./update-batch.ts";
 interface Beat {
   readonly tenancy: Tenancy;
   intervalMs: number;
-  /** On the monotonic clock; infinite while a renewal is under way. */
-  dueAt: number;
 }
 
 /** Intervals are shortened by up to this share, so that many processes do not beat in step. */
@@ -21,12 +22,18 @@ const shortestRetryMs = 50;
 /**
  * Renews all of a client's leases that want a heartbeat, with one timer.
  *
- * Leases that are due together travel together. A failed renewal is repeated until the lease's own deadline; the
- * timer does not keep the process alive.
+ * Leases that are due together travel together, those that end first in the first request. A failed renewal is repeated
+ * after a pause, until the lease's own deadline. The timer does not keep the process alive. The work for each renewal
+ * grows with the logarithm of the number of leases.
  */
 export class Heartbeat {
   readonly #context: ProtocolContext;
-  readonly #beats = new Set<Beat>();
+  readonly #beats = new Map<Tenancy, Beat>();
+  /** Beats to come, by when they are due on the monotonic clock. */
+  readonly #scheduled = new PriorityQueue<Beat>();
+  /** Beats that are due and have not been sent, by the deadlines of their leases. */
+  readonly #due = new PriorityQueue<Beat>();
+  #isWaitingForGate = false;
   #cancelTimer: () => void = () => undefined;
   #timerAt = Number.POSITIVE_INFINITY;
 
@@ -39,19 +46,23 @@ export class Heartbeat {
    * already, for another of its handles, is renewed at the shorter of both intervals.
    */
   start(tenancy: Tenancy, intervalMs: number): void {
-    for (const known of this.#beats) {
-      if (known.tenancy !== tenancy) continue;
+    const known = this.#beats.get(tenancy);
+    if (known !== undefined) {
       known.intervalMs = Math.min(known.intervalMs, intervalMs);
       return;
     }
+    const beat: Beat = { tenancy, intervalMs };
+    this.#beats.set(tenancy, beat);
+    tenancy.onEnd(() => this.#forget(beat));
     const halfway = this.#context.clock.monotonic() + tenancy.validity.remainingMs() / 2;
-    const beat: Beat = { tenancy, intervalMs, dueAt: Math.min(this.#nextDue(intervalMs), halfway) };
-    this.#beats.add(beat);
-    tenancy.onEnd(() => {
-      this.#beats.delete(beat);
-      if (this.#beats.size === 0) this.#disarm();
-    });
-    this.#arm();
+    this.#schedule(beat, Math.min(this.#nextDue(intervalMs), halfway));
+  }
+
+  #forget(beat: Beat): void {
+    this.#beats.delete(beat.tenancy);
+    this.#scheduled.delete(beat);
+    this.#due.delete(beat);
+    if (this.#beats.size === 0) this.#disarm();
   }
 
   #nextDue(intervalMs: number): number {
@@ -59,13 +70,20 @@ export class Heartbeat {
     return this.#context.clock.monotonic() + intervalMs - jitter;
   }
 
+  #schedule(beat: Beat, dueAt: number): void {
+    if (!this.#beats.has(beat.tenancy)) return;
+    this.#scheduled.set(beat, dueAt);
+    this.#arm();
+  }
+
+  /** A timer that is set too early finds nothing due and sets itself again, which is cheaper than setting it each time. */
   #arm(): void {
-    const dueAt = Math.min(...[...this.#beats].map((beat) => beat.dueAt));
-    if (dueAt === this.#timerAt) return;
+    const { first } = this.#scheduled;
+    if (first === undefined || first.priority >= this.#timerAt) return;
     this.#disarm();
-    if (!Number.isFinite(dueAt)) return;
-    this.#timerAt = dueAt;
-    const delay = Math.max(0, dueAt - this.#context.clock.monotonic());
+    this.#timerAt = first.priority;
+    // In whole milliseconds: a clock may not tell a time that is nearer than its numbers are apart.
+    const delay = Math.ceil(Math.max(0, first.priority - this.#context.clock.monotonic()));
     this.#cancelTimer = this.#context.clock.schedule(() => this.#fire(), delay, { background: true });
   }
 
@@ -77,28 +95,75 @@ export class Heartbeat {
   #fire(): void {
     this.#timerAt = Number.POSITIVE_INFINITY;
     const now = this.#context.clock.monotonic();
-    const batch = new UpdateBatch(this.#context.store);
-    for (const beat of this.#beats) {
-      if (beat.dueAt <= now + beat.intervalMs * gatheringShare) void this.#renew(beat, batch);
+    for (let { first } = this.#scheduled; first !== undefined && first.priority <= now; ) {
+      this.#makeDue(first.item, now);
+      first = this.#scheduled.first;
     }
-    batch.send();
+    this.#renewDue();
     this.#arm();
   }
 
-  /** Hands its request to the batch before it first gives way. */
+  #makeDue(beat: Beat, now: number): void {
+    const { tenancy } = beat;
+    this.#scheduled.delete(beat);
+    try {
+      const deadline = now + tenancy.validity.remainingMs();
+      // To look at the time that is left can be what ends it.
+      if (this.#beats.has(tenancy)) this.#due.set(beat, deadline);
+    } catch (error) {
+      tenancy.fail(error);
+    }
+  }
+
+  /** Sends what is due, as far as the gate has room: at most one request waits, and takes along what is most urgent then. */
+  #renewDue(): void {
+    const { first } = this.#due;
+    if (first === undefined || this.#isWaitingForGate) return;
+    this.#isWaitingForGate = true;
+    void this.#context.gate.renew(first.priority, undefined, () => {
+      this.#isWaitingForGate = false;
+      const sent = this.#sendMostUrgent();
+      this.#renewDue();
+      return sent;
+    });
+  }
+
+  async #sendMostUrgent(): Promise<void> {
+    const now = this.#context.clock.monotonic();
+    // A request that is sent anyway takes along beats that are due soon, as many as it has room for.
+    for (let { first } = this.#scheduled; first !== undefined && this.#due.size < mostUpdatesTogether; ) {
+      const { item: beat, priority: dueAt } = first;
+      if (dueAt > now + beat.intervalMs * gatheringShare) break;
+      this.#makeDue(beat, now);
+      first = this.#scheduled.first;
+    }
+    const batch = new UpdateBatch(this.#context, this.#due.first?.priority ?? now);
+    for (let count = 0; count < mostUpdatesTogether; count += 1) {
+      const beat = this.#due.take();
+      if (beat === undefined) break;
+      void this.#renew(beat, batch).catch((error: unknown) => beat.tenancy.fail(error));
+    }
+    await batch.send();
+  }
+
+  /** Hands its request to the batch before it first gives way. Rejects with what is no failure of the service's. */
   async #renew(beat: Beat, batch: UpdateBatch): Promise<void> {
     const { tenancy, intervalMs } = beat;
-    beat.dueAt = Number.POSITIVE_INFINITY;
     try {
       await tenancy.renew((request, options) => batch.update(request, options));
-      beat.dueAt = this.#nextDue(intervalMs);
-    } catch {
+      this.#schedule(beat, this.#nextDue(intervalMs));
+    } catch (error) {
+      if (!isOperational(error)) throw error;
       // Whatever it was may pass before the deadline, credentials that have run out included.
-      const left = tenancy.validity.remainingMs();
-      const jitter = 1 - jitterShare * this.#context.randomness.fraction();
-      const retryInMs = Math.max(left * retryShare * jitter, shortestRetryMs);
-      if (retryInMs < left) beat.dueAt = this.#context.clock.monotonic() + retryInMs;
+      this.#schedule(beat, this.#retryAt(tenancy));
     }
-    if (this.#beats.has(beat)) this.#arm();
+  }
+
+  #retryAt(tenancy: Tenancy): number {
+    const { clock, randomness } = this.#context;
+    // A lease that no renewal has confirmed yet has no deadline.
+    const leftMs = tenancy.validity.remainingMs() || tenancy.terms.leaseDurationMs;
+    const jitter = 1 - jitterShare * randomness.fraction();
+    return clock.monotonic() + Math.max(leftMs * retryShare * jitter, shortestRetryMs);
   }
 }

@@ -1,7 +1,6 @@
 import type { TakeoverGround } from "../events.ts";
 import type { LeaseRecord } from "../record.ts";
-import type { Clock } from "../time/clock.ts";
-import { type ClockOffset, isWithinAllowance } from "../time/skew.ts";
+import type { ServiceClock } from "../time/service-clock.ts";
 
 /** Whether a record may be taken over now, and on what ground; otherwise when it could be, if nothing changes. */
 export type Verdict =
@@ -13,8 +12,22 @@ export function claimableIn(verdict: Verdict): number {
   return verdict.expired ? 0 : verdict.claimableInMs;
 }
 
-/** How many records a client keeps an eye on; the one seen longest ago is forgotten first. */
-const mostSightings = 1000;
+/**
+ * How much of a lease an observer has to see pass: its holder's clock may run slow, and the observer's fast. This allows
+ * for clocks that are wrong by 1/1000 each, and by a little more.
+ */
+const observedShare = 1 + 1 / 400;
+
+/** A record that has not been met again for this long is forgotten; so is none that a caller tries once an hour. */
+const rememberedForMs = 2 * 60 * 60 * 1000;
+
+/** A record as it was first seen, and when it was seen last. */
+interface Sighting {
+  readonly token: string;
+  readonly version: number;
+  readonly since: number;
+  readonly lastSeen: number;
+}
 
 /**
  * Decides whether a holder's time is over.
@@ -23,25 +36,28 @@ const mostSightings = 1000;
  * minute finds a dead holder too.
  */
 export class Judge {
-  readonly #clock: Clock;
+  readonly #clock: ServiceClock;
   readonly #clockSkewMs: number;
-  readonly #sightings = new Map<string, { token: string; version: number; since: number }>();
+  /** The one that was met longest ago comes first. */
+  readonly #sightings = new Map<string, Sighting>();
 
-  constructor(clock: Clock, clockSkewMs: number) {
+  constructor(clock: ServiceClock, clockSkewMs: number) {
     this.#clock = clock;
     this.#clockSkewMs = clockSkewMs;
   }
 
   /** Judges a record that an answer has just brought. Call it once for each answer. */
-  judge(record: LeaseRecord, offset: ClockOffset | undefined): Verdict {
-    const unchangedMs = this.#watch(record);
-    const observedInMs = record.leaseDurationMs - unchangedMs;
+  judge(record: LeaseRecord): Verdict {
+    const observedInMs = record.leaseDurationMs * observedShare - this.#watch(record);
     if (observedInMs <= 0) return { expired: true, ground: "observation" };
 
-    // An infinite allowance, and a clock that nobody vouches for, leave the observation alone.
-    if (!isWithinAllowance(offset, this.#clockSkewMs)) return { expired: false, claimableInMs: observedInMs };
-    const expiredSinceMs = this.#clock.now() - this.#clockSkewMs - record.expiresAt;
-    if (expiredSinceMs > 0) return { expired: true, ground: "wallClock" };
+    const earliest = this.#clock.earliest();
+    // An infinite allowance, and a service that does not tell its time, leave the observation alone.
+    if (earliest === undefined || !Number.isFinite(this.#clockSkewMs)) {
+      return { expired: false, claimableInMs: observedInMs };
+    }
+    const expiredSinceMs = earliest - this.#clockSkewMs - record.expiresAt;
+    if (expiredSinceMs > 0) return { expired: true, ground: "serviceClock" };
     return { expired: false, claimableInMs: Math.min(observedInMs, 1 - expiredSinceMs) };
   }
 
@@ -53,11 +69,16 @@ export class Judge {
     this.#sightings.delete(id);
     const unchanged = seen?.token === record.token && seen.version === record.version;
     const since = unchanged ? seen.since : now;
-    this.#sightings.set(id, { token: record.token, version: record.version, since });
-    if (this.#sightings.size > mostSightings) {
-      const oldest = this.#sightings.keys().next();
-      if (!oldest.done) this.#sightings.delete(oldest.value);
-    }
+    this.#sightings.set(id, { token: record.token, version: record.version, since, lastSeen: now });
+    this.#forget(now);
     return now - since;
+  }
+
+  /** Forgets by age and never by number, or those who try more dead locks in turn than that number would take none. */
+  #forget(now: number): void {
+    for (const [id, { lastSeen }] of this.#sightings) {
+      if (now - lastSeen <= rememberedForMs) return;
+      this.#sightings.delete(id);
+    }
   }
 }

@@ -1,4 +1,4 @@
-import { LeaseUnavailableError } from "../errors.ts";
+import { LeaseUnavailableError, SlotMismatchError } from "../errors.ts";
 import type { Clock } from "../time/clock.ts";
 import { Nap } from "../time/nap.ts";
 import type { AcquisitionRequest } from "./acquisition.ts";
@@ -6,8 +6,8 @@ import { callBudgetMs } from "./context.ts";
 import type { Tenancy } from "./tenancy.ts";
 import type { Patience } from "./waiting.ts";
 
-/** A lock, and who wants it. */
-type Wish = Pick<AcquisitionRequest, "key" | "place" | "owner">;
+/** A lock, who wants it, and for which run. */
+type Wish = Pick<AcquisitionRequest, "key" | "place" | "owner" | "slot">;
 
 /** How long a caller waits for another call of its own owner. */
 export type OwnPatience = Pick<Patience, "waitMs" | "signal">;
@@ -36,8 +36,8 @@ export class Reentrance {
    *
    * While it waits for another call of the same owner it keeps nothing from anybody, so that two of them cannot wait
    * for each other; and it waits no longer than its own patience allows, or a call to the service may take. Rejects with
-   * LeaseUnavailableError when that is over, with the signal's reason, and with what `win` rejects with; then nothing
-   * stays retained.
+   * LeaseUnavailableError when that is over, with SlotMismatchError where the owner's tenancy stands for another slot, with
+   * the signal's reason, and with what `win` rejects with; then nothing stays retained.
    */
   async enterAll<W extends Wish>(
     wishes: readonly W[],
@@ -49,6 +49,7 @@ export class Reentrance {
       const winning = this.#winning(wishes);
       const [first] = winning;
       if (first === undefined) break;
+      // Ignored: the calls that are to win them have the errors.
       const all = Promise.allSettled(winning.map(({ won }) => won));
       await ownTurn(this.#clock, { key: first.key, startedAt, patience }, all);
     }
@@ -56,9 +57,9 @@ export class Reentrance {
     const held = new Map<W, Tenancy>();
     for (const wish of wishes) {
       const tenancy = this.#liveTenancy(wish);
-      tenancy?.retain();
       if (tenancy !== undefined) held.set(wish, tenancy);
     }
+    for (const tenancy of held.values()) tenancy.retain();
     const missing = wishes.filter((wish) => !held.has(wish));
     if (missing.length > 0) {
       const winning = win(missing);
@@ -66,6 +67,7 @@ export class Reentrance {
       const won = await winning.catch(async (error: unknown) => {
         for (const wish of missing) this.#entries.delete(idOf(wish));
         // Those that it had already go on for their other holders.
+        // Ignored: why the others were not won comes first, and the `error` event tells of a mistake.
         await Promise.allSettled([...held.values()].map((tenancy) => tenancy.release(false)));
         throw error;
       });
@@ -90,7 +92,12 @@ export class Reentrance {
   #liveTenancy(wish: Wish): Tenancy | undefined {
     const entry = this.#entries.get(idOf(wish));
     if (entry === undefined || !("tenancy" in entry)) return undefined;
-    return entry.tenancy.validity.remainingMs() > 0 ? entry.tenancy : undefined;
+    const { tenancy } = entry;
+    if (tenancy.validity.remainingMs() <= 0) return undefined;
+    const { key, slot } = wish;
+    const heldSlot = tenancy.terms.slot;
+    if (slot !== undefined && slot !== heldSlot) throw new SlotMismatchError(key, slot, heldSlot);
+    return tenancy;
   }
 
   #keep(id: string, tenancy: Tenancy): void {
@@ -121,6 +128,7 @@ export async function ownTurn(
   const leftMs = Math.max(patience.waitMs, callBudgetMs) - (clock.monotonic() - startedAt);
   const nap = new Nap(clock);
   const wake = (): void => nap.wake();
+  // Ignored: the other call has the error.
   void other.then(wake, wake);
   const isOver = leftMs <= 0 || !(await nap.sleep(leftMs, patience.signal));
   if (isOver) throw new LeaseUnavailableError(key, undefined, 0);

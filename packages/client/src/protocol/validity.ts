@@ -1,23 +1,35 @@
 import { LeaseLostError, type LeaseLostReason } from "../errors.ts";
-import type { Clock, Moment } from "../time/clock.ts";
+import type { Moment } from "../time/clock.ts";
+import type { ServiceClock } from "../time/service-clock.ts";
+
+/** For how long a holder believes in a lease after the moment of the request that won or renewed it. */
+export interface Belief {
+  readonly since: Moment;
+  readonly forMs: number;
+}
 
 /**
  * How long a holder may believe that its lease protects it.
  *
- * Its deadline is on the holder's own monotonic clock, and counts from before the request was sent that won or
- * renewed the lease. Nothing that the service does, or fails to do, moves it but a confirmed renewal.
+ * Its deadline is on the holder's own clocks, and counts from before the request was sent that won or renewed the lease.
+ * Nothing that the service does, or fails to do, moves it but a confirmed renewal.
  */
 export class Validity {
   readonly #key: string;
-  readonly #clock: Clock;
+  readonly #clock: ServiceClock;
   readonly #onLost: (reason: LeaseLostReason) => void;
   readonly #controller = new AbortController();
-  #deadline: number | undefined;
+  #belief: Belief | undefined;
   #expiresAt: number;
   #cancelTimer: () => void = () => undefined;
 
   /** Starts unconfirmed: it protects nothing until the first `confirm`. */
-  constructor(key: string, clock: Clock, expiresAt: number, onLost: (reason: LeaseLostReason) => void) {
+  constructor(
+    key: string,
+    clock: ServiceClock,
+    expiresAt: number,
+    onLost: (reason: LeaseLostReason) => void,
+  ) {
     this.#key = key;
     this.#clock = clock;
     this.#expiresAt = expiresAt;
@@ -40,34 +52,31 @@ export class Validity {
     return this.#controller.signal.reason as LeaseLostError | undefined;
   }
 
-  /** The service has confirmed the lease by a request that was about to be sent at `since`. */
-  confirm(since: Moment, leaseDurationMs: number): void {
+  /** From now on the holder believes this, and the table shows that expiry. */
+  confirm(belief: Belief, expiresAt: number): void {
     if (this.lost !== undefined) return;
-    this.#deadline = since.monotonic + leaseDurationMs;
-    this.#expiresAt = since.wall + leaseDurationMs;
+    this.#belief = belief;
+    this.#expiresAt = expiresAt;
     this.#arm();
   }
 
   /** How much longer the lease protects its holder, in milliseconds; 0 once it does not. */
   remainingMs(): number {
-    if (this.lost !== undefined || this.#deadline === undefined) return 0;
-    const byMonotonic = this.#deadline - this.#clock.monotonic();
-    // A machine that was frozen as a whole may wake with its monotonic clock where it stopped, but with the right
-    // time of day. The expiry is of this same clock, so whichever of the two says so first ends the lease.
-    const byWall = this.#expiresAt - this.#clock.now();
-    const remaining = Math.min(byMonotonic, byWall);
+    if (this.lost !== undefined || this.#belief === undefined) return 0;
+    const { since, forMs } = this.#belief;
+    const remaining = forMs - this.#clock.elapsedSince(since);
     if (remaining > 0) return remaining;
     this.end("expired");
     return 0;
   }
 
   /** Ends it for good. Only the first reason counts. */
-  end(reason: LeaseLostReason, detail?: string): void {
+  end(reason: LeaseLostReason, detail?: string, options?: ErrorOptions): void {
     if (this.lost !== undefined) return;
     this.#cancelTimer();
     // The listener hears of the loss before the user's own abort handlers run.
     this.#onLost(reason);
-    this.#controller.abort(new LeaseLostError(this.#key, reason, detail));
+    this.#controller.abort(new LeaseLostError(this.#key, reason, detail, options));
   }
 
   #arm(): void {

@@ -4,7 +4,6 @@ import { type RetryStrategy, retryDelayMs } from "../retry.ts";
 import { leaseItemKey } from "../schema.ts";
 import { withBudget } from "../time/budget.ts";
 import { sleep } from "../time/clock.ts";
-import type { ClockOffset } from "../time/skew.ts";
 import type { Acquisition, AcquisitionRequest, Granted } from "./acquisition.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "./context.ts";
 import { claimableIn, type Judge } from "./judge.ts";
@@ -21,8 +20,6 @@ interface Prospect {
   readonly record: LeaseRecord | undefined;
   /** When an attempt can hope to succeed, on the monotonic clock. */
   readonly claimableAt: number;
-  /** What the last refusal said about the clocks. */
-  readonly offset: ClockOffset | undefined;
   /** Why the last attempt has told nothing about the lock. */
   readonly failure: LeaseServiceError | undefined;
 }
@@ -37,7 +34,7 @@ export class Waiting {
   readonly #context: ProtocolContext;
   readonly #judge: Judge;
   readonly #acquisition: Acquisition;
-  readonly #lock: Pick<AcquisitionRequest, "key" | "place">;
+  readonly #lock: Pick<AcquisitionRequest, "key" | "place" | "owner" | "reentrant">;
   readonly #patience: Patience;
   readonly #deadline: number;
   #looks = 0;
@@ -46,7 +43,7 @@ export class Waiting {
     context: ProtocolContext,
     judge: Judge,
     acquisition: Acquisition,
-    lock: Pick<AcquisitionRequest, "key" | "place">,
+    lock: Pick<AcquisitionRequest, "key" | "place" | "owner" | "reentrant">,
     patience: Patience,
   ) {
     this.#context = context;
@@ -78,12 +75,12 @@ export class Waiting {
     try {
       const outcome = await this.#acquisition.attempt(this.#budgetMs(), signal);
       if (outcome.granted) return outcome;
-      const { record, offset } = outcome;
-      return { record, offset, claimableAt: clock.monotonic() + outcome.claimableInMs, failure: undefined };
+      const { record } = outcome;
+      return { record, claimableAt: clock.monotonic() + outcome.claimableInMs, failure: undefined };
     } catch (error) {
       signal?.throwIfAborted();
       const failure = retryable(error);
-      return { record: undefined, offset: undefined, claimableAt: Number.POSITIVE_INFINITY, failure };
+      return { record: undefined, claimableAt: Number.POSITIVE_INFINITY, failure };
     }
   }
 
@@ -111,12 +108,14 @@ export class Waiting {
 
   /** Looks at the lock without writing; a look that was not answered is made good by the next one. */
   async #look(): Promise<LeaseRecord | "free" | "unknown"> {
-    const { clock, store } = this.#context;
+    const { clock, gate, store } = this.#context;
     const { signal } = this.#patience;
     const request = { key: leaseItemKey(this.#lock.key, this.#lock.place), consistent: false };
-    const budgetMs = Math.min(this.#budgetMs(), callBudgetMs);
+    const withinMs = Math.min(this.#budgetMs(), callBudgetMs);
     try {
-      const item = await withBudget(clock, budgetMs, signal, (call) => store.get(request, call));
+      const item = await gate.pass({ signal, withinMs }, (leftMs) =>
+        withBudget(clock, leftMs, signal, (call) => store.get(request, call)),
+      );
       return readRecord(item) ?? "free";
     } catch (error) {
       signal?.throwIfAborted();
@@ -126,7 +125,7 @@ export class Waiting {
   }
 
   #revised(prospect: Prospect, record: LeaseRecord): Prospect {
-    const claimableInMs = claimableIn(this.#judge.judge(record, prospect.offset));
+    const claimableInMs = claimableIn(this.#judge.judge(record));
     return { ...prospect, record, claimableAt: this.#context.clock.monotonic() + claimableInMs };
   }
 
@@ -135,12 +134,14 @@ export class Waiting {
   }
 
   #budgetMs(): number {
-    return this.#patience.waitMs > 0 ? Math.max(this.#leftMs(), shortestBudgetMs) : callBudgetMs;
+    return this.#patience.waitMs > 0 ? Math.max(this.#leftMs(), shortestBudgetMs) : Number.POSITIVE_INFINITY;
   }
 
   #unavailable({ record, claimableAt }: Prospect): LeaseUnavailableError {
     const retryAfterMs = Math.max(0, Math.ceil(claimableAt - this.#context.clock.monotonic()));
-    return new LeaseUnavailableError(this.#lock.key, record, retryAfterMs);
+    const { key, owner, reentrant } = this.#lock;
+    const isOwn = record?.owner === owner && !record.closed && !reentrant;
+    return new LeaseUnavailableError(key, record, retryAfterMs, { waitedMs: this.#patience.waitMs, isOwn });
   }
 }
 

@@ -28,8 +28,8 @@ export function checkLockOptions(
   mayWait: boolean,
   { owner, times }: ClientInternals,
 ): AcquisitionTerms {
-  checkKnown(options, mayWait ? optionNames : tryOptionNames, "options");
-  const terms = checkAcquireOptions(options, mayWait, owner, times);
+  const given = checkKnown(options, mayWait ? optionNames : tryOptionNames, "options");
+  const terms = checkAcquireOptions(given, mayWait, owner, times);
   checkData(terms.data);
   return terms;
 }

@@ -1,5 +1,5 @@
 import { askAbout, participantsOf, removeDead } from "../expressions-read-write.ts";
-import { type LookOptions, lookAtAll, presumedOffset } from "../looks.ts";
+import { type LookOptions, lookAtAll } from "../looks.ts";
 import { callBudgetMs, type ProtocolContext } from "../protocol/context.ts";
 import { claimableIn, Judge } from "../protocol/judge.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
@@ -25,11 +25,6 @@ export class Participants {
   readonly #context: ProtocolContext;
   readonly #key: string;
   readonly #judge: Judge;
-  /**
-   * What the last answer that could tell said of our clock; a read cannot. Before the first one agreement is presumed:
-   * nobody is removed on that ground without having been asked about.
-   */
-  #offset: UpdateResult["offset"] = presumedOffset;
 
   constructor(context: ProtocolContext, key: string) {
     this.#context = context;
@@ -52,7 +47,7 @@ export class Participants {
 
   /** Judges a record that an answer has just brought. */
   judged(record: LeaseRecord): Obstacle {
-    const claimableInMs = claimableIn(this.#judge.judge(record, this.#offset));
+    const claimableInMs = claimableIn(this.#judge.judge(record));
     return { record, claimableAt: this.#context.clock.monotonic() + claimableInMs };
   }
 
@@ -62,23 +57,20 @@ export class Participants {
   }
 
   /**
-   * Takes the lease of one that seems dead away: 1 request that asks about it with a vouched clock, and 1 that is
+   * Takes the lease of one that seems dead away: 1 request that asks about it, for a look may lag, and 1 that is
    * conditional on what was judged. Gives the record that is there instead; undefined where nobody is.
    */
   async remove(dead: LeaseRecord, look: Omit<LookOptions, "consistent">): Promise<LeaseRecord | undefined> {
     const { clock, retentionMs } = this.#context;
     const asked = await this.#update(askAbout(dead, clock.now(), retentionMs), look);
-    this.#offset = asked.offset;
     const record = readRecord(asked.item);
-    if (record === undefined || !this.#judge.judge(record, asked.offset).expired) return record;
+    if (record === undefined || !this.#judge.judge(record).expired) return record;
     const removed = await this.#update(removeDead(record, clock.now(), retentionMs), look);
     return removed.applied ? undefined : readRecord(removed.item);
   }
 
   async #update(request: UpdateRequest, look: Omit<LookOptions, "consistent">): Promise<UpdateResult> {
-    const result = await this.#call(look, (store, call) => store.update(request, call));
-    this.#context.noteOffset(result.offset);
-    return result;
+    return await this.#call(look, (store, call) => store.update(request, call));
   }
 
   #call<T>(

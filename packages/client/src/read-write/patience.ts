@@ -5,7 +5,7 @@ import type { AcquisitionTerms } from "../options-check.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
 import { retryDelayMs } from "../retry.ts";
 import { bounded } from "../time/bounded.ts";
-import { sleep } from "../time/clock.ts";
+import { pause, sleep } from "../time/clock.ts";
 
 /** One caller's patience: how much is left of it, what one request may take of it, and the rhythm of its looks. */
 export class Patience {
@@ -56,10 +56,11 @@ export class Patience {
    * aborted: what cannot be released frees itself when its lease ends.
    */
   async letGo(lease: Lease): Promise<void> {
+    // Ignored: what cannot be released frees itself, and the `error` event tells of a mistake.
     const released = lease.release().catch(() => false);
     if (this.terms.signal?.aborted) return;
     const answered = new AbortController();
-    const isLate = sleep(this.#context.clock, shortestBudgetMs, answered.signal).catch(() => undefined);
+    const isLate = pause(this.#context.clock, shortestBudgetMs, answered.signal);
     await Promise.race([released, isLate]);
     answered.abort();
   }

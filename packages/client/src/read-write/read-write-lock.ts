@@ -1,3 +1,4 @@
+import { untilAborted } from "../aborted.ts";
 import type { LeaseClient } from "../client.ts";
 import { LeaseUnavailableError } from "../errors.ts";
 import { internalsOf } from "../internals.ts";
@@ -84,7 +85,7 @@ export class ReadWriteLock {
    *
    * `reentrant` lets the same owner in once more, without a request where this object has its read lock, and lets it
    * read beside its own write lock. Rejects with {@link LeaseUnavailableError}, which tells of the writer, and with
-   * the signal's reason when that aborts; in every case of failure nothing stays held.
+   * LeaseAbortedError when the signal aborts; in every case of failure nothing stays held.
    */
   async read(options: ReadOptions = {}): Promise<Lease> {
     return await this.#read(options, true);
@@ -107,8 +108,8 @@ export class ReadWriteLock {
    * moment at which the gate was shut. `reentrant` lets the same owner in once more: without a request beyond the
    * first where this object has its write lock; a write lock of the same owner from elsewhere is taken over at once.
    * Rejects with {@link LeaseUnavailableError}, which tells of the writer in the way or of the reader that may stay
-   * longest, with {@link LeaseUpgradeError}, and with the signal's reason when that aborts; in every case of failure
-   * nothing stays held, and readers can pass again.
+   * longest, with {@link LeaseUpgradeError}, and with LeaseAbortedError when the signal aborts; in every case of
+   * failure nothing stays held, and readers can pass again.
    */
   async write(options: WriteOptions = {}): Promise<Lease> {
     return await this.#write(options, true);
@@ -151,7 +152,11 @@ export class ReadWriteLock {
   }
 
   async #read(options: ReadOptions, mayWait: boolean): Promise<Lease> {
-    const terms = this.#check(options, mayWait);
+    const terms = checkLockOptions(options, mayWait, this.#scene.client);
+    return await this.#run(terms, (own) => this.#admitReader(own));
+  }
+
+  async #admitReader(terms: AcquisitionTerms): Promise<Lease> {
     const reading = new Reading(this.#scene, terms);
     if (!terms.reentrant) return await reading.admission();
     return await this.#ownReads.enter(
@@ -162,20 +167,26 @@ export class ReadWriteLock {
   }
 
   async #write(options: WriteOptions, mayWait: boolean): Promise<Lease> {
-    const terms = this.#check(options, mayWait);
+    const terms = checkLockOptions(options, mayWait, this.#scene.client);
+    return await this.#run(terms, (own) => this.#admitWriter(own));
+  }
+
+  async #admitWriter(terms: AcquisitionTerms): Promise<Lease> {
     const writing = new Writing(this.#scene, terms);
-    if (!terms.reentrant) return await writing.admission();
     const first = async (): Promise<Lease> => {
       if (this.#scene.places.isReading(terms.owner)) throw new LeaseUpgradeError(this.key, terms.owner);
       return await writing.admission();
     };
+    if (!terms.reentrant) return await writing.admission();
     return await this.#ownWrites.enter(terms, first, (known) => writing.admission(known));
   }
 
-  #check(options: ReadOptions, mayWait: boolean): AcquisitionTerms {
-    const terms = checkLockOptions(options, mayWait, this.#scene.client);
-    terms.signal?.throwIfAborted();
-    return terms;
+  /** Until the caller's signal aborts, or the client is closed. */
+  async #run(terms: AcquisitionTerms, admit: (terms: AcquisitionTerms) => Promise<Lease>): Promise<Lease> {
+    const { lifecycle } = this.#scene.client.context;
+    return await untilAborted(this.key, terms.signal, () =>
+      lifecycle.run(terms.signal, (signal) => admit({ ...terms, signal })),
+    );
   }
 }
 

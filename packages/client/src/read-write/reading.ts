@@ -2,7 +2,7 @@ import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
 import type { Lease } from "../lease.ts";
 import type { AcquisitionTerms } from "../options-check.ts";
 import { contentionOf } from "../protocol/announcement.ts";
-import type { LeaseRecord } from "../record.ts";
+import { isOpenTo, type LeaseRecord } from "../record.ts";
 import { readerPlace, writerPlace } from "../schema-read-write.ts";
 import type { Obstacle } from "./participants.ts";
 import { Patience, retryable } from "./patience.ts";
@@ -80,7 +80,7 @@ export class Reading {
   async #place(): Promise<Lease> {
     const { client, key, places } = this.#scene;
     const tried: number[] = [];
-    let refusal = new LeaseUnavailableError(key, undefined, 0);
+    let refusal = unavailable(this.#scene, [], 0);
     try {
       while (tried.length < mostTries) {
         const number = places.take(client.context.randomness.fraction());
@@ -128,7 +128,8 @@ export class Reading {
     let obstacle = first;
     for (;;) {
       const { leftMs, terms } = this.#patience;
-      if (leftMs <= 0) throw failure ?? unavailable(this.#scene, obstacle ? [obstacle] : []);
+      if (leftMs <= 0)
+        throw failure ?? unavailable(this.#scene, obstacle ? [obstacle] : [], this.#patience.terms.waitMs);
       const claimableAt = obstacle?.claimableAt ?? Number.POSITIVE_INFINITY;
       await this.#patience.pause(claimableAt - client.context.clock.monotonic());
       if (obstacle === undefined || participants.isOver(obstacle)) return;
@@ -148,8 +149,7 @@ export class Reading {
   #obstacle(record: LeaseRecord | undefined): Obstacle | undefined {
     if (record === undefined || record.place !== writerPlace) return undefined;
     const { reentrant, owner } = this.#patience.terms;
-    const isOwn = reentrant && record.owner === owner && !record.closed;
-    return isOwn ? undefined : this.#scene.participants.judged(record);
+    return reentrant && isOpenTo(record, owner) ? undefined : this.#scene.participants.judged(record);
   }
 }
 

@@ -1,5 +1,6 @@
 import { LeaseUnavailableError } from "../errors.ts";
 import type { ClientInternals } from "../internals.ts";
+import { isReaderPlace } from "../schema-read-write.ts";
 import type { Obstacle, Participants } from "./participants.ts";
 import type { ReaderPlaces } from "./reader-places.ts";
 
@@ -12,11 +13,17 @@ export interface Scene {
 }
 
 /** The refusal of a caller that one or several stand in the way of; it tells of the one that stays longest. */
-export function unavailable({ key, client }: Scene, obstacles: readonly Obstacle[]): LeaseUnavailableError {
+export function unavailable(
+  { key, client }: Scene,
+  obstacles: readonly Obstacle[],
+  waitedMs: number,
+): LeaseUnavailableError {
   const now = client.context.clock.monotonic();
   const longest = longestOf(obstacles);
   const retryAfterMs = Math.max(0, Math.ceil((longest?.claimableAt ?? now) - now));
-  return new LeaseUnavailableError(key, longest?.record, retryAfterMs);
+  const kind = longest !== undefined && isReaderPlace(longest.record.place) ? "read" : "write";
+  const what = `the ${kind} lock of ${JSON.stringify(key)} is`;
+  return new LeaseUnavailableError(key, longest?.record, retryAfterMs, { what, waitedMs });
 }
 
 /** The obstacle that could stay longest. */

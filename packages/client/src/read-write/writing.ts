@@ -1,5 +1,6 @@
 import { LeaseLostError, type LeaseServiceError } from "../errors.ts";
 import type { Lease } from "../lease.ts";
+import { isOperational } from "../operational.ts";
 import type { AcquisitionTerms } from "../options-check.ts";
 import { contentionOf } from "../protocol/announcement.ts";
 import { shortestBudgetMs } from "../protocol/context.ts";
@@ -51,7 +52,7 @@ export class Writing {
       }
       // The gate was lost during the wait: the process froze, or an operator broke it.
       await this.#patience.letGo(gate);
-      if (this.#patience.leftMs <= 0) throw unavailable(this.#scene, []);
+      if (this.#patience.leftMs <= 0) throw unavailable(this.#scene, [], this.#patience.terms.waitMs);
     }
   }
 
@@ -88,7 +89,8 @@ export class Writing {
       }
       throwIfLost(gate);
       if (isToConfirm) continue;
-      if (this.#patience.leftMs <= 0) throw failure ?? unavailable(this.#scene, obstacles);
+      if (this.#patience.leftMs <= 0)
+        throw failure ?? unavailable(this.#scene, obstacles, this.#patience.terms.waitMs);
       await this.#pause(gate, obstacles);
     }
   }
@@ -116,9 +118,10 @@ export class Writing {
         if (instead?.token === reader.token) alive.push(participants.judged(instead));
       });
       // All of them settle first: none goes on beside what follows.
-      for (const result of await Promise.allSettled(removals)) {
-        if (result.status === "rejected") throw result.reason;
-      }
+      const results = await Promise.allSettled(removals);
+      const failures = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+      const mistake = failures.find((error) => !isOperational(error));
+      if (failures.length > 0) throw mistake ?? failures[0];
     }
     return alive;
   }

@@ -1,14 +1,15 @@
+import { LeaseError } from "../errors.ts";
+
 /** A schedule's expression, time zone or time is not one that EventBridge Scheduler takes. */
-export class InvalidScheduleError extends Error {
+export class InvalidScheduleError extends LeaseError {
   override readonly name: string = "InvalidScheduleError";
-  readonly code = "INVALID_SCHEDULE" as const;
   /** The expression, as it was given. */
   readonly expression: string;
   /** What is wrong with it, and what is allowed. */
   readonly problem: string;
 
   constructor(expression: string, problem: string) {
-    super(`${JSON.stringify(expression)} is not a schedule: ${problem}`);
+    super("INVALID_SCHEDULE", `${JSON.stringify(expression)} is not a schedule: ${problem}`);
     this.expression = expression;
     this.problem = problem;
   }

@@ -1,5 +1,6 @@
 import { nextInCalendar } from "./cron-calendar.ts";
 import { CronFieldError, type CronFields, cronFields } from "./cron-fields.ts";
+import { withoutSeconds } from "./cron-hint.ts";
 import { InvalidScheduleError } from "./errors.ts";
 import { TimeZone } from "./time-zone.ts";
 
@@ -12,13 +13,17 @@ export interface ScheduleTimes {
 
 /** How an expression is read. */
 export interface ScheduleExpressionOptions {
-  /** An IANA name. Rates have no use for it. @default "UTC" */
+  /** An IANA name, such as Europe/Berlin; not an offset. Rates have no use for it. @default "UTC" */
   readonly timeZone?: string;
   /** The first time of a rate; the others follow at its distance. @default - the epoch, so that minutes are whole */
   readonly start?: Date;
 }
 
-const unitMs: Readonly<Record<string, number>> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
+/** A date reaches so far from the epoch, in either direction. */
+const longestDays = 100_000_000;
+
+const dayMs = 86_400_000;
+const unitMs: Readonly<Record<string, number>> = { minute: 60_000, hour: 3_600_000, day: dayMs };
 
 /**
  * Reads an expression of EventBridge Scheduler: `rate(5 minutes)`, `cron(0 10 ? * MON-FRI *)`,
@@ -27,7 +32,8 @@ const unitMs: Readonly<Record<string, number>> = { minute: 60_000, hour: 3_600_0
  * Times in a time zone behave as AWS documents it: one that the clocks skip in spring is skipped, one that they show
  * twice in autumn counts once, at its first occurrence; a day of a rate is always 24 hours.
  *
- * Throws InvalidScheduleError for what AWS would refuse, and for `L-28` and farther from the month's end. Sends nothing.
+ * Throws InvalidScheduleError for what AWS would refuse, for `L-28` and farther from the month's end, and for a rate of
+ * more than 100,000,000 days, which is as far as a Date reaches. Sends nothing.
  *
  * ```ts
  * parseScheduleExpression("cron(0 8 L * ? *)", { timeZone: "Europe/Berlin" }).next(new Date());
@@ -56,8 +62,9 @@ export function parseScheduleExpression(
 function rate(expression: string, body: string, start: Date): ScheduleTimes {
   const [, count = "", unit = ""] = /^\s*(\d+)\s+(minute|hour|day)s?\s*$/.exec(body) ?? [];
   const periodMs = Number(count) * (unitMs[unit] ?? 0);
-  if (periodMs === 0) {
-    const text = "a rate is a positive whole number and one of minutes, hours and days";
+  const longestMs = longestDays * dayMs;
+  if (periodMs === 0 || periodMs > longestMs) {
+    const text = `a rate is a positive whole number and one of minutes, hours and days, at most ${longestDays} days`;
     throw new InvalidScheduleError(expression, text);
   }
   return {
@@ -65,7 +72,8 @@ function rate(expression: string, body: string, start: Date): ScheduleTimes {
     next(after) {
       const passedMs = after.getTime() - start.getTime();
       const periods = passedMs < 0 ? 0 : Math.floor(passedMs / periodMs) + 1;
-      return new Date(start.getTime() + periods * periodMs);
+      const timeMs = start.getTime() + periods * periodMs;
+      return timeMs > longestMs ? undefined : new Date(timeMs);
     },
   };
 }
@@ -91,8 +99,11 @@ function checked(expression: string, body: string): CronFields {
   try {
     return cronFields(body);
   } catch (error) {
-    if (error instanceof CronFieldError) throw new InvalidScheduleError(expression, error.message);
-    throw error;
+    if (!(error instanceof CronFieldError)) throw error;
+    const instead = withoutSeconds(body);
+    const hint =
+      "; if its first field is seconds, as in Quartz and Spring, leave them out, for a schedule has none: ";
+    throw new InvalidScheduleError(expression, error.message + (instead ? `${hint}write ${instead}` : ""));
   }
 }
 
@@ -112,9 +123,24 @@ function at(expression: string, body: string, zone: TimeZone): ScheduleTimes {
 }
 
 function timeZone(expression: string, name: string): TimeZone {
+  const offset = /^([+-])(\d\d)(?::?(\d\d))?$/.exec(name);
+  if (offset !== null) {
+    const [, sign, hours, minutes = "00"] = offset;
+    // Etc/GMT-2 is two hours ahead: its sign is the other way round.
+    const fixed = Number(hours) === 0 ? "UTC" : `Etc/GMT${sign === "+" ? "-" : "+"}${Number(hours)}`;
+    const instead = `an IANA name such as Europe/Berlin${minutes === "00" ? `, or ${fixed}` : ""}`;
+    throw new InvalidScheduleError(
+      expression,
+      `the time zone ${JSON.stringify(name)} is an offset; allowed: ${instead}`,
+    );
+  }
   try {
     return new TimeZone(name);
-  } catch {
-    throw new InvalidScheduleError(expression, `the time zone ${JSON.stringify(name)} is not known`);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new InvalidScheduleError(
+      expression,
+      `the time zone ${JSON.stringify(name)} is not known; allowed: an IANA name such as Europe/Berlin`,
+    );
   }
 }

@@ -108,7 +108,8 @@ export class FairSearch {
         // Frozen, or cut off, for longer than its lease in the turnstile: somebody else may be in it. At the end again.
         if (!turn.signal.aborted || error !== turn.signal.reason) throw error;
       } finally {
-        // With an answer or without: a turnstile that is not let go is open again when its lease ends.
+        // Ignored: a turnstile that is not let go is open again when its lease ends, and the `error` event tells of a
+        // mistake.
         void turn.release().catch(() => false);
       }
     }

@@ -65,8 +65,8 @@ export interface SemaphoreTerms extends Required<Pick<SemaphoreOptions, "permits
 
 /** Validates a semaphore's options. */
 export function checkSemaphoreOptions(options: SemaphoreOptions): SemaphoreTerms {
-  checkKnown(options, ["permits", "strict", "fair", "maxWaiters"], "options");
-  const { permits, strict = false, ...fairness } = options;
+  const given = checkKnown(options, ["permits", "strict", "fair", "maxWaiters"], "options");
+  const { permits, strict = false, ...fairness } = given;
   const isInRange = isWhole(permits) && permits >= 1 && permits <= mostPermits;
   const allowed = `a whole number from 1 to ${mostPermits}; with none, nobody could ever get a permit`;
   check(isInRange, "permits", permits, allowed);
@@ -87,9 +87,9 @@ export function checkPermitOptions(
   maxWaiters: number | undefined,
   { owner, times }: ClientInternals,
 ): PermitTerms {
-  checkKnown(options, mayWait ? permitOptionNames : tryPermitOptionNames, "options");
+  const given = checkKnown(options, mayWait ? permitOptionNames : tryPermitOptionNames, "options");
   const fairness = maxWaiters === undefined ? { fair: false } : { fair: true, maxWaiters };
-  const { fair, others } = separateFairness({ ...options, ...fairness }, true);
+  const { fair, others } = separateFairness({ ...given, ...fairness }, true);
   const terms = checkAcquireOptions(others, mayWait, owner, times);
   checkData(terms.data);
   return { terms, fair };

@@ -86,6 +86,7 @@ export class PermitMemory {
     // After this turn of the caller's, which is what makes the second call below share the first one's answer.
     await Promise.resolve();
     const isOwnRelease = lease.loss === undefined;
+    // Ignored: the caller that releases it has the error.
     if (isOwnRelease && !(await lease.release().catch(() => false))) return;
     for (const listener of this.#listeners) listener();
   }

@@ -27,6 +27,7 @@ const longestLookMs = 1_000;
 /** What the callers of one Semaphore object share. */
 export interface Scene {
   readonly key: string;
+  readonly permits: number;
   readonly client: ClientInternals;
   readonly memory: PermitMemory;
   readonly watch: PermitWatch;
@@ -233,7 +234,12 @@ export class PermitSearch {
 
   #unavailable(): LeaseUnavailableError {
     const holding = this.#survey?.nextToEnd(this.#now());
-    return new LeaseUnavailableError(this.#scene.key, holding, Math.ceil(this.#claimableInMs()));
+    const { key, permits } = this.#scene;
+    const semaphore = `of the ${permits} permits of the semaphore ${JSON.stringify(key)}`;
+    const what =
+      holding === undefined ? `one ${semaphore} is` : `none ${semaphore} is free, and the next to end is`;
+    const { waitMs: waitedMs } = this.#terms;
+    return new LeaseUnavailableError(key, holding, Math.ceil(this.#claimableInMs()), { what, waitedMs });
   }
 
   #now(): number {

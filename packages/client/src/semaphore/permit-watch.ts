@@ -1,6 +1,6 @@
 import type { LeaseUnavailableError } from "../errors.ts";
 import { permitsOf } from "../expressions-semaphore.ts";
-import { type LookOptions, lookAtAll, presumedOffset } from "../looks.ts";
+import { type LookOptions, lookAtAll } from "../looks.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { claimableIn, Judge } from "../protocol/judge.ts";
 import type { LeaseRecord } from "../record.ts";
@@ -39,8 +39,8 @@ export class PermitWatch {
     const now = this.#context.clock.monotonic();
     const holdings = records.map((record): Holding => {
       const permit = permitNumber(record.place) ?? this.#permits;
-      const { owner, expiresAt, closed } = record;
-      const claimableAt = now + claimableIn(this.#judge.judge(record, presumedOffset));
+      const { owner, expiresAt, closed, reentrant } = record;
+      const claimableAt = now + claimableIn(this.#judge.judge(record));
       const refusal = this.#refusals.get(permit);
       const isSame = refusal?.expiresAt === expiresAt;
       return {
@@ -48,6 +48,7 @@ export class PermitWatch {
         owner,
         expiresAt,
         closed,
+        reentrant,
         claimableAt: isSame ? Math.max(claimableAt, refusal.until) : claimableAt,
       };
     });

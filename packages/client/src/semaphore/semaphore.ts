@@ -1,3 +1,4 @@
+import { untilAborted } from "../aborted.ts";
 import type { LeaseClient } from "../client.ts";
 import { LeaseUnavailableError } from "../errors.ts";
 import type { WaitingCaller } from "../fair/queue.ts";
@@ -13,6 +14,7 @@ import {
   checkPermitOptions,
   checkSemaphoreOptions,
   type PermitOptions,
+  type PermitTerms,
   type SemaphoreOptions,
   type TryPermitOptions,
 } from "./options.ts";
@@ -91,6 +93,7 @@ export class Semaphore {
     this.#turnstile = maxWaiters === undefined ? undefined : new Turnstile(made, key);
     this.#scene = {
       key,
+      permits,
       client: made,
       memory: new PermitMemory(permits, strict),
       watch: new PermitWatch(made.context, key, permits),
@@ -107,7 +110,7 @@ export class Semaphore {
    *
    * `reentrant` lets the same owner into its own permit: without a request where this object has it, otherwise a look
    * comes first. Rejects with {@link LeaseUnavailableError}, which tells of the permit whose end lets the next caller
-   * in, and with the signal's reason when that aborts; a fair one with QueueFullError when as many wait as may, and with
+   * in, and with LeaseAbortedError when the signal aborts; a fair one with QueueFullError when as many wait as may, and with
    * LeaseUnavailableError at once where `waitMs` is 0 and others wait. In every case of failure nothing stays held.
    */
   async acquire(options: PermitOptions = {}): Promise<Lease> {
@@ -148,7 +151,13 @@ export class Semaphore {
 
   async #acquire(options: PermitOptions, mayWait: boolean): Promise<Lease> {
     const { terms, fair } = checkPermitOptions(options, mayWait, this.maxWaiters, this.#scene.client);
-    terms.signal?.throwIfAborted();
+    const { lifecycle } = this.#scene.client.context;
+    return await untilAborted(this.key, terms.signal, () =>
+      lifecycle.run(terms.signal, (signal) => this.#find({ terms: { ...terms, signal }, fair })),
+    );
+  }
+
+  async #find({ terms, fair }: PermitTerms): Promise<Lease> {
     const turnstile = this.#turnstile;
     const search =
       fair === undefined || turnstile === undefined

@@ -1,4 +1,5 @@
 import type { LeaseUnavailableError } from "../errors.ts";
+import { isOpenTo } from "../record.ts";
 
 /** A permit that somebody holds, as far as is known. */
 export interface Holding {
@@ -6,6 +7,7 @@ export interface Holding {
   readonly owner: string;
   readonly expiresAt: number;
   readonly closed: boolean;
+  readonly reentrant: boolean;
   /** When it could be taken over if nothing changes, on the monotonic clock. */
   readonly claimableAt: number;
 }
@@ -40,7 +42,9 @@ export class Survey {
     if (holder === undefined || expiresAt === undefined) this.#holdings.delete(permit);
     else {
       const claimableAt = now + retryAfterMs;
-      this.#holdings.set(permit, { permit, owner: holder, expiresAt, closed, claimableAt });
+      // A refused owner is not let in again.
+      const reentrant = false;
+      this.#holdings.set(permit, { permit, owner: holder, expiresAt, closed, reentrant, claimableAt });
     }
   }
 
@@ -61,11 +65,10 @@ export class Survey {
     return { free, over };
   }
 
-  /** The live permit of an owner, which may be entered again; undefined for one that is closed or beyond N. */
+  /** The live permit of an owner, acquired reentrantly, that is entered again; not one that is closed or beyond N. */
   heldBy(owner: string, now: number): number | undefined {
-    return this.#live(now).find(
-      (holding) => holding.owner === owner && !holding.closed && holding.permit < this.#permits,
-    )?.permit;
+    return this.#live(now).find((holding) => isOpenTo(holding, owner) && holding.permit < this.#permits)
+      ?.permit;
   }
 
   /** How many permits a caller could take, one after the other. */

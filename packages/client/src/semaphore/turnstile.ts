@@ -8,7 +8,7 @@ import { inLine, shortOwner, type WaitingCaller } from "../fair/queue.ts";
 import type { Observer } from "../fair/sighting.ts";
 import type { ClientInternals } from "../internals.ts";
 import type { Lease } from "../lease.ts";
-import { type LookOptions, presumedOffset } from "../looks.ts";
+import type { LookOptions } from "../looks.ts";
 import { callBudgetMs } from "../protocol/context.ts";
 import { claimableIn } from "../protocol/judge.ts";
 import type { LeaseRecord } from "../record.ts";
@@ -88,13 +88,17 @@ export class Turnstile {
     const item = await withBudget(clock, budgetMs, signal, (call) => store.get(request, call));
     const observer = this.#observer;
     const { record, places } = observer.see(item);
-    // A read does not vouch for a clock. Only the order depends on what is presumed here.
-    const heldForMs = record === undefined ? 0 : claimableIn(observer.judge.judge(record, presumedOffset));
+    const heldForMs = record === undefined ? 0 : claimableIn(observer.judge.judge(record));
     const living = observer.living(places);
     const passing = heldForMs > 0 ? record : undefined;
     const waiting = inLine([...(passing === undefined ? [] : [waiterIn(passing)]), ...living]);
     const endsInMs = Math.max(heldForMs, ...living.map((place) => observer.lapses.lapsesIn(place)));
-    return { waiting, refusal: new LeaseUnavailableError(this.#key, passing, Math.ceil(endsInMs)) };
+    const what = `the turn at the semaphore ${JSON.stringify(this.#key)} is`;
+    const details = { what, waiting: living.length };
+    return {
+      waiting,
+      refusal: new LeaseUnavailableError(this.#key, passing, Math.ceil(endsInMs), details),
+    };
   }
 
   /** Refuses one more waiter where as many wait as may. */

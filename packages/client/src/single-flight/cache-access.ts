@@ -1,4 +1,6 @@
 import { InvalidOptionsError, LeaseError } from "../errors.ts";
+import { optionalWholeIn } from "../item-values.ts";
+import { isOperational } from "../operational.ts";
 import { callBudgetMs, callStore, type ProtocolContext } from "../protocol/context.ts";
 import { readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
@@ -39,14 +41,14 @@ export class CacheAccess {
    * Looks at the result and at the lease of whoever computes the next one: 1 request where both are in the table.
    *
    * Otherwise the lease comes first: a holder stores before it lets go, so a lock that is free says that the result
-   * is in the cache, or never will be.
+   * is in the cache, or never will be. `consistent` says whether the lease has to be the latest.
    */
-  async lookAtBoth(key: string, signal: AbortSignal): Promise<ResultAndHolder> {
+  async lookAtBoth(key: string, signal: AbortSignal, consistent: boolean): Promise<ResultAndHolder> {
     const cache = this.#cache;
     if (cache instanceof TableCache) {
       return await this.#reading(key, signal, () => cache.lookAtBoth(key));
     }
-    const request = { key: leaseItemKey(key, flightSortKey), consistent: false };
+    const request = { key: leaseItemKey(key, flightSortKey), consistent };
     const item = await callStore(this.#context, (store, call) => store.get(request, call));
     return { record: readRecord(item), entry: await this.read(key, signal) };
   }
@@ -68,7 +70,7 @@ export class CacheAccess {
       const stored = await bounded(this.#context.clock, this.#bounds(signal), write);
       if (stored === false) this.#tell({ type: "cacheFailed", key, operation: "write", reason: "refused" });
     } catch (error) {
-      if (error instanceof InvalidOptionsError) throw error;
+      if (error instanceof InvalidOptionsError || this.#isMistake(error, signal)) throw error;
       this.#tell({ type: "cacheFailed", key, operation: "write", reason: "threw", error });
     }
   }
@@ -86,9 +88,9 @@ export class CacheAccess {
   async forget(key: string): Promise<void> {
     const request = { key: leaseItemKey(key, flightSortKey), consistent: true };
     const item = await callStore(this.#context, (store, call) => store.get(request, call));
-    const fence = item?.[attributeNames.fence];
+    const fence = item && optionalWholeIn(item, attributeNames.fence);
     const write = async (): Promise<void> =>
-      await this.#mark(key, Number(fence ?? fencingTokenIn(await this.#cache.get(key)) ?? 0));
+      await this.#mark(key, fence ?? fencingTokenIn(await this.#cache.get(key)) ?? 0);
     try {
       await bounded(this.#context.clock, this.#bounds(new AbortController().signal), write);
     } catch (error) {
@@ -135,8 +137,8 @@ export class CacheAccess {
     return await this.#cache.set(key, stored, this.#ttlMs(stored), stored.fencingToken);
   }
 
-  #ttlMs({ staleUntil }: CacheEntry): number {
-    return Math.max(1, staleUntil - this.#context.clock.now());
+  #ttlMs({ freshUntil, staleUntil }: CacheEntry): number {
+    return Math.max(1, Math.max(freshUntil, staleUntil) - this.#context.clock.now());
   }
 
   async #reading<T>(key: string, signal: AbortSignal, read: () => Promise<T>): Promise<T> {
@@ -144,9 +146,15 @@ export class CacheAccess {
       return await bounded(this.#context.clock, this.#bounds(signal), read);
     } catch (error) {
       signal.throwIfAborted();
+      if (this.#isMistake(error, signal)) throw error;
       this.#tell({ type: "cacheFailed", key, operation: "read", reason: "threw", error });
       throw error instanceof LeaseError ? error : new CacheUnreadableError(key, error);
     }
+  }
+
+  /** Whether the table's own cache met a mistake in the program; any error of somebody else's cache may pass. */
+  #isMistake(error: unknown, signal: AbortSignal): boolean {
+    return this.#cache instanceof TableCache && !signal.aborted && !isOperational(error);
   }
 
   #bounds(signal: AbortSignal): Parameters<typeof bounded>[1] {

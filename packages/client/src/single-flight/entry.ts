@@ -19,7 +19,7 @@ export interface CacheEntry {
   readonly failure?: CachedFailure;
   /** Epoch milliseconds of the clock of whoever computed it. */
   readonly freshUntil: number;
-  /** Until when the value may stand in for a newer one. Not before `freshUntil`. */
+  /** Until when the value may stand in for a newer one. Not before `freshUntil`, unless a failure has kept the value. */
   readonly staleUntil: number;
   /**
    * Of the lease under which it was computed; grows with every computation. That of an invalidation is half above the
@@ -71,14 +71,21 @@ export interface Stale {
 /** Says what an entry is good for. */
 export function standingOf(entry: CacheEntry | undefined, now: number): Standing {
   if (entry === undefined) return { state: "absent" };
-  const { value, failure, freshUntil, staleUntil, fencingToken } = entry;
+  const { value, failure, freshUntil } = entry;
   if (now < freshUntil) {
     return failure === undefined
       ? { state: "fresh", value }
       : { state: "failed", failure, until: freshUntil };
   }
-  const isUsable = "value" in entry && now < staleUntil;
-  return isUsable ? { state: "stale", value, until: staleUntil, fencingToken } : { state: "absent" };
+  return staleIn(entry, now) ?? { state: "absent" };
+}
+
+/** Gives the value of an entry that is past its time, or that a failure has kept, while it may stand in for a newer one. */
+export function staleIn(entry: CacheEntry | undefined, now: number): Stale | undefined {
+  if (entry === undefined || !("value" in entry)) return undefined;
+  const { value, failure, freshUntil, staleUntil, fencingToken } = entry;
+  const isPast = failure !== undefined || now >= freshUntil;
+  return isPast && now < staleUntil ? { state: "stale", value, until: staleUntil, fencingToken } : undefined;
 }
 
 /** For how long results are kept. */
@@ -121,7 +128,7 @@ export function failureEntry(
 
 /** A failure's entry that keeps an earlier value, for as long as that may stand in. */
 export function withEarlier(failure: CacheEntry, { value, until }: Stale): CacheEntry {
-  return { ...failure, value, staleUntil: Math.max(until, failure.freshUntil) };
+  return { ...failure, value, staleUntil: until };
 }
 
 /** Whether an entry's value is older than its fencing token. */

@@ -8,7 +8,7 @@ export type ValueSource =
   | "computation"
   /** Another process computed it while this one waited. */
   | "otherProcess"
-  /** It is past its time, and somebody is computing a newer one, or cannot. */
+  /** It is past its time, and somebody is computing a newer one, or nobody could: the event `served` has the error. */
   | "stale";
 
 /** One caller has its value. */
@@ -17,13 +17,17 @@ export interface ServedEvent {
   readonly key: string;
   readonly source: ValueSource;
   readonly waitedMs: number;
+  /** What the caller would have been given without a stale value to stand in (`staleOnError`); absent otherwise. */
+  readonly error?: unknown;
 }
 
-/** A computation has ended in this process. */
+/** An attempt at a computation has ended in this process. */
 export interface ComputedEvent {
   readonly type: "computed";
   readonly key: string;
   readonly fencingToken: number;
+  /** 1 for the first (`maxAttempts`). Each one has an event. */
+  readonly attempt: number;
   readonly tookMs: number;
   /** What it ended with; absent where it succeeded. */
   readonly error?: unknown;

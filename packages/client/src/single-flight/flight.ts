@@ -1,8 +1,10 @@
 import { LeaseUnavailableError } from "../errors.ts";
 import type { ClientInternals } from "../internals.ts";
 import type { Lease } from "../lease.ts";
+import { isOperational } from "../operational.ts";
 import { flightSortKey } from "../schema-cache.ts";
 import { check } from "../validation.ts";
+import { type AttemptTerms, attempted } from "./attempts.ts";
 import { bounded } from "./bounded.ts";
 import type { CacheAccess } from "./cache-access.ts";
 import {
@@ -11,6 +13,7 @@ import {
   resultEntry,
   type Stale,
   type Standing,
+  staleIn,
   standingOf,
 } from "./entry.ts";
 import { CachedFailureError, ComputationTimeoutError } from "./errors.ts";
@@ -31,9 +34,11 @@ export interface FlightDeck {
 export type Compute = (context: ComputeContext<unknown>) => unknown;
 
 /** What a flight is for, and how: as its first caller has said. */
-export interface FlightPlan extends Pick<CallTerms, "retry" | "computeTimeoutMs"> {
+export interface FlightPlan extends Pick<CallTerms, "retry" | "computeTimeoutMs" | keyof AttemptTerms> {
   readonly key: string;
   readonly compute: Compute;
+  /** Whether what is in the cache does not do, unless its computation began after every caller's call. */
+  readonly forceRefresh: boolean;
 }
 
 /**
@@ -48,6 +53,9 @@ export interface FlightPlan extends Pick<CallTerms, "retry" | "computeTimeoutMs"
  *     look again, unless the fencing token says that nobody can have computed since ──fresh──▶ release, land
  *      ▼
  *     compute ▶ store ▶ release ▶ land
+ *
+ * A forced refresh goes the same way. It takes only a result that was computed by a holder after the one that it has
+ * seen: such a computation began after the look, and so after the calls of those aboard.
  */
 export class Flight {
   readonly #key: string;
@@ -58,37 +66,62 @@ export class Flight {
   readonly #passengers: Passengers;
   readonly #watch: HolderWatch;
   readonly #onEnd: (flight: Flight) => void;
+  #hasFailedComputation = false;
+  #isDecided = false;
+  #isWatching = false;
+  #hasLateCallers = false;
+  /** A refresh takes results with a later fencing token than this. */
+  #takesAfter = Number.POSITIVE_INFINITY;
 
   /** `onEnd` is called as soon as nobody else may board it, before those aboard hear of the outcome. */
   constructor(plan: FlightPlan, deck: FlightDeck, onEnd: (flight: Flight) => void) {
     const { context } = deck.internals;
-    const { key, retry } = plan;
+    const { key } = plan;
     this.#key = key;
     this.#plan = plan;
     this.#deck = deck;
     this.#onEnd = onEnd;
-    this.#watch = new HolderWatch(context, deck.cache, retry, key);
+    this.#watch = new HolderWatch(context, deck.cache, plan);
     this.#passengers = new Passengers(context.clock, () => {
       onEnd(this);
       this.#abandoned.abort(new Error(`nobody waits for ${JSON.stringify(key)} any more`));
     });
   }
 
+  /** Whether one more caller may board: not a refresh that may give what began before the call. */
+  get isOpen(): boolean {
+    return !(this.#plan.forceRefresh && this.#isDecided);
+  }
+
   /** One more caller wants the value. */
   board(terms: CallTerms, signal: AbortSignal | undefined): Promise<Served> {
+    if (this.#isWatching) {
+      // A look may have been on its way before this call.
+      this.#hasLateCallers = true;
+      this.#takesAfter = Number.POSITIVE_INFINITY;
+    }
     return this.#passengers.board(terms, signal);
   }
 
   /** Flies, and tells those aboard what came of it. Never rejects. */
   async depart(): Promise<void> {
+    let leave = (): void => undefined;
     try {
+      leave = this.#deck.internals.context.lifecycle.enter((reason) => this.#abandoned.abort(reason));
       const served = await this.#fly();
       this.#onEnd(this);
-      this.#passengers.land((resolve) => resolve(served));
+      this.#passengers.land(served);
     } catch (error) {
       this.#onEnd(this);
-      this.#passengers.land((_, reject) => reject(error));
+      this.#passengers.fail(error, this.#mayStandIn(error));
+    } finally {
+      leave();
     }
+  }
+
+  /** Mistakes in the program have to be seen. What a computation fails with, its own event tells. */
+  #mayStandIn(error: unknown): boolean {
+    return !this.#abandoned.signal.aborted && (this.#hasFailedComputation || isOperational(error));
   }
 
   async #fly(): Promise<Served> {
@@ -98,8 +131,9 @@ export class Flight {
     for (;;) {
       const served = this.#served(seen, source);
       if (served !== undefined) return served;
-      const won = await this.#tryLock(seen);
+      const won = await this.#tryLock();
       if (!(won instanceof LeaseUnavailableError)) return await this.#hold(won, seen);
+      this.#isWatching = true;
       this.#contended(won, seen);
       seen = (await this.#waitForHolder(won)) ?? seen;
       this.#passengers.stopWaiting();
@@ -109,42 +143,45 @@ export class Flight {
 
   /** What can be given to everybody; undefined where it has to be computed. Throws a failure that is cached. */
   #served(entry: CacheEntry | undefined, source: ValueSource): Served | undefined {
-    const standing = this.#standing(entry);
+    const standing = this.#judged(entry);
+    if (!this.#mayTake(entry)) return undefined;
+    this.#isDecided = standing.state === "failed" || standing.state === "fresh";
     if (standing.state === "failed")
       throw new CachedFailureError(this.#key, standing.failure, standing.until);
     return standing.state === "fresh" ? { value: standing.value, source } : undefined;
   }
 
-  async #tryLock(seen: CacheEntry | undefined): Promise<Lease | LeaseUnavailableError> {
+  async #tryLock(): Promise<Lease | LeaseUnavailableError> {
     const { leaseDurationMs, heartbeat } = this.#deck.terms;
     const options = { leaseDurationMs, heartbeat, signal: this.#abandoned.signal };
     try {
       return await this.#deck.internals.acquireAt(this.#key, flightSortKey, options);
     } catch (error) {
       if (error instanceof LeaseUnavailableError) return error;
-      this.#offerStale(seen);
       throw error;
     }
   }
 
   #contended(refusal: LeaseUnavailableError, seen: CacheEntry | undefined): void {
-    this.#offerStale(seen);
-    this.#passengers.wait(refusal);
-  }
-
-  #offerStale(seen: CacheEntry | undefined): void {
     const standing = this.#standing(seen);
     if (standing.state === "stale") this.#passengers.serveStale(standing);
+    this.#passengers.wait(refusal);
   }
 
   #waitForHolder(refusal: LeaseUnavailableError): Promise<CacheEntry | undefined> {
     const isUsable = (entry: CacheEntry | undefined): boolean => {
-      const { state } = this.#standing(entry);
-      return state === "fresh" || state === "failed";
+      const { state } = this.#judged(entry);
+      return this.#mayTake(entry) && (state === "fresh" || state === "failed");
     };
-    return this.#watch.next(refusal, this.#abandoned.signal, isUsable, (latest, entry) =>
-      this.#contended(latest, entry),
-    );
+    return this.#watch.next(refusal, this.#abandoned.signal, isUsable, (latest, { entry, record }) => {
+      if (this.#takesAfter === Number.POSITIVE_INFINITY && !this.#hasLateCallers && record !== undefined)
+        this.#takesAfter = Math.max(record.fencingToken, entry?.fencingToken ?? 0);
+      this.#contended(latest, entry);
+    });
+  }
+
+  #mayTake(entry: CacheEntry | undefined): boolean {
+    return !this.#plan.forceRefresh || (entry !== undefined && entry.fencingToken > this.#takesAfter);
   }
 
   async #hold(lease: Lease, seen: CacheEntry | undefined): Promise<Served> {
@@ -159,9 +196,11 @@ export class Flight {
       }
       const earlier = this.#standing(entry);
       if (earlier.state === "stale") this.#passengers.serveStaleToOthers(earlier);
+      this.#isDecided = true;
       return { value: await this.#computeAndStore(lease, earlier), source: "computation" };
     } finally {
-      // A lock that cannot be released now frees itself when its lease ends.
+      // Ignored: the outcome comes first, a lock that cannot be released now frees itself when its lease ends, and the
+      // `error` event tells of a mistake.
       await lease.release().catch(() => false);
     }
   }
@@ -170,34 +209,54 @@ export class Flight {
     const { internals, terms, tell } = this.#deck;
     const { clock } = internals.context;
     const { fencingToken } = lease;
-    const startedAt = clock.monotonic();
+    let startedAt = clock.monotonic();
+    let attempt = 1;
     const computed = (outcome: { readonly error?: unknown }): void => {
       const tookMs = Math.round(clock.monotonic() - startedAt);
-      tell({ type: "computed", key: this.#key, fencingToken, tookMs, ...outcome });
+      tell({ type: "computed", key: this.#key, fencingToken, attempt, tookMs, ...outcome });
+    };
+    const onAttempt = (number: number): void => {
+      startedAt = clock.monotonic();
+      attempt = number;
     };
     let value: unknown;
     try {
-      value = await this.#computeInTime(lease, earlier);
+      value = await this.#computeInTime(lease, earlier, onAttempt, (error) => computed({ error }));
     } catch (error) {
       computed({ error });
+      this.#hasFailedComputation = true;
       // What was cut off has not failed: it may succeed elsewhere.
       const isOwnFailure = !this.#abandoned.signal.aborted && lease.held;
-      if (isOwnFailure && terms.failureForMs > 0) {
+      if (isOwnFailure && terms.failureForMs > 0 && !this.#plan.forceRefresh) {
         const failure = failureEntry(error, clock.now(), terms, fencingToken);
         await this.#store(lease, failure, earlier.state === "stale" ? earlier : undefined);
       }
       throw error;
     }
     computed({});
+    if (!this.#isCacheable(value)) return value;
     const allowed = "anything but undefined, which a cache cannot tell from nothing; null for no result";
     check(value !== undefined, "compute's result", value, allowed);
     await this.#store(lease, resultEntry(value, clock.now(), terms, fencingToken));
     return value;
   }
 
-  async #computeInTime(lease: Lease, earlier: Standing): Promise<unknown> {
+  #isCacheable(value: unknown): boolean {
+    const { isCacheable = () => true } = this.#deck.terms;
+    const answer: unknown = isCacheable(value);
+    check(typeof answer === "boolean", "isCacheable's answer", answer, "true or false, and no promise");
+    return answer === true;
+  }
+
+  async #computeInTime(
+    lease: Lease,
+    earlier: Standing,
+    onAttempt: (attempt: number) => void,
+    onFailed: (error: unknown) => void,
+  ): Promise<unknown> {
     const { compute, computeTimeoutMs } = this.#plan;
-    const { clock } = this.#deck.internals.context;
+    const { clock, randomness } = this.#deck.internals.context;
+    const endsAt = clock.monotonic() + computeTimeoutMs;
     // Not AbortSignal.any: on Node 24.21 one without listeners forgets a source that was collected, and of two sources
     // that have aborted it names the first in its list as the reason (nodejs/node#65995).
     const cut = new AbortController();
@@ -211,8 +270,19 @@ export class Flight {
     if (lease.signal.aborted) onLost();
     else lease.signal.addEventListener("abort", onLost, { once: true });
     const context = { key: this.#key, lease, signal: cut.signal, stale };
+    const attempts = {
+      clock,
+      randomness,
+      mayBegin: (inMs: number) => lease.held && clock.monotonic() + inMs < endsAt,
+      signal: cut.signal,
+      onFailed,
+    };
+    const work = async (attempt: number): Promise<unknown> => {
+      onAttempt(attempt);
+      return await compute(context);
+    };
     try {
-      return await bounded(clock, bounds, async () => await compute(context));
+      return await bounded(clock, bounds, () => attempted(this.#plan, attempts, work));
     } catch (error) {
       // Of no effect on a computation that has ended by itself.
       cut.abort(error);
@@ -229,6 +299,12 @@ export class Flight {
       return;
     }
     this.#deck.tell({ type: "cacheFailed", key: this.#key, operation: "write", reason: "leaseLost" });
+  }
+
+  /** What the latest that was found is good for. */
+  #judged(entry: CacheEntry | undefined): Standing {
+    this.#passengers.keepReady(staleIn(entry, this.#deck.internals.context.clock.now()));
+    return this.#standing(entry);
   }
 
   #standing(entry: CacheEntry | undefined): Standing {

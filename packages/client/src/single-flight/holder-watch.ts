@@ -19,15 +19,22 @@ export class HolderWatch {
   readonly #cache: CacheAccess;
   readonly #retry: RetryStrategy;
   readonly #key: string;
+  readonly #consistent: boolean;
   #looks = 0;
   /** When the holder's lease ends, as last seen: it moves with every renewal and every new holder. */
   #expiresAt: number | undefined;
   /** When an attempt can hope to succeed, on the monotonic clock. */
   #claimableAt = 0;
 
-  constructor(context: ProtocolContext, cache: CacheAccess, retry: RetryStrategy, key: string) {
+  constructor(
+    context: ProtocolContext,
+    cache: CacheAccess,
+    { retry, key, forceRefresh }: { retry: RetryStrategy; key: string; forceRefresh: boolean },
+  ) {
     this.#context = context;
     this.#cache = cache;
+    // A refresh judges by the holder that it sees whether a computation began after its call.
+    this.#consistent = forceRefresh;
     this.#retry = retry;
     this.#key = key;
   }
@@ -35,13 +42,13 @@ export class HolderWatch {
   /**
    * Gives what the last look found in the cache; undefined where the lock is worth an attempt.
    *
-   * `onHeld` hears of every look that found the lock held, and of what it found in the cache. A look that fails is made good by the next one.
+   * `onHeld` hears of every look that found the lock held, and of what it found. A look that fails is made good by the next one.
    */
   async next(
     refusal: LeaseUnavailableError,
     signal: AbortSignal,
     isUsable: (entry: CacheEntry | undefined) => boolean,
-    onHeld: (refusal: LeaseUnavailableError, entry: CacheEntry | undefined) => void,
+    onHeld: (refusal: LeaseUnavailableError, look: ResultAndHolder) => void,
   ): Promise<CacheEntry | undefined> {
     const { clock, randomness } = this.#context;
     this.#expiresAt = refusal.expiresAt;
@@ -63,14 +70,14 @@ export class HolderWatch {
       if (clock.monotonic() >= this.#claimableAt) return undefined;
       if (look?.record !== undefined) {
         const inMs = Math.ceil(this.#claimableAt - clock.monotonic());
-        onHeld(new LeaseUnavailableError(this.#key, look.record, inMs), look.entry);
+        onHeld(new LeaseUnavailableError(this.#key, look.record, inMs), look);
       }
     }
   }
 
   async #look(signal: AbortSignal): Promise<ResultAndHolder | undefined> {
     try {
-      return await this.#cache.lookAtBoth(this.#key, signal);
+      return await this.#cache.lookAtBoth(this.#key, signal, this.#consistent);
     } catch (error) {
       signal.throwIfAborted();
       const mayPass =

@@ -1,7 +1,9 @@
+import type { BackoffOptions } from "../backoff.ts";
 import type { Lease } from "../lease.ts";
 import { type ClientTimes, checkAcquireOptions, checkRetry } from "../options-check.ts";
 import type { RetryStrategy } from "../retry.ts";
-import { check, checkDuration, checkKnown } from "../validation.ts";
+import { check, checkDuration, checkKnown, checkSignal } from "../validation.ts";
+import type { AttemptTerms } from "./attempts.ts";
 import type { ResultCache } from "./cache.ts";
 import type { Lifetimes } from "./entry.ts";
 import type { SingleFlightEvent } from "./events.ts";
@@ -13,11 +15,17 @@ export interface SingleFlightOptions {
   /** For how much longer it is kept to stand in for a newer one, in milliseconds. @default 0 */
   readonly staleForMs?: number;
   /**
-   * Whether a result that is past `freshForMs` is given at once where a newer one is being computed by somebody else,
-   * and where the lock or the service cannot be had. Whoever computes waits for the new one.
+   * Whether a result that is past `freshForMs` is given at once where a newer one is being computed by somebody else.
+   * Whoever computes waits for the new one.
    * @default true if `staleForMs` is above 0
    */
   readonly staleOnContention?: boolean;
+  /**
+   * Whether a result that is past `freshForMs` is given in place of an error: where the computation fails or is cut off,
+   * where the lock, the service or the cache cannot be had, and where `waitMs` is over. The event `served` has the
+   * error. Mistakes in the program are errors all the same; so is the caller's own `signal`. @default staleOnContention
+   */
+  readonly staleOnError?: boolean;
   /**
    * For how long a failure is kept: until then nobody computes, and callers get a CachedFailureError. Its message is
    * stored. 0 keeps none: then each waiter tries in its turn. @default 0
@@ -37,6 +45,21 @@ export interface SingleFlightOptions {
    * for no limit: then one that never ends keeps its key closed for as long as its process lives. @default 300000
    */
   readonly computeTimeoutMs?: number;
+  /**
+   * How often a computation is tried that fails: under the same lease, within `computeTimeoutMs` for all attempts, and
+   * for as long as somebody waits. From 1 to 1000. @default 1
+   */
+  readonly maxAttempts?: number;
+  /**
+   * How long a computation rests before its next attempt: half by rule and half by chance, twice as long each time.
+   * @default 100 to 200 ms before the second attempt, up to 10 s
+   */
+  readonly backoff?: BackoffOptions;
+  /**
+   * Whether a result may be stored. One that may not be is given to its callers all the same; what the cache has stays,
+   * and the next call computes. Not asked about failures. @default - every result but undefined
+   */
+  readonly isCacheable?: (value: unknown) => boolean;
   /**
    * How long the lease is, which says not how long a computation may take, but how long others wait for one that
    * died. Not below the client's `clockSkewMs`, if it was given one. @default - the client's
@@ -62,7 +85,7 @@ export interface ComputeContext<Value> {
 /** One call of {@link SingleFlight.getOrCompute}. */
 export interface GetOrComputeOptions<Value> {
   /**
-   * Computes the result. It must not give undefined (null is a result), and should stop when the signal aborts. Of
+   * Computes the result. It must not give undefined (null is a result) unless `isCacheable` refuses that, and should stop when the signal aborts. Of
    * callers that share a flight, the first one's is run.
    */
   readonly compute: (context: ComputeContext<Value>) => Promise<Value> | Value;
@@ -71,25 +94,44 @@ export interface GetOrComputeOptions<Value> {
   /** How long this caller waits while another process computes. @default - that of the SingleFlight */
   readonly waitMs?: number;
   /**
-   * Whether this caller takes a result that is past `freshForMs`; true needs a `staleForMs`.
-   * @default - that of the SingleFlight
+   * Whether this caller takes a result that is past `freshForMs` while somebody else computes; true needs a
+   * `staleForMs`. @default - that of the SingleFlight
    */
   readonly staleOnContention?: boolean;
+  /**
+   * Whether this caller takes a result that is past `freshForMs` in place of an error; true needs a `staleForMs`.
+   * @default - this call's `staleOnContention` if it has one, otherwise that of the SingleFlight
+   */
+  readonly staleOnError?: boolean;
   /** As of the SingleFlight. Of callers that share a flight, the first one's counts. @default - that of the SingleFlight */
   readonly retry?: RetryStrategy;
   /** As of the SingleFlight. Of callers that share a flight, the first one's counts. @default - that of the SingleFlight */
   readonly computeTimeoutMs?: number;
+  /** As of the SingleFlight. Of callers that share a flight, the first one's counts. @default - that of the SingleFlight */
+  readonly maxAttempts?: number;
+  /** As of the SingleFlight. Of callers that share a flight, the first one's counts. @default - that of the SingleFlight */
+  readonly backoff?: BackoffOptions;
+  /**
+   * Whether the value is computed anew even if it is fresh. Such a call is given a value whose computation began after
+   * the call, its own or another's, or an error: no stale value. Others are given the old value until the new one is
+   * stored; a refresh that fails stores nothing. @default false
+   */
+  readonly forceRefresh?: boolean;
 }
 
 const flightOptionNames: readonly (keyof SingleFlightOptions)[] = [
   "freshForMs",
   "staleForMs",
   "staleOnContention",
+  "staleOnError",
   "failureForMs",
   "cache",
   "waitMs",
   "retry",
   "computeTimeoutMs",
+  "maxAttempts",
+  "backoff",
+  "isCacheable",
   "leaseDurationMs",
   "heartbeat",
   "onEvent",
@@ -99,19 +141,27 @@ const callOptionNames: readonly (keyof GetOrComputeOptions<unknown>)[] = [
   "signal",
   "waitMs",
   "staleOnContention",
+  "staleOnError",
   "retry",
   "computeTimeoutMs",
+  "maxAttempts",
+  "backoff",
+  "forceRefresh",
 ];
 
 const defaultWaitMs = 30_000;
 const defaultComputeTimeoutMs = 300_000;
+const defaultBackoff = { delayMs: 200, maxDelayMs: 10_000 };
+const backoffOptionNames: readonly (keyof BackoffOptions)[] = ["delayMs", "maxDelayMs"];
+const mostAttempts = 1_000;
 /** The longest delay that Node's timers take. */
 const longestTimerMs = 2 ** 31 - 1;
 
 /** What one call may have otherwise than its SingleFlight, validated and complete. */
-export interface CallTerms {
+export interface CallTerms extends AttemptTerms {
   readonly waitMs: number;
   readonly staleOnContention: boolean;
+  readonly staleOnError: boolean;
   readonly retry: RetryStrategy;
   readonly computeTimeoutMs: number;
 }
@@ -120,46 +170,100 @@ export interface CallTerms {
 export interface FlightTerms extends Lifetimes, CallTerms {
   readonly leaseDurationMs: number;
   readonly heartbeat: boolean | number;
+  readonly isCacheable: ((value: unknown) => boolean) | undefined;
 }
 
 /** Validates a SingleFlight's options. */
-export function checkFlightOptions(options: SingleFlightOptions, times: ClientTimes): FlightTerms {
-  checkKnown(options, flightOptionNames, "options");
-  const { freshForMs, staleForMs = 0, failureForMs = 0, cache, onEvent, heartbeat = true } = options;
-  const { computeTimeoutMs = defaultComputeTimeoutMs, staleOnContention = staleForMs > 0 } = options;
-  const { waitMs = defaultWaitMs, retry = { strategy: "untilExpiry" } } = options;
-  const { leaseDurationMs = times.leaseDurationMs } = options;
+export function checkFlightOptions(
+  options: SingleFlightOptions,
+  times: ClientTimes,
+): { readonly given: SingleFlightOptions; readonly terms: FlightTerms } {
+  const given = checkKnown(options, flightOptionNames, "options");
+  const { freshForMs, staleForMs = 0, failureForMs = 0, cache, onEvent, heartbeat = true } = given;
+  const { computeTimeoutMs = defaultComputeTimeoutMs, staleOnContention = staleForMs > 0 } = given;
+  const { waitMs = defaultWaitMs, retry = { strategy: "untilExpiry" } } = given;
+  const { leaseDurationMs = times.leaseDurationMs, staleOnError = staleOnContention } = given;
   checkDuration("freshForMs", freshForMs, 1);
   checkDuration("failureForMs", failureForMs, 0);
-  const call = checkCallTerms({ waitMs, staleOnContention, retry, computeTimeoutMs });
+  const attempts = checkAttemptTerms(given, { maxAttempts: 1, backoff: defaultBackoff });
+  const call = checkCallTerms({
+    ...attempts,
+    waitMs,
+    staleOnContention,
+    staleOnError,
+    retry,
+    computeTimeoutMs,
+  });
   checkDuration("staleForMs", staleForMs, staleOnContention ? 1 : 0);
+  check(!staleOnError || staleForMs > 0, "staleOnError", true, "false without a staleForMs");
   const isCache =
     cache === undefined || (typeof cache?.get === "function" && typeof cache.set === "function");
   check(isCache, "cache", cache, "an object with get(key) and set(key, entry, ttlMs)");
   check(onEvent === undefined || typeof onEvent === "function", "onEvent", onEvent, "a function");
+  const { isCacheable } = given;
+  check(
+    isCacheable === undefined || typeof isCacheable === "function",
+    "isCacheable",
+    isCacheable,
+    "a function",
+  );
   checkAcquireOptions({ leaseDurationMs, heartbeat }, false, "", times);
-  return { freshForMs, staleForMs, failureForMs, ...call, leaseDurationMs, heartbeat };
+  const lifetimes = { freshForMs, staleForMs, failureForMs };
+  return { given, terms: { ...lifetimes, ...call, leaseDurationMs, heartbeat, isCacheable } };
 }
 
 /** Validates one call's options; what it leaves out is the SingleFlight's. */
-export function checkCallOptions<Value>(options: GetOrComputeOptions<Value>, terms: FlightTerms): CallTerms {
-  checkKnown(options, callOptionNames, "options");
-  const { compute, signal, waitMs = terms.waitMs, staleOnContention = terms.staleOnContention } = options;
-  const { retry = terms.retry, computeTimeoutMs = terms.computeTimeoutMs } = options;
+export function checkCallOptions<Value>(
+  options: GetOrComputeOptions<Value>,
+  terms: FlightTerms,
+): { readonly given: GetOrComputeOptions<Value>; readonly terms: CallTerms } {
+  const given = checkKnown(options, callOptionNames, "options");
+  const { compute, signal, waitMs = terms.waitMs, forceRefresh = false } = given;
+  const { retry = terms.retry, computeTimeoutMs = terms.computeTimeoutMs } = given;
+  check(typeof forceRefresh === "boolean", "forceRefresh", forceRefresh, "true or false");
+  const { staleOnContention = !forceRefresh && terms.staleOnContention } = given;
+  const { staleOnError = given.staleOnContention ?? (!forceRefresh && terms.staleOnError) } = given;
   check(typeof compute === "function", "compute", compute, "a function");
-  check(signal === undefined || signal instanceof AbortSignal, "signal", signal, "an AbortSignal");
-  const call = checkCallTerms({ waitMs, staleOnContention, retry, computeTimeoutMs });
-  const hasStale = !staleOnContention || terms.staleForMs > 0;
-  check(hasStale, "staleOnContention", true, "false where the SingleFlight has no staleForMs");
-  return call;
+  checkSignal(signal);
+  const attempts = checkAttemptTerms(given, terms);
+  const call = checkCallTerms({
+    ...attempts,
+    waitMs,
+    staleOnContention,
+    staleOnError,
+    retry,
+    computeTimeoutMs,
+  });
+  const allowed = "false beside forceRefresh, and where the SingleFlight has no staleForMs";
+  const takesStale = !forceRefresh && terms.staleForMs > 0;
+  check(!staleOnContention || takesStale, "staleOnContention", true, allowed);
+  check(!staleOnError || takesStale, "staleOnError", true, allowed);
+  return { given, terms: call };
 }
 
-function checkCallTerms({ waitMs, staleOnContention, retry, computeTimeoutMs }: CallTerms): CallTerms {
+function checkCallTerms(terms: CallTerms): CallTerms {
+  const { waitMs, staleOnContention, staleOnError, retry, computeTimeoutMs } = terms;
   checkDuration("waitMs", waitMs, 0, longestTimerMs);
   check(typeof staleOnContention === "boolean", "staleOnContention", staleOnContention, "true or false");
-  checkRetry(retry);
+  check(typeof staleOnError === "boolean", "staleOnError", staleOnError, "true or false");
+  const rhythm = checkRetry(retry);
   if (computeTimeoutMs !== Number.POSITIVE_INFINITY) {
     checkDuration("computeTimeoutMs", computeTimeoutMs, 1, longestTimerMs);
   }
-  return { waitMs, staleOnContention, retry, computeTimeoutMs };
+  return { ...terms, retry: rhythm };
+}
+
+function checkAttemptTerms(
+  given: Pick<SingleFlightOptions, keyof AttemptTerms>,
+  defaults: AttemptTerms,
+): AttemptTerms {
+  const { maxAttempts = defaults.maxAttempts, backoff } = given;
+  const isCount = Number.isSafeInteger(maxAttempts) && maxAttempts >= 1 && maxAttempts <= mostAttempts;
+  check(isCount, "maxAttempts", maxAttempts, `a whole number from 1 to ${mostAttempts}`);
+  if (backoff === undefined) return { maxAttempts, backoff: defaults.backoff };
+  const { delayMs = defaultBackoff.delayMs, maxDelayMs } = checkKnown(backoff, backoffOptionNames, "backoff");
+  checkDuration("backoff.delayMs", delayMs, 0, longestTimerMs);
+  const longest = maxDelayMs ?? Math.max(delayMs, defaultBackoff.maxDelayMs);
+  checkDuration("backoff.maxDelayMs", longest, delayMs, longestTimerMs);
+  return { maxAttempts, backoff: { delayMs, maxDelayMs: longest } };
 }

@@ -7,6 +7,8 @@ import type { CallTerms } from "./options.ts";
 export interface Served {
   readonly value: unknown;
   readonly source: ValueSource;
+  /** What a stale value stands in for; absent where that is no error. */
+  readonly error?: unknown;
 }
 
 /** A result that may stand in for a newer one, until a given time. */
@@ -18,6 +20,7 @@ export interface StandIn {
 
 interface Passenger {
   readonly takesStale: boolean;
+  readonly takesStaleOnError: boolean;
   readonly leave: (settle: Settle) => void;
   /** Whether its time to wait for another process is over. */
   isDue: boolean;
@@ -32,7 +35,9 @@ export class Passengers {
   /** In the order of their coming. */
   readonly #aboard = new Set<Passenger>();
   #refusal: LeaseUnavailableError | undefined;
+  /** For those that come while this process computes. */
   #standIn: StandIn | undefined;
+  #lastResort: StandIn | undefined;
 
   constructor(clock: Clock, onEmpty: () => void) {
     this.#clock = clock;
@@ -40,8 +45,9 @@ export class Passengers {
   }
 
   /** Gives what becomes of the flight, or of this caller's patience or signal if that comes first. */
-  board({ waitMs, staleOnContention }: CallTerms, signal: AbortSignal | undefined): Promise<Served> {
-    const standIn = staleOnContention ? this.#usableStandIn() : undefined;
+  board(terms: CallTerms, signal: AbortSignal | undefined): Promise<Served> {
+    const { waitMs, staleOnContention, staleOnError } = terms;
+    const standIn = staleOnContention ? this.#usable(this.#standIn) : undefined;
     if (standIn !== undefined) return Promise.resolve({ value: standIn.value, source: "stale" });
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
@@ -51,6 +57,7 @@ export class Passengers {
       const cancel = this.#clock.schedule(() => this.#due(passenger), waitMs, { background: true });
       const passenger: Passenger = {
         takesStale: staleOnContention,
+        takesStaleOnError: staleOnError,
         isDue: waitMs === 0,
         leave: (settle) => {
           this.#aboard.delete(passenger);
@@ -88,13 +95,30 @@ export class Passengers {
     this.#standIn = standIn;
   }
 
-  /** The flight has ended. */
-  land(settle: Settle): void {
-    for (const passenger of [...this.#aboard]) passenger.leave(settle);
+  /** Has a stale result ready in place of an error; undefined where the cache was found to have none. */
+  keepReady(lastResort: StandIn | undefined): void {
+    this.#lastResort = lastResort;
   }
 
-  #usableStandIn(): StandIn | undefined {
-    const standIn = this.#standIn;
+  /** The flight has ended with a value. */
+  land(served: Served): void {
+    for (const { leave } of [...this.#aboard]) leave((resolve) => resolve(served));
+  }
+
+  /** The flight has ended with an error, for which a stale result may stand in or not. */
+  fail(error: unknown, mayStandIn: boolean): void {
+    for (const passenger of [...this.#aboard]) this.#fail(passenger, error, mayStandIn);
+  }
+
+  #fail({ takesStaleOnError, leave }: Passenger, error: unknown, mayStandIn: boolean): void {
+    const standIn = mayStandIn && takesStaleOnError ? this.#usable(this.#lastResort) : undefined;
+    leave((resolve, reject) => {
+      if (standIn === undefined) reject(error);
+      else resolve({ value: standIn.value, source: "stale", error });
+    });
+  }
+
+  #usable(standIn: StandIn | undefined): StandIn | undefined {
     return standIn !== undefined && this.#clock.now() < standIn.until ? standIn : undefined;
   }
 
@@ -102,7 +126,7 @@ export class Passengers {
     passenger.isDue = true;
     const refusal = this.#refusal;
     if (refusal === undefined) return;
-    passenger.leave((_, reject) => reject(refusal));
+    this.#fail(passenger, refusal, true);
     this.#closeIfEmpty();
   }
 

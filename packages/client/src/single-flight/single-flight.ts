@@ -1,9 +1,10 @@
+import { untilAborted } from "../aborted.ts";
 import type { LeaseClient } from "../client.ts";
 import { internalsOf } from "../internals.ts";
 import { checkKey } from "../validation.ts";
 import { CacheAccess } from "./cache-access.ts";
 import { publishFlightEvent, type SingleFlightEvent, type ValueSource } from "./events.ts";
-import { type Compute, Flight, type FlightDeck } from "./flight.ts";
+import { type Compute, Flight, type FlightDeck, type FlightPlan } from "./flight.ts";
 import {
   type CallTerms,
   checkCallOptions,
@@ -41,12 +42,14 @@ export interface SourcedValue<Value> {
 export class SingleFlight {
   readonly #deck: FlightDeck;
   readonly #flights = new Map<string, Flight>();
+  /** Apart: who wants no refresh is given the old value meanwhile. */
+  readonly #refreshes = new Map<string, Flight>();
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, options: SingleFlightOptions) {
     const parts = internalsOf(client);
-    const terms = checkFlightOptions(options, parts.times);
-    const { cache = new TableCache(client), onEvent } = options;
+    const { given, terms } = checkFlightOptions(options, parts.times);
+    const { cache = new TableCache(client), onEvent } = given;
     const tell = (event: SingleFlightEvent): void => publishFlightEvent(event, onEvent);
     const access = new CacheAccess(cache, parts.context, tell);
     this.#deck = { internals: parts, terms, cache: access, tell };
@@ -60,16 +63,20 @@ export class SingleFlight {
    * more before the write of a cache that is not a TableCache. A caller that waits costs 1 query for each look with a
    * TableCache, otherwise 1 read of the lock and 1 of the cache.
    *
+   * With `forceRefresh` the value is computed anew, though it is fresh; others are given the old one until the new one is
+   * stored.
+   *
    * All callers of a flight share its value, as the same object: treat it as read-only.
    *
-   * Rejects with whatever the computation rejects with, the same for every caller in this process, and with
+   * Where a stale value may stand in for an error (`staleOnError`), it is given in its place. Otherwise rejects with
+   * whatever the computation rejects with, the same for every caller in this process, and with
    *
    * - LeaseUnavailableError: another process was still computing after `waitMs`;
    * - ComputationTimeoutError: this process's computation took longer than `computeTimeoutMs`;
    * - CachedFailureError: a computation has failed less than `failureForMs` ago;
    * - CacheUnreadableError: the cache threw, so nobody knows whether there is anything to compute;
    * - InvalidOptionsError: an option, a result of undefined, or one that the cache can never hold;
-   * - the reason of the caller's own `signal`; LeaseTableError, LeaseConfigurationError and LeaseServiceError.
+   * - LeaseAbortedError: the caller's own `signal` has aborted; LeaseTableError, LeaseConfigurationError and LeaseServiceError.
    */
   async getOrCompute<Value>(key: string, options: GetOrComputeOptions<Value>): Promise<Value> {
     const { value } = await this.getOrComputeWithSource(key, options);
@@ -93,13 +100,14 @@ export class SingleFlight {
   ): Promise<SourcedValue<Value>> {
     checkKey(key);
     const { clock } = this.#deck.internals.context;
-    const terms = checkCallOptions(options, this.#deck.terms);
-    const { signal, compute } = options;
-    signal?.throwIfAborted();
+    const { given, terms } = checkCallOptions(options, this.#deck.terms);
+    const { signal, compute, forceRefresh = false } = given;
     const startedAt = clock.monotonic();
-    const { value, source } = await this.#board(key, compute as Compute, terms, signal);
+    const { value, source, ...why } = await untilAborted(key, signal, () =>
+      this.#board({ ...terms, key, compute: compute as Compute, forceRefresh }, terms, signal),
+    );
     const waitedMs = Math.round(clock.monotonic() - startedAt);
-    this.#deck.tell({ type: "served", key, source, waitedMs });
+    this.#deck.tell({ type: "served", key, source, waitedMs, ...why });
     return { value: value as Value, source };
   }
 
@@ -136,21 +144,18 @@ export class SingleFlight {
     await this.#deck.cache.forget(key);
     // It goes on for those aboard; whoever comes from now on must not board what may have begun before.
     this.#flights.delete(key);
+    this.#refreshes.delete(key);
   }
 
-  #board(
-    key: string,
-    compute: Compute,
-    terms: CallTerms,
-    signal: AbortSignal | undefined,
-  ): ReturnType<Flight["board"]> {
-    const underWay = this.#flights.get(key);
-    if (underWay !== undefined) return underWay.board(terms, signal);
-    const { retry, computeTimeoutMs } = terms;
-    const flight = new Flight({ key, compute, retry, computeTimeoutMs }, this.#deck, (ended) => {
-      if (this.#flights.get(key) === ended) this.#flights.delete(key);
+  #board(plan: FlightPlan, terms: CallTerms, signal: AbortSignal | undefined): ReturnType<Flight["board"]> {
+    const { key, forceRefresh } = plan;
+    const flights = forceRefresh ? this.#refreshes : this.#flights;
+    const underWay = flights.get(key);
+    if (underWay?.isOpen) return underWay.board(terms, signal);
+    const flight = new Flight(plan, this.#deck, (ended) => {
+      if (flights.get(key) === ended) flights.delete(key);
     });
-    this.#flights.set(key, flight);
+    flights.set(key, flight);
     const boarded = flight.board(terms, signal);
     void flight.depart();
     return boarded;

@@ -1,6 +1,7 @@
 import type { LeaseClient } from "../client.ts";
 import { replaceResult, resultAndHolder, type StoredResult, storeResult } from "../expressions-cache.ts";
 import { type ClientInternals, internalsOf } from "../internals.ts";
+import { parsedJson } from "../item-values.ts";
 import { callStore } from "../protocol/context.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
@@ -77,10 +78,5 @@ export class TableCache implements ResultCache {
 
 function entryIn(item: Item | undefined): CacheEntry | undefined {
   const text = item?.[attributeNames.data];
-  if (typeof text !== "string") return undefined;
-  try {
-    return readEntry(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
+  return typeof text === "string" ? readEntry(parsedJson(text)?.value) : undefined;
 }

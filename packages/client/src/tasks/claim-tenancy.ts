@@ -1,7 +1,9 @@
+import { LeaseServiceError } from "../errors.ts";
 import type { LeaseEvent } from "../events.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import { type SendUpdate, Tenancy, type TenancyTerms } from "../protocol/tenancy.ts";
-import { type Moment, sleep } from "../time/clock.ts";
+import { type Ended, type SendUpdate, Tenancy, type TenancyTerms } from "../protocol/tenancy.ts";
+import type { Belief } from "../protocol/validity.ts";
+import { pause } from "../time/clock.ts";
 
 /** An ending waits this long for a renewal that is under way before it cuts it off. */
 const renewalGraceMs = 1_000;
@@ -14,22 +16,39 @@ const renewalGraceMs = 1_000;
 export class ClaimTenancy extends Tenancy {
   readonly #context: ProtocolContext;
   readonly #endedByWorker: { value: boolean };
+  #giveBack: () => Promise<boolean> = () => Promise.resolve(false);
   #renewing: { readonly done: Promise<void>; readonly cut: AbortController } | undefined;
   #isPaused = false;
 
-  constructor(context: ProtocolContext, terms: TenancyTerms, since: Moment) {
+  constructor(context: ProtocolContext, terms: TenancyTerms, belief: Belief) {
     const endedByWorker = { value: false };
     // To a lease, an end without its own release is a loss; here the worker has ended it.
     const publish = (event: LeaseEvent): void => {
       if (!(event.type === "lost" && endedByWorker.value)) context.publish(event);
     };
-    super({ ...context, publish }, terms, since);
+    super({ ...context, publish }, terms, belief);
     this.#context = context;
     this.#endedByWorker = endedByWorker;
   }
 
+  /** How the task is given back where its claim is released as any lease is. */
+  releaseBy(giveBack: () => Promise<boolean>): void {
+    this.#giveBack = giveBack;
+  }
+
+  override async release(): Promise<Ended> {
+    return { wasOurs: await this.#giveBack(), isRecorded: false };
+  }
+
+  override letGo(): void {
+    this.#context.lifecycle.follow(this.removal, this.#giveBack());
+  }
+
   override renew(send: SendUpdate): Promise<void> {
-    if (this.#isPaused) return Promise.reject(new Error("the task is being ended"));
+    if (this.#isPaused) {
+      const message = "the task is being ended: renew it where that has failed";
+      return Promise.reject(new LeaseServiceError("LEASE_CONFLICT", message));
+    }
     const cut = this.#renewing?.cut ?? new AbortController();
     const done = super.renew((request, options) =>
       send(request, { ...options, signal: AbortSignal.any([options.signal, cut.signal]) }),
@@ -39,6 +58,7 @@ export class ClaimTenancy extends Tenancy {
     const forget = (): void => {
       if (this.#renewing === renewing) this.#renewing = undefined;
     };
+    // Ignored: the caller of this very renewal has the error.
     done.then(forget, forget);
     return done;
   }
@@ -48,12 +68,13 @@ export class ClaimTenancy extends Tenancy {
     this.#isPaused = true;
     const renewing = this.#renewing;
     if (renewing === undefined) return;
+    // Ignored: the renewal's own caller has its error.
     const done = renewing.done.catch(() => undefined);
     const grace = new AbortController();
-    const graceIsOver = sleep(this.#context.clock, renewalGraceMs, grace.signal).catch(() => undefined);
+    const graceIsOver = pause(this.#context.clock, renewalGraceMs, grace.signal);
     await Promise.race([done, graceIsOver]);
     grace.abort();
-    renewing.cut.abort(new Error("cut off by the end of its task"));
+    renewing.cut.abort(new LeaseServiceError("LEASE_NO_ANSWER", "cut off by the end of its task"));
     await done;
   }
 

@@ -4,6 +4,7 @@ import { attributeNames } from "../schema.ts";
 import { taskAttributeNames, taskIdOf } from "../schema-tasks.ts";
 import type { Item } from "../store.ts";
 import type { TaskDesk } from "./desk.ts";
+import { fenceOf } from "./record.ts";
 
 /** No attempt is left. */
 export function isExhausted(item: Item): boolean {
@@ -19,6 +20,7 @@ export function endedTask(
   remark: string,
   token: string,
 ): EndedTask {
+  const now = context.clock.now();
   return {
     set,
     id: taskIdOf(String(item[attributeNames.sortKey])),
@@ -29,9 +31,10 @@ export function endedTask(
     attempts: Number(item[taskAttributeNames.attempts]),
     maxAttempts: Number(item[taskAttributeNames.maxAttempts]),
     worker: record && { owner: record.owner, acquiredAt: record.acquiredAt },
-    fencingToken: Number(item[attributeNames.fence]),
+    // Seeded from the time where it has never been claimed, as the first claim does.
+    fencingToken: fenceOf(item) ?? now,
     addedAt: Number(item[taskAttributeNames.addedAt]),
-    now: context.clock.now(),
+    now,
     keepForMs: terms.keepForMs,
   };
 }

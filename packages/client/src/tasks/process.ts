@@ -1,3 +1,5 @@
+import { isAbortOf } from "../aborted.ts";
+import { isOperational } from "../operational.ts";
 import { FinalFailureError } from "./errors.ts";
 import { remarkOf, type WorkTerms } from "./options.ts";
 import type { Task } from "./task.ts";
@@ -19,14 +21,25 @@ export interface ProcessSummary {
 }
 
 type Work = (task: Task) => Promise<unknown> | unknown;
-type ProcessTerms = WorkTerms & { readonly retryAfterMs: number };
+type ProcessTerms = WorkTerms & { readonly retryAfterMs: number | undefined };
 
-/** Runs the work of task after task, and ends each by what became of it. */
-export async function processTasks(loop: WorkLoop, work: Work, terms: ProcessTerms): Promise<ProcessSummary> {
+/**
+ * Runs the work of task after task, and ends each by what became of it.
+ *
+ * `stop` ends the loop: a mistake in the program that a task's ending meets aborts it, and is rejected with once all
+ * work has settled.
+ */
+export async function processTasks(
+  loop: WorkLoop,
+  work: Work,
+  terms: ProcessTerms,
+  stop: AbortController,
+): Promise<ProcessSummary> {
   const counts = { succeeded: 0, failed: 0, parked: 0, returned: 0, settled: 0, lost: 0 };
   const runAndCount = async (task: Task): Promise<void> => {
-    const outcome = await run(task, work, terms).catch(() => {
+    const outcome = await run(task, work, terms).catch((error: unknown) => {
       task.abandon();
+      if (!isOperational(error)) stop.abort(error);
       return "lost" as const;
     });
     counts[outcome] += 1;
@@ -38,6 +51,7 @@ export async function processTasks(loop: WorkLoop, work: Work, terms: ProcessTer
   } finally {
     await loop.idle();
   }
+  stop.signal.throwIfAborted();
   return counts;
 }
 
@@ -59,11 +73,12 @@ async function endFailed(
   { signal, retryAfterMs }: ProcessTerms,
 ): Promise<keyof ProcessSummary> {
   if (await task.settled()) return "settled";
-  if (signal?.aborted && error === signal.reason) {
+  if (isAbortOf(error, signal)) {
     await task.release();
     return "returned";
   }
+  const waits = retryAfterMs === undefined ? {} : { retryAfterMs };
   const isFinal = error instanceof FinalFailureError;
-  const outcome = await task.fail(remarkOf(error), isFinal ? { final: true } : { retryAfterMs });
+  const outcome = await task.fail(remarkOf(error), isFinal ? { final: true } : waits);
   return outcome === "waiting" ? "returned" : outcome;
 }

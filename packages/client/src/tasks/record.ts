@@ -1,3 +1,13 @@
+import {
+  jsonIn,
+  optionalTextIn,
+  optionalTimeIn,
+  optionalWholeIn,
+  optionalWordIn,
+  textIn,
+  timeIn,
+  wholeIn,
+} from "../item-values.ts";
 import { attributeNames } from "../schema.ts";
 import { taskAttributeNames, taskIdOf } from "../schema-tasks.ts";
 import type { Item } from "../store.ts";
@@ -11,11 +21,27 @@ import type { Item } from "../store.ts";
  * - `failed`: its last attempt ended with `task.fail`.
  * - `parked`: set aside, for a person to look at: its worker said that no attempt can succeed (`final`), or the worker
  *   of its last attempt was lost, or had its claim broken.
+ * - `cancelled`: withdrawn with `cancel` while it was waiting.
  */
-export type TaskState = "waiting" | "running" | "succeeded" | "failed" | "parked";
+export type TaskState = "waiting" | "running" | "succeeded" | "failed" | "parked" | "cancelled";
 
 /** Every state, in the order of a task's life. */
-export const taskStates: readonly TaskState[] = ["waiting", "running", "succeeded", "failed", "parked"];
+export const taskStates: readonly TaskState[] = [
+  "waiting",
+  "running",
+  "succeeded",
+  "failed",
+  "parked",
+  "cancelled",
+];
+
+/** Those that a task can begin again from. */
+export type RequeueableState = "failed" | "parked" | "cancelled";
+
+/** Tells whether a task has ended without success. */
+export function isRequeueable(state: TaskState): state is RequeueableState {
+  return state === "failed" || state === "parked" || state === "cancelled";
+}
 
 /** A task as the table shows it. Times are epoch milliseconds of the clock of whoever wrote them. */
 export interface TaskRecord {
@@ -39,43 +65,44 @@ export interface TaskRecord {
   readonly endedAt: number | undefined;
 }
 
-/** Reads the item of an open or an ended task. */
+/** Reads the item of an open or an ended task. Throws LeaseItemError. */
 export function readTask(item: Item): TaskRecord {
   const state = stateOf(item);
   return {
-    id: taskIdOf(String(item[attributeNames.sortKey])),
+    id: taskIdOf(textIn(item, attributeNames.sortKey)),
     state,
     payload: payloadOf(item),
-    attempts: Number(item[taskAttributeNames.attempts]),
-    maxAttempts: Number(item[taskAttributeNames.maxAttempts]),
-    remark: String(item[taskAttributeNames.remark]),
-    addedAt: Number(item[taskAttributeNames.addedAt]),
-    dueAt: state === "waiting" ? numberIn(item, taskAttributeNames.dueAt) : undefined,
-    owner: textIn(item, attributeNames.owner),
-    startedAt: numberIn(item, attributeNames.acquiredAt),
-    expiresAt: numberIn(item, attributeNames.expiresAt),
-    endedAt: numberIn(item, taskAttributeNames.endedAt),
+    attempts: wholeIn(item, taskAttributeNames.attempts),
+    maxAttempts: wholeIn(item, taskAttributeNames.maxAttempts),
+    remark: textIn(item, taskAttributeNames.remark),
+    addedAt: timeIn(item, taskAttributeNames.addedAt),
+    dueAt: state === "waiting" ? optionalTimeIn(item, taskAttributeNames.dueAt) : undefined,
+    owner: optionalTextIn(item, attributeNames.owner),
+    startedAt: optionalTimeIn(item, attributeNames.acquiredAt),
+    expiresAt: optionalTimeIn(item, attributeNames.expiresAt),
+    endedAt: optionalTimeIn(item, taskAttributeNames.endedAt),
   };
+}
+
+/** The fencing token of a task's last claim; undefined where it has never been claimed. */
+export function fenceOf(item: Item): number | undefined {
+  return optionalWholeIn(item, attributeNames.fence);
+}
+
+/** When a task that waits may be claimed, in epoch milliseconds. */
+export function dueAtOf(item: Item): number {
+  return timeIn(item, taskAttributeNames.dueAt);
 }
 
 /** Reads a task's state. */
 export function stateOf(item: Item): TaskState {
-  const ended = item[taskAttributeNames.state];
-  if (ended !== undefined) return ended as TaskState;
+  const ended = optionalWordIn(item, taskAttributeNames.state, taskStates);
+  if (ended !== undefined) return ended;
   return item[attributeNames.token] === undefined ? "waiting" : "running";
 }
 
+/** An empty text stands for no payload. */
 function payloadOf(item: Item): unknown {
-  const text = String(item[taskAttributeNames.payload] ?? "");
-  return text === "" ? undefined : JSON.parse(text);
-}
-
-function textIn(item: Item, name: string): string | undefined {
-  const value = item[name];
-  return value === undefined ? undefined : String(value);
-}
-
-function numberIn(item: Item, name: string): number | undefined {
-  const value = item[name];
-  return value === undefined ? undefined : Number(value);
+  const { payload } = taskAttributeNames;
+  return optionalTextIn(item, payload) === "" ? undefined : jsonIn(item, payload);
 }

@@ -1,51 +1,86 @@
-import { itemsAfter } from "../expressions-tasks.ts";
+import { itemsAfter, itemsUnder } from "../expressions-tasks.ts";
 import { callStore } from "../protocol/context.ts";
 import { claimableIn } from "../protocol/judge.ts";
 import { readRecord } from "../record.ts";
-import { attributeNames } from "../schema.ts";
-import { openTaskPrefix, openTaskStart, taskAttributeNames } from "../schema-tasks.ts";
-import type { Item } from "../store.ts";
+import { attributeNames, type ItemKey } from "../schema.ts";
+import { openTaskPrefix, openTaskStart, openTaskStartOf } from "../schema-tasks.ts";
+import type { Item, QueryRequest, ScanPage } from "../store.ts";
 import type { TaskDesk } from "./desk.ts";
+import { dueAtOf } from "./record.ts";
+import { UpcomingTasks } from "./upcoming-tasks.ts";
 
 /**
  * How many open tasks one look brings. More make looks rarer, but are older when they are tried, and more workers
  * then have the same ones in mind: measured with 8 workers on 1,000 tasks, see docs/primitives/tasks.md.
  */
-const pageSize = 32;
+export const pageSize = 32;
 
-/** What a walk over all open tasks has shown where none of them can be claimed now. */
+/** Where a page brought nothing, the next one is larger, for a survey that finds nothing has to see all tasks. */
+const pageGrowth = 4;
+const largestPage = 1_000;
+
+/** A look at all open tasks that has found none to claim. */
+export interface Survey {
+  /** On the monotonic clock. */
+  readonly beganAt: number;
+  /** How many tasks were waiting or running. */
+  readonly openTasks: number;
+  /** Whether it has seen every earlier write. */
+  readonly isConsistent: boolean;
+}
+
+/** Nothing can be claimed now, as far as is known. */
 export interface NothingFound {
-  /** No task is waiting or running. */
-  readonly isDrained: boolean;
-  /** When the first of them may be claimed, if nothing changes; infinite for none. */
+  readonly survey: Survey;
+  /** When the first of the tasks may be claimed, if nothing changes; infinite for none. */
   readonly claimableInMs: number;
+}
+
+/** The places that were tried in vain, and when each may be claimed, on the monotonic clock. */
+export type Tried = ReadonlyMap<string, number>;
+
+/** What a look is for. */
+export interface LookTerms {
+  /** A survey that is younger than this is relied on, but for tasks that have come due since. */
+  readonly maxAgeMs: number;
+  /** A consistent survey sees every earlier write and costs twice as much as one that may lag. */
+  readonly consistent: boolean;
 }
 
 /**
  * Looks for tasks that can be claimed, so that many workers seldom try the same one.
  *
  * A look starts at a random task, and its tasks are tried in random order. When one turns out to be taken, somebody
- * else is at work in this place, and the next look starts elsewhere.
+ * else is at work in this place, and the next look starts elsewhere. Where there is nothing to claim, it has seen all
+ * open tasks, and remembers when each may be claimed: until the next survey, 1 small look for a task that comes due is
+ * all that it takes.
  */
 export class Scout {
   readonly #desk: TaskDesk;
   #found: Item[] = [];
-  /** Whether one look has lately shown all there are: then it may as well start at the first. */
+  #survey: Survey | undefined;
+  readonly #upcoming = new UpcomingTasks();
+  /** Whether one page has lately shown all there are: then it may as well start at the first. */
   #isSmall = false;
 
   constructor(desk: TaskDesk) {
     this.#desk = desk;
   }
 
+  /** The last look at all open tasks, unless something was found to claim since. */
+  get survey(): Survey | undefined {
+    return this.#survey;
+  }
+
   /**
    * Gives the item of a task that may be claimable, none of those at the places that were tried already. Without one
    * at hand, 1 request or more.
    */
-  async next(tried: ReadonlySet<string>): Promise<{ readonly item: Item } | NothingFound> {
+  async next(tried: Tried, terms: LookTerms): Promise<{ readonly item: Item } | NothingFound> {
     for (;;) {
       const item = this.#found.pop();
       if (item === undefined) {
-        const nothing = await this.#look(tried);
+        const nothing = await this.#look(tried, terms);
         if (nothing !== undefined) return nothing;
       } else if (!tried.has(placeOf(item))) {
         return { item };
@@ -58,64 +93,107 @@ export class Scout {
     this.#found = [];
   }
 
-  async #look(tried: ReadonlySet<string>): Promise<NothingFound | undefined> {
-    const { set, context } = this.#desk;
-    const start = this.#isSmall ? openTaskPrefix : openTaskStart(context.randomness.fraction());
-    let hasWrapped = start === openTaskPrefix;
-    let from = start;
-    let seen = 0;
-    let claimableInMs = Number.POSITIVE_INFINITY;
-    for (;;) {
-      // Consistent: a task that was added a moment ago is found, and one that was claimed a moment ago is not tried.
-      const request = { ...itemsAfter(set, from), consistent: true, limit: pageSize };
-      const page = await callStore(context, (store, call) => store.query(request, call));
-      const isWithin = (item: Item): boolean =>
-        !hasWrapped || start === openTaskPrefix || placeOf(item) <= start;
-      const open = page.items.filter((item) => placeOf(item).startsWith(openTaskPrefix));
-      const within = open.filter(isWithin);
-      const untried = within.filter((item) => !tried.has(placeOf(item)));
-      const prospects = untried.map((item) => ({ item, inMs: this.#claimableIn(item) }));
-      const found = prospects.filter(({ inMs }) => inMs <= 0).map(({ item }) => item);
-      seen += within.length;
-      claimableInMs = Math.min(claimableInMs, ...prospects.map(({ inMs }) => inMs));
-      const last = within.at(-1);
-      const isAtEnd = page.next === undefined || last === undefined || within.length < page.items.length;
-      if (found.length > 0) {
-        this.#found = this.#shuffled(found);
-        if (!isAtEnd) this.#isSmall = false;
-        return undefined;
-      }
-      if (!isAtEnd) {
-        from = placeOf(last);
-      } else if (!hasWrapped) {
-        hasWrapped = true;
-        from = openTaskPrefix;
-      } else {
-        this.#isSmall = seen < pageSize;
-        return { isDrained: seen === 0, claimableInMs };
-      }
+  /** A task may be claimed at a time of the monotonic clock; undefined where it is not open any more. */
+  expect(place: string, at: number | undefined): void {
+    this.#upcoming.set(place, at);
+  }
+
+  async #look(tried: Tried, terms: LookTerms): Promise<NothingFound | undefined> {
+    const survey = this.#survey;
+    const isYoung = survey !== undefined && this.#now() - survey.beganAt < terms.maxAgeMs;
+    // Tasks that were open when it was made and of which none is left: the set may be drained by now.
+    const isOutdated = survey !== undefined && survey.openTasks > 0 && this.#upcoming.isEmpty;
+    if (!isYoung || isOutdated) return await this.#surveyAll(tried, terms.consistent);
+    const soonest = this.#upcoming.soonest(tried);
+    if (soonest === undefined || soonest.at > this.#now()) {
+      return { survey, claimableInMs: this.#soonestInMs(tried) };
     }
+    await this.#lookAt(soonest.place, tried);
+    return undefined;
+  }
+
+  #soonestInMs(tried: Tried): number {
+    return (this.#upcoming.soonest(tried)?.at ?? Number.POSITIVE_INFINITY) - this.#now();
+  }
+
+  /** Looks at a task that should be due by now, and at its neighbours. 1 request. */
+  async #lookAt(place: string, tried: Tried): Promise<void> {
+    const from = openTaskStartOf(place);
+    const page = await this.#page({ ...itemsAfter(this.#desk.set, from), limit: pageSize }, true);
+    const open = page.items.filter(isOpen);
+    const isAtEnd = page.next === undefined || open.length < page.items.length;
+    this.#upcoming.forget(from, isAtEnd ? undefined : placeOf(open.at(-1) ?? {}));
+    this.#upcoming.set(place, undefined);
+    this.#found = this.#claimableOf(open, tried);
+  }
+
+  /** Gives undefined as soon as something is found. */
+  async #surveyAll(tried: Tried, consistent: boolean): Promise<NothingFound | undefined> {
+    const { set, context } = this.#desk;
+    const beganAt = this.#now();
+    let limit = pageSize;
+    this.#survey = undefined;
+    if (!this.#isSmall) {
+      const start = openTaskStart(context.randomness.fraction());
+      const page = await this.#page({ ...itemsAfter(set, start), limit }, consistent);
+      this.#found = this.#claimableOf(page.items.filter(isOpen), tried);
+      if (this.#found.length > 0) return undefined;
+      if (page.next !== undefined) limit *= pageGrowth;
+    }
+    this.#upcoming.clear();
+    let after: ItemKey | undefined;
+    let openTasks = 0;
+    do {
+      const request = { ...itemsUnder(set, openTaskPrefix), limit, ...(after ? { after } : {}) };
+      const page = await this.#page(request, consistent);
+      openTasks += page.items.length;
+      this.#found = this.#claimableOf(page.items, tried);
+      this.#isSmall = after === undefined && page.next === undefined && openTasks < pageSize;
+      if (this.#found.length > 0) return undefined;
+      after = page.next;
+      limit = Math.min(limit * pageGrowth, largestPage);
+    } while (after !== undefined);
+    this.#survey = { beganAt, openTasks, isConsistent: consistent };
+    return { survey: this.#survey, claimableInMs: this.#soonestInMs(tried) };
+  }
+
+  #page(request: Omit<QueryRequest, "consistent">, consistent: boolean): Promise<ScanPage> {
+    return callStore(this.#desk.context, (store, call) => store.query({ ...request, consistent }, call));
+  }
+
+  /** Picks what can be claimed, in random order, no more than a page of it; remembers when the others can. */
+  #claimableOf(items: readonly Item[], tried: Tried): Item[] {
+    const { randomness } = this.#desk.context;
+    const found: { readonly item: Item; readonly at: number }[] = [];
+    for (const item of items) {
+      const place = placeOf(item);
+      const inMs = this.#claimableIn(item);
+      const at = tried.get(place) ?? (inMs > 0 ? this.#now() + inMs : undefined);
+      if (at !== undefined) this.expect(place, at);
+      else found.push({ item, at: randomness.fraction() });
+    }
+    found.sort((one, other) => one.at - other.at);
+    return found.slice(0, pageSize).map(({ item }) => item);
   }
 
   /** Whether a claimed task's worker may be dead is only guessed here; the claim itself finds out. */
   #claimableIn(item: Item): number {
-    const { clock, clockSkewMs } = this.#desk.context;
+    const { clock } = this.#desk.context;
     const record = readRecord(item);
-    if (record === undefined) return Number(item[taskAttributeNames.dueAt]) - clock.now();
-    const byObservation = claimableIn(this.#desk.judge.judge(record, undefined));
-    return Math.min(byObservation, record.expiresAt + clockSkewMs + 1 - clock.now());
+    if (record === undefined) return dueAtOf(item) - clock.now();
+    return claimableIn(this.#desk.judge.judge(record));
   }
 
-  #shuffled(items: Item[]): Item[] {
-    const { randomness } = this.#desk.context;
-    return items
-      .map((item) => ({ item, at: randomness.fraction() }))
-      .sort((one, other) => one.at - other.at)
-      .map(({ item }) => item);
+  #now(): number {
+    return this.#desk.context.clock.monotonic();
   }
 }
 
 /** The item's sort key. */
 export function placeOf(item: Item): string {
   return String(item[attributeNames.sortKey]);
+}
+
+function isOpen(item: Item): boolean {
+  return placeOf(item).startsWith(openTaskPrefix);
 }

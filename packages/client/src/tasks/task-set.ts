@@ -1,42 +1,38 @@
 import type { LeaseClient } from "../client.ts";
 import { InvalidOptionsError } from "../errors.ts";
-import { addTask, itemsUnder, requeueTask } from "../expressions-tasks.ts";
+import { addTask } from "../expressions-tasks.ts";
 import { internalsOf } from "../internals.ts";
-import { callStore } from "../protocol/context.ts";
+import { isOperational } from "../operational.ts";
 import { Heartbeat } from "../protocol/heartbeat.ts";
 import { Judge } from "../protocol/judge.ts";
-import { attributeNames, type ItemKey } from "../schema.ts";
-import {
-  endedTaskKey,
-  endedTaskPrefix,
-  openTaskPrefix,
-  taskAttributeNames,
-  taskLimits,
-} from "../schema-tasks.ts";
-import type { Item } from "../store.ts";
+import { taskLimits } from "../schema-tasks.ts";
 import { checkKey, checkKnown, checkText } from "../validation.ts";
+import { TaskAdmin, tasksPerTransaction } from "./admin.ts";
 import { ClaimAttempt } from "./claim.ts";
 import type { TaskDesk } from "./desk.ts";
 import {
   checkProcessOptions,
+  checkRemark,
+  checkRequeueAllOptions,
+  checkRequeueOptions,
   checkState,
   checkTaskSetOptions,
   checkTasks,
   checkWorkOptions,
   type ProcessOptions,
+  type RequeueAllOptions,
+  type RequeueOptions,
   type TaskInput,
   type TaskSetOptions,
+  type TaskTerms,
   type WorkOptions,
 } from "./options.ts";
 import { persist } from "./persistence.ts";
 import { type ProcessSummary, processTasks } from "./process.ts";
 import { readTask, type TaskRecord, type TaskState } from "./record.ts";
-import { type NothingFound, placeOf, Scout } from "./scout.ts";
-import type { Task } from "./task.ts";
-import { WorkLoop } from "./work-loop.ts";
-
-/** A transaction takes 100 entries, and a task two of them. */
-const tasksPerTransaction = 50;
+import { type LookTerms, type NothingFound, placeOf, Scout } from "./scout.ts";
+import { Task } from "./task.ts";
+import { type TaskSource, WorkLoop } from "./work-loop.ts";
 
 /** What a task is given back with that the body of a loop has neither ended nor released. */
 const leftOpenRemark = "left open by its worker";
@@ -62,6 +58,7 @@ const leftOpenRemark = "left open by its worker";
 export class TaskSet {
   readonly #desk: TaskDesk;
   readonly #scout: Scout;
+  readonly #admin: TaskAdmin;
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, setName: string, options: TaskSetOptions = {}) {
@@ -71,6 +68,7 @@ export class TaskSet {
     const judge = new Judge(context.clock, context.clockSkewMs);
     this.#desk = { set: checkKey(setName), terms, context, judge, heartbeat: new Heartbeat(context), format };
     this.#scout = new Scout(this.#desk);
+    this.#admin = new TaskAdmin(this.#desk);
   }
 
   /** The set's name. */
@@ -85,7 +83,7 @@ export class TaskSet {
    * the service, some may have been added: call it again.
    */
   async add(tasks: readonly TaskInput[]): Promise<{ readonly added: number; readonly known: number }> {
-    const given = checkTasks(tasks);
+    const given = checkTasks(tasks, this.#desk.terms);
     let added = 0;
     for (let start = 0; start < given.length; start += tasksPerTransaction) {
       added += await this.#addSome(given.slice(start, start + tasksPerTransaction));
@@ -93,16 +91,11 @@ export class TaskSet {
     return { added, known: given.length - added };
   }
 
-  async #addSome(tasks: readonly { readonly id: string; readonly payload: string }[]): Promise<number> {
+  async #addSome(tasks: readonly TaskTerms[]): Promise<number> {
     const { set, context, terms } = this.#desk;
     let left = tasks;
     while (left.length > 0) {
-      const common = {
-        set,
-        maxAttempts: terms.maxAttempts,
-        now: context.clock.now(),
-        keepForMs: terms.keepForMs,
-      };
+      const common = { set, now: context.clock.now(), keepForMs: terms.keepForMs };
       const entries = left.flatMap((task) => addTask({ ...common, ...task }));
       const result = await persist(context, (store, call) => store.transact(entries, call));
       if (result.applied) return left.length;
@@ -120,24 +113,46 @@ export class TaskSet {
    * attempt counts from here: a worker that dies before it begins has used one up.
    */
   async claim(): Promise<Task | undefined> {
-    const found = await this.#find();
+    const found = await this.#find({ maxAgeMs: 0, consistent: true });
     return "id" in found ? found : undefined;
   }
 
   /** Tells of every task that it has parked on its way. */
-  async #find(onParked: () => void = () => undefined): Promise<Task | NothingFound> {
+  async #find(terms: LookTerms, onParked: () => void = () => undefined): Promise<Task | NothingFound> {
+    const { lifecycle } = this.#desk.context;
+    return await lifecycle.run(undefined, (signal) => this.#tryEach(terms, onParked, signal));
+  }
+
+  async #tryEach(terms: LookTerms, onParked: () => void, signal: AbortSignal): Promise<Task | NothingFound> {
+    const { clock } = this.#desk.context;
     // Each is tried once at most, so that this ends whatever the others do.
-    const tried = new Set<string>();
+    const tried = new Map<string, number>();
     for (;;) {
-      const next = await this.#scout.next(tried);
-      if ("isDrained" in next) return next;
-      const { item } = next;
-      tried.add(placeOf(item));
-      const outcome = await new ClaimAttempt(this.#desk, item).run();
-      if (typeof outcome === "object") return outcome;
-      if (outcome === "parked") onParked();
+      const next = await this.#scout.next(tried, terms);
+      if ("survey" in next) return next;
+      const place = placeOf(next.item);
+      const outcome = await new ClaimAttempt(this.#desk, next.item).run();
+      if (outcome instanceof Task) {
+        void outcome.ended.then(() => this.#scout.expect(place, outcome.claimableAt));
+        return outcome;
+      }
+      if (outcome.isParked) onParked();
+      const claimableAt = clock.monotonic() + outcome.claimableInMs;
+      tried.set(place, claimableAt);
+      this.#scout.expect(place, claimableAt);
       this.#scout.moveOn();
+      signal.throwIfAborted();
     }
+  }
+
+  #source(onParked?: () => void): TaskSource {
+    const scout = this.#scout;
+    return {
+      get survey() {
+        return scout.survey;
+      },
+      find: (terms) => this.#find(terms, onParked),
+    };
   }
 
   /**
@@ -158,7 +173,7 @@ export class TaskSet {
    */
   async *work(options: WorkOptions = {}): AsyncGenerator<Task, void, undefined> {
     const terms = checkWorkOptions(options);
-    const loop = new WorkLoop(this.#desk.context, terms, () => this.#find());
+    const loop = new WorkLoop(this.#desk.context, terms, this.#source());
     const open = new Set<Task>();
     try {
       for (;;) {
@@ -195,14 +210,72 @@ export class TaskSet {
     const onParked = (): void => {
       found += 1;
     };
-    const loop = new WorkLoop(this.#desk.context, terms, () => this.#find(onParked));
-    const summary = await processTasks(loop, work, terms);
+    const stop = new AbortController();
+    const signal = terms.signal === undefined ? stop.signal : AbortSignal.any([terms.signal, stop.signal]);
+    const loop = new WorkLoop(this.#desk.context, { ...terms, signal }, this.#source(onParked));
+    const summary = await processTasks(loop, work, terms, stop);
     return { ...summary, parked: summary.parked + found };
+  }
+
+  /**
+   * Gives one task as the table shows it; undefined where the set does not know it. Sees every earlier write.
+   *
+   * 1 request for a task that waits or runs, 2 for one that has ended, 3 for one that is not known: the third is a
+   * transaction that writes nothing, and is billed as 4 write units.
+   */
+  async get(id: string): Promise<TaskRecord | undefined> {
+    checkText("id", id, taskLimits.idBytes);
+    const item = await this.#admin.find(id);
+    return item && readTask(item);
+  }
+
+  /**
+   * Cancels a task that waits, also one that waits for its next attempt: no worker claims it any more, and adding its id
+   * again changes nothing. `requeue` lets it begin after all.
+   *
+   * Resolves to whether it is cancelled, by this call or an earlier one; false where it is running, has ended otherwise
+   * or is not known: nothing was changed then. To stop a task that runs, break its claim (`client.forceRelease`), and
+   * cancel it once it waits. The remark is kept with it; without one, the last attempt's is. 2 requests, and 2 more each
+   * time a worker has had the task in between.
+   */
+  async cancel(id: string, remark?: string): Promise<boolean> {
+    checkText("id", id, taskLimits.idBytes);
+    return await this.#admin.cancel(id, remark === undefined ? undefined : checkRemark(remark));
+  }
+
+  /**
+   * Lets a task that has failed, was parked or was cancelled begin again, with all its attempts. Its fencing tokens go on.
+   *
+   * 2 requests. Resolves to false where the task has not ended so.
+   */
+  async requeue(id: string, options: RequeueOptions = {}): Promise<boolean> {
+    checkText("id", id, taskLimits.idBytes);
+    return await this.#admin.requeue(id, checkRequeueOptions(options));
+  }
+
+  /**
+   * Lets many tasks begin again, each as `requeue` does: those that have failed or were parked, or those of one state.
+   *
+   * Resolves to how many are open again, by this call or by another at the same time. Goes through the ended tasks once, in
+   * the order of their ids: 1 request for about 1 MB of them, and 1 for every 50 that begin again. Where it rejects, for
+   * the service or because `filter` throws, some may have begun again: call it once more.
+   *
+   * ```ts
+   * const letters = new TaskSet(client, "letters/2026-11-21");
+   * const requeued = await letters.requeueAll({
+   *   state: "failed",
+   *   filter: ({ remark }) => remark.includes("ECONNREFUSED"),
+   *   limit: 1_000,
+   * });
+   * ```
+   */
+  async requeueAll(options: RequeueAllOptions = {}): Promise<number> {
+    return await this.#admin.requeueAll(checkRequeueAllOptions(options));
   }
 
   /** Counts the tasks of each state. Reads them all, 1 request for about 1 MB: for people, not for hot paths. */
   async counts(): Promise<Readonly<Record<TaskState, number>>> {
-    const counts = { waiting: 0, running: 0, succeeded: 0, failed: 0, parked: 0 };
+    const counts = { waiting: 0, running: 0, succeeded: 0, failed: 0, parked: 0, cancelled: 0 };
     for await (const { state } of this.list()) counts[state] += 1;
     return counts;
   }
@@ -214,58 +287,17 @@ export class TaskSet {
    */
   async *list(options: { readonly state?: TaskState } = {}): AsyncGenerator<TaskRecord, void, undefined> {
     checkKnown(options, ["state"], "options");
-    const state = checkState(options.state);
-    const isOpen = state === "waiting" || state === "running";
-    const prefixes =
-      state === undefined ? [openTaskPrefix, endedTaskPrefix] : [isOpen ? openTaskPrefix : endedTaskPrefix];
-    for (const prefix of prefixes) {
-      for await (const item of this.#under(prefix)) {
-        const task = readTask(item);
-        if (state === undefined || task.state === state) yield task;
-      }
-    }
-  }
-
-  async *#under(prefix: string): AsyncGenerator<Item, void, undefined> {
-    const { set, context } = this.#desk;
-    let after: ItemKey | undefined;
-    do {
-      const request = { ...itemsUnder(set, prefix), consistent: false, ...(after ? { after } : {}) };
-      const page = await callStore(context, (store, call) => store.query(request, call));
-      yield* page.items;
-      after = page.next;
-    } while (after !== undefined);
-  }
-
-  /**
-   * Lets a task that has failed or was parked begin again, with all its attempts. Its fencing tokens go on.
-   *
-   * 2 requests. Resolves to false where the task has not ended so.
-   */
-  async requeue(id: string): Promise<boolean> {
-    checkText("id", id, taskLimits.idBytes);
-    const { set, context, terms } = this.#desk;
-    const key = endedTaskKey(set, id);
-    const item = await callStore(context, (store, call) => store.get({ key, consistent: true }, call));
-    const { state } = item === undefined ? {} : readTask(item);
-    if (item === undefined || (state !== "failed" && state !== "parked")) return false;
-    const entries = requeueTask({
-      set,
-      id,
-      payload: String(item[taskAttributeNames.payload]),
-      maxAttempts: terms.maxAttempts,
-      fencingToken: Number(item[attributeNames.fence]),
-      now: context.clock.now(),
-      keepForMs: terms.keepForMs,
-    });
-    const result = await persist(context, (store, call) => store.transact(entries, call));
-    // An earlier copy of this request, or somebody else's, has done it: the task is open.
-    return result.applied || (result.refusals[0]?.item === undefined && result.refusals[1] !== undefined);
+    yield* this.#admin.list(checkState(options.state));
   }
 }
 
 /** A task that cannot be failed now returns when its claim runs out. */
 async function closeLeftOpen(task: Task): Promise<void> {
   if (await task.settled()) return;
-  await task.fail(leftOpenRemark).catch(() => task.abandon());
+  try {
+    await task.fail(leftOpenRemark);
+  } catch (error) {
+    task.abandon();
+    if (!isOperational(error)) throw error;
+  }
 }

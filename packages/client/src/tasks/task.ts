@@ -1,7 +1,8 @@
-import { type EndedTask, endTask, giveBackTask, undoClaim } from "../expressions-tasks.ts";
+import { backoffMs } from "../backoff.ts";
+import { type ClaimProof, type EndedTask, endTask, giveBackTask, undoClaim } from "../expressions-tasks.ts";
 import type { ConditionCheckOptions, Fence, FenceOptions, LeaseConditionCheck } from "../fencing.ts";
 import { Lease } from "../lease.ts";
-import { isHeldBy, lastReleasedToken, wasReleasedByHolder } from "../record.ts";
+import { lastReleasedToken, wasReleasedByHolder } from "../record.ts";
 import type { Item, UpdateRequest } from "../store.ts";
 import type { ClaimTenancy } from "./claim-tenancy.ts";
 import type { TaskDesk } from "./desk.ts";
@@ -36,6 +37,8 @@ export class Task {
   readonly #lease: Lease;
   readonly #ended = Promise.withResolvers<void>();
   #ending: { readonly wish: string; readonly done: Promise<TaskOutcome> } | undefined;
+  #isOpen = true;
+  #waitsForMs = 0;
 
   /** @internal Tasks are made by a TaskSet. */
   constructor(desk: TaskDesk, tenancy: ClaimTenancy, item: Item) {
@@ -43,8 +46,10 @@ export class Task {
     this.#tenancy = tenancy;
     this.#item = item;
     this.#record = readTask(item);
-    this.#lease = new Lease(desk.context, tenancy, desk.format);
+    this.#lease = new Lease(desk.context, tenancy, desk.format, undefined);
     tenancy.onEnd(() => this.#ended.resolve());
+    tenancy.releaseBy(() => this.#giveBackIfOurs());
+    desk.context.hold(tenancy);
     const { maxRunMs } = desk.terms;
     if (maxRunMs === undefined) return;
     const tooLong = (): void => tenancy.validity.end("expired", `it has run for longer than ${maxRunMs} ms`);
@@ -106,8 +111,14 @@ export class Task {
     return this.#ended.promise;
   }
 
+  /** @internal When it may be claimed next, on the monotonic clock, as far as this worker knows; undefined once it has ended. */
+  get claimableAt(): number | undefined {
+    return this.#isOpen ? this.#desk.context.clock.monotonic() + this.#waitsForMs : undefined;
+  }
+
   /** @internal Waits for an ending that is under way; gives whether its worker has ended it. */
   async settled(): Promise<boolean> {
+    // Ignored: the call that ends it has the error.
     await this.#ending?.done.catch(() => undefined);
     return this.#ending !== undefined;
   }
@@ -139,8 +150,9 @@ export class Task {
   }
 
   /**
-   * Gives up this attempt. The task waits for `retryAfterMs`, then for its next attempt; without one left, it has
-   * failed. With `final` it is parked at once, be it its last attempt or not. Resolves to which of the three.
+   * Gives up this attempt. The task waits, for `retryAfterMs` or by the set's `backoff`, and then for its next attempt;
+   * without one left, it has failed. With `final` it is parked at once, be it its last attempt or not. Resolves to which
+   * of the three.
    */
   async fail(remark: string, options: FailOptions = {}): Promise<FailOutcome> {
     const { retryAfterMs, final } = checkFailOptions(options);
@@ -148,7 +160,7 @@ export class Task {
     const state = final ? "parked" : "failed";
     const isLast = final || isExhausted(this.#item);
     const outcome = await this.#end(state, () =>
-      isLast ? this.#finish(state, text) : this.#giveBack(text, retryAfterMs),
+      isLast ? this.#finish(state, text) : this.#giveBack(text, retryAfterMs ?? this.#backoffMs()),
     );
     // Nothing but `succeed` comes to the other one.
     return outcome as FailOutcome;
@@ -157,17 +169,27 @@ export class Task {
   /** Gives the task back as if it had not been claimed: this attempt does not count. */
   async release(): Promise<void> {
     const { set, terms, context } = this.#desk;
-    const { token } = this.#lease;
     await this.#end("waiting", () => {
       const now = context.clock.now();
-      return this.#return(undoClaim({ set, id: this.id, token, now, keepForMs: terms.keepForMs }));
+      return this.#return(undoClaim({ set, id: this.id, ...this.#proof, now, keepForMs: terms.keepForMs }));
     });
+  }
+
+  async #giveBackIfOurs(): Promise<boolean> {
+    try {
+      await this.release();
+      return true;
+    } catch (error) {
+      if (error instanceof TaskLostError) return false;
+      throw error;
+    }
   }
 
   /** One ending at a time; the one that came through stands. */
   async #end(wish: string, send: () => Promise<TaskOutcome>): Promise<TaskOutcome> {
     const under = this.#ending;
     if (under?.wish === wish) return await under.done;
+    // Ignored: the call that ends it otherwise has the error.
     if (under !== undefined && (await under.done.catch(() => undefined)) !== undefined) {
       throw this.#lost("ended", " by this worker's earlier call");
     }
@@ -198,10 +220,11 @@ export class Task {
     const ended = endedTask(this.#desk, this.#item, this.#tenancy.terms.record, state, remark, token);
     const { context } = this.#desk;
     const result = await persist(context, (store, call) => store.transact(endTask(ended), call));
-    if (result.applied) return state;
     const [open, done] = result.refusals;
     const earlier = done?.item;
-    if (earlier === undefined) throw this.#lossBy(open?.item);
+    if (!result.applied && earlier === undefined) throw this.#lossBy(open?.item);
+    this.#isOpen = false;
+    if (earlier === undefined) return state;
     const isOurs = lastReleasedToken(earlier) === token;
     if (isOurs && stateOf(earlier) === state) return state;
     throw this.#lost("ended", `: it has ${stateOf(earlier)}, by ${isOurs ? "this worker" : "another"}`);
@@ -209,11 +232,11 @@ export class Task {
 
   #giveBack(remark: string, retryAfterMs: number): Promise<TaskOutcome> {
     const { set, terms, context } = this.#desk;
-    const { token } = this.#lease;
     const now = context.clock.now();
     const dueAt = now + retryAfterMs;
-    const keepForMs = terms.keepForMs + retryAfterMs;
-    return this.#return(giveBackTask({ set, id: this.id, token, now, keepForMs, remark, dueAt }));
+    this.#waitsForMs = retryAfterMs;
+    const { keepForMs } = terms;
+    return this.#return(giveBackTask({ set, id: this.id, ...this.#proof, now, keepForMs, remark, dueAt }));
   }
 
   async #return(update: UpdateRequest): Promise<TaskOutcome> {
@@ -224,9 +247,18 @@ export class Task {
 
   #lossBy(item: Item | undefined): TaskLostError {
     if (item === undefined) return this.#lost("gone", " as an open one: it may have ended");
-    return this.#lost(
-      stateOf(item) === "running" && !isHeldBy(item, this.#lease.token) ? "taken" : "returned",
-    );
+    return this.#lost(stateOf(item) === "running" ? "taken" : "returned");
+  }
+
+  /** By what this claim is told from any other, a late copy of its own request included. */
+  get #proof(): ClaimProof {
+    const { token, fencingToken } = this.#lease;
+    return { token, fencingToken };
+  }
+
+  #backoffMs(): number {
+    const { terms, context } = this.#desk;
+    return backoffMs(terms.backoff, this.attempt, context.randomness);
   }
 
   #lost(reason: TaskLostReason, detail = ""): TaskLostError {

@@ -1,8 +1,8 @@
 import { LeaseServiceError } from "../errors.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import { sleep } from "../time/clock.ts";
 import type { WorkTerms } from "./options.ts";
-import type { NothingFound } from "./scout.ts";
+import { PollPace } from "./poll-pace.ts";
+import type { LookTerms, NothingFound, Survey } from "./scout.ts";
 import type { Task } from "./task.ts";
 
 /** After this many claims in a row that the service failed, the loop gives up. */
@@ -11,25 +11,40 @@ const mostFailures = 5;
 /** Whoever waits for a place is woken by it; this only has to be long. */
 const longestWaitMs = 60 * 60 * 1000;
 
+/** Workers that know of the same task wake at the same time; spread over this, they do not all look at once. */
+const wakeSpreadMs = 50;
+
+/** Where a loop's tasks come from. */
+export interface TaskSource {
+  /** The last look at all open tasks, unless something was found to claim since. */
+  readonly survey: Survey | undefined;
+  find(terms: LookTerms): Promise<Task | NothingFound>;
+}
+
 /** Claims one task after the other, at a pace, while there is room for another. */
 export class WorkLoop {
   readonly #context: ProtocolContext;
   readonly #terms: WorkTerms;
-  readonly #find: () => Promise<Task | NothingFound>;
+  readonly #source: TaskSource;
+  readonly #pace: PollPace;
   readonly #busy = new Set<Promise<void>>();
+  /** Whether the next look has to see every earlier write: those that were made before this loop began, at first. */
+  #mustBeSure = true;
   #claimedAt = Number.NEGATIVE_INFINITY;
   #failures = 0;
   #freed = 0;
   #wake: () => void = () => undefined;
 
-  constructor(context: ProtocolContext, terms: WorkTerms, find: () => Promise<Task | NothingFound>) {
+  constructor(context: ProtocolContext, terms: WorkTerms, source: TaskSource) {
     this.#context = context;
     this.#terms = terms;
-    this.#find = find;
+    this.#source = source;
+    this.#pace = new PollPace(terms.pollMs, context.randomness);
   }
 
   /** Takes up a place until the promise settles. */
   occupy(until: Promise<void>): void {
+    // Ignored: whoever occupies it tells of its end.
     const place = until.then(
       () => undefined,
       () => undefined,
@@ -63,19 +78,27 @@ export class WorkLoop {
         return found;
       }
       if (until === "idle" && found !== undefined) return undefined;
-      if (until === "drained" && found?.isDrained) return undefined;
+      if (until === "drained" && found?.survey.openTasks === 0) {
+        if (found.survey.isConsistent) return undefined;
+        this.#mustBeSure = true;
+        continue;
+      }
       // What has ended meanwhile may have been the last that was seen running.
       if (this.#freed > freedBefore) continue;
-      const soonest = Math.max(1, found?.claimableInMs ?? pollMs);
-      await this.#wait(Math.min(pollMs * (0.75 + randomness.fraction() / 2), soonest));
+      await this.#wait(found === undefined ? pollMs : this.#restMs(found, randomness.fraction()));
     }
   }
 
   /** Gives undefined where the service failed in a way that may pass. */
   async #tryFind(): Promise<Task | NothingFound | undefined> {
+    const isSure = this.#mustBeSure || this.#terms.until === "idle";
+    const maxAgeMs = isSure ? 0 : this.#pace.restMs;
     try {
-      const found = await this.#find();
+      const found = await this.#source.find({ maxAgeMs, consistent: isSure || !this.#pace.isIdle });
       this.#failures = 0;
+      this.#mustBeSure = false;
+      if (!("id" in found)) this.#pace.foundNothing(found.survey);
+      else if (this.#source.survey === undefined) this.#pace.foundSome();
       return found;
     } catch (error) {
       this.#failures += 1;
@@ -85,16 +108,23 @@ export class WorkLoop {
     }
   }
 
+  /** Until the next survey, or until a task that it has seen comes due. */
+  #restMs({ survey, claimableInMs }: NothingFound, fraction: number): number {
+    const nextSurveyInMs = survey.beganAt + this.#pace.restMs - this.#context.clock.monotonic();
+    return Math.max(1, Math.min(nextSurveyInMs, claimableInMs + wakeSpreadMs * fraction));
+  }
+
   /** Waits for a time, for a place to fall free, or for the loop's end, whichever comes first. */
   async #wait(ms: number): Promise<void> {
     const over = new AbortController();
     this.#wake = () => over.abort();
     const { signal } = this.#terms;
     const either = signal === undefined ? over.signal : AbortSignal.any([over.signal, signal]);
-    await sleep(this.#context.clock, ms, either).catch(() => undefined);
+    await this.#sleep(ms, either);
   }
 
-  async #sleep(ms: number): Promise<void> {
-    await sleep(this.#context.clock, ms, this.#terms.signal).catch(() => undefined);
+  /** Sleeps until the signal aborts at the latest; rejects when the client is closed. */
+  async #sleep(ms: number, signal = this.#terms.signal): Promise<void> {
+    await this.#context.lifecycle.pause(ms, signal);
   }
 }

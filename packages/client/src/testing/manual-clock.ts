@@ -1,7 +1,7 @@
+import { PriorityQueue } from "../priority-queue.ts";
 import type { Clock } from "../time/clock.ts";
 
 interface Timer {
-  readonly at: number;
   readonly callback: () => void;
 }
 
@@ -15,7 +15,8 @@ interface Timer {
  * ```
  */
 export class ManualClock implements Clock {
-  readonly #timers = new Set<Timer>();
+  /** By the monotonic time at which they fire. */
+  readonly #timers = new PriorityQueue<Timer>();
   #monotonic = 0;
   #offset: number;
 
@@ -33,8 +34,8 @@ export class ManualClock implements Clock {
   }
 
   schedule(callback: () => void, delayMs: number): () => void {
-    const timer = { at: this.#monotonic + Math.max(0, delayMs), callback };
-    this.#timers.add(timer);
+    const timer = { callback };
+    this.#timers.set(timer, this.#monotonic + Math.max(0, delayMs));
     return () => this.#timers.delete(timer);
   }
 
@@ -47,15 +48,20 @@ export class ManualClock implements Clock {
   async advance(ms: number): Promise<void> {
     const target = this.#monotonic + ms;
     for (;;) {
-      await settled();
-      const next = this.#nextTimer();
-      if (next === undefined || next.at > target) break;
-      this.#timers.delete(next);
-      this.#monotonic = Math.max(this.#monotonic, next.at);
-      next.callback();
+      await this.settle();
+      const next = this.#timers.first;
+      if (next === undefined || next.priority > target) break;
+      this.#timers.delete(next.item);
+      this.#monotonic = Math.max(this.#monotonic, next.priority);
+      next.item.callback();
     }
     this.#monotonic = target;
-    await settled();
+    await this.settle();
+  }
+
+  /** What time waits for before it goes on: promises. Override it where answers from outside are to be awaited, too. */
+  protected settle(): Promise<void> {
+    return settled();
   }
 
   /** Moves both clocks on without firing a timer, as for a process that was frozen. */
@@ -66,14 +72,6 @@ export class ManualClock implements Clock {
   /** Sets the wall clock forward or back. */
   jump(ms: number): void {
     this.#offset += ms;
-  }
-
-  #nextTimer(): Timer | undefined {
-    let next: Timer | undefined;
-    for (const timer of this.#timers) {
-      if (next === undefined || timer.at < next.at) next = timer;
-    }
-    return next;
   }
 }
 

@@ -17,6 +17,9 @@ import { evaluateCondition } from "./condition.ts";
 import { checkAllUsed, ExpressionError, ExpressionReader } from "./expression-parser.ts";
 import { applyUpdate } from "./update.ts";
 
+/** As many items make a page of a walk over the table. */
+const itemsPerPage = 500;
+
 /**
  * A lease table in memory, for your unit tests.
  *
@@ -32,6 +35,7 @@ import { applyUpdate } from "./update.ts";
  */
 export class MemoryLeaseStore implements LeaseStore {
   readonly tableName: string;
+  readonly isLocal = true;
   readonly #items = new Map<string, Item>();
 
   constructor(tableName = "leases-in-memory") {
@@ -80,7 +84,7 @@ export class MemoryLeaseStore implements LeaseStore {
     checkSignal(signal);
     const ids = [...this.#items.keys()];
     const start = request.after === undefined ? 0 : ids.indexOf(idOf(request.after)) + 1;
-    const page = ids.slice(start, start + request.pageSize);
+    const page = ids.slice(start, start + itemsPerPage);
     const items = page
       .map((id) => this.#items.get(id) ?? {})
       .filter((item) => evaluateCondition(new ExpressionReader(request.filter, request), item));
@@ -100,9 +104,7 @@ export class MemoryLeaseStore implements LeaseStore {
       const after = applyUpdate(update, before ?? { ...request.key });
       checkAllUsed(request, [condition, update]);
       if (holds) this.#items.set(id, after);
-      // One clock serves both sides here.
-      const offset = { minMs: 0, maxMs: 0 };
-      return { applied: holds, item: holds ? after : before, offset, retried: false };
+      return { applied: holds, item: holds ? after : before, retried: false };
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       throw new LeaseServiceError("LEASE_REQUEST_REJECTED", `the expression is not valid: ${error.message}`);
@@ -127,12 +129,7 @@ export class MemoryLeaseStore implements LeaseStore {
     const refusals = entries.map((entry) => trial.#apply(entry));
     const isApplied = refusals.every((refusal) => refusal === undefined);
     if (isApplied) for (const entry of entries) this.#apply(entry);
-    return {
-      applied: isApplied,
-      refusals: isApplied ? [] : refusals,
-      offset: { minMs: 0, maxMs: 0 },
-      retried: false,
-    };
+    return { applied: isApplied, refusals: isApplied ? [] : refusals, retried: false };
   }
 
   #apply(entry: TransactionEntry): { readonly item: Item | undefined } | undefined {

@@ -1,4 +1,6 @@
-import { type Clock, type Moment, moment } from "./clock.ts";
+import { LeaseServiceError } from "../errors.ts";
+import type { Moment } from "./clock.ts";
+import type { ServiceClock, ServiceTime } from "./service-clock.ts";
 
 /** What bounds one call to a store. */
 export interface CallOptions {
@@ -11,6 +13,11 @@ export interface CallOptions {
    * fencing tokens with it.
    */
   readonly isCurrent: () => boolean;
+  /**
+   * To be called when an attempt is sent; what it gives, when its answer has arrived, with what the answer says of the
+   * service's time, or undefined. @default - the caller does not want to know the time
+   */
+  readonly timed?: () => (time: ServiceTime | undefined) => void;
 }
 
 /** A wall clock may be set by this much within a call without making its request too old. */
@@ -23,29 +30,33 @@ const wallToleranceMs = 1_000;
  * The call has to settle promptly once its signal aborts.
  */
 export async function withBudget<T>(
-  clock: Clock,
+  clock: ServiceClock,
   budgetMs: number,
   outer: AbortSignal | undefined,
   task: (call: CallOptions) => Promise<T>,
-  since: Moment = moment(clock),
+  since: Moment = clock.moment(),
 ): Promise<T> {
   outer?.throwIfAborted();
   const controller = new AbortController();
   const { signal } = controller;
   const isCurrent = (): boolean => {
-    const now = moment(clock);
+    const now = clock.moment();
     const isOld =
       now.monotonic - since.monotonic > budgetMs || now.wall - since.wall > budgetMs + wallToleranceMs;
     return !signal.aborted && !isOld;
   };
+  const timed = (): ((time: ServiceTime | undefined) => void) => {
+    const sentAt = clock.moment();
+    return (time) => clock.note(time, sentAt);
+  };
   const onOuterAbort = (): void => controller.abort(outer?.reason);
   outer?.addEventListener("abort", onOuterAbort, { once: true });
-  const cancel = clock.schedule(
-    () => controller.abort(new Error(`no answer within ${Math.round(budgetMs)} ms`)),
-    budgetMs,
-  );
+  const cancel = clock.schedule(() => {
+    const message = `no answer within ${Math.round(budgetMs)} ms`;
+    controller.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
+  }, budgetMs);
   try {
-    return await task({ signal, isCurrent });
+    return await task({ signal, isCurrent, timed });
   } finally {
     cancel();
     outer?.removeEventListener("abort", onOuterAbort);

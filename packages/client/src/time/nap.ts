@@ -23,8 +23,9 @@ export class Nap {
     try {
       await sleep(this.#clock, delayMs, woken.signal);
       return false;
-    } catch {
+    } catch (error) {
       signal?.throwIfAborted();
+      if (!woken.signal.aborted) throw error;
       return true;
     } finally {
       this.#wake = () => undefined;

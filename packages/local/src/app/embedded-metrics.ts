@@ -23,6 +23,7 @@ export function parseEmbeddedMetrics(line: string): Metric[] | undefined {
   try {
     members = JSON.parse(line) as Record<string, unknown>;
   } catch {
+    // Ignored: reading text as JSON throws for nothing but text that is none.
     return undefined;
   }
   const { Timestamp, CloudWatchMetrics } = (members._aws ?? {}) as Record<string, unknown>;

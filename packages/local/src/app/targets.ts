@@ -47,6 +47,7 @@ function parsed(input: string): unknown {
   try {
     return JSON.parse(input);
   } catch {
+    // Ignored: reading text as JSON throws for nothing but text that is none.
     return input;
   }
 }

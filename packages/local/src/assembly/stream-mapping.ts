@@ -46,11 +46,12 @@ function startingPosition(properties: Properties): StreamMappingSpec["startingPo
 }
 
 function pattern(filter: Properties): JsonObject {
+  const text = filter.text("Pattern");
   try {
-    const parsed: unknown = JSON.parse(filter.text("Pattern"));
+    const parsed: unknown = JSON.parse(text);
     if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return parsed as JsonObject;
   } catch {
-    // The same complaint as for JSON that is not an object.
+    // Ignored: the same complaint as for JSON that is not an object.
   }
   return filter.unsupported("the pattern of a filter must be a JSON object");
 }

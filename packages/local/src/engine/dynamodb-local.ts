@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { isMistake } from "../mistakes.ts";
 import type { Lookup } from "./command.ts";
 import { findJava } from "./java.ts";
 
@@ -53,7 +54,8 @@ async function jarFolder(): Promise<string | undefined> {
     const releases = (await readdir(lib)).filter((name) => name.startsWith("dynamodb_local_")).sort();
     const newest = releases.at(-1);
     return newest && join(lib, newest);
-  } catch {
+  } catch (error) {
+    if (isMistake(error)) throw error;
     return undefined;
   }
 }

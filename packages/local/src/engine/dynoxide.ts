@@ -1,6 +1,7 @@
 import { access, constants, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { isMistake } from "../mistakes.ts";
 import type { Lookup } from "./command.ts";
 
 /** The one platform whose binary is an optional dependency here. */
@@ -34,7 +35,8 @@ async function installedBinary(): Promise<{ file: string; version: string } | un
     await access(file, constants.X_OK);
     const { version } = JSON.parse(await readFile(manifest, "utf8")) as { version: string };
     return { file, version };
-  } catch {
+  } catch (error) {
+    if (isMistake(error)) throw error;
     return undefined;
   }
 }

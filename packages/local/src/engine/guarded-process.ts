@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { Socket } from "node:net";
+import { isMistake } from "../mistakes.ts";
 
 /** The time that a process has between SIGTERM and SIGKILL. DynamoDB Local takes about 0.3 s. */
 const graceMs = 2000;
@@ -111,7 +112,8 @@ function killGroup(child: ChildProcess): void {
   try {
     if (process.platform === "win32") child.kill("SIGKILL");
     else process.kill(-child.pid, "SIGKILL");
-  } catch {
+  } catch (error) {
+    if (isMistake(error)) throw error;
     // Nothing of the group is left.
   }
 }

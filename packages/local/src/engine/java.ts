@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { access, constants, realpath } from "node:fs/promises";
 import { delimiter, join } from "node:path";
+import { isMistake } from "../mistakes.ts";
 
 /** DynamoDB Local 3 is compiled for this version. */
 const oldestUsableMajor = 17;
@@ -49,7 +50,8 @@ async function executableTarget(path: string): Promise<string | undefined> {
   try {
     await access(path, constants.X_OK);
     return await realpath(path);
-  } catch {
+  } catch (error) {
+    if (isMistake(error)) throw error;
     return undefined;
   }
 }

@@ -21,17 +21,20 @@ const portTaken = /already in use/i;
 /**
  * Starts an engine on a free port and resolves when it answers.
  *
- * Rejects with EngineStartError when it exits first, or when it has not answered after 30 s.
+ * Rejects with EngineStartError when it exits first, or when it has not answered after 30 s, and with the signal's
+ * reason, when the engine is gone.
  */
-export async function launch(command: EngineCommand): Promise<Engine> {
+export async function launch(command: EngineCommand, signal?: AbortSignal): Promise<Engine> {
   for (let attempt = 1; ; attempt++) {
     const port = await freePort();
+    signal?.throwIfAborted();
     const child = spawnGuarded(command.file, command.args(port), command);
-    const ready = await waitUntilReady(command, child, port);
+    const ready = await waitUntilReady(command, child, port, signal);
     if (ready) return engineOf(command, child, port);
 
     const exited = child.ended;
     await child.stop();
+    signal?.throwIfAborted();
     const output = child.output().trim();
     if (exited && portTaken.test(output) && attempt < portAttempts) continue;
     const problem = exited ? "exited at its start" : `did not answer within ${startTimeoutMs / 1000} s`;
@@ -53,9 +56,14 @@ function engineOf(command: EngineCommand, child: GuardedProcess, port: number): 
   };
 }
 
-async function waitUntilReady(command: EngineCommand, child: GuardedProcess, port: number): Promise<boolean> {
+async function waitUntilReady(
+  command: EngineCommand,
+  child: GuardedProcess,
+  port: number,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
   const deadline = performance.now() + startTimeoutMs;
-  while (!child.ended && performance.now() < deadline) {
+  while (!child.ended && !signal?.aborted && performance.now() < deadline) {
     const answer = await ask(port, command.probeHeaders);
     if (answer !== undefined && command.isOurs(answer, child.output())) return true;
     await delay(pollMs);

@@ -22,21 +22,22 @@ const byPreference: readonly LocalEngineName[] = ["dynamodb-local", "dynoxide"];
  * or when this process has ended, SIGKILL included.
  *
  * Rejects with EngineUnavailableError when there is nothing to start, with EngineStartError when the engine does not
- * come up within 30 s, and with a TypeError when DYNAMODB_ENDPOINT is neither a URL nor `aws`.
+ * come up within 30 s, with InvalidEndpointError when DYNAMODB_ENDPOINT is neither a URL nor `aws`, with
+ * EndpointUnreachableError within 5 s when no DynamoDB answers there, and with the signal's reason.
  *
  * @example
  * await using engine = await startEngine();
  * const dynamodb = new DynamoDBClient({ ...engine.clientConfig });
  */
 export async function startEngine(options: EngineOptions = {}): Promise<Engine> {
-  const { engine, env = process.env } = options;
+  const { engine, env = process.env, signal } = options;
   const endpoint = env.DYNAMODB_ENDPOINT;
-  if (engine === undefined && endpoint) return endpointEngine(endpoint, env);
+  if (engine === undefined && endpoint) return endpointEngine(endpoint, env, signal);
 
   const lacks: string[] = [];
   for (const name of engine === undefined ? byPreference : [engine]) {
     const found = await finders[name](env);
-    if ("command" in found) return launch(found.command);
+    if ("command" in found) return launch(found.command, signal);
     lacks.push(found.lack);
   }
   throw new EngineUnavailableError(lacks);

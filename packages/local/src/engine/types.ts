@@ -22,6 +22,8 @@ export interface EngineOptions {
    * @default process.env
    */
   readonly env?: NodeJS.ProcessEnv;
+  /** Gives the start up when it aborts: nothing of it is left then. @default - none */
+  readonly signal?: AbortSignal;
 }
 
 /**

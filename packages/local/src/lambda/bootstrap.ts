@@ -187,7 +187,8 @@ try {
   process.exit(1);
 }
 for (;;) {
-  const invocation = await call("GET", "/invocation/next").catch(() => {
+  const invocation = await call("GET", "/invocation/next").catch((error: unknown) => {
+    if (!(error instanceof Error && "code" in error)) throw error;
     // The other end is gone: so is the reason to live.
     process.exit(0);
   });

@@ -16,6 +16,7 @@ export function payloadOf({ payload }: Outcome): unknown {
   try {
     return JSON.parse(payload);
   } catch {
+    // Ignored: reading text as JSON throws for nothing but text that is none.
     return payload;
   }
 }

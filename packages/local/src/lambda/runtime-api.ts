@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { isMistake, surface } from "../mistakes.ts";
 
 /** What a runtime client is given when it asks for the next invocation. */
 export interface Delivery {
@@ -38,8 +39,11 @@ export interface RuntimeApi {
 /** Starts the API on a free port of the loopback interface. Bodies over `limitBytes` are not kept. */
 export async function startRuntimeApi(host: RuntimeApiHost, limitBytes: number): Promise<RuntimeApi> {
   const server: Server = createServer((request, answer) => {
-    // An aborted request is a client that died: its environment learns that from its process.
-    handle(host, limitBytes, request, answer).catch(() => answer.destroy());
+    handle(host, limitBytes, request, answer).catch((error: unknown) => {
+      answer.destroy();
+      // An aborted request is a client that died: its environment learns that from its process.
+      if (isMistake(error)) surface(error);
+    });
   });
   // A client may be stopped for any length of time in the middle of anything.
   server.keepAliveTimeout = 0;

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { isMistake } from "../mistakes.ts";
 import type { CheckedFunction } from "./definition.ts";
 import type { OrphanGuard } from "./orphan-guard.ts";
 
@@ -77,7 +78,8 @@ export class Sandbox {
     if (pid === undefined) return;
     try {
       process.kill(-pid, signal);
-    } catch {
+    } catch (error) {
+      if (isMistake(error)) throw error;
       // Nothing of the group is left.
     }
   }

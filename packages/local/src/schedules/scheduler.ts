@@ -120,6 +120,7 @@ export class Scheduler {
   async stop(): Promise<void> {
     this.pause();
     this.#stopping.abort();
+    // Ignored: each that fails was reported as an event.
     await Promise.allSettled(this.#underWay);
   }
 
@@ -136,7 +137,7 @@ export class Scheduler {
           this.#wait(entry, due);
           return;
         }
-        // A rejection was reported as an event.
+        // Ignored: it was reported as an event.
         this.#track(this.#deliver(entry.spec, due, false)).catch(() => {});
         this.#arm(entry, this.#clock.now());
       },
@@ -216,6 +217,7 @@ export class Scheduler {
     const forget = (): void => {
       this.#underWay.delete(work);
     };
+    // Ignored: what fails is for its own caller.
     work.then(forget, forget);
     return work;
   }

@@ -81,6 +81,7 @@ function parsed(detail: unknown): unknown {
     const value: unknown = JSON.parse(String(detail));
     return typeof value === "object" && value !== null ? value : undefined;
   } catch {
+    // Ignored: reading text as JSON throws for nothing but text that is none.
     return undefined;
   }
 }

@@ -131,6 +131,7 @@ function json(request: Members, name: string, errorName: string): unknown {
   try {
     return JSON.parse(value);
   } catch {
+    // Ignored: reading text as JSON throws for nothing but text that is none.
     throw new ServiceError(errorName, `${name} is not JSON`);
   }
 }

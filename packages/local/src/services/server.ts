@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { surface } from "../mistakes.ts";
 import { ServiceError } from "./errors.ts";
 import type { Operations } from "./operations.ts";
 import type { LambdaPort } from "./ports.ts";
@@ -36,7 +37,10 @@ export class ServicesServer {
       this.#handle(request)
         .catch((error: unknown) => failure(error))
         .then((answer) => send(response, answer))
-        .catch(() => response.destroy());
+        .catch((error: unknown) => {
+          response.destroy();
+          surface(error);
+        });
     });
   }
 
@@ -121,6 +125,7 @@ function parse(body: string): unknown {
   try {
     return body === "" ? {} : JSON.parse(body);
   } catch {
+    // Ignored: reading text as JSON throws for nothing but text that is none.
     throw new ServiceError("SerializationException", "the body is not JSON");
   }
 }

@@ -18,5 +18,5 @@ export type StateMachineEvent = {
     }
 );
 
-/** Listens to the executions. What it throws is dropped: a display must not change what it shows. */
+/** Listens to the executions. What it throws surfaces as an uncaught exception: a display must not change what it shows. */
 export type StateMachineListener = (event: StateMachineEvent) => void;

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "@leasehold/client";
+import { surface } from "../mistakes.ts";
 import { statesLimits } from "./definition.ts";
 import { StatesError } from "./errors.ts";
 import type { StateMachineListener } from "./events.ts";
@@ -51,8 +52,8 @@ export class StateMachines {
       publish: (event) => {
         try {
           onEvent?.(event);
-        } catch {
-          // See StateMachineListener.
+        } catch (error) {
+          surface(error);
         }
       },
     };

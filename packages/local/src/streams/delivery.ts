@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "@leasehold/client";
+import { isMistake } from "../mistakes.ts";
 import type { StreamEventRecord } from "./event.ts";
 
 /** How a batch is delivered; the names follow those of the event source mapping. */
@@ -116,7 +117,8 @@ async function attempt(
   let answer: InvokeAnswer;
   try {
     answer = await ports.invoke({ Records: records }, ports.signal);
-  } catch {
+  } catch (error) {
+    if (isMistake(error)) throw error;
     return "notInvoked";
   }
   if (answer.functionError !== undefined) return 0;

@@ -1,0 +1,71 @@
+import type { LocalAppEvent } from "@leasehold/local";
+import type { DemonstrationOptions } from "./arguments.ts";
+import { NotStaged } from "./endings.ts";
+import { measureMachine, stretchFor } from "./machine.ts";
+import type { Outcome, Scenario } from "./scenario.ts";
+import { Imports } from "./scenarios/imports/scenario.ts";
+import { stockSettings } from "./scenarios/stock-levels/plan.ts";
+import { StockLevels } from "./scenarios/stock-levels/scenario.ts";
+import { Tasks } from "./scenarios/tasks/scenario.ts";
+import { Tickets } from "./scenarios/tickets/scenario.ts";
+import { UnpaidOrders } from "./scenarios/unpaid-orders/scenario.ts";
+import type { Screen } from "./screen.ts";
+import { setStage, startDynamoDb } from "./stage.ts";
+import { Tempo } from "./tempo.ts";
+import { tellVerdict } from "./verdict.ts";
+
+/** Plays the five systems, and resolves to the exit code. What it starts ends with the resources. */
+export async function demonstrate(
+  resources: AsyncDisposableStack,
+  screen: Screen,
+  { all, stretch }: DemonstrationOptions,
+  signal: AbortSignal,
+): Promise<number> {
+  const start = () => startDynamoDb(resources, screen, signal);
+  // One that is named is there already, or it is not: that should be known before anything else takes time.
+  const named = process.env.DYNAMODB_ENDPOINT ? await start() : undefined;
+  const tempo = resources.use(new Tempo(stretch ?? (await measured(screen, signal))));
+  const scenarios: Scenario[] = [];
+  const onEvent = (event: LocalAppEvent): void => {
+    if (event.type === "error") screen.note(`${event.where}: ${String(event.error)}`);
+    for (const scenario of scenarios) scenario.hear(event);
+  };
+  const settings = stockSettings(tempo);
+  const engine = named === undefined ? start() : Promise.resolve(named);
+  const stage = await setStage(resources, { engine, screen, tempo, settings, onEvent, signal });
+  for (const Kind of [UnpaidOrders, Imports, StockLevels, Tasks, Tickets]) scenarios.push(new Kind(stage));
+  const preparing = screen.step("Starting first instances");
+  await Promise.all(scenarios.map((scenario) => scenario.prepare()));
+  preparing.done("each of them a process, frozen while it has nothing to do");
+
+  screen.gap();
+  for (const { system, about } of scenarios) screen.about(system, about);
+  screen.begin();
+  const outcomes = await Promise.race([
+    Promise.all(scenarios.map(async (scenario) => ({ system: scenario.system, ...(await play(scenario)) }))),
+    tempo.tooLong(),
+  ]);
+  screen.close();
+  return tellVerdict(screen, outcomes, all);
+}
+
+async function measured(screen: Screen, signal: AbortSignal): Promise<number> {
+  const step = screen.step("Measuring this machine");
+  const stretch = stretchFor(await measureMachine(signal));
+  step.done(
+    stretch === 1
+      ? "quick enough for the plan"
+      : `slow, or busy with something else: every time of the plan is ${stretch} times as long`,
+  );
+  return stretch;
+}
+
+/** A scenario that cannot go on leaves the others alone. */
+async function play(scenario: Scenario): Promise<Outcome> {
+  try {
+    return await scenario.play();
+  } catch (error) {
+    if (!(error instanceof NotStaged)) throw error;
+    return { checks: [], inShort: "", late: [error.message] };
+  }
+}

@@ -1,0 +1,81 @@
+import type { Task, TaskSet } from "@leasehold/client/tasks";
+import { type Answering, answering } from "../support/answers.ts";
+import { documents } from "../support/documents.ts";
+import { required } from "../support/environment.ts";
+import { hasTimeLeft } from "../support/working-time.ts";
+import { compareChecksum } from "./checksum.ts";
+import { RegisteredSets } from "./registered-sets.ts";
+import { tableVariable } from "./schema.ts";
+import { taskSet } from "./task-sets.ts";
+import { type WorkReport, workOn } from "./worker.ts";
+
+/** What a restart did, over all sets. */
+export interface RestartReport extends WorkReport {
+  /** Sets in the register. */
+  readonly sets: number;
+  /** Sets that were taken out of it: all of their tasks have ended. */
+  readonly drained: number;
+}
+
+/** What a restart works with. */
+export interface RestartParts {
+  readonly sets: Pick<RegisteredSets, "all" | "forget">;
+  readonly open: (set: string) => TaskSet;
+  readonly work: (task: Task) => unknown;
+  readonly remainingMs: () => number;
+  readonly now: () => number;
+}
+
+/** An entry is kept for so long, whatever its set shows: a look may lag behind the tasks that were added, and clocks differ. */
+const keptForMs = 10 * 60 * 1000;
+
+/** Works on every set in the register, as long as there is time, and takes out those that are drained. */
+export async function restart({ sets, open, work, remainingMs, now }: RestartParts): Promise<RestartReport> {
+  const registered = await sets.all();
+  const sum = { succeeded: 0, failed: 0, parked: 0, putBack: 0, lost: 0 };
+  let isUnfinished = false;
+  let drained = 0;
+  for (const one of shuffled(registered)) {
+    isUnfinished ||= !hasTimeLeft(remainingMs());
+    if (isUnfinished) break;
+    const tasks = open(one.set);
+    const report = await workOn(tasks, work, remainingMs());
+    for (const count of ["succeeded", "failed", "parked", "putBack", "lost"] as const)
+      sum[count] += report[count];
+    isUnfinished = report.isUnfinished;
+    if (isUnfinished || now() - one.addedAt < keptForMs || !(await isDrained(tasks))) continue;
+    await sets.forget(one);
+    drained += 1;
+  }
+  return { sets: registered.length, drained, ...sum, isUnfinished };
+}
+
+async function isDrained(tasks: TaskSet): Promise<boolean> {
+  for (const state of ["waiting", "running"] as const)
+    for await (const _ of tasks.list({ state })) return false;
+  return true;
+}
+
+/** So that a set with much to do does not keep the others waiting for ever. */
+function shuffled<T>(values: readonly T[]): T[] {
+  return values
+    .map((value) => ({ value, at: Math.random() }))
+    .sort((one, other) => one.at - other.at)
+    .map(({ value }) => value);
+}
+
+/**
+ * Does what can be done in every set that has tasks: those that wait for their next attempt, and those of workers that
+ * died or ran out of time. Called by a schedule; two at once share the tasks as any workers do.
+ *
+ * Dies anywhere: the next one goes on. An entry of the register goes after all of its tasks have ended, or later.
+ */
+export const handler: Answering<RestartReport> = answering((_event, context) =>
+  restart({
+    sets: new RegisteredSets(documents(), required(tableVariable)),
+    open: taskSet,
+    work: ({ payload }) => compareChecksum(payload),
+    remainingMs: () => context.getRemainingTimeInMillis(),
+    now: Date.now,
+  }),
+);

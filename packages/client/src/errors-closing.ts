@@ -1,0 +1,52 @@
+import { LeaseError } from "./errors.ts";
+
+/** The client has been closed: it acquires nothing any more, and whatever waited has been called off. Nothing is held. */
+export class ClientClosedError extends LeaseError {
+  override readonly name: string = "ClientClosedError";
+
+  constructor() {
+    super(
+      "LEASE_CLIENT_CLOSED",
+      "the client is closed: acquire before client.close(), or make another client",
+    );
+  }
+}
+
+/** Something that a closed client may have left in the table: a lease, or a ticket in a queue. */
+export interface Leftover {
+  readonly key: string;
+  /** The sort key of the item under the key. */
+  readonly place: string;
+  /** When it ends by itself at the latest, in epoch milliseconds of this machine's clock. */
+  readonly expiresAt: number;
+  /** Why it could not be removed; undefined where the service has not answered yet. */
+  readonly error: unknown;
+}
+
+/** How many keys the message names; `left` has them all. */
+const mostNamed = 5;
+
+/** The client is closed, but the service did not confirm everything in time: some leases may stay until they expire. */
+export class CloseIncompleteError extends LeaseError {
+  override readonly name: string = "CloseIncompleteError";
+  readonly left: readonly Leftover[];
+  /** How many calls have not ended yet. What they acquire after all is released at once, if the process still lives. */
+  readonly callsUnderWay: number;
+
+  constructor(left: readonly Leftover[], callsUnderWay: number) {
+    const named = left
+      .slice(0, mostNamed)
+      .map(({ key, expiresAt }) => `${JSON.stringify(key)} until ${new Date(expiresAt).toISOString()}`);
+    const more = left.length > mostNamed ? `, and ${left.length - mostNamed} more` : "";
+    const held = left.length > 0 ? `; these keys may stay held: ${named.join(", ")}${more}` : "";
+    const calls = callsUnderWay > 0 ? `; calls that have not ended yet: ${callsUnderWay}` : "";
+    super(
+      "LEASE_CLOSE_INCOMPLETE",
+      `the client is closed, but the service did not confirm everything in time${held}${calls}. ` +
+        "Leases that stay end by themselves",
+      { cause: left.find(({ error }) => error !== undefined)?.error },
+    );
+    this.left = left;
+    this.callsUnderWay = callsUnderWay;
+  }
+}

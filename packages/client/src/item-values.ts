@@ -1,0 +1,96 @@
+import { describe, LeaseItemError } from "./errors.ts";
+import { attributeNames } from "./schema.ts";
+import type { Item } from "./store.ts";
+
+/** What comes to an end at a time that no Date can have has another program's times. */
+const latestTime = 8_640_000_000_000_000;
+
+/** Reads a text that has to be there. Throws LeaseItemError. */
+export function textIn(item: Item, attribute: string): string {
+  return optionalTextIn(item, attribute) ?? refuse(item, attribute, text);
+}
+
+/** Reads a text that may be absent. Throws LeaseItemError. */
+export function optionalTextIn(item: Item, attribute: string): string | undefined {
+  const value = item[attribute];
+  return value === undefined || typeof value === "string" ? value : refuse(item, attribute, text);
+}
+
+/** Reads a whole number that has to be there. Throws LeaseItemError. */
+export function wholeIn(item: Item, attribute: string, most: number = Number.MAX_SAFE_INTEGER): number {
+  return optionalWholeIn(item, attribute, most) ?? refuse(item, attribute, wholeUpTo(most));
+}
+
+/** Reads a whole number that may be absent. Throws LeaseItemError. */
+export function optionalWholeIn(
+  item: Item,
+  attribute: string,
+  most: number = Number.MAX_SAFE_INTEGER,
+): number | undefined {
+  const value = item[attribute];
+  if (value === undefined) return undefined;
+  const isInRange = typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= most;
+  return isInRange ? value : refuse(item, attribute, wholeUpTo(most));
+}
+
+/** Reads a time that has to be there, in epoch milliseconds. Throws LeaseItemError. */
+export function timeIn(item: Item, attribute: string): number {
+  return wholeIn(item, attribute, latestTime);
+}
+
+/** Reads a time that may be absent, in epoch milliseconds. Throws LeaseItemError. */
+export function optionalTimeIn(item: Item, attribute: string): number | undefined {
+  return optionalWholeIn(item, attribute, latestTime);
+}
+
+/** Reads a text that is one of several, or absent. Throws LeaseItemError. */
+export function optionalWordIn<Word extends string>(
+  item: Item,
+  attribute: string,
+  words: readonly Word[],
+): Word | undefined {
+  const value = item[attribute];
+  if (value === undefined) return undefined;
+  return words.find((word) => word === value) ?? refuse(item, attribute, words.join(", "));
+}
+
+/** Reads JSON text; undefined where there is none. Throws LeaseItemError. */
+export function jsonIn(item: Item, attribute: string): unknown {
+  const json = optionalTextIn(item, attribute);
+  if (json === undefined) return undefined;
+  const parsed = parsedJson(json);
+  if (parsed !== undefined) return parsed.value;
+  // Without the text: a payload may be secret.
+  throw new LeaseItemError(placeOf(item), attribute, "is a text that is not JSON", "JSON text");
+}
+
+/** Reads JSON; undefined for a text that is none. */
+export function parsedJson(json: string): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(json) };
+  } catch {
+    // Ignored: JSON.parse throws nothing but that this is no JSON.
+    return undefined;
+  }
+}
+
+const text = "a string (S)";
+const wholeUpTo = (most: number): string => `a whole number (N) from 0 to ${most}`;
+
+function refuse(item: Item, attribute: string, allowed: string): never {
+  throw new LeaseItemError(placeOf(item), attribute, findingOf(attribute, item[attribute]), allowed);
+}
+
+function findingOf(attribute: string, value: unknown): string {
+  if (value === undefined) return "is missing";
+  if (Number.isNaN(value)) return "is neither a string nor a number";
+  // A token lets its bearer end the lease.
+  return `is ${attribute === attributeNames.token ? `a ${typeof value}` : describe(value)}`;
+}
+
+function placeOf(item: Item): { readonly key: string; readonly sortKey: string } {
+  return {
+    key: String(item[attributeNames.partitionKey]),
+    sortKey: String(item[attributeNames.sortKey]),
+  };
+}

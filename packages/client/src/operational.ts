@@ -1,0 +1,83 @@
+import { InvalidOptionsError, LeaseError } from "./errors.ts";
+
+/** The parts of an error that show where it comes from. */
+interface Traits {
+  readonly name?: unknown;
+  readonly message?: unknown;
+  /** Of Node's system and TLS errors. */
+  readonly code?: unknown;
+  readonly cause?: unknown;
+  /** Of the SDK's errors. */
+  readonly $fault?: unknown;
+  readonly $response?: unknown;
+  readonly $metadata?: { readonly httpStatusCode?: unknown };
+}
+
+/** Errors of the SDK's that no answer belongs to. */
+const sdkErrors: ReadonlySet<unknown> = new Set([
+  "AbortError",
+  "TimeoutError",
+  "CredentialsProviderError",
+  "ProviderError",
+  "TokenProviderError",
+]);
+
+/** How browsers' fetch, whose errors are TypeErrors, says that there is no connection. */
+const fetchFailures: ReadonlySet<unknown> = new Set([
+  "Failed to fetch",
+  "Load failed",
+  "Network request failed",
+  "NetworkError when attempting to fetch resource",
+  "NetworkError when attempting to fetch resource.",
+]);
+
+const longestChain = 10;
+
+/**
+ * Tells whether an error is operational: one of the service, of the network, of the SDK on the way there, an abort, or
+ * one of this package's own.
+ *
+ * Every other one is a mistake in the program, or in a store, clock or listener that was given to it. It would come
+ * again with every repetition, and has to be seen. So is a request that this package refuses before it sends it.
+ */
+export function isOperational(error: unknown): boolean {
+  return isOperationalAt(error, 0);
+}
+
+function isOperationalAt(error: unknown, depth: number): boolean {
+  if (error instanceof LeaseError) return !(error instanceof InvalidOptionsError);
+  if (typeof error !== "object" || error === null || depth > longestChain) return false;
+  const { name, message, code, cause, $fault, $response, $metadata } = error as Traits;
+  // An answer that could not be read is a SyntaxError or TypeError of the SDK's, which has the answer with it.
+  if ($fault !== undefined || $response !== undefined || $metadata?.httpStatusCode !== undefined) return true;
+  if (sdkErrors.has(name) || (error instanceof TypeError && fetchFailures.has(message))) return true;
+  // Node gives codes to wrong arguments, too.
+  const isSystem = typeof code === "string" && !(error instanceof TypeError || error instanceof RangeError);
+  return isSystem || isOperationalAt(cause, depth + 1);
+}
+
+const mistakes = [TypeError, RangeError, ReferenceError, SyntaxError, EvalError, URIError];
+
+/**
+ * Tells whether what came out of the SDK is a mistake in the program: an error that only the language or a wrong
+ * argument raises, and that no answer or connection belongs to.
+ *
+ * Less strict than {@link isOperational}: a user's own transport, credentials and middleware are in that path, and
+ * throw errors of any class when they fail for a while.
+ */
+export function isMistake(error: unknown): boolean {
+  return mistakes.some((type) => error instanceof type) && !isOperational(error);
+}
+
+/** For a promise's `catch`: gives a value in place of an operational error, and throws every other one on. */
+export function ifOperational<T>(value: T): (error: unknown) => T {
+  return (error) => {
+    if (isOperational(error)) return value;
+    throw error;
+  };
+}
+
+/** Gives what was thrown as an error, for whatever can be thrown. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown), { cause: thrown });
+}

@@ -1,0 +1,146 @@
+import { ClientClosedError, CloseIncompleteError, type Leftover } from "../errors-closing.ts";
+import { type Clock, pause, sleep } from "../time/clock.ts";
+import { Nap } from "../time/nap.ts";
+import type { Tenancy } from "./tenancy.ts";
+
+/** What a write in the background removes, and what stays until it ends by itself if the write fails. */
+export type Removal = Omit<Leftover, "error">;
+
+/** Ends a call that is under way. */
+type CallOff = (reason: ClientClosedError) => void;
+
+/**
+ * What one client holds, which of its calls are under way, and what it still removes in the background: so that all of
+ * it can be listed, ended and waited for.
+ */
+export class Lifecycle {
+  readonly #clock: Clock;
+  readonly #held = new Set<Tenancy>();
+  readonly #calls = new Set<CallOff>();
+  readonly #removals = new Set<{ readonly removal: Removal }>();
+  /** What could not be removed since the client was closed. */
+  readonly #failed = new Map<Removal, unknown>();
+  readonly #idleListeners = new Set<() => void>();
+  #isClosed = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** What is held and has not ended, in the order of acquisition. */
+  get held(): readonly Tenancy[] {
+    return [...this.#held];
+  }
+
+  /** Throws ClientClosedError once the client is closed. */
+  throwIfClosed(): void {
+    if (this.#isClosed) throw new ClientClosedError();
+  }
+
+  /** Takes note of a lease until it ends. One that is won while the client closes is let go at once. */
+  hold(tenancy: Tenancy): void {
+    if (this.#held.has(tenancy) || tenancy.validity.lost !== undefined) return;
+    this.#held.add(tenancy);
+    tenancy.onEnd(() => this.#held.delete(tenancy));
+    if (this.#isClosed) tenancy.letGo();
+  }
+
+  /** Takes note of a call until the function that this returns is called. Throws ClientClosedError. */
+  enter(callOff: CallOff): () => void {
+    this.throwIfClosed();
+    this.#calls.add(callOff);
+    return () => {
+      this.#calls.delete(callOff);
+      this.#tellIfIdle();
+    };
+  }
+
+  /**
+   * Makes a call whose signal aborts with the caller's, and with ClientClosedError when the client is closed.
+   *
+   * Not AbortSignal.any: what it makes stays known to a source that lives as long as the client, and forgets one that
+   * nobody else refers to.
+   */
+  async run<T>(signal: AbortSignal | undefined, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    signal?.throwIfAborted();
+    const cut = new AbortController();
+    const leave = this.enter((reason) => cut.abort(reason));
+    const onAbort = (): void => cut.abort(signal?.reason);
+    signal?.addEventListener("abort", onAbort, { once: true });
+    try {
+      const result = await call(cut.signal);
+      this.throwIfClosed();
+      return result;
+    } finally {
+      signal?.removeEventListener("abort", onAbort);
+      leave();
+    }
+  }
+
+  /** Sleeps; rejects with the signal's reason, and with ClientClosedError when the client is closed. */
+  async sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+    await this.run(signal, (either) => sleep(this.#clock, delayMs, either));
+  }
+
+  /** Sleeps until the signal aborts at the latest; rejects with ClientClosedError when the client is closed. */
+  async pause(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+    if (signal?.aborted) return;
+    await this.run(signal, (either) => pause(this.#clock, delayMs, either));
+  }
+
+  /** Takes note of a write that nobody else waits for; what becomes of an error of it is `failed`'s to decide. */
+  remove(removal: Removal, write: Promise<unknown>, failed: (error: unknown) => void): void {
+    this.follow(removal, write);
+    void write.catch(failed);
+  }
+
+  /** Takes note of a write whose caller hears of its errors. */
+  follow(removal: Removal, write: Promise<unknown>): void {
+    const entry = { removal };
+    this.#removals.add(entry);
+    const settled = (error?: unknown): void => {
+      this.#removals.delete(entry);
+      if (error === undefined) this.#failed.delete(removal);
+      else if (this.#isClosed) this.#failed.set(removal, error);
+      this.#tellIfIdle();
+    };
+    void write.then(() => settled(), settled);
+  }
+
+  /**
+   * Calls everything off, lets everything go, and waits until all of it has settled, but no longer than `timeoutMs`.
+   * Rejects with CloseIncompleteError where the service has not confirmed it all by then.
+   */
+  async close(timeoutMs: number): Promise<void> {
+    if (!this.#isClosed) {
+      this.#isClosed = true;
+      for (const callOff of [...this.#calls]) callOff(new ClientClosedError());
+      for (const tenancy of [...this.#held]) tenancy.letGo();
+    }
+    await this.#untilIdle(timeoutMs);
+    const left = new Map<Removal, unknown>(this.#failed);
+    for (const { removal } of this.#removals) left.set(removal, undefined);
+    if (left.size === 0 && this.#calls.size === 0) return;
+    throw new CloseIncompleteError(
+      [...left].map(([{ key, place, expiresAt }, error]) => ({ key, place, expiresAt, error })),
+      this.#calls.size,
+    );
+  }
+
+  get #isIdle(): boolean {
+    return this.#calls.size === 0 && this.#removals.size === 0;
+  }
+
+  #tellIfIdle(): void {
+    if (this.#isIdle) for (const listener of this.#idleListeners) listener();
+  }
+
+  async #untilIdle(timeoutMs: number): Promise<void> {
+    if (this.#isIdle) return;
+    const nap = new Nap(this.#clock);
+    const wake = (): void => nap.wake();
+    this.#idleListeners.add(wake);
+    await nap.sleep(timeoutMs, undefined);
+    this.#idleListeners.delete(wake);
+  }
+}

@@ -1,0 +1,148 @@
+import { LeaseServiceError } from "../errors.ts";
+import { PriorityQueue } from "../priority-queue.ts";
+import type { Clock } from "../time/clock.ts";
+
+/**
+ * By default the SDK has 50 connections, and further requests wait for one in the order of their sending: there a
+ * renewal would wait behind everything else.
+ */
+const mostRequests = 48;
+/** Of these, at most so many are under way when another one than a renewal is sent. */
+const mostBesideRenewals = 32;
+/** A request that waits is given up when the service has served none of its kind for so long. */
+const longestStallMs = 10_000;
+
+/** How long a request may wait until it is sent. */
+export interface GateOptions {
+  readonly signal: AbortSignal | undefined;
+  readonly withinMs: number;
+}
+
+interface Waiter {
+  /** It goes when fewer requests than this are under way. */
+  readonly limit: number;
+  readonly go: () => void;
+}
+
+/**
+ * Bounds how many requests of a client are under way, and sends renewals first.
+ *
+ * Renewals go in the order of their leases' deadlines; the others follow in the order of their arrival. When the service
+ * becomes slow, renewals take the room of the others.
+ */
+export class RequestGate {
+  readonly #clock: Clock;
+  /** Renewals by their leases' deadlines, the others by infinity. */
+  readonly #waiting = new PriorityQueue<Waiter>();
+  #underWay = 0;
+  /** When a request that is no renewal was served last, while others waited; on the monotonic clock. */
+  #servedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Sends a request that renews leases, of which the first ends at `deadline`. Rejects with the signal's reason. */
+  async renew<T>(deadline: number, signal: AbortSignal | undefined, send: () => Promise<T>): Promise<T> {
+    if (!this.#enter(deadline, mostRequests)) await this.#wait(deadline, mostRequests, signal);
+    try {
+      return await send();
+    } finally {
+      this.#leave();
+    }
+  }
+
+  /**
+   * Sends another request, and tells it how much of `withinMs` is left.
+   *
+   * Rejects with the signal's reason, and with LeaseServiceError when it has waited for too long; then nothing was sent.
+   */
+  async pass<T>({ signal, withinMs }: GateOptions, send: (leftMs: number) => Promise<T>): Promise<T> {
+    const waitedMs = this.#enter(Number.POSITIVE_INFINITY, mostBesideRenewals)
+      ? 0
+      : await this.#waitBehindRenewals(signal, withinMs);
+    try {
+      const result = await send(withinMs - waitedMs);
+      this.#served();
+      return result;
+    } catch (error) {
+      // Any other error says that the service has answered.
+      if (!(error instanceof LeaseServiceError)) this.#served();
+      throw error;
+    } finally {
+      this.#leave();
+    }
+  }
+
+  #enter(priority: number, limit: number): boolean {
+    const { first } = this.#waiting;
+    const mayGo = this.#underWay < limit && (first === undefined || priority < first.priority);
+    if (mayGo) this.#underWay += 1;
+    return mayGo;
+  }
+
+  #leave(): void {
+    this.#underWay -= 1;
+    for (;;) {
+      const next = this.#waiting.first?.item;
+      if (next === undefined || this.#underWay >= next.limit) return;
+      this.#waiting.delete(next);
+      this.#underWay += 1;
+      next.go();
+    }
+  }
+
+  #served(): void {
+    if (this.#waiting.size > 0) this.#servedAt = this.#clock.monotonic();
+  }
+
+  async #waitBehindRenewals(signal: AbortSignal | undefined, withinMs: number): Promise<number> {
+    const clock = this.#clock;
+    const since = clock.monotonic();
+    const tooLong = new AbortController();
+    let cancel: () => void = () => undefined;
+    const look = (): void => {
+      const now = clock.monotonic();
+      const until = Math.min(since + withinMs, Math.max(since, this.#servedAt) + longestStallMs);
+      if (now >= until) tooLong.abort(notSent(now - since));
+      else cancel = clock.schedule(look, until - now);
+    };
+    look();
+    try {
+      const either = signal === undefined ? tooLong.signal : AbortSignal.any([signal, tooLong.signal]);
+      await this.#wait(Number.POSITIVE_INFINITY, mostBesideRenewals, either);
+    } finally {
+      cancel();
+    }
+    return clock.monotonic() - since;
+  }
+
+  /** Waits for room, and takes it. */
+  #wait(priority: number, limit: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) {
+        reject(signal.reason);
+        return;
+      }
+      const onAbort = (): void => {
+        this.#waiting.delete(waiter);
+        reject(signal?.reason);
+      };
+      const go = (): void => {
+        signal?.removeEventListener("abort", onAbort);
+        resolve();
+      };
+      const waiter = { limit, go };
+      this.#waiting.set(waiter, priority);
+      signal?.addEventListener("abort", onAbort, { once: true });
+    });
+  }
+}
+
+function notSent(waitedMs: number): LeaseServiceError {
+  return new LeaseServiceError(
+    "LEASE_THROTTLED",
+    `the request was not sent: it waited ${Math.round(waitedMs)} ms behind renewals and earlier requests of this ` +
+      "client, which the service did not answer in time; try again later, or acquire fewer leases at the same time",
+  );
+}

@@ -1,0 +1,437 @@
+import { ClientClosedError, CloseIncompleteError, LeaseClient, type LeaseEvent } from "@leasehold/client";
+import { FairLock } from "@leasehold/client/fair";
+import { acquireAll } from "@leasehold/client/group";
+import { JobRuns } from "@leasehold/client/job-runs";
+import { Leader } from "@leasehold/client/leader";
+import { ReadWriteLock } from "@leasehold/client/read-write";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { SingleFlight } from "@leasehold/client/single-flight";
+import { TaskSet } from "@leasehold/client/tasks";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { internalsOf } from "../../packages/client/src/internals.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const leaseDurationMs = 30_000;
+
+let clock: ManualClock;
+let store: ScriptedStore;
+let events: LeaseEvent[];
+let client: LeaseClient;
+let other: LeaseClient;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+  events = [];
+  const options = { store, clock, leaseDurationMs };
+  client = new LeaseClient({ ...options, owner: "me", onEvent: (event) => events.push(event) });
+  other = new LeaseClient({ ...options, owner: "other" });
+});
+
+const slot = "2026-01-01T00:00:00.000Z";
+const untilAborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+/** Lets so many updates through; the later ones wait until the function that this gives is called. */
+function holdUpdatesAfter(count: number): () => void {
+  const update = store.update.bind(store);
+  const gate = Promise.withResolvers<void>();
+  let updates = 0;
+  store.update = async (request, options) => {
+    updates += 1;
+    if (updates > count) await gate.promise;
+    return await update(request, options);
+  };
+  return gate.resolve;
+}
+const outcomeOf = (work: Promise<unknown>): Promise<unknown> => work.catch((error: unknown) => error);
+
+/** By the name of its primitive, how something comes to be held, under which key and place. */
+const holds: Record<string, { place: string; hold: () => Promise<unknown> }> = {
+  lock: { place: "lease", hold: () => client.acquire("k") },
+  "fair lock": { place: "lease", hold: () => client.acquire("k", { fair: true, heartbeat: true }) },
+  permit: { place: "permit#", hold: () => new Semaphore(client, "k", { permits: 1 }).acquire() },
+  "read lock": { place: "rw#read#", hold: () => new ReadWriteLock(client, "k").read() },
+  "write lock": { place: "rw#write", hold: () => new ReadWriteLock(client, "k").write() },
+  group: { place: "lease", hold: () => acquireAll(client, ["k"]) },
+  leadership: { place: "lease", hold: () => new Leader(client, "k").campaign() },
+  "adopted lease": {
+    place: "lease",
+    hold: async () => client.adopt((await other.acquire("k")).toJSON()),
+  },
+  run: {
+    place: `run#${slot}`,
+    hold: async () => {
+      const runs = new JobRuns(client, "k");
+      void runs.run(slot, ({ signal }) => untilAborted(signal)).catch(() => undefined);
+      await settled();
+    },
+  },
+  task: {
+    place: "task#",
+    hold: async () => {
+      const tasks = new TaskSet(client, "k");
+      await tasks.add([{ id: "t" }]);
+      return await tasks.claim();
+    },
+  },
+  computation: {
+    place: "cache#flight",
+    hold: async () => {
+      const flights = new SingleFlight(client, { freshForMs: 1_000 });
+      void flights
+        .getOrCompute("k", { compute: ({ signal }) => untilAborted(signal) })
+        .catch(() => undefined);
+      await settled();
+    },
+  },
+};
+
+describe("client.held()", () => {
+  it.each(Object.entries(holds))(
+    "lists a %s while it is held, and not after its end",
+    async (_, { place, hold }) => {
+      expect(client.held()).toEqual([]);
+      await hold();
+      expect(client.held().map((lease) => [lease.key, lease.place.slice(0, place.length)])).toEqual([
+        ["k", place],
+      ]);
+      expect(client.held()[0]?.held).toBe(true);
+      await clock.advance(0);
+      await client.forceRelease("k", {
+        place: client.held()[0]?.place ?? "",
+        token: client.held()[0]?.token ?? "",
+      });
+      await clock.advance(2 * leaseDurationMs);
+      expect(client.held()).toEqual([]);
+    },
+  );
+
+  it("lists the very lease that was acquired, in the order of acquisition, until it is released", async () => {
+    const first = await client.acquire("a");
+    const second = await client.acquire("b");
+    expect(client.held()).toHaveLength(2);
+    expect(client.held()[0]).toBe(first);
+    expect(client.held()[1]).toBe(second);
+    await first.release();
+    expect(client.held()[0]).toBe(second);
+    await second.complete();
+    expect(client.held()).toEqual([]);
+  });
+
+  it("lists a lease that is shared reentrantly once, by a handle that has not been released", async () => {
+    const options = { owner: "worker-1", reentrant: true };
+    const outer = await client.acquire("k", options);
+    const inner = await client.acquire("k", options);
+    expect(client.held()).toHaveLength(1);
+    await outer.release();
+    expect(client.held()[0]).toBe(inner);
+    await inner.release();
+    expect(client.held()).toEqual([]);
+  });
+
+  it("leaves out a lease whose time was over while the process was frozen, before any timer has fired", async () => {
+    await client.acquire("k");
+    clock.freeze(leaseDurationMs);
+    expect(client.held()).toEqual([]);
+  });
+
+  it("lists an adopted lease whose time seemed over from its first confirmed renewal on", async () => {
+    const handle = (await other.acquire("k")).toJSON();
+    const adopted = client.adopt({ ...handle, expiresAt: clock.now() - 1 });
+    expect(client.held()).toEqual([]);
+    await adopted.renew();
+    expect(client.held()[0]).toBe(adopted);
+  });
+
+  it("remembers nothing of a lease that has ended, however it did", async () => {
+    const { lifecycle } = internalsOf(client).context;
+    await (await client.acquire("released")).release();
+    await client.acquire("expired", { leaseDurationMs: 2_000 });
+    const { token } = await client.acquire("broken", { heartbeat: true });
+    await client.forceRelease("broken", { token });
+    client.adopt({ ...(await other.acquire("adopted")).toJSON(), expiresAt: clock.now() - 1 });
+    await new FairLock(client, "checked in").checkIn({ owner: "ticket-1" });
+    await clock.advance(leaseDurationMs);
+    expect(lifecycle.held).toEqual([]);
+  });
+
+  it("leaves out what a check-in has won, for that belongs to its owner", async () => {
+    const desk = new FairLock(client, "k");
+    expect(await desk.checkIn({ owner: "ticket-1" })).toMatchObject({ state: "held" });
+    expect(client.held()).toEqual([]);
+    await client.close();
+    expect(await other.inspect("k")).toMatchObject({ owner: "ticket-1" });
+  });
+});
+
+describe("client.close()", () => {
+  it.each(Object.entries(holds))("releases a %s", async (_, { hold }) => {
+    await hold();
+    await client.close();
+    expect(client.held()).toEqual([]);
+    expect(await other.inspectAll("k")).toEqual([]);
+  });
+
+  it("gives a task back without counting the attempt", async () => {
+    const tasks = new TaskSet(client, "k");
+    await tasks.add([{ id: "t" }]);
+    await tasks.claim();
+    await client.close();
+    expect(await new TaskSet(other, "k").claim()).toMatchObject({ id: "t", attempt: 1 });
+  });
+
+  it("aborts the signal of what it releases, and tells so", async () => {
+    const lease = await client.acquire("k", { heartbeat: true });
+    await client.close();
+    expect(lease.signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "released" });
+    expect(events.at(-1)).toMatchObject({ type: "released", key: "k", confirmed: true });
+    expect(await lease.release()).toBe(true);
+  });
+
+  it("releases a lease that is shared reentrantly, however many handles it has", async () => {
+    const options = { owner: "worker-1", reentrant: true };
+    const leases = [await client.acquire("k", options), await client.acquire("k", options)];
+    await client.close();
+    expect(leases.map(({ held }) => held)).toEqual([false, false]);
+    expect(await other.inspect("k")).toBeUndefined();
+  });
+
+  it("rejects withLease whose work goes on", async () => {
+    const outcome = outcomeOf(client.withLease("k", {}, ({ signal }) => untilAborted(signal)));
+    await settled();
+    await client.close();
+    expect(await outcome).toMatchObject({ code: "LEASE_LOST", reason: "released" });
+  });
+
+  const waits: Record<string, () => Promise<unknown>> = {
+    lock: () => client.acquire("k", { waitMs: 600_000 }),
+    "fair lock": () => client.acquire("k", { waitMs: 600_000, fair: true }),
+    "lock with a signal": () =>
+      client.acquire("k", { waitMs: 600_000, signal: new AbortController().signal }),
+    permit: () => new Semaphore(client, "k", { permits: 1 }).acquire({ waitMs: 600_000 }),
+    "fair permit": () => new Semaphore(client, "k", { permits: 1, fair: true }).acquire({ waitMs: 600_000 }),
+    "read lock": () => new ReadWriteLock(client, "k").read({ waitMs: 600_000 }),
+    "write lock": () => new ReadWriteLock(client, "k").write({ waitMs: 600_000 }),
+    group: () => acquireAll(client, ["k", "free"], { waitMs: 600_000 }),
+    campaign: () => new Leader(client, "k").campaign(),
+    lead: () => new Leader(client, "k").lead(() => undefined),
+    observation: async () => {
+      for await (const _ of new Leader(client, "k").observe());
+    },
+    run: () => new JobRuns(client, "k").run(slot, () => "done", { waitMs: 600_000 }),
+    computation: () =>
+      new SingleFlight(client, { freshForMs: 1_000 }).getOrCompute("k", {
+        compute: () => 1,
+        waitMs: 600_000,
+      }),
+    "tasks to do": () => new TaskSet(client, "k").process(() => "done", { until: "never" }),
+  };
+  const holdElsewhere = async (): Promise<void> => {
+    await other.acquire("k", { heartbeat: true });
+    await new Semaphore(other, "k", { permits: 1 }).acquire({ heartbeat: true });
+    await new ReadWriteLock(other, "k").write({ heartbeat: true });
+    void new JobRuns(other, "k").run(slot, ({ signal }) => untilAborted(signal)).catch(() => undefined);
+    const flights = new SingleFlight(other, { freshForMs: 1_000 });
+    const compute = ({ signal }: { signal: AbortSignal }): Promise<never> => untilAborted(signal);
+    void flights.getOrCompute("k", { compute }).catch(() => undefined);
+    await settled();
+  };
+
+  it.each(Object.entries(waits))(
+    "calls a wait off for a %s, which leaves nothing behind",
+    async (_, wait) => {
+      await holdElsewhere();
+      const before = await other.inspectAll("k");
+      const outcome = outcomeOf(wait());
+      await clock.advance(5_000);
+      await client.close();
+      expect(await outcome).toBeInstanceOf(ClientClosedError);
+      const after = await other.inspectAll("k");
+      expect(after.map(({ token }) => token)).toEqual(before.map(({ token }) => token));
+      expect((await new FairLock(other, "k").inspect()).waiting).toEqual([]);
+      expect((await new Semaphore(other, "k", { permits: 1, fair: true }).inspect()).waiting).toEqual([]);
+    },
+  );
+
+  it.each(Object.entries(waits))("refuses a %s from then on, before a request is sent", async (_, wait) => {
+    await client.close();
+    const calls = store.calls.length;
+    expect(await outcomeOf(wait())).toMatchObject({ name: "ClientClosedError", code: "LEASE_CLIENT_CLOSED" });
+    expect(store.calls).toHaveLength(calls);
+  });
+
+  it("refuses to try, to adopt and to check in as well, but lets people look and break", async () => {
+    const handle = (await other.acquire("k")).toJSON();
+    await client.close();
+    await expect(client.tryAcquire("k2")).rejects.toBeInstanceOf(ClientClosedError);
+    expect(() => client.adopt(handle)).toThrow(ClientClosedError);
+    await expect(new FairLock(client, "k").checkIn({ owner: "ticket-1" })).rejects.toBeInstanceOf(
+      ClientClosedError,
+    );
+    expect(await client.inspect("k")).toMatchObject({ owner: "other" });
+    expect(await client.forceRelease("k", { token: handle.token })).toBe(true);
+  });
+
+  it("waits until an abandoned waiter's ticket has left the queue", async () => {
+    await other.acquire("k", { heartbeat: true });
+    const stop = new AbortController();
+    const waiting = outcomeOf(client.acquire("k", { fair: true, waitMs: 600_000, signal: stop.signal }));
+    await clock.advance(5_000);
+    expect((await new FairLock(other, "k").inspect()).waiting).toHaveLength(1);
+    const answer = holdUpdatesAfter(0);
+    stop.abort(new Error("stop"));
+    expect(await waiting).toMatchObject({ code: "LEASE_ABORTED", cause: stop.signal.reason });
+    let isClosed = false;
+    const closing = client.close().then(() => {
+      isClosed = true;
+    });
+    await settled();
+    expect(isClosed).toBe(false);
+    answer();
+    await closing;
+    expect((await new FairLock(other, "k").inspect()).waiting).toEqual([]);
+  });
+
+  it.each([
+    ["an acquisition", 1, () => client.acquire("k")],
+    ["a group", 0, () => acquireAll(client, ["k", "l"])],
+    [
+      "a claim",
+      3,
+      async () => {
+        const tasks = new TaskSet(client, "k");
+        await tasks.add([{ id: "t" }]);
+        store.next("answer lost", "answer lost", "answer lost");
+        return await tasks.claim();
+      },
+    ],
+  ] as const)("waits until %s whose answer never came has been taken back", async (name, writes, acquire) => {
+    if (name !== "a claim") store.next("answer lost");
+    const answer = holdUpdatesAfter(writes);
+    const outcome = outcomeOf(acquire());
+    await clock.advance(5_000);
+    expect(await outcome).toMatchObject({ code: "LEASE_NO_ANSWER" });
+    let isClosed = false;
+    const closing = client.close().then(() => {
+      isClosed = true;
+    });
+    await settled();
+    expect(isClosed).toBe(false);
+    expect(await other.inspectAll("k")).not.toEqual([]);
+    answer();
+    await closing;
+    expect(await other.inspectAll("k")).toEqual([]);
+    expect(await other.inspectAll("l")).toEqual([]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it("lets a lease go that is won at the very moment of closing", async () => {
+    const update = store.update.bind(store);
+    let answer = (): void => undefined;
+    store.update = async (request, options) => {
+      store.update = update;
+      const result = await update(request, options);
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      return result;
+    };
+    const outcome = outcomeOf(client.acquire("k"));
+    await settled();
+    const closing = client.close();
+    answer();
+    await closing;
+    expect(await outcome).toBeInstanceOf(ClientClosedError);
+    expect(await other.inspect("k")).toBeUndefined();
+  });
+
+  it("waits for a release that is under way", async () => {
+    const lease = await client.acquire("k");
+    store.next("hangs");
+    const released = outcomeOf(lease.release());
+    const closed = outcomeOf(client.close());
+    await clock.advance(10_000);
+    expect(await released).toMatchObject({ code: "LEASE_NO_ANSWER" });
+    expect(await closed).toBeInstanceOf(CloseIncompleteError);
+  });
+
+  it("tells which keys may stay held, and until when, where the service fails; the client is closed all the same", async () => {
+    const { expiresAt } = await client.acquire("a");
+    await client.acquire("b");
+    store.next("request lost");
+    const error = await outcomeOf(client.close());
+    expect(error).toMatchObject({
+      name: "CloseIncompleteError",
+      code: "LEASE_CLOSE_INCOMPLETE",
+      left: [{ key: "a", place: "lease", expiresAt, error: { code: "LEASE_NO_ANSWER" } }],
+      cause: { code: "LEASE_NO_ANSWER" },
+    });
+    expect((error as Error).message).toContain(`"a" until ${new Date(expiresAt).toISOString()}`);
+    expect(await other.inspect("b")).toBeUndefined();
+    await expect(client.acquire("c")).rejects.toBeInstanceOf(ClientClosedError);
+  });
+
+  it("waits for a service that hangs no longer than its timeout", async () => {
+    const { expiresAt } = await client.acquire("k", { heartbeat: true });
+    store.weather = "hangs";
+    const closed = outcomeOf(client.close({ timeoutMs: 400 }));
+    await clock.advance(399);
+    expect(clock.pending).toBeGreaterThan(0);
+    await clock.advance(1);
+    expect(await closed).toMatchObject({ left: [{ key: "k", expiresAt, error: undefined }] });
+    await clock.advance(60_000);
+    expect(clock.pending).toBe(0);
+  });
+
+  it("tells that a call has not ended, which cannot be cut off; what that wins after all is let go", async () => {
+    const tasks = new TaskSet(client, "k");
+    await tasks.add([{ id: "t" }]);
+    const answer = holdUpdatesAfter(0);
+    const claim = outcomeOf(tasks.claim());
+    const closed = outcomeOf(client.close({ timeoutMs: 400 }));
+    await clock.advance(400);
+    expect(await closed).toMatchObject({ code: "LEASE_CLOSE_INCOMPLETE", left: [], callsUnderWay: 1 });
+    answer();
+    expect(await claim).toBeInstanceOf(ClientClosedError);
+    await client.close();
+    expect(await other.inspectAll("k")).toEqual([]);
+  });
+
+  it("may be called several times: each call waits, and only the first one sends", async () => {
+    await client.acquire("k");
+    const calls = store.calls.length;
+    await Promise.all([client.close(), client.close()]);
+    await client.close();
+    expect(store.calls).toHaveLength(calls + 1);
+  });
+
+  it("ends `await using` without complaint", async () => {
+    {
+      await using inner = new LeaseClient({ store, clock, owner: "inner" });
+      await inner.acquire("k");
+      await inner.acquire("l");
+      store.next("rejected");
+    }
+    expect(await other.inspect("k")).toMatchObject({ owner: "inner" });
+    expect(await other.inspect("l")).toBeUndefined();
+  });
+
+  it("leaves no timer behind, so that the process can end", async () => {
+    await client.acquire("a", { heartbeat: true });
+    await client.acquire("b", { fair: true, heartbeat: true });
+    await new Semaphore(client, "c", { permits: 2, fair: true }).acquire({ heartbeat: true });
+    await client.close();
+    expect(clock.pending).toBe(0);
+  });
+
+  it.each([[-1], [1.5], ["5"]])("refuses a timeout of %s before it closes anything", async (timeoutMs) => {
+    const lease = await client.acquire("k");
+    await expect(client.close({ timeoutMs: timeoutMs as number })).rejects.toMatchObject({
+      option: "timeoutMs",
+    });
+    expect(lease.held).toBe(true);
+  });
+});

@@ -1,0 +1,138 @@
+import type { LeaseRecord } from "@leasehold/client/record";
+import { describe, expect, it } from "vitest";
+import { type Grant, grantsIn, type LeaseChange, overlaps, takenOver } from "../../demo/lease-history.ts";
+import { ranOut } from "../../demo/lease-log.ts";
+
+const leaseDurationMs = 2_500;
+
+/** What the item shows of a lease whose request was sent at a time. */
+function lease(owner: string, fencingToken: number, sentAt: number, version = 1): LeaseRecord {
+  return {
+    key: "job",
+    place: "lease",
+    owner,
+    token: `${owner}-${fencingToken}`,
+    version,
+    fencingToken,
+    acquiredAt: sentAt,
+    expiresAt: sentAt + leaseDurationMs,
+    leaseDurationMs,
+    closed: false,
+    reentrant: false,
+    data: undefined,
+    revocation: undefined,
+  };
+}
+
+function renewed(before: LeaseRecord, sentAt: number): LeaseRecord {
+  return { ...before, version: before.version + 1, expiresAt: sentAt + leaseDurationMs };
+}
+
+/** The writes that made an item show one lease after the other; undefined for one that was released. */
+function changes(...states: (LeaseRecord | undefined)[]): LeaseChange[] {
+  return states.map((after, index) => ({ before: states[index - 1], after }));
+}
+
+function overlapsIn(history: readonly LeaseChange[]): number {
+  return overlaps(grantsIn(history, "job"));
+}
+
+describe("the grants in a table's history", () => {
+  const a = lease("A", 1, 1_000);
+
+  it("are the writes that bring a new token: no renewal, no release, no lock that stays closed, no other key", () => {
+    const closed = { ...a, token: "closed:A-1", closed: true };
+    const elsewhere = { ...lease("X", 9, 1_000), key: "another job" };
+    const b = lease("B", 2, 6_000);
+    const history = [...changes(undefined, a, renewed(a, 1_800), closed, b), ...changes(elsewhere)];
+    const common = { sortKey: "lease", from: undefined };
+    expect(grantsIn(history, "job")).toEqual([
+      { ...common, owner: "A", fencingToken: 1, acquiredAt: 1_000, expiresAt: 3_500 },
+      { ...common, owner: "B", fencingToken: 2, acquiredAt: 6_000, expiresAt: 8_500 },
+    ]);
+  });
+
+  it("name the lease that was taken over, with the expiry of its last renewal", () => {
+    const renewal = renewed(a, 2_000);
+    const [, grant] = grantsIn(changes(a, renewal, lease("B", 2, 5_600)), "job");
+    expect(grant?.from).toEqual({ owner: "A", fencingToken: 1, expiresAt: 4_500 });
+  });
+
+  it("include those of a process that died before it could tell", () => {
+    const history = changes(a, undefined, lease("B", 2, 1_500), lease("C", 3, 5_100));
+    expect(grantsIn(history, "job").map(({ owner }) => owner)).toEqual(["A", "B", "C"]);
+    expect(takenOver(grantsIn(history, "job"), (owner) => owner === "B")).toEqual(["B"]);
+    expect(takenOver(grantsIn(history, "job"), () => false)).toEqual(["B (who was alive)"]);
+  });
+});
+
+describe("overlaps", () => {
+  const a = lease("A", 1, 1_000);
+
+  it("are none where one lease is released before the next is granted", () => {
+    expect(overlapsIn(changes(undefined, a, undefined, lease("B", 2, 1_200)))).toBe(0);
+  });
+
+  it("are none where a call was made long before its grant: its request was sent while another's lease stood", () => {
+    // B's request is on its way for a second. A releases meanwhile, and the table grants it then.
+    expect(overlapsIn(changes(a, undefined, lease("B", 2, 1_050)))).toBe(0);
+  });
+
+  it("are none where a release took effect long before its sender heard of it", () => {
+    // Whatever A believes, and whenever it writes it down: the table had let go of its lease.
+    const history = changes(a, undefined, lease("B", 2, 1_010), undefined, lease("C", 3, 1_020));
+    expect(overlapsIn(history)).toBe(0);
+  });
+
+  it("are none where a lease was taken over after its end, however late the taker came", () => {
+    expect(overlapsIn(changes(a, lease("B", 2, 60_000)))).toBe(0);
+  });
+
+  it("are found where a lease was taken over before its end", () => {
+    expect(overlapsIn(changes(a, lease("B", 2, 3_499)))).toBe(1);
+  });
+
+  it("are found where a renewal had prolonged the lease that was taken over", () => {
+    expect(overlapsIn(changes(a, renewed(a, 2_000), lease("B", 2, 3_600)))).toBe(1);
+  });
+
+  it("are found where an old holder comes back to life", () => {
+    expect(overlapsIn(changes(a, undefined, lease("B", 2, 2_000), undefined, a))).toBe(1);
+  });
+
+  it("are found where two leases have the same fencing token", () => {
+    expect(overlapsIn(changes(a, undefined, lease("B", 1, 2_000)))).toBe(1);
+  });
+
+  it("are looked for at each sort key alone", () => {
+    const permit = { ...lease("B", 1, 1_100), place: "permit" };
+    expect(overlapsIn([...changes(a), ...changes(permit)])).toBe(0);
+  });
+});
+
+describe("leases that ran out", () => {
+  const grant: Grant = {
+    sortKey: "lease",
+    owner: "B",
+    fencingToken: 2,
+    acquiredAt: 5_000,
+    expiresAt: 7_500,
+    from: { owner: "A", fencingToken: 1, expiresAt: 3_500 },
+  };
+
+  it("are told once for each holder that lived, whoever noticed", () => {
+    const subject = { key: "job", place: "lease", owner: "A", fencingToken: 1, heldMs: 3_000 };
+    const lost = {
+      instance: "A",
+      at: 9_000,
+      event: { type: "lost", reason: "expired", ...subject },
+    } as const;
+    expect(ranOut([grant], [lost], () => false)).toEqual([
+      "a lease of A ran out while it was alive: its renewals came too late",
+    ]);
+  });
+
+  it("are not told of those whom the plan killed or froze", () => {
+    expect(ranOut([grant], [], (owner, fencingToken) => owner === "A" && fencingToken === 1)).toEqual([]);
+  });
+});

@@ -1,0 +1,374 @@
+import {
+  type Item,
+  LeaseClient,
+  LeaseError,
+  type LeaseEvent,
+  LeaseItemError,
+  type LeaseRecord,
+  LeaseUnavailableError,
+} from "@leasehold/client";
+import { FairLock } from "@leasehold/client/fair";
+import { acquireAll } from "@leasehold/client/group";
+import { JobRuns } from "@leasehold/client/job-runs";
+import { Leader } from "@leasehold/client/leader";
+import { ReadWriteLock } from "@leasehold/client/read-write";
+import { readRecord } from "@leasehold/client/record";
+import { attributeNames } from "@leasehold/client/schema";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { TableCache } from "@leasehold/client/single-flight";
+import { TaskSet } from "@leasehold/client/tasks";
+import { ManualClock } from "@leasehold/client/testing";
+import fc from "fast-check";
+import { beforeEach, describe, expect, it } from "vitest";
+import { fromAttributeValues } from "../../packages/client/src/attribute-values.ts";
+import { lastTicketOf, readQueue, typicalHold } from "../../packages/client/src/fair/queue.ts";
+import { readRun } from "../../packages/client/src/job-runs/run.ts";
+import { lastDoneSlot } from "../../packages/client/src/record.ts";
+import { fairAttributeNames } from "../../packages/client/src/schema-fair.ts";
+import { runAttributeNames } from "../../packages/client/src/schema-job-runs.ts";
+import { openTaskKey, taskAttributeNames } from "../../packages/client/src/schema-tasks.ts";
+import { readTask } from "../../packages/client/src/tasks/record.ts";
+import { anyItem, heldLease, neither, put } from "../support/foreign-items.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+let store: ScriptedStore;
+let clock: ManualClock;
+let events: LeaseEvent[];
+let client: LeaseClient;
+
+beforeEach(() => {
+  store = new ScriptedStore();
+  clock = new ManualClock();
+  events = [];
+  client = new LeaseClient({
+    store,
+    clock,
+    leaseDurationMs: 10_000,
+    clockSkewMs: 1_000,
+    onEvent: (event) => events.push(event),
+  });
+});
+
+const without = (attribute: string): Item => {
+  const { [attribute]: _, ...rest } = heldLease;
+  return rest;
+};
+const failureOf = (call: Promise<unknown>): Promise<unknown> =>
+  call.then(
+    () => undefined,
+    (error) => error,
+  );
+
+async function collected(walk: AsyncIterable<LeaseRecord>): Promise<LeaseRecord[]> {
+  const records: LeaseRecord[] = [];
+  for await (const record of walk) records.push(record);
+  return records;
+}
+
+const spoilt: [string, string, Item, RegExp][] = [
+  ["token", "a number", { ...heldLease, token: 7 }, /token is a number; allowed: a string \(S\)/],
+  ["token", "of another type", { ...heldLease, token: neither }, /token is neither a string nor a number/],
+  ["version", "a text", { ...heldLease, version: "one" }, /version is "one"; allowed: a whole number \(N\)/],
+  ["version", "missing", without("version"), /version is missing/],
+  [
+    "fence",
+    "out of range",
+    { ...heldLease, fence: 1e21 },
+    /fence is 1e\+21; allowed: .* to 9007199254740991/,
+  ],
+  ["owner", "missing", without("owner"), /owner is missing; allowed: a string \(S\)/],
+  ["acquiredAt", "negative", { ...heldLease, acquiredAt: -1 }, /acquiredAt is -1/],
+  ["expiresAt", "no time", { ...heldLease, expiresAt: 9e15 }, /expiresAt is 9000000000000000; allowed/],
+  ["expiresAt", "a fraction", { ...heldLease, expiresAt: 0.5 }, /expiresAt is 0.5/],
+  [
+    "leaseDurationMs",
+    "of another type",
+    { ...heldLease, leaseDurationMs: neither },
+    /leaseDurationMs is neither/,
+  ],
+];
+
+describe("an item under a lock's key that this package has not written", () => {
+  it.each(spoilt)("whose %s is %s is named by acquire and inspect", async (attribute, _, item, message) => {
+    put(store.table, "orders/7", "lease", item);
+    for (const call of [
+      client.acquire("orders/7"),
+      client.tryAcquire("orders/7"),
+      client.inspect("orders/7"),
+    ]) {
+      const error = await failureOf(call);
+      expect(error).toBeInstanceOf(LeaseItemError);
+      expect(error).toMatchObject({
+        code: "LEASE_ITEM_UNREADABLE",
+        key: "orders/7",
+        sortKey: "lease",
+        attribute,
+      });
+      const { message: text } = error as LeaseItemError;
+      expect(text).toMatch(message);
+      expect(text).toContain('the key "orders/7" and the sort key "lease"');
+      expect(text).toContain("delete the item");
+    }
+  });
+
+  it("does not stop a walk of all leases, which tells of it", async () => {
+    const lease = await client.acquire("a");
+    put(store.table, "b", "lease", { ...heldLease, version: "x" });
+    put(store.table, "b", "permit#000", { ...heldLease, expiresAt: 9e15 });
+    const kept = await client.acquire("c");
+    events.length = 0;
+    const found = await collected(client.list({ all: true }));
+    expect(found.map(({ token }) => token)).toEqual([lease.token, kept.token]);
+    expect(events).toEqual([
+      {
+        type: "unreadable",
+        key: "b",
+        place: "lease",
+        attribute: "version",
+        message: expect.stringContaining('"x"'),
+      },
+      {
+        type: "unreadable",
+        key: "b",
+        place: "permit#000",
+        attribute: "expiresAt",
+        message: expect.any(String),
+      },
+    ]);
+  });
+
+  it("does not stop a walk of a job's runs, which tells of it", async () => {
+    const runs = new JobRuns(client, "job");
+    const slots = ["2026-01-01T00:00:00.000Z", "2026-01-01T00:00:01.000Z"];
+    for (const slot of slots) await runs.run(slot, () => 1);
+    put(store.table, "job", "run#2026-01-01T00:00:00.500Z", { attempt: "first", state: "failed" });
+    events.length = 0;
+    const found: string[] = [];
+    for await (const { slot } of runs.runs()) found.push(slot);
+    expect(found).toEqual(slots);
+    expect(events).toMatchObject([{ type: "unreadable", key: "job", attribute: "attempt" }]);
+  });
+
+  it("does not stop a look at all leases of its key, which tells of it", async () => {
+    const lease = await client.acquire("k");
+    put(store.table, "k", "permit#003", without("owner"));
+    events.length = 0;
+    expect((await client.inspectAll("k")).map(({ token }) => token)).toEqual([lease.token]);
+    expect(events).toMatchObject([{ type: "unreadable", key: "k", place: "permit#003", attribute: "owner" }]);
+  });
+
+  it("shows neither a token nor a payload in its error", async () => {
+    put(store.table, "k", "run#2026-01-01T00:00:00.000Z", {
+      attempt: 1,
+      state: "failed",
+      progress: "secret {",
+    });
+    put(store.table, "k", "lease", { ...heldLease, token: 123_456_789 });
+    const errors = [
+      await failureOf(client.inspect("k")),
+      await failureOf(new JobRuns(client, "k").get("2026-01-01T00:00:00.000Z")),
+    ];
+    for (const error of errors) {
+      expect(error).toBeInstanceOf(LeaseItemError);
+      expect(String(error)).not.toMatch(/secret|123456789/);
+    }
+  });
+
+  it("keeps no reader of a read-write lock from counting it: a writer is not let in past what it cannot judge", async () => {
+    put(store.table, "k", "rw#read#0000", { ...heldLease, expiresAt: "soon" });
+    expect(await failureOf(new ReadWriteLock(client, "k").tryWrite())).toMatchObject({
+      code: "LEASE_ITEM_UNREADABLE",
+      attribute: "expiresAt",
+    });
+    await clock.advance(0);
+    expect(store.table.peek({ pk: "k", sk: "rw#write" })?.token).toBeUndefined();
+  });
+
+  it("is no lock that stays held when its fencing token cannot be counted up any more", async () => {
+    put(store.table, "k", "lease", { [attributeNames.fence]: 1e21 });
+    expect(await failureOf(client.acquire("k"))).toMatchObject({
+      code: "LEASE_ITEM_UNREADABLE",
+      attribute: "fence",
+    });
+    await clock.advance(0);
+    expect(store.table.peek({ pk: "k", sk: "lease" })?.token).toBeUndefined();
+  });
+});
+
+describe("a lease whose payload is no JSON", () => {
+  const texts = ["{", "", "undefined", "{'a':1}"];
+
+  it.each(texts)("%j is shown, with the text in place of the payload", async (text) => {
+    put(store.table, "k", "lease", { ...heldLease, data: text });
+    const record = await client.inspect("k");
+    expect(record).toMatchObject({
+      owner: "another",
+      token: "token-of-another",
+      data: undefined,
+      invalidData: text,
+    });
+  });
+
+  it.each(texts)("%j holds its lock, and is taken over when its time is over", async (text) => {
+    put(store.table, "k", "lease", { ...heldLease, data: text });
+    expect(await failureOf(client.acquire("k"))).toMatchObject({
+      code: "LEASE_UNAVAILABLE",
+      holder: "another",
+    });
+    await clock.advance(11_001);
+    expect((await client.acquire("k")).held).toBe(true);
+    expect(await client.inspect("k")).not.toHaveProperty("invalidData");
+  });
+
+  it("nested deeper than a stack is, is read and taken over too", async () => {
+    put(store.table, "k", "lease", { ...heldLease, data: "[".repeat(100_000) + "]".repeat(100_000) });
+    expect(await client.inspect("k")).toMatchObject({ owner: "another" });
+    await clock.advance(11_001);
+    expect((await client.acquire("k")).held).toBe(true);
+  });
+
+  it("can be broken and asked to stop by its token", async () => {
+    put(store.table, "k", "lease", { ...heldLease, data: "{" });
+    expect(await client.requestRevocation("k", { token: "token-of-another" })).toBe(true);
+    expect(await client.forceRelease("k", { token: "token-of-another" })).toBe(true);
+  });
+});
+
+it("a value that is neither a string nor a number is there, and no reader takes it", () => {
+  const item = fromAttributeValues({
+    pk: { S: "k" },
+    sk: { S: "lease" },
+    flag: { BOOL: true },
+    map: { M: {} },
+    list: { L: [] },
+    bytes: { B: new Uint8Array([1]) },
+    none: { NULL: true },
+    words: { SS: ["a"] },
+    text: { S: "7" },
+    number: { N: "7" },
+  });
+  expect(item).toEqual({
+    pk: "k",
+    sk: "lease",
+    ...{ flag: neither, map: neither, list: neither, bytes: neither, none: neither, words: neither },
+    text: "7",
+    number: 7,
+  });
+  for (const token of ["flag", "map", "list", "bytes", "none", "words"]) {
+    expect(() => readRecord({ ...item, ...heldLease, token: item?.[token] ?? "" })).toThrow(LeaseItemError);
+  }
+});
+
+const others = [
+  ...Object.values(runAttributeNames),
+  ...Object.values(taskAttributeNames),
+  ...Object.values(fairAttributeNames),
+  "q:1",
+  "w:1",
+];
+
+describe("whatever an item has in its attributes,", () => {
+  it("a reader gives what it reads, or a LeaseItemError that names the item", () => {
+    const reading = { now: 0, clockSkewMs: 1_000, maxAttempts: 3 };
+    const readers: ((item: Item) => unknown)[] = [
+      readRecord,
+      lastDoneSlot,
+      (item) => readRun(item, reading),
+      readTask,
+      readQueue,
+      typicalHold,
+      lastTicketOf,
+    ];
+    fc.assert(
+      fc.property(anyItem(others), fc.constantFrom(...readers), (attributes, read) => {
+        try {
+          read({ ...attributes, pk: "k", sk: "task#00000000#1" });
+        } catch (error) {
+          expect(error).toBeInstanceOf(LeaseItemError);
+          expect(error).toMatchObject({ key: "k", sortKey: "task#00000000#1" });
+        }
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  it("a record that was read can be shown and refused with", () => {
+    fc.assert(
+      fc.property(anyItem([]), (attributes) => {
+        let record: LeaseRecord | undefined;
+        try {
+          record = readRecord({ ...attributes, pk: "k", sk: "lease" });
+        } catch {
+          return;
+        }
+        if (record === undefined) return;
+        expect(new LeaseUnavailableError("k", record, 0).message).toContain("until ");
+        expect(Number.isSafeInteger(record.version) && Number.isSafeInteger(record.fencingToken)).toBe(true);
+      }),
+    );
+  });
+
+  const slot = "2026-01-01T00:00:00.000Z";
+  const calls: Record<string, { place: string; call: (with_: LeaseClient) => Promise<unknown> }> = {
+    acquire: { place: "lease", call: (with_) => with_.acquire("k", { slot: "1" }) },
+    inspect: { place: "lease", call: (with_) => with_.inspect("k") },
+    forceRelease: {
+      place: "lease",
+      call: (with_) => with_.forceRelease("k", { token: "t", onRefused: () => undefined }),
+    },
+    "a fair acquire": { place: "lease", call: (with_) => with_.acquire("k", { fair: true }) },
+    "FairLock.inspect": { place: "lease", call: (with_) => new FairLock(with_, "k").inspect() },
+    "FairLock.checkIn": {
+      place: "lease",
+      call: (with_) => new FairLock(with_, "k").checkIn({ owner: "me" }),
+    },
+    acquireAll: { place: "lease", call: (with_) => acquireAll(with_, ["k", "l"]) },
+    "Leader.current": { place: "lease", call: (with_) => new Leader(with_, "k").current() },
+    "a permit": { place: "permit#000", call: (with_) => new Semaphore(with_, "k", { permits: 1 }).acquire() },
+    "Semaphore.inspect": {
+      place: "permit#000",
+      call: (with_) => new Semaphore(with_, "k", { permits: 1 }).inspect(),
+    },
+    "a fair permit": {
+      place: "turn",
+      call: (with_) => new Semaphore(with_, "k", { permits: 1, fair: true }).acquire(),
+    },
+    read: { place: "rw#write", call: (with_) => new ReadWriteLock(with_, "k").read() },
+    write: { place: "rw#read#0000", call: (with_) => new ReadWriteLock(with_, "k").write() },
+    "JobRuns.get": { place: `run#${slot}`, call: (with_) => new JobRuns(with_, "k").get(slot) },
+    "JobRuns.run": { place: `run#${slot}`, call: (with_) => new JobRuns(with_, "k").run(slot, () => 1) },
+    "JobRuns.skip": { place: `run#${slot}`, call: (with_) => new JobRuns(with_, "k").skip(slot) },
+    "TableCache.get": { place: "cache", call: (with_) => new TableCache(with_).get("k") },
+    "TaskSet.claim": { place: openTaskKey("k", "1").sk, call: (with_) => new TaskSet(with_, "k").claim() },
+  };
+
+  it.each(Object.entries(calls))("%s works or rejects with a LeaseError", async (_, { place, call }) => {
+    await fc.assert(
+      fc.asyncProperty(anyItem(others), async (attributes) => {
+        const table = new ScriptedStore();
+        put(table.table, "k", place, attributes);
+        const near = new LeaseClient({ store: table, clock: new ManualClock(), leaseDurationMs: 10_000 });
+        const error = await failureOf(call(near));
+        if (error !== undefined) expect(error).toBeInstanceOf(LeaseError);
+      }),
+    );
+  });
+
+  it("list and inspectAll go on", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        anyItem(others),
+        fc.constantFrom("lease", "cache", "task#1"),
+        async (attributes, place) => {
+          const table = new ScriptedStore();
+          put(table.table, "k", place, attributes);
+          const near = new LeaseClient({ store: table, clock: new ManualClock() });
+          const lease = await near.acquire("l");
+          const found = await collected(near.list({ all: true }));
+          expect(found.map(({ token }) => token)).toContain(lease.token);
+          await near.inspectAll("k");
+        },
+      ),
+    );
+  });
+});

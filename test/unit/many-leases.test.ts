@@ -1,0 +1,178 @@
+import {
+  type CallOptions,
+  type Lease,
+  LeaseClient,
+  type LeaseEvent,
+  LeaseServiceError,
+  type UpdateRequest,
+} from "@leasehold/client";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { AgreeingStore, adoptMany } from "../support/agreeing-store.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const leaseDurationMs = 9_000;
+const randomness = { token: () => crypto.randomUUID(), fraction: () => 0 };
+let clock: ManualClock;
+let store: ScriptedStore;
+let events: LeaseEvent[];
+let client: LeaseClient;
+
+const countOf = (type: LeaseEvent["type"]): number => events.filter((event) => event.type === type).length;
+/** The leases of each batch, by their keys. */
+const batches = (): string[][] =>
+  store.calls
+    .filter(({ method }) => method === "updateMany")
+    .map(({ requests }) => requests.map(({ key }) => key.pk));
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+  events = [];
+  client = new LeaseClient({
+    store,
+    clock,
+    leaseDurationMs,
+    randomness,
+    onEvent: (event) => events.push(event),
+  });
+});
+
+async function holdTogether(count: number): Promise<Lease[]> {
+  const keys = Array.from({ length: count }, (_, index) => `k${index}`);
+  const leases = await Promise.all(keys.map((key) => client.acquire(key, { heartbeat: true })));
+  store.calls.length = 0;
+  return leases;
+}
+
+describe("leases that are renewed in one batch", () => {
+  /** Lets the batches hang until the test answers them, and their calls end as their signals do. */
+  const holdBatches = (): { readonly signals: AbortSignal[]; answer: () => void } => {
+    const updateMany = store.updateMany.bind(store);
+    const signals: AbortSignal[] = [];
+    const answers: (() => void)[] = [];
+    store.updateMany = (requests: readonly UpdateRequest[], options: CallOptions) =>
+      new Promise((resolve, reject) => {
+        signals.push(options.signal);
+        options.signal.addEventListener("abort", () =>
+          reject(new LeaseServiceError("LEASE_NO_ANSWER", "cut off")),
+        );
+        answers.push(() => resolve(updateMany(requests, options)));
+      });
+    return {
+      signals,
+      answer: () => {
+        for (const answer of answers) answer();
+      },
+    };
+  };
+
+  it("stay in it when one of them is released", async () => {
+    const [released, ...others] = await holdTogether(25);
+    const held = holdBatches();
+    await clock.advance(3_000);
+    expect(held.signals).toHaveLength(1);
+    const releasing = released?.release();
+    await clock.advance(1_000);
+    expect(await releasing).toBe(true);
+    // The release itself, and no renewal.
+    expect(store.calls.map(({ method }) => method)).toEqual(["update"]);
+    expect(held.signals.map(({ aborted }) => aborted)).toEqual([false]);
+    held.answer();
+    await settled();
+    expect(others.every((lease) => lease.remainingMs() === leaseDurationMs - 1_000)).toBe(true);
+    expect(countOf("lost")).toBe(0);
+  });
+
+  it("stay in it when the time of one of them is over", async () => {
+    const short = await client.acquire("short", { heartbeat: 3_000, leaseDurationMs: 6_001 });
+    const long = await client.acquire("long", { heartbeat: 3_000, leaseDurationMs: 60_000 });
+    store.calls.length = 0;
+    const held = holdBatches();
+    await clock.advance(4_600);
+    expect(held.signals.map(({ aborted }) => aborted)).toEqual([false]);
+    expect(store.calls).toEqual([]);
+    held.answer();
+    await settled();
+    expect([short.held, long.remainingMs() > 58_000]).toEqual([true, true]);
+  });
+
+  it("end it when none of them waits for it any longer", async () => {
+    const leases = await holdTogether(2);
+    const held = holdBatches();
+    await clock.advance(3_000);
+    const releasing = leases.map((lease) => lease.release());
+    await clock.advance(1_000);
+    expect(await Promise.all(releasing)).toEqual([true, true]);
+    expect(held.signals.map(({ aborted }) => aborted)).toEqual([true]);
+  });
+
+  it.each(["throttled", "request lost"] as const)(
+    "are tried again together after a pause when the batch was %s, and not one by one at once",
+    async (fate) => {
+      const leases = await holdTogether(10);
+      store.next(fate);
+      await clock.advance(3_000);
+      expect(store.calls.map(({ method }) => method)).toEqual(["updateMany"]);
+      await clock.advance(1_000);
+      expect(store.count("updateMany")).toBe(1);
+      await clock.advance(2_000);
+      expect(batches().map(({ length }) => length)).toEqual([10, 10]);
+      expect(store.count("update")).toBe(0);
+      expect(leases.every((lease) => lease.remainingMs() > leaseDurationMs / 2)).toBe(true);
+    },
+  );
+
+  it("are tried again after a pause where a statement of theirs was throttled, and the others are renewed", async () => {
+    const leases = await holdTogether(3);
+    const updateMany = store.updateMany.bind(store);
+    store.updateMany = async (requests, options) => {
+      store.updateMany = updateMany;
+      const results = await updateMany(requests, options);
+      return [new LeaseServiceError("LEASE_THROTTLED", "too busy"), ...results.slice(1)];
+    };
+    await clock.advance(3_000);
+    expect(leases.filter((lease) => lease.remainingMs() > 8_000)).toHaveLength(2);
+    expect(store.count("update")).toBe(0);
+    await clock.advance(2_000);
+    expect(leases.every((lease) => lease.remainingMs() >= 7_000)).toBe(true);
+  });
+
+  it("wait ever shorter, and never past the nearest deadline, while the service throttles them", async () => {
+    await holdTogether(10);
+    store.weather = "throttled";
+    await clock.advance(leaseDurationMs - 500);
+    const tries = store.calls.length;
+    expect(tries).toBeGreaterThan(5);
+    expect(tries).toBeLessThan(40);
+    expect(countOf("lost")).toBe(0);
+    store.weather = undefined;
+    await clock.advance(400);
+    expect(countOf("renewed")).toBe(10);
+    await clock.advance(60_000);
+    expect(countOf("lost")).toBe(0);
+  });
+
+  it("are tried a second time before their deadline when the first batch hangs", async () => {
+    const leases = await holdTogether(10);
+    store.next("hangs");
+    await clock.advance(leaseDurationMs - 1_000);
+    expect(batches().map(({ length }) => length)).toEqual([10, 10]);
+    expect(leases.every((lease) => lease.remainingMs() > leaseDurationMs / 2)).toBe(true);
+  });
+});
+
+describe("a hundred and fifty thousand leases", () => {
+  it("are renewed in batches, each in its time, and none is lost", { timeout: 120_000 }, async () => {
+    const count = 150_000;
+    const agreeing = new AgreeingStore();
+    const tally = new Map<string, number>();
+    const onEvent = ({ type }: LeaseEvent): void => void tally.set(type, (tally.get(type) ?? 0) + 1);
+    const many = new LeaseClient({ store: agreeing, clock, randomness, onEvent });
+    const leases = await adoptMany(many, count, { leaseDurationMs: 3_600_000, heartbeat: 1_200_000 });
+    await clock.advance(1_200_000);
+    expect(tally.get("renewed")).toBe(count);
+    expect(agreeing.batches).toEqual(Array(count / 25).fill(25));
+    expect(leases.every((lease) => lease.remainingMs() === 3_600_000)).toBe(true);
+  });
+});

@@ -1,0 +1,594 @@
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import {
+  createLeaseTable,
+  LeaseClient,
+  type LeaseClientOptions,
+  type LeaseHandle,
+  LeaseUnavailableError,
+} from "@leasehold/client";
+import { FairLock } from "@leasehold/client/fair";
+import { acquireAll } from "@leasehold/client/group";
+import { JobRuns } from "@leasehold/client/job-runs";
+import { Leader } from "@leasehold/client/leader";
+import { ReadWriteLock } from "@leasehold/client/read-write";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { SingleFlight } from "@leasehold/client/single-flight";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { heldLease, put } from "../support/foreign-items.ts";
+
+/** What a caller without a type checker may write. */
+// biome-ignore lint/suspicious/noExplicitAny: bad input is what is tested.
+type Anything = any;
+
+let clock: ManualClock;
+let store: MemoryLeaseStore;
+let client: LeaseClient;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new MemoryLeaseStore();
+  client = clientOf("me");
+});
+
+function clientOf(owner: string, options: Partial<LeaseClientOptions> = {}): LeaseClient {
+  return new LeaseClient({ store, clock, owner, ...options });
+}
+
+/** What a call has ended with, once the clock has gone on for as long as it takes. */
+async function messageOf(call: () => unknown, advanceMs = 0): Promise<string> {
+  const outcome = (async () => await call())().then(
+    (value) => `no error, but ${JSON.stringify(value)}`,
+    (error: Error) => `${error.name}: ${error.message}`,
+  );
+  await clock.advance(advanceMs);
+  return await outcome;
+}
+
+/** The client whose lease is in the way. */
+const other = (): LeaseClient => clientOf("other");
+const acquire =
+  (options: Anything, key = "k") =>
+  () =>
+    client.acquire(key, options);
+
+interface Case {
+  readonly wrote: string;
+  readonly call: () => unknown;
+  /** What stands in the table before. */
+  readonly before?: () => Promise<unknown>;
+  /** How long the call takes. */
+  readonly takesMs?: number;
+  /** What the message has to say: the value, what is allowed, what to do. */
+  readonly says: readonly (string | RegExp)[];
+}
+
+const cases: Case[] = [
+  {
+    wrote: "new LeaseClient({ tableName: process.env.UNSET })",
+    call: () => new LeaseClient({ tableName: undefined } as Anything),
+    says: [
+      "tableName is undefined",
+      "a table's name (3 to 255",
+      "environment variable",
+      "LEASEHOLD_TABLE_NAME",
+      "not set",
+    ],
+  },
+  {
+    wrote: 'new LeaseClient({ tableName: "" })',
+    call: () => new LeaseClient({ tableName: "" }),
+    says: ['tableName is ""', "not set"],
+  },
+  {
+    wrote: "new LeaseClient({ store, tableName })",
+    call: () => new LeaseClient({ store, tableName: "leases" }),
+    says: ["store is given beside tableName or dynamodb", "a store alone, or tableName"],
+  },
+  {
+    wrote: "acquire(key, { heartBeat: true })",
+    call: acquire({ heartBeat: true }),
+    says: [
+      "options.heartBeat is not an option here",
+      "did you mean heartbeat?",
+      "leaseDurationMs, heartbeat, owner",
+    ],
+  },
+  {
+    wrote: "acquire(key, { ttl })",
+    call: acquire({ ttl: 5 }),
+    says: ["options.ttl", "did you mean leaseDurationMs?"],
+  },
+  {
+    wrote: "acquire(key, { leaseMs })",
+    call: acquire({ leaseMs: 5 }),
+    says: ["did you mean leaseDurationMs?"],
+  },
+  { wrote: "acquire(key, { timeoutMs })", call: acquire({ timeoutMs: 5 }), says: ["did you mean waitMs?"] },
+  {
+    wrote: "acquire(key, { lokAtLeastForMs })",
+    call: acquire({ lokAtLeastForMs: 5 }),
+    says: ["did you mean lockAtLeastForMs?"],
+  },
+  { wrote: "acquire(key, { wiatMs })", call: acquire({ wiatMs: 5 }), says: ["did you mean waitMs?"] },
+  {
+    wrote: "acquire(key, { xyz })",
+    call: acquire({ xyz: 5 }),
+    says: [/^(?!.*did you mean).*options\.xyz is not an option/],
+  },
+  {
+    wrote: "new LeaseClient({ table })",
+    call: () => new LeaseClient({ table: "leases" } as Anything),
+    says: ["options.table is not an option here", "did you mean tableName?"],
+  },
+  {
+    wrote: "tryAcquire(key, { waitMs })",
+    call: () => client.tryAcquire("k", { waitMs: 500 } as Anything),
+    says: [
+      "options.waitMs is not an option here",
+      "begins with try never waits",
+      "use the call without it, such as acquire",
+    ],
+  },
+  {
+    wrote: "semaphore.tryAcquire({ waitMs })",
+    call: () => new Semaphore(client, "k", { permits: 1 }).tryAcquire({ waitMs: 500 } as Anything),
+    says: ["begins with try never waits"],
+  },
+  {
+    wrote: "data of 500 KB",
+    call: acquire({ data: "x".repeat(500_000) }),
+    says: ["data is 500002 bytes of JSON; allowed: at most 401408 bytes of JSON", "store it elsewhere"],
+  },
+  {
+    wrote: "data of 300 KB with fair",
+    call: acquire({ data: "x".repeat(300_000), fair: true }),
+    says: ["data is 300002 bytes of JSON; allowed: at most 262144 bytes of JSON with fair"],
+  },
+  {
+    wrote: "data nested 20,000 deep",
+    call: () => acquire({ data: Array.from({ length: 20_000 }).reduce<unknown>((inner) => [inner], 0) })(),
+    says: ["data nests more than 100 arrays and objects", "at most 100 levels"],
+  },
+  {
+    wrote: "data: { at: new Date() }",
+    call: acquire({ data: { at: new Date(0) } }),
+    says: ["data.at is a Date", "plain objects, not instances of a class", "pass its toISOString()"],
+  },
+  { wrote: "data: { m: new Map() }", call: acquire({ data: { m: new Map() } }), says: ["data.m is a Map"] },
+  {
+    wrote: "acquireAll(client, [])",
+    call: () => acquireAll(client, []),
+    says: ["keys are 0; allowed: an array of 1 to 100"],
+  },
+  {
+    wrote: 'acquireAll(client, ["a", "b", "a"])',
+    call: () => acquireAll(client, ["a", "b", "a"]),
+    says: ['keys name "a" more than once', "different keys", "leave the repetition out"],
+  },
+  {
+    wrote: "acquireAll of more than a transaction takes",
+    call: () =>
+      acquireAll(
+        client,
+        Array.from({ length: 50 }, (_, index) => `k${index}`),
+        { data: "x".repeat(300_000) },
+      ),
+    says: [/data needs \d+ bytes for 50 locks; allowed: at most 401408 bytes for one lock/],
+  },
+  {
+    wrote: "signal: new AbortController()",
+    call: acquire({ signal: new AbortController() }),
+    says: ["signal is an AbortController", "an AbortSignal", "pass controller.signal"],
+  },
+  {
+    wrote: "campaign({ signal: new AbortController() })",
+    call: () => new Leader(client, "k").campaign({ signal: new AbortController() } as Anything),
+    says: ["signal is an AbortController", "pass controller.signal"],
+  },
+  {
+    wrote: "slot: new Date(NaN)",
+    call: acquire({ slot: new Date(Number.NaN) }),
+    says: ["slot is an invalid Date", "a Date, or 1 to 255 printable ASCII characters"],
+  },
+  { wrote: "slot: 7", call: acquire({ slot: 7 }), says: ["slot is 7; allowed: a Date, or 1 to 255"] },
+  {
+    wrote: "withLease(key)",
+    call: () => (client as Anything).withLease("k"),
+    says: ["work is undefined", "a function of the lease"],
+  },
+  {
+    wrote: "waitMs: Infinity without a signal",
+    call: acquire({ waitMs: Number.POSITIVE_INFINITY }),
+    says: ["waitMs is Infinity", "or Infinity beside a signal", "pass a signal that can end it"],
+  },
+  {
+    wrote: "acquire(key) of a held lock",
+    before: () => other().acquire("k"),
+    call: acquire({}),
+    says: ['the lock "k" is held by "other" until 2026-', /try again in \d+ ms, or wait for it with waitMs$/],
+  },
+  {
+    wrote: "acquire(key, { waitMs: 200 }) of a held lock",
+    before: () => other().acquire("k"),
+    call: acquire({ waitMs: 200 }),
+    takesMs: 200,
+    says: ['is held by "other"', "waited 200 ms for it", "wait longer with waitMs"],
+  },
+  {
+    wrote: "acquire(key) of a lock that this very caller holds",
+    before: () => client.acquire("k"),
+    call: acquire({}),
+    says: ['held by "me"', "the holder is this caller's own owner", "reentrant: true"],
+  },
+  {
+    wrote: "acquire(key, { fair: true }) of a lock that another holds",
+    before: () => other().acquire("k"),
+    call: acquire({ fair: true }),
+    says: [/^(?!.*in turn).*the lock "k" is held by "other" until/],
+  },
+  {
+    wrote: "acquire(key, { fair: true }) of a lock that others wait for",
+    before: async () => {
+      await new FairLock(other(), "k").checkIn({ owner: "first" });
+      await new FairLock(other(), "k").checkIn({ owner: "second" });
+      await new FairLock(other(), "k").checkIn({ owner: "third" });
+      await new FairLock(other(), "k").checkOut({ owner: "first" });
+    },
+    call: acquire({ fair: true }),
+    says: ['the lock "k" is not held, but 2 callers wait for it in turn'],
+  },
+  {
+    wrote: "a permit of a semaphore that has none left",
+    before: async () => {
+      for (const owner of ["a", "b", "c"])
+        await new Semaphore(clientOf(owner), "sem5", { permits: 3 }).acquire();
+    },
+    call: () => new Semaphore(client, "sem5", { permits: 3 }).acquire(),
+    says: [
+      /none of the 3 permits of the semaphore "sem5" is free, and the next to end is held by "[abc]" until/,
+    ],
+  },
+  {
+    wrote: "a fair permit while others wait",
+    before: async () => {
+      await new Semaphore(clientOf("a"), "s", { permits: 1, fair: true }).acquire();
+      void new Semaphore(clientOf("b"), "s", { permits: 1, fair: true })
+        .acquire({ waitMs: 60_000 })
+        .catch(() => undefined);
+      await clock.advance(1_000);
+    },
+    call: () => new Semaphore(client, "s", { permits: 1, fair: true }).acquire(),
+    says: [/LeaseUnavailableError: .*semaphore "s"/],
+  },
+  {
+    wrote: "write() while somebody reads",
+    before: () => new ReadWriteLock(other(), "k").read(),
+    call: () => new ReadWriteLock(client, "k").write({ waitMs: 300 }),
+    takesMs: 300,
+    says: ['the read lock of "k" is held by "other" until', "waited 300 ms"],
+  },
+  {
+    wrote: "forceRelease(key)",
+    call: () => (client as Anything).forceRelease("k"),
+    says: [
+      "token is undefined",
+      "the token of the lease that is meant, as inspect(key), inspectAll(key) or list() shows it",
+    ],
+  },
+  {
+    wrote: "a slot before one that is done",
+    before: async () => await (await client.acquire("k", { slot: "2026-02-01" })).complete(),
+    call: acquire({ slot: "2026-01-01" }),
+    says: [
+      'the slot "2026-01-01" of "k" is not run any more',
+      'the later slot "2026-02-01" is done already',
+      "ask for a later one",
+    ],
+  },
+  {
+    wrote: "a slot that is done",
+    before: async () => await (await client.acquire("k", { slot: "2026-02-01" })).complete(),
+    call: acquire({ slot: "2026-02-01" }),
+    says: ['the slot "2026-02-01" of "k" is done already: leave it, or ask for a later one'],
+  },
+  {
+    wrote: "adopt(the handle of a cooldown)",
+    call: async () => {
+      const lease = await client.acquire("k", { lockAtLeastForMs: 20_000 });
+      const handle: LeaseHandle = lease.toJSON();
+      await lease.release();
+      return client.adopt({ ...handle, token: (await client.inspect("k"))?.token ?? "" });
+    },
+    says: [
+      "handle.token is that of a lock that was released and stays closed (lockAtLeastForMs)",
+      "a lease that is held",
+    ],
+  },
+  {
+    wrote: "an item of another application under the key",
+    before: async () => put(store, "k", "lease", { ...heldLease, version: "v1.2" }),
+    call: acquire({}),
+    says: [
+      'the key "k" and the sort key "lease"',
+      'attribute version is "v1.2"',
+      "a whole number (N)",
+      "delete the item",
+    ],
+  },
+  {
+    wrote: "clock: Date",
+    call: () => new LeaseClient({ store, clock: { now: () => 0 } } as Anything),
+    says: ["clock lacks monotonic, schedule", "an object with the methods now, monotonic, schedule"],
+  },
+  {
+    wrote: "store: new Map()",
+    call: () => new LeaseClient({ store: new Map() } as Anything),
+    says: ["store lacks update, updateMany, transact, query, scan", "an object with the methods"],
+  },
+  {
+    wrote: "randomness: Math.random",
+    call: () => new LeaseClient({ store, randomness: Math.random } as Anything),
+    says: ["randomness is a function", "an object with the methods token, fraction"],
+  },
+];
+
+describe("a message says what it is, what is allowed and what to do, where somebody writes", () => {
+  it.each(cases)("$wrote", async ({ before, call, takesMs = 0, says }) => {
+    await before?.();
+    const message = await messageOf(call, takesMs);
+    expect(message).toMatch(/^\w+Error: /);
+    for (const part of says) {
+      if (typeof part === "string") expect(message).toContain(part);
+      else expect(message).toMatch(part);
+    }
+  });
+});
+
+describe("what callers write is taken", () => {
+  it("withLease(key, work), without options", async () => {
+    expect(await client.withLease("k", (lease) => lease.key)).toBe("k");
+    expect(await client.withLease("k", {}, (lease) => lease.key)).toBe("k");
+  });
+
+  it("a Date as a slot, as its ISO time", async () => {
+    const at = new Date(Date.UTC(2026, 0, 31, 8));
+    const lease = await client.acquire("k", { slot: at });
+    expect(lease.slot).toBe("2026-01-31T08:00:00.000Z");
+    await lease.complete();
+    await expect(client.acquire("k", { slot: "2026-01-31T08:00:00.000Z" })).rejects.toMatchObject({
+      code: "LEASE_SLOT_DONE",
+    });
+  });
+
+  it("waitMs: Infinity beside a signal, which waits until the lock is free", async () => {
+    const held = await other().acquire("k", { heartbeat: true });
+    const { signal } = new AbortController();
+    const waiting = client.acquire("k", { waitMs: Number.POSITIVE_INFINITY, signal });
+    await clock.advance(24 * 60 * 60 * 1000);
+    await held.release();
+    await clock.advance(10_000);
+    expect((await waiting).held).toBe(true);
+  });
+
+  it.each([
+    [
+      "in the queue",
+      (key: string, signal: AbortSignal) => client.acquire(key, { fair: true, waitMs: Infinity, signal }),
+    ],
+    [
+      "for a permit",
+      (key: string, signal: AbortSignal) =>
+        new Semaphore(client, key, { permits: 1 }).acquire({ waitMs: Infinity, signal }),
+    ],
+    [
+      "to write",
+      (key: string, signal: AbortSignal) =>
+        new ReadWriteLock(client, key).write({ waitMs: Infinity, signal }),
+    ],
+    [
+      "for several",
+      (key: string, signal: AbortSignal) => acquireAll(client, [key], { waitMs: Infinity, signal }),
+    ],
+  ])("waitMs: Infinity %s", async (_, call) => {
+    const held = [
+      await other().acquire("k"),
+      await new Semaphore(other(), "k", { permits: 1 }).acquire(),
+      await new ReadWriteLock(other(), "k").write(),
+    ];
+    const waiting = call("k", new AbortController().signal);
+    await clock.advance(20_000);
+    for (const lease of held) await lease.release();
+    await clock.advance(20_000);
+    expect(await waiting).toMatchObject({ held: true });
+  });
+});
+
+describe("a call that its signal ends names the lock, and has the signal's reason as its cause:", () => {
+  const waitMs = 60_000;
+  const waits: [string, (signal: AbortSignal) => Promise<unknown>][] = [
+    ["acquire", (signal) => client.acquire("k", { waitMs, signal })],
+    ["a fair acquire", (signal) => client.acquire("k", { waitMs, signal, fair: true })],
+    ["a reentrant acquire", (signal) => client.acquire("k", { waitMs, signal, reentrant: true, owner: "w" })],
+    ["withLease", (signal) => client.withLease("k", { waitMs, signal }, () => 1)],
+    ["acquireAll", (signal) => acquireAll(client, ["k", "l"], { waitMs, signal })],
+    ["a permit", (signal) => new Semaphore(client, "k", { permits: 1 }).acquire({ waitMs, signal })],
+    [
+      "a fair permit",
+      (signal) => new Semaphore(client, "k", { permits: 1, fair: true }).acquire({ waitMs, signal }),
+    ],
+    ["read", (signal) => new ReadWriteLock(client, "k").read({ waitMs, signal })],
+    ["write", (signal) => new ReadWriteLock(client, "k").write({ waitMs, signal })],
+    ["campaign", (signal) => new Leader(client, "k").campaign({ signal })],
+    [
+      "JobRuns.run",
+      (signal) => new JobRuns(client, "k").run(new Date(clock.now()), () => 1, { waitMs, signal }),
+    ],
+    [
+      "getOrCompute",
+      (signal) =>
+        new SingleFlight(client, { freshForMs: 1 }).getOrCompute("k", { compute: () => 1, waitMs, signal }),
+    ],
+  ];
+
+  async function holdAll(): Promise<void> {
+    const holder = other();
+    await holder.acquire("k", { heartbeat: true });
+    await new Semaphore(holder, "k", { permits: 1 }).acquire({ heartbeat: true });
+    await new ReadWriteLock(holder, "k").write({ heartbeat: true });
+    const never = new Promise<never>(() => undefined);
+    void new JobRuns(holder, "k").run(new Date(clock.now()), () => never);
+    void new SingleFlight(holder, { freshForMs: 1 }).getOrCompute("k", { compute: () => never });
+    await clock.advance(0);
+  }
+
+  it.each(waits)("%s, in its wait", async (_, wait) => {
+    await holdAll();
+    const controller = new AbortController();
+    const ended = wait(controller.signal).catch((error: unknown) => error);
+    await clock.advance(3_000);
+    controller.abort(new DOMException("The operation was aborted due to timeout", "TimeoutError"));
+    await clock.advance(0);
+    expect(await ended).toMatchObject({
+      name: "LeaseAbortedError",
+      code: "LEASE_ABORTED",
+      key: "k",
+      cause: controller.signal.reason,
+      message: expect.stringMatching(
+        /the lock "k" was aborted by its signal \(The operation was aborted due to timeout\)/,
+      ),
+    });
+  });
+
+  it.each(waits)("%s, before it has sent anything", async (_, wait) => {
+    const error: unknown = await wait(AbortSignal.abort("no more")).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: "LEASE_ABORTED", key: "k", cause: "no more" });
+    expect(store.peek({ pk: "k", sk: "lease" })).toBeUndefined();
+  });
+
+  it("but a reason that is a LeaseError says enough by itself", async () => {
+    await other().acquire("k");
+    const first = await client.acquire("first", { leaseDurationMs: 1_000 });
+    const waiting = client.acquire("k", { waitMs, signal: first.signal }).catch((error: unknown) => error);
+    await clock.advance(1_000);
+    expect(await waiting).toBe(first.signal.reason);
+    expect(await waiting).toMatchObject({ code: "LEASE_LOST", key: "first" });
+  });
+
+  it("and lead() ends without an error", async () => {
+    await other().acquire("k", { heartbeat: true });
+    const controller = new AbortController();
+    const leading = new Leader(client, "k").lead(() => undefined, { signal: controller.signal });
+    await clock.advance(3_000);
+    controller.abort(new Error("enough"));
+    expect(await leading).toBeUndefined();
+  });
+});
+
+describe("forceRelease and requestRevocation that resolve to false tell why:", () => {
+  const calls = {
+    forceRelease: (options: Anything) => client.forceRelease("k", options),
+    requestRevocation: (options: Anything) => client.requestRevocation("k", options),
+  };
+
+  it.each(Object.entries(calls))("%s of a token that another has replaced", async (_, call) => {
+    const { token } = await other().acquire("k");
+    const seen: unknown[] = [];
+    expect(await call({ token: "an old one", onRefused: (holder: unknown) => seen.push(holder) })).toBe(
+      false,
+    );
+    expect(seen).toMatchObject([{ key: "k", owner: "other", token }]);
+  });
+
+  it.each(Object.entries(calls))("%s where nobody holds the lock", async (_, call) => {
+    await (await other().acquire("k")).release();
+    const seen: unknown[] = [];
+    expect(await call({ token: "an old one", onRefused: (holder: unknown) => seen.push(holder) })).toBe(
+      false,
+    );
+    expect(seen).toEqual([undefined]);
+  });
+
+  it.each(Object.entries(calls))("%s says nothing where it has worked", async (_, call) => {
+    const { token } = await other().acquire("k");
+    const seen: unknown[] = [];
+    expect(await call({ token, onRefused: (holder: unknown) => seen.push(holder) })).toBe(true);
+    expect(seen).toEqual([]);
+  });
+});
+
+describe("a table that cannot be used is named with its region and endpoint", () => {
+  const sdkError = (name: string, message: string): Error =>
+    Object.assign(new Error(message), { name, $metadata: { httpStatusCode: 400 } });
+  const dynamodb = new DynamoDBClient({
+    region: "eu-west-1",
+    endpoint: "http://127.0.0.1:8123",
+    credentials: { accessKeyId: "a", secretAccessKey: "b" },
+  });
+  const failing = (error: Error): DynamoDBClient =>
+    Object.assign(Object.create(dynamodb), { send: () => Promise.reject(error) });
+
+  it.each([
+    [
+      sdkError("ResourceNotFoundException", "not found"),
+      "LeaseTableError",
+      "check the region and the account",
+    ],
+    [
+      sdkError("ValidationException", "The provided key element does not match the schema"),
+      "LeaseTableError",
+      "pk (S) and sk (S)",
+    ],
+    [
+      sdkError("AccessDeniedException", "not authorized"),
+      "LeaseConfigurationError",
+      "check credentials and grants",
+    ],
+  ])("%s", async (error, name, advice) => {
+    const client = new LeaseClient({ tableName: "leases", dynamodb: failing(error) });
+    const message = await messageOf(() => client.inspect("k"));
+    expect(message).toContain(name);
+    expect(message).toContain('"leases"');
+    expect(message).toContain("in the region eu-west-1 at http://127.0.0.1:8123");
+    expect(message).toContain(advice);
+  });
+
+  it.each(["ENABLED", "ENABLING"])("whose ttl is %s on another attribute", async (TimeToLiveStatus) => {
+    const sent: string[] = [];
+    const answers: Record<string, unknown> = {
+      CreateTableCommand: {},
+      DescribeTableCommand: {
+        Table: {
+          TableStatus: "ACTIVE",
+          KeySchema: [{ AttributeName: "pk" }, { AttributeName: "sk" }],
+          AttributeDefinitions: [
+            { AttributeName: "pk", AttributeType: "S" },
+            { AttributeName: "sk", AttributeType: "S" },
+          ],
+        },
+      },
+      DescribeTimeToLiveCommand: { TimeToLiveDescription: { TimeToLiveStatus, AttributeName: "expiresAt" } },
+    };
+    const table = Object.assign(Object.create(dynamodb), {
+      send: async (command: object) => {
+        sent.push(command.constructor.name);
+        return answers[command.constructor.name];
+      },
+    });
+    const message = await messageOf(() => createLeaseTable({ tableName: "leases", dynamodb: table, clock }));
+    expect(message).toContain(
+      'LeaseTableError: the table "leases" in the region eu-west-1 at http://127.0.0.1:8123',
+    );
+    expect(message).toContain(
+      'its time to live on the attribute "expiresAt"; a lease table\'s is on "ttl", in epoch seconds',
+    );
+    expect(message).toContain("turn it off (UpdateTimeToLive");
+    expect(sent).not.toContain("UpdateTimeToLiveCommand");
+  });
+});
+
+it("a refusal of a lock that was let go as the call gave up says so", () => {
+  expect(new LeaseUnavailableError("k", undefined, 0).message).toBe(
+    'the lock "k" is no longer held, but this call had ended by then: try again in 0 ms, or wait for it with waitMs',
+  );
+});

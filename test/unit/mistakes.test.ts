@@ -1,0 +1,540 @@
+import {
+  LeaseClient,
+  LeaseConfigurationError,
+  type LeaseEvent,
+  LeaseServiceError,
+  type LeaseStore,
+} from "@leasehold/client";
+import { acquireAll } from "@leasehold/client/group";
+import { JobRuns } from "@leasehold/client/job-runs";
+import { Leader } from "@leasehold/client/leader";
+import { ReadWriteLock } from "@leasehold/client/read-write";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { SingleFlight } from "@leasehold/client/single-flight";
+import { TaskSet } from "@leasehold/client/tasks";
+import { ManualClock } from "@leasehold/client/testing";
+import { leased } from "@leasehold/middy";
+import type { Context } from "aws-lambda";
+import { beforeEach, describe, expect, it } from "vitest";
+import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
+import { isMistake, isOperational } from "../../packages/client/src/operational.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const leaseDurationMs = 9_000;
+
+let clock: ManualClock;
+let store: FaultyStore;
+let events: LeaseEvent[];
+let client: LeaseClient;
+/** What the next call of the randomness throws. */
+let unlucky: Error | undefined;
+
+/** A store with a mistake in it: every call that `breaks` picks rejects with the error. */
+class FaultyStore extends ScriptedStore {
+  breaks: ((method: keyof LeaseStore, update: string) => boolean) | undefined;
+  readonly mistake = new TypeError("undefined is not a function");
+
+  override async update(...call: Parameters<LeaseStore["update"]>): ReturnType<ScriptedStore["update"]> {
+    this.#check("update", call[0].update);
+    return await super.update(...call);
+  }
+
+  override async updateMany(
+    ...call: Parameters<LeaseStore["updateMany"]>
+  ): ReturnType<ScriptedStore["updateMany"]> {
+    this.#check("updateMany", "");
+    return await super.updateMany(...call);
+  }
+
+  override async transact(
+    ...call: Parameters<LeaseStore["transact"]>
+  ): ReturnType<ScriptedStore["transact"]> {
+    this.#check("transact", "");
+    return await super.transact(...call);
+  }
+
+  override async get(...call: Parameters<LeaseStore["get"]>): ReturnType<ScriptedStore["get"]> {
+    this.#check("get", "");
+    return await super.get(...call);
+  }
+
+  override async query(...call: Parameters<LeaseStore["query"]>): ReturnType<ScriptedStore["query"]> {
+    this.#check("query", "");
+    return await super.query(...call);
+  }
+
+  /** Every write from now on has the mistake. */
+  breakWrites(): void {
+    this.breaks = (method) => method === "update" || method === "updateMany" || method === "transact";
+  }
+
+  #check(method: keyof LeaseStore, update: string): void {
+    if (this.breaks?.(method, update)) throw this.mistake;
+  }
+}
+
+function makeClient(owner: string): LeaseClient {
+  const randomness = {
+    token: () => crypto.randomUUID(),
+    fraction: () => {
+      if (unlucky !== undefined) throw unlucky;
+      return 0.5;
+    },
+  };
+  const onEvent = (event: LeaseEvent): void => void events.push(event);
+  return new LeaseClient({ store, clock, owner, leaseDurationMs, randomness, onEvent });
+}
+
+const errors = (): unknown[] =>
+  events.flatMap((event) => (event.type === "error" ? [[event.operation, event.error]] : []));
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new FaultyStore();
+  events = [];
+  unlucky = undefined;
+  client = makeClient("a");
+});
+
+describe("a mistake in the program that a heartbeat meets", () => {
+  it.each<[string, () => Error]>([
+    [
+      "in the store",
+      () => {
+        store.breakWrites();
+        return store.mistake;
+      },
+    ],
+    [
+      "in the clock",
+      () => {
+        const mistake = new RangeError("no such hour");
+        const now = clock.now.bind(clock);
+        // Once: without a clock nothing at all can be told.
+        clock.now = () => {
+          clock.now = now;
+          throw mistake;
+        };
+        return mistake;
+      },
+    ],
+    [
+      "in the randomness",
+      () => {
+        unlucky = new ReferenceError("seed is not defined");
+        return unlucky;
+      },
+    ],
+  ])("%s ends the lease at once, with the mistake as its cause", async (_where, plant) => {
+    const lease = await client.acquire("k", { heartbeat: true });
+    const { signal } = lease;
+    const mistake = plant();
+    await clock.advance(leaseDurationMs / 3);
+    expect(signal.reason).toMatchObject({ name: "LeaseLostError", reason: "failed" });
+    expect(signal.reason.cause).toBe(mistake);
+    expect(errors()).toEqual([["renew", mistake]]);
+    expect(events.at(-1)).toMatchObject({ type: "lost", reason: "failed" });
+    expect(clock.pending).toBe(0);
+  });
+
+  it("ends each of the leases that travel together", async () => {
+    const leases = await Promise.all(
+      ["k1", "k2", "k3"].map((key) => client.acquire(key, { heartbeat: true })),
+    );
+    store.breaks = (method) => method === "updateMany";
+    await clock.advance(leaseDurationMs / 3);
+    for (const { signal } of leases) expect(signal.reason?.cause).toBe(store.mistake);
+    expect(errors()).toEqual(leases.map(() => ["renew", store.mistake]));
+  });
+
+  it("leaves the lock to be released, and closed to others until then", async () => {
+    const lease = await client.acquire("k", { heartbeat: true });
+    store.breakWrites();
+    await clock.advance(leaseDurationMs / 3);
+    store.breaks = undefined;
+    expect(await makeClient("b").tryAcquire("k")).toBeUndefined();
+    expect(await lease.release()).toBe(true);
+    expect(await makeClient("b").tryAcquire("k")).toBeDefined();
+  });
+
+  it("is no failure of the service's, which is outlasted", async () => {
+    const lease = await client.acquire("k", { heartbeat: true });
+    store.next("throttled", "answer lost", "rejected");
+    await clock.advance(3 * leaseDurationMs);
+    expect(lease.held).toBe(true);
+    expect(errors()).toEqual([]);
+  });
+
+  it("ends the claim of a task likewise", async () => {
+    const tasks = new TaskSet(client, "set", { heartbeat: true });
+    await tasks.add([{ id: "1", payload: null }]);
+    const task = await tasks.claim();
+    store.breakWrites();
+    await clock.advance(60_000);
+    expect(task?.signal.reason?.cause).toBe(store.mistake);
+    expect(errors()).toEqual([["renew", store.mistake]]);
+  });
+
+  it("ends a group likewise", async () => {
+    const group = await acquireAll(client, ["k1", "k2"], { heartbeat: true });
+    store.breakWrites();
+    await clock.advance(leaseDurationMs / 3);
+    expect(group.signal.reason?.cause).toBe(store.mistake);
+  });
+});
+
+describe("a mistake in what a call leaves to the background is published", () => {
+  const planted = (): void => {
+    // The acquisition's own write is lost; what takes it back meets the mistake.
+    store.next("answer lost");
+    let writes = 0;
+    store.breaks = (method) => (method === "update" || method === "transact") && ++writes > 1;
+  };
+
+  it("when an acquisition is taken back", async () => {
+    planted();
+    await expect(client.acquire("k")).rejects.toBeInstanceOf(LeaseServiceError);
+    await clock.advance(0);
+    expect(errors()).toEqual([["cancel", store.mistake]]);
+    expect(events.at(-1)).toMatchObject({ key: "k", place: "lease", owner: "a" });
+  });
+
+  it("when a group's is", async () => {
+    planted();
+    await expect(acquireAll(client, ["k1", "k2"])).rejects.toBeInstanceOf(LeaseServiceError);
+    await clock.advance(0);
+    expect(errors()).toEqual([["cancel", store.mistake]]);
+  });
+
+  it("when the claim of a task is", async () => {
+    const tasks = new TaskSet(client, "set");
+    await tasks.add([{ id: "1", payload: null }]);
+    store.next("answer lost");
+    let writes = 0;
+    store.breaks = (method) => method === "update" && ++writes > 1;
+    const claiming = tasks.claim();
+    claiming.catch(() => undefined);
+    await clock.advance(10_000);
+    await expect(claiming).rejects.toBe(store.mistake);
+    expect(errors()).toEqual([["cancel", store.mistake]]);
+  });
+
+  it("when a waiter leaves its queue", async () => {
+    const holder = await client.acquire("k");
+    const giveUp = new AbortController();
+    const waiting = client.acquire("k", { fair: true, waitMs: 60_000, signal: giveUp.signal });
+    waiting.catch(() => undefined);
+    await clock.advance(3_000);
+    store.breakWrites();
+    giveUp.abort(new Error("enough"));
+    await expect(waiting).rejects.toThrow("enough");
+    await clock.advance(0);
+    expect(errors()).toContainEqual(["leaveQueue", store.mistake]);
+    expect(holder.held).toBe(true);
+  });
+});
+
+describe("a mistake in a release", () => {
+  it("is what withLease rejects with after work that succeeded", async () => {
+    const outcome = client.withLease("k", {}, () => {
+      store.breakWrites();
+    });
+    await expect(outcome).rejects.toBe(store.mistake);
+  });
+
+  it("comes after the work's own error, and is published", async () => {
+    const own = new Error("out of paper");
+    const outcome = client.withLease("k", {}, () => {
+      store.breakWrites();
+      throw own;
+    });
+    await expect(outcome).rejects.toBe(own);
+    expect(errors()).toEqual([["release", store.mistake]]);
+  });
+
+  it("is what a disposal rejects with", async () => {
+    const lease = await client.acquire("k");
+    const group = await acquireAll(client, ["k1", "k2"]);
+    const leader = new Leader(client, "election");
+    await leader.campaign();
+    store.breakWrites();
+    for (const held of [lease, group, leader]) {
+      await expect(held[Symbol.asyncDispose]()).rejects.toBe(store.mistake);
+    }
+  });
+
+  it("does not hide behind a lease that frees itself: a failure of the service's does", async () => {
+    const lease = await client.acquire("k");
+    store.next("throttled");
+    await lease[Symbol.asyncDispose]();
+    expect(errors()).toEqual([]);
+  });
+
+  it("is what a leader's loop rejects with", async () => {
+    const leading = new Leader(client, "election").lead(() => store.breakWrites());
+    await expect(leading).rejects.toBe(store.mistake);
+  });
+
+  it("is published by whoever has a value to give", async () => {
+    const flights = new SingleFlight(client, { freshForMs: 1_000 });
+    let writes = 0;
+    const value = flights.getOrCompute("k", {
+      compute: () => {
+        // The result is stored, then the lock is let go.
+        store.breaks = (method) => method === "update" && ++writes > 1;
+        return 42;
+      },
+    });
+    await clock.advance(0);
+    expect(await value).toBe(42);
+    expect(errors()).toEqual([["release", store.mistake]]);
+  });
+
+  it("is published by a reader that makes way for a writer", async () => {
+    const lock = new ReadWriteLock(client, "book");
+    const writer = await new ReadWriteLock(makeClient("b"), "book").write();
+    let writes = 0;
+    store.breaks = (method) => method === "update" && ++writes > 1;
+    await expect(lock.read()).rejects.toThrow();
+    expect(errors()).toEqual([["release", store.mistake]]);
+    expect(writer.held).toBe(true);
+  });
+
+  it("is published by a waiter that leaves a semaphore's turnstile", async () => {
+    const pool = new Semaphore(client, "pool", { permits: 1, fair: true });
+    const permit = await pool.acquire();
+    const giveUp = new AbortController();
+    const waiting = pool.acquire({ waitMs: 60_000, signal: giveUp.signal });
+    waiting.catch(() => undefined);
+    await clock.advance(2_000);
+    store.breakWrites();
+    giveUp.abort(new Error("enough"));
+    await expect(waiting).rejects.toThrow("enough");
+    await clock.advance(0);
+    expect(errors()).toEqual([["release", store.mistake]]);
+    expect(permit.held).toBe(true);
+  });
+});
+
+describe("a mistake in a look of a waiter is what the wait ends with", () => {
+  const waits: [string, (waiter: LeaseClient) => Promise<unknown>][] = [
+    ["for a lock", (waiter) => waiter.acquire("k", { waitMs: 60_000 })],
+    ["for a fair lock", (waiter) => waiter.acquire("k", { fair: true, waitMs: 60_000 })],
+    ["for a group", (waiter) => acquireAll(waiter, ["k", "k2"], { waitMs: 60_000 })],
+    ["for a permit", (waiter) => new Semaphore(waiter, "pool", { permits: 1 }).acquire({ waitMs: 60_000 })],
+    ["for a read", (waiter) => new ReadWriteLock(waiter, "book").read({ waitMs: 60_000 })],
+    [
+      "for a result",
+      (waiter) => new SingleFlight(waiter, { freshForMs: 1_000 }).getOrCompute("v", { compute: () => 1 }),
+    ],
+  ];
+
+  it.each(waits)("%s", async (_name, wait) => {
+    await client.acquire("k");
+    await new Semaphore(client, "pool", { permits: 1 }).acquire();
+    await new ReadWriteLock(client, "book").write();
+    void new SingleFlight(client, { freshForMs: 1_000 }).getOrCompute("v", {
+      compute: () => new Promise(() => undefined),
+    });
+    await clock.advance(0);
+    const waiting = wait(makeClient("b"));
+    waiting.catch(() => undefined);
+    await clock.advance(1);
+    store.breaks = (method) => method === "get" || method === "query";
+    await clock.advance(leaseDurationMs - 2);
+    store.breaks = undefined;
+    await expect(waiting).rejects.toSatisfy(
+      (error: Error) => error === store.mistake || error.cause === store.mistake,
+    );
+  });
+
+  it("for an election, whether as a candidate or as an observer", async () => {
+    await new Leader(client, "election").campaign();
+    const other = new Leader(makeClient("b"), "election");
+    const campaign = other.campaign();
+    campaign.catch(() => undefined);
+    await clock.advance(1);
+    store.breaks = () => true;
+    await clock.advance(8_000);
+    await expect(campaign).rejects.toBe(store.mistake);
+    await expect(other.observe().next()).rejects.toBe(store.mistake);
+  });
+
+  it("and a mistake in its sleep is, too", async () => {
+    const clockFault = new TypeError("setTimeout is not a function");
+    const observation = new Leader(client, "election").observe();
+    await observation.next();
+    const schedule = clock.schedule.bind(clock);
+    // The look itself is bounded by a timer of its own.
+    let timers = 0;
+    clock.schedule = (...timer) => {
+      timers += 1;
+      if (timers === 1) throw clockFault;
+      return schedule(...timer);
+    };
+    await expect(observation.next()).rejects.toBe(clockFault);
+  });
+});
+
+describe("a mistake between a worker and its tasks", () => {
+  it("ends the processing, with the mistake", async () => {
+    const tasks = new TaskSet(client, "set");
+    await tasks.add([{ id: "1", payload: null }]);
+    let endings = 0;
+    const processing = tasks.process(() => {
+      // The ending alone: the loop itself has no reason to fail.
+      store.breaks = (method) => method === "transact" && ++endings === 1;
+    });
+    processing.catch(() => undefined);
+    await clock.advance(60_000);
+    await expect(processing).rejects.toBe(store.mistake);
+  });
+
+  it("is thrown where a loop leaves a task open", async () => {
+    const tasks = new TaskSet(client, "set");
+    await tasks.add([{ id: "1", payload: null }]);
+    const loop = async (): Promise<void> => {
+      for await (const _task of tasks.work()) {
+        let writes = 0;
+        store.breaks = (method) => method === "update" && ++writes === 1;
+      }
+    };
+    const working = loop();
+    working.catch(() => undefined);
+    await clock.advance(60_000);
+    await expect(working).rejects.toBe(store.mistake);
+  });
+
+  it("is published where a run's own error comes first", async () => {
+    const runs = new JobRuns(client, "job");
+    const own = new Error("out of paper");
+    const run = runs.run("2026-01-01T00:00:00.000Z", () => {
+      store.breakWrites();
+      throw own;
+    });
+    await expect(run).rejects.toBe(own);
+    expect(errors()).toEqual([["release", store.mistake]]);
+  });
+});
+
+describe("a mistake under a handler's lock", () => {
+  const invocation = (): Context =>
+    ({ functionName: "job", awsRequestId: "1", getRemainingTimeInMillis: () => 60_000 }) as Context;
+
+  it("that a heartbeat meets aborts the handler's signal, with the mistake", async () => {
+    const handler = leased({ client, clock, key: "job", heartbeat: true }, async (_event, _context, lock) => {
+      store.breakWrites();
+      await clock.advance(15_000);
+      expect(lock.signal.reason).toBe(store.mistake);
+      store.breaks = undefined;
+      throw lock.signal.reason;
+    });
+    await expect(handler({}, invocation())).rejects.toBe(store.mistake);
+  });
+
+  it("that the release meets fails an invocation that succeeded, and not one that failed by itself", async () => {
+    const own = new Error("out of paper");
+    const handler = leased({ client, clock, key: "job" }, (event: { readonly fails: boolean }) => {
+      store.breakWrites();
+      if (event.fails) throw own;
+    });
+    await expect(handler({ fails: false }, invocation())).rejects.toBe(store.mistake);
+    store.breaks = undefined;
+    await clock.advance(120_000);
+    await expect(handler({ fails: true }, invocation())).rejects.toBe(own);
+    expect(errors()).toEqual([
+      ["release", store.mistake],
+      ["release", store.mistake],
+    ]);
+  });
+});
+
+describe("what a DynamoDB client throws", () => {
+  const failing = (error: Error): LeaseClient =>
+    new LeaseClient({ tableName: "leases", dynamodb: { send: () => Promise.reject(error) } as never, clock });
+  const mistake = new TypeError("undefined is not a function");
+
+  it("is given as it is where it is a mistake in the program", async () => {
+    await expect(failing(mistake).acquire("k")).rejects.toBe(mistake);
+    await expect(failing(mistake).inspect("k")).rejects.toBe(mistake);
+    await expect(acquireAll(failing(mistake), ["k1", "k2"])).rejects.toBe(mistake);
+  });
+
+  it("is given as it is for renewals that travel together, too", async () => {
+    const request = { key: { pk: "k", sk: "lease" }, update: "SET #a = :a", condition: "#a = :a" };
+    const writes = [{ ...request, names: { "#a": "a" }, values: { ":a": 1 }, returnsItem: false }];
+    const options = {
+      signal: new AbortController().signal,
+      isCurrent: () => true,
+      timed: () => () => undefined,
+    };
+    const storeOf = (error: Error): LeaseStore =>
+      new DynamoDBLeaseStore("leases", { send: () => Promise.reject(error) } as never, new ManualClock());
+    await expect(storeOf(mistake).updateMany(writes, options)).rejects.toBe(mistake);
+    expect(await storeOf(new Error("the vault is shut")).updateMany(writes, options)).toMatchObject([
+      { code: "LEASE_NO_ANSWER" },
+    ]);
+  });
+
+  it("is the service's error otherwise, of whatever class: transports and credentials are the user's", async () => {
+    await expect(failing(new Error("the vault is shut")).acquire("k")).rejects.toMatchObject({
+      code: "LEASE_NO_ANSWER",
+    });
+  });
+});
+
+describe("an error is operational", () => {
+  const system = (code: string): Error =>
+    Object.assign(new Error(`connect ${code}`), { code, syscall: "connect" });
+  const marked = (error: Error, marks: object): Error => Object.assign(error, marks);
+
+  it.each<[string, unknown]>([
+    ["of this package", new LeaseServiceError("LEASE_THROTTLED", "busy")],
+    ["of its configuration", new LeaseConfigurationError("LEASE_ACCESS_DENIED", "no")],
+    [
+      "of the service",
+      marked(new Error("no"), { name: "AccessDeniedException", $fault: "client", $metadata: {} }),
+    ],
+    ["of an answer", marked(new Error("no"), { $metadata: { httpStatusCode: 500 } })],
+    ["of an answer that is no JSON", marked(new SyntaxError("<html>"), { $response: { statusCode: 200 } })],
+    ["of the network", system("ECONNREFUSED")],
+    ["of TLS", marked(new Error("expired"), { code: "CERT_HAS_EXPIRED" })],
+    ["of fetch", new TypeError("fetch failed", { cause: system("ENOTFOUND") })],
+    ["of a browser's fetch", new TypeError("Failed to fetch")],
+    ["of a time limit", marked(new Error("late"), { name: "TimeoutError" })],
+    ["of credentials", marked(new Error("none"), { name: "CredentialsProviderError" })],
+    ["an abort", new DOMException("stop", "AbortError")],
+  ])("%s", (_name, error) => {
+    expect(isOperational(error)).toBe(true);
+    expect(isMistake(error)).toBe(false);
+  });
+
+  it.each<[string, unknown]>([
+    ["a TypeError", new TypeError("undefined is not a function")],
+    ["a ReferenceError", new ReferenceError("x is not defined")],
+    ["a RangeError", new RangeError("Invalid time value")],
+    ["a SyntaxError", new SyntaxError("Unexpected token")],
+    [
+      "a wrong argument of Node's",
+      marked(new TypeError("must be a string"), { code: "ERR_INVALID_ARG_TYPE" }),
+    ],
+    ["one that the SDK's retries have marked", marked(new TypeError("x"), { $metadata: { attempts: 1 } })],
+    ["one whose causes go in a circle", circular()],
+  ])("but not %s", (_name, error) => {
+    expect(isOperational(error)).toBe(false);
+    expect(isMistake(error)).toBe(true);
+  });
+
+  it("but not an error of nobody's that is known; out of the SDK's transport it may be", () => {
+    for (const error of [new Error("oops"), "oops", undefined, null]) {
+      expect(isOperational(error)).toBe(false);
+      expect(isMistake(error)).toBe(false);
+    }
+  });
+
+  function circular(): Error {
+    const error = new TypeError("round");
+    error.cause = error;
+    return error;
+  }
+});

@@ -1,0 +1,213 @@
+import {
+  type AcquireOptions,
+  type Lease,
+  LeaseClient,
+  type LeaseEvent,
+  SlotMismatchError,
+} from "@leasehold/client";
+import { FairLock } from "@leasehold/client/fair";
+import { acquireAll } from "@leasehold/client/group";
+import { JobRuns } from "@leasehold/client/job-runs";
+import { Leader } from "@leasehold/client/leader";
+import { ReadWriteLock } from "@leasehold/client/read-write";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+type Wish = Pick<AcquireOptions, "owner" | "reentrant" | "slot">;
+
+const leaseDurationMs = 30_000;
+const again = { owner: "task-1", reentrant: true } as const;
+const slot = "2026-01-01T00:00:00.000Z";
+
+let clock: ManualClock;
+let store: ScriptedStore;
+let events: LeaseEvent[];
+let client: LeaseClient;
+
+const clientOf = (owner: string): LeaseClient =>
+  new LeaseClient({ store, clock, owner, leaseDurationMs, onEvent: (event) => events.push(event) });
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+  events = [];
+  client = clientOf("task-1");
+});
+
+const semaphores = new WeakMap<LeaseClient, Semaphore>();
+const semaphoreOf = (of: LeaseClient): Semaphore => {
+  const known = semaphores.get(of) ?? new Semaphore(of, "k", { permits: 1 });
+  semaphores.set(of, known);
+  return known;
+};
+const readWriteLocks = new WeakMap<LeaseClient, ReadWriteLock>();
+const readWriteLockOf = (of: LeaseClient): ReadWriteLock => {
+  const known = readWriteLocks.get(of) ?? new ReadWriteLock(of, "k");
+  readWriteLocks.set(of, known);
+  return known;
+};
+
+/** By primitive, how one client takes what only one caller can have, without waiting. */
+const exclusive: [string, (of: LeaseClient, wish: Wish) => Promise<Pick<Lease, "renew">>][] = [
+  ["a lock", (of, wish) => of.acquire("k", wish)],
+  ["a fair lock", (of, wish) => of.acquire("k", { ...wish, fair: true })],
+  ["a permit", (of, wish) => semaphoreOf(of).acquire(wish)],
+  ["a write lock", (of, wish) => readWriteLockOf(of).write(wish)],
+  ["a group", (of, wish) => acquireAll(of, ["k", "l"], wish)],
+];
+
+describe.each([
+  ...exclusive,
+  ["a read lock", (of, wish) => readWriteLockOf(of).read(wish)],
+  ["a leadership", async (of, wish) => await new Leader(of, "k", wish).campaign()],
+  ["a run", async (of, wish) => ({ renew: () => new JobRuns(of, "k").run(slot, () => undefined, wish) })],
+] as typeof exclusive)("%s that is wanted reentrantly", (name, take) => {
+  it("needs an owner of the call, for the client's is that of all its callers", async () => {
+    const refusal = await take(client, { reentrant: true })
+      .then((taken) => taken.renew())
+      .catch((error: unknown) => error);
+    expect(refusal).toMatchObject({ code: "LEASE_INVALID_OPTIONS", option: "owner", value: undefined });
+    expect(store.calls, name).toEqual([]);
+  });
+});
+
+describe.each(exclusive)("%s", (_, take) => {
+  it.each([
+    ["in the same client", () => client],
+    ["from elsewhere", () => clientOf("task-1")],
+  ])(
+    "that is held plainly is not shared with a reentrant caller of its owner, nor taken from it, %s",
+    async (_where, other) => {
+      const plain = await take(client, { owner: again.owner });
+      await expect(take(other(), again)).rejects.toMatchObject({
+        code: "LEASE_UNAVAILABLE",
+        holder: again.owner,
+      });
+      await plain.renew();
+      expect(events.some(({ type }) => type === "takeover")).toBe(false);
+    },
+  );
+
+  it("that is held reentrantly is not shared with a plain caller of its owner", async () => {
+    const held = await take(client, again);
+    await expect(take(client, { owner: again.owner })).rejects.toMatchObject({ code: "LEASE_UNAVAILABLE" });
+    await held.renew();
+  });
+
+  it("that is held reentrantly is shared in the same client, and taken over from elsewhere", async () => {
+    const outer = await take(client, again);
+    const inner = await take(client, again);
+    await Promise.all([outer.renew(), inner.renew()]);
+    const resumed = await take(clientOf("b"), again);
+    await resumed.renew();
+    await expect(outer.renew()).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
+  });
+});
+
+describe("a plain write lock", () => {
+  it("keeps a reentrant reader of its owner out", async () => {
+    await readWriteLockOf(client).write({ owner: again.owner });
+    await expect(readWriteLockOf(client).read(again)).rejects.toMatchObject({ code: "LEASE_UNAVAILABLE" });
+  });
+});
+
+describe("check-ins", () => {
+  it("do not enter a plain lease of their owner: they wait for its end", async () => {
+    const plain = await client.acquire("k", { owner: "ticket-1" });
+    const desk = new FairLock(client, "k");
+    expect(await desk.checkIn({ owner: "ticket-1" })).toMatchObject({ state: "waiting", place: 1 });
+    expect(await desk.checkOut({ owner: "ticket-1" })).toBe(true);
+    await plain.renew();
+    expect(await client.inspect("k")).toMatchObject({ token: plain.token });
+  });
+});
+
+describe("runs of one owner", () => {
+  it("that have waited for another's attempt are resumed from elsewhere as well", async () => {
+    const first = new JobRuns(clientOf("first"), "k").run(slot, async ({ lease }) => {
+      await clock.advance(1_000);
+      expect(lease.held).toBe(true);
+      throw new Error("failed");
+    });
+    const outcome = first.catch((error: unknown) => error);
+    const begun = Promise.withResolvers<void>();
+    const waited = new JobRuns(client, "k").run(
+      slot,
+      async ({ signal }) => {
+        begun.resolve();
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      },
+      { ...again, waitMs: 20_000 },
+    );
+    waited.catch(() => undefined);
+    expect(await outcome).toBeInstanceOf(Error);
+    await clock.advance(10_000);
+    await begun.promise;
+    const resumed = new JobRuns(clientOf("retry"), "k").run(slot, ({ attempt }) => attempt, again);
+    expect(await resumed).toBe(3);
+  });
+});
+
+describe("a reentrant lease with a slot", () => {
+  it.each([
+    ["another slot", { slot: "7" }, "8", "7"],
+    ["a slot, where it has none", {}, "8", undefined],
+  ])("is not given to a caller that asks for %s", async (_, outer, wanted, heldSlot) => {
+    const held = await client.acquire("k", { ...again, ...outer });
+    const refusal = await client.acquire("k", { ...again, slot: wanted }).catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(SlotMismatchError);
+    expect(refusal).toMatchObject({ code: "LEASE_SLOT_MISMATCH", key: "k", slot: wanted, heldSlot });
+    await expect(client.tryAcquire("k", { ...again, slot: wanted })).rejects.toBeInstanceOf(
+      SlotMismatchError,
+    );
+    expect(await held.release()).toBe(true);
+    expect(await clientOf("b").inspect("k")).toBeUndefined();
+  });
+
+  it("records the slot that an inner handle completed when its last handle ends", async () => {
+    const outer = await client.acquire("k", { ...again, slot: "7" });
+    const inner = await client.acquire("k", { ...again, slot: "7" });
+    expect(await inner.complete()).toBe(true);
+    expect(await inner.complete()).toBe(true);
+    expect(outer.held).toBe(true);
+    expect(await outer.release()).toBe(true);
+    await expect(clientOf("b").acquire("k", { slot: "7" })).rejects.toMatchObject({
+      code: "LEASE_SLOT_DONE",
+    });
+  });
+
+  it("records the slot that its outer handle completed, where an inner one is released last", async () => {
+    const outer = await client.acquire("k", { ...again, slot: "7" });
+    const inner = await client.acquire("k", { ...again, slot: "7" });
+    expect(await outer.complete()).toBe(true);
+    expect(await inner.release()).toBe(true);
+    expect(await clientOf("b").tryAcquire("k", { slot: "7" })).toBeUndefined();
+  });
+
+  it("does not record it for an inner handle without a slot, such as that of a helper's withLease", async () => {
+    const outer = await client.acquire("k", { ...again, slot: "7" });
+    const helped = await client.withLease("k", again, (lease) => lease.slot);
+    expect(helped).toBeUndefined();
+    expect(outer.slot).toBe("7");
+    await outer.release();
+    expect(await clientOf("b").tryAcquire("k", { slot: "7" })).toBeDefined();
+  });
+
+  it("does not pass for completed by an inner handle once it is lost", async () => {
+    await client.acquire("k", { ...again, slot: "7" });
+    const inner = await client.acquire("k", { ...again, slot: "7" });
+    await clock.advance(leaseDurationMs);
+    expect(await inner.complete()).toBe(false);
+  });
+
+  it("leaves the slot open where a completed inner handle has been released before", async () => {
+    const outer = await client.acquire("k", { ...again, slot: "7" });
+    const inner = await client.acquire("k", { ...again, slot: "7" });
+    expect(await inner.release()).toBe(true);
+    expect(await inner.complete()).toBe(false);
+    await outer.release();
+    expect(await clientOf("b").tryAcquire("k", { slot: "7" })).toBeDefined();
+  });
+});

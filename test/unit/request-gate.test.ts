@@ -1,0 +1,221 @@
+import { LeaseClient, type LeaseEvent, LeaseServiceError, SlotDoneError } from "@leasehold/client";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { type GateOptions, RequestGate } from "../../packages/client/src/protocol/request-gate.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+import { SlowStore } from "../support/slow-store.ts";
+
+const unbounded: GateOptions = { signal: undefined, withinMs: Number.POSITIVE_INFINITY };
+
+describe("the gate", () => {
+  let clock: ManualClock;
+  let gate: RequestGate;
+  let sent: string[];
+  /** What ends the requests under way, in the order in which they were sent. */
+  let answers: PromiseWithResolvers<void>[];
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    gate = new RequestGate(clock);
+    sent = [];
+    answers = [];
+  });
+
+  const send = (name: string) => (): Promise<void> => {
+    sent.push(name);
+    const answer = Promise.withResolvers<void>();
+    answers.push(answer);
+    return answer.promise;
+  };
+  const pass = (name: string, options = unbounded): Promise<void> => gate.pass(options, send(name));
+  const renew = (name: string, deadline: number): Promise<void> =>
+    gate.renew(deadline, undefined, send(name));
+  const answer = async (index: number): Promise<void> => {
+    answers[index]?.resolve();
+    await settled();
+  };
+
+  it("sends what it has room for at once, in the caller's own turn", () => {
+    void pass("acquire");
+    void renew("renewal", 1);
+    expect(sent).toEqual(["acquire", "renewal"]);
+  });
+
+  it("keeps room for renewals beside any number of other requests", () => {
+    for (let index = 0; index < 1_000; index += 1) void pass("acquire");
+    expect(sent).toHaveLength(32);
+    for (let index = 0; index < 16; index += 1) void renew("renewal", 1);
+    expect(sent).toHaveLength(48);
+  });
+
+  it("sends renewals first, the nearest deadline before the others, and then the rest in order of arrival", async () => {
+    for (let index = 0; index < 48; index += 1) void renew("under way", 0);
+    for (const name of ["first", "second"]) void pass(name);
+    for (const [name, deadline] of [
+      ["late", 3_000],
+      ["soon", 1_000],
+      ["later", 4_000],
+    ] as const) {
+      void renew(name, deadline);
+    }
+    sent.length = 0;
+    for (let index = 0; index < 3; index += 1) await answer(index);
+    expect(sent).toEqual(["soon", "late", "later"]);
+    for (let index = 3; index < 48; index += 1) await answer(index);
+    expect(sent).toEqual(["soon", "late", "later", "first", "second"]);
+  });
+
+  it("lets renewals take the room of the others while the service is slow", async () => {
+    for (let index = 0; index < 32; index += 1) void pass("acquire");
+    void pass("next");
+    for (let index = 0; index < 16; index += 1) void renew("renewal", 1);
+    for (let index = 0; index < 16; index += 1) await answer(index);
+    expect(sent).not.toContain("next");
+    await answer(16);
+    expect(sent).toContain("next");
+  });
+
+  it("gives room back for a request that failed", async () => {
+    for (let index = 0; index < 32; index += 1) void pass("acquire").catch(() => undefined);
+    const next = pass("next");
+    answers[0]?.reject(new LeaseServiceError("LEASE_SERVICE_FAILED", "no"));
+    await settled();
+    expect(sent).toHaveLength(33);
+    await answer(32);
+    await next;
+  });
+
+  describe("a request that waits", () => {
+    beforeEach(() => {
+      for (let index = 0; index < 32; index += 1) void pass("under way").catch(() => undefined);
+      sent.length = 0;
+    });
+
+    it("ends with the reason of its signal, and is never sent", async () => {
+      const caller = new AbortController();
+      const waiting = expect(pass("waiting", { ...unbounded, signal: caller.signal })).rejects.toThrow(
+        "enough",
+      );
+      const behind = pass("behind");
+      caller.abort(new Error("enough"));
+      await waiting;
+      await answer(0);
+      expect(sent).toEqual(["behind"]);
+      await answer(32);
+      await behind;
+      expect(clock.pending).toBe(0);
+    });
+
+    it("is refused at once when its signal has aborted already", async () => {
+      const signal = AbortSignal.abort(new Error("too late"));
+      await expect(pass("waiting", { ...unbounded, signal })).rejects.toThrow("too late");
+    });
+
+    it("ends when its time is over, with an error that says that nothing was sent", async () => {
+      const waiting = expect(pass("waiting", { ...unbounded, withinMs: 700 })).rejects.toMatchObject({
+        code: "LEASE_THROTTLED",
+        retryable: true,
+        mayHaveLanded: false,
+        message: expect.stringContaining("was not sent: it waited 700 ms"),
+      });
+      await clock.advance(700);
+      await waiting;
+      await answer(0);
+      expect(sent).toEqual([]);
+    });
+
+    it("learns how much of its time is left", async () => {
+      const left = gate.pass({ ...unbounded, withinMs: 700 }, async (leftMs) => leftMs);
+      await clock.advance(200);
+      await answer(0);
+      expect(await left).toBe(500);
+    });
+
+    it("goes on waiting as long as the service serves others, whatever it says", async () => {
+      const waiting = [1, 2, 3].map((number) => pass(`waiting ${number}`));
+      await clock.advance(9_000);
+      await answer(0);
+      await clock.advance(9_000);
+      answers[1]?.reject(new SlotDoneError("k", "1", "1"));
+      await settled();
+      await clock.advance(9_000);
+      await answer(2);
+      expect(sent).toEqual(["waiting 1", "waiting 2", "waiting 3"]);
+      for (const index of [32, 33, 34]) await answer(index);
+      await Promise.all(waiting);
+      expect(clock.pending).toBe(0);
+    });
+
+    it("is given up when the service has served no such request for ten seconds", async () => {
+      const sentLater = pass("sent later");
+      const waiting = expect(pass("waiting")).rejects.toMatchObject({ code: "LEASE_THROTTLED" });
+      await clock.advance(5_000);
+      answers[0]?.reject(new LeaseServiceError("LEASE_NO_ANSWER", "that is no sign of service"));
+      await settled();
+      expect(sent).toEqual(["sent later"]);
+      await clock.advance(5_000);
+      await waiting;
+      await answer(32);
+      await sentLater;
+      expect(sent).toEqual(["sent later"]);
+    });
+  });
+});
+
+describe("acquiring many locks at once", () => {
+  const acquireAtOnce = (client: LeaseClient, count: number, options: object) =>
+    Promise.allSettled(Array.from({ length: count }, (_, index) => client.acquire(`k${index}`, options)));
+
+  it("counts each lease from when its own request is sent", async () => {
+    const clock = new ManualClock();
+    const client = new LeaseClient({ store: new SlowStore(clock, 100), clock });
+    const remaining: number[] = [];
+    const acquired = Promise.all(
+      Array.from({ length: 1_000 }, async (_, index) => {
+        const lease = await client.acquire(`k${index}`, { leaseDurationMs: 5_000 });
+        remaining.push(lease.remainingMs());
+      }),
+    );
+    await clock.advance(11_000);
+    await acquired;
+    // 32 requests under way at 100 in a second: each is answered within a third of a second.
+    expect(Math.min(...remaining)).toBeGreaterThan(4_600);
+  });
+
+  it("respects each caller's own time and signal before anything is sent", async () => {
+    const clock = new ManualClock();
+    const store = new ScriptedStore();
+    store.weather = "hangs";
+    const client = new LeaseClient({ store, clock });
+    const caller = new AbortController();
+    const { signal } = caller;
+    const first = acquireAtOnce(client, 32, {});
+    const patient = client.acquire("patient", { waitMs: 3_000 }).catch((error: unknown) => error);
+    const aborted = client.acquire("aborted", { signal }).catch((error: unknown) => error);
+    await clock.advance(1_000);
+    caller.abort(new Error("enough"));
+    expect(await aborted).toMatchObject({ name: "LeaseAbortedError", cause: { message: "enough" } });
+    await clock.advance(2_000);
+    expect(await patient).toMatchObject({ code: "LEASE_THROTTLED" });
+    expect(store.calls).toHaveLength(32);
+    await clock.advance(20_000);
+    await first;
+  });
+
+  it("loses no lease to renewals that wait behind acquisitions", { timeout: 60_000 }, async () => {
+    const clock = new ManualClock();
+    // 2,000 leases of 15 s need 400 writes in a second, and beside them 2,000 wait to be acquired.
+    const store = new SlowStore(clock, 420);
+    const tally = new Map<string, number>();
+    const onEvent = ({ type }: LeaseEvent): void => void tally.set(type, (tally.get(type) ?? 0) + 1);
+    const client = new LeaseClient({ store, clock, leaseDurationMs: 15_000, onEvent });
+    const acquired = acquireAtOnce(client, 2_000, { heartbeat: true });
+    await clock.advance(60_000);
+    expect((await acquired).filter(({ status }) => status === "rejected")).toEqual([]);
+    await clock.advance(30_000);
+    expect(tally.get("lost")).toBeUndefined();
+    expect(tally.get("acquired")).toBe(2_000);
+    expect(store.longestQueue).toBe(0);
+    expect(store.sent.update).toBe(2_000);
+  });
+});

@@ -1,0 +1,350 @@
+import { type Lease, LeaseClient, type LeaseHandle, LeaseLostError } from "@leasehold/client";
+import { ManualClock } from "@leasehold/client/testing";
+import fc from "fast-check";
+import { beforeEach, describe, expect, it } from "vitest";
+import type { Clock } from "../../packages/client/src/time/clock.ts";
+import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const epoch = Date.UTC(2026, 0, 1);
+const hourMs = 3_600_000;
+const skewMs = 1_000;
+
+/** A machine whose clocks the test sets one by one; true time is the service's. */
+class Machine implements Clock {
+  trueMs = 0;
+  suspendedMs = 0;
+  wallErrorMs = 0;
+  rate = 1;
+  readonly uptime?: () => number;
+
+  constructor(tellsUptime = false) {
+    if (tellsUptime) this.uptime = () => this.trueMs * this.rate;
+  }
+
+  now(): number {
+    return epoch + this.trueMs + this.wallErrorMs;
+  }
+
+  monotonic(): number {
+    return (this.trueMs - this.suspendedMs) * this.rate;
+  }
+
+  schedule(): () => void {
+    return () => undefined;
+  }
+
+  /** A request and its answer, which was made after `thereMs`. */
+  exchange(clock: ServiceClock, thereMs: number, backMs: number): void {
+    const sentAt = clock.moment();
+    this.trueMs += thereMs;
+    const earliest = Math.floor((epoch + this.trueMs) / 1000) * 1000;
+    this.trueMs += backMs;
+    clock.note({ earliest, latest: earliest + 1000 }, sentAt);
+  }
+}
+
+function clockOf(machine: Machine): ServiceClock {
+  return new ServiceClock(machine, false, skewMs, () => undefined);
+}
+
+describe("the service's time", () => {
+  it("lies between the bounds, however slow the answers are, the clock runs and the wall clock jumps", () => {
+    const step = fc.record({
+      pauseMs: fc.nat(600_000),
+      thereMs: fc.nat(5_000),
+      backMs: fc.nat(5_000),
+      wallErrorMs: fc.option(fc.integer({ min: -5 * hourMs, max: 5 * hourMs })),
+    });
+    const rate = fc.double({ min: 0.999, max: 1.001, noNaN: true });
+    fc.assert(
+      fc.property(rate, fc.array(step, { minLength: 1, maxLength: 12 }), (rate, steps) => {
+        const machine = new Machine();
+        machine.rate = rate;
+        const clock = clockOf(machine);
+        for (const { pauseMs, thereMs, backMs, wallErrorMs } of steps) {
+          machine.exchange(clock, thereMs, backMs);
+          machine.trueMs += pauseMs;
+          if (wallErrorMs !== null) machine.wallErrorMs = wallErrorMs;
+          const truth = epoch + machine.trueMs;
+          expect(clock.earliest()).toBeLessThanOrEqual(truth + 1e-3);
+          expect(clock.latest()).toBeGreaterThanOrEqual(truth - 1e-3);
+        }
+      }),
+    );
+  });
+
+  it("is known better with every answer that is made beside a full second", () => {
+    const machine = new Machine();
+    const clock = clockOf(machine);
+    machine.trueMs = 990;
+    machine.exchange(clock, 5, 5);
+    machine.exchange(clock, 5, 5);
+    const { minMs, maxMs } = clock.ahead() ?? { minMs: Number.NaN, maxMs: Number.NaN };
+    expect(maxMs - minMs).toBeLessThanOrEqual(25);
+  });
+
+  it.each([
+    ["by the wall clock", false],
+    ["by the uptime", true],
+  ])("is never above the upper bound after a suspension that is seen %s", (_, tellsUptime) => {
+    const machine = new Machine(tellsUptime);
+    const clock = clockOf(machine);
+    machine.exchange(clock, 5, 5);
+    machine.trueMs += 60_000;
+    machine.suspendedMs += 60_000;
+    // Set back at the same time, so that the uptime alone can tell.
+    if (tellsUptime) machine.wallErrorMs -= 60_000;
+    expect(clock.latest()).toBeGreaterThanOrEqual(epoch + machine.trueMs);
+    expect(clock.earliest()).toBeLessThanOrEqual(epoch + machine.trueMs);
+    const expiresAt = clock.expiryOf(clock.moment(), 1_000);
+    expect(expiresAt + skewMs).toBeGreaterThanOrEqual(epoch + machine.trueMs + 1_000);
+  });
+
+  it("is learnt anew from the first answer after a suspension that nothing has shown", () => {
+    const machine = new Machine();
+    const clock = clockOf(machine);
+    machine.exchange(clock, 5, 5);
+    machine.trueMs += 60_000;
+    machine.suspendedMs += 60_000;
+    machine.wallErrorMs -= 60_000;
+    machine.exchange(clock, 5, 5);
+    expect(clock.latest()).toBeGreaterThanOrEqual(epoch + machine.trueMs);
+    expect(clock.earliest()).toBeLessThanOrEqual(epoch + machine.trueMs);
+    expect(epoch + machine.trueMs - (clock.earliest() ?? 0)).toBeLessThan(1_100);
+  });
+
+  it("is bounded by an answer during whose way the machine was suspended, too", () => {
+    const machine = new Machine();
+    const clock = clockOf(machine);
+    const sentAt = clock.moment();
+    const earliest = epoch + machine.trueMs;
+    machine.trueMs += 60_000;
+    machine.suspendedMs += 60_000;
+    clock.note({ earliest, latest: earliest + 1000 }, sentAt);
+    expect(clock.latest()).toBeGreaterThanOrEqual(epoch + machine.trueMs);
+    expect(clock.earliest()).toBeLessThanOrEqual(epoch + machine.trueMs);
+  });
+
+  it("is the wall clock's as people see it, unless that is certainly wrong", () => {
+    const machine = new Machine();
+    const clock = clockOf(machine);
+    machine.trueMs = 500;
+    machine.exchange(clock, 5, 5);
+    expect(clock.now()).toBe(machine.now());
+    machine.wallErrorMs = 3 * hourMs;
+    const right = clockOf(machine);
+    machine.exchange(right, 5, 5);
+    expect(Math.abs(right.now() - epoch - machine.trueMs)).toBeLessThanOrEqual(1_100);
+  });
+});
+
+describe("with a service that tells its time", () => {
+  let clock: ManualClock;
+  let store: ScriptedStore;
+
+  const clientOf = (owner: string, own: Clock = clock): LeaseClient =>
+    new LeaseClient({ store, clock: own, owner, leaseDurationMs: 30_000, clockSkewMs: skewMs });
+
+  /** The same monotonic clock and timers, with a wall clock that is wrong. */
+  const wrongBy = (ms: number): Clock => ({
+    now: () => clock.now() + ms,
+    monotonic: () => clock.monotonic(),
+    schedule: (callback, delayMs) => clock.schedule(callback, delayMs),
+  });
+
+  beforeEach(() => {
+    clock = new ManualClock(epoch);
+    store = new ScriptedStore();
+    store.isLocal = false;
+    store.time = () => {
+      const earliest = Math.floor((epoch + clock.monotonic()) / 1000) * 1000;
+      return { earliest, latest: earliest + 1000 };
+    };
+  });
+
+  it("a first request that is slow does not open a lock that has time left, with a clock 4 s ahead", async () => {
+    await clientOf("a").acquire("k", { leaseDurationMs: 6_400 });
+    const update = store.update.bind(store);
+    store.update = async (request, call) => {
+      const answered = call.timed?.();
+      clock.freeze(3_500);
+      const result = await update(request, { ...call, timed: () => () => undefined });
+      answered?.(store.time?.());
+      return result;
+    };
+    expect(await clientOf("b", wrongBy(4_000)).tryAcquire("k")).toBeUndefined();
+  });
+
+  it("a step of the wall clock between sending and answer does not open a lock", async () => {
+    await clientOf("a").acquire("k");
+    const update = store.update.bind(store);
+    store.update = async (request, call) => {
+      const result = await update(request, call);
+      clock.jump(hourMs);
+      return result;
+    };
+    expect(await clientOf("b").tryAcquire("k")).toBeUndefined();
+  });
+
+  it.each([3 * hourMs, -3 * hourMs])(
+    "a first lease of a machine whose wall clock is wrong by %i ms is corrected by a second request",
+    async (wallErrorMs) => {
+      const client = clientOf("a", wrongBy(wallErrorMs));
+      const lease = await client.acquire("k");
+      expect(lease.remainingMs()).toBe(30_000);
+      expect(store.count("update")).toBe(2);
+      expect(lease.expiresAt).toBeGreaterThanOrEqual(epoch + clock.monotonic() + 30_000);
+      expect(lease.expiresAt).toBeLessThanOrEqual(epoch + clock.monotonic() + 35_000);
+      await client.acquire("other");
+      expect(store.count("update")).toBe(3);
+    },
+  );
+
+  it("a first renewal of a machine whose wall clock is wrong is repeated at once with the right expiry", async () => {
+    const handle = (await clientOf("a").acquire("k")).toJSON();
+    const adopted = clientOf("b", wrongBy(3 * hourMs)).adopt(handle);
+    store.calls.length = 0;
+    await adopted.renew();
+    expect(store.count("update")).toBe(2);
+    expect(adopted.remainingMs()).toBe(30_000);
+    expect(adopted.expiresAt).toBeGreaterThanOrEqual(epoch + clock.monotonic() + 30_000);
+    expect(adopted.expiresAt).toBeLessThanOrEqual(epoch + clock.monotonic() + 35_000);
+  });
+
+  it("a dead lock is taken at the first call, by a process that has never heard the time", async () => {
+    await clientOf("a").acquire("k");
+    clock.freeze(30_030 + skewMs + 2_500);
+    expect(await clientOf("b", wrongBy(-3 * hourMs)).tryAcquire("k")).toBeDefined();
+  });
+
+  describe("an adopted lease", () => {
+    let holder: Lease;
+    let handle: LeaseHandle;
+    beforeEach(async () => {
+      holder = await clientOf("a").acquire("k");
+      handle = holder.toJSON();
+    });
+
+    it("is believed in for the allowance less than its handle says, until a renewal is confirmed", async () => {
+      const adopted = clientOf("b").adopt(handle);
+      expect(adopted.remainingMs()).toBeLessThanOrEqual(30_000 - skewMs);
+      expect(adopted.held).toBe(true);
+      await adopted.renew();
+      expect(adopted.remainingMs()).toBeGreaterThan(29_000);
+    });
+
+    it("is never believed in beyond its holder's deadline, with wall clocks that differ by the allowance", async () => {
+      const adopted = clientOf("b", wrongBy(-skewMs)).adopt(handle);
+      expect(adopted.held).toBe(true);
+      clock.freeze(holder.remainingMs());
+      expect(holder.held).toBe(false);
+      expect(adopted.held).toBe(false);
+    });
+
+    it("whose first renewal is throttled is renewed again, though nothing has confirmed it yet", async () => {
+      clock.freeze(40_000);
+      const adopted = clientOf("b").adopt(handle, { heartbeat: true });
+      expect(adopted.held).toBe(false);
+      store.next("throttled");
+      for (let passedMs = 0; passedMs < 20_000 && !adopted.held; passedMs += 100) await clock.advance(100);
+      expect(adopted.held).toBe(true);
+    });
+
+    it("goes by the service's time where its client has heard it, and by no wall clock", async () => {
+      const client = clientOf("b", wrongBy(-3 * hourMs));
+      await client.tryAcquire("other");
+      const adopted = client.adopt(handle);
+      expect(adopted.remainingMs()).toBeGreaterThan(25_000);
+      clock.freeze(30_000);
+      expect(adopted.held).toBe(false);
+      const late = client.adopt(handle);
+      expect(late.held).toBe(false);
+    });
+  });
+});
+
+describe("a late copy of an acquisition that lands after its release, and after another lease", () => {
+  it("makes no write of the old holder succeed, and no handle of it renew", async () => {
+    const clock = new ManualClock(epoch);
+    const store = new ScriptedStore();
+    const client = (owner: string): LeaseClient => new LeaseClient({ store, clock, owner });
+    const a = await client("a").acquire("k");
+    const [copy] = store.calls[0]?.requests ?? [];
+    const handle = a.toJSON();
+    const stale = a.conditionCheck().ConditionCheck;
+    await a.release();
+    const b = await client("b").acquire("k");
+    await b.release();
+    // It takes the lock for nobody.
+    if (copy === undefined) throw new Error("nothing was sent");
+    expect(store.table.updateNow(copy).applied).toBe(true);
+    const ghost = store.table.peek({ pk: "k", sk: "lease" });
+    expect(ghost).toMatchObject({ token: a.token });
+
+    const check = store.table.transactNow([
+      {
+        key: { pk: "k", sk: "lease" },
+        action: "check",
+        condition: stale.ConditionExpression,
+        names: stale.ExpressionAttributeNames,
+        values: Object.fromEntries(
+          Object.entries(stale.ExpressionAttributeValues).map(([name, value]) => [
+            name,
+            value.S ?? Number(value.N),
+          ]),
+        ),
+      },
+    ]);
+    expect(check.applied).toBe(false);
+    const revived = client("a").adopt(handle);
+    await expect(revived.renew()).rejects.toThrow(LeaseLostError);
+    expect(await client("a").adopt(handle).release()).toBe(false);
+    expect(store.table.peek({ pk: "k", sk: "lease" })).toEqual(ghost);
+    // For one lease.
+    await clock.advance(30_000 + 1_001);
+    const next = await client("b").acquire("k");
+    expect(next.fencingToken).toBeGreaterThan(Number(ghost?.fence));
+  });
+});
+
+describe("an observer", () => {
+  it("whose clock runs fast does not take a lock from a holder whose clock runs slow", async () => {
+    const clock = new ManualClock(epoch);
+    const store = new ScriptedStore();
+    store.isLocal = false;
+    const at = (rate: number): Clock => ({
+      now: () => clock.now(),
+      monotonic: () => clock.monotonic() * rate,
+      schedule: (callback, delayMs) => clock.schedule(callback, delayMs / rate),
+    });
+    const holder = new LeaseClient({ store, clock: at(0.999), leaseDurationMs: hourMs });
+    const observer = new LeaseClient({ store, clock: at(1.001), leaseDurationMs: hourMs });
+    const lease = await holder.acquire("k");
+    expect(await observer.tryAcquire("k")).toBeUndefined();
+    for (let tries = 0; tries < 1_000 && lease.held; tries += 1) {
+      await clock.advance(hourMs / 200);
+      // Asked first: a holder that believes must not have been replaced before.
+      const taken = await observer.tryAcquire("k");
+      if (taken !== undefined) expect(lease.held).toBe(false);
+    }
+    expect(lease.held).toBe(false);
+  });
+
+  it("who tries many dead locks in turn takes each of them, however many they are", async () => {
+    const clock = new ManualClock(epoch);
+    const store = new ScriptedStore();
+    const dead = new LeaseClient({ store, clock, leaseDurationMs: 10_000 });
+    const keys = Array.from({ length: 3_000 }, (_, index) => `k${index}`);
+    for (const key of keys) await dead.acquire(key);
+    const client = new LeaseClient({
+      store,
+      clock,
+      leaseDurationMs: 10_000,
+      clockSkewMs: Number.POSITIVE_INFINITY,
+    });
+    for (const key of keys) expect(await client.tryAcquire(key)).toBeUndefined();
+    clock.freeze(10_025);
+    for (const key of keys) expect(await client.tryAcquire(key)).toBeDefined();
+  });
+});

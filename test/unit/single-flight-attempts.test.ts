@@ -1,0 +1,169 @@
+import { LeaseClient } from "@leasehold/client";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import {
+  ComputationTimeoutError,
+  type GetOrComputeOptions,
+  SingleFlight,
+  type SingleFlightEvent,
+  type SingleFlightOptions,
+} from "../../packages/client/src/single-flight/index.ts";
+import { controlled, failureOf } from "../support/computations.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const freshForMs = 10_000;
+const leaseDurationMs = 3_000;
+
+let clock: ManualClock;
+let store: ScriptedStore;
+let events: SingleFlightEvent[];
+let tokens = 0;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+  events = [];
+});
+
+/** Those of one process; chance gives half of what it may. */
+function flights(options: Partial<SingleFlightOptions> = {}): SingleFlight {
+  const randomness = { token: () => `token ${++tokens}`, fraction: () => 0.5 };
+  const client = new LeaseClient({ store, clock, leaseDurationMs, randomness });
+  return new SingleFlight(client, { freshForMs, onEvent: (event) => events.push(event), ...options });
+}
+
+/** A computation that fails some times before it succeeds, and when it was begun. */
+function failing(times: number): { readonly compute: () => string; readonly begunAt: number[] } {
+  const begunAt: number[] = [];
+  const start = clock.monotonic();
+  const compute = (): string => {
+    begunAt.push(clock.monotonic() - start);
+    if (begunAt.length <= times) throw new Error(`down ${begunAt.length}`);
+    return "value";
+  };
+  return { compute, begunAt };
+}
+
+const backoff = { delayMs: 1_000, maxDelayMs: 3_000 };
+
+describe("a computation that fails", () => {
+  test("is not repeated unless that is asked for", async () => {
+    const { compute, begunAt } = failing(1);
+    expect(await failureOf(flights().getOrCompute("k", { compute }))).toMatchObject({ message: "down 1" });
+    expect(begunAt).toEqual([0]);
+  });
+
+  test("is repeated with growing waits, under the same lease, and stored once; an event tells of each attempt", async () => {
+    const { compute, begunAt } = failing(3);
+    const shared = flights({ maxAttempts: 4, backoff });
+    const call = shared.getOrCompute("k", { compute });
+    await clock.advance(4_500);
+    expect(await call).toBe("value");
+    // Three quarters of 1000, 2000 and 3000 ms.
+    expect(begunAt).toEqual([0, 750, 2_250, 4_500]);
+    expect(events).toMatchObject([
+      { type: "computed", attempt: 1, tookMs: 0, error: { message: "down 1" } },
+      { type: "computed", attempt: 2, tookMs: 0, error: { message: "down 2" } },
+      { type: "computed", attempt: 3, tookMs: 0, error: { message: "down 3" } },
+      { type: "computed", attempt: 4, tookMs: 0 },
+      { type: "served", source: "computation" },
+    ]);
+    expect(
+      new Set(events.flatMap((event) => (event.type === "computed" ? event.fencingToken : []))),
+    ).toHaveLength(1);
+  });
+
+  test("fails with its last error when its attempts are used up, and only then is the failure remembered", async () => {
+    const { compute, begunAt } = failing(9);
+    const failed = failureOf(
+      flights({ failureForMs: 5_000 }).getOrCompute("k", { compute, maxAttempts: 2, backoff }),
+    );
+    const waiting = failureOf(flights({ failureForMs: 5_000 }).getOrCompute("k", { compute }));
+    await clock.advance(3_000);
+    expect(await failed).toMatchObject({ message: "down 2" });
+    expect(await waiting).toMatchObject({
+      code: "LEASE_CACHED_FAILURE",
+      message: expect.stringContaining("down 2"),
+    });
+    expect(begunAt).toHaveLength(2);
+  });
+
+  test("gives way to a stale value after its last attempt", async () => {
+    const shared = flights({ staleForMs: 60_000, maxAttempts: 3, backoff });
+    await shared.getOrCompute("k", { compute: () => "old" });
+    await clock.advance(freshForMs);
+    const { compute, begunAt } = failing(9);
+    const call = shared.getOrComputeWithSource("k", { compute });
+    await clock.advance(10_000);
+    expect(await call).toEqual({ value: "old", source: "stale" });
+    expect(begunAt).toHaveLength(3);
+  });
+
+  test("is not repeated where the wait would end after computeTimeoutMs: the error comes at once, and its own", async () => {
+    const { compute, begunAt } = failing(9);
+    const shared = flights({ maxAttempts: 9, backoff, computeTimeoutMs: 2_250 });
+    const failed = failureOf(shared.getOrCompute("k", { compute }));
+    await clock.advance(750);
+    expect(await failed).toMatchObject({ message: "down 2" });
+    expect(begunAt).toEqual([0, 750]);
+  });
+
+  test("and then never ends is cut off at the time for all attempts", async () => {
+    const { compute, run } = controlled();
+    const failed = failureOf(
+      flights().getOrCompute("k", { compute, maxAttempts: 5, backoff, computeTimeoutMs: 2_000 }),
+    );
+    await settled();
+    run(0).reject(new Error("down"));
+    await clock.advance(1_999);
+    expect(run(1).signal.aborted).toBe(false);
+    await clock.advance(1);
+    expect(await failed).toBeInstanceOf(ComputationTimeoutError);
+    run(1).reject(new Error("too late"));
+    await clock.advance(60_000);
+    expect(compute).toHaveBeenCalledTimes(2);
+  });
+
+  test("is not repeated when nobody waits any more, and its lock is let go", async () => {
+    const gone = new AbortController();
+    const { compute, begunAt } = failing(9);
+    const shared = flights({ maxAttempts: 9, backoff });
+    const left = failureOf(shared.getOrCompute("k", { compute, signal: gone.signal }));
+    await clock.advance(100);
+    gone.abort();
+    expect(await left).toMatchObject({ code: "LEASE_ABORTED" });
+    await clock.advance(60_000);
+    expect(begunAt).toEqual([0]);
+    expect(await flights().getOrCompute("k", { compute: () => "next", waitMs: 0 })).toBe("next");
+    expect(clock.pending).toBe(0);
+  });
+
+  test("is not repeated by one that was frozen between two attempts and has lost its lease", async () => {
+    const compute = vi.fn(() => Promise.reject(new Error("down")));
+    const shared = flights({ maxAttempts: 9, backoff, heartbeat: false });
+    const failed = failureOf(shared.getOrCompute("k", { compute }));
+    await settled();
+    clock.freeze(2 * leaseDurationMs);
+    expect(await flights().getOrCompute("k", { compute: () => "of the next holder", waitMs: 0 })).toBe(
+      "of the next holder",
+    );
+    await clock.advance(60_000);
+    expect(await failed).toBeInstanceOf(Error);
+    expect(compute).toHaveBeenCalledTimes(1);
+  });
+});
+
+test.each([
+  ["maxAttempts", { maxAttempts: 0 }],
+  ["maxAttempts", { maxAttempts: 1_001 }],
+  ["maxAttempts", { maxAttempts: 1.5 }],
+  ["backoff.delayMs", { backoff: { delayMs: -1 } }],
+  ["backoff.maxDelayMs", { backoff: { delayMs: 100, maxDelayMs: 99 } }],
+  ["backoff.factor", { backoff: { factor: 2 } }],
+])("a bad %s is refused in %o, of a SingleFlight and of a call", async (option, options) => {
+  const refusal = { code: "LEASE_INVALID_OPTIONS", option };
+  expect(() => flights(options as Partial<SingleFlightOptions>)).toThrow(expect.objectContaining(refusal));
+  const call = { compute: () => "computed in vain", ...options } as GetOrComputeOptions<string>;
+  expect(await failureOf(flights().getOrCompute("k", call))).toMatchObject(refusal);
+  expect(store.calls).toEqual([]);
+});

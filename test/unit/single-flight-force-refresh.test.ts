@@ -1,0 +1,237 @@
+import { LeaseClient, LeaseUnavailableError } from "@leasehold/client";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import {
+  type CacheEntry,
+  type GetOrComputeOptions,
+  SingleFlight,
+  type SingleFlightOptions,
+} from "../../packages/client/src/single-flight/index.ts";
+import { controlled, failureOf } from "../support/computations.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const freshForMs = 600_000;
+
+let clock: ManualClock;
+let store: ScriptedStore;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+});
+
+/** Those of one process. */
+function flights(options: Partial<SingleFlightOptions> = {}): SingleFlight {
+  const client = new LeaseClient({ store, clock, leaseDurationMs: 3_000 });
+  return new SingleFlight(client, { freshForMs, ...options });
+}
+
+const forceRefresh = true;
+const unwanted = { compute: (): string => "computed in vain" };
+const down = new Error("down");
+
+async function withValue(options: Partial<SingleFlightOptions> = {}): Promise<SingleFlight> {
+  const shared = flights(options);
+  await shared.getOrCompute("k", { compute: () => "old" });
+  return shared;
+}
+
+/** What others get without computing, in this process and in another. */
+async function others(shared: SingleFlight, options: Partial<SingleFlightOptions> = {}): Promise<unknown> {
+  return [
+    await shared.getOrComputeWithSource("k", unwanted),
+    await flights(options).getOrComputeWithSource("k", unwanted),
+  ];
+}
+
+const caches: readonly (readonly [string, () => Partial<SingleFlightOptions>])[] = [
+  ["the table", () => ({})],
+  ["a Map", () => ({ cache: new Map<string, CacheEntry>() })],
+];
+
+describe.each(caches)("in %s, a forced refresh", (_, cache) => {
+  test("computes though the value is fresh; others are given the old one until the new one stands", async () => {
+    const options = cache();
+    const shared = await withValue(options);
+    const { compute, run } = controlled();
+    const refreshed = shared.getOrComputeWithSource("k", { compute, forceRefresh });
+    await settled();
+    const old = { value: "old", source: "cache" };
+    expect(await others(shared, options)).toEqual([old, old]);
+    run(0).resolve("new");
+    expect(await refreshed).toEqual({ value: "new", source: "computation" });
+    expect(await others(shared, options)).toMatchObject([{ value: "new" }, { value: "new" }]);
+  });
+
+  test("that fails tells so, and leaves the old value as it was, and no failure", async () => {
+    const options = { ...cache(), staleForMs: 60_000, failureForMs: 5_000 };
+    const shared = await withValue(options);
+    const fails = { compute: (): Promise<string> => Promise.reject(down), forceRefresh };
+    expect(await failureOf(shared.getOrCompute("k", fails))).toBe(down);
+    const old = { value: "old", source: "cache" };
+    expect(await others(shared, options)).toEqual([old, old]);
+    await clock.advance(freshForMs);
+    expect(await failureOf(shared.getOrCompute("k", fails))).toBe(down);
+    expect(await shared.getOrCompute("k", { compute: () => "next" })).toBe("next");
+  });
+
+  test("waits for a computation that began before, and then computes", async () => {
+    const options = cache();
+    const before = controlled();
+    const first = flights(options).getOrCompute("k", { compute: before.compute });
+    await settled();
+    const refreshed = flights(options).getOrComputeWithSource("k", { compute: () => "new", forceRefresh });
+    await clock.advance(1_000);
+    before.run(0).resolve("begun before");
+    expect(await first).toBe("begun before");
+    await clock.advance(4_000);
+    expect(await refreshed).toEqual({ value: "new", source: "computation" });
+  });
+
+  test("takes what another process began to compute after it was called", async () => {
+    const options = cache();
+    const before = controlled();
+    void flights(options).getOrCompute("k", { compute: before.compute });
+    await settled();
+    const fast = { strategy: "fixed", delayMs: 50 } as const;
+    const slow = { strategy: "fixed", delayMs: 1_000 } as const;
+    const after = controlled();
+    const refreshed = flights(options).getOrComputeWithSource("k", {
+      ...unwanted,
+      forceRefresh,
+      retry: slow,
+    });
+    const other = flights(options).getOrCompute("k", { compute: after.compute, forceRefresh, retry: fast });
+    await clock.advance(1_000);
+    before.run(0).resolve("begun before");
+    await clock.advance(100);
+    after.run(0).resolve("begun after");
+    expect(await other).toBe("begun after");
+    await clock.advance(1_000);
+    expect(await refreshed).toEqual({ value: "begun after", source: "otherProcess" });
+  });
+
+  test("of a value that was invalidated while it computed stores nothing", async () => {
+    const options = cache();
+    const shared = await withValue(options);
+    const { compute, run } = controlled();
+    const refreshed = shared.getOrCompute("k", { compute, forceRefresh });
+    await settled();
+    await flights(options).invalidate("k");
+    run(0).resolve("begun before");
+    expect(await refreshed).toBe("begun before");
+    expect(await shared.getOrCompute("k", { compute: () => "new" })).toBe("new");
+  });
+});
+
+describe("forced refreshes of one process", () => {
+  test("share a computation that has not begun", async () => {
+    const shared = await withValue();
+    const { compute, run } = controlled();
+    const calls = [1, 2, 3].map(() => shared.getOrCompute("k", { compute, forceRefresh }));
+    await settled();
+    run(0).resolve("new");
+    expect(await Promise.all(calls)).toEqual(["new", "new", "new"]);
+    expect(compute).toHaveBeenCalledTimes(1);
+  });
+
+  test("share none that has begun: the later one computes after it", async () => {
+    const shared = await withValue();
+    const { compute, run } = controlled();
+    const first = shared.getOrCompute("k", { compute, forceRefresh });
+    await settled();
+    const second = shared.getOrCompute("k", { compute, forceRefresh });
+    const third = shared.getOrCompute("k", { compute, forceRefresh });
+    await settled();
+    expect(compute).toHaveBeenCalledTimes(1);
+    run(0).resolve("first");
+    expect(await first).toBe("first");
+    await clock.advance(4_000);
+    run(1).resolve("second");
+    expect(await Promise.all([second, third])).toEqual(["second", "second"]);
+    expect(compute).toHaveBeenCalledTimes(2);
+  });
+
+  test("give nobody what began elsewhere before it came, even if it came to a flight that had waited for it", async () => {
+    const before = controlled();
+    void flights().getOrCompute("k", { compute: before.compute });
+    await settled();
+    const shared = flights();
+    const own = controlled();
+    const waits = { forceRefresh, retry: { strategy: "fixed", delayMs: 1_000 } } as const;
+    const early = shared.getOrCompute("k", { compute: own.compute, ...waits });
+    await clock.advance(1_000);
+    before.run(0).resolve("begun before");
+    await settled();
+    const between = controlled();
+    const other = flights().getOrCompute("k", { compute: between.compute, forceRefresh });
+    await settled();
+    const late = shared.getOrCompute("k", { compute: own.compute, ...waits });
+    between.run(0).resolve("begun between");
+    expect(await other).toBe("begun between");
+    await clock.advance(2_000);
+    own.run(0).resolve("begun after");
+    expect(await Promise.all([early, late])).toEqual(["begun after", "begun after"]);
+  });
+});
+
+describe("a forced refresh", () => {
+  test("computes though a failure is remembered", async () => {
+    const shared = flights({ failureForMs: 60_000 });
+    await failureOf(shared.getOrCompute("k", { compute: () => Promise.reject(down) }));
+    expect(await shared.getOrCompute("k", { compute: () => "new", forceRefresh })).toBe("new");
+    expect(await shared.getOrCompute("k", unwanted)).toBe("new");
+  });
+
+  test("waits for waitMs and takes no stale value", async () => {
+    const options = { freshForMs: 1_000, staleForMs: 60_000 };
+    const shared = await withValue(options);
+    await clock.advance(1_000);
+    const { compute, run } = controlled();
+    const holder = flights(options).getOrCompute("k", { compute });
+    await settled();
+    const refused = failureOf(shared.getOrCompute("k", { ...unwanted, forceRefresh, waitMs: 500 }));
+    await clock.advance(500);
+    expect(await refused).toBeInstanceOf(LeaseUnavailableError);
+    run(0).resolve("new");
+    await holder;
+  });
+
+  test("is made once the lease of a holder that renews no more has ended", async () => {
+    const shared = await withValue();
+    const dead = new LeaseClient({ store, clock, leaseDurationMs: 3_000 });
+    void new SingleFlight(dead, { freshForMs, heartbeat: false }).getOrCompute("k", {
+      compute: controlled().compute,
+      forceRefresh,
+    });
+    await settled();
+    const refreshed = shared.getOrCompute("k", { compute: () => "new", forceRefresh });
+    await clock.advance(10_000);
+    expect(await refreshed).toBe("new");
+  });
+
+  test("whose store got no answer has stored all the same", async () => {
+    const shared = await withValue();
+    const { compute, run } = controlled();
+    const refreshed = shared.getOrCompute("k", { compute, forceRefresh });
+    await settled();
+    store.next("answer lost");
+    run(0).resolve("new");
+    await clock.advance(1_000);
+    expect(await refreshed).toBe("new");
+    expect(await flights().getOrCompute("k", unwanted)).toBe("new");
+  });
+
+  test.each([
+    ["forceRefresh", { forceRefresh: "yes" }],
+    ["staleOnContention", { forceRefresh: true, staleOnContention: true }],
+    ["staleOnError", { forceRefresh: true, staleOnError: true }],
+  ])("is refused for a bad %s: %o", async (option, options) => {
+    const call = { ...unwanted, ...options } as GetOrComputeOptions<string>;
+    expect(await failureOf(flights({ staleForMs: 1 }).getOrCompute("k", call))).toMatchObject({
+      code: "LEASE_INVALID_OPTIONS",
+      option,
+    });
+    expect(store.calls).toEqual([]);
+  });
+});

@@ -1,0 +1,239 @@
+import { LeaseClient, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import {
+  CachedFailureError,
+  type CacheEntry,
+  CacheUnreadableError,
+  ComputationTimeoutError,
+  type GetOrComputeOptions,
+  type ResultCache,
+  SingleFlight,
+  type SingleFlightEvent,
+  type SingleFlightOptions,
+} from "../../packages/client/src/single-flight/index.ts";
+import { controlled, failureOf } from "../support/computations.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const freshForMs = 10_000;
+const staleForMs = 60_000;
+const old = { value: "old", source: "stale" };
+
+let clock: ManualClock;
+let store: ScriptedStore;
+let events: SingleFlightEvent[];
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+  events = [];
+});
+
+function flights(options: Partial<SingleFlightOptions> = {}, client = leases()): SingleFlight {
+  const onEvent = (event: SingleFlightEvent): number => events.push(event);
+  return new SingleFlight(client, { freshForMs, staleForMs, onEvent, ...options });
+}
+
+function leases(): LeaseClient {
+  return new LeaseClient({ store, clock, leaseDurationMs: 3_000 });
+}
+
+/** A SingleFlight whose key has a value that is past its time. */
+async function withOldValue(options: Partial<SingleFlightOptions> = {}): Promise<SingleFlight> {
+  const shared = flights(options);
+  await shared.getOrCompute("k", { compute: () => "old" });
+  await clock.advance(freshForMs);
+  events.length = 0;
+  return shared;
+}
+
+const down = new Error("down");
+const fails = { compute: (): Promise<string> => Promise.reject(down) };
+const unwanted = { compute: (): string => "computed in vain" };
+const served = (): readonly object[] => events.filter(({ type }) => type === "served");
+
+describe("a stale value is given in place of an error", () => {
+  test("where the computation fails, to the caller that computes too; events tell of the failure", async () => {
+    const shared = await withOldValue();
+    expect(await shared.getOrComputeWithSource("k", fails)).toEqual(old);
+    expect(events).toMatchObject([
+      { type: "computed", error: down },
+      { type: "served", source: "stale", error: down },
+    ]);
+    // The value and the lock are as they were: the next call computes.
+    expect(await shared.getOrComputeWithSource("k", { compute: () => "new", waitMs: 0 })).toEqual({
+      value: "new",
+      source: "computation",
+    });
+    expect(served()[1]).not.toHaveProperty("error");
+  });
+
+  test("where the computation is cut off", async () => {
+    const shared = await withOldValue({ computeTimeoutMs: 2_000 });
+    const call = shared.getOrComputeWithSource("k", { compute: controlled().compute });
+    await clock.advance(2_000);
+    expect(await call).toEqual(old);
+    expect(served()).toMatchObject([{ error: expect.any(ComputationTimeoutError) }]);
+  });
+
+  test("where the lock cannot be had", async () => {
+    const shared = await withOldValue({ cache: new Map<string, CacheEntry>() });
+    store.weather = "throttled";
+    expect(await shared.getOrComputeWithSource("k", unwanted)).toEqual(old);
+    expect(served()).toMatchObject([{ error: expect.any(LeaseServiceError) }]);
+  });
+
+  test("where a caller that rather waits has waited for waitMs in vain", async () => {
+    const shared = await withOldValue();
+    void failureOf(flights().getOrCompute("k", { compute: controlled().compute }));
+    await settled();
+    const patient = { ...unwanted, staleOnContention: false, staleOnError: true, waitMs: 2_000 };
+    const call = shared.getOrComputeWithSource("k", patient);
+    let isDone = false;
+    void call.then(() => {
+      isDone = true;
+    });
+    await clock.advance(1_999);
+    expect(isDone).toBe(false);
+    await clock.advance(1);
+    expect(await call).toEqual(old);
+    expect(served()).toMatchObject([{ error: expect.any(LeaseUnavailableError) }]);
+  });
+
+  test("while a failure is remembered, for no longer than staleForMs, however long that is", async () => {
+    const shared = await withOldValue({ failureForMs: 10 * staleForMs });
+    await shared.getOrCompute("k", fails);
+    expect(await shared.getOrComputeWithSource("k", unwanted)).toEqual(old);
+    expect(await flights().getOrComputeWithSource("k", unwanted)).toEqual(old);
+    expect(served().slice(1)).toMatchObject([
+      { error: expect.any(CachedFailureError) },
+      { error: expect.any(CachedFailureError) },
+    ]);
+    await clock.advance(staleForMs);
+    expect(await failureOf(shared.getOrCompute("k", unwanted))).toBeInstanceOf(CachedFailureError);
+  });
+
+  test("where a waiter finds the failure of another process", async () => {
+    const shared = await withOldValue({ failureForMs: 5_000 });
+    const { compute, run } = controlled();
+    const failing = flights({ failureForMs: 5_000, staleOnError: false }).getOrCompute("k", { compute });
+    const failed = failureOf(failing);
+    await settled();
+    const patient = { ...unwanted, staleOnContention: false, staleOnError: true };
+    const waiting = shared.getOrComputeWithSource("k", patient);
+    await settled();
+    run(0).reject(down);
+    expect(await failed).toBe(down);
+    await clock.advance(1_000);
+    expect(await waiting).toEqual(old);
+  });
+
+  test("where the cache cannot be read again under the lock", async () => {
+    const entries = new Map<string, CacheEntry>();
+    let reads = 0;
+    let brokenFrom = Number.POSITIVE_INFINITY;
+    const cache: ResultCache = {
+      get: (key) => {
+        reads += 1;
+        if (reads >= brokenFrom) throw down;
+        return entries.get(key);
+      },
+      set: (key, entry) => entries.set(key, entry),
+    };
+    const shared = await withOldValue({ cache });
+    await failureOf(shared.getOrCompute("k", { ...fails, staleOnError: false }));
+    brokenFrom = reads + 2;
+    expect(await shared.getOrComputeWithSource("k", unwanted)).toEqual(old);
+    expect(served().at(-1)).toMatchObject({ error: expect.any(CacheUnreadableError) });
+  });
+});
+
+describe("the error is given", () => {
+  const strict = { staleOnError: false };
+
+  test.each<[string, Partial<SingleFlightOptions>, Partial<GetOrComputeOptions<string>>]>([
+    ["where the SingleFlight wants that", strict, {}],
+    ["where the call wants that", {}, strict],
+    ["where the SingleFlight takes no stale value at all", { staleOnContention: false }, {}],
+    ["where the call takes no stale value at all", {}, { staleOnContention: false }],
+  ])("%s", async (_, options, call) => {
+    const shared = await withOldValue(options);
+    expect(await failureOf(shared.getOrCompute("k", { ...fails, ...call }))).toBe(down);
+  });
+
+  test("to each caller of a flight as it wants it", async () => {
+    const shared = await withOldValue({ staleOnContention: false });
+    const { compute, run } = controlled();
+    const calls = [true, false].map((staleOnError) =>
+      shared.getOrCompute("k", { compute, staleOnError }).catch((error: unknown) => error),
+    );
+    await settled();
+    run(0).reject(down);
+    expect(await Promise.all(calls)).toEqual(["old", down]);
+  });
+
+  test("where the value's time has run out while it was computed", async () => {
+    const shared = await withOldValue();
+    const { compute, run } = controlled();
+    const failed = failureOf(shared.getOrCompute("k", { compute }));
+    await clock.advance(staleForMs);
+    run(0).reject(down);
+    expect(await failed).toBe(down);
+  });
+
+  test("where the value has been invalidated", async () => {
+    const shared = await withOldValue();
+    await shared.invalidate("k");
+    expect(await failureOf(shared.getOrCompute("k", fails))).toBe(down);
+  });
+
+  test("where a waiter's look has seen that the value was invalidated", async () => {
+    const shared = await withOldValue();
+    void failureOf(flights().getOrCompute("k", { compute: controlled().compute }));
+    await settled();
+    const patient = { ...unwanted, staleOnContention: false, staleOnError: true, waitMs: 2_000 };
+    const failed = failureOf(shared.getOrCompute("k", patient));
+    await settled();
+    await flights().invalidate("k");
+    await clock.advance(2_000);
+    expect(await failed).toBeInstanceOf(LeaseUnavailableError);
+  });
+
+  test("where it is a mistake: a result that no cache can hold, a store that has a bug", async () => {
+    const shared = await withOldValue();
+    const bad = { compute: (): unknown => undefined };
+    expect(await failureOf(shared.getOrCompute("k", bad))).toMatchObject({ code: "LEASE_INVALID_OPTIONS" });
+    const bug = new TypeError("a bug");
+    store.update = () => Promise.reject(bug);
+    expect(await failureOf(shared.getOrCompute("k", unwanted))).toBe(bug);
+  });
+
+  test("to a caller whose signal aborts, and where the client is closed", async () => {
+    const client = leases();
+    await withOldValue();
+    const shared = flights({ staleOnContention: false, staleOnError: true }, client);
+    const gone = new AbortController();
+    const { compute } = controlled();
+    const left = failureOf(shared.getOrCompute("k", { compute, signal: gone.signal }));
+    const closed = failureOf(shared.getOrCompute("k", { compute }));
+    await settled();
+    gone.abort(new Error("left"));
+    expect(await left).toMatchObject({ code: "LEASE_ABORTED" });
+    void client.close();
+    await clock.advance(60_000);
+    expect(await closed).toBeInstanceOf(Error);
+    expect(served()).toEqual([]);
+  });
+
+  test.each([
+    ["staleOnError", { staleOnError: true }],
+    ["staleOnError", { staleOnError: "yes" }],
+  ])("a bad %s is refused in %o, of a SingleFlight and of a call", async (option, options) => {
+    const refusal = { code: "LEASE_INVALID_OPTIONS", option };
+    const bad = { staleForMs: 0, ...options } as unknown as Partial<SingleFlightOptions>;
+    expect(() => flights(bad)).toThrow(expect.objectContaining(refusal));
+    const call = { ...unwanted, ...options } as GetOrComputeOptions<string>;
+    expect(await failureOf(flights({ staleForMs: 0 }).getOrCompute("k", call))).toMatchObject(refusal);
+    expect(store.calls).toEqual([]);
+  });
+});
