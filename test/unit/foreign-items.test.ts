@@ -16,7 +16,7 @@ import { readRecord } from "@leasehold/client/record";
 import { attributeNames } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { TableCache } from "@leasehold/client/single-flight";
-import { TaskSet } from "@leasehold/client/tasks";
+import { FinalFailureError, TaskSet } from "@leasehold/client/tasks";
 import { ManualClock } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -26,7 +26,7 @@ import { readRun } from "../../packages/client/src/job-runs/run.ts";
 import { lastDoneSlot } from "../../packages/client/src/record.ts";
 import { fairAttributeNames } from "../../packages/client/src/schema-fair.ts";
 import { runAttributeNames } from "../../packages/client/src/schema-job-runs.ts";
-import { openTaskKey, taskAttributeNames } from "../../packages/client/src/schema-tasks.ts";
+import { endedTaskKey, openTaskKey, taskAttributeNames } from "../../packages/client/src/schema-tasks.ts";
 import { readTask } from "../../packages/client/src/tasks/record.ts";
 import { anyItem, heldLease, neither, put } from "../support/foreign-items.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -155,6 +155,37 @@ describe("an item under a lock's key that this package has not written", () => {
     events.length = 0;
     expect((await client.inspectAll("k")).map(({ token }) => token)).toEqual([lease.token]);
     expect(events).toMatchObject([{ type: "unreadable", key: "k", place: "permit#003", attribute: "owner" }]);
+  });
+
+  it("keeps no worker from the other tasks of its set, nor people from seeing and requeueing them", async () => {
+    const set = new TaskSet(client, "set", { backoff: { delayMs: 0 } });
+    await set.add([{ id: "good" }, { id: "broken" }, { id: "claimed" }]);
+    const task = store.table.peek(openTaskKey("set", "broken")) ?? {};
+    put(store.table, "set", openTaskKey("set", "broken").sk, { ...task, payload: "{" });
+    put(store.table, "set", openTaskKey("set", "claimed").sk, { ...task, ...heldLease, expiresAt: "soon" });
+    events.length = 0;
+
+    const done: string[] = [];
+    const summary = await set.process(
+      async ({ id }) => {
+        done.push(id);
+        throw new FinalFailureError("not today");
+      },
+      { until: "drained" },
+    );
+    expect(done).toEqual(["good"]);
+    expect(summary).toMatchObject({ parked: 1 });
+    expect(events).toContainEqual(
+      expect.objectContaining({ type: "unreadable", key: "set", attribute: "payload" }),
+    );
+    expect(events).toContainEqual(
+      expect.objectContaining({ type: "unreadable", key: "set", attribute: "expiresAt" }),
+    );
+
+    put(store.table, "set", endedTaskKey("set", "also-broken").sk, { state: "failed" });
+    expect(await Array.fromAsync(set.list())).toMatchObject([{ id: "good", state: "parked" }]);
+    expect(await set.requeueAll()).toBe(1);
+    expect(await set.counts()).toMatchObject({ waiting: 1, parked: 0 });
   });
 
   it("shows neither a token nor a payload in its error", async () => {

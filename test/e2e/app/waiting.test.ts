@@ -64,7 +64,8 @@ describe("a workflow that waits for the lock", () => {
     ]);
     it.proxy.reset();
     await new Promise((resolve) => setTimeout(resolve, 1_000));
-    expect(it.proxy.operations.filter((operation) => operation !== "GetRecords")).toEqual([]);
+    // The app's schedules may fire meanwhile: what counts is who asks for this lock.
+    expect(it.proxy.requests.filter(({ body }) => JSON.stringify(body).includes(transferKey))).toEqual([]);
 
     await lease.release();
     expect(await it.app.finished(arn)).toMatchObject({ status: "SUCCEEDED" });

@@ -1,5 +1,6 @@
 import { LeaseServiceError } from "../errors.ts";
 import { cancelTask, itemsUnder, requeueTask, unknownTask } from "../expressions-tasks.ts";
+import { unlessUnreadable, unreadableIn } from "../looks.ts";
 import { callStore } from "../protocol/context.ts";
 import { lastReleasedToken } from "../record.ts";
 import type { ItemKey } from "../schema.ts";
@@ -77,8 +78,8 @@ export class TaskAdmin {
       batch = [];
       if (items.length > 0) requeued += await this.#requeueSome(items, terms);
     };
-    for await (const item of this.#under(endedTaskPrefix, true)) {
-      if (!isMeant(readTask(item))) continue;
+    for await (const { item, task } of this.#under(endedTaskPrefix, true)) {
+      if (!isMeant(task)) continue;
       batch.push(item);
       if (batch.length < Math.min(tasksPerTransaction, limit - requeued)) continue;
       await flush();
@@ -125,20 +126,26 @@ export class TaskAdmin {
     const prefixes =
       state === undefined ? [openTaskPrefix, endedTaskPrefix] : [isOpen ? openTaskPrefix : endedTaskPrefix];
     for (const prefix of prefixes) {
-      for await (const item of this.#under(prefix, false)) {
-        const task = readTask(item);
+      for await (const { task } of this.#under(prefix, false)) {
         if (state === undefined || task.state === state) yield task;
       }
     }
   }
 
-  async *#under(prefix: string, consistent: boolean): AsyncGenerator<Item, void, undefined> {
+  /** Goes through the tasks of a set; one that cannot be read is passed over, and told of. */
+  async *#under(
+    prefix: string,
+    consistent: boolean,
+  ): AsyncGenerator<{ readonly item: Item; readonly task: TaskRecord }, void, undefined> {
     const { set, context } = this.#desk;
     let after: ItemKey | undefined;
     do {
       const request = { ...itemsUnder(set, prefix), consistent, ...(after ? { after } : {}) };
       const page = await callStore(context, (store, call) => store.query(request, call));
-      yield* page.items;
+      for (const item of page.items) {
+        const task = unlessUnreadable(() => readTask(item), unreadableIn(context));
+        if (task !== undefined) yield { item, task };
+      }
       after = page.next;
     } while (after !== undefined);
   }

@@ -1,4 +1,5 @@
 import { itemsAfter, itemsUnder } from "../expressions-tasks.ts";
+import { unlessUnreadable, unreadableIn } from "../looks.ts";
 import { callStore } from "../protocol/context.ts";
 import { claimableIn } from "../protocol/judge.ts";
 import { readRecord } from "../record.ts";
@@ -6,7 +7,7 @@ import { attributeNames, type ItemKey } from "../schema.ts";
 import { openTaskPrefix, openTaskStart, openTaskStartOf } from "../schema-tasks.ts";
 import type { Item, QueryRequest, ScanPage } from "../store.ts";
 import type { TaskDesk } from "./desk.ts";
-import { dueAtOf } from "./record.ts";
+import { dueAtOf, readTask } from "./record.ts";
 import { UpcomingTasks } from "./upcoming-tasks.ts";
 
 /**
@@ -23,7 +24,7 @@ const largestPage = 1_000;
 export interface Survey {
   /** On the monotonic clock. */
   readonly beganAt: number;
-  /** How many tasks were waiting or running. */
+  /** How many tasks were waiting or running; those that cannot be read are nobody's to do. */
   readonly openTasks: number;
   /** Whether it has seen every earlier write. */
   readonly isConsistent: boolean;
@@ -120,7 +121,7 @@ export class Scout {
   async #lookAt(place: string, tried: Tried): Promise<void> {
     const from = openTaskStartOf(place);
     const page = await this.#page({ ...itemsAfter(this.#desk.set, from), limit: pageSize }, true);
-    const open = page.items.filter(isOpen);
+    const open = this.#readable(page.items.filter(isOpen));
     const isAtEnd = page.next === undefined || open.length < page.items.length;
     this.#upcoming.forget(from, isAtEnd ? undefined : placeOf(open.at(-1) ?? {}));
     this.#upcoming.set(place, undefined);
@@ -136,7 +137,7 @@ export class Scout {
     if (!this.#isSmall) {
       const start = openTaskStart(context.randomness.fraction());
       const page = await this.#page({ ...itemsAfter(set, start), limit }, consistent);
-      this.#found = this.#claimableOf(page.items.filter(isOpen), tried);
+      this.#found = this.#claimableOf(this.#readable(page.items.filter(isOpen)), tried);
       if (this.#found.length > 0) return undefined;
       if (page.next !== undefined) limit *= pageGrowth;
     }
@@ -146,8 +147,9 @@ export class Scout {
     do {
       const request = { ...itemsUnder(set, openTaskPrefix), limit, ...(after ? { after } : {}) };
       const page = await this.#page(request, consistent);
-      openTasks += page.items.length;
-      this.#found = this.#claimableOf(page.items, tried);
+      const open = this.#readable(page.items);
+      openTasks += open.length;
+      this.#found = this.#claimableOf(open, tried);
       this.#isSmall = after === undefined && page.next === undefined && openTasks < pageSize;
       if (this.#found.length > 0) return undefined;
       after = page.next;
@@ -159,6 +161,18 @@ export class Scout {
 
   #page(request: Omit<QueryRequest, "consistent">, consistent: boolean): Promise<ScanPage> {
     return callStore(this.#desk.context, (store, call) => store.query({ ...request, consistent }, call));
+  }
+
+  /** Passes over tasks that cannot be read, and tells of each: they must not keep the others from being done. */
+  #readable(items: readonly Item[]): Item[] {
+    const onUnreadable = unreadableIn(this.#desk.context);
+    const isReadable = (item: Item): boolean =>
+      unlessUnreadable(() => {
+        readRecord(item);
+        dueAtOf(item);
+        return readTask(item);
+      }, onUnreadable) !== undefined;
+    return items.filter(isReadable);
   }
 
   /** Picks what can be claimed, in random order, no more than a page of it; remembers when the others can. */

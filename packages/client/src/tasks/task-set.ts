@@ -45,6 +45,8 @@ const leftOpenRemark = "left open by its worker";
  * own a task any more changes nothing; a task is claimed no more than `maxAttempts` times. Not promised: an order, or
  * that the work of a worker that was lost left no trace: fence its writes ({@link Task.fence}).
  *
+ * An item that cannot be read is passed over, and the client's `unreadable` event names it.
+ *
  * A task costs 2 requests, the claim and the ending, and a share of a look: 1 for about 32 open tasks. A set is one
  * partition of DynamoDB's: about 200 small tasks a second. Every method rejects with InvalidOptionsError before it
  * sends anything, and with the errors of a {@link LeaseClient}.
