@@ -16,7 +16,7 @@ import { readRecord } from "@leasehold/client/record";
 import { attributeNames } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { TableCache } from "@leasehold/client/single-flight";
-import { FinalFailureError, TaskSet } from "@leasehold/client/tasks";
+import { FinalFailureError, type TaskRecord, TaskSet } from "@leasehold/client/tasks";
 import { ManualClock } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -183,7 +183,9 @@ describe("an item under a lock's key that this package has not written", () => {
     );
 
     put(store.table, "set", endedTaskKey("set", "also-broken").sk, { state: "failed" });
-    expect(await Array.fromAsync(set.list())).toMatchObject([{ id: "good", state: "parked" }]);
+    const listed: TaskRecord[] = [];
+    for await (const task of set.list()) listed.push(task);
+    expect(listed).toMatchObject([{ id: "good", state: "parked" }]);
     expect(await set.requeueAll()).toBe(1);
     expect(await set.counts()).toMatchObject({ waiting: 1, parked: 0 });
   });
