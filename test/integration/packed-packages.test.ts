@@ -1,124 +1,184 @@
 import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { copyFile, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { promisify } from "node:util";
+import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { installPacked, oldestNode, oldestTypeScript, type PackedProject } from "../support/packed.ts";
+import { describePackedContents } from "./packed-contents.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
-const modules = join(root, "node_modules");
-const program = join(import.meta.dirname, "fixtures/packed/program.ts");
-const published = ["client", "middy", "cdk"] as const;
-/** What the program itself needs, beside the packages and what those ask for. */
+const fixtures = join(import.meta.dirname, "fixtures/packed");
+const newestTypeScript = join(root, "node_modules/typescript/bin/tsc");
+/** What the programs themselves need, beside the packages and what those ask for. */
 const ownDependencies = ["@middy/core", "@types/aws-lambda", "@types/node", "undici-types"];
 
-/** As much of a packed manifest as its users see. */
-interface Manifest {
-  readonly name: string;
-  readonly engines: { readonly node: string };
-  readonly exports: Record<string, Record<string, string>>;
-  readonly dependencies?: Record<string, string>;
-  readonly peerDependencies?: Record<string, string>;
-}
-
-let folder: string;
-let manifests: Manifest[];
-/** What the compiler has to say of the program. */
-let complaints: readonly string[];
-
-/** The binary of the oldest Node that the packages support; it lies apart, so that it hides no other `node`. */
-function oldestNode(): string {
-  const from = createRequire(join(root, "test/oldest-node/package.json"));
-  return join(dirname(from.resolve("node/package.json")), "bin/node");
-}
-
-/** Puts a package into the folder as `npm pack` makes it: what is not in `files` is not there. */
-async function installPacked(name: string): Promise<Manifest> {
-  await run("npm", ["pack", "--silent", "--pack-destination", folder], { cwd: join(root, "packages", name) });
-  const target = join(folder, "node_modules/@leasehold", name);
-  await mkdir(target, { recursive: true });
-  const archive = join(folder, `leasehold-${name}-0.1.0.tgz`);
-  await run("tar", ["-xzf", archive, "-C", target, "--strip-components=1"]);
-  return JSON.parse(await readFile(join(target, "package.json"), "utf8"));
-}
-
-/** Links a dependency from the repository, so that nothing is downloaded. */
-async function link(name: string): Promise<void> {
-  const path = join(folder, "node_modules", name);
-  await mkdir(dirname(path), { recursive: true });
-  await symlink(join(modules, name), path);
-}
+let project: PackedProject;
 
 beforeAll(async () => {
-  await run("tsc", ["-b", ...published.map((name) => `packages/${name}`)], { cwd: root });
-  folder = await mkdtemp(join(tmpdir(), "leasehold-packed-"));
-  manifests = await Promise.all(published.map(installPacked));
-  const needed = manifests.flatMap(({ dependencies, peerDependencies }) =>
-    Object.keys({ ...dependencies, ...peerDependencies }),
-  );
-  const links = new Set([...needed.filter((name) => !name.startsWith("@leasehold/")), ...ownDependencies]);
-  await Promise.all([...links].map(link));
-  await cp(program, join(folder, "program.ts"));
-  await writeFile(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }));
+  project = await installPacked(ownDependencies);
+});
+
+afterAll(async () => {
+  await project.remove();
+});
+
+/** Compiles files of the project as its users would, and gives what the compiler has to say. */
+async function compile(
+  compiler: string,
+  options: Readonly<Record<string, unknown>>,
+  files: readonly string[],
+): Promise<readonly string[]> {
   // What users have: no condition of ours, and declarations that have to stand for themselves.
   const compilerOptions = {
     target: "es2022",
     lib: ["es2022", "esnext.disposable"],
-    module: "nodenext",
     strict: true,
+    esModuleInterop: true,
     skipLibCheck: false,
     types: ["node"],
+    ...options,
   };
-  await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["program.ts"] }));
-  const output = await run("tsc", ["-p", "."], { cwd: folder }).then(
+  const config = join(project.folder, `tsconfig-${crypto.randomUUID()}.json`);
+  await writeFile(config, JSON.stringify({ compilerOptions, files }));
+  const output = await run(process.execPath, [compiler, "-p", config], { cwd: project.folder }).then(
     () => "",
     (error: { stdout?: string; message: string }) => error.stdout || error.message,
   );
-  complaints = output.split("\n").filter((line) => line !== "");
-});
+  // Middy's own declarations name a package that is optional.
+  return output.split("\n").filter((line) => line !== "" && !line.includes("node_modules/@middy/core/"));
+}
 
-afterAll(async () => {
-  await rm(folder, { recursive: true, force: true });
-});
+interface Outcome {
+  readonly node: string;
+  readonly shown: readonly string[];
+}
 
-describe("the packages as they are published", () => {
-  it("name files that are in them, for every entry point", async () => {
-    for (const { name, exports } of manifests) {
-      for (const [entry, conditions] of Object.entries(exports)) {
-        for (const file of Object.values(conditions)) {
-          const path = join(folder, "node_modules", name, file);
-          expect((await readFile(path, "utf8")).length, `${name} ${entry}`).toBeGreaterThan(0);
-        }
-      }
-    }
+async function outcomeOf(node: string, file: string, argument: unknown): Promise<Outcome> {
+  const { stdout, stderr } = await run(node, [file, JSON.stringify(argument)], { cwd: project.folder });
+  expect(stderr).toBe("");
+  return JSON.parse(stdout) as Outcome;
+}
+
+describePackedContents(() => project);
+
+const nodes = [
+  ["the oldest Node", oldestNode()],
+  ["the newest Node", process.execPath],
+] as const;
+
+describe("the packages' types", () => {
+  const oldest = { compiler: oldestTypeScript(), age: "the oldest" };
+  const newest = { compiler: newestTypeScript, age: "the newest" };
+  const both = ["all.cts", "all.mts"];
+  const cases = [
+    { ...oldest, moduleResolution: "node10", module: "commonjs", files: ["all.ts"] },
+    { ...oldest, moduleResolution: "node16", module: "node16", files: both },
+    { ...oldest, moduleResolution: "bundler", module: "esnext", files: ["all.ts"] },
+    { ...newest, moduleResolution: "node16", module: "node16", files: both },
+    { ...newest, moduleResolution: "nodenext", module: "nodenext", files: both },
+    { ...newest, moduleResolution: "bundler", module: "esnext", files: ["all.ts"] },
+    { ...newest, moduleResolution: "bundler", module: "commonjs", files: ["all.ts"] },
+  ];
+
+  beforeAll(async () => {
+    // The CDK's declarations take a compiler of JavaScript half a minute: those compile in the program below.
+    const entryPoints = project.entryPoints.filter((name) => name !== "@leasehold/cdk");
+    const imports = entryPoints.map((name, index) => `import * as module${index} from "${name}";`);
+    const modules = entryPoints.map((_, index) => `module${index}`);
+    const text = `${imports.join("\n")}
+export const modules: object[] = [${modules.join(", ")}];
+const client = new module0.LeaseClient({ tableName: "leases" });
+// @ts-expect-error: it would be no error if the types were not found
+client.acquire(42);
+`;
+    for (const file of ["all.ts", "all.cts", "all.mts"]) await writeFile(join(project.folder, file), text);
   });
 
+  it.each(cases)("are found by $age TypeScript under $moduleResolution, for $module", async (each) => {
+    const { compiler, module, moduleResolution, files } = each;
+    expect(await compile(compiler, { module, moduleResolution, noEmit: true }, files)).toEqual([]);
+  });
+});
+
+describe("the packages, installed", () => {
   it("support the oldest Node that they are proved on", async () => {
     const { stdout } = await run(oldestNode(), ["--version"]);
-    expect(manifests.map(({ engines }) => engines.node)).toEqual(published.map(() => ">=22"));
     expect(stdout.trim()).toBe("v22.0.0");
   });
 
-  it("have declarations that a strict program compiles against", () => {
-    // Middy's own declarations name a package that is optional.
-    expect(complaints.filter((line) => !line.includes("node_modules/@middy/core/"))).toEqual([]);
+  it.each(nodes)("are one and the same for require and for import on %s", async (_name, node) => {
+    const file = join(project.folder, "formats.cjs");
+    await copyFile(join(fixtures, "formats.cjs"), file);
+    const { shown } = await outcomeOf(node, file, project.entryPoints);
+    expect(shown).toHaveLength(4);
+  });
+
+  it.each(["cjs", "esm"] as const)(
+    "are in a bundle once, whoever requires or imports them: %s",
+    async (format) => {
+      const entry = join(project.folder, "bundled.ts");
+      await copyFile(join(fixtures, "bundled.ts"), entry);
+      const outfile = join(project.folder, `bundle-${format}.${format === "esm" ? "mjs" : "cjs"}`);
+      const { metafile } = await build({
+        entryPoints: [entry],
+        absWorkingDir: project.folder,
+        outfile,
+        format,
+        bundle: true,
+        metafile: true,
+        platform: "node",
+        target: "node22",
+        external: ["@aws-sdk/*"],
+        // As CDK's NodejsFunction advises where CommonJS is in an ES module; here assert is required by none but us.
+        ...(format === "esm"
+          ? {
+              banner: {
+                js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);',
+              },
+            }
+          : {}),
+      });
+      const inputs = Object.keys(metafile.inputs).filter((path) => path.includes("@leasehold"));
+      expect(inputs.length).toBeGreaterThan(20);
+      expect(inputs.filter((path) => !path.includes("/dist/esm/"))).toEqual([]);
+      for (const [, node] of nodes) {
+        const { stdout, stderr } = await run(node, [outfile], { cwd: project.folder });
+        expect(stderr).toBe("");
+        expect(JSON.parse(stdout)).toMatchObject({ outside: false });
+        // The same bundle beside an installed copy, as a Lambda layer has one.
+        const beside = join(project.folder, `beside-${format}.cjs`);
+        await writeFile(
+          beside,
+          `globalThis.outside = require("@leasehold/client"); void import(${JSON.stringify(outfile)});`,
+        );
+        const second = await run(node, [beside], { cwd: project.folder });
+        expect(JSON.parse(second.stdout)).toMatchObject({ outside: true });
+      }
+    },
+  );
+});
+
+describe("a program of the packages' users", () => {
+  beforeAll(async () => {
+    const files = ["program.cts", "program.mts"];
+    for (const file of files) await copyFile(join(fixtures, "program.ts"), join(project.folder, file));
+    expect(await compile(newestTypeScript, { module: "nodenext" }, files)).toEqual([]);
   });
 
   it.concurrent.each([
-    ["the oldest Node", oldestNode],
-    ["the newest", () => process.execPath],
-  ])("do what they promise on %s", async (_name, node) => {
-    const entryPoints = manifests.flatMap(({ name, exports }) =>
-      Object.keys(exports).map((entry) => join(name, entry)),
-    );
+    ["an ES module on the oldest Node", "program.mjs", oldestNode()],
+    ["CommonJS on the newest Node", "program.cjs", process.execPath],
+  ])("finds what is promised, as %s", async (_name, file, node) => {
     const { clientConfig } = inject("engine");
     const tableName = `leases-${crypto.randomUUID()}`;
-    const config = JSON.stringify({ tableName, clientConfig, entryPoints });
-    const { stdout, stderr } = await run(node(), [join(folder, "program.js"), config]);
-    expect(stderr).toBe("");
-    const { shown } = JSON.parse(stdout) as { readonly shown: readonly string[] };
+    const path = join(project.folder, file);
+    expect(await readFile(path, "utf8")).toMatch(
+      file.endsWith(".cjs") ? /require\("@leasehold/ : /from "@leasehold/,
+    );
+    const { entryPoints } = project;
+    const { shown } = await outcomeOf(node, path, { tableName, clientConfig, entryPoints });
     expect(shown).toContain("heartbeats keep leases over more than two of their lengths");
     expect(shown).toHaveLength(17);
   });

@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, "../..");
 const preamble = `
 import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
-import { createLeaseTable, type Lease, LeaseClient, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
+import { brandErrorClass, createLeaseTable, type Lease, LeaseClient, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { metricsListener } from "@leasehold/client/metrics";
 import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
@@ -54,7 +54,7 @@ export const used = [
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, QueueFullError, LeaseUnavailableError, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
-  StateMachines, leased, leaseLock, middy, Duration, ScheduleExpression,
+  StateMachines, brandErrorClass, leased, leaseLock, middy, Duration, ScheduleExpression,
 ];
 `;
 /** What an example uses and does not make itself; `any` where examples differ in what they call by a name. */
@@ -98,9 +98,12 @@ function asModule(code: string): string {
 it("every example of the README and of the packages' docstrings compiles", async () => {
   const files = [
     "README.md",
-    ...globSync(["packages/*/src/**/*.ts", "docs/lambda.md", "docs/{primitives,systems}/*.md"], {
-      cwd: root,
-    }),
+    ...globSync(
+      ["packages/*/src/**/*.ts", "packages/*/README.md", "docs/lambda.md", "docs/{primitives,systems}/*.md"],
+      {
+        cwd: root,
+      },
+    ),
   ];
   const folder = mkdtempSync(join(root, "test/unit/examples-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));

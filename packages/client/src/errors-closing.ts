@@ -1,7 +1,11 @@
 import { LeaseError } from "./errors.ts";
+import { brandErrorClass } from "./errors-brand.ts";
 
 /** The client has been closed: it acquires nothing any more, and whatever waited has been called off. Nothing is held. */
 export class ClientClosedError extends LeaseError {
+  static {
+    brandErrorClass(ClientClosedError, "ClientClosedError");
+  }
   override readonly name: string = "ClientClosedError";
 
   constructor() {
@@ -28,6 +32,9 @@ const mostNamed = 5;
 
 /** The client is closed, but the service did not confirm everything in time: some leases may stay until they expire. */
 export class CloseIncompleteError extends LeaseError {
+  static {
+    brandErrorClass(CloseIncompleteError, "CloseIncompleteError");
+  }
   override readonly name: string = "CloseIncompleteError";
   readonly left: readonly Leftover[];
   /** How many calls have not ended yet. What they acquire after all is released at once, if the process still lives. */

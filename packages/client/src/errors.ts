@@ -1,3 +1,4 @@
+import { brandErrorClass } from "./errors-brand.ts";
 import { limits } from "./schema.ts";
 
 /** Every code that a {@link LeaseError} can carry. Codes are stable; messages are for people and may change. */
@@ -40,6 +41,9 @@ interface LeaseErrorOptions extends ErrorOptions {
 
 /** The base of every error that this package raises; switch on its `code`. */
 export class LeaseError extends Error {
+  static {
+    brandErrorClass(LeaseError, "LeaseError");
+  }
   // Written out: a bundler that shortens names shortens those of classes too, and Step Functions matches on it.
   override readonly name: string = "LeaseError";
   readonly code: LeaseErrorCode;
@@ -67,6 +71,9 @@ export interface RefusalDetails {
 
 /** Somebody else holds the lock, and the time to wait for it is over. Nothing is held. */
 export class LeaseUnavailableError extends LeaseError {
+  static {
+    brandErrorClass(LeaseUnavailableError, "LeaseUnavailableError");
+  }
   override readonly name: string = "LeaseUnavailableError";
   readonly key: string;
   /** Whether nobody holds it: its last holder released it early, and it stays closed (`lockAtLeastForMs`). */
@@ -128,6 +135,9 @@ function refusalAdvice(retryAfterMs: number, { waitedMs = 0, isOwn = false }: Re
 
 /** The run that was asked for has been completed already, or a later one has. Nothing is held, and there is nothing to do. */
 export class SlotDoneError extends LeaseError {
+  static {
+    brandErrorClass(SlotDoneError, "SlotDoneError");
+  }
   override readonly name: string = "SlotDoneError";
   readonly key: string;
   /** The slot that was asked for. */
@@ -155,6 +165,9 @@ export class SlotDoneError extends LeaseError {
  * A reason that is a LeaseError itself, such as the LeaseLostError of another lease's signal, is raised as it is.
  */
 export class LeaseAbortedError extends LeaseError {
+  static {
+    brandErrorClass(LeaseAbortedError, "LeaseAbortedError");
+  }
   override readonly name: string = "LeaseAbortedError";
   readonly key: string;
 
@@ -175,6 +188,9 @@ export class LeaseAbortedError extends LeaseError {
  * lease that is held is not touched.
  */
 export class SlotMismatchError extends LeaseError {
+  static {
+    brandErrorClass(SlotMismatchError, "SlotMismatchError");
+  }
   override readonly name: string = "SlotMismatchError";
   readonly key: string;
   /** The slot that was asked for. */
@@ -201,6 +217,9 @@ export class SlotMismatchError extends LeaseError {
  * job from running until then.
  */
 export class SlotNotDueError extends LeaseError {
+  static {
+    brandErrorClass(SlotNotDueError, "SlotNotDueError");
+  }
   override readonly name: string = "SlotNotDueError";
   readonly key: string;
   /** The slot that was asked for. */
@@ -243,6 +262,9 @@ const lostAdvice: Record<LeaseLostReason, string> = {
 
 /** The lease is gone; whatever it protected may now be done by somebody else. */
 export class LeaseLostError extends LeaseError {
+  static {
+    brandErrorClass(LeaseLostError, "LeaseLostError");
+  }
   override readonly name: string = "LeaseLostError";
   readonly key: string;
   readonly reason: LeaseLostReason;
@@ -268,6 +290,9 @@ interface RefusalWording extends ErrorOptions {
 
 /** An option has a value that cannot work. Raised before any request is sent. */
 export class InvalidOptionsError extends LeaseError {
+  static {
+    brandErrorClass(InvalidOptionsError, "InvalidOptionsError");
+  }
   override readonly name: string = "InvalidOptionsError";
   /** The option's name, as the caller wrote it. */
   readonly option: string;
@@ -292,6 +317,9 @@ export class InvalidOptionsError extends LeaseError {
  * Nothing is held. The message names the item, the attribute and what is allowed, but shows no token and no payload.
  */
 export class LeaseItemError extends LeaseError {
+  static {
+    brandErrorClass(LeaseItemError, "LeaseItemError");
+  }
   override readonly name: string = "LeaseItemError";
   /** The item's partition key: the lock's name. */
   readonly key: string;
@@ -321,6 +349,9 @@ export class LeaseItemError extends LeaseError {
 
 /** The table does not exist, or its key is not the lease table's. */
 export class LeaseTableError extends LeaseError {
+  static {
+    brandErrorClass(LeaseTableError, "LeaseTableError");
+  }
   override readonly name: string = "LeaseTableError";
   readonly tableName: string;
 
@@ -337,6 +368,9 @@ export class LeaseTableError extends LeaseError {
 
 /** The client lacks what it needs to ask the service at all: a region, credentials, a permission. */
 export class LeaseConfigurationError extends LeaseError {
+  static {
+    brandErrorClass(LeaseConfigurationError, "LeaseConfigurationError");
+  }
   override readonly name: string = "LeaseConfigurationError";
   constructor(
     code: "LEASE_REGION_MISSING" | "LEASE_CREDENTIALS_MISSING" | "LEASE_ACCESS_DENIED",
@@ -352,6 +386,9 @@ export class LeaseConfigurationError extends LeaseError {
  * request, retries included.
  */
 export class LeaseServiceError extends LeaseError {
+  static {
+    brandErrorClass(LeaseServiceError, "LeaseServiceError");
+  }
   override readonly name: string = "LeaseServiceError";
   /** Whether the same request can succeed later. */
   readonly retryable: boolean;

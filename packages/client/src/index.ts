@@ -17,6 +17,7 @@ export {
   SlotMismatchError,
   SlotNotDueError,
 } from "./errors.ts";
+export { brandErrorClass } from "./errors-brand.ts";
 export { ClientClosedError, CloseIncompleteError, type Leftover } from "./errors-closing.ts";
 export type {
   AcquiredEvent,

@@ -1,3 +1,4 @@
+import { describe, InvalidOptionsError } from "./errors.ts";
 import type { FairQueues } from "./fair/fair-queues.ts";
 import type { FairTerms } from "./fair/options.ts";
 import type { ValueFormat } from "./fencing.ts";
@@ -7,7 +8,6 @@ import type { ClientTimes } from "./options-check.ts";
 import type { Acquirer } from "./protocol/acquirer.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
 import type { Judge } from "./protocol/judge.ts";
-import { check } from "./validation.ts";
 
 /** What the other primitives of this package are made of. */
 export interface ClientInternals {
@@ -31,10 +31,17 @@ export function showInternals(client: object, parts: ClientInternals): void {
   known.set(client, parts);
 }
 
+/** The parts of two copies, which may be two versions, need not fit together. */
+const ofAnotherCopy = {
+  finding: "is a LeaseClient of another copy of @leasehold/client",
+  advice: "install one version (npm ls @leasehold/client), and bundle either all that imports it or nothing",
+};
+
 /** Gives a client's parts. Throws InvalidOptionsError for anything that is no LeaseClient of this package. */
 export function internalsOf(client: unknown): ClientInternals {
   const isObject = typeof client === "object" && client !== null;
   const parts = isObject ? known.get(client) : undefined;
-  check(parts !== undefined, "client", client, "a LeaseClient");
-  return parts;
+  if (parts !== undefined) return parts;
+  const isOfAnotherCopy = describe(client) === "a LeaseClient";
+  throw new InvalidOptionsError("client", client, "a LeaseClient", isOfAnotherCopy ? ofAnotherCopy : {});
 }

@@ -1,4 +1,4 @@
-import { LeaseError, LeaseServiceError } from "@leasehold/client";
+import { brandErrorClass, LeaseError, LeaseServiceError } from "@leasehold/client";
 import type { HoldTerms } from "./hold.ts";
 
 /** Between two tries to record a slot, at first... */
@@ -8,6 +8,9 @@ const longestPauseMs = 2_000;
 
 /** The handler has succeeded, and the service did not confirm that its slot is done: a retry may run it once more. */
 export class CompletionFailedError extends LeaseError {
+  static {
+    brandErrorClass(CompletionFailedError, "CompletionFailedError");
+  }
   override readonly name: string = "CompletionFailedError";
   readonly key: string;
   readonly slot: string;

@@ -1,4 +1,4 @@
-import type { Clock, Lease } from "@leasehold/client";
+import { brandErrorClass, type Clock, type Lease } from "@leasehold/client";
 
 /** What a handler gets. */
 export interface Lock {
@@ -14,6 +14,9 @@ export interface Lock {
 
 /** The invocation has no time left: the handler should stop in order while it can. */
 export class InvocationEndingError extends Error {
+  static {
+    brandErrorClass(InvocationEndingError, "InvocationEndingError");
+  }
   readonly reason: "timeout" | "shutdown";
 
   constructor(reason: "timeout" | "shutdown") {

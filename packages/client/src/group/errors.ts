@@ -1,4 +1,5 @@
 import { LeaseUnavailableError, type RefusalDetails } from "../errors.ts";
+import { brandErrorClass } from "../errors-brand.ts";
 
 /** One lock of a group that somebody else holds. */
 export interface HeldKey {
@@ -18,6 +19,9 @@ export interface HeldKey {
  * Its code is LEASE_UNAVAILABLE. `key`, `holder` and `expiresAt` speak of the first lock in `held`.
  */
 export class GroupUnavailableError extends LeaseUnavailableError {
+  static {
+    brandErrorClass(GroupUnavailableError, "GroupUnavailableError");
+  }
   override readonly name: string = "GroupUnavailableError";
   /** All that were wanted. */
   readonly keys: readonly string[];

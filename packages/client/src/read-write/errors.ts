@@ -1,4 +1,5 @@
 import { LeaseError } from "../errors.ts";
+import { brandErrorClass } from "../errors-brand.ts";
 
 /**
  * An owner that holds a read lock has asked for the write lock, which would wait for that very reader. Nothing was
@@ -7,6 +8,9 @@ import { LeaseError } from "../errors.ts";
  * Release the read lock first, and look again at what was read once the write lock is held.
  */
 export class LeaseUpgradeError extends LeaseError {
+  static {
+    brandErrorClass(LeaseUpgradeError, "LeaseUpgradeError");
+  }
   override readonly name: string = "LeaseUpgradeError";
   readonly key: string;
   readonly owner: string;

@@ -1,7 +1,11 @@
 import { LeaseError } from "../errors.ts";
+import { brandErrorClass } from "../errors-brand.ts";
 
 /** A schedule's expression, time zone or time is not one that EventBridge Scheduler takes. */
 export class InvalidScheduleError extends LeaseError {
+  static {
+    brandErrorClass(InvalidScheduleError, "InvalidScheduleError");
+  }
   override readonly name: string = "InvalidScheduleError";
   /** The expression, as it was given. */
   readonly expression: string;

@@ -1,8 +1,12 @@
 import { LeaseError } from "../errors.ts";
+import { brandErrorClass } from "../errors-brand.ts";
 import type { CachedFailure } from "./entry.ts";
 
 /** A computation took longer than `computeTimeoutMs`. Its signal has aborted, its lock is let go, its result is dropped. */
 export class ComputationTimeoutError extends LeaseError {
+  static {
+    brandErrorClass(ComputationTimeoutError, "ComputationTimeoutError");
+  }
   override readonly name: string = "ComputationTimeoutError";
   readonly key: string;
   readonly timeoutMs: number;
@@ -20,6 +24,9 @@ export class ComputationTimeoutError extends LeaseError {
 
 /** A computation failed a moment ago, here or elsewhere, and is not to be repeated yet (`failureForMs`). */
 export class CachedFailureError extends LeaseError {
+  static {
+    brandErrorClass(CachedFailureError, "CachedFailureError");
+  }
   override readonly name: string = "CachedFailureError";
   readonly key: string;
   /** The name of the error that the computation ended with. */
@@ -41,6 +48,9 @@ export class CachedFailureError extends LeaseError {
 
 /** The cache threw, did not answer, or did not take it: what was to be forgotten may still be there. Invalidate again. */
 export class CacheUnwritableError extends LeaseError {
+  static {
+    brandErrorClass(CacheUnwritableError, "CacheUnwritableError");
+  }
   override readonly name: string = "CacheUnwritableError";
   readonly key: string;
 
@@ -57,6 +67,9 @@ export class CacheUnwritableError extends LeaseError {
 
 /** The cache threw, or did not answer: whether the result is there is not known, so nobody computes it. */
 export class CacheUnreadableError extends LeaseError {
+  static {
+    brandErrorClass(CacheUnreadableError, "CacheUnreadableError");
+  }
   override readonly name: string = "CacheUnreadableError";
   readonly key: string;
 

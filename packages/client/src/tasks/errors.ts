@@ -1,4 +1,5 @@
 import { LeaseError } from "../errors.ts";
+import { brandErrorClass } from "../errors-brand.ts";
 
 /**
  * Why a task is not its worker's to end.
@@ -31,11 +32,17 @@ const meanings: Record<TaskLostReason, string> = {
  * ```
  */
 export class FinalFailureError extends Error {
+  static {
+    brandErrorClass(FinalFailureError, "FinalFailureError");
+  }
   override readonly name: string = "FinalFailureError";
 }
 
 /** A worker ends a task that it does not own any more. Nothing was changed. */
 export class TaskLostError extends LeaseError {
+  static {
+    brandErrorClass(TaskLostError, "TaskLostError");
+  }
   override readonly name: string = "TaskLostError";
   /** The set's name. */
   readonly set: string;

@@ -1,0 +1,74 @@
+/** The condition under which this repository runs a package from its sources. */
+const sourceCondition = "leasehold-source";
+
+/** A package's manifest, as far as packing it looks at it. */
+export interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly private?: boolean;
+  readonly exports: Readonly<Record<string, Readonly<Record<string, string>> | string>>;
+  readonly [field: string]: unknown;
+}
+
+/** What the published packages have in common with the repository. */
+export type RepositoryManifest = Readonly<Record<"author" | "bugs" | "homepage" | "license", unknown>> & {
+  readonly repository: { readonly type: string; readonly url: string };
+};
+
+/** The files that one source file becomes, without their endings. */
+interface Outputs {
+  readonly commonJs: string;
+  readonly esModule: string;
+}
+
+function outputsOf(entry: string, source: string | undefined): Outputs {
+  const path = /^\.\/src\/(.+)\.ts$/.exec(source ?? "")?.[1];
+  if (path === undefined) {
+    throw new Error(`the entry ${entry} has ${source} as its source; allowed: ./src/<path>.ts`);
+  }
+  return { commonJs: `./dist/cjs/${path}`, esModule: `./dist/esm/${path}` };
+}
+
+/**
+ * Makes the manifest that is published of the one that the repository works with.
+ *
+ * Node loads CommonJS for `import` and for `require`, so that a process has one copy of each class and each registry,
+ * whatever its files are written in. Bundlers take ES modules, by the condition that they have for it, for both. There
+ * is one set of declarations, CommonJS's, so that a client typed in one format is a client in the other. TypeScript's
+ * old resolution (node10) knows no `exports` and reads `types` and `typesVersions`.
+ */
+export function publishedManifest(
+  manifest: Manifest,
+  repository: RepositoryManifest,
+  directory: string,
+): Manifest {
+  const { exports, devDependencies: _devDependencies, scripts: _scripts, ...kept } = manifest;
+  const published: Record<string, Record<string, string> | string> = {};
+  const typesOfSubpaths: Record<string, readonly string[]> = {};
+  for (const [entry, conditions] of Object.entries(exports)) {
+    if (typeof conditions === "string") {
+      published[entry] = conditions;
+      continue;
+    }
+    const { commonJs, esModule } = outputsOf(entry, conditions[sourceCondition]);
+    // In the order in which they are tried: `types` first, since TypeScript takes the first that it knows.
+    published[entry] = { types: `${commonJs}.d.ts`, module: `${esModule}.js`, default: `${commonJs}.js` };
+    if (entry !== ".") typesOfSubpaths[entry.replace("./", "")] = [`${commonJs}.d.ts`];
+  }
+  const main = outputsOf(".", (exports["."] as Record<string, string> | undefined)?.[sourceCondition]);
+  return {
+    ...kept,
+    author: repository.author,
+    homepage: repository.homepage,
+    bugs: repository.bugs,
+    license: repository.license,
+    repository: { ...repository.repository, directory },
+    publishConfig: { access: "public" },
+    type: "commonjs",
+    main: `${main.commonJs}.js`,
+    types: `${main.commonJs}.d.ts`,
+    ...(Object.keys(typesOfSubpaths).length === 0 ? {} : { typesVersions: { "*": typesOfSubpaths } }),
+    exports: { ...published, "./package.json": "./package.json" },
+    files: ["dist/cjs", "dist/esm", "!dist/esm/**/*.d.ts", "src"],
+  };
+}

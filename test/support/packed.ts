@@ -1,0 +1,67 @@
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import type { Manifest } from "../../packaging/manifest.ts";
+import { packAll } from "../../packaging/pack.ts";
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, "../..");
+
+/** The packages as `npm install` leaves them in a project of their users, outside the repository. */
+export interface PackedProject {
+  readonly folder: string;
+  readonly manifests: readonly Manifest[];
+  /** The archives' paths by the packages' names. */
+  readonly archives: ReadonlyMap<string, string>;
+  /** Every specifier that users can import, but for the manifests. */
+  readonly entryPoints: readonly string[];
+  /** Where an installed package is. */
+  folderOf(name: string): string;
+  remove(): Promise<void>;
+}
+
+/**
+ * Packs the packages and unpacks them into the `node_modules` of a new folder. What they depend on, and what is named
+ * here beside it, is linked from the repository, so that nothing is downloaded.
+ */
+export async function installPacked(beside: readonly string[] = []): Promise<PackedProject> {
+  const folder = await mkdtemp(join(tmpdir(), "leasehold-packed-"));
+  const archives = await packAll(join(folder, "archives"));
+  const folderOf = (name: string): string => join(folder, "node_modules", name);
+  const manifests: Manifest[] = [];
+  for (const [name, archive] of archives) {
+    await mkdir(folderOf(name), { recursive: true });
+    await run("tar", ["-xzf", archive, "-C", folderOf(name), "--strip-components=1"]);
+    manifests.push(JSON.parse(await readFile(join(folderOf(name), "package.json"), "utf8")) as Manifest);
+  }
+  const needed = manifests.flatMap(({ dependencies, peerDependencies }) =>
+    Object.keys({ ...(dependencies ?? {}), ...(peerDependencies ?? {}) }),
+  );
+  for (const name of new Set([...needed.filter((each) => !archives.has(each)), ...beside])) {
+    await mkdir(dirname(folderOf(name)), { recursive: true });
+    await symlink(join(root, "node_modules", name), folderOf(name));
+  }
+  await writeFile(join(folder, "package.json"), JSON.stringify({ private: true }));
+  const entryPoints = manifests.flatMap(({ name, exports }) =>
+    Object.keys(exports)
+      .filter((entry) => entry !== "./package.json")
+      .map((entry) => join(name, entry)),
+  );
+  const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
+  return { folder, manifests, archives, entryPoints, folderOf, remove };
+}
+
+/** The binary of the oldest Node that the packages support; it lies apart, so that it hides no other `node`. */
+export function oldestNode(): string {
+  const from = createRequire(join(root, "test/oldest-node/package.json"));
+  return join(dirname(from.resolve("node/package.json")), "bin/node");
+}
+
+/** The oldest TypeScript that the packages' types support, as a script for Node; it lies apart for the same reason. */
+export function oldestTypeScript(): string {
+  const from = createRequire(join(root, "test/oldest-typescript/package.json"));
+  return from.resolve("typescript/bin/tsc");
+}

@@ -1,0 +1,132 @@
+import type * as Client from "@leasehold/client";
+import type * as Fair from "@leasehold/client/fair";
+import type * as Group from "@leasehold/client/group";
+import type * as JobRuns from "@leasehold/client/job-runs";
+import type * as Leader from "@leasehold/client/leader";
+import type * as ReadWrite from "@leasehold/client/read-write";
+import type * as Schedule from "@leasehold/client/schedule";
+import type * as SingleFlight from "@leasehold/client/single-flight";
+import type * as Tasks from "@leasehold/client/tasks";
+import type * as Middy from "@leasehold/middy";
+import { describe, expect, it, vi } from "vitest";
+
+type ErrorClass = new (...args: never[]) => Error;
+type Copy = typeof Client &
+  typeof Fair &
+  typeof Group &
+  typeof JobRuns &
+  typeof Leader &
+  typeof ReadWrite &
+  typeof Schedule &
+  typeof SingleFlight &
+  typeof Tasks &
+  typeof Middy;
+
+/** Loads the packages once more: as another version of them, or a copy inside a bundle, would be in the same process. */
+async function loadCopy(): Promise<Copy> {
+  vi.resetModules();
+  const modules = await Promise.all([
+    import("@leasehold/client"),
+    import("@leasehold/client/fair"),
+    import("@leasehold/client/group"),
+    import("@leasehold/client/job-runs"),
+    import("@leasehold/client/leader"),
+    import("@leasehold/client/read-write"),
+    import("@leasehold/client/schedule"),
+    import("@leasehold/client/single-flight"),
+    import("@leasehold/client/tasks"),
+    import("@leasehold/middy"),
+  ]);
+  return Object.assign({}, ...modules);
+}
+
+const [one, other] = [await loadCopy(), await loadCopy()];
+
+function errorClasses(copy: Copy): Map<string, ErrorClass> {
+  const exported: [string, unknown][] = Object.entries(copy);
+  return new Map(
+    exported.filter((entry): entry is [string, ErrorClass] => {
+      const [, value] = entry;
+      return typeof value === "function" && value.prototype instanceof Error;
+    }),
+  );
+}
+
+const classes = errorClasses(one);
+const otherClasses = errorClasses(other);
+const names = [...classes.keys()];
+
+/** An instance as far as `instanceof` is concerned: constructors want arguments of all kinds. */
+const instanceOf = (type: ErrorClass): object => Object.create(type.prototype);
+
+describe("instanceof, between two copies of the packages in one process", () => {
+  it("is tried with copies that are two, and with every class of errors", () => {
+    expect(one.LeaseError).not.toBe(other.LeaseError);
+    expect(names).toEqual(
+      expect.arrayContaining(["LeaseError", "GroupUnavailableError", "FinalFailureError"]),
+    );
+    expect(names).toEqual(expect.arrayContaining(["CompletionFailedError", "InvocationEndingError"]));
+    expect(names.length).toBeGreaterThan(25);
+  });
+
+  it.each(names)("recognises %s, and answers for every other class as within one copy", (name) => {
+    const type = classes.get(name) as ErrorClass;
+    const error = instanceOf(otherClasses.get(name) as ErrorClass);
+    expect(error).toBeInstanceOf(type);
+    for (const [otherName, otherType] of classes) {
+      const isWithin = otherType === type || type.prototype instanceof otherType;
+      expect(error instanceof otherType, `${name} instanceof ${otherName}`).toBe(isWithin);
+    }
+  });
+
+  it("recognises an error that was really thrown, with what it says", async () => {
+    const client = new one.LeaseClient({ tableName: "leases" });
+    const failure = await client.acquire("").catch((error: unknown) => error);
+    if (!(failure instanceof other.InvalidOptionsError)) throw failure;
+    expect(failure.code).toBe("LEASE_INVALID_OPTIONS");
+    expect(failure.option).toBe("key");
+  });
+
+  it("recognises a user's subclass as its base, and as no other subclass of a user's", () => {
+    class ShopError extends one.LeaseError {}
+    class OtherShopError extends other.LeaseError {}
+    const error = new ShopError("LEASE_LOST", "lost");
+    expect(error).toBeInstanceOf(ShopError);
+    expect(error).toBeInstanceOf(other.LeaseError);
+    expect(error).not.toBeInstanceOf(OtherShopError);
+    expect(new one.LeaseError("LEASE_LOST", "lost")).not.toBeInstanceOf(ShopError);
+    expect(new one.LeaseError("LEASE_LOST", "lost")).not.toBeInstanceOf(OtherShopError);
+  });
+
+  it("takes no look-alike for an error: no plain object, no JSON of an error, no error with the same name and code", () => {
+    const error = new one.LeaseError("LEASE_LOST", "lost");
+    const named = Object.assign(new Error("lost"), { name: "LeaseError", code: "LEASE_LOST" });
+    const lookAlikes: unknown[] = [
+      { ...error },
+      JSON.parse(JSON.stringify(error)),
+      structuredClone(error),
+      named,
+      Object.create(null),
+      one.LeaseError,
+      one.LeaseError.prototype,
+      "LeaseError",
+      null,
+      undefined,
+      Symbol.for("LeaseError"),
+    ];
+    for (const lookAlike of lookAlikes) expect(lookAlike instanceof one.LeaseError).toBe(false);
+    for (const lookAlike of lookAlikes) expect(lookAlike instanceof other.LeaseError).toBe(false);
+  });
+});
+
+describe("a client of another copy of the package", () => {
+  it("is refused by a primitive with the reason, for the parts of two copies need not fit", () => {
+    const client = new other.LeaseClient({ tableName: "leases" });
+    expect(() => new one.FairLock(client as Client.LeaseClient, "desk")).toThrow(
+      expect.objectContaining({
+        code: "LEASE_INVALID_OPTIONS",
+        message: expect.stringMatching(/LeaseClient of another copy of @leasehold\/client.*npm ls/),
+      }),
+    );
+  });
+});
