@@ -78,10 +78,10 @@ describe("a leased workflow", () => {
     };
     const ending = { key: "k", token: "t", fencingToken: 1, now: 1, retentionMs: 1, slot: undefined };
     const expected = {
-      Acquire: acquire({ ...grant, data: undefined, slot: undefined }),
+      Leasehold_Acquire: acquire({ ...grant, data: undefined, slot: undefined }),
       Renew: renew(grant),
-      Release: release(ending),
-      ReleaseFailed: release(ending),
+      Leasehold_Release: release(ending),
+      Leasehold_ReleaseFailed: release(ending),
     };
     for (const [name, { update, condition, names, values }] of Object.entries(expected)) {
       expect(states[name]?.Arguments, name).toMatchObject({
@@ -126,6 +126,26 @@ describe("a leased workflow", () => {
     for (const { Properties } of machines) {
       expect(Properties.LoggingConfiguration).toMatchObject({ IncludeExecutionData: false, Level: "ALL" });
       expect(Properties.TracingConfiguration).toEqual({ Enabled: true });
+    }
+  });
+
+  it("logs where the account's policy for logs has room, each machine under a name of its own", () => {
+    const named = ["a", "A".repeat(128)].flatMap((stackName) => {
+      const stack = new Stack(new App(), "Same", { stackName });
+      const table = new LeaseTable(stack, "Leases");
+      for (const id of ["One", "A".repeat(300)]) {
+        new LeasedWorkflow(stack, id, { table, key: id, work: new Pass(stack, `Nothing${id}`) });
+      }
+      return Object.values(Template.fromStack(stack).findResources("AWS::Logs::LogGroup"));
+    });
+    const names = named.map(({ Properties }) => String(Properties.LogGroupName));
+    expect(names).toHaveLength(8);
+    expect(new Set(names).size).toBe(8);
+    for (const name of names) {
+      expect(name).toMatch(/^\/aws\/vendedlogs\/states\/[\w-]+$/);
+      // A state machine takes a log group's ARN of at most 256 characters.
+      const arn = `arn:aws-us-gov:logs:us-gov-west-1:123456789012:log-group:${name}:*`;
+      expect(arn.length).toBeLessThanOrEqual(256);
     }
   });
 
