@@ -7,6 +7,7 @@ import type { Json } from "./asl.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import type { LeaseWakeup } from "./lease-wakeup.ts";
+import { RedriveGuard } from "./redrive-guard.ts";
 import { checkNames } from "./reserved-names.ts";
 import { stateMachineOf } from "./state-machine.ts";
 import { fixedKey, workflowDefinition } from "./workflow-definition.ts";
@@ -131,6 +132,7 @@ export class LeasedWorkflow extends Construct {
     this.heartbeat.grantStart(this.stateMachine);
     this.heartbeat.guard(this.stateMachine);
     wakeup?.serve(this.stateMachine);
+    RedriveGuard.of(this).watch(this, this.stateMachine);
   }
 }
 

@@ -1,8 +1,9 @@
 /** What a workflow does while somebody else holds the lock. */
 import { call, callOnce, catching, choice, type Json, jsonata, refused, rule, type State } from "./asl.ts";
 import { ofRecord, parkArguments, revokeArguments } from "./lease-requests.ts";
+import { failure, refusingRedrive } from "./redrive-refusal.ts";
 import { assigning, own } from "./reserved-names.ts";
-import { failure, leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
+import { leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
 
 /** A wake-up that is lost is made good after the holder's lease, and then after longer and longer times up to this. */
 const longestParkMs = 300_000;
@@ -50,25 +51,29 @@ export function waiting(terms: WorkflowTerms): Record<string, State> {
   const patience = `$min([$max([${untilExpiry}, $min([1000 * $power(2, $min([${own("parks")}, 9])), ${longestParkMs}])]), $max([1000, ${own("waitUntil")} - $millis()])])`;
   const again = assigning({ parks: jsonata(`${own("parks")} + 1`) });
   return {
-    Park: callOnce("dynamodb:transactWriteItems.waitForTaskToken", {
-      Arguments: parkArguments(terms),
-      TimeoutSeconds: jsonata(`$ceil(${patience} / 1000)`),
-      Assign: again,
-      Next: "Acquire",
-      Catch: [
-        catching("States.Timeout", "Acquire", { Assign: again }),
-        // The lock was let go, or written, in the same moment.
-        catching("DynamoDb.TransactionCanceledException", "Acquire", { Assign: again }),
-        catching("States.ALL", "Failed", { Assign: failure }),
-      ],
-    }),
+    Park: refusingRedrive(
+      callOnce("dynamodb:transactWriteItems.waitForTaskToken", {
+        Arguments: parkArguments(terms),
+        TimeoutSeconds: jsonata(`$ceil(${patience} / 1000)`),
+        Assign: again,
+        Next: "Acquire",
+        Catch: [
+          catching("States.Timeout", "Acquire", { Assign: again }),
+          // The lock was let go, or written, in the same moment.
+          catching("DynamoDb.TransactionCanceledException", "Acquire", { Assign: again }),
+          catching("States.ALL", "Failed", { Assign: failure }),
+        ],
+      }),
+    ),
     ...(whenHeld === "replace"
       ? {
-          Revoke: call("dynamodb:updateItem", {
-            Arguments: revokeArguments(terms),
-            Next: "Park",
-            Catch: [catching(refused, "SeeHolder"), catching("States.ALL", "Failed", { Assign: failure })],
-          }),
+          Revoke: refusingRedrive(
+            call("dynamodb:updateItem", {
+              Arguments: revokeArguments(terms),
+              Next: "Park",
+              Catch: [catching(refused, "SeeHolder"), catching("States.ALL", "Failed", { Assign: failure })],
+            }),
+          ),
         }
       : {}),
   };

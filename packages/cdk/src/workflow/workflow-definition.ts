@@ -38,9 +38,10 @@ import {
   takeOverArguments,
   wasReleasedIn,
 } from "./lease-requests.ts";
+import { failure, refusingRedrive, unlessRedriven, withRefusals } from "./redrive-refusal.ts";
 import { assigning, own, variablePrefix, withStatePrefix } from "./reserved-names.ts";
 import { judgeHolder, waiting } from "./waiting-states.ts";
-import { failure, leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
+import { leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
 
 const sameInput = jsonata("$states.input");
 
@@ -63,13 +64,14 @@ export function workflowDefinition(given: WorkflowTerms): Definition {
       JudgeHolder: judgeHolder(terms),
       TakeOver: grant(takeOverArguments(terms, leaseDurationMs), terms),
       ...waiting(terms),
-      StartKeeper: startKeeper(terms),
+      StartKeeper: refusingRedrive(startKeeper(terms)),
       Work: {
         Type: "Parallel",
         QueryLanguage: "JSONata",
-        Arguments: jsonata("$states.context.Execution.Input"),
-        Branches: [terms.work],
-        Output: jsonata("$states.result[0]"),
+        // Redriven with too much data it runs from its beginning; else only the tasks inside refuse, and may be caught.
+        Arguments: jsonata(unlessRedriven("$states.context.Execution.Input")),
+        Branches: [withRefusals(terms.work)],
+        Output: jsonata(unlessRedriven("$states.result[0]")),
         Next: terms.lockAtLeastForMs > 0 ? "IsEarly" : "Release",
         Catch: [catching("States.ALL", "ReleaseFailed", { Assign: failure })],
       },
@@ -138,7 +140,7 @@ function begin({ key, waitMs, once }: WorkflowTerms): State {
 /** Takes the lock; a refusal leads to whoever holds it, and a failure to taking back what may have landed. */
 function grant(request: Json, terms: WorkflowTerms): State {
   const version = assigning({ version: jsonata(`${own("version")} + 1`) });
-  return call("dynamodb:updateItem", {
+  const task = call("dynamodb:updateItem", {
     Arguments: request,
     Assign: { ...version, ...leaseOf("$states.result.Attributes", terms) },
     Next: "StartKeeper",
@@ -147,6 +149,7 @@ function grant(request: Json, terms: WorkflowTerms): State {
       catching("States.ALL", "Cancel", { Assign: { ...version, ...failure } }),
     ],
   });
+  return refusingRedrive(task);
 }
 
 function startKeeper({ keeperArn }: WorkflowTerms): State {

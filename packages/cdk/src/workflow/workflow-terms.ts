@@ -55,6 +55,3 @@ export function leaseOf(
     }),
   };
 }
-
-/** Assigns the failure that a Catch has caught, which the execution reports once its lease has ended. */
-export const failure: Record<string, Json> = assigning({ failure: jsonata("$states.errorOutput") });
