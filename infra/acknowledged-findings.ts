@@ -64,6 +64,16 @@ export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
     reason: "The executions of one state machine, which this one starts, waits for, and stops with itself.",
   },
   {
+    path: "LeaseholdRedriveGuard/StateMachine/Role/DefaultPolicy/Resource",
+    id: "AwsSolutions-IAM5[Resource::*]",
+    reason: unscoped,
+  },
+  {
+    path: "LeaseholdRedriveGuard/StateMachine/Role/DefaultPolicy/Resource",
+    id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"ImportsWorkflowStateMachineCD30DB43"}]}]}:*]',
+    reason: "The executions of one state machine, whose names are made when they are started.",
+  },
+  {
     path: "Imports/Batch/Role/DefaultPolicy/Resource",
     id: "AwsSolutions-IAM5[Resource::*]",
     reason: unscoped,

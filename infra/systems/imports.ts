@@ -1,6 +1,6 @@
 import { type ILeaseTable, LeasedWorkflow, type LeaseHeartbeat, type LeaseWakeup } from "@leasehold/cdk";
 import { environmentNames } from "@leasehold/client/environment";
-import { Duration, RemovalPolicy } from "aws-cdk-lib";
+import { Duration, Names, RemovalPolicy, Stack } from "aws-cdk-lib";
 import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import {
   Choice,
@@ -101,6 +101,8 @@ export class Imports extends Construct {
       queryLanguage: QueryLanguage.JSONATA,
       logs: {
         destination: new LogGroup(this, "BatchLogs", {
+          // Under this prefix a log group needs no entry of its own in the account's resource policy for logs.
+          logGroupName: `/aws/vendedlogs/states/${Stack.of(this).stackName}-${Names.uniqueResourceName(this, { maxLength: 40, separator: "-" })}-batch`,
           retention: RetentionDays.ONE_MONTH,
           removalPolicy: RemovalPolicy.DESTROY,
         }),

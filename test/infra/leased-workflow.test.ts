@@ -6,12 +6,13 @@ import {
   LeaseWakeup,
 } from "@leasehold/cdk";
 import { acquire, release, renew } from "@leasehold/client/expressions";
-import { App, Duration, Stack } from "aws-cdk-lib";
+import { App, type CfnElement, Duration, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { Chain, Pass, Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
 import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, it } from "vitest";
+import { compileFilters } from "../../packages/local/src/streams/filter.ts";
 import { definitionsIn, problemsOf } from "../support/definitions.ts";
 
 function stackOf(options: { stream?: boolean } = {}): { stack: Stack; table: LeaseTable } {
@@ -35,9 +36,7 @@ interface Requests {
 }
 
 describe("a leased workflow", () => {
-  it("and its keeper pass an independent validator, with work in JSONata and in JSONPath", {
-    timeout: 20_000,
-  }, () => {
+  it("and its keeper and guard pass an independent validator, with work in JSONata and in JSONPath", () => {
     const { stack, table } = stackOf({ stream: true });
     const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: functionOf(stack, "Wake") });
     const invoke = new LambdaInvoke(stack, "Fetch", { lambdaFunction: functionOf(stack, "Fetcher") });
@@ -53,7 +52,7 @@ describe("a leased workflow", () => {
       wakeup,
     });
     const definitions = definitionsIn(Template.fromStack(stack));
-    expect(Object.keys(definitions)).toHaveLength(2);
+    expect(Object.keys(definitions)).toHaveLength(3);
     for (const definition of Object.values(definitions)) expect(problemsOf(definition)).toEqual([]);
   });
 
@@ -78,10 +77,10 @@ describe("a leased workflow", () => {
     };
     const ending = { key: "k", token: "t", fencingToken: 1, now: 1, retentionMs: 1, slot: undefined };
     const expected = {
-      Acquire: acquire({ ...grant, data: undefined, slot: undefined }),
+      Leasehold_Acquire: acquire({ ...grant, data: undefined, slot: undefined }),
       Renew: renew(grant),
-      Release: release(ending),
-      ReleaseFailed: release(ending),
+      Leasehold_Release: release(ending),
+      Leasehold_ReleaseFailed: release(ending),
     };
     for (const [name, { update, condition, names, values }] of Object.entries(expected)) {
       expect(states[name]?.Arguments, name).toMatchObject({
@@ -114,6 +113,9 @@ describe("a leased workflow", () => {
       "states:DescribeExecution",
       "states:StartExecution",
       "states:StartExecution",
+      // The rule that has redriven executions stopped, and what it starts.
+      "states:StartExecution",
+      "states:StopExecution",
       "states:StopExecution",
     ]);
     template.hasResourceProperties("AWS::IAM::Policy", {
@@ -129,13 +131,86 @@ describe("a leased workflow", () => {
     }
   });
 
+  it("logs where the account's policy for logs has room, each machine under a name of its own", () => {
+    const named = ["a", "A".repeat(128)].flatMap((stackName) => {
+      const stack = new Stack(new App(), "Same", { stackName });
+      const table = new LeaseTable(stack, "Leases");
+      for (const id of ["One", "A".repeat(300)]) {
+        new LeasedWorkflow(stack, id, { table, key: id, work: new Pass(stack, `Nothing${id}`) });
+      }
+      return Object.values(Template.fromStack(stack).findResources("AWS::Logs::LogGroup"));
+    });
+    const names = named.map(({ Properties }) => String(Properties.LogGroupName));
+    expect(names).toHaveLength(10);
+    expect(new Set(names).size).toBe(10);
+    for (const name of names) {
+      expect(name).toMatch(/^\/aws\/vendedlogs\/states\/[\w-]+$/);
+      // A state machine takes a log group's ARN of at most 256 characters.
+      const arn = `arn:aws-us-gov:logs:us-gov-west-1:123456789012:log-group:${name}:*`;
+      expect(arn.length).toBeLessThanOrEqual(256);
+    }
+  });
+
+  it("has itself stopped when it is redriven, by one machine for the whole stack", () => {
+    const { stack, table } = stackOf();
+    const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table });
+    const ids = ["One", "Two"].map((id) => {
+      const work = new Pass(stack, `Nothing${id}`);
+      const { stateMachine } = new LeasedWorkflow(stack, id, { table, key: id, work, heartbeat });
+      return stack.getLogicalId(stateMachine.node.defaultChild as CfnElement);
+    });
+    const template = Template.fromStack(stack);
+    const rules = Object.values(template.findResources("AWS::Events::Rule"));
+    const guards = Object.keys(template.findResources("AWS::StepFunctions::StateMachine")).filter((id) =>
+      id.includes("RedriveGuard"),
+    );
+    expect([rules.length, guards.length]).toEqual([2, 1]);
+    for (const [index, { Properties }] of rules.entries()) {
+      const pattern = JSON.parse(
+        JSON.stringify(Properties.EventPattern).replace(/\{"Ref":"(\w+)"\}/, '"$1"'),
+      );
+      const passes = compileFilters([pattern]);
+      const event = (detail: object): object => ({
+        source: "aws.states",
+        "detail-type": "Step Functions Execution Status Change",
+        detail: {
+          executionArn: "arn",
+          stateMachineArn: ids[index],
+          status: "RUNNING",
+          redriveCount: 1,
+          ...detail,
+        },
+      });
+      expect(passes(event({}))).toBe(true);
+      expect(passes(event({ redriveCount: 0 }))).toBe(false);
+      expect(passes(event({ status: "ABORTED" }))).toBe(false);
+      expect(passes(event({ stateMachineArn: ids[1 - index] }))).toBe(false);
+      expect(Properties.Targets).toEqual([
+        expect.objectContaining({
+          Arn: { Ref: guards[0] },
+          InputTransformer: {
+            InputPathsMap: { "detail-executionArn": "$.detail.executionArn" },
+            InputTemplate: '{"execution":<detail-executionArn>}',
+          },
+        }),
+      ]);
+    }
+    const policies = Object.entries(template.findResources("AWS::IAM::Policy"));
+    const statements = policies
+      .filter(([id]) => id.startsWith("LeaseholdRedriveGuardStateMachineRole"))
+      .flatMap(([, { Properties }]) => Properties.PolicyDocument.Statement as { Action: unknown }[]);
+    const stops = statements.filter(({ Action }) => Action === "states:StopExecution");
+    expect(stops).toHaveLength(2);
+    for (const id of ids) expect(JSON.stringify(stops)).toContain(`{"Ref":"${id}"}`);
+  });
+
   it("can share its keeper with others of its table", () => {
     const { stack, table } = stackOf();
     const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table });
     for (const id of ["One", "Two"]) {
       new LeasedWorkflow(stack, id, { table, key: id, work: new Pass(stack, `Nothing${id}`), heartbeat });
     }
-    Template.fromStack(stack).resourceCountIs("AWS::StepFunctions::StateMachine", 3);
+    Template.fromStack(stack).resourceCountIs("AWS::StepFunctions::StateMachine", 4);
   });
 
   it.each<[string, Partial<LeasedWorkflowProps>, RegExp]>([

@@ -59,6 +59,8 @@ const variables = {
   version: lease.version,
   fence: lease.fencingToken,
   owner: lease.owner,
+  reason: "held",
+  closedUntil: now,
   waitingSince: now,
   waitUntil: now + 3_600_000,
   parks: 0,
@@ -100,9 +102,17 @@ const turns: readonly Partial<typeof variables>[] = [
 ];
 
 const inputs: readonly object[] = [
-  { kind: "import", result: "transferred", isDone: false, lease, guarded: execution },
-  { kind: "import", result: "nothingLeft", isDone: true, lease, until: now + 60_000, generation: 2 },
-  { result: "nothing that a keeper knows", isDone: false, lease },
+  { kind: "import", result: "transferred", isDone: false, lease, guarded: execution, execution },
+  {
+    kind: "import",
+    result: "nothingLeft",
+    isDone: true,
+    lease,
+    until: now + 60_000,
+    generation: 2,
+    execution,
+  },
+  { result: "nothing that a keeper knows", isDone: false, lease, execution },
 ];
 
 /** What a state's service answers; several things where the states behind it go several ways. */
@@ -133,13 +143,25 @@ function answersOf({ Type, Resource }: Readonly<Record<string, unknown>>): reado
 
 /** A lock that nobody holds is not taken over: JudgeHolder has seen to that. */
 function canTake(name: string, { record = variables.record }: Partial<typeof variables>): boolean {
-  return name !== "TakeOver" || attributeNames.token in record;
+  return !name.endsWith("TakeOver") || attributeNames.token in record;
+}
+
+/** The keeper's variables have their plain names, a workflow's a prefix: its work's are beside them. */
+function named(values: Record<string, unknown>): Record<string, unknown> {
+  const prefixed = Object.entries(values).map(([name, value]) => [`leasehold_${name}`, value]);
+  return { ...values, ...Object.fromEntries(prefixed) };
 }
 
 function bindingsOf(state: Readonly<Record<string, unknown>>, name: string): Bindings[] {
   const [first] = inputs;
   const context = {
-    Execution: { Id: execution, Name: "one", Input: first, StartTime: new Date(now).toISOString() },
+    Execution: {
+      Id: execution,
+      Name: "one",
+      Input: first,
+      StartTime: new Date(now).toISOString(),
+      RedriveCount: 0,
+    },
     StateMachine: { Id: "arn:aws:states:us-east-1:123456789012:stateMachine:import", Name: "import" },
     State: { Name: "S", EnteredTime: new Date(now).toISOString(), RetryCount: 0 },
     Task: { Token: "task-token" },
@@ -153,10 +175,10 @@ function bindingsOf(state: Readonly<Record<string, unknown>>, name: string): Bin
         ...rest,
         input: first,
         result: answersOf(state)[0],
-        variables: { ...variables, ...turn },
+        variables: named({ ...variables, ...turn }),
       })),
-    ...inputs.map((input) => ({ ...rest, input, result: answersOf(state)[0], variables })),
-    ...answersOf(state).map((result) => ({ ...rest, input: first, result, variables })),
+    ...inputs.map((input) => ({ ...rest, input, result: answersOf(state)[0], variables: named(variables) })),
+    ...answersOf(state).map((result) => ({ ...rest, input: first, result, variables: named(variables) })),
   ];
 }
 

@@ -156,6 +156,8 @@ describe("permissions", () => {
       "ImportsWorkflowStateMachine: lambda :*",
       "ImportsWorkflowStateMachine: logs,xray *",
       "ImportsWorkflowStateMachine: states *",
+      "LeaseholdRedriveGuardStateMachine: logs,xray *",
+      "LeaseholdRedriveGuardStateMachine: states :*",
     ]);
   });
 
@@ -168,7 +170,7 @@ describe("permissions", () => {
       const { Statement } = Properties.AssumeRolePolicyDocument as { Statement: { Principal: unknown }[] };
       expect(Statement, id).toHaveLength(1);
       expect(Statement[0]?.Principal, id).toEqual({
-        Service: expect.stringMatching(/^(lambda|states|scheduler)\.amazonaws\.com$/),
+        Service: expect.stringMatching(/^(lambda|states|scheduler|events)\.amazonaws\.com$/),
       });
     }
   });

@@ -65,3 +65,41 @@ function expressionProblems(text: string, path: string): string[] {
     ? [`${path}: an operator that Step Functions refuses`]
     : [];
 }
+
+type Fields = Readonly<Record<string, Json>>;
+
+/**
+ * What Step Functions refuses about names: two states of one name, wherever they are, and an inner scope that assigns a
+ * variable of an outer one. Also names that are too long, or that keep a state out of CloudWatch Logs.
+ */
+export function nameProblemsOf(definition: Json): string[] {
+  return namesIn(definition, new Set(), new Set());
+}
+
+function namesIn(graph: Json, names: Set<string>, outer: ReadonlySet<string>): string[] {
+  const states = Object.entries((graph as { States: Record<string, Fields> }).States);
+  const scope = new Set(outer);
+  for (const [, state] of states) for (const variable of assignedBy(state)) scope.add(variable);
+  return states.flatMap(([name, state]) => {
+    const problems = [
+      ...(names.has(name) ? [`two states are called ${name}`] : []),
+      ...(/^[\w-]{1,80}$/.test(name) ? [] : [`the state's name ${name} cannot be logged`]),
+      ...assignedBy(state)
+        .filter((variable) => outer.has(variable))
+        .map((variable) => `${name} assigns $${variable} of an outer scope`),
+    ];
+    names.add(name);
+    const inner = [...((state.Branches as Json[] | undefined) ?? []), state.ItemProcessor, state.Iterator];
+    return [
+      ...problems,
+      ...inner.filter((each) => each !== undefined).flatMap((each) => namesIn(each, names, scope)),
+    ];
+  });
+}
+
+function assignedBy(state: Fields): string[] {
+  const exits = [state, ...[state.Choices, state.Catch].filter(Array.isArray).flat()] as Fields[];
+  return exits.flatMap(({ Assign }) =>
+    Object.keys((Assign as Fields) ?? {}).map((name) => name.replace(/\.\$$/, "")),
+  );
+}

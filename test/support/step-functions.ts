@@ -12,6 +12,8 @@ interface Write {
   readonly ConditionExpression?: string;
   readonly ExpressionAttributeNames?: Record<string, string>;
   readonly ExpressionAttributeValues?: Wire;
+  readonly ProjectionExpression?: string;
+  readonly ReturnValues?: string;
 }
 
 /** The ARN of a state machine of the tests. */
@@ -89,8 +91,10 @@ export class StepFunctions {
       case "dynamodb:updateItem":
         return this.#update(args as Write);
       case "dynamodb:getItem": {
-        const item = this.store.peek(plain((args as Write).Key) as unknown as ItemKey);
-        return item === undefined ? {} : { Item: wire(item) };
+        const { Key, ProjectionExpression, ExpressionAttributeNames } = args as Write;
+        const item = this.store.peek(plain(Key) as unknown as ItemKey);
+        if (item === undefined) return {};
+        return { Item: only(wire(item), namesIn(ProjectionExpression, ExpressionAttributeNames)) };
       }
       case "dynamodb:transactWriteItems.waitForTaskToken":
         return this.#transact(args as { TransactItems: { ConditionCheck?: Write; Update?: Write }[] });
@@ -138,7 +142,10 @@ export class StepFunctions {
       returnsItem: true,
     });
     if (!applied) throw new StatesError("DynamoDb.ConditionalCheckFailedException", "refused");
-    return { Attributes: wire(item ?? {}) };
+    const all = wire(item ?? {});
+    if (write.ReturnValues === "ALL_NEW") return { Attributes: all };
+    if (write.ReturnValues !== "UPDATED_NEW") return {};
+    return { Attributes: only(all, namesIn(write.UpdateExpression, write.ExpressionAttributeNames)) };
   }
 
   #transact({ TransactItems }: { TransactItems: { ConditionCheck?: Write; Update?: Write }[] }): unknown {
@@ -168,6 +175,17 @@ export class StepFunctions {
       throw error;
     }
   }
+}
+
+/** The attributes that an expression names; undefined where there is no expression. */
+function namesIn(expression: string | undefined, names: Record<string, string> = {}): string[] | undefined {
+  return expression?.match(/#\w+/g)?.map((placeholder) => names[placeholder] ?? placeholder);
+}
+
+function only(item: Wire, names: readonly string[] | undefined): Wire {
+  return Object.fromEntries(
+    Object.entries(item).filter(([name]) => names === undefined || names.includes(name)),
+  );
 }
 
 function plain(attributes: Wire): Item {

@@ -1,4 +1,5 @@
 import { LeaseClient } from "@leasehold/client";
+import { attributeNames, limits } from "@leasehold/client/schema";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
@@ -32,24 +33,25 @@ const failing = {
   States: { Break: { Type: "Fail", QueryLanguage: "JSONata", Error: "OutOfStock", Cause: "no mugs" } },
 };
 
+function termsOf(terms: Partial<WorkflowTerms>): WorkflowTerms {
+  return {
+    tableName: "leases",
+    key: "$states.input.key",
+    leaseDurationMs,
+    clockSkewMs: 1_000,
+    retentionMs: 604_800_000,
+    lockAtLeastForMs: 0,
+    whenHeld: "fail",
+    waitMs: 3_600_000,
+    once: false,
+    keeperArn: machineArn("keeper"),
+    work: minute,
+    ...terms,
+  };
+}
+
 function define(terms: Partial<WorkflowTerms> = {}): string {
-  return steps.define(
-    "workflow",
-    workflowDefinition({
-      tableName: "leases",
-      key: "$states.input.key",
-      leaseDurationMs,
-      clockSkewMs: 1_000,
-      retentionMs: 604_800_000,
-      lockAtLeastForMs: 0,
-      whenHeld: "fail",
-      waitMs: 3_600_000,
-      once: false,
-      keeperArn: machineArn("keeper"),
-      work: minute,
-      ...terms,
-    }),
-  );
+  return steps.define("workflow", workflowDefinition(termsOf(terms)));
 }
 
 function start(stateMachineArn: string, input: unknown = { key, orders: 7 }): string {
@@ -352,6 +354,73 @@ describe("while somebody else holds the lock, a workflow", () => {
     await wake();
     await clock.advance(61_000);
     expect(describeExecution(second).status).toBe("SUCCEEDED");
+  });
+});
+
+describe("with data at Step Functions' and DynamoDB's limits, a workflow", () => {
+  const quota = 256 * 1024;
+  const sized = (bytes: number): { key: string; filler: string } => {
+    const empty = { key, filler: "" };
+    return { key, filler: "x".repeat(bytes - Buffer.byteLength(JSON.stringify(empty))) };
+  };
+  const data = "x".repeat(limits.dataBytes - 2);
+  const passing = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
+
+  it("takes an input of 256 KiB", async () => {
+    const small = { ...passing.States.Now, Output: "{% $length($states.input.filler) > 0 %}" };
+    const execution = await run(define({ work: { StartAt: "Now", States: { Now: small } } }), sized(quota));
+    expect(describeExecution(execution)).toMatchObject({ status: "SUCCEEDED", output: true });
+  });
+
+  it("gives an output of 256 KiB less the 2 bytes of the list that it comes in", async () => {
+    const execution = await run(define({ work: passing }), sized(quota - 2));
+    const { status, output } = describeExecution(execution);
+    expect([status, Buffer.byteLength(JSON.stringify(output))]).toEqual(["SUCCEEDED", quota - 2]);
+    expect(token()).toBeUndefined();
+  });
+
+  it("whose output is larger fails, and its keeper lets the lock go", async () => {
+    const execution = await run(define({ work: passing }), sized(quota));
+    expect(describeExecution(execution)).toMatchObject({
+      status: "FAILED",
+      error: "States.DataLimitExceeded",
+    });
+    await clock.advance(beatMs);
+    expect(token()).toBeUndefined();
+  });
+
+  it("takes over from a dead holder with the largest payload", async () => {
+    await other.acquire(key, { data });
+    const definition = define();
+    await clock.advance(leaseDurationMs + 1_100);
+    const execution = start(definition);
+    await clock.advance(61_000);
+    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+  });
+
+  it.each(["fail", "skip", "wait", "replace"] as const)(
+    "that is to %s tells a living holder with the largest payload",
+    async (whenHeld) => {
+      const lease = await other.acquire(key, { data, leaseDurationMs: 200_000 });
+      const execution = await run(define({ whenHeld }));
+      const expected = { fail: "FAILED", skip: "SUCCEEDED", wait: "RUNNING", replace: "RUNNING" };
+      expect(describeExecution(execution).status).toBe(expected[whenHeld]);
+      expect(describeExecution(execution).error).toBe(
+        whenHeld === "fail" ? "LeaseUnavailableError" : undefined,
+      );
+      await lease.release();
+    },
+  );
+
+  it("asks DynamoDB for nothing that it does not look at", () => {
+    const sent = JSON.stringify(workflowDefinition(termsOf({ whenHeld: "replace", once: true })));
+    expect(sent).not.toContain("ALL_NEW");
+    expect(sent.match(/"Resource":"[^"]*getItem"/g)?.length).toBe(
+      sent.match(/"ProjectionExpression":"[^"]*"/g)?.length,
+    );
+    for (const [, projection] of sent.matchAll(/"ProjectionExpression":"([^"]*)"/g)) {
+      expect(projection).not.toContain(attributeNames.data);
+    }
   });
 });
 

@@ -20,7 +20,7 @@ export function auditTransfers(evidence: TransferEvidence): Check[] {
     check(
       "the export waited for the import",
       "yes",
-      yes(evidence.export.states.some(({ stateName }) => stateName === "Park")),
+      yes(evidence.export.states.some(({ stateName }) => stateName === "Leasehold_Park")),
     ),
     check("the release woke it", "yes", wokenByRelease(evidence)),
     promise(
@@ -42,7 +42,7 @@ export function summarizeTransfers(evidence: TransferEvidence): string {
 
 /** Says what came too late for the plan. */
 export function lateTransfers({ beats, leaseDurationMs, import: record }: TransferEvidence): string[] {
-  const times = [entered(record, "StartKeeper"), ...beats];
+  const times = [entered(record, "Leasehold_StartKeeper"), ...beats];
   const longest = Math.max(...beats.map((at, index) => at - (times[index] ?? at)));
   if (longest < leaseDurationMs) return [];
   const [gap, lease] = [longest, leaseDurationMs].map((ms) => `${(ms / 1000).toFixed(1)} s`);
@@ -54,8 +54,8 @@ export function lateTransfers({ beats, leaseDurationMs, import: record }: Transf
  * export has to be quicker than that clock would let it be the next time.
  */
 function wokenByRelease({ import: importing, export: exporting, promptlyMs }: TransferEvidence): string {
-  const released = entered(importing, "Release");
-  const handOver = entered(exporting, "StartKeeper") - released;
+  const released = entered(importing, "Leasehold_Release");
+  const handOver = entered(exporting, "Leasehold_StartKeeper") - released;
   if (handOver < 0 || Number.isNaN(handOver)) return "no: it had the lock before";
   const overslept = exporting.overslept.some((at) => at >= released);
   return overslept && handOver >= promptlyMs ? `no: its own clock did, after ${handOver} ms` : "yes";
@@ -76,7 +76,7 @@ function entered({ states }: TransferRecord, name: string): number {
 }
 
 function endOfWork(record: TransferRecord): number {
-  return entered(record, "Release");
+  return entered(record, "Leasehold_Release");
 }
 
 function tokens(done: readonly DoneChunk[]): number[] {

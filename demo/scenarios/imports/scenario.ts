@@ -37,11 +37,15 @@ export class Imports implements Scenario {
     if (kind === undefined) return;
     const say = (text: string, mark: Kind = "workflow"): void =>
       this.#stage.screen.event(this.system, mark, undefined, `${kind}: ${text}`);
-    if (execution.type === "failed" && execution.stateName === "Park" && execution.error === "States.Timeout")
+    if (
+      execution.type === "failed" &&
+      execution.stateName === "Leasehold_Park" &&
+      execution.error === "States.Timeout"
+    )
       this.#overslept.push(Date.now());
     if (execution.type === "entered") {
-      if (execution.stateName === "Park") this.#tellWait(say);
-      if (execution.stateName === "StartKeeper") this.#tellStart(kind, say);
+      if (execution.stateName === "Leasehold_Park") this.#tellWait(say);
+      if (execution.stateName === "Leasehold_StartKeeper") this.#tellStart(kind, say);
       if (execution.stateName === "Pause") this.#tellProgress(kind, say);
     }
     if (execution.type !== "finished") return;
@@ -59,7 +63,7 @@ export class Imports implements Scenario {
     const { app, tempo } = this.#stage;
     const importing = this.#start("import");
     await tempo.until("the import to have the lock", () =>
-      app.history(importing).entered.find(({ stateName }) => stateName === "Work"),
+      app.history(importing).entered.find(({ stateName }) => stateName === "Leasehold_Work"),
     );
     const exporting = this.#start("export");
     await Promise.all([app.finished(importing), app.finished(exporting)]);

@@ -144,6 +144,11 @@ export class LocalApp implements AsyncDisposable {
     this.#parts.machines.stop(executionArn, reason);
   }
 
+  /** Lets an execution go on that failed, timed out or was stopped. Throws StatesError, `ExecutionNotRedrivable`. */
+  redriveExecution(executionArn: string): { readonly redriveDate: string } {
+    return this.#parts.machines.redrive(executionArn);
+  }
+
   /**
    * Fires a schedule now, whatever its state and its times. Resolves when the target has taken it.
    *

@@ -69,7 +69,7 @@ describe("a workflow that waits for the lock", () => {
 
     await lease.release();
     expect(await it.app.finished(arn)).toMatchObject({ status: "SUCCEEDED" });
-    expect(times(arn, "Park")).toBe(1);
+    expect(times(arn, "Leasehold_Park")).toBe(1);
     await until("the end of the queue", async () => (await waiters()).length === 0);
   });
 
@@ -79,7 +79,7 @@ describe("a workflow that waits for the lock", () => {
     await lease.release();
     for (const arn of [first, second]) {
       expect(await it.app.finished(arn)).toMatchObject({ status: "SUCCEEDED" });
-      expect(times(arn, "Park")).toBe(1);
+      expect(times(arn, "Leasehold_Park")).toBe(1);
     }
     const tokenOf = async (arn: string) => (await transfers.keeperOf(arn)).lease.fencingToken;
     expect(await tokenOf(first)).toBeLessThan(await tokenOf(second));
@@ -91,9 +91,9 @@ describe("a workflow that waits for the lock", () => {
     it.app.stopExecution(stopped);
     await lease.release();
     expect(await it.app.finished(patient)).toMatchObject({ status: "SUCCEEDED" });
-    expect(times(patient, "Park")).toBe(1);
+    expect(times(patient, "Leasehold_Park")).toBe(1);
     expect(await it.app.finished(stopped)).toMatchObject({ status: "ABORTED" });
-    expect(times(stopped, "StartKeeper")).toBe(0);
+    expect(times(stopped, "Leasehold_StartKeeper")).toBe(0);
     await until("the end of the queue", async () => (await waiters()).length === 0);
   });
 
@@ -102,7 +102,7 @@ describe("a workflow that waits for the lock", () => {
     const arn = await park();
     await it.deleteItem(transferKey);
     expect(await it.app.finished(arn)).toMatchObject({ status: "SUCCEEDED" });
-    expect(times(arn, "Park")).toBe(1);
+    expect(times(arn, "Leasehold_Park")).toBe(1);
   });
 });
 
@@ -117,7 +117,7 @@ describe("a wake-up that goes wrong", () => {
     const [environment] = it.app.environments(wake);
     await it.app.kill(String(environment?.id));
     expect(await it.app.finished(arn)).toMatchObject({ status: "SUCCEEDED" });
-    expect(times(arn, "Park")).toBe(1);
+    expect(times(arn, "Leasehold_Park")).toBe(1);
     expect(it.proxy.requests.filter(looksForWaiters).length).toBeGreaterThanOrEqual(2);
     await held.letGo();
   });

@@ -45,6 +45,9 @@ export const noSuchExecution = "Sfn.ExecutionDoesNotExistException";
 /** What Step Functions answers where an execution of that name has been started before. */
 export const startedBefore = "Sfn.ExecutionAlreadyExistsException";
 
+/** What Step Functions answers where an expression fails; it would fail again. */
+const evaluationFailed = "States.QueryEvaluationError";
+
 /** What a call needs to be told; the rest is any field of a Task state. */
 type Call = { readonly Arguments: Json; readonly Catch: Json; readonly [field: string]: Json };
 
@@ -64,7 +67,7 @@ export function callOnce(action: string, state: Call): State {
  * within seconds, so that a lease is given up on while most of its time is left.
  */
 const retryUnlessAnswered: Json = [
-  { ErrorEquals: [refused, noSuchExecution, startedBefore], MaxAttempts: 0 },
+  { ErrorEquals: [refused, noSuchExecution, startedBefore, evaluationFailed], MaxAttempts: 0 },
   {
     ErrorEquals: ["States.ALL"],
     IntervalSeconds: 1,

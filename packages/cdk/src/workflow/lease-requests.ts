@@ -23,6 +23,13 @@ export interface LeaseTerms {
   /** The lease table's name; may be a token. */
   readonly tableName: string;
   readonly retentionMs: number;
+  /** What the variables of the machine begin with, where it runs the states of others too. @default "" */
+  readonly variablePrefix?: string;
+}
+
+/** A variable of the machine, as JSONata reads it. */
+function variable({ variablePrefix = "" }: Pick<LeaseTerms, "variablePrefix">, name: string): string {
+  return `$${variablePrefix}${name}`;
 }
 
 /** JSONata by placeholder. */
@@ -63,9 +70,9 @@ function timeToLiveAfter(durationMs: string, { retentionMs }: LeaseTerms): strin
 /** Values of a grant; the variables key, token, version and owner are the workflow's. */
 function grantValues(terms: LeaseTerms, leaseDurationMs: number): Values {
   return {
-    ":token": "$token",
-    ":version": "$version + 1",
-    ":owner": "$owner",
+    ":token": variable(terms, "token"),
+    ":version": `${variable(terms, "version")} + 1`,
+    ":owner": variable(terms, "owner"),
     ":acquiredAt": "$millis()",
     ":expiresAt": `$millis() + ${leaseDurationMs}`,
     ":leaseDurationMs": String(leaseDurationMs),
@@ -78,18 +85,23 @@ function grantValues(terms: LeaseTerms, leaseDurationMs: number): Values {
 export function acquireArguments(terms: LeaseTerms, leaseDurationMs: number, once: boolean): Json {
   const values = grantValues(terms, leaseDurationMs);
   return once
-    ? updateItem(terms, acquire({ ...sample, slot: "slot" }), { ...values, ":slot": "$slot" }, true)
-    : updateItem(terms, acquire(sample), values, true);
+    ? updateItem(
+        terms,
+        acquire({ ...sample, slot: "slot" }),
+        { ...values, ":slot": variable(terms, "slot") },
+        writtenAttributes,
+      )
+    : updateItem(terms, acquire(sample), values, writtenAttributes);
 }
 
 /** Takes a lock from the record in the variable `record`, which was judged expired. */
 export function takeOverArguments(terms: LeaseTerms, leaseDurationMs: number): Json {
   const values = {
     ...grantValues(terms, leaseDurationMs),
-    ":judgedToken": ofRecord("token", "S"),
-    ":judgedVersion": ofRecord("version", "N"),
+    ":judgedToken": ofRecord("token", "S", terms),
+    ":judgedVersion": ofRecord("version", "N", terms),
   };
-  return updateItem(terms, takeOver(sample, { token: "token", version: 1 }), values, true);
+  return updateItem(terms, takeOver(sample, { token: "token", version: 1 }), values, writtenAttributes);
 }
 
 /** Prolongs the lease of the variables token, fence, version and leaseDurationMs. */
@@ -102,46 +114,67 @@ export function renewArguments(terms: LeaseTerms): Json {
     ":leaseDurationMs": "$leaseDurationMs",
     ":ttl": timeToLiveAfter("$leaseDurationMs", terms),
   };
-  return updateItem(terms, renew(sample), values, true);
+  return updateItem(terms, renew(sample), values, "ALL_NEW");
 }
 
 /** Lets the lock go; with `once`, the variable `slot` is done. */
 export function releaseArguments(terms: LeaseTerms, once: boolean): Json {
-  const values = { ":token": "$token", ":fence": "$fence", ":ttl": timeToLiveAfter("0", terms) };
+  const values = { ...proof(terms), ":ttl": timeToLiveAfter("0", terms) };
   return once
-    ? updateItem(terms, release({ ...sample, slot: "slot" }), { ...values, ":slot": "$slot" })
+    ? updateItem(terms, release({ ...sample, slot: "slot" }), { ...values, ":slot": variable(terms, "slot") })
     : updateItem(terms, release(sample), values);
 }
 
 /** Lets the lock go, but keeps it closed until the variable `closedUntil`. */
 export function closeArguments(terms: LeaseTerms, once: boolean): Json {
+  const closedUntil = variable(terms, "closedUntil");
   const values = {
-    ":token": "$token",
-    ":fence": "$fence",
-    ":closedToken": `${literal(closedToken(""))} & $token`,
-    ":closedUntil": "$closedUntil",
-    ":remaining": "$max([0, $closedUntil - $millis()])",
-    ":ttl": `$ceil(($closedUntil + ${terms.retentionMs}) / 1000)`,
+    ...proof(terms),
+    ":closedToken": `${literal(closedToken(""))} & ${variable(terms, "token")}`,
+    ":closedUntil": closedUntil,
+    ":remaining": `$max([0, ${closedUntil} - $millis()])`,
+    ":ttl": `$ceil((${closedUntil} + ${terms.retentionMs}) / 1000)`,
   };
   return once
-    ? updateItem(terms, close({ ...sample, slot: "slot" }), { ...values, ":slot": "$slot" })
+    ? updateItem(terms, close({ ...sample, slot: "slot" }), { ...values, ":slot": variable(terms, "slot") })
     : updateItem(terms, close(sample), values);
 }
 
 /** Takes back an acquisition whose answer never came. */
 export function cancelArguments(terms: LeaseTerms): Json {
-  return updateItem(terms, cancel(sample), { ":token": "$token", ":ttl": timeToLiveAfter("0", terms) });
+  const values = { ":token": variable(terms, "token"), ":ttl": timeToLiveAfter("0", terms) };
+  return updateItem(terms, cancel(sample), values);
+}
+
+/** The values by which a lease proves itself. */
+function proof(terms: LeaseTerms): Values {
+  return { ":token": variable(terms, "token"), ":fence": variable(terms, "fence") };
 }
 
 /** Asks the holder in the variable `record` to stop. */
 export function revokeArguments(terms: LeaseTerms): Json {
-  const values = { ":token": ofRecord("token", "S"), ":reason": "'replaced by ' & $owner" };
+  const values = {
+    ":token": ofRecord("token", "S", terms),
+    ":reason": `'replaced by ' & ${variable(terms, "owner")}`,
+  };
   return updateItem(terms, requestRevocation(sample), values);
 }
 
-/** Reads the lease item, seeing every earlier write. */
+/** What states look at. Not the holder's payload: with it an answer can be larger than any state may have. */
+const inspected = [
+  ...(["token", "fence", "version", "expiresAt", "owner", "doneSlot"] as const),
+  ...(["releasedToken", "brokenToken", "revocation", "acquiredAt", "leaseDurationMs"] as const),
+].map((name) => attributeNames[name]);
+
+/** Reads of the lease item what states look at, seeing every earlier write. */
 export function inspectArguments(terms: LeaseTerms): Json {
-  return { TableName: terms.tableName, Key: keyOf(leaseSortKey), ConsistentRead: true };
+  return {
+    TableName: terms.tableName,
+    Key: keyOf(terms, leaseSortKey),
+    ConsistentRead: true,
+    ProjectionExpression: inspected.map((name) => `#${name}`).join(", "),
+    ExpressionAttributeNames: Object.fromEntries(inspected.map((name) => [`#${name}`, name])),
+  };
 }
 
 /**
@@ -159,18 +192,21 @@ export function parkArguments(terms: LeaseTerms): Json {
     { ...waiter, condition: "" },
     { ":taskToken": "$states.context.Task.Token", ":ttl": timeToLiveAfter("0", terms) },
   );
-  const place = jsonata(`${literal(waiterSortKeyPrefix)} & $string($waitingSince) & '#' & $owner`);
+  const since = `$string(${variable(terms, "waitingSince")})`;
+  const place = jsonata(`${literal(waiterSortKeyPrefix)} & ${since} & '#' & ${variable(terms, "owner")}`);
   return {
     TransactItems: [
       {
         ConditionCheck: {
           TableName: terms.tableName,
-          Key: keyOf(leaseSortKey),
+          Key: keyOf(terms, leaseSortKey),
           ConditionExpression: condition,
           ExpressionAttributeNames: names,
         },
       },
-      { Update: { TableName: terms.tableName, Key: keyOf(place), UpdateExpression: update, ...write } },
+      {
+        Update: { TableName: terms.tableName, Key: keyOf(terms, place), UpdateExpression: update, ...write },
+      },
     ],
   };
 }
@@ -180,16 +216,24 @@ export const record: string = jsonata("$exists($states.result.Item) ? $states.re
 
 /** JSONata for an attribute of the item in the variable `record`, as a number or a text; undefined where it is missing. */
 export function ofRecord(
-  attribute: "token" | "fence" | "version" | "expiresAt" | "doneSlot",
+  attribute: "token" | "fence" | "version" | "expiresAt" | "doneSlot" | "owner" | "revocation",
   type: "S" | "N",
+  terms: Pick<LeaseTerms, "variablePrefix"> = {},
 ): string {
-  return attributeOf("$record", attribute, type);
+  return attributeOf(variable(terms, "record"), attribute, type);
 }
 
 /** JSONata that tells whether the item in the variable `record` was let go by the holder of the variable `token`. */
-export const wasReleased: string =
-  `${attributeOf("$record", "releasedToken", "S")} = $token and ` +
-  `$not(${attributeOf("$record", "brokenToken", "S")} = $token)`;
+export function wasReleasedIn(terms: Pick<LeaseTerms, "variablePrefix">): string {
+  const [item, token] = [variable(terms, "record"), variable(terms, "token")];
+  return (
+    `${attributeOf(item, "releasedToken", "S")} = ${token} and ` +
+    `$not(${attributeOf(item, "brokenToken", "S")} = ${token})`
+  );
+}
+
+/** {@link wasReleasedIn}, where the variables have no prefix. */
+export const wasReleased: string = wasReleasedIn({});
 
 /** JSONata for an attribute of an item. */
 export function attributeOf(item: string, attribute: keyof typeof attributeNames, type: "S" | "N"): string {
@@ -197,21 +241,32 @@ export function attributeOf(item: string, attribute: keyof typeof attributeNames
   return type === "N" ? `$number(${path})` : path;
 }
 
-function updateItem(terms: LeaseTerms, request: Sample, values: Values, returnsItem = false): Json {
+/**
+ * A grant writes every attribute that its answer is read for, so no more has to come back: what it leaves alone may be
+ * another's data.
+ */
+const writtenAttributes = "UPDATED_NEW";
+
+function updateItem(
+  terms: LeaseTerms,
+  request: Sample,
+  values: Values,
+  answer?: "ALL_NEW" | "UPDATED_NEW",
+): Json {
   const { update, condition, ...write } = placed(request, values);
   return {
     TableName: terms.tableName,
-    Key: keyOf(leaseSortKey),
+    Key: keyOf(terms, leaseSortKey),
     UpdateExpression: update,
     ConditionExpression: condition,
     ...write,
-    ...(returnsItem ? { ReturnValues: "ALL_NEW" } : {}),
+    ...(answer === undefined ? {} : { ReturnValues: answer }),
   };
 }
 
-function keyOf(sortKey: string): Json {
+function keyOf(terms: LeaseTerms, sortKey: string): Json {
   return {
-    [attributeNames.partitionKey]: { S: jsonata("$key") },
+    [attributeNames.partitionKey]: { S: jsonata(variable(terms, "key")) },
     [attributeNames.sortKey]: { S: sortKey },
   };
 }

@@ -7,6 +7,8 @@ import type { Json } from "./asl.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import type { LeaseWakeup } from "./lease-wakeup.ts";
+import { RedriveGuard } from "./redrive-guard.ts";
+import { checkNames } from "./reserved-names.ts";
 import { stateMachineOf } from "./state-machine.ts";
 import { fixedKey, workflowDefinition } from "./workflow-definition.ts";
 import type { WhenHeld } from "./workflow-terms.ts";
@@ -121,6 +123,7 @@ export class LeasedWorkflow extends Construct {
     const keeperArn = this.heartbeat.stateMachine.stateMachineArn;
     // The work's own states may be in either language; each of ours says that it is JSONata.
     const branch = work.toGraphJson(QueryLanguage.JSON_PATH) as Json;
+    checkNames(this.node.path, branch);
     this.stateMachine = stateMachineOf(this, workflowDefinition({ ...terms, keeperArn, work: branch }));
     work.bind(this.stateMachine);
     for (const statement of work.policyStatements) this.stateMachine.addToRolePolicy(statement);
@@ -129,6 +132,7 @@ export class LeasedWorkflow extends Construct {
     this.heartbeat.grantStart(this.stateMachine);
     this.heartbeat.guard(this.stateMachine);
     wakeup?.serve(this.stateMachine);
+    RedriveGuard.of(this).watch(this, this.stateMachine);
   }
 }
 

@@ -1,4 +1,4 @@
-import { RemovalPolicy, Stack } from "aws-cdk-lib";
+import { Names, RemovalPolicy, Stack } from "aws-cdk-lib";
 import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import { DefinitionBody, LogLevel, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
@@ -10,6 +10,7 @@ export function stateMachineOf(scope: Construct, definition: Definition): StateM
     definitionBody: DefinitionBody.fromString(Stack.of(scope).toJsonString(definition)),
     logs: {
       destination: new LogGroup(scope, "Logs", {
+        logGroupName: logGroupName(scope),
         retention: RetentionDays.ONE_MONTH,
         removalPolicy: RemovalPolicy.DESTROY,
       }),
@@ -18,4 +19,17 @@ export function stateMachineOf(scope: Construct, definition: Definition): StateM
     },
     tracingEnabled: true,
   });
+}
+
+/**
+ * Names the log group of a state machine. Under this prefix CloudWatch Logs keeps one entry for all log groups in the
+ * account's resource policy, which is limited to 5,120 characters
+ * (https://docs.aws.amazon.com/step-functions/latest/dg/bp-cwl.html).
+ *
+ * Stable, and unique in the account and region: by the stack's name and the construct's path. At most 192 characters,
+ * since the log group's ARN may have 256 in a state machine.
+ */
+function logGroupName(scope: Construct): string {
+  const inStack = Names.uniqueResourceName(scope, { maxLength: 40, separator: "-" });
+  return `/aws/vendedlogs/states/${Stack.of(scope).stackName}-${inStack}`;
 }

@@ -1,32 +1,41 @@
 /** What a workflow does while somebody else holds the lock. */
 import { call, callOnce, catching, choice, type Json, jsonata, refused, rule, type State } from "./asl.ts";
-import { attributeOf, ofRecord, parkArguments, revokeArguments } from "./lease-requests.ts";
+import { ofRecord, parkArguments, revokeArguments } from "./lease-requests.ts";
+import { failure, refusingRedrive } from "./redrive-refusal.ts";
+import { assigning, own } from "./reserved-names.ts";
 import { leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
 
 /** A wake-up that is lost is made good after the holder's lease, and then after longer and longer times up to this. */
 const longestParkMs = 300_000;
+
 /** Decides by the variable `record`, which has just refused the grant. */
 export function judgeHolder(terms: WorkflowTerms): State {
   const { whenHeld, clockSkewMs, once } = terms;
-  const isAlive = `${ofRecord("expiresAt", "N")} > $millis()`;
-  const isExpired = `${ofRecord("expiresAt", "N")} + ${clockSkewMs} < $millis()`;
-  const done = ofRecord("doneSlot", "S");
-  const hasTime = "$millis() < $waitUntil";
+  const isAlive = `${ofRecord("expiresAt", "N", terms)} > $millis()`;
+  const isExpired = `${ofRecord("expiresAt", "N", terms)} + ${clockSkewMs} < $millis()`;
+  const done = ofRecord("doneSlot", "S", terms);
+  const hasTime = `$millis() < ${own("waitUntil")}`;
   const held: Json[] = {
     fail: [],
-    skip: [rule("true", "Skipped", { reason: "held" })],
+    skip: [rule("true", "Skipped", assigning({ reason: "held" }))],
     wait: [rule(hasTime, "Park")],
     replace: [
-      rule(`${hasTime} and $not($exists(${attributeOf("$record", "revocation", "S")}))`, "Revoke"),
+      rule(`${hasTime} and $not($exists(${ofRecord("revocation", "S", terms)}))`, "Revoke"),
       rule(hasTime, "Park"),
     ],
   }[whenHeld];
   return choice(
     [
       // One's own write, whose answer was lost.
-      rule(`${ofRecord("token", "S")} = $token and ${isAlive}`, "StartKeeper", leaseOf("$record", terms)),
-      ...(once ? [rule(`$exists(${done}) and ${done} >= $slot`, "Skipped", { reason: "done" })] : []),
-      rule(`$not($exists(${ofRecord("token", "S")}))`, "Acquire"),
+      rule(
+        `${ofRecord("token", "S", terms)} = ${own("token")} and ${isAlive}`,
+        "StartKeeper",
+        leaseOf(own("record"), terms),
+      ),
+      ...(once
+        ? [rule(`$exists(${done}) and ${done} >= ${own("slot")}`, "Skipped", assigning({ reason: "done" }))]
+        : []),
+      rule(`$not($exists(${ofRecord("token", "S", terms)}))`, "Acquire"),
       rule(isExpired, "TakeOver"),
       ...held,
     ],
@@ -38,32 +47,33 @@ export function judgeHolder(terms: WorkflowTerms): State {
 export function waiting(terms: WorkflowTerms): Record<string, State> {
   const { whenHeld, clockSkewMs } = terms;
   if (whenHeld !== "wait" && whenHeld !== "replace") return {};
-  const untilExpiry = `$max([1000, ${ofRecord("expiresAt", "N")} + ${clockSkewMs} - $millis()])`;
-  const patience = `$min([$max([${untilExpiry}, $min([1000 * $power(2, $min([$parks, 9])), ${longestParkMs}])]), $max([1000, $waitUntil - $millis()])])`;
-  const again = { parks: jsonata("$parks + 1") };
+  const untilExpiry = `$max([1000, ${ofRecord("expiresAt", "N", terms)} + ${clockSkewMs} - $millis()])`;
+  const patience = `$min([$max([${untilExpiry}, $min([1000 * $power(2, $min([${own("parks")}, 9])), ${longestParkMs}])]), $max([1000, ${own("waitUntil")} - $millis()])])`;
+  const again = assigning({ parks: jsonata(`${own("parks")} + 1`) });
   return {
-    Park: callOnce("dynamodb:transactWriteItems.waitForTaskToken", {
-      Arguments: parkArguments(terms),
-      TimeoutSeconds: jsonata(`$ceil(${patience} / 1000)`),
-      Assign: again,
-      Next: "Acquire",
-      Catch: [
-        catching("States.Timeout", "Acquire", { Assign: again }),
-        // The lock was let go, or written, in the same moment.
-        catching("DynamoDb.TransactionCanceledException", "Acquire", { Assign: again }),
-        catching("States.ALL", "Failed", { Assign: { failure: jsonata("$states.errorOutput") } }),
-      ],
-    }),
+    Park: refusingRedrive(
+      callOnce("dynamodb:transactWriteItems.waitForTaskToken", {
+        Arguments: parkArguments(terms),
+        TimeoutSeconds: jsonata(`$ceil(${patience} / 1000)`),
+        Assign: again,
+        Next: "Acquire",
+        Catch: [
+          catching("States.Timeout", "Acquire", { Assign: again }),
+          // The lock was let go, or written, in the same moment.
+          catching("DynamoDb.TransactionCanceledException", "Acquire", { Assign: again }),
+          catching("States.ALL", "Failed", { Assign: failure }),
+        ],
+      }),
+    ),
     ...(whenHeld === "replace"
       ? {
-          Revoke: call("dynamodb:updateItem", {
-            Arguments: revokeArguments(terms),
-            Next: "Park",
-            Catch: [
-              catching(refused, "SeeHolder"),
-              catching("States.ALL", "Failed", { Assign: { failure: jsonata("$states.errorOutput") } }),
-            ],
-          }),
+          Revoke: refusingRedrive(
+            call("dynamodb:updateItem", {
+              Arguments: revokeArguments(terms),
+              Next: "Park",
+              Catch: [catching(refused, "SeeHolder"), catching("States.ALL", "Failed", { Assign: failure })],
+            }),
+          ),
         }
       : {}),
   };

@@ -1,6 +1,8 @@
 /**
  * A workflow around the user's own: it takes the lock, has it kept, does the work and lets the lock go.
  *
+ * The names here are short; in the machine every state of ours begins with `Leasehold_`.
+ *
  *     Begin ─▶ Acquire ─▶ StartKeeper ─▶ Work ─▶ Release ─▶ Done
  *                 │                        └─ it fails ─▶ ReleaseFailed ─▶ Failed
  *                 │ refused
@@ -27,24 +29,27 @@ import {
 } from "./asl.ts";
 import {
   acquireArguments,
-  attributeOf,
   cancelArguments,
   closeArguments,
   inspectArguments,
+  ofRecord,
   record,
   releaseArguments,
   takeOverArguments,
-  wasReleased,
+  wasReleasedIn,
 } from "./lease-requests.ts";
+import { failure, refusingRedrive, unlessRedriven, withRefusals } from "./redrive-refusal.ts";
+import { assigning, own, variablePrefix, withStatePrefix } from "./reserved-names.ts";
 import { judgeHolder, waiting } from "./waiting-states.ts";
 import { leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
 
 const sameInput = jsonata("$states.input");
 
 /** Gives the definition of a leased workflow. */
-export function workflowDefinition(terms: WorkflowTerms): Definition {
+export function workflowDefinition(given: WorkflowTerms): Definition {
+  const terms = { ...given, variablePrefix };
   const { once, leaseDurationMs } = terms;
-  return {
+  return withStatePrefix({
     Comment: "Does its work under a lease.",
     StartAt: "Begin",
     States: {
@@ -52,28 +57,27 @@ export function workflowDefinition(terms: WorkflowTerms): Definition {
       Acquire: grant(acquireArguments(terms, leaseDurationMs, once), terms),
       SeeHolder: call("dynamodb:getItem", {
         Arguments: inspectArguments(terms),
-        Assign: { record },
+        Assign: assigning({ record }),
         Next: "JudgeHolder",
-        Catch: [catching("States.ALL", "Cancel", { Assign: { failure: jsonata("$states.errorOutput") } })],
+        Catch: [catching("States.ALL", "Cancel", { Assign: failure })],
       }),
       JudgeHolder: judgeHolder(terms),
       TakeOver: grant(takeOverArguments(terms, leaseDurationMs), terms),
       ...waiting(terms),
-      StartKeeper: startKeeper(terms),
+      StartKeeper: refusingRedrive(startKeeper(terms)),
       Work: {
         Type: "Parallel",
         QueryLanguage: "JSONata",
-        Arguments: jsonata("$states.context.Execution.Input"),
-        Branches: [terms.work],
-        Output: jsonata("$states.result[0]"),
+        // Redriven with too much data it runs from its beginning; else only the tasks inside refuse, and may be caught.
+        Arguments: jsonata(unlessRedriven("$states.context.Execution.Input")),
+        Branches: [withRefusals(terms.work)],
+        Output: jsonata(unlessRedriven("$states.result[0]")),
         Next: terms.lockAtLeastForMs > 0 ? "IsEarly" : "Release",
-        Catch: [
-          catching("States.ALL", "ReleaseFailed", { Assign: { failure: jsonata("$states.errorOutput") } }),
-        ],
+        Catch: [catching("States.ALL", "ReleaseFailed", { Assign: failure })],
       },
       ...(terms.lockAtLeastForMs > 0
         ? {
-            IsEarly: choice([rule("$closedUntil > $millis()", "Close")], "Release"),
+            IsEarly: choice([rule(`${own("closedUntil")} > $millis()`, "Close")], "Release"),
             Close: end(closeArguments(terms, once)),
           }
         : {}),
@@ -81,35 +85,35 @@ export function workflowDefinition(terms: WorkflowTerms): Definition {
       Done: succeed(),
       SeeEnd: call("dynamodb:getItem", {
         Arguments: inspectArguments(terms),
-        Assign: { record },
+        Assign: assigning({ record }),
         Output: sameInput,
         Next: "JudgeEnd",
         Catch: [catching("States.ALL", "LostAtEnd")],
       }),
       // A release whose answer was lost comes back as a refusal too.
-      JudgeEnd: choice([rule(wasReleased, "Done")], "LostAtEnd"),
+      JudgeEnd: choice([rule(wasReleasedIn(terms), "Done")], "LostAtEnd"),
       LostAtEnd: fail(
         "LeaseLostError",
         jsonata(
-          "'the lease of ' & $key & ' ended before its work did: it may have overlapped another holder'",
+          `'the lease of ' & ${own("key")} & ' ended before its work did: it may have overlapped another holder'`,
         ),
       ),
       ReleaseFailed: letGo(releaseArguments(terms, false)),
       Cancel: letGo(cancelArguments(terms)),
-      Failed: fail(jsonata("$failure.Error"), jsonata("$failure.Cause")),
+      Failed: fail(told("Error", "WorkFailed"), told("Cause", "the error came without a cause")),
       ...(terms.whenHeld === "skip" || once
-        ? { Skipped: succeed({ skipped: true, key: jsonata("$key"), reason: jsonata("$reason") }) }
+        ? { Skipped: succeed({ skipped: true, key: jsonata(own("key")), reason: jsonata(own("reason")) }) }
         : {}),
       Unavailable: fail(
         "LeaseUnavailableError",
-        jsonata(`'the lock ' & $key & ' is held by ' & ${attributeOf("$record", "owner", "S")}`),
+        jsonata(`'the lock ' & ${own("key")} & ' is held by ' & ${ofRecord("owner", "S", terms)}`),
       ),
       Refuse: fail(
         "InvalidOptionsError",
         `the input gives no key: ${terms.key} has to be a text of 1 to 2048 bytes${once ? ", and scheduledTime an ISO time that is not to come" : ""}`,
       ),
     },
-  };
+  });
 }
 
 function begin({ key, waitMs, once }: WorkflowTerms): State {
@@ -119,7 +123,7 @@ function begin({ key, waitMs, once }: WorkflowTerms): State {
   const isTime =
     "($type($states.input.scheduledTime) = 'string' " +
     `? $toMillis($states.input.scheduledTime) <= $millis() + ${limits.slotAheadMs} : false)`;
-  const variables = {
+  const variables = assigning({
     key: jsonata(key),
     token: jsonata("$uuid()"),
     version: 0,
@@ -129,36 +133,34 @@ function begin({ key, waitMs, once }: WorkflowTerms): State {
     parks: 0,
     // The same form as the middleware's, so that both compare.
     ...(once ? { slot: jsonata(slot) } : {}),
-  };
+  });
   return choice([rule(once ? `${isKey} and ${isTime}` : isKey, "Acquire", variables)], "Refuse");
 }
 
 /** Takes the lock; a refusal leads to whoever holds it, and a failure to taking back what may have landed. */
 function grant(request: Json, terms: WorkflowTerms): State {
-  const version = { version: jsonata("$version + 1") };
-  return call("dynamodb:updateItem", {
+  const version = assigning({ version: jsonata(`${own("version")} + 1`) });
+  const task = call("dynamodb:updateItem", {
     Arguments: request,
     Assign: { ...version, ...leaseOf("$states.result.Attributes", terms) },
     Next: "StartKeeper",
     Catch: [
       catching(refused, "SeeHolder", { Assign: version }),
-      catching("States.ALL", "Cancel", { Assign: { ...version, failure: jsonata("$states.errorOutput") } }),
+      catching("States.ALL", "Cancel", { Assign: { ...version, ...failure } }),
     ],
   });
+  return refusingRedrive(task);
 }
 
 function startKeeper({ keeperArn }: WorkflowTerms): State {
   return call("sfn:startExecution", {
     Arguments: {
       StateMachineArn: keeperArn,
-      Name: jsonata("$hash($token, 'SHA-256') & '-0'"),
+      Name: jsonata(`$hash(${own("token")}, 'SHA-256') & '-0'`),
       Input: jsonata("$string({'lease': $lease, 'guarded': $states.context.Execution.Id})"),
     },
     Next: "Work",
-    Catch: [
-      catching(startedBefore, "Work"),
-      catching("States.ALL", "Cancel", { Assign: { failure: jsonata("$states.errorOutput") } }),
-    ],
+    Catch: [catching(startedBefore, "Work"), catching("States.ALL", "Cancel", { Assign: failure })],
   });
 }
 
@@ -173,6 +175,12 @@ function end(request: Json): State {
       catching("States.ALL", "Done", { Output: sameInput }),
     ],
   });
+}
+
+/** A part of the failure that led here. A Fail state need not name its error, nor its cause. */
+function told(part: "Error" | "Cause", otherwise: string): string {
+  const field = `${own("failure")}.${part}`;
+  return jsonata(`$exists(${field}) and ${field} != '' ? ${field} : ${literal(otherwise)}`);
 }
 
 /** Ends a lease on the way to a failure, which is what the execution reports whatever becomes of the release. */

@@ -1,5 +1,6 @@
 import { type Json, jsonata } from "./asl.ts";
 import { attributeOf, type LeaseTerms } from "./lease-requests.ts";
+import { assigning, leaseVariable, own } from "./reserved-names.ts";
 
 /** What a workflow does while somebody else holds the lock. */
 export type WhenHeld = "fail" | "skip" | "wait" | "replace";
@@ -23,8 +24,8 @@ export interface WorkflowTerms extends LeaseTerms {
 }
 
 /**
- * Assigns the variables `lease`, a handle that every client can adopt, `fence`, which proves the lease beside its token,
- * and `closedUntil`, the time until which the lock stays closed.
+ * Assigns the variable `lease`, a handle that every client can adopt, and our own `fence`, which proves the lease beside
+ * its token, and `closedUntil`, the time until which the lock stays closed.
  */
 export function leaseOf(
   item: string,
@@ -35,9 +36,9 @@ export function leaseOf(
     attributeOf(item, attribute, "N");
   const closedUntil = jsonata(`${number("acquiredAt")} + ${lockAtLeastForMs}`);
   return {
-    lease: {
+    [leaseVariable]: {
       tableName,
-      key: jsonata("$key"),
+      key: jsonata(own("key")),
       owner: jsonata(text("owner")),
       token: jsonata(text("token")),
       version: jsonata(number("version")),
@@ -46,9 +47,11 @@ export function leaseOf(
       expiresAt: jsonata(number("expiresAt")),
       leaseDurationMs: jsonata(number("leaseDurationMs")),
       ...(lockAtLeastForMs > 0 ? { closedUntil } : {}),
-      ...(once ? { slot: jsonata("$slot") } : {}),
+      ...(once ? { slot: jsonata(own("slot")) } : {}),
     },
-    fence: jsonata(number("fence")),
-    ...(lockAtLeastForMs > 0 ? { closedUntil } : {}),
+    ...assigning({
+      fence: jsonata(number("fence")),
+      ...(lockAtLeastForMs > 0 ? { closedUntil } : {}),
+    }),
   };
 }

@@ -31,7 +31,7 @@ interface Resource {
 const known = [
   "aws-sdk:dynamodb:*",
   "dynamodb:getItem, putItem, updateItem, deleteItem",
-  "aws-sdk:sfn:startExecution, describeExecution, stopExecution, sendTask*",
+  "aws-sdk:sfn:startExecution, describeExecution, stopExecution, redriveExecution, sendTask*",
   "states:startExecution, .sync, .sync:2",
   "lambda:invoke",
   "events:putEvents",
@@ -162,7 +162,7 @@ async function startExecution(
 
 /** `.sync:2` gives the output as a value, `.sync` as text. Times are numbers here, unlike everywhere else. */
 function syncAnswer(
-  { input, output, startDate, stopDate, ...rest }: ExecutionView,
+  { input, output, startDate, stopDate, redriveDate, ...rest }: ExecutionView,
   asValues: boolean,
 ): unknown {
   const form = (value: unknown): unknown => (asValues ? value : JSON.stringify(value));
@@ -173,6 +173,7 @@ function syncAnswer(
     ...(output === undefined ? {} : { output: form(output), outputDetails: { Included: true } }),
     startDate: Date.parse(startDate),
     ...(stopDate === undefined ? {} : { stopDate: Date.parse(stopDate) }),
+    ...(redriveDate === undefined ? {} : { redriveDate: Date.parse(redriveDate) }),
   });
 }
 

@@ -41,6 +41,9 @@ export function stepFunctionsOperations(machines: MachinesPort): Operations {
     StopExecution: (request) => ({
       stopDate: new Date(machines.stop(text(request, "executionArn"), failureOf(request)).stopDate),
     }),
+    RedriveExecution: (request) => ({
+      redriveDate: new Date(machines.redrive(text(request, "executionArn")).redriveDate),
+    }),
     SendTaskSuccess(request) {
       machines.sendTaskSuccess(text(request, "taskToken"), json(request, "output", "InvalidOutput"));
       return {};
@@ -84,11 +87,12 @@ export function queueOperations(queues: Queues): Operations {
 
 /** An execution in the members of DescribeExecution. */
 export function describe(execution: ExecutionView): Members {
-  const { startDate, stopDate, input, output, ...rest } = execution;
+  const { startDate, stopDate, redriveDate, input, output, ...rest } = execution;
   return {
     ...rest,
     startDate: new Date(startDate),
     ...(stopDate === undefined ? {} : { stopDate: new Date(stopDate) }),
+    ...(redriveDate === undefined ? {} : { redriveDate: new Date(redriveDate) }),
     input: JSON.stringify(input),
     inputDetails: { included: true },
     ...(output === undefined ? {} : { output: JSON.stringify(output), outputDetails: { included: true } }),

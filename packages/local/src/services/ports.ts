@@ -6,6 +6,8 @@ export interface ExecutionView {
   readonly status: string;
   readonly startDate: string;
   readonly stopDate?: string;
+  readonly redriveCount: number;
+  readonly redriveDate?: string;
   readonly input: unknown;
   readonly output?: unknown;
   readonly error?: string;
@@ -23,6 +25,7 @@ export interface MachinesPort {
     executionArn: string,
     reason?: { readonly error?: string; readonly cause?: string },
   ): { readonly stopDate: string };
+  redrive(executionArn: string): { readonly redriveDate: string };
   executions(stateMachineArn?: string): readonly ExecutionView[];
   finished(executionArn: string): Promise<ExecutionView>;
   sendTaskSuccess(token: string, output: unknown): void;

@@ -6,6 +6,7 @@ export type StateMachineEvent = {
   readonly stateMachineArn: string;
 } & (
   | { readonly type: "started" }
+  | { readonly type: "redriven"; readonly redriveCount: number }
   | { readonly type: "entered" | "exited"; readonly stateName: string }
   /** An attempt of a state failed; what follows is a retry, a catcher or the end. */
   | { readonly type: "failed"; readonly stateName: string; readonly error: string; readonly cause?: string }

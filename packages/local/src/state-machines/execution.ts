@@ -1,9 +1,10 @@
 import type { Clock } from "@leasehold/client";
-import type { StateMachineDefinition } from "./definition.ts";
-import { Interrupted, toStatesError } from "./errors.ts";
+import { type StateMachineDefinition, statesLimits } from "./definition.ts";
+import { Interrupted, StatesError, toStatesError } from "./errors.ts";
 import type { StateMachineEvent } from "./events.ts";
 import { History } from "./history.ts";
 import type { Evaluator } from "./jsonata.ts";
+import type { Progress } from "./progress.ts";
 import { runGraph } from "./run.ts";
 import type { ServiceCall, TaskTokens } from "./task.ts";
 import { after, isoTime } from "./timers.ts";
@@ -18,6 +19,10 @@ export interface ExecutionDescription {
   readonly status: ExecutionStatus;
   readonly startDate: string;
   readonly stopDate?: string;
+  /** How many times it was redriven. */
+  readonly redriveCount: number;
+  /** The latest time; only when it was redriven. */
+  readonly redriveDate?: string;
   readonly input: unknown;
   /** Only when it succeeded. */
   readonly output?: unknown;
@@ -54,7 +59,14 @@ const lastEvent: Readonly<Record<Ending["status"], string>> = {
   TIMED_OUT: "ExecutionTimedOut",
 };
 
-/** One run of a state machine. Its first ending counts; what comes later changes nothing. */
+/** Events that fit into a history; a redrive needs room for its own and one more. */
+const redrivableEvents = statesLimits.historyEvents - 1;
+/** How long after its end an execution can be redriven. */
+const redrivablePeriodMs = 14 * 24 * 60 * 60 * 1000;
+/** How long after its start. */
+const longestLifeMs = 365 * 24 * 60 * 60 * 1000;
+
+/** One execution of a state machine. Its first ending counts until it is redriven; what comes later changes nothing. */
 export class Execution {
   readonly arn: string;
   readonly name: string;
@@ -63,9 +75,12 @@ export class Execution {
   readonly startDate: string;
   readonly interpreter: Interpreter;
   readonly history: History;
-  readonly finished: Promise<ExecutionDescription>;
-  readonly #stop = new AbortController();
-  readonly #announce: (description: ExecutionDescription) => void;
+  redriveCount = 0;
+  redriveDate: string | undefined;
+  readonly #progress: Progress = {};
+  #stop = new AbortController();
+  #end = Promise.withResolvers<ExecutionDescription>();
+  #unwound: Promise<void> = Promise.resolve();
   #ending: (Ending & { readonly stopDate: string }) | undefined;
   #cancelTimeout = (): void => {};
 
@@ -83,29 +98,70 @@ export class Execution {
         cause: "The execution reached the maximum number of history events (25000).",
       }),
     );
-    const { promise, resolve } = Promise.withResolvers<ExecutionDescription>();
-    this.finished = promise;
-    this.#announce = resolve;
   }
 
-  /** Aborts when the execution ends in any way but by itself. */
-  get signal(): AbortSignal {
-    return this.#stop.signal;
+  /** Resolves when the execution has ended, in whichever way; after a redrive, when it has ended again. */
+  get finished(): Promise<ExecutionDescription> {
+    return this.#end.promise;
   }
 
   /** Runs to the end. Never rejects. */
-  async run(): Promise<void> {
+  run(): Promise<void> {
+    this.#unwound = this.#run(() => {
+      this.history.add("ExecutionStarted");
+      this.interpreter.publish({ type: "started", ...this.#identity() });
+    });
+    return this.#unwound;
+  }
+
+  /**
+   * Goes on from every state that was entered and not left.
+   *
+   * @throws StatesError `ExecutionNotRedrivable` while it runs, after a success, 14 days after its end, a year after its
+   *   start, and where its history is full
+   */
+  redrive(): void {
+    const reason = this.#whyNotRedrivable();
+    if (reason !== undefined) throw new StatesError("ExecutionNotRedrivable", reason);
+    this.#ending = undefined;
+    this.#stop = new AbortController();
+    this.#end = Promise.withResolvers();
+    this.redriveCount += 1;
+    this.redriveDate = isoTime(this.interpreter.clock);
+    const { redriveCount } = this;
+    // What was aborted has to be out of the way, or its last events would count for the redriven execution.
+    this.#unwound = this.#unwound.then(() =>
+      this.#run(() => {
+        this.history.reopen("ExecutionRedriven");
+        this.interpreter.publish({ type: "redriven", redriveCount, ...this.#identity() });
+      }),
+    );
+  }
+
+  #whyNotRedrivable(): string | undefined {
+    const ending = this.#ending;
+    const now = this.interpreter.clock.now();
+    if (ending === undefined) return "Execution is RUNNING and cannot be redriven";
+    if (ending.status === "SUCCEEDED") return "Execution is SUCCEEDED and cannot be redriven";
+    if (this.history.snapshot().events >= redrivableEvents) return "Execution history event limit exceeded";
+    if (now - Date.parse(ending.stopDate) > redrivablePeriodMs) return "Execution redrivable period exceeded";
+    if (now - Date.parse(this.startDate) > longestLifeMs)
+      return "Execution has exceeded the max execution time";
+    return undefined;
+  }
+
+  async #run(begin: () => void): Promise<void> {
     if (this.#ending !== undefined) return;
+    const { signal } = this.#stop;
     const { definition } = this.machine;
     const { clock } = this.interpreter;
     if (definition.TimeoutSeconds !== undefined) {
       const timeoutMs = definition.TimeoutSeconds * 1000;
       this.#cancelTimeout = after(clock, timeoutMs, () => this.end({ status: "TIMED_OUT" }));
     }
-    this.history.add("ExecutionStarted");
-    this.interpreter.publish({ type: "started", ...this.#identity() });
+    begin();
     try {
-      const branch = { execution: this, signal: this.signal, variables: {} };
+      const branch = { execution: this, signal, variables: {}, progress: this.#progress };
       const output = await runGraph(definition, this.input, branch);
       this.end({ status: "SUCCEEDED", output });
     } catch (thrown) {
@@ -129,7 +185,7 @@ export class Execution {
     this.#stop.abort(new Interrupted(`the execution ${this.arn} has ended: ${ending.status}`));
     const { output: _, ...shown } = ending;
     this.interpreter.publish({ type: "finished", ...this.#identity(), ...shown });
-    this.#announce(this.describe());
+    this.#end.resolve(this.describe());
   }
 
   describe(): ExecutionDescription {
@@ -137,6 +193,8 @@ export class Execution {
       ...this.#identity(),
       name: this.name,
       startDate: this.startDate,
+      redriveCount: this.redriveCount,
+      ...(this.redriveDate === undefined ? {} : { redriveDate: this.redriveDate }),
       input: this.input,
       status: "RUNNING",
       ...this.#ending,

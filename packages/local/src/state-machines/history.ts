@@ -50,6 +50,12 @@ export class History {
     return this.#events;
   }
 
+  /** Goes on after the last event, for an execution that was redriven. */
+  reopen(type: string): void {
+    this.#closed = false;
+    this.add(type);
+  }
+
   /** Adds the last event; there is always room for it. */
   close(type: string): void {
     this.#count(type);

@@ -2,6 +2,7 @@ import type { Exit, State, StateGraph, WorkState } from "./definition.ts";
 import { Interrupted, StatesError, toStatesError } from "./errors.ts";
 import type { StatesVariable, Variables } from "./jsonata.ts";
 import { asPayload } from "./payload.ts";
+import type { StateProgress } from "./progress.ts";
 import { catcherFor, Retries } from "./retry.ts";
 import { isTimestamp } from "./state-rules.ts";
 import { isoTime, pause } from "./timers.ts";
@@ -28,28 +29,43 @@ export interface Departure {
 /** These can fail for reasons of their own, and so have Retry and Catch. */
 const working: readonly string[] = ["Task", "Parallel", "Map"];
 
-/** Runs states from StartAt to an end, and gives the last one's output. */
+/**
+ * Runs states from StartAt, or from where the branch's progress stands, to an end, and gives the last one's output.
+ *
+ * A state that was entered and not left is run again, with the input and the variables of its entry, and is not entered
+ * a second time.
+ */
 export async function runGraph(graph: StateGraph, input: unknown, branch: Branch): Promise<unknown> {
-  let name: string | undefined = graph.StartAt;
-  let data = input;
-  while (name !== undefined) {
-    const state: State | undefined = graph.States[name];
-    if (state === undefined) throw new StatesError("States.Runtime", `no state ${name}`);
-    const departure: Departure = await runState(name, state, data, branch);
-    name = departure.next;
-    data = departure.output;
+  const { progress } = branch;
+  if (progress.done !== undefined) return progress.done.output;
+  progress.at ??= { name: graph.StartAt, input, variables: branch.variables, inner: [] };
+  branch.variables = progress.at.variables;
+  for (;;) {
+    const { at } = progress;
+    const state: State | undefined = graph.States[at.name];
+    if (state === undefined) throw new StatesError("States.Runtime", `no state ${at.name}`);
+    const { next, output } = await runState(state, at, branch);
+    if (next === undefined) {
+      progress.done = { output };
+      return output;
+    }
+    progress.at = { name: next, input: output, variables: branch.variables, inner: [] };
   }
-  return data;
 }
 
-async function runState(name: string, state: State, input: unknown, branch: Branch): Promise<Departure> {
+async function runState(state: State, at: StateProgress, branch: Branch): Promise<Departure> {
   const { execution } = branch;
+  const { name, input, inner } = at;
   branch.signal.throwIfAborted();
-  const enteredTime = isoTime(execution.interpreter.clock);
-  const enteredEvent = execution.history.enter(name, state.Type, enteredTime);
+  const isEntered = at.entered !== undefined;
+  if (at.entered === undefined) {
+    const time = isoTime(execution.interpreter.clock);
+    at.entered = { time, event: execution.history.enter(name, state.Type, time) };
+  }
   branch.signal.throwIfAborted();
-  const visit: Visit = { name, state, input, branch, enteredTime, enteredEvent, retryCount: 0 };
-  publish(visit, { type: "entered", stateName: name });
+  const { time: enteredTime, event: enteredEvent } = at.entered;
+  const visit: Visit = { name, state, input, branch, enteredTime, enteredEvent, retryCount: 0, inner };
+  if (!isEntered) publish(visit, { type: "entered", stateName: name });
   try {
     const departure = await step(visit);
     branch.signal.throwIfAborted();
@@ -113,11 +129,14 @@ async function attempts(visit: Visit<WorkState>): Promise<Departure> {
       branch.signal.throwIfAborted();
       const error = toStatesError(thrown);
       publishFailure(visit, error);
+      // Then nothing of what succeeded inside is kept, not even for a redrive.
+      if (error.error === "States.DataLimitExceeded") visit.inner.length = 0;
       const delayMs = retries.next(error);
       if (delayMs === undefined) return recover(visit, error);
       publish(visit, { type: "retried", stateName: name, error: error.error, delayMs });
       await pause(clock, delayMs, branch.signal);
       visit.retryCount += 1;
+      visit.inner.length = 0;
     }
   }
 }
@@ -158,6 +177,7 @@ async function wait(visit: Visit, seconds: unknown, timestamp: unknown): Promise
   const { branch } = visit;
   const { clock } = branch.execution.interpreter;
   if (timestamp === undefined) {
+    // After a redrive it waits anew: AWS tells of timestamps only.
     await pause(clock, (await whole(visit, seconds, "Seconds", 0)) * 1000, branch.signal);
     return;
   }

@@ -127,6 +127,19 @@ export class StateMachines {
     return { stopDate: execution.describe().stopDate ?? "" };
   }
 
+  /**
+   * Lets an execution go on that failed, timed out or was stopped: from every state that was entered and not left, with
+   * that state's input and variables. Retries and timeouts begin anew, and `RedriveCount` of the context grows.
+   *
+   * @throws StatesError `ExecutionDoesNotExist`, or `ExecutionNotRedrivable` with the reason as its cause
+   */
+  redrive(executionArn: string): { readonly redriveDate: string } {
+    if (this.#closed) throw new StatesError("ExecutionNotRedrivable", "the state machines were closed");
+    const execution = this.#execution(executionArn);
+    execution.redrive();
+    return { redriveDate: execution.redriveDate ?? "" };
+  }
+
   /** @throws StatesError `TaskTimedOut` when the task is over, `TaskDoesNotExist`, `InvalidToken`, `InvalidOutput` */
   sendTaskSuccess(token: string, output: unknown): void {
     const waiter = this.#interpreter.tokens.waiter(token);

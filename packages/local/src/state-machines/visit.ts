@@ -3,6 +3,7 @@ import { StatesError } from "./errors.ts";
 import type { StateMachineEvent } from "./events.ts";
 import type { Execution } from "./execution.ts";
 import { evaluationError, type StatesVariable, type Variables } from "./jsonata.ts";
+import type { Progress } from "./progress.ts";
 
 /** A sequence of states with its own variables: the execution, a branch of Parallel or an iteration of Map. */
 export interface Branch {
@@ -11,6 +12,7 @@ export interface Branch {
   readonly signal: AbortSignal;
   /** Starts as what the outer scope can see, which stands still as long as the branch runs. */
   variables: Variables;
+  readonly progress: Progress;
   readonly item?: { readonly Index: number; readonly Value: unknown };
 }
 
@@ -23,6 +25,8 @@ export interface Visit<S extends State = State> {
   readonly enteredTime: string;
   readonly enteredEvent: number;
   retryCount: number;
+  /** Of Parallel the branches, of Map the iterations; not empty where a redrive goes on with them. */
+  readonly inner: Progress[];
 }
 
 /**
@@ -84,7 +88,8 @@ export function contextOf(visit: Visit, extra: Readonly<Record<string, unknown>>
       Name: execution.name,
       RoleArn: `arn:aws:iam::${machine.arn.split(":")[4]}:role/${machine.name}`,
       StartTime: execution.startDate,
-      RedriveCount: 0,
+      RedriveCount: execution.redriveCount,
+      ...(execution.redriveDate === undefined ? {} : { RedriveTime: execution.redriveDate }),
     },
     State: { Name: visit.name, EnteredTime: visit.enteredTime, RetryCount: visit.retryCount },
     StateMachine: { Id: machine.arn, Name: machine.name },

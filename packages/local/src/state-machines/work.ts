@@ -8,6 +8,7 @@ import {
 } from "./definition.ts";
 import { Interrupted } from "./errors.ts";
 import { asPayload } from "./payload.ts";
+import type { Progress } from "./progress.ts";
 import { performTask } from "./task.ts";
 import { type Branch, contextOf, evaluate, record, unexpected, type Visit, whole } from "./visit.ts";
 
@@ -60,11 +61,16 @@ async function workTask(visit: Visit<TaskState>): Promise<unknown> {
 
 async function workParallel(visit: Visit<ParallelState>, runGraph: RunGraph): Promise<unknown> {
   const { state } = visit;
-  const args =
-    state.Arguments === undefined ? visit.input : await evaluate(visit, state.Arguments, "Arguments");
-  const input = asPayload(args, `The arguments of the state '${visit.name}'`);
+  const input = visit.inner.length > 0 ? undefined : await argumentsOf(visit);
   const jobs = state.Branches.map((graph) => (child: Branch) => runGraph(graph, input, child));
   return asWhole(visit, jobs, jobs.length);
+}
+
+/** What the branches begin with; one that was begun before a redrive goes on with what it had. */
+async function argumentsOf(visit: Visit<ParallelState>): Promise<unknown> {
+  const { state, input, name } = visit;
+  const args = state.Arguments === undefined ? input : await evaluate(visit, state.Arguments, "Arguments");
+  return asPayload(args, `The arguments of the state '${name}'`);
 }
 
 async function workMap(visit: Visit<MapState>, runGraph: RunGraph): Promise<unknown> {
@@ -74,6 +80,7 @@ async function workMap(visit: Visit<MapState>, runGraph: RunGraph): Promise<unkn
   if (!Array.isArray(items)) throw unexpected(visit, "Items", "a list", items);
   const limit = await whole(visit, state.MaxConcurrency ?? 0, "MaxConcurrency", 0);
   const jobs = items.map((Value: unknown, Index) => async (child: Branch) => {
+    if (child.progress.done !== undefined) return child.progress.done.output;
     const item = { Index, Value };
     record(visit, "MapIterationStarted");
     try {
@@ -99,7 +106,7 @@ async function asWhole(visit: Visit, jobs: readonly Job[], limit: number): Promi
   const { state, branch } = visit;
   record(visit, `${state.Type}StateStarted`);
   try {
-    const results = await fork(branch, jobs, limit);
+    const results = await fork(branch, jobs, limit, visit.inner);
     record(visit, `${state.Type}StateSucceeded`);
     return results;
   } catch (error) {
@@ -109,12 +116,17 @@ async function asWhole(visit: Visit, jobs: readonly Job[], limit: number): Promi
 }
 
 /**
- * Runs jobs side by side, at most `limit` at a time, each with variables of its own.
+ * Runs jobs side by side, at most `limit` at a time, each with variables and progress of its own.
  *
  * The first failure aborts the others. It is thrown only when all of them have stopped, so that nothing of a
  * failed state runs on beside what follows it.
  */
-async function fork(branch: Branch, jobs: readonly Job[], limit: number): Promise<unknown[]> {
+async function fork(
+  branch: Branch,
+  jobs: readonly Job[],
+  limit: number,
+  inner: Progress[],
+): Promise<unknown[]> {
   const controller = new AbortController();
   const onAbort = (): void => controller.abort(branch.signal.reason);
   branch.signal.addEventListener("abort", onAbort, { once: true });
@@ -125,7 +137,8 @@ async function fork(branch: Branch, jobs: readonly Job[], limit: number): Promis
     for (const [index, job] of waiting) {
       try {
         controller.signal.throwIfAborted();
-        results[index] = await job({ ...branch, signal: controller.signal });
+        inner[index] ??= {};
+        results[index] = await job({ ...branch, signal: controller.signal, progress: inner[index] });
       } catch (error) {
         failure ??= { error };
         controller.abort(new Interrupted("a sibling failed"));

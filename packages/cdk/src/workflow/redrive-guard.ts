@@ -1,0 +1,100 @@
+import { ArnFormat, Stack } from "aws-cdk-lib";
+import { EventField, Rule, RuleTargetInput } from "aws-cdk-lib/aws-events";
+import { SfnStateMachine } from "aws-cdk-lib/aws-events-targets";
+import { PolicyStatement } from "aws-cdk-lib/aws-iam";
+import type { StateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import { Construct } from "constructs";
+import { callOnce, catching, type Definition, type Json, jsonata, noSuchExecution, succeed } from "./asl.ts";
+import { redrivenCause, redrivenError } from "./redrive-refusal.ts";
+import { stateMachineOf } from "./state-machine.ts";
+
+/**
+ * Stops leased workflows that were redriven: one state machine for each stack, and a rule for each workflow.
+ *
+ * A redriven workflow has lost its lease, and goes on at the task that was under way. Tasks in JSONata refuse by
+ * themselves; this stops those in JSONPath and the iterations of distributed maps, as soon as EventBridge tells of the
+ * redrive. Costs 2 state transitions a redrive, and nothing else.
+ */
+export class RedriveGuard extends Construct {
+  readonly stateMachine: StateMachine;
+
+  /** The guard of a construct's stack, made at the first call. */
+  static of(construct: Construct): RedriveGuard {
+    const stack = Stack.of(construct);
+    const id = "LeaseholdRedriveGuard";
+    const existing = stack.node.tryFindChild(id);
+    return existing instanceof RedriveGuard ? existing : new RedriveGuard(stack, id);
+  }
+
+  private constructor(scope: Construct, id: string) {
+    super(scope, id);
+    this.stateMachine = stateMachineOf(this, redriveGuardDefinition());
+  }
+
+  /** Has the executions of a state machine stopped when they are redriven. */
+  watch(scope: Construct, workflow: StateMachine): void {
+    const stack = Stack.of(this);
+    const arnFormat = ArnFormat.COLON_RESOURCE_NAME;
+    const { resourceName } = stack.splitArn(workflow.stateMachineArn, arnFormat);
+    const executions = {
+      service: "states",
+      resource: "execution",
+      resourceName: `${resourceName}:*`,
+      arnFormat,
+    };
+    this.stateMachine.addToRolePolicy(
+      new PolicyStatement({ actions: ["states:StopExecution"], resources: [stack.formatArn(executions)] }),
+    );
+    new Rule(scope, "Redriven", {
+      description: "Has an execution stopped that was redriven, and so is at work without its lease.",
+      eventPattern: {
+        source: ["aws.states"],
+        detailType: ["Step Functions Execution Status Change"],
+        detail: {
+          stateMachineArn: [workflow.stateMachineArn],
+          status: ["RUNNING"],
+          redriveCount: [{ numeric: [">", 0] }],
+        },
+      },
+      targets: [
+        new SfnStateMachine(this.stateMachine, {
+          input: RuleTargetInput.fromObject({ execution: EventField.fromPath("$.detail.executionArn") }),
+        }),
+      ],
+    });
+  }
+}
+
+/** It is the last line: it tries for about an hour. An execution that has ended by then answers as one that is stopped. */
+const patiently: Json = [
+  { ErrorEquals: [noSuchExecution], MaxAttempts: 0 },
+  {
+    ErrorEquals: ["States.ALL"],
+    IntervalSeconds: 1,
+    MaxAttempts: 65,
+    BackoffRate: 2,
+    MaxDelaySeconds: 60,
+    JitterStrategy: "FULL",
+  },
+];
+
+/** Gives the definition. Its input is `{ execution }`, the ARN of the execution that was redriven. */
+export function redriveGuardDefinition(): Definition {
+  return {
+    Comment: "Stops a leased workflow that was redriven.",
+    StartAt: "Stop",
+    States: {
+      Stop: callOnce("sfn:stopExecution", {
+        Arguments: {
+          ExecutionArn: jsonata("$states.input.execution"),
+          Error: redrivenError,
+          Cause: redrivenCause,
+        },
+        Next: "Done",
+        Retry: patiently,
+        Catch: [catching(noSuchExecution, "Done")],
+      }),
+      Done: succeed(),
+    },
+  };
+}

@@ -1,0 +1,66 @@
+/**
+ * Why a redriven workflow does no work: its tasks refuse by themselves.
+ *
+ * A redrive goes on at the task that was under way, with the variables of before, and repeats no state that succeeded: no
+ * state of ours stands between it and the task (https://docs.aws.amazon.com/step-functions/latest/dg/redrive-executions.html).
+ * But the task is scheduled anew, so its fields are evaluated anew, and the context tells of the redrive. So the timeout of
+ * each task is given by an expression that fails once the execution was redriven, and the task fails before it is sent.
+ *
+ * Tasks in JSONPath have no field for it: what is left to them is in redrive-guard.ts.
+ */
+import { Token, Tokenization } from "aws-cdk-lib";
+import { type Json, jsonata, literal, type State } from "./asl.ts";
+import { assigning, graphsIn } from "./reserved-names.ts";
+
+/** What a redriven execution fails with. */
+export const redrivenError = "LeaseLostError";
+export const redrivenCause = "the execution was redriven after its lease had ended: start a new execution";
+
+const isRedriven = "$states.context.Execution.RedriveCount > 0";
+/** Step Functions' own, in seconds. */
+const defaultTimeout = 99_999_999;
+
+/** JSONata that gives a value, and fails in a redriven execution. */
+export function unlessRedriven(value: string): string {
+  return `${isRedriven} ? $error(${literal(redrivenCause)}) : (${value})`;
+}
+
+/** Assigns the failure that a Catch has caught, which the execution reports once its lease has ended. */
+export const failure: Record<string, Json> = assigning({
+  failure: jsonata(
+    `${isRedriven} ? {'Error': ${literal(redrivenError)}, 'Cause': ${literal(redrivenCause)}} : $states.errorOutput`,
+  ),
+});
+
+/** Gives a task in JSONata that fails, unsent, in a redriven execution. */
+export function refusingRedrive(task: State): State {
+  return { ...task, TimeoutSeconds: jsonata(unlessRedriven(secondsOf(task.TimeoutSeconds))) };
+}
+
+/** Gives a graph whose tasks in JSONata, at whatever depth, refuse to be redriven. */
+export function withRefusals(graph: Json): Json {
+  const { States, ...rest } = graph as { readonly States: Readonly<Record<string, State>> };
+  const guarded = Object.entries(States).map(([name, state]) => [name, withRefusalsInside(state)]);
+  return { ...rest, States: Object.fromEntries(guarded) };
+}
+
+function withRefusalsInside(state: State): State {
+  if (state.Type === "Task" && state.QueryLanguage === "JSONata") return refusingRedrive(state);
+  if (graphsIn(state).length === 0) return state;
+  const { Branches, ItemProcessor, Iterator } = state;
+  return {
+    ...state,
+    ...(Array.isArray(Branches) ? { Branches: (Branches as readonly Json[]).map(withRefusals) } : {}),
+    ...(ItemProcessor === undefined ? {} : { ItemProcessor: withRefusals(ItemProcessor) }),
+    ...(Iterator === undefined ? {} : { Iterator: withRefusals(Iterator) }),
+  };
+}
+
+/** JSONata for a timeout, which may be a number, an expression, or a token of CDK. */
+function secondsOf(timeout: Json | undefined): string {
+  if (timeout === undefined) return String(defaultTimeout);
+  if (typeof timeout === "number" && Token.isUnresolved(timeout)) {
+    return Token.asString(Tokenization.reverse(timeout));
+  }
+  return String(timeout).replace(/^\{%(.*)%\}$/s, "$1");
+}

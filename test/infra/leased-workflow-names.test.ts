@@ -1,0 +1,237 @@
+import { LeasedWorkflow, LeaseTable, LeaseWakeup } from "@leasehold/cdk";
+import { ManualClock } from "@leasehold/client/testing";
+import { App, Duration, Stack } from "aws-cdk-lib";
+import { Template } from "aws-cdk-lib/assertions";
+import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
+import {
+  Choice,
+  Condition,
+  CustomState,
+  DistributedMap,
+  Fail,
+  type IChainable,
+  Map as MapState,
+  Parallel,
+  Pass,
+  ProvideItems,
+  Result,
+  Succeed,
+  Wait,
+  WaitTime,
+} from "aws-cdk-lib/aws-stepfunctions";
+import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
+import { describe, expect, it } from "vitest";
+import { definitionsIn, nameProblemsOf, problemsOf } from "../support/definitions.ts";
+import { machineArn, StepFunctions } from "../support/step-functions.ts";
+
+function stackOf(): { stack: Stack; table: LeaseTable; worker: LambdaFunction } {
+  const stack = new Stack(new App(), "Test");
+  const table = new LeaseTable(stack, "Leases", { stream: true });
+  return { stack, table, worker: functionOf(stack, "Worker") };
+}
+
+function functionOf(stack: Stack, id: string): LambdaFunction {
+  const code = Code.fromInline("exports.handler = async () => ({});");
+  return new LambdaFunction(stack, id, { runtime: Runtime.NODEJS_LATEST, handler: "index.handler", code });
+}
+
+/** Every name that the workflow used for itself before it had prefixes, and what else comes to a user's mind. */
+const variables = [
+  "key",
+  "token",
+  "version",
+  "owner",
+  "record",
+  "failure",
+  "fence",
+  "slot",
+  "reason",
+  "parks",
+];
+
+/** Legal work in both languages, at several depths, with the workflow's own short names. */
+function hostileInline(stack: Stack): IChainable {
+  const assign = Object.fromEntries(variables.map((name) => [name, `{% 'mine: ${name}' %}`]));
+  const acquire = Pass.jsonata(stack, "Acquire", { assign });
+  const begin = new Pass(stack, "Begin");
+  const failed = Pass.jsonata(stack, "Failed", { assign: { innerKey: "{% $key %}" } });
+  const release = Pass.jsonata(stack, "Release", { outputs: "{% $token & $lease.key %}" });
+  const nested = Parallel.jsonata(stack, "Work")
+    .branch(failed.next(release))
+    .branch(new Wait(stack, "Park", { time: WaitTime.duration(Duration.seconds(1)) }));
+  const each = MapState.jsonata(stack, "StartKeeper", { items: ProvideItems.jsonata("{% [1, 2] %}") });
+  each.itemProcessor(Pass.jsonata(stack, "JudgeHolder", { outputs: "{% $states.input * 2 %}" }));
+  const done = Pass.jsonata(stack, "Done", {
+    outputs: { version: "{% $version %}", doubled: "{% $states.input %}", lease: "{% $lease %}" },
+  });
+  return acquire.next(begin).next(nested).next(each).next(done);
+}
+
+/** Legal work that only AWS can run. */
+function hostileEverything(stack: Stack, worker: LambdaFunction): IChainable {
+  const perItem = DistributedMap.jsonata(stack, "SeeHolder", {
+    itemSelector: { lease: "{% $lease %}", item: "{% $states.context.Map.Item.Value %}" },
+  });
+  perItem.itemProcessor(
+    LambdaInvoke.jsonata(stack, "TakeOver", {
+      lambdaFunction: worker,
+      assign: { token: "{% $states.result.Payload %}" },
+    }),
+  );
+  const inPaths = new LambdaInvoke(stack, "Cancel", {
+    lambdaFunction: worker,
+    assign: { record: "$.Payload" },
+  } as never);
+  const decide = new Choice(stack, "JudgeEnd")
+    .when(Condition.isPresent("$.Payload"), new Succeed(stack, "Skipped"))
+    .otherwise(new Fail(stack, "Refuse"));
+  const raw = new CustomState(stack, "ReleaseFailed", {
+    stateJson: { Type: "Pass", Result: 1, ResultPath: "$.closedUntil" },
+  });
+  return perItem
+    .next(new Pass(stack, "Close", { result: Result.fromObject({}) }))
+    .next(raw)
+    .next(inPaths)
+    .next(decide);
+}
+
+describe("a leased workflow and the names of its work", () => {
+  it.each([
+    ["inline states", (stack: Stack) => hostileInline(stack)],
+    ["distributed maps and paths", hostileEverything],
+  ])(
+    "synthesizes what Step Functions takes, whatever its work calls its states and variables: %s",
+    (_, make) => {
+      const { stack, table, worker } = stackOf();
+      const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: functionOf(stack, "Wake") });
+      new LeasedWorkflow(stack, "Import", {
+        table,
+        work: make(stack, worker),
+        whenHeld: "replace",
+        lockAtLeastFor: Duration.seconds(10),
+        once: true,
+        wakeup,
+      });
+      for (const definition of Object.values(definitionsIn(Template.fromStack(stack)))) {
+        expect(problemsOf(definition)).toEqual([]);
+        expect(nameProblemsOf(definition)).toEqual([]);
+      }
+    },
+  );
+
+  it("runs it, and neither reads the other's variables", async () => {
+    const { stack, table } = stackOf();
+    const { workflow, steps, clock } = running(stack, table, hostileInline(stack));
+    const { executionArn } = steps.machines.start({ stateMachineArn: workflow, input: { orders: 7 } });
+    await clock.advance(5_000);
+    const { status, output } = steps.machines.describe(executionArn);
+    expect({ status, output }).toEqual({
+      status: "SUCCEEDED",
+      output: {
+        version: "mine: version",
+        doubled: [2, 4],
+        lease: expect.objectContaining({ key: "import", version: 1 }),
+      },
+    });
+    expect(steps.lease("import")?.token).toBeUndefined();
+  });
+
+  it.each([
+    ["with an error and no cause", { error: "OutOfStock" }, "OutOfStock", "the error came without a cause"],
+    ["without an error", {}, "WorkFailed", "the error came without a cause"],
+    ["with both", { error: "OutOfStock", cause: "no mugs" }, "OutOfStock", "no mugs"],
+  ])("fails as its work failed, %s, and lets the lock go", async (_, props, error, cause) => {
+    const { stack, table } = stackOf();
+    const { workflow, steps, clock } = running(stack, table, Fail.jsonata(stack, "Failed", props));
+    const { executionArn } = steps.machines.start({ stateMachineArn: workflow, input: {} });
+    await clock.advance(1_000);
+    expect(steps.machines.describe(executionArn)).toMatchObject({ status: "FAILED", error, cause });
+    expect(steps.lease("import")?.token).toBeUndefined();
+  });
+
+  it.each<[string, (stack: Stack) => IChainable, RegExp]>([
+    [
+      "has a state with our prefix",
+      (stack) => new Pass(stack, "Leasehold_Mine"),
+      /the work of Test\/Import uses names that its lease needs: the state "Leasehold_Mine" begins with Leasehold_: give it another name$/,
+    ],
+    [
+      "has one deep inside",
+      (stack) =>
+        new Parallel(stack, "Both").branch(
+          new MapState(stack, "Each").itemProcessor(new Pass(stack, "Leasehold_Deep")),
+        ),
+      /"Leasehold_Deep" begins with/,
+    ],
+    [
+      "assigns the lease",
+      (stack) => Pass.jsonata(stack, "Mine", { assign: { lease: "{% 1 %}" } }),
+      /the state "Mine" assigns \$lease, which is the lease's handle and only to be read: use another name/,
+    ],
+    [
+      "assigns it in a path",
+      (stack) => raw(stack, { Type: "Pass", Assign: { "lease.$": "$.x" } }),
+      /"Raw" assigns \$lease/,
+    ],
+    [
+      "assigns a variable of ours in a rule",
+      (stack) =>
+        Choice.jsonata(stack, "Decide").when(Condition.jsonata("{% true %}"), Pass.jsonata(stack, "Then"), {
+          assign: { leasehold_token: "{% 1 %}" },
+        }),
+      /"Decide" assigns \$leasehold_token, which begins with leasehold_: use another name/,
+    ],
+    [
+      "assigns the lease in a catch inside a raw branch",
+      (stack) =>
+        raw(stack, {
+          Type: "Parallel",
+          Branches: [
+            {
+              StartAt: "Inner",
+              States: {
+                Inner: {
+                  Type: "Map",
+                  Catch: [{ ErrorEquals: ["States.ALL"], Next: "End", Assign: { lease: 1 } }],
+                },
+              },
+            },
+          ],
+        }),
+      /"Inner" assigns \$lease/,
+    ],
+  ])("whose work %s fails at synth, with the name and what to do", (_, make, message) => {
+    const { stack, table } = stackOf();
+    expect(() => new LeasedWorkflow(stack, "Import", { table, work: make(stack) })).toThrow(message);
+  });
+
+  it("tells every collision at once", () => {
+    const { stack, table } = stackOf();
+    const work = Pass.jsonata(stack, "Leasehold_A", { assign: { lease: "{% 1 %}", leasehold_x: "{% 1 %}" } });
+    expect(() => new LeasedWorkflow(stack, "Import", { table, work })).toThrow(
+      /"Leasehold_A" begins with .*; .* assigns \$lease, .*; .* assigns \$leasehold_x/,
+    );
+  });
+});
+
+function raw(stack: Stack, stateJson: object): CustomState {
+  return new CustomState(stack, "Raw", { stateJson });
+}
+
+/** A leased workflow as it is deployed, on a clock that the test moves. */
+function running(
+  stack: Stack,
+  table: LeaseTable,
+  work: IChainable,
+): { workflow: string; steps: StepFunctions; clock: ManualClock } {
+  const leased = new LeasedWorkflow(stack, "Import", { table, key: "import", work });
+  const clock = new ManualClock();
+  const steps = new StepFunctions(clock);
+  const ids = Object.entries(definitionsIn(Template.fromStack(stack)));
+  for (const [id, definition] of ids) steps.define(id, definition);
+  return {
+    workflow: machineArn(stack.getLogicalId(leased.stateMachine.node.defaultChild as never)),
+    steps,
+    clock,
+  };
+}

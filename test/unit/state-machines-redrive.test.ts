@@ -1,0 +1,321 @@
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { StatesError } from "../../packages/local/src/state-machines/errors.ts";
+import { StateMachines } from "../../packages/local/src/state-machines/state-machines.ts";
+
+const arn = "arn:aws:states:us-east-1:123456789012:stateMachine:m";
+const day = 24 * 60 * 60 * 1000;
+
+let clock: ManualClock;
+let machines: StateMachines;
+/** The resources that were called, with what they were given. */
+let calls: { resource: string; args: unknown }[];
+/** How a resource ends: with an error, never, or, without an entry, with its arguments. */
+let endings: Map<string, "hangs" | StatesError>;
+let events: string[];
+
+beforeEach(() => {
+  clock = new ManualClock();
+  calls = [];
+  endings = new Map();
+  events = [];
+  machines = new StateMachines({
+    clock,
+    call: async (resource, args) => {
+      calls.push({ resource, args });
+      const ending = endings.get(resource);
+      if (ending === "hangs") return new Promise(() => {});
+      if (ending !== undefined) throw ending;
+      return args;
+    },
+    onEvent: (event) => {
+      events.push(event.type === "redriven" ? `redriven ${event.redriveCount}` : event.type);
+    },
+  });
+});
+
+function task(resource: string, more: Record<string, unknown> = { End: true }): Record<string, unknown> {
+  return { Type: "Task", Resource: resource, ...more };
+}
+
+async function started(definition: object, input: unknown = {}): Promise<string> {
+  machines.define({ arn, name: "m", definition: { QueryLanguage: "JSONata", ...definition } });
+  const { executionArn } = machines.start({ stateMachineArn: arn, input });
+  await clock.advance(0);
+  return executionArn;
+}
+
+async function redriven(executionArn: string): Promise<void> {
+  machines.redrive(executionArn);
+  await clock.advance(0);
+}
+
+const called = (): string[] => calls.map(({ resource }) => resource);
+
+describe("an execution that is redriven", () => {
+  it("goes on at the state that failed, with its input and variables, and repeats none that succeeded", async () => {
+    endings.set("second", new StatesError("Oops"));
+    const execution = await started(
+      {
+        StartAt: "First",
+        States: {
+          First: task("first", {
+            Arguments: { n: 1 },
+            Assign: { seen: "{% $states.input.x %}" },
+            Next: "Second",
+          }),
+          Second: task("second", {
+            Arguments: "{% {'seen': $seen, 'input': $states.input.n} %}",
+            Assign: { later: 2 },
+            Next: "Third",
+          }),
+          Third: { Type: "Pass", Output: "{% [$states.input.seen, $later] %}", End: true },
+        },
+      },
+      { x: 7 },
+    );
+    expect(machines.describe(execution)).toMatchObject({ status: "FAILED", error: "Oops", redriveCount: 0 });
+    endings.clear();
+    await redriven(execution);
+    expect(called()).toEqual(["first", "second", "second"]);
+    expect(calls[2]?.args).toEqual({ seen: 7, input: 1 });
+    expect(machines.describe(execution)).toMatchObject({
+      status: "SUCCEEDED",
+      output: [7, 2],
+      redriveCount: 1,
+    });
+  });
+
+  it("tells its states how often it was redriven, and when", async () => {
+    endings.set("r", new StatesError("Oops"));
+    const context = "{% $states.context.Execution.[RedriveCount, RedriveTime] %}";
+    const execution = await started({
+      StartAt: "T",
+      States: { T: task("r", { Arguments: context, End: true }) },
+    });
+    await clock.advance(5_000);
+    await redriven(execution);
+    const second = new Date(clock.now()).toISOString();
+    await clock.advance(5_000);
+    endings.clear();
+    await redriven(execution);
+    const third = new Date(clock.now()).toISOString();
+    expect(calls.map(({ args }) => args)).toEqual([[0], [1, second], [2, third]]);
+    expect(machines.describe(execution)).toMatchObject({ redriveCount: 2, redriveDate: third });
+  });
+
+  it("keeps its history, its name and its ARN, and enters no state twice", async () => {
+    endings.set("r", "hangs");
+    const execution = await started({
+      StartAt: "A",
+      States: { A: { Type: "Pass", Next: "T" }, T: task("r") },
+    });
+    machines.stop(execution);
+    const before = machines.history(execution);
+    endings.clear();
+    await redriven(execution);
+    const { entered, events: count, counts } = machines.history(execution);
+    expect(entered.map(({ stateName }) => stateName)).toEqual(["A", "T"]);
+    expect(counts).toMatchObject({
+      ExecutionStarted: 1,
+      ExecutionAborted: 1,
+      ExecutionRedriven: 1,
+      TaskScheduled: 2,
+      TaskStateExited: 1,
+      ExecutionSucceeded: 1,
+    });
+    // Redriven, scheduled, started, succeeded, exited, succeeded.
+    expect(count).toBe(before.events + 6);
+    expect(machines.executions()).toHaveLength(1);
+    expect(events).toEqual([
+      ...["started", "entered", "exited", "entered", "finished"],
+      ...["redriven 1", "exited", "finished"],
+    ]);
+  });
+
+  it("runs only the branches again that did not succeed, each where it stood", async () => {
+    endings.set("b2", new StatesError("Oops"));
+    endings.set("c1", "hangs");
+    const execution = await started({
+      StartAt: "P",
+      States: {
+        P: {
+          Type: "Parallel",
+          Branches: [
+            { StartAt: "A1", States: { A1: task("a1") } },
+            { StartAt: "B1", States: { B1: task("b1", { Next: "B2" }), B2: task("b2") } },
+            { StartAt: "C1", States: { C1: task("c1") } },
+          ],
+          Arguments: { n: 1 },
+          Output: "{% $count($states.result) %}",
+          End: true,
+        },
+      },
+    });
+    expect(machines.describe(execution).status).toBe("FAILED");
+    calls.length = 0;
+    endings.clear();
+    await redriven(execution);
+    expect(called()).toEqual(["b2", "c1"]);
+    expect(machines.describe(execution)).toMatchObject({ status: "SUCCEEDED", output: 3 });
+  });
+
+  it("runs only the iterations again that did not succeed, and those that had not begun", async () => {
+    endings.set("hang", "hangs");
+    const execution = await started(
+      {
+        StartAt: "M",
+        States: {
+          M: {
+            Type: "Map",
+            MaxConcurrency: 1,
+            ItemProcessor: {
+              StartAt: "Choose",
+              States: {
+                Choose: {
+                  Type: "Choice",
+                  Choices: [{ Condition: "{% $states.input = 2 %}", Next: "Slow" }],
+                  Default: "Quick",
+                },
+                Slow: task("hang", { Arguments: "{% $states.input %}", End: true }),
+                Quick: task("quick", { Arguments: "{% $states.input %}", End: true }),
+              },
+            },
+            End: true,
+          },
+        },
+      },
+      [1, 2, 3],
+    );
+    machines.stop(execution);
+    expect(calls.map(({ args }) => args)).toEqual([1, 2]);
+    calls.length = 0;
+    endings.clear();
+    await redriven(execution);
+    expect(calls.map(({ args }) => args)).toEqual([2, 3]);
+    expect(machines.describe(execution)).toMatchObject({ status: "SUCCEEDED", output: [1, 2, 3] });
+  });
+
+  it("runs every branch again where the state failed of too much data", async () => {
+    const big = "x".repeat(200_000);
+    const branch = (name: string): object => ({
+      StartAt: name,
+      States: { [name]: task(name, { Arguments: big, End: true }) },
+    });
+    const execution = await started({
+      StartAt: "P",
+      States: { P: { Type: "Parallel", Branches: [branch("a"), branch("b")], End: true } },
+    });
+    expect(machines.describe(execution)).toMatchObject({ error: "States.DataLimitExceeded" });
+    calls.length = 0;
+    await redriven(execution);
+    expect(called()).toEqual(["a", "b"]);
+  });
+
+  it("has all its retries and its whole timeouts again", async () => {
+    endings.set("r", new StatesError("Oops"));
+    const Retry = [{ ErrorEquals: ["Oops"], MaxAttempts: 1, IntervalSeconds: 1 }];
+    const execution = await started({
+      TimeoutSeconds: 100,
+      StartAt: "T",
+      States: { T: task("r", { Retry, Next: "W" }), W: { Type: "Wait", Seconds: 90, End: true } },
+    });
+    await clock.advance(1_000);
+    expect([called().length, machines.describe(execution).status]).toEqual([2, "FAILED"]);
+    await clock.advance(50_000);
+    await redriven(execution);
+    await clock.advance(1_000);
+    expect([called().length, machines.describe(execution).status]).toEqual([4, "FAILED"]);
+    endings.clear();
+    await redriven(execution);
+    await clock.advance(89_000);
+    expect(machines.describe(execution).status).toBe("RUNNING");
+    await clock.advance(1_000);
+    expect(machines.describe(execution).status).toBe("SUCCEEDED");
+  });
+
+  it("goes on after a timeout, and leaves a wait whose time has come", async () => {
+    const until = new Date(clock.now() + 20_000).toISOString();
+    const execution = await started({
+      TimeoutSeconds: 10,
+      StartAt: "W",
+      States: { W: { Type: "Wait", Timestamp: until, End: true } },
+    });
+    await clock.advance(10_000);
+    expect(machines.describe(execution).status).toBe("TIMED_OUT");
+    await clock.advance(60_000);
+    await redriven(execution);
+    expect(machines.describe(execution).status).toBe("SUCCEEDED");
+  });
+
+  it("fails again in a Fail state, and again is told so", async () => {
+    const execution = await started({
+      StartAt: "F",
+      States: { F: { Type: "Fail", Error: "Mine", Cause: "of my own" } },
+    });
+    await redriven(execution);
+    expect(machines.describe(execution)).toMatchObject({ status: "FAILED", error: "Mine", redriveCount: 1 });
+    const again = machines.finished(execution);
+    machines.redrive(execution);
+    expect(await machines.finished(execution)).toMatchObject({ redriveCount: 2 });
+    expect(await again).toMatchObject({ redriveCount: 1 });
+  });
+
+  it("takes no answer for the token of the attempt that was aborted", async () => {
+    const tokens: string[] = [];
+    const execution = await started({
+      StartAt: "T",
+      States: { T: task("r.waitForTaskToken", { Arguments: "{% $states.context.Task.Token %}", End: true }) },
+    });
+    machines.stop(execution);
+    await redriven(execution);
+    tokens.push(...calls.map(({ args }) => String(args)));
+    expect(new Set(tokens).size).toBe(2);
+    expect(() => machines.sendTaskSuccess(String(tokens[0]), {})).toThrow(/TaskTimedOut/);
+    machines.sendTaskSuccess(String(tokens[1]), { ok: true });
+    await clock.advance(0);
+    expect(machines.describe(execution)).toMatchObject({ status: "SUCCEEDED", output: { ok: true } });
+  });
+});
+
+describe("an execution cannot be redriven", () => {
+  const failing = { StartAt: "F", States: { F: { Type: "Fail" } } };
+
+  it("that does not exist", () => {
+    expect(() => machines.redrive(`${arn}:nobody`)).toThrow(/^ExecutionDoesNotExist/);
+  });
+
+  it("while it runs", async () => {
+    const execution = await started({ StartAt: "W", States: { W: { Type: "Wait", Seconds: 9, End: true } } });
+    expect(() => machines.redrive(execution)).toThrow(
+      "ExecutionNotRedrivable: Execution is RUNNING and cannot be redriven",
+    );
+    machines.stop(execution);
+    machines.redrive(execution);
+    expect(() => machines.redrive(execution)).toThrow(/RUNNING/);
+  });
+
+  it("that succeeded", async () => {
+    const execution = await started({ StartAt: "S", States: { S: { Type: "Succeed" } } });
+    expect(() => machines.redrive(execution)).toThrow(/SUCCEEDED and cannot be redriven/);
+  });
+
+  it("14 days after its end", async () => {
+    const execution = await started(failing);
+    await clock.advance(14 * day);
+    await redriven(execution);
+    await clock.advance(14 * day + 1);
+    expect(() => machines.redrive(execution)).toThrow(/redrivable period exceeded/);
+  });
+
+  it("whose history has no room for it", async () => {
+    const loop = {
+      A: { Type: "Pass", Next: "B" },
+      B: { Type: "Pass", Next: "A" },
+      C: { Type: "Succeed" },
+    };
+    const execution = await started({ StartAt: "A", States: loop });
+    expect(machines.describe(execution)).toMatchObject({ error: "States.Runtime" });
+    expect(() => machines.redrive(execution)).toThrow(/history event limit exceeded/);
+  });
+});

@@ -1,0 +1,344 @@
+import { LeaseClient } from "@leasehold/client";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import type { Json } from "../../packages/cdk/src/workflow/asl.ts";
+import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
+import { redriveGuardDefinition } from "../../packages/cdk/src/workflow/redrive-guard.ts";
+import { workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
+import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
+import { StatesError } from "../../packages/local/src/state-machines/errors.ts";
+import { machineArn, StepFunctions } from "../support/step-functions.ts";
+
+const leaseDurationMs = 9_000;
+const beatMs = 3_000;
+const key = "import";
+
+let clock: ManualClock;
+let steps: StepFunctions;
+let other: LeaseClient;
+/** For each task of the work that was sent, whether the lease that it runs under still stands. */
+let sent: { readonly task: string; readonly hasLease: boolean }[];
+/** Tasks of the work that hang, or that fail. */
+let trouble: Map<string, "hangs" | "fails">;
+
+function task(name: string, more: Record<string, Json> = { End: true }): Record<string, Json> {
+  return {
+    Type: "Task",
+    QueryLanguage: "JSONata",
+    Resource: `arn:aws:states:::work:${name}`,
+    Arguments: { token: "{% $lease.token %}", fence: "{% $lease.fencingToken %}" },
+    ...more,
+  };
+}
+
+const everyError = [{ ErrorEquals: ["States.ALL"], MaxAttempts: 2, IntervalSeconds: 1 }];
+
+/** Tasks one after the other and side by side, waits, retries, and a catch that cleans up. */
+const work = {
+  StartAt: "Fetch",
+  States: {
+    Fetch: task("fetch", { Next: "Pause", Retry: everyError, TimeoutSeconds: 30 }),
+    Pause: { Type: "Wait", QueryLanguage: "JSONata", Seconds: 4, Next: "Both" },
+    Both: {
+      Type: "Parallel",
+      QueryLanguage: "JSONata",
+      Branches: [
+        { StartAt: "Left", States: { Left: task("left", { TimeoutSeconds: "{% 10 + 20 %}", End: true }) } },
+        {
+          StartAt: "Each",
+          States: {
+            Each: {
+              Type: "Map",
+              QueryLanguage: "JSONata",
+              Items: [1, 2],
+              ItemProcessor: { StartAt: "Store", States: { Store: task("store") } },
+              End: true,
+            },
+          },
+        },
+      ],
+      Catch: [{ ErrorEquals: ["States.ALL"], Next: "CleanUp" }],
+      Next: "Finish",
+    },
+    CleanUp: task("cleanUp"),
+    Finish: task("finish"),
+  },
+};
+
+function define(terms: Partial<WorkflowTerms> = {}, more: Record<string, unknown> = {}): string {
+  const definition = workflowDefinition({
+    tableName: "leases",
+    key: "$states.input.key",
+    leaseDurationMs,
+    clockSkewMs: 1_000,
+    retentionMs: 604_800_000,
+    lockAtLeastForMs: 0,
+    whenHeld: "fail",
+    waitMs: 3_600_000,
+    once: false,
+    keeperArn: machineArn("keeper"),
+    work,
+    ...terms,
+  });
+  return steps.define("workflow", { ...definition, ...more });
+}
+
+const start = (arn: string): string =>
+  steps.machines.start({ stateMachineArn: arn, input: { key } }).executionArn;
+const describeExecution = (arn: string) => steps.machines.describe(arn);
+const tasks = (): string[] => sent.map(({ task: name }) => name);
+const state = (arn: string): string | undefined => steps.machines.history(arn).entered.at(-1)?.stateName;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  steps = new StepFunctions(clock);
+  other = new LeaseClient({ store: steps.store, clock, owner: "other", leaseDurationMs });
+  steps.define("keeper", keeperDefinition({ tableName: "leases", retentionMs: 604_800_000 }));
+  sent = [];
+  trouble = new Map();
+  for (const name of ["fetch", "left", "store", "cleanUp", "finish"]) {
+    steps.resources.set(`work:${name}`, ({ token, fence }: { token: string; fence: number }) => {
+      const item = steps.lease(key);
+      sent.push({ task: name, hasLease: item?.token === token && item.fence === fence });
+      if (trouble.get(name) === "hangs") return new Promise(() => {});
+      if (trouble.get(name) === "fails") throw new StatesError("OutOfStock", "no mugs");
+      return {};
+    });
+  }
+});
+
+describe("a leased workflow that is redriven", () => {
+  /** What another does with the lock before the redrive. */
+  const meanwhile: [string, () => Promise<void>][] = [
+    ["at once", async () => {}],
+    ["after its keeper let the lock go", () => clock.advance(2 * beatMs)],
+    [
+      "when another holds the lock",
+      async () => {
+        await clock.advance(leaseDurationMs + 2 * beatMs);
+        await other.acquire(key, { leaseDurationMs: 3_600_000 });
+      },
+    ],
+    ["after a day", () => clock.advance(86_400_000)],
+  ];
+
+  describe.each(meanwhile)("%s", (_, pass) => {
+    it.each(["fetch", "left", "store", "finish"])(
+      "and was stopped while %s was under way, sends no task of the work any more",
+      async (name) => {
+        trouble.set(name, "hangs");
+        const execution = start(define());
+        await clock.advance(6_000);
+        expect(tasks()).toContain(name);
+        steps.machines.stop(execution);
+        trouble.clear();
+        await pass();
+        const before = tasks();
+        const token = steps.lease(key)?.token;
+        steps.machines.redrive(execution);
+        await clock.advance(60_000);
+        expect(tasks()).toEqual(before);
+        expect(describeExecution(execution)).toMatchObject({
+          status: "FAILED",
+          error: "LeaseLostError",
+          cause: "the execution was redriven after its lease had ended: start a new execution",
+        });
+        if (steps.lease(key)?.owner === "other") expect(steps.lease(key)?.token).toBe(token);
+        else expect(steps.lease(key)?.token).toBeUndefined();
+      },
+    );
+  });
+
+  it("and had run out of time, sends no task any more", async () => {
+    trouble.set("left", "hangs");
+    const execution = start(define({}, { TimeoutSeconds: 10 }));
+    await clock.advance(10_000);
+    expect(describeExecution(execution).status).toBe("TIMED_OUT");
+    trouble.clear();
+    await clock.advance(30_000);
+    const before = tasks();
+    steps.machines.redrive(execution);
+    await clock.advance(30_000);
+    expect(tasks()).toEqual(before);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+  });
+
+  it("and had failed, fails again as it did, and sends no task any more", async () => {
+    trouble.set("finish", "fails");
+    const execution = start(define());
+    await clock.advance(10_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "OutOfStock" });
+    trouble.clear();
+    const before = tasks();
+    steps.machines.redrive(execution);
+    await clock.advance(30_000);
+    expect(tasks()).toEqual(before);
+    expect(describeExecution(execution)).toMatchObject({
+      status: "FAILED",
+      error: "OutOfStock",
+      cause: "no mugs",
+    });
+  });
+
+  it("and had too much data, which runs its work from the beginning, sends no task any more", async () => {
+    const big = {
+      StartAt: "Fetch",
+      States: {
+        Fetch: task("fetch", { Output: "{% $pad('', 262143, 'x') %}", Next: "End" }),
+        End: { Type: "Pass", QueryLanguage: "JSONata", End: true },
+      },
+    };
+    const execution = start(define({ work: big }));
+    await clock.advance(1_000);
+    expect(describeExecution(execution).error).toBe("States.DataLimitExceeded");
+    steps.machines.redrive(execution);
+    await clock.advance(30_000);
+    expect(tasks()).toEqual(["fetch"]);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+  });
+
+  it("while its work waits, ends as lost when the wait is over, and never as a success", async () => {
+    const waits = {
+      StartAt: "Wait",
+      States: { Wait: { Type: "Wait", QueryLanguage: "JSONata", Seconds: 60, End: true } },
+    };
+    const execution = start(define({ work: waits }));
+    await clock.advance(1_000);
+    steps.machines.stop(execution);
+    await clock.advance(30_000);
+    steps.machines.redrive(execution);
+    await clock.advance(61_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+  });
+
+  it.each([
+    ["Leasehold_Acquire", "dynamodb:updateItem"],
+    ["Leasehold_StartKeeper", "sfn:startExecution"],
+  ])("and was stopped in %s, does no work, whatever the request did before", async (name, action) => {
+    for (const lands of [true, false]) {
+      const definition = define();
+      if (lands) steps.loseAnswers(action, 1);
+      else steps.fail(action, 1);
+      const execution = start(definition);
+      await clock.advance(100);
+      expect(state(execution)).toBe(name);
+      steps.machines.stop(execution);
+      await clock.advance(60_000);
+      const thief = await other.acquire(key);
+      steps.machines.redrive(execution);
+      await clock.advance(5_000);
+      expect(tasks()).toEqual([]);
+      expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+      expect(steps.lease(key)?.token).toBe(thief.token);
+      await thief.release();
+    }
+  });
+
+  it("and was stopped while it waited for the lock, does not wait again", async () => {
+    const lease = await other.acquire(key, { heartbeat: true });
+    const execution = start(define({ whenHeld: "wait" }));
+    await clock.advance(1_000);
+    expect(state(execution)).toBe("Leasehold_Park");
+    steps.machines.stop(execution);
+    steps.machines.redrive(execution);
+    await clock.advance(1_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+    await lease.release();
+  });
+
+  it("after its work was done, reports its success: nothing was left but the release", async () => {
+    const definition = define();
+    const execution = start(definition);
+    await clock.advance(3_900);
+    // Its keeper's renewals get through, its own release does not.
+    steps.fail("dynamodb:updateItem", 1);
+    await clock.advance(150);
+    expect([state(execution), tasks().at(-1)]).toEqual(["Leasehold_Release", "finish"]);
+    steps.machines.stop(execution);
+    await clock.advance(30_000);
+    steps.machines.redrive(execution);
+    await clock.advance(30_000);
+    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+    expect(tasks().filter((name) => name === "finish")).toHaveLength(1);
+  });
+
+  it("from whichever moment, never sends a task without its lease", async () => {
+    const total = (await play(undefined)).calls;
+    expect(total).toBeGreaterThanOrEqual(10);
+    for (let stopAt = 1; stopAt <= total; stopAt += 1) {
+      const { execution } = await play(stopAt);
+      await clock.advance(leaseDurationMs);
+      steps.machines.redrive(execution);
+      await clock.advance(60_000);
+      expect(
+        sent.filter(({ hasLease }) => !hasLease),
+        `stopped at call ${stopAt}`,
+      ).toEqual([]);
+      expect(describeExecution(execution).status, `stopped at call ${stopAt}`).not.toBe("RUNNING");
+    }
+  });
+
+  /** Runs the workflow, and stops it when its n-th call of a service is under way. */
+  async function play(stopAt: number | undefined): Promise<{ execution: string; calls: number }> {
+    clock = new ManualClock();
+    steps = new StepFunctions(clock);
+    steps.define("keeper", keeperDefinition({ tableName: "leases", retentionMs: 604_800_000 }));
+    sent = [];
+    for (const name of ["fetch", "left", "store", "cleanUp", "finish"]) {
+      steps.resources.set(`work:${name}`, ({ token, fence }: { token: string; fence: number }) => {
+        const item = steps.lease(key);
+        sent.push({ task: name, hasLease: item?.token === token && item.fence === fence });
+        return {};
+      });
+    }
+    const execution = start(define());
+    const push = steps.calls.push.bind(steps.calls);
+    let running = 0;
+    steps.calls.push = (...calls) => {
+      const count = push(...calls);
+      if (describeExecution(execution).status === "RUNNING") running = count;
+      if (count === stopAt) steps.machines.stop(execution);
+      return count;
+    };
+    await clock.advance(10_000);
+    expect(describeExecution(execution).status).toBe(stopAt === undefined ? "SUCCEEDED" : "ABORTED");
+    return { execution, calls: running };
+  }
+});
+
+describe("the guard of redriven workflows", () => {
+  let guard: string;
+
+  beforeEach(() => {
+    guard = steps.define("guard", redriveGuardDefinition());
+  });
+
+  const guarding = async (execution: string): Promise<string> => {
+    const { executionArn } = steps.machines.start({ stateMachineArn: guard, input: { execution } });
+    await clock.advance(1_000);
+    return executionArn;
+  };
+
+  it("stops the execution, by name", async () => {
+    trouble.set("fetch", "hangs");
+    const execution = start(define());
+    await clock.advance(1_000);
+    expect(describeExecution(await guarding(execution)).status).toBe("SUCCEEDED");
+    expect(describeExecution(execution)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
+  });
+
+  it("tries again for an hour while Step Functions does not answer", async () => {
+    trouble.set("finish", "hangs");
+    const execution = start(define());
+    await clock.advance(5_000);
+    steps.fail("sfn:stopExecution", 60, "Sfn.SfnException");
+    await guarding(execution);
+    await clock.advance(3_600_000);
+    expect(describeExecution(execution).status).toBe("ABORTED");
+  });
+
+  it("has nothing to do where the execution is gone", async () => {
+    const gone = machineArn("workflow").replace("stateMachine", "execution");
+    expect(describeExecution(await guarding(`${gone}:gone`)).status).toBe("SUCCEEDED");
+  });
+});
