@@ -1,6 +1,7 @@
 import type { Item } from "@leasehold/client";
 import { type ItemKey, leaseItemKey } from "@leasehold/client/schema";
 import { type ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import type { StateMachineListener } from "../../packages/local/src/state-machines/events.ts";
 import { StatesError } from "../../packages/local/src/state-machines/errors.ts";
 import { StateMachines } from "../../packages/local/src/state-machines/state-machines.ts";
 
@@ -8,6 +9,8 @@ type Wire = Record<string, { readonly S?: string; readonly N?: string }>;
 
 interface Write {
   readonly Key: Wire;
+  readonly ProjectionExpression?: string;
+  readonly ReturnValues?: string;
   readonly UpdateExpression?: string;
   readonly ConditionExpression?: string;
   readonly ExpressionAttributeNames?: Record<string, string>;
@@ -27,7 +30,7 @@ export function deployed(definition: unknown): unknown {
 /**
  * Step Functions and a table in memory, on one clock that the test moves.
  *
- * `fail` makes the next calls of a service fail before they arrive, `loseAnswers` after they took effect.
+ * `fail` makes the next calls of a service fail before they arrive, `loseAnswers` after they took effect. `heal` ends both.
  */
 export class StepFunctions {
   readonly store = new MemoryLeaseStore("leases");
@@ -38,10 +41,12 @@ export class StepFunctions {
   /** What other resources answer. */
   readonly resources = new Map<string, (args: never) => unknown>();
 
-  constructor(clock: ManualClock) {
+  /** @param onEvent hears what EventBridge would be told, and more */
+  constructor(clock: ManualClock, onEvent?: StateMachineListener) {
     this.machines = new StateMachines({
       clock,
       random: () => 0.5,
+      ...(onEvent === undefined ? {} : { onEvent }),
       call: (resource, args) => this.#call(resource, args),
     });
   }
@@ -55,8 +60,18 @@ export class StepFunctions {
     this.#plans.push({ action, times, error, lands: false });
   }
 
+  /** Makes the next calls of a service neither arrive nor come back. */
+  hang(action: string, times: number): void {
+    this.#plans.push({ action, times, error: "", lands: false });
+  }
+
   loseAnswers(action: string, times: number): void {
     this.#plans.push({ action, times, error: "DynamoDb.SdkClientException", lands: true });
+  }
+
+  /** Lets every call go through again. */
+  heal(): void {
+    this.#plans.length = 0;
   }
 
   lease(key: string): Item | undefined {
@@ -78,6 +93,7 @@ export class StepFunctions {
     this.calls.push(action);
     const plan = this.#plans.find((candidate) => candidate.action === action && candidate.times > 0);
     if (plan !== undefined) plan.times -= 1;
+    if (plan?.error === "") return new Promise<never>(() => {});
     if (plan !== undefined && !plan.lands) throw new StatesError(plan.error, "as the test wants it");
     const result = this.#perform(action, args);
     if (plan !== undefined) throw new StatesError(plan.error, "the answer was lost");
@@ -89,12 +105,15 @@ export class StepFunctions {
       case "dynamodb:updateItem":
         return this.#update(args as Write);
       case "dynamodb:getItem": {
-        const item = this.store.peek(plain((args as Write).Key) as unknown as ItemKey);
-        return item === undefined ? {} : { Item: wire(item) };
+        const { Key, ProjectionExpression, ExpressionAttributeNames } = args as Write;
+        const item = this.store.peek(plain(Key) as unknown as ItemKey);
+        if (item === undefined) return {};
+        return { Item: wire(projected(item, ProjectionExpression, ExpressionAttributeNames)) };
       }
       case "dynamodb:transactWriteItems.waitForTaskToken":
         return this.#transact(args as { TransactItems: { ConditionCheck?: Write; Update?: Write }[] });
-      case "sfn:startExecution": {
+      case "sfn:startExecution":
+      case "sfn:startExecution.waitForTaskToken": {
         const { StateMachineArn, Name, Input } = args as Record<string, string>;
         return this.#asSdk(() => {
           const input: unknown = JSON.parse(String(Input));
@@ -109,8 +128,20 @@ export class StepFunctions {
       }
       case "sfn:describeExecution":
         return this.#asSdk(() => {
-          const { ExecutionArn } = args as Record<string, string>;
-          return { Status: this.machines.describe(String(ExecutionArn)).status };
+          const { ExecutionArn, IncludedData } = args as Record<string, string>;
+          const { executionArn, status, input, output } = this.machines.describe(String(ExecutionArn));
+          const data = { Input: JSON.stringify(input), Output: JSON.stringify(output) };
+          return {
+            ExecutionArn: executionArn,
+            Status: status,
+            ...(IncludedData === "METADATA_ONLY" ? {} : data),
+          };
+        });
+      case "sfn:sendTaskSuccess":
+        return this.#asSdk(() => {
+          const { TaskToken, Output } = args as Record<string, string>;
+          this.machines.sendTaskSuccess(String(TaskToken), JSON.parse(String(Output)));
+          return {};
         });
       case "sfn:stopExecution":
         return this.#asSdk(() => {
@@ -138,7 +169,11 @@ export class StepFunctions {
       returnsItem: true,
     });
     if (!applied) throw new StatesError("DynamoDb.ConditionalCheckFailedException", "refused");
-    return { Attributes: wire(item ?? {}) };
+    const { ReturnValues = "NONE", UpdateExpression = "", ExpressionAttributeNames } = write;
+    if (ReturnValues === "NONE") return {};
+    if (ReturnValues === "ALL_NEW") return { Attributes: wire(item ?? {}) };
+    const assigned = [...UpdateExpression.replace(/REMOVE.*/, "").matchAll(/(#\w+) =/g)].map(([, name]) => name);
+    return { Attributes: wire(projected(item ?? {}, assigned.join(", "), ExpressionAttributeNames)) };
   }
 
   #transact({ TransactItems }: { TransactItems: { ConditionCheck?: Write; Update?: Write }[] }): unknown {
@@ -168,6 +203,17 @@ export class StepFunctions {
       throw error;
     }
   }
+}
+
+/** What is asked for of an item, as DynamoDB gives it. */
+function projected(
+  item: Item,
+  projection: string | undefined,
+  names: Readonly<Record<string, string>> = {},
+): Item {
+  if (projection === undefined) return item;
+  const wanted = projection.split(", ").map((placeholder) => names[placeholder]);
+  return Object.fromEntries(Object.entries(item).filter(([name]) => wanted.includes(name)));
 }
 
 function plain(attributes: Wire): Item {

@@ -10,8 +10,10 @@ import {
   close,
   heldBySomebody,
   park,
+  recordOnly,
   release,
   renew,
+  renewUnlessRevoked,
   requestRevocation,
   takeOver,
 } from "@leasehold/client/expressions";
@@ -92,9 +94,18 @@ export function takeOverArguments(terms: LeaseTerms, leaseDurationMs: number): J
   return updateItem(terms, takeOver(sample, { token: "token", version: 1 }), values, true);
 }
 
-/** Prolongs the lease of the variables token, fence, version and leaseDurationMs. */
+/** Prolongs the lease of the variables token, fence, version and leaseDurationMs; not while its holder is asked to stop. */
 export function renewArguments(terms: LeaseTerms): Json {
-  const values = {
+  return updateItem(terms, renewUnlessRevoked(sample), renewalValues(terms), true);
+}
+
+/** Prolongs the same lease, whether its holder is asked to stop or not. */
+export function renewHeldArguments(terms: LeaseTerms): Json {
+  return updateItem(terms, renew(sample), renewalValues(terms), true);
+}
+
+function renewalValues(terms: LeaseTerms): Values {
+  return {
     ":token": "$token",
     ":fence": "$fence",
     ":version": "$version + 1",
@@ -102,7 +113,6 @@ export function renewArguments(terms: LeaseTerms): Json {
     ":leaseDurationMs": "$leaseDurationMs",
     ":ttl": timeToLiveAfter("$leaseDurationMs", terms),
   };
-  return updateItem(terms, renew(sample), values, true);
 }
 
 /** Lets the lock go; with `once`, the variable `slot` is done. */
@@ -139,9 +149,16 @@ export function revokeArguments(terms: LeaseTerms): Json {
   return updateItem(terms, requestRevocation(sample), values);
 }
 
-/** Reads the lease item, seeing every earlier write. */
+/** Reads the lease item without its payload, seeing every earlier write. */
 export function inspectArguments(terms: LeaseTerms): Json {
-  return { TableName: terms.tableName, Key: keyOf(leaseSortKey), ConsistentRead: true };
+  const { projection, names } = recordOnly();
+  return {
+    TableName: terms.tableName,
+    Key: keyOf(leaseSortKey),
+    ConsistentRead: true,
+    ProjectionExpression: projection,
+    ExpressionAttributeNames: names,
+  };
 }
 
 /**
@@ -180,7 +197,7 @@ export const record: string = jsonata("$exists($states.result.Item) ? $states.re
 
 /** JSONata for an attribute of the item in the variable `record`, as a number or a text; undefined where it is missing. */
 export function ofRecord(
-  attribute: "token" | "fence" | "version" | "expiresAt" | "doneSlot",
+  attribute: "token" | "fence" | "version" | "owner" | "expiresAt" | "revocation" | "doneSlot",
   type: "S" | "N",
 ): string {
   return attributeOf("$record", attribute, type);
@@ -191,13 +208,17 @@ export const wasReleased: string =
   `${attributeOf("$record", "releasedToken", "S")} = $token and ` +
   `$not(${attributeOf("$record", "brokenToken", "S")} = $token)`;
 
+/** JSONata that tells whether the item in the variable `record` is of a lock that nobody holds, but that is still closed. */
+export const isClosed: string = `$contains(${ofRecord("token", "S")}, /^${closedToken("")}/)`;
+
 /** JSONata for an attribute of an item. */
 export function attributeOf(item: string, attribute: keyof typeof attributeNames, type: "S" | "N"): string {
   const path = `${item}.\`${attributeNames[attribute]}\`.${type}`;
   return type === "N" ? `$number(${path})` : path;
 }
 
-function updateItem(terms: LeaseTerms, request: Sample, values: Values, returnsItem = false): Json {
+/** With `returnsWritten` the answer has the attributes that were written, and no others: a payload may be too large. */
+function updateItem(terms: LeaseTerms, request: Sample, values: Values, returnsWritten = false): Json {
   const { update, condition, ...write } = placed(request, values);
   return {
     TableName: terms.tableName,
@@ -205,7 +226,7 @@ function updateItem(terms: LeaseTerms, request: Sample, values: Values, returnsI
     UpdateExpression: update,
     ConditionExpression: condition,
     ...write,
-    ...(returnsItem ? { ReturnValues: "ALL_NEW" } : {}),
+    ...(returnsWritten ? { ReturnValues: "UPDATED_NEW" } : {}),
   };
 }
 

@@ -22,7 +22,6 @@ import {
   refused,
   rule,
   type State,
-  startedBefore,
   succeed,
 } from "./asl.ts";
 import {
@@ -37,8 +36,10 @@ import {
   wasReleased,
 } from "./lease-requests.ts";
 import { judgeHolder, waiting } from "./waiting-states.ts";
-import { leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
+import { leaseOf, ownerOfExecution, type WorkflowTerms } from "./workflow-terms.ts";
 
+/** A keeper is ready in less than a second; while it is waited for, nobody renews. */
+const longestKeeperStartSeconds = 60;
 const sameInput = jsonata("$states.input");
 
 /** Gives the definition of a leased workflow. */
@@ -96,7 +97,7 @@ export function workflowDefinition(terms: WorkflowTerms): Definition {
       ),
       ReleaseFailed: letGo(releaseArguments(terms, false)),
       Cancel: letGo(cancelArguments(terms)),
-      Failed: fail(jsonata("$failure.Error"), jsonata("$failure.Cause")),
+      Failed: fail(jsonata("$failure.Error"), jsonata("$exists($failure.Cause) ? $failure.Cause : ''")),
       ...(terms.whenHeld === "skip" || once
         ? { Skipped: succeed({ skipped: true, key: jsonata("$key"), reason: jsonata("$reason") }) }
         : {}),
@@ -123,7 +124,7 @@ function begin({ key, waitMs, once }: WorkflowTerms): State {
     key: jsonata(key),
     token: jsonata("$uuid()"),
     version: 0,
-    owner: jsonata("'workflow:' & $states.context.Execution.Name"),
+    owner: jsonata(ownerOfExecution("$states.context.Execution.Id")),
     waitingSince: jsonata("$millis()"),
     waitUntil: jsonata(`$millis() + ${waitMs}`),
     parks: 0,
@@ -147,16 +148,34 @@ function grant(request: Json, terms: WorkflowTerms): State {
   });
 }
 
-function startKeeper({ keeperArn }: WorkflowTerms): State {
-  return call("sfn:startExecution", {
+/**
+ * Starts the keeper and waits until it has proven the lease and renewed it: work never begins without a keeper that is
+ * able to keep it. Each attempt has a token of its own, and so an execution of its own: two keepers of one lease do no
+ * harm, and the one that comes too late finds the lease released.
+ */
+function startKeeper({ keeperArn, leaseDurationMs }: WorkflowTerms): State {
+  const name = "$hash($token, 'SHA-256') & '-0-' & $string($states.context.State.RetryCount)";
+  const input =
+    "{'lease': $lease, 'guarded': $states.context.Execution.Id, 'taskToken': $states.context.Task.Token}";
+  return call("sfn:startExecution.waitForTaskToken", {
     Arguments: {
       StateMachineArn: keeperArn,
-      Name: jsonata("$hash($token, 'SHA-256') & '-0'"),
-      Input: jsonata("$string({'lease': $lease, 'guarded': $states.context.Execution.Id})"),
+      Name: jsonata(name),
+      Input: jsonata(`$string(${input})`),
     },
+    TimeoutSeconds: Math.min(longestKeeperStartSeconds, Math.floor(leaseDurationMs / 1500)),
     Next: "Work",
     Catch: [
-      catching(startedBefore, "Work"),
+      catching("States.Timeout", "Cancel", {
+        Assign: {
+          failure: {
+            Error: "KeeperNotReadyError",
+            Cause: jsonata(
+              `'the keeper of the lease did not prove and renew it in time: see its execution ' & $hash($token, 'SHA-256') & '-0-0 of ${keeperArn}'`,
+            ),
+          },
+        },
+      }),
       catching("States.ALL", "Cancel", { Assign: { failure: jsonata("$states.errorOutput") } }),
     ],
   });
