@@ -1,8 +1,8 @@
 import type { Item } from "@leasehold/client";
 import { type ItemKey, leaseItemKey } from "@leasehold/client/schema";
 import { type ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import type { StateMachineListener } from "../../packages/local/src/state-machines/events.ts";
 import { StatesError } from "../../packages/local/src/state-machines/errors.ts";
+import type { StateMachineListener } from "../../packages/local/src/state-machines/events.ts";
 import { StateMachines } from "../../packages/local/src/state-machines/state-machines.ts";
 
 type Wire = Record<string, { readonly S?: string; readonly N?: string }>;
@@ -15,6 +15,16 @@ interface Write {
   readonly ConditionExpression?: string;
   readonly ExpressionAttributeNames?: Record<string, string>;
   readonly ExpressionAttributeValues?: Wire;
+}
+
+/** What becomes of the next calls of an action. */
+interface Plan {
+  readonly action: string;
+  times: number;
+  /** Empty for one that hangs. */
+  readonly error: string;
+  readonly cause: string;
+  readonly lands: boolean;
 }
 
 /** The ARN of a state machine of the tests. */
@@ -37,7 +47,7 @@ export class StepFunctions {
   readonly machines: StateMachines;
   /** Every call of a service, such as `dynamodb:updateItem`, in order. */
   readonly calls: string[] = [];
-  readonly #plans: { action: string; times: number; error: string; lands: boolean }[] = [];
+  readonly #plans: Plan[] = [];
   /** What other resources answer. */
   readonly resources = new Map<string, (args: never) => unknown>();
 
@@ -56,17 +66,23 @@ export class StepFunctions {
     return machineArn(name);
   }
 
-  fail(action: string, times: number, error = "DynamoDb.InternalServerErrorException"): void {
-    this.#plans.push({ action, times, error, lands: false });
+  fail(
+    action: string,
+    times: number,
+    error = "DynamoDb.InternalServerErrorException",
+    cause = "as the test wants it",
+  ): void {
+    this.#plans.push({ action, times, error, cause, lands: false });
   }
 
   /** Makes the next calls of a service neither arrive nor come back. */
   hang(action: string, times: number): void {
-    this.#plans.push({ action, times, error: "", lands: false });
+    this.#plans.push({ action, times, error: "", cause: "", lands: false });
   }
 
   loseAnswers(action: string, times: number): void {
-    this.#plans.push({ action, times, error: "DynamoDb.SdkClientException", lands: true });
+    const [error, cause] = ["DynamoDb.SdkClientException", "the answer was lost"];
+    this.#plans.push({ action, times, error, cause, lands: true });
   }
 
   /** Lets every call go through again. */
@@ -94,9 +110,9 @@ export class StepFunctions {
     const plan = this.#plans.find((candidate) => candidate.action === action && candidate.times > 0);
     if (plan !== undefined) plan.times -= 1;
     if (plan?.error === "") return new Promise<never>(() => {});
-    if (plan !== undefined && !plan.lands) throw new StatesError(plan.error, "as the test wants it");
+    if (plan !== undefined && !plan.lands) throw new StatesError(plan.error, plan.cause);
     const result = this.#perform(action, args);
-    if (plan !== undefined) throw new StatesError(plan.error, "the answer was lost");
+    if (plan !== undefined) throw new StatesError(plan.error, plan.cause);
     return await result;
   }
 
@@ -172,7 +188,9 @@ export class StepFunctions {
     const { ReturnValues = "NONE", UpdateExpression = "", ExpressionAttributeNames } = write;
     if (ReturnValues === "NONE") return {};
     if (ReturnValues === "ALL_NEW") return { Attributes: wire(item ?? {}) };
-    const assigned = [...UpdateExpression.replace(/REMOVE.*/, "").matchAll(/(#\w+) =/g)].map(([, name]) => name);
+    const assigned = [...UpdateExpression.replace(/REMOVE.*/, "").matchAll(/(#\w+) =/g)].map(
+      ([, name]) => name,
+    );
     return { Attributes: wire(projected(item ?? {}, assigned.join(", "), ExpressionAttributeNames)) };
   }
 

@@ -14,7 +14,12 @@ const lost = { status: "FAILED", error: "LeaseLostError" };
 describe("a keeper", () => {
   it("keeps the lease for many times its duration, and nobody gets in", async () => {
     const { lease, keeper } = await kept.guarded();
-    const other = new LeaseClient({ store: kept.steps.store, clock: kept.clock, owner: "other", leaseDurationMs });
+    const other = new LeaseClient({
+      store: kept.steps.store,
+      clock: kept.clock,
+      owner: "other",
+      leaseDurationMs,
+    });
     for (let beat = 0; beat < 100; beat += 1) {
       await kept.clock.advance(beatMs);
       expect(await other.tryAcquire(key)).toBeUndefined();
@@ -123,7 +128,10 @@ describe("a keeper", () => {
     const { lease, work, keeper } = await kept.guarded();
     await kept.client.requestRevocation(key, { token: lease.token, reason: "a newer run" });
     await kept.clock.advance(beatMs);
-    expect(kept.describe(work)).toMatchObject({ ...stopped, cause: "the holder of the lease was asked to stop" });
+    expect(kept.describe(work)).toMatchObject({
+      ...stopped,
+      cause: "the holder of the lease was asked to stop",
+    });
     expect(kept.token()).toBeUndefined();
     expect(kept.status(keeper)).toBe("SUCCEEDED");
   });

@@ -316,7 +316,10 @@ const recordProjection = [
   .join(", ");
 
 /** Reads what a lease is judged by, and not the payload: that may have 392 KiB, and Step Functions takes 256 KiB. */
-export function recordOnly(): { readonly projection: string; readonly names: Readonly<Record<string, string>> } {
+export function recordOnly(): {
+  readonly projection: string;
+  readonly names: Readonly<Record<string, string>>;
+} {
   return { projection: recordProjection, names: namesIn(recordProjection) };
 }
 

@@ -8,8 +8,26 @@
  * It acts on a lease only that names the ended execution as its owner, and proves it by token and fencing token. So an
  * event may be late, doubled or lost: a lease that was acquired since has another owner, and the keeper looks by itself.
  */
-import { call, catching, choice, type Definition, type Json, jsonata, noSuchExecution, refused, rule, succeed } from "./asl.ts";
-import { inspectArguments, isClosed, type LeaseTerms, ofRecord, record, releaseArguments } from "./lease-requests.ts";
+import {
+  call,
+  catching,
+  choice,
+  type Definition,
+  type Json,
+  jsonata,
+  noSuchExecution,
+  refused,
+  rule,
+  succeed,
+} from "./asl.ts";
+import {
+  inspectArguments,
+  isClosed,
+  type LeaseTerms,
+  ofRecord,
+  record,
+  releaseArguments,
+} from "./lease-requests.ts";
 import { ownerOfExecution } from "./workflow-terms.ts";
 
 /** Nobody waits for it: it may take as long as a service is out of reach. */

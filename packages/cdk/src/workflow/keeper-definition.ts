@@ -27,14 +27,7 @@ import {
 } from "./asl.ts";
 import { isOurs, notRenewed, renewed, startingStates } from "./keeper-start.ts";
 import { stoppingStates } from "./keeper-stopping.ts";
-import {
-  counted,
-  eventsOf,
-  historyLimits,
-  isOver,
-  patienceSeconds,
-  stopping,
-} from "./keeper-terms.ts";
+import { counted, eventsOf, historyLimits, isOver, patienceSeconds, stopping } from "./keeper-terms.ts";
 import {
   attributeOf,
   inspectArguments,
@@ -160,7 +153,12 @@ function judgeLease(): State {
   const loss = jsonata(
     `$exists(${ofRecord("token", "S")}) ? 'another holder has it' : 'it was broken, or expired and was removed'`,
   );
-  const carryOn = { ...asRecorded, pause: jsonata("$beat"), troubles: jsonata("$troubles + 1") };
+  const carryOn = {
+    ...asRecorded,
+    pause: jsonata("$beat"),
+    troubles: jsonata("$troubles + 1"),
+    ...counted(eventsOf.choice),
+  };
   return choice(
     [
       rule(`${isOurs} and $isStopping`, "PauseStopping", asRecorded),
@@ -197,9 +195,7 @@ function handOver(): State {
   return callOnce("sfn:startExecution.waitForTaskToken", {
     Arguments: {
       StateMachineArn: jsonata("$states.context.StateMachine.Id"),
-      Name: jsonata(
-        "$hash($token, 'SHA-256') & '-' & $string($generation + 1) & '-' & $string($handOvers)",
-      ),
+      Name: jsonata("$hash($token, 'SHA-256') & '-' & $string($generation + 1) & '-' & $string($handOvers)"),
       Input: jsonata(`$string($merge([${input}]))`),
     },
     TimeoutSeconds: jsonata("$beat"),

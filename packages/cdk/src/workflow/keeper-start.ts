@@ -90,11 +90,7 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
       ],
     }),
     // What is not found yet may have been started a moment ago: descriptions are eventually consistent.
-    AskGuarded: askGuarded(
-      "Decide",
-      eventsOf.task + eventsOf.choice,
-      jsonata("$begun ? 'GONE' : 'UNKNOWN'"),
-    ),
+    AskGuarded: askGuarded("Decide", eventsOf.task + eventsOf.choice, jsonata("$begun ? 'GONE' : 'UNKNOWN'")),
     NotPermitted: fail(
       "KeeperNotPermittedError",
       jsonata(

@@ -23,14 +23,7 @@ import {
   wait,
 } from "./asl.ts";
 import { notRenewed, renewed } from "./keeper-start.ts";
-import {
-  askGuarded,
-  counted,
-  eventsOf,
-  historyLimits,
-  isOver,
-  patienceSeconds,
-} from "./keeper-terms.ts";
+import { askGuarded, counted, eventsOf, historyLimits, isOver, patienceSeconds } from "./keeper-terms.ts";
 import { type LeaseTerms, releaseArguments, renewHeldArguments } from "./lease-requests.ts";
 
 /** Longest pause between two attempts to stop work whose lease is lost. */
@@ -47,11 +40,7 @@ export function stoppingStates(terms: LeaseTerms): Definition["States"] {
       Catch: [catching(refused, next)],
     });
   return {
-    AskStopping: askGuarded(
-      "IsStopped",
-      eventsOf.wait + eventsOf.task + eventsOf.choice,
-      "GONE",
-    ),
+    AskStopping: askGuarded("IsStopped", eventsOf.wait + eventsOf.task + eventsOf.choice, "GONE"),
     IsStopped: choice(
       [
         // It may have ended by itself, which is no loss; a holder that was asked to stop has done so.
