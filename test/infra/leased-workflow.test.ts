@@ -5,11 +5,11 @@ import {
   LeaseTable,
   LeaseWakeup,
 } from "@leasehold/cdk";
-import { acquire, release, renew } from "@leasehold/client/expressions";
+import { acquire, release, renew, renewUnlessRevoked } from "@leasehold/client/expressions";
 import { App, type CfnElement, Duration, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
-import { Chain, Pass, Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
+import { Chain, DefinitionBody, Pass, StateMachine, Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
 import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, it } from "vitest";
 import { compileFilters } from "../../packages/local/src/streams/filter.ts";
@@ -52,7 +52,7 @@ describe("a leased workflow", () => {
       wakeup,
     });
     const definitions = definitionsIn(Template.fromStack(stack));
-    expect(Object.keys(definitions)).toHaveLength(3);
+    expect(Object.keys(definitions)).toHaveLength(4);
     for (const definition of Object.values(definitions)) expect(problemsOf(definition)).toEqual([]);
   });
 
@@ -63,6 +63,7 @@ describe("a leased workflow", () => {
 
   it("sends the client's own expressions", () => {
     const definitions = Object.values(definitionsIn(workflowOf({}))) as Requests[];
+    // The same name in two machines stands for the same request.
     const states = Object.assign({}, ...definitions.map(({ States }) => States)) as Requests["States"];
     const grant = {
       key: "k",
@@ -78,7 +79,9 @@ describe("a leased workflow", () => {
     const ending = { key: "k", token: "t", fencingToken: 1, now: 1, retentionMs: 1, slot: undefined };
     const expected = {
       Leasehold_Acquire: acquire({ ...grant, data: undefined, slot: undefined }),
-      Renew: renew(grant),
+      Renew1: renewUnlessRevoked(grant),
+      RenewFirst: renew(grant),
+      RenewHeld: renew(grant),
       Leasehold_Release: release(ending),
       Leasehold_ReleaseFailed: release(ending),
     };
@@ -94,33 +97,93 @@ describe("a leased workflow", () => {
   });
 
   it("may use its own lock only, and may start its keeper only", () => {
-    const template = workflowOf({});
-    const ofLocks = {
-      Action: [
-        "dynamodb:UpdateItem",
-        "dynamodb:GetItem",
-        "dynamodb:ConditionCheckItem",
-        "dynamodb:PartiQLUpdate",
+    const policies = statementsByPolicy(workflowOf({}));
+    const own = statementsOf(policies, "ImportStateMachine");
+    expect(own.filter(({ actions }) => actions.some((action) => action.startsWith("states:")))).toMatchObject(
+      [
+        {
+          actions: ["states:StartExecution"],
+          resource: expect.stringContaining("ImportHeartbeatStateMachine"),
+        },
       ],
-      Condition: Match.objectLike({ "ForAllValues:StringLike": { "dynamodb:LeadingKeys": ["import"] } }),
-    };
-    const policies = Object.values(template.findResources("AWS::IAM::Policy"));
-    const statements = policies.flatMap(
-      ({ Properties }) => Properties.PolicyDocument.Statement as { Action: string | string[] }[],
     );
-    const actions = statements.flatMap(({ Action }) => Action);
-    expect(actions.filter((action) => action.startsWith("states:")).sort()).toEqual([
-      "states:DescribeExecution",
-      "states:StartExecution",
-      "states:StartExecution",
-      // The rule that has redriven executions stopped, and what it starts.
-      "states:StartExecution",
-      "states:StopExecution",
-      "states:StopExecution",
+    expect(own.filter(({ actions }) => actions.some((action) => action.startsWith("dynamodb:")))).toEqual([
+      expect.objectContaining({ keys: ["import"] }),
     ]);
-    template.hasResourceProperties("AWS::IAM::Policy", {
-      PolicyDocument: { Statement: Match.arrayWith([Match.objectLike(ofLocks)]) },
+  });
+
+  it("has a keeper that may look at, stop and answer it and no other, and keep its lock and no other", () => {
+    const policies = statementsByPolicy(workflowOf({}));
+    const own = [
+      ...statementsOf(policies, "ImportHeartbeatStateMachine"),
+      ...statementsOf(policies, "ImportHeartbeatGuarding"),
+    ].filter(({ actions }) => !actions.some((action) => /^(logs|xray):/.test(action)));
+    expect(own).toEqual([
+      {
+        actions: ["dynamodb:UpdateItem", "dynamodb:GetItem"],
+        keys: ["import"],
+        resource: expect.stringContaining("Leases"),
+      },
+      {
+        actions: ["states:StartExecution", "states:SendTaskSuccess"],
+        keys: undefined,
+        resource: expect.stringContaining("ImportHeartbeatStateMachine"),
+      },
+      {
+        actions: ["states:DescribeExecution", "states:StopExecution"],
+        keys: undefined,
+        resource: expect.stringMatching(/execution:.*ImportStateMachine.*:\*/),
+      },
+      {
+        actions: ["states:SendTaskSuccess"],
+        keys: undefined,
+        resource: expect.stringContaining("ImportStateMachine"),
+      },
+    ]);
+  });
+
+  it("tells of its failed ends, and what hears of them may look at it and keep its lock, and no more", () => {
+    const template = workflowOf({});
+    const rules = Object.values(template.findResources("AWS::Events::Rule"));
+    const rule = rules.find(({ Properties }) => Properties.EventPattern.detail.status.includes("FAILED"));
+    // The other one hears of redrives.
+    expect(rules).toHaveLength(2);
+    const machine = { Ref: expect.stringMatching(/^ImportStateMachine/) };
+    expect(rule?.Properties).toMatchObject({
+      State: "ENABLED",
+      EventPattern: {
+        source: ["aws.states"],
+        "detail-type": ["Step Functions Execution Status Change"],
+        detail: { stateMachineArn: [machine], status: ["FAILED", "TIMED_OUT", "ABORTED"] },
+      },
+      Targets: [
+        {
+          Arn: { Ref: expect.stringMatching(/^ImportHeartbeatEndedStateMachine/) },
+          InputTransformer: {
+            InputPathsMap: {
+              "detail-executionArn": "$.detail.executionArn",
+              "detail-status": "$.detail.status",
+            },
+            InputTemplate:
+              '{"key":"import","detail":{"executionArn":<detail-executionArn>,"status":<detail-status>}}',
+          },
+        },
+      ],
     });
+    const actions = statementsOf(statementsByPolicy(template), "ImportHeartbeatEndedStateMachineRole")
+      .flatMap((statement) => statement.actions)
+      .filter((action) => !/^(logs|xray):/.test(action));
+    expect(actions).toEqual(["dynamodb:UpdateItem", "dynamodb:GetItem", "states:DescribeExecution"]);
+  });
+
+  it("whose executions each name a key of their own hands the whole event on", () => {
+    const { stack, table } = stackOf();
+    new LeasedWorkflow(stack, "Import", { table, work: new Pass(stack, "Nothing") });
+    const rules = Object.values(Template.fromStack(stack).findResources("AWS::Events::Rule"));
+    const rule = rules.find(({ Properties }) => Properties.EventPattern.detail.status.includes("FAILED"));
+    const [target] = rule?.Properties.Targets ?? [];
+    expect(Object.keys(target)).not.toContain("InputTransformer");
+    expect(Object.keys(target)).not.toContain("InputPath");
   });
 
   it("keeps the data of its executions out of the logs", () => {
@@ -141,8 +204,8 @@ describe("a leased workflow", () => {
       return Object.values(Template.fromStack(stack).findResources("AWS::Logs::LogGroup"));
     });
     const names = named.map(({ Properties }) => String(Properties.LogGroupName));
-    expect(names).toHaveLength(10);
-    expect(new Set(names).size).toBe(10);
+    expect(names).toHaveLength(14);
+    expect(new Set(names).size).toBe(14);
     for (const name of names) {
       expect(name).toMatch(/^\/aws\/vendedlogs\/states\/[\w-]+$/);
       // A state machine takes a log group's ARN of at most 256 characters.
@@ -160,7 +223,9 @@ describe("a leased workflow", () => {
       return stack.getLogicalId(stateMachine.node.defaultChild as CfnElement);
     });
     const template = Template.fromStack(stack);
-    const rules = Object.values(template.findResources("AWS::Events::Rule"));
+    const rules = Object.values(template.findResources("AWS::Events::Rule")).filter(({ Properties }) =>
+      Properties.EventPattern.detail.status.includes("RUNNING"),
+    );
     const guards = Object.keys(template.findResources("AWS::StepFunctions::StateMachine")).filter((id) =>
       id.includes("RedriveGuard"),
     );
@@ -210,7 +275,9 @@ describe("a leased workflow", () => {
     for (const id of ["One", "Two"]) {
       new LeasedWorkflow(stack, id, { table, key: id, work: new Pass(stack, `Nothing${id}`), heartbeat });
     }
-    Template.fromStack(stack).resourceCountIs("AWS::StepFunctions::StateMachine", 4);
+    const template = Template.fromStack(stack);
+    template.resourceCountIs("AWS::StepFunctions::StateMachine", 5);
+    template.resourceCountIs("AWS::Events::Rule", 4);
   });
 
   it.each<[string, Partial<LeasedWorkflowProps>, RegExp]>([
@@ -247,6 +314,56 @@ describe("a leased workflow", () => {
     const make = (): LeasedWorkflow =>
       new LeasedWorkflow(stack, "Import", { table, work: new Pass(stack, "Nothing"), heartbeat });
     expect(make).toThrow("heartbeat is of the table Test/Others: give one of Test/Leases");
+  });
+});
+
+describe("a heartbeat", () => {
+  it("tells of every end of what it guards by hand, once", () => {
+    const { stack, table } = stackOf();
+    const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table });
+    const machine = new StateMachine(stack, "Export", {
+      definitionBody: DefinitionBody.fromChainable(new Pass(stack, "Nothing")),
+    });
+    heartbeat.guard(machine);
+    heartbeat.guard(machine, { key: "ignored" });
+    const rules = Object.values(Template.fromStack(stack).findResources("AWS::Events::Rule"));
+    expect(rules.map(({ Properties }) => Properties.EventPattern.detail.status)).toEqual([
+      ["FAILED", "TIMED_OUT", "ABORTED", "SUCCEEDED"],
+    ]);
+  });
+
+  it("that is draining guards what it guarded, and lets nothing start a keeper", () => {
+    const { stack, table } = stackOf();
+    const shared = new LeaseHeartbeat(stack, "Shared", { table });
+    const workflow = new LeasedWorkflow(stack, "Import", {
+      table,
+      key: "import",
+      work: new Pass(stack, "Nothing"),
+      heartbeat: shared,
+    });
+    const before = Object.keys(workflowOf({}).findResources("AWS::StepFunctions::StateMachine"));
+    // The heartbeat that the workflow had made for itself, at its own place in the tree.
+    const old = new LeaseHeartbeat(workflow, "Heartbeat", {
+      table,
+      scope: { keys: ["import"] },
+      draining: true,
+    });
+    old.guard(workflow.stateMachine, { key: "import", releasesItself: true });
+    const template = Template.fromStack(stack);
+    expect(Object.keys(template.findResources("AWS::StepFunctions::StateMachine"))).toEqual(
+      expect.arrayContaining(before),
+    );
+    expect(() => old.grantStart(workflow.stateMachine)).toThrow(
+      "Test/Import/Heartbeat is draining, so that it can be removed: nothing may start a keeper of it",
+    );
+    const again = (): LeasedWorkflow =>
+      new LeasedWorkflow(stack, "Again", {
+        table,
+        key: "again",
+        work: new Pass(stack, "More"),
+        heartbeat: old,
+      });
+    expect(again).toThrow(/is draining/);
   });
 });
 
@@ -298,3 +415,33 @@ describe("a wakeup", () => {
     });
   });
 });
+
+interface Permitted {
+  readonly actions: string[];
+  readonly keys: string[] | undefined;
+  /** As JSON. */
+  readonly resource: string;
+}
+
+/** All statements of a template's policies, by the policy's logical id. */
+function statementsByPolicy(template: Template): Record<string, Permitted[]> {
+  const policies = Object.entries(template.findResources("AWS::IAM::Policy"));
+  return Object.fromEntries(
+    policies.map(([id, { Properties }]) => [
+      id,
+      Properties.PolicyDocument.Statement.map(
+        ({ Action, Resource, Condition }: Record<string, unknown>): Permitted => ({
+          actions: [Action].flat() as string[],
+          keys: (Condition as Record<string, Record<string, string[]>> | undefined)?.[
+            "ForAllValues:StringLike"
+          ]?.["dynamodb:LeadingKeys"],
+          resource: JSON.stringify(Resource),
+        }),
+      ),
+    ]),
+  );
+}
+
+function statementsOf(policies: Record<string, Permitted[]>, name: string): Permitted[] {
+  return Object.entries(policies).flatMap(([id, statements]) => (id.startsWith(name) ? statements : []));
+}

@@ -2,18 +2,29 @@ import type { Item } from "@leasehold/client";
 import { type ItemKey, leaseItemKey } from "@leasehold/client/schema";
 import { type ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { StatesError } from "../../packages/local/src/state-machines/errors.ts";
+import type { StateMachineListener } from "../../packages/local/src/state-machines/events.ts";
 import { StateMachines } from "../../packages/local/src/state-machines/state-machines.ts";
 
 type Wire = Record<string, { readonly S?: string; readonly N?: string }>;
 
 interface Write {
   readonly Key: Wire;
+  readonly ProjectionExpression?: string;
+  readonly ReturnValues?: string;
   readonly UpdateExpression?: string;
   readonly ConditionExpression?: string;
   readonly ExpressionAttributeNames?: Record<string, string>;
   readonly ExpressionAttributeValues?: Wire;
-  readonly ProjectionExpression?: string;
-  readonly ReturnValues?: string;
+}
+
+/** What becomes of the next calls of an action. */
+interface Plan {
+  readonly action: string;
+  times: number;
+  /** Empty for one that hangs. */
+  readonly error: string;
+  readonly cause: string;
+  readonly lands: boolean;
 }
 
 /** The ARN of a state machine of the tests. */
@@ -29,21 +40,23 @@ export function deployed(definition: unknown): unknown {
 /**
  * Step Functions and a table in memory, on one clock that the test moves.
  *
- * `fail` makes the next calls of a service fail before they arrive, `loseAnswers` after they took effect.
+ * `fail` makes the next calls of a service fail before they arrive, `loseAnswers` after they took effect. `heal` ends both.
  */
 export class StepFunctions {
   readonly store = new MemoryLeaseStore("leases");
   readonly machines: StateMachines;
   /** Every call of a service, such as `dynamodb:updateItem`, in order. */
   readonly calls: string[] = [];
-  readonly #plans: { action: string; times: number; error: string; lands: boolean }[] = [];
+  readonly #plans: Plan[] = [];
   /** What other resources answer. */
   readonly resources = new Map<string, (args: never) => unknown>();
 
-  constructor(clock: ManualClock) {
+  /** @param onEvent hears what EventBridge would be told, and more */
+  constructor(clock: ManualClock, onEvent?: StateMachineListener) {
     this.machines = new StateMachines({
       clock,
       random: () => 0.5,
+      ...(onEvent === undefined ? {} : { onEvent }),
       call: (resource, args) => this.#call(resource, args),
     });
   }
@@ -53,12 +66,28 @@ export class StepFunctions {
     return machineArn(name);
   }
 
-  fail(action: string, times: number, error = "DynamoDb.InternalServerErrorException"): void {
-    this.#plans.push({ action, times, error, lands: false });
+  fail(
+    action: string,
+    times: number,
+    error = "DynamoDb.InternalServerErrorException",
+    cause = "as the test wants it",
+  ): void {
+    this.#plans.push({ action, times, error, cause, lands: false });
+  }
+
+  /** Makes the next calls of a service neither arrive nor come back. */
+  hang(action: string, times: number): void {
+    this.#plans.push({ action, times, error: "", cause: "", lands: false });
   }
 
   loseAnswers(action: string, times: number): void {
-    this.#plans.push({ action, times, error: "DynamoDb.SdkClientException", lands: true });
+    const [error, cause] = ["DynamoDb.SdkClientException", "the answer was lost"];
+    this.#plans.push({ action, times, error, cause, lands: true });
+  }
+
+  /** Lets every call go through again. */
+  heal(): void {
+    this.#plans.length = 0;
   }
 
   lease(key: string): Item | undefined {
@@ -80,9 +109,10 @@ export class StepFunctions {
     this.calls.push(action);
     const plan = this.#plans.find((candidate) => candidate.action === action && candidate.times > 0);
     if (plan !== undefined) plan.times -= 1;
-    if (plan !== undefined && !plan.lands) throw new StatesError(plan.error, "as the test wants it");
+    if (plan?.error === "") return new Promise<never>(() => {});
+    if (plan !== undefined && !plan.lands) throw new StatesError(plan.error, plan.cause);
     const result = this.#perform(action, args);
-    if (plan !== undefined) throw new StatesError(plan.error, "the answer was lost");
+    if (plan !== undefined) throw new StatesError(plan.error, plan.cause);
     return await result;
   }
 
@@ -94,11 +124,12 @@ export class StepFunctions {
         const { Key, ProjectionExpression, ExpressionAttributeNames } = args as Write;
         const item = this.store.peek(plain(Key) as unknown as ItemKey);
         if (item === undefined) return {};
-        return { Item: only(wire(item), namesIn(ProjectionExpression, ExpressionAttributeNames)) };
+        return { Item: wire(projected(item, ProjectionExpression, ExpressionAttributeNames)) };
       }
       case "dynamodb:transactWriteItems.waitForTaskToken":
         return this.#transact(args as { TransactItems: { ConditionCheck?: Write; Update?: Write }[] });
-      case "sfn:startExecution": {
+      case "sfn:startExecution":
+      case "sfn:startExecution.waitForTaskToken": {
         const { StateMachineArn, Name, Input } = args as Record<string, string>;
         return this.#asSdk(() => {
           const input: unknown = JSON.parse(String(Input));
@@ -113,8 +144,20 @@ export class StepFunctions {
       }
       case "sfn:describeExecution":
         return this.#asSdk(() => {
-          const { ExecutionArn } = args as Record<string, string>;
-          return { Status: this.machines.describe(String(ExecutionArn)).status };
+          const { ExecutionArn, IncludedData } = args as Record<string, string>;
+          const { executionArn, status, input, output } = this.machines.describe(String(ExecutionArn));
+          const data = { Input: JSON.stringify(input), Output: JSON.stringify(output) };
+          return {
+            ExecutionArn: executionArn,
+            Status: status,
+            ...(IncludedData === "METADATA_ONLY" ? {} : data),
+          };
+        });
+      case "sfn:sendTaskSuccess":
+        return this.#asSdk(() => {
+          const { TaskToken, Output } = args as Record<string, string>;
+          this.machines.sendTaskSuccess(String(TaskToken), JSON.parse(String(Output)));
+          return {};
         });
       case "sfn:stopExecution":
         return this.#asSdk(() => {
@@ -142,10 +185,13 @@ export class StepFunctions {
       returnsItem: true,
     });
     if (!applied) throw new StatesError("DynamoDb.ConditionalCheckFailedException", "refused");
-    const all = wire(item ?? {});
-    if (write.ReturnValues === "ALL_NEW") return { Attributes: all };
-    if (write.ReturnValues !== "UPDATED_NEW") return {};
-    return { Attributes: only(all, namesIn(write.UpdateExpression, write.ExpressionAttributeNames)) };
+    const { ReturnValues = "NONE", UpdateExpression = "", ExpressionAttributeNames } = write;
+    if (ReturnValues === "NONE") return {};
+    if (ReturnValues === "ALL_NEW") return { Attributes: wire(item ?? {}) };
+    const assigned = [...UpdateExpression.replace(/REMOVE.*/, "").matchAll(/(#\w+) =/g)].map(
+      ([, name]) => name,
+    );
+    return { Attributes: wire(projected(item ?? {}, assigned.join(", "), ExpressionAttributeNames)) };
   }
 
   #transact({ TransactItems }: { TransactItems: { ConditionCheck?: Write; Update?: Write }[] }): unknown {
@@ -177,15 +223,15 @@ export class StepFunctions {
   }
 }
 
-/** The attributes that an expression names; undefined where there is no expression. */
-function namesIn(expression: string | undefined, names: Record<string, string> = {}): string[] | undefined {
-  return expression?.match(/#\w+/g)?.map((placeholder) => names[placeholder] ?? placeholder);
-}
-
-function only(item: Wire, names: readonly string[] | undefined): Wire {
-  return Object.fromEntries(
-    Object.entries(item).filter(([name]) => names === undefined || names.includes(name)),
-  );
+/** What is asked for of an item, as DynamoDB gives it. */
+function projected(
+  item: Item,
+  projection: string | undefined,
+  names: Readonly<Record<string, string>> = {},
+): Item {
+  if (projection === undefined) return item;
+  const wanted = projection.split(", ").map((placeholder) => names[placeholder]);
+  return Object.fromEntries(Object.entries(item).filter(([name]) => wanted.includes(name)));
 }
 
 function plain(attributes: Wire): Item {

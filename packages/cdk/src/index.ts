@@ -16,7 +16,7 @@ export type { LeaseKeyScope } from "./table/leading-keys.ts";
 export { LeaseTable, type LeaseTableProps } from "./table/lease-table.ts";
 export type { ILeaseTable } from "./table/lease-table-base.ts";
 export { LeaseTableGrants } from "./table/lease-table-grants.ts";
-export { LeaseHeartbeat, type LeaseHeartbeatProps } from "./workflow/lease-heartbeat.ts";
+export { type GuardOptions, LeaseHeartbeat, type LeaseHeartbeatProps } from "./workflow/lease-heartbeat.ts";
 export { LeaseWakeup, type LeaseWakeupProps } from "./workflow/lease-wakeup.ts";
 export { LeasedWorkflow, type LeasedWorkflowProps } from "./workflow/leased-workflow.ts";
 export type { WhenHeld } from "./workflow/workflow-terms.ts";

@@ -11,7 +11,8 @@
  *
  *     acquire   nobody holds it, and this very token was not the last to be released
  *     takeOver  the record is still the one that was judged expired: same token, same version
- *     renew     token and fencing token are mine, and nothing newer of mine has been written
+ *     renew     token and fencing token are mine, and nothing newer of mine has been written; for a keeper, also:
+ *               nobody has asked its holder to stop
  *     release   token and fencing token are mine; a completed slot is remembered with it
  *     break     the token is the one that is meant
  *     cancel    the token is mine, or nobody's
@@ -162,14 +163,29 @@ const prolong = written(
 
 /** Prolongs a lease. The growing version keeps a renewal that arrives late from shortening a newer one. */
 export function renew(renewal: Renewal): UpdateRequest {
-  return requestOf(prolong, renewal, {
+  return requestOf(prolong, renewal, renewalValues(renewal));
+}
+
+const prolongUnlessRevoked = written(
+  prolong.update,
+  `${prolong.condition} AND attribute_not_exists(#${revocation})`,
+  true,
+);
+
+/** Prolongs a lease whose holder nobody has asked to stop: for a renewer that reads no more than what it has written. */
+export function renewUnlessRevoked(renewal: Renewal): UpdateRequest {
+  return requestOf(prolongUnlessRevoked, renewal, renewalValues(renewal));
+}
+
+function renewalValues(renewal: Renewal): Item {
+  return {
     ":token": renewal.token,
     ":fence": renewal.fencingToken,
     ":version": renewal.version,
     ":expiresAt": renewal.expiresAt,
     ":leaseDurationMs": renewal.leaseDurationMs,
     ":ttl": timeToLive(renewal.expiresAt, renewal.retentionMs),
-  });
+  };
 }
 
 /** What the writes that end a lease need. */
@@ -290,6 +306,21 @@ export interface SlotTakenBack {
   readonly doneSlot: string;
   /** The one that is done from then on; none where it is undefined. */
   readonly to: string | undefined;
+}
+
+const recordProjection = [
+  ...[token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs],
+  ...[revocation, releasedToken, brokenToken, doneSlot],
+]
+  .map((name) => `#${name}`)
+  .join(", ");
+
+/** Reads what a lease is judged by, and not the payload: that may have 392 KiB, and Step Functions takes 256 KiB. */
+export function recordOnly(): {
+  readonly projection: string;
+  readonly names: Readonly<Record<string, string>>;
+} {
+  return { projection: recordProjection, names: namesIn(recordProjection) };
 }
 
 /** Finds the leases whose key starts with a prefix: the locks, or those of all primitives. */

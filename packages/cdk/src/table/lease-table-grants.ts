@@ -12,6 +12,9 @@ const useActions = [
   "dynamodb:PartiQLUpdate",
 ];
 
+/** What a keeper of leases sends: it acquires nothing, and takes part in no transaction and no batch. */
+const keepActions = ["dynamodb:UpdateItem", "dynamodb:GetItem"];
+
 /** What semaphores, single flight, job runs and task sets send besides: they look at all items under a key. */
 const primitiveActions = [...useActions, "dynamodb:Query", "dynamodb:DeleteItem"];
 
@@ -49,6 +52,16 @@ export class LeaseTableGrants {
   useLeases(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
     this.#table.encryptionKey?.grantEncryptDecrypt(grantee);
     return this.#grant(grantee, useActions, scope);
+  }
+
+  /**
+   * Permits to look at locks, and to renew and release leases: what a keeper sends, and no more.
+   *
+   * An update is permitted as a whole: DynamoDB's permissions do not tell a renewal from an acquisition.
+   */
+  keepLeases(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
+    this.#table.encryptionKey?.grantEncryptDecrypt(grantee);
+    return this.#grant(grantee, keepActions, scope);
   }
 
   /**

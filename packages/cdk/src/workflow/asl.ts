@@ -34,8 +34,13 @@ export function catching(
 }
 
 /** One rule of a Choice state. */
-export function rule(condition: string, next: string, assign?: Json): Json {
-  return { Condition: jsonata(condition), Next: next, ...(assign === undefined ? {} : { Assign: assign }) };
+export function rule(condition: string, next: string, assign?: Json, output?: Json): Json {
+  return {
+    Condition: jsonata(condition),
+    Next: next,
+    ...(assign === undefined ? {} : { Assign: assign }),
+    ...(output === undefined ? {} : { Output: output }),
+  };
 }
 
 /** What DynamoDB answers where a condition does not hold. */
@@ -49,7 +54,7 @@ export const startedBefore = "Sfn.ExecutionAlreadyExistsException";
 const evaluationFailed = "States.QueryEvaluationError";
 
 /** What a call needs to be told; the rest is any field of a Task state. */
-type Call = { readonly Arguments: Json; readonly Catch: Json; readonly [field: string]: Json };
+type Call = { readonly Arguments: Json; readonly [field: string]: Json };
 
 /** A call of an AWS API, by the SDK integration, repeated where it fails. */
 export function call(action: string, state: Call): State {
@@ -67,7 +72,10 @@ export function callOnce(action: string, state: Call): State {
  * within seconds, so that a lease is given up on while most of its time is left.
  */
 const retryUnlessAnswered: Json = [
-  { ErrorEquals: [refused, noSuchExecution, startedBefore, evaluationFailed], MaxAttempts: 0 },
+  {
+    ErrorEquals: [refused, noSuchExecution, startedBefore, evaluationFailed, "States.Timeout"],
+    MaxAttempts: 0,
+  },
   {
     ErrorEquals: ["States.ALL"],
     IntervalSeconds: 1,

@@ -1,10 +1,13 @@
-import { ArnFormat, Duration, Stack } from "aws-cdk-lib";
+import { ArnFormat, Duration, Names, Stack } from "aws-cdk-lib";
+import { EventField, Rule, RuleTargetInput } from "aws-cdk-lib/aws-events";
+import { SfnStateMachine } from "aws-cdk-lib/aws-events-targets";
 import { Effect, type Grant, type IGrantable, Policy, PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { IStateMachine, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
-import type { LeaseKeyScope } from "../table/leading-keys.ts";
+import { checkLeaseKey, type LeaseKeyScope } from "../table/leading-keys.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { aYear, checkedMs } from "./durations.ts";
+import { endedDefinition } from "./ended-definition.ts";
 import { keeperDefinition } from "./keeper-definition.ts";
 import { stateMachineOf } from "./state-machine.ts";
 
@@ -15,6 +18,24 @@ export interface LeaseHeartbeatProps {
   readonly scope?: LeaseKeyScope;
   /** For how long ttl keeps a lock that nobody uses any more; as the client's `retentionMs`. @default Duration.days(7) */
   readonly retention?: Duration;
+  /**
+   * Whether it is about to be removed: the keepers that run go on, and nothing may start another one, which is checked
+   * at synthesis. Remove it in a later deployment, when none of its executions runs any more.
+   * @default false
+   */
+  readonly draining?: boolean;
+}
+
+/** How {@link LeaseHeartbeat.guard} learns of an execution's end. */
+export interface GuardOptions {
+  /** The lock's key, where all executions use the same one. @default - the field `key` of each execution's input */
+  readonly key?: string;
+  /**
+   * Whether an execution has let its lock go before it succeeds, as a LeasedWorkflow has: then its success is not looked
+   * at, which saves 3 state transitions and 1 read each time.
+   * @default false
+   */
+  readonly releasesItself?: boolean;
 }
 
 /**
@@ -22,16 +43,27 @@ export interface LeaseHeartbeatProps {
  *
  * A state machine; one execution for each lease. Its input is `{ lease, guarded }`, where `lease` is what
  * `lease.toJSON()` gives and `guarded` the ARN of the execution that the lease protects, or `{ lease, until }` with a
- * time in epoch milliseconds. Every third of the lease's duration it looks at the guarded execution and renews: 4
- * state transitions and 1 write.
+ * time in epoch milliseconds. It renews every third of the lease's duration: 2.4 state transitions and 1 write, and a
+ * look at the guarded execution at every fifth beat; 3 transitions and 1 write for `until`.
  *
- * - Ends when the lease was released, and releases it when the guarded execution ended without doing so.
- * - Stops the guarded execution, with the error LeaseLostError, when the lease was lost or its holder was asked to
- *   stop, and fails itself with LeaseLostError after a loss.
- * - Hands over to a fresh execution long before Step Functions' limit of 25,000 events.
+ * - Guards an execution only if the lease names it as its owner: acquire with the owner `workflow:` and the execution's
+ *   ARN. Otherwise it fails with LeaseNotProvenError, and touches nothing.
+ * - Fails with KeeperNotPermittedError, before its first renewal, where it may not look at the execution or stop it.
+ * - Answers `taskToken`, if the input has one, when it has proven the lease and renewed it: start it by
+ *   `startExecution.waitForTaskToken`, and let the work begin then.
+ * - Ends when the lease was released, and releases it when the guarded execution ended without doing so: at once, if
+ *   EventBridge tells, and within five beats and the next look otherwise.
+ * - Stops the guarded execution, with the error LeaseLostError, when the lease was lost or its holder was asked to stop,
+ *   and repeats that until it has ended. A lease that it still has is renewed until then. Fails itself with
+ *   LeaseLostError after a loss, and with WorkNotStoppedError when it could not stop the execution for hours.
+ * - Hands over to a fresh execution long before Step Functions' limit of 25,000 events; where that never succeeds, it
+ *   stops the work and releases.
  *
  * Not promised: that work stops with its execution. A function that a stopped execution has called runs on; fence its
  * writes. Leases have to last at least 3 seconds, since Step Functions waits in whole seconds.
+ *
+ * Its removal takes away the permissions of the keepers that run. Set `draining` and deploy, wait until none of its
+ * executions runs, and remove it then.
  *
  * ```ts
  * const heartbeat = new LeaseHeartbeat(this, "Heartbeat", { table });
@@ -40,52 +72,123 @@ export interface LeaseHeartbeatProps {
  * ```
  */
 export class LeaseHeartbeat extends Construct {
+  /** The keepers; an alarm on those that fail, time out or are aborted tells of work that may have lost its lease. */
   readonly stateMachine: StateMachine;
+  /** Lets go of leases whose execution has ended. A failure means that a keeper will do so, some beats later. */
+  readonly ended: StateMachine;
   readonly table: ILeaseTable;
   readonly #guarding: Policy;
+  readonly #ends: Construct;
+  readonly #isDraining: boolean;
 
   constructor(scope: Construct, id: string, props: LeaseHeartbeatProps) {
     super(scope, id);
-    const { table, retention = Duration.days(7) } = props;
+    const { table, retention = Duration.days(7), draining = false } = props;
     this.table = table;
+    this.#isDraining = draining;
     const retentionMs = checkedMs("retention", retention, Duration.hours(1), aYear);
-    this.stateMachine = stateMachineOf(this, keeperDefinition({ tableName: table.tableName, retentionMs }));
-    table.grants.useLeases(this.stateMachine, props.scope);
+    const terms = { tableName: table.tableName, retentionMs };
+    this.stateMachine = stateMachineOf(this, keeperDefinition(terms));
+    this.#ends = new Construct(this, "Ended");
+    this.ended = stateMachineOf(this.#ends, endedDefinition(terms));
+    for (const machine of [this.stateMachine, this.ended]) table.grants.keepLeases(machine, props.scope);
     // A policy of its own: the state machine must not have to wait for a policy that names the state machine.
     this.#guarding = new Policy(this, "Guarding", {
       roles: [this.stateMachine.role],
       statements: [
         new PolicyStatement({
           effect: Effect.ALLOW,
-          actions: ["states:StartExecution"],
+          // To hand over to a fresh execution, which answers.
+          actions: ["states:StartExecution", "states:SendTaskSuccess"],
           resources: [this.stateMachine.stateMachineArn],
         }),
       ],
     });
   }
 
-  /** Lets it look at, and stop, the executions of a state machine. */
-  guard(guarded: IStateMachine): void {
-    const stack = Stack.of(this);
-    const arnFormat = ArnFormat.COLON_RESOURCE_NAME;
-    const { resourceName } = stack.splitArn(guarded.stateMachineArn, arnFormat);
-    const executions = {
-      service: "states",
-      resource: "execution",
-      resourceName: `${resourceName}:*`,
-      arnFormat,
-    };
+  /**
+   * Lets it look at, stop and answer the executions of a state machine, and tells it when one of them has ended.
+   *
+   * A second call for the same state machine changes nothing.
+   */
+  guard(guarded: IStateMachine, options: GuardOptions = {}): void {
+    const id = Names.uniqueResourceName(guarded, { maxLength: 100 });
+    if (this.#ends.node.tryFindChild(id) !== undefined) return;
+    const { key, releasesItself = false } = options;
+    if (key !== undefined) checkLeaseKey("key", key);
+    const executions = executionsOf(guarded, Stack.of(this));
     this.#guarding.addStatements(
       new PolicyStatement({
         effect: Effect.ALLOW,
         actions: ["states:DescribeExecution", "states:StopExecution"],
-        resources: [stack.formatArn(executions)],
+        resources: [executions],
+      }),
+      new PolicyStatement({
+        effect: Effect.ALLOW,
+        actions: ["states:SendTaskSuccess"],
+        resources: [guarded.stateMachineArn],
       }),
     );
+    this.ended.addToRolePolicy(
+      new PolicyStatement({
+        effect: Effect.ALLOW,
+        actions: ["states:DescribeExecution"],
+        resources: [executions],
+      }),
+    );
+    const failures = ["FAILED", "TIMED_OUT", "ABORTED"];
+    new Rule(this.#ends, id, {
+      description: `Lets go of what executions of ${guarded.node.path} held when they ended.`,
+      eventPattern: {
+        source: ["aws.states"],
+        detailType: ["Step Functions Execution Status Change"],
+        detail: {
+          stateMachineArn: [guarded.stateMachineArn],
+          status: releasesItself ? failures : [...failures, "SUCCEEDED"],
+        },
+      },
+      targets: [
+        new SfnStateMachine(this.ended, {
+          ...(key === undefined ? {} : { input: endOf(key) }),
+          // The keeper has looked by then; a queue of events that came to nothing would serve nobody.
+          maxEventAge: Duration.hours(1),
+          retryAttempts: 10,
+        }),
+      ],
+    });
   }
 
-  /** Lets somebody start it. */
+  /**
+   * Lets somebody start it.
+   *
+   * @throws Error for one that is `draining`
+   */
   grantStart(grantee: IGrantable): Grant {
+    if (this.#isDraining) {
+      throw new Error(
+        `${this.node.path} is draining, so that it can be removed: nothing may start a keeper of it; use another heartbeat`,
+      );
+    }
     return this.stateMachine.grants.startExecution(grantee);
   }
+}
+
+/** The executions of a state machine, in a policy. */
+function executionsOf(stateMachine: IStateMachine, stack: Stack): string {
+  const arnFormat = ArnFormat.COLON_RESOURCE_NAME;
+  const { resourceName } = stack.splitArn(stateMachine.stateMachineArn, arnFormat);
+  return stack.formatArn({
+    service: "states",
+    resource: "execution",
+    resourceName: `${resourceName}:*`,
+    arnFormat,
+  });
+}
+
+/** What is passed on of an event, where the key is known: not the execution's own data. */
+function endOf(key: string): RuleTargetInput {
+  const [executionArn, status] = ["executionArn", "status"].map((name) =>
+    EventField.fromPath(`$.detail.${name}`),
+  );
+  return RuleTargetInput.fromObject({ key, detail: { executionArn, status } });
 }

@@ -10,8 +10,10 @@ import {
   close,
   heldBySomebody,
   park,
+  recordOnly,
   release,
   renew,
+  renewUnlessRevoked,
   requestRevocation,
   takeOver,
 } from "@leasehold/client/expressions";
@@ -89,9 +91,9 @@ export function acquireArguments(terms: LeaseTerms, leaseDurationMs: number, onc
         terms,
         acquire({ ...sample, slot: "slot" }),
         { ...values, ":slot": variable(terms, "slot") },
-        writtenAttributes,
+        true,
       )
-    : updateItem(terms, acquire(sample), values, writtenAttributes);
+    : updateItem(terms, acquire(sample), values, true);
 }
 
 /** Takes a lock from the record in the variable `record`, which was judged expired. */
@@ -101,12 +103,21 @@ export function takeOverArguments(terms: LeaseTerms, leaseDurationMs: number): J
     ":judgedToken": ofRecord("token", "S", terms),
     ":judgedVersion": ofRecord("version", "N", terms),
   };
-  return updateItem(terms, takeOver(sample, { token: "token", version: 1 }), values, writtenAttributes);
+  return updateItem(terms, takeOver(sample, { token: "token", version: 1 }), values, true);
 }
 
-/** Prolongs the lease of the variables token, fence, version and leaseDurationMs. */
+/** Prolongs the lease of the variables token, fence, version and leaseDurationMs; not while its holder is asked to stop. */
 export function renewArguments(terms: LeaseTerms): Json {
-  const values = {
+  return updateItem(terms, renewUnlessRevoked(sample), renewalValues(terms), true);
+}
+
+/** Prolongs the same lease, whether its holder is asked to stop or not. */
+export function renewHeldArguments(terms: LeaseTerms): Json {
+  return updateItem(terms, renew(sample), renewalValues(terms), true);
+}
+
+function renewalValues(terms: LeaseTerms): Values {
+  return {
     ":token": "$token",
     ":fence": "$fence",
     ":version": "$version + 1",
@@ -114,7 +125,6 @@ export function renewArguments(terms: LeaseTerms): Json {
     ":leaseDurationMs": "$leaseDurationMs",
     ":ttl": timeToLiveAfter("$leaseDurationMs", terms),
   };
-  return updateItem(terms, renew(sample), values, "ALL_NEW");
 }
 
 /** Lets the lock go; with `once`, the variable `slot` is done. */
@@ -160,20 +170,15 @@ export function revokeArguments(terms: LeaseTerms): Json {
   return updateItem(terms, requestRevocation(sample), values);
 }
 
-/** What states look at. Not the holder's payload: with it an answer can be larger than any state may have. */
-const inspected = [
-  ...(["token", "fence", "version", "expiresAt", "owner", "doneSlot"] as const),
-  ...(["releasedToken", "brokenToken", "revocation", "acquiredAt", "leaseDurationMs"] as const),
-].map((name) => attributeNames[name]);
-
-/** Reads of the lease item what states look at, seeing every earlier write. */
+/** Reads the lease item without its payload, seeing every earlier write. */
 export function inspectArguments(terms: LeaseTerms): Json {
+  const { projection, names } = recordOnly();
   return {
     TableName: terms.tableName,
     Key: keyOf(terms, leaseSortKey),
     ConsistentRead: true,
-    ProjectionExpression: inspected.map((name) => `#${name}`).join(", "),
-    ExpressionAttributeNames: Object.fromEntries(inspected.map((name) => [`#${name}`, name])),
+    ProjectionExpression: projection,
+    ExpressionAttributeNames: names,
   };
 }
 
@@ -216,7 +221,7 @@ export const record: string = jsonata("$exists($states.result.Item) ? $states.re
 
 /** JSONata for an attribute of the item in the variable `record`, as a number or a text; undefined where it is missing. */
 export function ofRecord(
-  attribute: "token" | "fence" | "version" | "expiresAt" | "doneSlot" | "owner" | "revocation",
+  attribute: "token" | "fence" | "version" | "owner" | "expiresAt" | "revocation" | "doneSlot",
   type: "S" | "N",
   terms: Pick<LeaseTerms, "variablePrefix"> = {},
 ): string {
@@ -235,24 +240,17 @@ export function wasReleasedIn(terms: Pick<LeaseTerms, "variablePrefix">): string
 /** {@link wasReleasedIn}, where the variables have no prefix. */
 export const wasReleased: string = wasReleasedIn({});
 
+/** JSONata that tells whether the item in the variable `record` is of a lock that nobody holds, but that is still closed. */
+export const isClosed: string = `$contains(${ofRecord("token", "S")}, /^${closedToken("")}/)`;
+
 /** JSONata for an attribute of an item. */
 export function attributeOf(item: string, attribute: keyof typeof attributeNames, type: "S" | "N"): string {
   const path = `${item}.\`${attributeNames[attribute]}\`.${type}`;
   return type === "N" ? `$number(${path})` : path;
 }
 
-/**
- * A grant writes every attribute that its answer is read for, so no more has to come back: what it leaves alone may be
- * another's data.
- */
-const writtenAttributes = "UPDATED_NEW";
-
-function updateItem(
-  terms: LeaseTerms,
-  request: Sample,
-  values: Values,
-  answer?: "ALL_NEW" | "UPDATED_NEW",
-): Json {
+/** With `returnsWritten` the answer has the attributes that were written, and no others: a payload may be too large. */
+function updateItem(terms: LeaseTerms, request: Sample, values: Values, returnsWritten = false): Json {
   const { update, condition, ...write } = placed(request, values);
   return {
     TableName: terms.tableName,
@@ -260,7 +258,7 @@ function updateItem(
     UpdateExpression: update,
     ConditionExpression: condition,
     ...write,
-    ...(answer === undefined ? {} : { ReturnValues: answer }),
+    ...(returnsWritten ? { ReturnValues: "UPDATED_NEW" } : {}),
   };
 }
 

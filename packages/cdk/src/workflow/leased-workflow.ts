@@ -57,15 +57,18 @@ export interface LeasedWorkflowProps {
  * A Step Functions workflow that runs under a lease, for as long as it takes.
  *
  * Takes the lock by a direct DynamoDB integration with the client's own expressions, starts a keeper that renews the
- * lease, runs the work, and releases. When the work fails, its error is the execution's, after the release. When the
- * execution is stopped, times out or dies, the keeper releases. When the lease is lost, the keeper stops the execution.
+ * lease, runs the work, and releases. The work begins when the keeper has proven the lease and renewed it, and not
+ * before. When the work fails, its error is the execution's, after the release. When the execution is stopped, times out
+ * or dies, the lock is let go when EventBridge tells of it, at the latest with the keeper's next look at it, at every
+ * fifth beat. When the lease is lost, the keeper stops the execution.
  *
- * Costs 3 writes and 5 state transitions besides the work and the keeper's beats. A wait costs no polling: the
+ * Costs 2 writes and 6 state transitions besides the work, and the keeper's start (1 write, 11 transitions) and beats. A wait costs no polling: the
  * execution parks, the release wakes the one that has waited longest, and it tries again by itself when the holder's
  * lease is over, then after longer and longer times up to 5 minutes. Waiting is first come, first served among
  * parked executions, but a newcomer can be quicker than the one that is woken.
  *
- * Ends with InvalidOptionsError without a key, LeaseUnavailableError, LeaseLostError, or the work's own error.
+ * Ends with InvalidOptionsError without a key, LeaseUnavailableError, KeeperNotReadyError (its keeper could not prove or
+ * renew the lease in time; no work was done), LeaseLostError, or the work's own error.
  *
  * ```ts
  * const importing = new LeasedWorkflow(this, "Import", { table, key: "orders", work: fetchOrders.next(storeOrders) });
@@ -130,7 +133,7 @@ export class LeasedWorkflow extends Construct {
 
     table.grants.useLeases(this.stateMachine, scopeOfKeys);
     this.heartbeat.grantStart(this.stateMachine);
-    this.heartbeat.guard(this.stateMachine);
+    this.heartbeat.guard(this.stateMachine, { releasesItself: true, ...(key === undefined ? {} : { key }) });
     wakeup?.serve(this.stateMachine);
     RedriveGuard.of(this).watch(this, this.stateMachine);
   }

@@ -24,7 +24,6 @@ import {
   refused,
   rule,
   type State,
-  startedBefore,
   succeed,
 } from "./asl.ts";
 import {
@@ -41,8 +40,10 @@ import {
 import { failure, refusingRedrive, unlessRedriven, withRefusals } from "./redrive-refusal.ts";
 import { assigning, own, variablePrefix, withStatePrefix } from "./reserved-names.ts";
 import { judgeHolder, waiting } from "./waiting-states.ts";
-import { leaseOf, type WorkflowTerms } from "./workflow-terms.ts";
+import { leaseOf, ownerOfExecution, type WorkflowTerms } from "./workflow-terms.ts";
 
+/** A keeper is ready in less than a second; while it is waited for, nobody renews. */
+const longestKeeperStartSeconds = 60;
 const sameInput = jsonata("$states.input");
 
 /** Gives the definition of a leased workflow. */
@@ -127,7 +128,7 @@ function begin({ key, waitMs, once }: WorkflowTerms): State {
     key: jsonata(key),
     token: jsonata("$uuid()"),
     version: 0,
-    owner: jsonata("'workflow:' & $states.context.Execution.Name"),
+    owner: jsonata(ownerOfExecution("$states.context.Execution.Id")),
     waitingSince: jsonata("$millis()"),
     waitUntil: jsonata(`$millis() + ${waitMs}`),
     parks: 0,
@@ -152,15 +153,33 @@ function grant(request: Json, terms: WorkflowTerms): State {
   return refusingRedrive(task);
 }
 
-function startKeeper({ keeperArn }: WorkflowTerms): State {
-  return call("sfn:startExecution", {
+/**
+ * Starts the keeper and waits until it has proven the lease and renewed it: work never begins without a keeper that is
+ * able to keep it. Each attempt has a token of its own, and so an execution of its own: two keepers of one lease do no
+ * harm, and the one that comes too late finds the lease released.
+ */
+function startKeeper({ keeperArn, leaseDurationMs }: WorkflowTerms): State {
+  const name = `$hash(${own("token")}, 'SHA-256') & '-0-'`;
+  const notReady = {
+    Error: "KeeperNotReadyError",
+    Cause: jsonata(
+      `'the keeper of the lease did not prove and renew it in time: see its execution ' & ${name} & '0 of ${keeperArn}'`,
+    ),
+  };
+  const input =
+    "{'lease': $lease, 'guarded': $states.context.Execution.Id, 'taskToken': $states.context.Task.Token}";
+  return call("sfn:startExecution.waitForTaskToken", {
     Arguments: {
       StateMachineArn: keeperArn,
-      Name: jsonata(`$hash(${own("token")}, 'SHA-256') & '-0'`),
-      Input: jsonata("$string({'lease': $lease, 'guarded': $states.context.Execution.Id})"),
+      Name: jsonata(`${name} & $string($states.context.State.RetryCount)`),
+      Input: jsonata(`$string(${input})`),
     },
+    TimeoutSeconds: Math.min(longestKeeperStartSeconds, Math.floor(leaseDurationMs / 1500)),
     Next: "Work",
-    Catch: [catching(startedBefore, "Work"), catching("States.ALL", "Cancel", { Assign: failure })],
+    Catch: [
+      catching("States.Timeout", "Cancel", { Assign: assigning({ failure: notReady }) }),
+      catching("States.ALL", "Cancel", { Assign: failure }),
+    ],
   });
 }
 

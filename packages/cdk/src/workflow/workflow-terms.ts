@@ -55,3 +55,11 @@ export function leaseOf(
     }),
   };
 }
+
+/**
+ * JSONata for the owner of a lease that a workflow has acquired, from its execution's ARN. By it a keeper is sure that an
+ * execution is the one that its lease protects.
+ */
+export function ownerOfExecution(executionArn: string): string {
+  return `'workflow:' & ${executionArn}`;
+}

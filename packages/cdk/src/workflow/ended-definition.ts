@@ -1,0 +1,105 @@
+/**
+ * What is done when an execution has ended that may hold a lease: the lease is let go at once, and its keeper finds that
+ * out with its next renewal.
+ *
+ *     Begin ─▶ See ─▶ JudgeHolder ─▶ Ask ─▶ IsOver ─▶ Release ─▶ Done
+ *       └────────────────┴──────────────────────┴──────────────▶ Done
+ *
+ * It acts on a lease only that names the ended execution as its owner, and proves it by token and fencing token. So an
+ * event may be late, doubled or lost: a lease that was acquired since has another owner, and the keeper looks by itself.
+ */
+import {
+  call,
+  catching,
+  choice,
+  type Definition,
+  type Json,
+  jsonata,
+  noSuchExecution,
+  refused,
+  rule,
+  succeed,
+} from "./asl.ts";
+import {
+  inspectArguments,
+  isClosed,
+  type LeaseTerms,
+  ofRecord,
+  record,
+  releaseArguments,
+} from "./lease-requests.ts";
+import { ownerOfExecution } from "./workflow-terms.ts";
+
+/** Nobody waits for it: it may take as long as a service is out of reach. */
+const patiently: Json = [
+  { ErrorEquals: [refused, noSuchExecution], MaxAttempts: 0 },
+  {
+    ErrorEquals: ["States.ALL"],
+    IntervalSeconds: 2,
+    MaxAttempts: 10,
+    BackoffRate: 2,
+    MaxDelaySeconds: 120,
+    JitterStrategy: "FULL",
+  },
+];
+
+/**
+ * Gives the definition. Its input is EventBridge's "Step Functions Execution Status Change" event, of which it reads
+ * `detail.executionArn` and `detail.input`, and perhaps `key`: the lock's key. Without `key` it is the field `key` of the
+ * execution's own input; where an event has no room for that, nothing is done.
+ */
+export function endedDefinition(terms: LeaseTerms): Definition {
+  const { key, detail } = { key: "$states.input.key", detail: "$states.input.detail" };
+  const named = `($exists(${key}) ? ${key} : $type(${detail}.input) = 'string' ? $parse(${detail}.input).key : 0)`;
+  return {
+    Comment: "Lets go of the lease of an execution that has ended.",
+    StartAt: "Begin",
+    States: {
+      Begin: choice(
+        [
+          rule(
+            `$type(${named}) = 'string' ? $length(${named}) > 0 : false`,
+            "See",
+            { key: jsonata(named), execution: jsonata(`${detail}.executionArn`) },
+            // The event may be as large as a state's whole data.
+            {},
+          ),
+        ],
+        "Done",
+      ),
+      See: call("dynamodb:getItem", {
+        Arguments: inspectArguments(terms),
+        Assign: { record },
+        Next: "JudgeHolder",
+        Retry: patiently,
+      }),
+      JudgeHolder: choice(
+        [
+          // A lock that stays closed for a while keeps its last owner.
+          rule(`${ofRecord("owner", "S")} = ${ownerOfExecution("$execution")} and $not(${isClosed})`, "Ask", {
+            token: jsonata(ofRecord("token", "S")),
+            fence: jsonata(ofRecord("fence", "N")),
+          }),
+        ],
+        "Done",
+      ),
+      // An execution that was redriven since is at work again, with a lease that has not been let go.
+      Ask: call("sfn:describeExecution", {
+        Arguments: { ExecutionArn: jsonata("$execution"), IncludedData: "METADATA_ONLY" },
+        Assign: { status: jsonata("$states.result.Status") },
+        Next: "IsOver",
+        Retry: patiently,
+        Catch: [catching(noSuchExecution, "IsOver", { Assign: { status: "GONE" } })],
+      }),
+      IsOver: choice([rule("$status in ['RUNNING', 'PENDING_REDRIVE']", "Done")], "Release"),
+      Release: call("dynamodb:updateItem", {
+        Arguments: releaseArguments(terms, false),
+        Next: "Done",
+        Retry: patiently,
+        // Let go by the execution itself or by its keeper: the record that was seen is gone.
+        Catch: [catching(refused, "Done")],
+      }),
+      Done: succeed({}),
+    },
+  };
+}

@@ -1,0 +1,225 @@
+/**
+ * How a keeper starts: before it may stop anything it proves that its lease is the lease of the work that it guards, and
+ * before the work begins it has renewed.
+ *
+ *     Begin ─▶ Prove ─▶ JudgeProof ─▶ MayStop ─▶ AskGuarded ─▶ Decide ─▶ RenewFirst ─▶ IsAwaited ─▶ Answer ─▶ Pause1
+ *       │                  ├─▶ Unproven                          └─▶ NotPermitted      │
+ *       └─▶ RenewFirst     └─▶ Done                                                     └─▶ Pause1, HoldOn
+ */
+import {
+  call,
+  callOnce,
+  catching,
+  choice,
+  type Definition,
+  fail,
+  type Json,
+  jsonata,
+  noSuchExecution,
+  refused,
+  rule,
+  type State,
+  wait,
+} from "./asl.ts";
+import { askGuarded, counted, eventsOf, historyLimits, isDenied, patienceSeconds } from "./keeper-terms.ts";
+import {
+  attributeOf,
+  inspectArguments,
+  type LeaseTerms,
+  ofRecord,
+  record,
+  renewHeldArguments,
+  wasReleased,
+} from "./lease-requests.ts";
+import { ownerOfExecution } from "./workflow-terms.ts";
+
+/** A starter that waits is told at most so often. */
+const mostAnswers = 5;
+
+type Assigned = { readonly [variable: string]: Json };
+
+/** A late copy of the acquisition may bring the token back, with another fencing token: for nobody. */
+export const isOurs: string = `${ofRecord("token", "S")} = $token and ${ofRecord("fence", "N")} = $fence`;
+
+/** The states from the start to the first pause. */
+export function startingStates(terms: LeaseTerms): Definition["States"] {
+  const answered = counted(eventsOf.task);
+  const onward = { begun: true, ...counted(2 * eventsOf.choice) };
+  return {
+    Begin: begin(terms),
+    Prove: call("dynamodb:getItem", {
+      Arguments: inspectArguments(terms),
+      Assign: { record },
+      Next: "JudgeProof",
+      Catch: [
+        catching("States.ALL", "Unproven", { Assign: { problem: jsonata("$string($states.errorOutput)") } }),
+      ],
+    }),
+    JudgeProof: choice(
+      [
+        rule(`${isOurs} and ${ofRecord("owner", "S")} = ${ownerOfExecution("$guarded")}`, "MayStop", {
+          version: jsonata(ofRecord("version", "N")),
+          expiresAt: jsonata(ofRecord("expiresAt", "N")),
+        }),
+        // It starts too late: whoever started it has given up, or was quicker.
+        rule(wasReleased, "Done"),
+        rule(isOurs, "Unproven", {
+          problem: jsonata(
+            `'its owner is ' & ${ofRecord("owner", "S")} & ' and not ' & ${ownerOfExecution("$guarded")}`,
+          ),
+        }),
+      ],
+      "Unproven",
+    ),
+    Unproven: fail(
+      "LeaseNotProvenError",
+      jsonata(
+        "'the lease of ' & $key & ' is not the lease of ' & $guarded & ', which is neither kept nor stopped: ' & $problem",
+      ),
+    ),
+    // An execution that cannot exist is told from one that may not be stopped: the permission is judged first.
+    MayStop: callOnce("sfn:stopExecution", {
+      Arguments: { ExecutionArn: jsonata("$join($split($guarded, ':')[[0..6]], ':') & ':' & $uuid()") },
+      TimeoutSeconds: patienceSeconds,
+      Next: "AskGuarded",
+      Catch: [
+        catching(noSuchExecution, "AskGuarded"),
+        catching("States.ALL", "AskGuarded", {
+          Assign: { denied: jsonata(isDenied), problem: jsonata("$string($states.errorOutput)") },
+        }),
+      ],
+    }),
+    // What is not found yet may have been started a moment ago: descriptions are eventually consistent.
+    AskGuarded: askGuarded("Decide", eventsOf.task + eventsOf.choice, jsonata("$begun ? 'GONE' : 'UNKNOWN'")),
+    NotPermitted: fail(
+      "KeeperNotPermittedError",
+      jsonata(
+        "'the keeper of ' & $key & ' lacks a permission; guard() of its LeaseHeartbeat gives it: ' & $problem",
+      ),
+    ),
+    RenewFirst: callOnce("dynamodb:updateItem", {
+      Arguments: renewHeldArguments(terms),
+      TimeoutSeconds: patienceSeconds,
+      Assign: renewed(eventsOf.task),
+      Next: "IsAwaited",
+      Catch: [
+        catching(refused, "Inspect", { Assign: counted(eventsOf.task) }),
+        catching("States.ALL", "Doubt", { Assign: notRenewed(eventsOf.task) }),
+      ],
+    }),
+    PauseFirst: wait("1", "RenewFirst"),
+    IsAwaited: choice([rule("$taskToken != ''", "Answer")], "GoOn"),
+    Answer: callOnce("sfn:sendTaskSuccess", {
+      Arguments: { TaskToken: jsonata("$taskToken"), Output: "{}" },
+      TimeoutSeconds: patienceSeconds,
+      Assign: answered,
+      Next: "GoOn",
+      Catch: [
+        // An earlier answer may have arrived. If nobody waits, the lease is let go, and the next renewal tells.
+        catching("Sfn.TaskTimedOutException", "GoOn", { Assign: answered }),
+        catching("Sfn.TaskDoesNotExistException", "GoOn", { Assign: answered }),
+        catching("States.ALL", "AnswerAgain", {
+          Assign: {
+            answers: jsonata("$answers + 1"),
+            denied: jsonata(isDenied),
+            problem: jsonata("$string($states.errorOutput)"),
+            ...counted(eventsOf.task + 2 * eventsOf.choice + eventsOf.wait),
+          },
+        }),
+      ],
+    }),
+    AnswerAgain: choice(
+      [rule("$denied", "NotPermitted"), rule(`$answers < ${mostAnswers}`, "PauseFirst")],
+      "GoOn",
+    ),
+    GoOn: { ...choice([rule("$guarded = 'nobody'", "HoldOn", onward)], "Pause1"), Assign: onward },
+    Refuse: fail(
+      "InvalidOptionsError",
+      "the input has to be { lease, guarded } or { lease, until }, and perhaps taskToken: lease is what lease.toJSON() " +
+        "gives, of this keeper's table; guarded is the ARN of the execution to watch, of a standard workflow; until is in " +
+        "epoch milliseconds; taskToken is answered when the lease is proven and renewed",
+    ),
+  };
+}
+
+/** Assigned after a renewal that was confirmed. */
+export function renewed(events: number): Assigned {
+  return {
+    version: jsonata("$version + 1"),
+    expiresAt: jsonata(attributeOf("$states.result.Attributes", "expiresAt", "N")),
+    pause: jsonata("$beat"),
+    ...counted(events),
+  };
+}
+
+/** Assigned after a renewal that failed: it may have landed, and the next one has to be newer. */
+export function notRenewed(events: number): Assigned {
+  return {
+    version: jsonata("$version + 1"),
+    pause: 1,
+    troubles: jsonata("$troubles + 1"),
+    ...counted(events),
+  };
+}
+
+function begin({ tableName }: LeaseTerms): State {
+  const lease = "$states.input.lease";
+  const isLease = [
+    ...["key", "token"].map((field) => `$type(${lease}.${field}) = 'string' and ${lease}.${field} != ''`),
+    ...["version", "fencingToken", "leaseDurationMs", "expiresAt"].map(
+      (field) => `$type(${lease}.${field}) = 'number'`,
+    ),
+    // Not every interpreter stops at the first part that is false.
+    `($type(${lease}.leaseDurationMs) = 'number' ? ${lease}.leaseDurationMs > 0 : false)`,
+    // A client may have been given the table's ARN in place of its name.
+    `$split(${lease}.tableName & '', 'table/')[-1] = '${tableName}'`,
+  ].join(" and ");
+  const isExecution =
+    "($type($states.input.guarded) = 'string' ? $contains($states.input.guarded, /^arn:[^:]+:states:[^:]+:[^:]+:execution:[^:]+:[^:]+$/) : false)";
+  const beat = `$max([1, $floor(${lease}.leaseDurationMs / 3000)])`;
+  const given = (name: string, otherwise: string): string =>
+    jsonata(`$exists($states.input.${name}) ? $states.input.${name} : ${otherwise}`);
+  const variables = {
+    key: jsonata(`${lease}.key`),
+    token: jsonata(`${lease}.token`),
+    fence: jsonata(`${lease}.fencingToken`),
+    version: jsonata(`${lease}.version`),
+    leaseDurationMs: jsonata(`${lease}.leaseDurationMs`),
+    expiresAt: jsonata(`${lease}.expiresAt`),
+    beat: jsonata(beat),
+    pause: 0,
+    taskToken: given("taskToken", "''"),
+    generation: given("generation", "0"),
+    // Both what was checked and what was read count.
+    events: 2 * (eventsOf.choice + eventsOf.task),
+    handOverAt: historyLimits.handOver,
+    handOvers: 0,
+    answers: 0,
+    troubles: 0,
+    blindLooks: 0,
+    stops: 0,
+    status: "UNKNOWN",
+    denied: false,
+    begun: false,
+    isStopping: false,
+    isHeld: true,
+    isRevoked: false,
+    loss: "nothing",
+    problem: "the table has another holder for it, or none",
+  };
+  return choice(
+    [
+      rule(`${isLease} and ${isExecution}`, "Prove", {
+        ...variables,
+        guarded: jsonata("$states.input.guarded"),
+        until: 0,
+      }),
+      rule(`${isLease} and $type($states.input.until) = 'number'`, "RenewFirst", {
+        ...variables,
+        guarded: "nobody",
+        until: jsonata("$states.input.until"),
+      }),
+    ],
+    "Refuse",
+  );
+}

@@ -1,0 +1,103 @@
+/**
+ * How a keeper stops the work: again and again until it is known to have ended. While the lease is held it is renewed,
+ * and it is let go only then, so that no other holder begins beside work that runs on.
+ *
+ *     AskStopping ─▶ IsStopped ─▶ Stop ─▶ IsStopped ─▶ Release, ReleaseLost, Done or Lost
+ *          ▲                        │ it fails
+ *          │                        ▼
+ *     PauseStopping ◀──────────── StillHeld
+ *          ▲                        │ the lease is held
+ *          └─────── RenewHeld ◀─────┘
+ */
+import {
+  call,
+  callOnce,
+  catching,
+  choice,
+  type Definition,
+  fail,
+  jsonata,
+  noSuchExecution,
+  refused,
+  rule,
+  wait,
+} from "./asl.ts";
+import { notRenewed, renewed } from "./keeper-start.ts";
+import { askGuarded, counted, eventsOf, historyLimits, isOver, patienceSeconds } from "./keeper-terms.ts";
+import { type LeaseTerms, releaseArguments, renewHeldArguments } from "./lease-requests.ts";
+
+/** Longest pause between two attempts to stop work whose lease is lost. */
+const longestPauseSeconds = 60;
+
+/** The states that stop the work and end the keeper. */
+export function stoppingStates(terms: LeaseTerms): Definition["States"] {
+  const backOff = `$min([$power(2, $min([$stops - 1, 6])), ${longestPauseSeconds}])`;
+  const release = (next: string) =>
+    call("dynamodb:updateItem", {
+      Arguments: releaseArguments(terms, false),
+      Next: next,
+      // Released already, or somebody else's: there is nothing of ours to let go.
+      Catch: [catching(refused, next)],
+    });
+  return {
+    AskStopping: askGuarded("IsStopped", eventsOf.wait + eventsOf.task + eventsOf.choice, "GONE"),
+    IsStopped: choice(
+      [
+        // It may have ended by itself, which is no loss; a holder that was asked to stop has done so.
+        rule(`${isOver} and $isHeld and ($isRevoked or $stops = 0)`, "Release"),
+        rule(`${isOver} and $isHeld`, "ReleaseLost"),
+        rule(`${isOver} and $stops = 0`, "Done"),
+        rule(isOver, "Lost"),
+        rule(`$events >= ${historyLimits.end}`, "NotStopped"),
+        rule("$isHeld and $isRevoked and $events >= $handOverAt", "HandOver"),
+      ],
+      "Stop",
+    ),
+    Stop: callOnce("sfn:stopExecution", {
+      Arguments: {
+        ExecutionArn: jsonata("$guarded"),
+        Error: "LeaseLostError",
+        Cause: jsonata("$isRevoked ? $loss : 'the lease is lost: ' & $loss"),
+      },
+      TimeoutSeconds: jsonata("$max([1, $floor($beat / 2)])"),
+      Assign: { status: "STOPPED", stops: jsonata("$stops + 1") },
+      Next: "IsStopped",
+      Catch: [
+        catching(noSuchExecution, "IsStopped", {
+          Assign: { status: "GONE", stops: jsonata("$stops + 1") },
+        }),
+        catching("States.ALL", "StillHeld", {
+          Assign: {
+            stops: jsonata("$stops + 1"),
+            problem: jsonata("$string($states.errorOutput)"),
+            ...counted(eventsOf.task + eventsOf.choice),
+          },
+        }),
+      ],
+    }),
+    StillHeld: choice([rule("$isHeld", "RenewHeld")], "PauseStopping"),
+    RenewHeld: callOnce("dynamodb:updateItem", {
+      Arguments: renewHeldArguments(terms),
+      TimeoutSeconds: patienceSeconds,
+      Assign: renewed(eventsOf.task),
+      Next: "PauseStopping",
+      Catch: [
+        catching(refused, "Inspect", { Assign: counted(eventsOf.task) }),
+        catching("States.ALL", "PauseStopping", { Assign: notRenewed(eventsOf.task) }),
+      ],
+    }),
+    PauseStopping: wait(
+      `$isHeld ? $max([1, $floor($min([$beat / 2, ${backOff}]))]) : $max([1, ${backOff}])`,
+      "AskStopping",
+    ),
+    Release: release("Done"),
+    ReleaseLost: release("Lost"),
+    Lost: fail("LeaseLostError", jsonata("'the lease of ' & $key & ' is lost: ' & $loss")),
+    NotStopped: fail(
+      "WorkNotStoppedError",
+      jsonata(
+        "'the work under the lease of ' & $key & ' may run on, for it could not be stopped (' & $problem & '): ' & $loss",
+      ),
+    ),
+  };
+}

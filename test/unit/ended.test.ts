@@ -1,0 +1,133 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { beatMs, KeptWork, key, lookMs } from "../support/kept-work.ts";
+
+let kept: KeptWork;
+/** What was told of the work's end, in the order in which it happened. */
+let events: object[];
+
+beforeEach(() => {
+  kept = new KeptWork();
+  events = [];
+  kept.deliver = (event) => void events.push(event);
+});
+
+/** Delivers an event and lets its machine run to the end. */
+async function tell(event: object | undefined): Promise<string> {
+  const arn = kept.tellEnded(event ?? {});
+  await kept.clock.advance(0);
+  return arn;
+}
+
+describe("the end of an execution that holds a lease", () => {
+  it("lets the lock go at once, and its keeper ends with its next renewal", async () => {
+    kept.deliver = (event) => void kept.tellEnded(event);
+    const { lease, work, keeper } = await kept.guarded();
+    await kept.clock.advance(beatMs);
+    kept.steps.calls.length = 0;
+    kept.steps.machines.stop(work);
+    await kept.clock.advance(0);
+    expect(kept.steps.lease(key)).toMatchObject({ releasedToken: lease.token, fence: lease.fencingToken });
+    expect(kept.token()).toBeUndefined();
+    expect(kept.steps.calls).toEqual(["dynamodb:getItem", "sfn:describeExecution", "dynamodb:updateItem"]);
+    await kept.clock.advance(beatMs);
+    expect(kept.status(keeper)).toBe("SUCCEEDED");
+  });
+
+  it("finds the key in the execution's own input where none is given", async () => {
+    const { work } = await kept.guarded();
+    kept.steps.machines.stop(work);
+    const input = JSON.stringify({ key, orders: "x".repeat(200 * 1024) });
+    const arn = await tell({ detail: { executionArn: work, status: "ABORTED", input } });
+    expect(kept.status(arn)).toBe("SUCCEEDED");
+    expect(kept.token()).toBeUndefined();
+  });
+
+  it.each([
+    ["without an input, which was too large for it", {}],
+    ["whose input is null", { input: null }],
+    ["whose input has no key", { input: "{}" }],
+    ["whose input has a key that is a number", { input: '{"key":7}' }],
+    ["whose input is a list", { input: "[1]" }],
+    ["whose input is a text", { input: '"import"' }],
+  ])("is left to the keeper after an event %s", async (_, detail) => {
+    const { work, keeper } = await kept.guarded();
+    kept.steps.machines.stop(work);
+    kept.steps.calls.length = 0;
+    const arn = await tell({ detail: { executionArn: work, status: "ABORTED", ...detail } });
+    expect(kept.status(arn)).toBe("SUCCEEDED");
+    expect(kept.steps.calls).toEqual([]);
+    await kept.clock.advance(lookMs);
+    expect(kept.token()).toBeUndefined();
+    expect(kept.status(keeper)).toBe("SUCCEEDED");
+  });
+
+  it("is seen by the keeper when the event is lost", async () => {
+    const { work, keeper } = await kept.guarded();
+    kept.steps.machines.stop(work);
+    await kept.clock.advance(lookMs);
+    expect(kept.token()).toBeUndefined();
+    expect(kept.status(keeper)).toBe("SUCCEEDED");
+  });
+
+  it("told twice, changes nothing the second time", async () => {
+    const { work } = await kept.guarded();
+    kept.steps.machines.stop(work);
+    await tell(events[0]);
+    const released = kept.steps.lease(key);
+    const second = await tell(events[0]);
+    expect(kept.status(second)).toBe("SUCCEEDED");
+    expect(kept.steps.lease(key)).toEqual(released);
+  });
+
+  it("told late, leaves the lease of the next holder alone", async () => {
+    const { work } = await kept.guarded();
+    kept.steps.machines.stop(work);
+    await kept.clock.advance(lookMs);
+    const next = await kept.guarded();
+    const late = await tell(events[0]);
+    expect(kept.status(late)).toBe("SUCCEEDED");
+    expect(kept.token()).toBe(next.lease.token);
+    await kept.beats(10);
+    expect(kept.status(next.work)).toBe("RUNNING");
+  });
+
+  it("told of an execution that is at work again, leaves its lease alone", async () => {
+    const { work, lease } = await kept.guarded();
+    await tell({ key, detail: { executionArn: work, status: "ABORTED" } });
+    expect(kept.token()).toBe(lease.token);
+  });
+
+  it("leaves a lock closed that its holder has closed", async () => {
+    const work = kept.startWork();
+    const lease = await kept.client.acquire(key, { owner: `workflow:${work}`, lockAtLeastForMs: 9_000 });
+    await lease.release();
+    expect(String(kept.token())).toMatch(/^closed:/);
+    kept.steps.machines.stop(work);
+    const before = kept.steps.lease(key);
+    await tell(events[0]);
+    expect(kept.steps.lease(key)).toEqual(before);
+  });
+
+  it("of one that never held a lock costs one read", async () => {
+    await kept.client.acquire(key);
+    const work = kept.startWork();
+    kept.steps.machines.stop(work);
+    kept.steps.calls.length = 0;
+    const arn = await tell(events[0]);
+    expect(kept.entered(arn)).toEqual(["Begin", "See", "JudgeHolder", "Done"]);
+    expect(kept.steps.calls).toEqual(["dynamodb:getItem"]);
+  });
+
+  it("is worked on for minutes while a service is out of reach", async () => {
+    const work = kept.startWork();
+    const lease = await kept.client.acquire(key, { owner: `workflow:${work}` });
+    kept.steps.machines.stop(work);
+    kept.steps.fail("dynamodb:getItem", 6);
+    await tell(events[0]);
+    await kept.clock.advance(60_000);
+    expect(kept.token()).toBe(lease.token);
+    await kept.clock.advance(10_000);
+    expect(kept.ends()).toMatchObject([{ status: "SUCCEEDED" }]);
+    expect(kept.token()).toBeUndefined();
+  });
+});

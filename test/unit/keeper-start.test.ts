@@ -1,0 +1,191 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { beatMs, KeptWork, key, lookMs } from "../support/kept-work.ts";
+
+let kept: KeptWork;
+
+beforeEach(() => {
+  kept = new KeptWork();
+});
+
+const denied = "Sfn.SfnException";
+const notProven = { status: "FAILED", error: "LeaseNotProvenError" };
+const notPermitted = { status: "FAILED", error: "KeeperNotPermittedError" };
+
+/** A machine that starts a keeper and waits for its answer, as a leased workflow does. */
+function awaiting(seconds: number): string {
+  return kept.steps.define("starter", {
+    QueryLanguage: "JSONata",
+    StartAt: "Start",
+    States: {
+      Start: {
+        Type: "Task",
+        Resource: "arn:aws:states:::aws-sdk:sfn:startExecution.waitForTaskToken",
+        Arguments: {
+          StateMachineArn: kept.keeperMachine,
+          Input:
+            "{% $string($merge([$states.input, {'guarded': $states.context.Execution.Id, 'taskToken': $states.context.Task.Token}])) %}",
+        },
+        TimeoutSeconds: seconds,
+        Next: "Work",
+      },
+      Work: { Type: "Wait", Seconds: 1_000, End: true },
+    },
+  });
+}
+
+/** Starts it with a lease of its own. */
+async function startAwaiting(seconds = 6): Promise<string> {
+  const stateMachineArn = awaiting(seconds);
+  const name = "one";
+  const arn = `${stateMachineArn.replace(":stateMachine:", ":execution:")}:${name}`;
+  const lease = await kept.client.acquire(key, { owner: `workflow:${arn}` });
+  kept.steps.machines.start({ stateMachineArn, name, input: { lease: lease.toJSON() } });
+  await kept.clock.advance(0);
+  return arn;
+}
+
+describe("a keeper stops only work that holds the very lease", () => {
+  it.each([
+    ["a lease that was never acquired", async () => ({ ...(await real()), token: "made up" })],
+    ["a lease with another fencing token", async () => ({ ...(await real()), fencingToken: 7 })],
+    ["a lease of a lock that nobody holds", async () => ({ ...(await real()), key: "free" })],
+  ])("with %s it ends in a failure, and touches nothing", async (_, leaseOf) => {
+    const work = kept.startWork();
+    const keeper = kept.startKeeper({ lease: await leaseOf(), guarded: work });
+    const before = kept.steps.lease(key);
+    await kept.clock.advance(10 * lookMs);
+    expect(kept.describe(keeper)).toMatchObject(notProven);
+    expect(kept.steps.calls).toEqual(["dynamodb:getItem"]);
+    expect(kept.status(work)).toBe("RUNNING");
+    expect(kept.steps.lease(key)).toEqual(before);
+  });
+
+  it("with a lease of its caller's own, and the execution of somebody else, it says whose the lease is", async () => {
+    const victim = kept.startWork();
+    const lease = await kept.client.acquire(key, { owner: "the caller" });
+    const keeper = kept.startKeeper({ lease: lease.toJSON(), guarded: victim });
+    await kept.client.forceRelease(key, { token: lease.token });
+    await kept.client.acquire(key, { owner: "the caller" });
+    await kept.clock.advance(10 * lookMs);
+    expect(kept.describe(keeper)).toMatchObject(notProven);
+    expect(kept.status(victim)).toBe("RUNNING");
+  });
+
+  it("also as one that claims to be a later execution of a keeper", async () => {
+    const victim = kept.startWork();
+    const lease = await kept.client.acquire(key, { owner: "the caller" });
+    const keeper = kept.startKeeper({ lease: lease.toJSON(), guarded: victim, generation: 3 });
+    await kept.clock.advance(10 * lookMs);
+    expect(kept.describe(keeper)).toMatchObject({
+      ...notProven,
+      cause: expect.stringContaining("its owner is the caller and not workflow:arn:"),
+    });
+    expect(kept.status(victim)).toBe("RUNNING");
+  });
+
+  it("ends without a word when the lease was released before it came", async () => {
+    const work = kept.startWork();
+    const lease = await kept.client.acquire(key, { owner: `workflow:${work}` });
+    await lease.release();
+    const keeper = kept.startKeeper({ lease: lease.toJSON(), guarded: work });
+    await kept.clock.advance(beatMs);
+    expect(kept.status(keeper)).toBe("SUCCEEDED");
+    expect(kept.status(work)).toBe("RUNNING");
+  });
+
+  async function real(): Promise<object> {
+    const work = kept.startWork();
+    const lease = await kept.client.acquire(key, { owner: `workflow:${work}` });
+    return { ...lease.toJSON() };
+  }
+});
+
+describe("what a keeper may not do shows before it has kept anything", () => {
+  it.each(["sfn:stopExecution", "sfn:describeExecution"])("%s", async (action) => {
+    kept.steps.fail(
+      action,
+      1_000,
+      denied,
+      "User: arn:aws:sts::1:assumed-role/x is not authorized to perform it",
+    );
+    const { work, keeper } = await kept.guarded();
+    expect(kept.describe(keeper)).toMatchObject({
+      ...notPermitted,
+      cause: expect.stringMatching(/guard\(\).*is not authorized to perform it/),
+    });
+    expect(kept.status(work)).toBe("RUNNING");
+    expect(kept.steps.calls).not.toContain("dynamodb:updateItem");
+  });
+
+  it("sfn:sendTaskSuccess, and the work does not begin", async () => {
+    kept.steps.fail("sfn:sendTaskSuccess", 1_000, denied, "AccessDeniedException");
+    const starter = await startAwaiting();
+    expect(kept.keepers()).toMatchObject([notPermitted]);
+    await kept.clock.advance(6_000);
+    expect(kept.describe(starter)).toMatchObject({ status: "FAILED", error: "States.Timeout" });
+  });
+
+  it("and a request that fails in passing is no missing permission", async () => {
+    kept.steps.fail("sfn:stopExecution", 1, "Sfn.ThrottlingException", "Rate exceeded");
+    kept.steps.fail("sfn:describeExecution", 1, "Sfn.ThrottlingException", "Rate exceeded");
+    const { keeper } = await kept.guarded();
+    expect(await kept.beats(20)).toBeGreaterThan(0);
+    expect(kept.status(keeper)).toBe("RUNNING");
+  });
+});
+
+describe("whoever starts a keeper with a task token", () => {
+  it("is told when the lease is proven and renewed, and not before", async () => {
+    const starter = await startAwaiting();
+    expect(kept.entered(starter)).toEqual(["Start", "Work"]);
+    const calls = kept.steps.calls;
+    expect(calls.indexOf("dynamodb:updateItem")).toBeGreaterThan(calls.indexOf("dynamodb:getItem"));
+    expect(calls.indexOf("sfn:sendTaskSuccess")).toBeGreaterThan(calls.indexOf("dynamodb:updateItem"));
+  });
+
+  it("is told after a renewal that had to be repeated", async () => {
+    kept.steps.fail("dynamodb:updateItem", 2);
+    const starter = await startAwaiting();
+    expect(kept.entered(starter)).toEqual(["Start"]);
+    await kept.clock.advance(2_000);
+    expect(kept.entered(starter)).toEqual(["Start", "Work"]);
+  });
+
+  it("is told again when an answer was lost, and the keeper goes on", async () => {
+    kept.steps.loseAnswers("sfn:sendTaskSuccess", 1);
+    const starter = await startAwaiting();
+    expect(await kept.beats(20)).toBeGreaterThan(0);
+    expect(kept.entered(starter)).toEqual(["Start", "Work"]);
+    expect(kept.keepers()).toMatchObject([{ status: "RUNNING" }]);
+  });
+
+  it("is told by a second attempt when the first did not arrive, and the lease is renewed in between", async () => {
+    kept.steps.fail("sfn:sendTaskSuccess", 2, "Sfn.ThrottlingException");
+    const starter = await startAwaiting();
+    await kept.clock.advance(2_000);
+    expect(kept.entered(starter)).toEqual(["Start", "Work"]);
+    expect(await kept.beats(20)).toBeGreaterThan(0);
+  });
+
+  it("that has given up and let the lock go, is not missed: the keeper ends with its next renewal", async () => {
+    kept.steps.hang("dynamodb:getItem", 1);
+    const starter = await startAwaiting(2);
+    await kept.clock.advance(2_000);
+    expect(kept.describe(starter)).toMatchObject({ status: "FAILED", error: "States.Timeout" });
+    expect(kept.steps.calls).not.toContain("sfn:sendTaskSuccess");
+  });
+});
+
+describe("two keepers of one lease", () => {
+  it("do no harm: the lease is kept, the work runs, and both end with it", async () => {
+    const { lease, work } = await kept.guarded();
+    kept.startKeeper({ lease: lease.toJSON(), guarded: work });
+    expect(await kept.beats(40)).toBeGreaterThan(0);
+    expect(kept.status(work)).toBe("RUNNING");
+    expect(kept.keepers().map(({ status }) => status)).toEqual(["RUNNING", "RUNNING"]);
+    kept.steps.machines.stop(work);
+    await kept.beats(2);
+    expect(kept.keepers().map(({ status }) => status)).toEqual(["SUCCEEDED", "SUCCEEDED"]);
+    expect(kept.token()).toBeUndefined();
+  });
+});

@@ -1,0 +1,266 @@
+import { LeaseClient } from "@leasehold/client";
+import { beforeEach, describe, expect, it } from "vitest";
+import { beatMs, KeptWork, key, leaseDurationMs, lookMs } from "../support/kept-work.ts";
+
+let kept: KeptWork;
+
+beforeEach(() => {
+  kept = new KeptWork();
+});
+
+const stopped = { status: "ABORTED", error: "LeaseLostError" };
+const lost = { status: "FAILED", error: "LeaseLostError" };
+const hourMs = 3_600_000;
+
+describe("a keeper whose work cannot be stopped at once", () => {
+  it("tries for an hour, while the lease of a holder that was asked to stop is renewed, and lets go only then", async () => {
+    const { lease, work } = await kept.guarded();
+    await kept.client.requestRevocation(key, { token: lease.token });
+    kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
+    const other = new LeaseClient({
+      store: kept.steps.store,
+      clock: kept.clock,
+      owner: "other",
+      leaseDurationMs,
+    });
+    for (let time = 0; time < hourMs; time += beatMs) {
+      await kept.clock.advance(beatMs);
+      expect(kept.token()).toBe(lease.token);
+      expect(kept.expiresAt()).toBeGreaterThan(kept.clock.now());
+      if (time % 60_000 === 0) expect(await other.tryAcquire(key)).toBeUndefined();
+    }
+    expect(kept.status(work)).toBe("RUNNING");
+    kept.steps.heal();
+    await kept.beats(2);
+    expect(kept.describe(work)).toMatchObject(stopped);
+    expect(kept.token()).toBeUndefined();
+    await kept.clock.advance(60_000);
+    expect(kept.keepers().filter(({ status }) => status === "RUNNING")).toEqual([]);
+    for (const { executionArn } of kept.keepers()) {
+      expect(kept.steps.machines.history(executionArn).events).toBeLessThan(25_000);
+    }
+  });
+
+  it("tries for hours after a loss, with longer and longer pauses up to a minute", async () => {
+    const { lease, work, keeper } = await kept.guarded();
+    await kept.client.forceRelease(key, { token: lease.token });
+    kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
+    await kept.clock.advance(beatMs);
+    const attempts = (): number => kept.steps.calls.filter((call) => call === "sfn:stopExecution").length;
+    await kept.clock.advance(60_000);
+    expect(attempts()).toBeGreaterThan(5);
+    const before = attempts();
+    for (let minute = 0; minute < 180; minute += 1) await kept.clock.advance(60_000);
+    expect(attempts() - before).toBeGreaterThanOrEqual(175);
+    kept.steps.heal();
+    await kept.clock.advance(61_000);
+    expect(kept.describe(work)).toMatchObject(stopped);
+    expect(kept.describe(keeper)).toMatchObject(lost);
+  });
+
+  it("fails by name before its history is full, when it could never stop it", async () => {
+    const { lease, keeper } = await kept.guarded();
+    await kept.client.forceRelease(key, { token: lease.token });
+    kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException", "no more");
+    for (let minute = 0; minute < 2_000; minute += 1) await kept.clock.advance(60_000);
+    expect(kept.describe(keeper)).toMatchObject({
+      status: "FAILED",
+      error: "WorkNotStoppedError",
+      cause: expect.stringContaining("no more"),
+    });
+  });
+
+  it("stops trying when the work ends by itself", async () => {
+    kept.deliver = () => {};
+    const { lease, work, keeper } = await kept.guarded();
+    await kept.client.requestRevocation(key, { token: lease.token });
+    kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
+    await kept.beats(5);
+    kept.steps.machines.stop(work, { error: "itself" });
+    await kept.beats(2);
+    expect(kept.status(keeper)).toBe("SUCCEEDED");
+    expect(kept.token()).toBeUndefined();
+  });
+
+  it("ends when the holder that was asked to stop lets go meanwhile, and does not stop it", async () => {
+    const { lease, work, keeper } = await kept.guarded();
+    await kept.client.requestRevocation(key, { token: lease.token });
+    kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
+    await kept.beats(2);
+    await lease.release();
+    await kept.beats(2);
+    expect(kept.status(keeper)).toBe("SUCCEEDED");
+    expect(kept.status(work)).toBe("RUNNING");
+  });
+
+  it("goes on stopping after the lease of a holder that was asked to stop is lost as well", async () => {
+    const { lease, work, keeper } = await kept.guarded();
+    await kept.client.requestRevocation(key, { token: lease.token });
+    kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
+    await kept.beats(2);
+    await kept.client.forceRelease(key, { token: lease.token });
+    const thief = await kept.client.acquire(key);
+    await kept.beats(2);
+    kept.steps.heal();
+    await kept.beats(4);
+    expect(kept.describe(work)).toMatchObject(stopped);
+    expect(kept.describe(keeper)).toMatchObject(lost);
+    expect(kept.token()).toBe(thief.token);
+  });
+
+  it("stops work whose stopping answered with an error but took effect, once", async () => {
+    const { lease, work } = await kept.guarded();
+    kept.steps.loseAnswers("sfn:stopExecution", 1);
+    await kept.client.requestRevocation(key, { token: lease.token });
+    await kept.beats(3);
+    expect(kept.describe(work)).toMatchObject(stopped);
+    expect(kept.token()).toBeUndefined();
+    expect(kept.steps.calls.filter((call) => call === "sfn:stopExecution")).toHaveLength(2);
+  });
+});
+
+describe("a keeper that cannot see its work", () => {
+  it("keeps the lease for 20 looks, and then stops the work before it lets go", async () => {
+    const { lease, work, keeper } = await kept.guarded();
+    kept.steps.fail("sfn:describeExecution", 100_000, "Sfn.ThrottlingException");
+    for (let look = 0; look < 19; look += 1) await kept.clock.advance(lookMs);
+    expect(kept.token()).toBe(lease.token);
+    expect(kept.status(work)).toBe("RUNNING");
+    await kept.clock.advance(2 * lookMs);
+    expect(kept.describe(work)).toMatchObject(stopped);
+    expect(kept.describe(keeper)).toMatchObject({
+      ...lost,
+      cause: expect.stringContaining("nobody can see"),
+    });
+    expect(kept.token()).toBeUndefined();
+  });
+
+  it("forgets about the looks that failed when one succeeds", async () => {
+    const { keeper } = await kept.guarded();
+    for (let round = 0; round < 5; round += 1) {
+      kept.steps.fail("sfn:describeExecution", 15, "Sfn.ThrottlingException");
+      await kept.clock.advance(17 * lookMs);
+    }
+    expect(kept.status(keeper)).toBe("RUNNING");
+  });
+});
+
+describe("a keeper with a long history", () => {
+  /** About so many beats fill a history up to a hand-over. */
+  const beatsOfOne = 1_430;
+
+  it("hands over to a fresh execution far below 25,000 events, without a gap", async () => {
+    const { lease, work, keeper: first } = await kept.guarded();
+    expect(await kept.beats(3_000)).toBeGreaterThan(0);
+    expect(kept.keepers()).toHaveLength(3);
+    expect(kept.describe(first)).toMatchObject({ status: "SUCCEEDED", output: { handedOver: true } });
+    expect(kept.keepers().filter((one) => one.status === "RUNNING")).toHaveLength(1);
+    expect(kept.steps.machines.history(first).events).toBeLessThan(15_000);
+    expect(kept.token()).toBe(lease.token);
+    kept.steps.machines.stop(work);
+    await kept.beats(2);
+    expect(kept.token()).toBeUndefined();
+    expect(kept.keepers().filter((one) => one.status === "RUNNING")).toEqual([]);
+  });
+
+  it("hands over a lease without an execution, too", async () => {
+    const lease = await kept.client.acquire(key);
+    kept.startKeeper({ lease: lease.toJSON(), until: kept.clock.now() + 2_000 * beatMs });
+    expect(await kept.beats(1_990)).toBeGreaterThan(0);
+    expect(kept.keepers().map(({ status }) => status)).toEqual(["SUCCEEDED", "RUNNING"]);
+    await kept.beats(20);
+    expect(kept.token()).toBeUndefined();
+    expect(kept.keepers().map(({ status }) => status)).toEqual(["SUCCEEDED", "SUCCEEDED"]);
+  });
+
+  it("carries on by itself while a hand-over fails, and hands over later", async () => {
+    const { lease, work, keeper: first } = await kept.guarded();
+    await kept.beats(beatsOfOne - 20);
+    kept.steps.fail("sfn:startExecution.waitForTaskToken", 3, "Sfn.ExecutionLimitExceededException");
+    expect(await kept.beats(80)).toBeGreaterThan(0);
+    expect(kept.describe(first)).toMatchObject({ status: "SUCCEEDED", output: { handedOver: true } });
+    expect(kept.status(work)).toBe("RUNNING");
+    expect(kept.token()).toBe(lease.token);
+  });
+
+  it("carries on when the fresh execution was started and could not prove the lease", async () => {
+    const { keeper: first } = await kept.guarded();
+    await kept.beats(beatsOfOne - 20);
+    kept.steps.fail("dynamodb:getItem", 4);
+    expect(await kept.beats(80)).toBeGreaterThan(0);
+    expect(kept.keepers().map(({ status }) => status)).toEqual(["SUCCEEDED", "FAILED", "RUNNING"]);
+    expect(kept.status(first)).toBe("SUCCEEDED");
+  });
+
+  it("loses nothing when the answer to its start, or that of the fresh one, is lost", async () => {
+    const { work } = await kept.guarded();
+    await kept.beats(beatsOfOne - 20);
+    kept.steps.loseAnswers("sfn:startExecution.waitForTaskToken", 1);
+    kept.steps.loseAnswers("sfn:sendTaskSuccess", 1);
+    expect(await kept.beats(200)).toBeGreaterThan(0);
+    expect(kept.status(work)).toBe("RUNNING");
+    kept.steps.machines.stop(work);
+    await kept.beats(2);
+    expect(kept.keepers().filter(({ status }) => status === "RUNNING")).toEqual([]);
+    expect(kept.token()).toBeUndefined();
+  });
+
+  it("stops the work and lets go before its history is full, when it can never hand over", async () => {
+    const { work, keeper } = await kept.guarded();
+    kept.steps.fail("sfn:startExecution.waitForTaskToken", 100_000, "Sfn.ExecutionLimitExceededException");
+    let beats = 0;
+    while (kept.status(work) === "RUNNING" && beats < 4_000) {
+      await kept.clock.advance(beatMs);
+      if (kept.status(work) === "RUNNING") expect(kept.expiresAt()).toBeGreaterThan(kept.clock.now());
+      beats += 1;
+    }
+    expect(kept.describe(work)).toMatchObject(stopped);
+    expect(kept.describe(keeper)).toMatchObject({
+      ...lost,
+      cause: expect.stringContaining("could take over"),
+    });
+    expect(kept.token()).toBeUndefined();
+    expect(kept.steps.machines.history(keeper).events).toBeLessThan(20_000);
+  });
+
+  it("counts its events well enough, also while every renewal is refused", async () => {
+    const { lease, keeper } = await kept.guarded();
+    const adopted = kept.client.adopt(lease.toJSON());
+    for (let beat = 0; beat < 900 && kept.status(keeper) === "RUNNING"; beat += 1) {
+      await kept.clock.advance(beatMs);
+      await adopted.renew();
+    }
+    expect(kept.describe(keeper)).toMatchObject({ output: { handedOver: true } });
+    const { events } = kept.steps.machines.history(keeper);
+    expect(events).toBeGreaterThan(11_500);
+    expect(events).toBeLessThan(12_500);
+  });
+});
+
+describe("a keeper that dies", () => {
+  it("in any of its states leaves a lease that ends by itself, and a lock that the next holder gets", async () => {
+    const { keeper: model } = await kept.guarded();
+    await kept.clock.advance(lookMs);
+    const states = kept.entered(model).length;
+    expect(states).toBeGreaterThan(20);
+    for (let died = 1; died <= states; died += 1) {
+      kept = new KeptWork();
+      const { keeper, work } = await kept.guarded();
+      while (kept.entered(keeper).length < died) await kept.clock.advance(500);
+      kept.steps.machines.stop(keeper);
+      const next = new LeaseClient({
+        store: kept.steps.store,
+        clock: kept.clock,
+        owner: "next",
+        leaseDurationMs,
+      });
+      const waiting = next.acquire(key, { waitMs: 60_000 });
+      await kept.clock.advance(leaseDurationMs + 5_000);
+      const lease = await waiting;
+      expect(kept.token()).toBe(lease.token);
+      kept.steps.machines.stop(work);
+      await kept.clock.advance(beatMs);
+      expect(kept.token()).toBe(lease.token);
+    }
+  });
+});
