@@ -3,7 +3,7 @@ import type { Construct } from "constructs";
 import { longestAlarmWindow } from "../monitoring/alarm-window.ts";
 import { checkLeaseKey } from "../table/leading-keys.ts";
 import { type ScheduleTiming, scheduleTiming } from "./schedule-interval.ts";
-import type { SingletonJobProps } from "./singleton-job-props.ts";
+import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
 
 /**
  * Refuses props that cannot work together, before anything is defined; warns of those that work badly.
@@ -12,10 +12,10 @@ import type { SingletonJobProps } from "./singleton-job-props.ts";
  */
 export function checkSingletonJob(job: Construct, props: SingletonJobProps): ScheduleTiming {
   const timing = scheduleTiming(props.schedule);
-  checkOwnProps(props);
+  checkRefusedProps(props);
   if (props.key !== undefined) checkLeaseKey("key", props.key);
   if (props.jobName === "") throw new Error("jobName is empty: leave it out, or name the job");
-  checkQueue(props);
+  checkWaiting(props);
   checkLock(props, timing);
   checkInterval(props, timing);
   checkRetries(props);
@@ -23,33 +23,44 @@ export function checkSingletonJob(job: Construct, props: SingletonJobProps): Sch
   return timing;
 }
 
-function checkOwnProps({ target, ...props }: SingletonJobProps): void {
-  for (const prop of target.ownProps) {
+function checkRefusedProps({ target, ...props }: SingletonJobProps): void {
+  for (const [prop, reason] of Object.entries(target.refusedProps)) {
     if (prop in props && props[prop as keyof typeof props] !== undefined) {
-      throw new Error(
-        `${prop} is set for a workflow, which has its own: set it on the LeasedWorkflow instead`,
-      );
+      throw new Error(`${prop} is set ${reason}`);
     }
   }
 }
 
-function checkQueue({ overlap, table, wakeup, keeper }: SingletonJobProps): void {
-  if (overlap !== "queue") {
-    const prop = wakeup ? "wakeup" : keeper && "keeper";
-    if (prop) throw new Error(`${prop} is set, but no run waits: leave it out, or set overlap: "queue"`);
+const overlaps: readonly JobOverlap[] = ["skip", "queue", "replace"];
+
+function checkWaiting({ overlap = "skip", table, wakeup, keeper, target }: SingletonJobProps): void {
+  const { waitingOverlaps, keptOverlaps } = target;
+  if (keeper && !keptOverlaps.includes(overlap)) throw unused("keeper", keptOverlaps);
+  if (!waitingOverlaps.includes(overlap)) {
+    if (wakeup) throw unused("wakeup", waitingOverlaps);
     return;
   }
   if (table.tableStreamArn === undefined) {
+    const others = overlaps.filter((other) => !waitingOverlaps.includes(other));
     throw new Error(
-      `overlap is "queue", but the table ${table.node.path} has no stream to wake waiting runs by: ` +
-        `make the LeaseTable with stream: true, or choose "skip" or "replace"`,
+      `overlap is "${overlap}", but the table ${table.node.path} has no stream to wake waiting runs by: ` +
+        `make the LeaseTable with stream: true, or choose ${quoted(others)}`,
     );
   }
   if (wakeup === undefined) {
     throw new Error(
-      `overlap is "queue", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup`,
+      `overlap is "${overlap}", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup`,
     );
   }
+}
+
+function unused(prop: string, usedFor: readonly JobOverlap[]): Error {
+  const advice = usedFor.length === 0 ? "" : `, or set overlap: ${quoted(usedFor)}`;
+  return new Error(`${prop} is set, but no run waits: leave it out${advice}`);
+}
+
+function quoted(values: readonly JobOverlap[]): string {
+  return values.map((value) => `"${value}"`).join(" or ");
 }
 
 function checkLock(props: SingletonJobProps, { interval }: ScheduleTiming): void {

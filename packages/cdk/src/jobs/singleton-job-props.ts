@@ -5,7 +5,7 @@ import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
 import type { LeaseWakeup } from "../workflow/lease-wakeup.ts";
-import type { SingletonJobTarget } from "./singleton-job-target.ts";
+import type { JobTarget } from "./job-target.ts";
 
 /**
  * What a run does when it finds the one before it still at work.
@@ -90,7 +90,7 @@ export interface SingletonJobProps {
   /** The table that keeps the lock. */
   readonly table: ILeaseTable;
   /** What runs. */
-  readonly target: SingletonJobTarget;
+  readonly target: JobTarget;
   /** By how much the scheduler may be late, so as to spread the load. @default TimeWindow.off() */
   readonly timeWindow?: TimeWindow;
   /** Wakes the run that has waited longest; needed for `overlap: "queue"`, and only then. @default - none */

@@ -57,7 +57,7 @@ export class SingletonJob extends Construct {
     this.#table = table;
     this.jobName = props.jobName ?? Names.uniqueResourceName(this, { maxLength: 128, separator: "-" });
     const key = props.key ?? this.jobName;
-    this.key = target.ownProps.some((prop) => prop === "key") ? undefined : key;
+    this.key = "key" in target.refusedProps ? undefined : key;
     this.deadLetterQueue = props.deadLetterQueue ?? this.#defineDeadLetterQueue();
 
     const bound = target.bind(this, {
