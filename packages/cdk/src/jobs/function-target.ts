@@ -6,7 +6,7 @@ import { SqsDestination } from "aws-cdk-lib/aws-lambda-destinations";
 import type { Construct } from "constructs";
 import type { JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { leaseMetric } from "../table/lease-metrics.ts";
-import type { ILeaseTable } from "../table/lease-table-base.ts";
+import { checkRegion } from "../table/table-place.ts";
 import { callOfLocking, functionWorkflow, isDefinedHere } from "./function-workflow.ts";
 import { InvokeFunction } from "./invoke-function.ts";
 import { type BoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
@@ -65,9 +65,11 @@ export class FunctionTarget extends JobTarget {
     }
     jobOfFunction.set(fn, job.node.path);
 
+    // The function's client asks in the function's own region, whatever region an ARN names.
+    checkRegion(fn, settings.table);
     setEnvironment(fn, settings);
     settings.table.grants.useLeases(fn, { keys: [settings.key] });
-    return settings.overlap === "queue" ? this.#queued(job, settings) : this.#scheduled(settings);
+    return settings.overlap === "queue" ? this.#queued(job, settings) : this.#scheduled(job, settings);
   }
 
   /**
@@ -84,13 +86,16 @@ export class FunctionTarget extends JobTarget {
       work: callOfLocking(job, this.#invoked, { ...settings, retryAttempts: this.#retryAttempts }),
     });
     const { runs, scheduleTarget } = executionsOf(stateMachine);
-    return { runs: { ...runs, lost: leaseMetric(metricNames.lost, subjectOf(settings)) }, scheduleTarget };
+    return {
+      runs: { ...runs, lost: leaseMetric(metricNames.lost, subjectOf(job, settings)) },
+      scheduleTarget,
+    };
   }
 
-  #scheduled(settings: TargetSettings): BoundTarget {
+  #scheduled(job: Construct, settings: TargetSettings): BoundTarget {
     this.#configureRetries(settings);
     return {
-      runs: functionRuns(this.#invoked, settings),
+      runs: functionRuns(this.#invoked, subjectOf(job, settings), settings),
       scheduleTarget: (props) => new InvokeFunction(this.#invoked, props),
     };
   }
@@ -138,7 +143,7 @@ function setEnvironment(fn: LambdaFunction, settings: TargetSettings): void {
   // A queue is kept closed by its workflow, whose waiting runs cost nothing.
   const lockAtLeastFor = settings.overlap === "queue" ? undefined : settings.lockAtLeastFor;
   const environment: Record<string, string | undefined> = {
-    [environmentNames.tableName]: settings.table.tableName,
+    [environmentNames.tableName]: settings.table.nameFor(fn),
     [environmentNames.key]: settings.key,
     [environmentNames.job]: settings.jobName,
     [environmentNames.whenHeld]: whenHeld[settings.overlap],
@@ -152,8 +157,11 @@ function setEnvironment(fn: LambdaFunction, settings: TargetSettings): void {
   }
 }
 
-function functionRuns(fn: IFunction, settings: TargetSettings): JobRunMetrics {
-  const subject = subjectOf(settings);
+function functionRuns(
+  fn: IFunction,
+  subject: ReturnType<typeof subjectOf>,
+  settings: TargetSettings,
+): JobRunMetrics {
   return {
     succeeded: leaseMetric(metricNames.jobSucceeded, subject),
     // Lambda counts what the handler cannot report: time-outs, crashes, and modules that do not load.
@@ -164,11 +172,12 @@ function functionRuns(fn: IFunction, settings: TargetSettings): JobRunMetrics {
   };
 }
 
-function subjectOf({ table, jobName }: { readonly table: ILeaseTable; readonly jobName: string }): {
-  readonly tableName: string;
-  readonly job: string;
-} {
-  return { tableName: table.tableName, job: jobName };
+/** What the metrics of the job's runs are about. */
+function subjectOf(
+  job: Construct,
+  { table, jobName }: TargetSettings,
+): { readonly tableName: string; readonly job: string } {
+  return { tableName: table.nameFor(job), job: jobName };
 }
 
 /** Lambda repeats a failed run after 1 minute and after 2 more; one that comes too late finds its slot done. */

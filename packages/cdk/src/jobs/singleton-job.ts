@@ -98,7 +98,7 @@ export class SingletonJob extends Construct {
 
   /** Gives one of the metrics that this job's runs write; a workflow's runs write none. */
   metric(name: MetricName, props?: MetricOptions): Metric {
-    return leaseMetric(name, { tableName: this.#table.tableName, job: this.jobName }, props);
+    return leaseMetric(name, { tableName: this.#table.nameFor(this), job: this.jobName }, props);
   }
 
   /** How many runs finished their work. */

@@ -64,7 +64,13 @@ export class LeaseTable extends LeaseTableBase {
     return LeaseTable.fromTableAttributes(scope, id, { tableName });
   }
 
-  /** Names a lease table that is defined elsewhere. */
+  /**
+   * Names a lease table that is defined elsewhere, also in another account.
+   *
+   * What uses it here addresses it by its ARN. A table of another account needs a resource-based policy that permits
+   * the roles of this account, and must not be encrypted with the key `aws/dynamodb`. A workflow, a heartbeat or a job
+   * cannot use a table of another region, and a LeaseWakeup none of another account: both are refused at synth.
+   */
   static fromTableArn(scope: Construct, id: string, tableArn: string): LeaseTable {
     return LeaseTable.fromTableAttributes(scope, id, { tableArn });
   }

@@ -4,6 +4,7 @@ import type { IStateMachine, StateMachine } from "aws-cdk-lib/aws-stepfunctions"
 import { Construct } from "constructs";
 import type { LeaseKeyScope } from "../table/leading-keys.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
+import { checkRegion } from "../table/table-place.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { keeperDefinition } from "./keeper-definition.ts";
 import { stateMachineOf } from "./state-machine.ts";
@@ -47,9 +48,13 @@ export class LeaseHeartbeat extends Construct {
   constructor(scope: Construct, id: string, props: LeaseHeartbeatProps) {
     super(scope, id);
     const { table, retention = Duration.days(7) } = props;
+    checkRegion(this, table);
     this.table = table;
     const retentionMs = checkedMs("retention", retention, Duration.hours(1), aYear);
-    this.stateMachine = stateMachineOf(this, keeperDefinition({ tableName: table.tableName, retentionMs }));
+    this.stateMachine = stateMachineOf(
+      this,
+      keeperDefinition({ tableName: table.nameFor(this), retentionMs }),
+    );
     table.grants.useLeases(this.stateMachine, props.scope);
     // A policy of its own: the state machine must not have to wait for a policy that names the state machine.
     this.#guarding = new Policy(this, "Guarding", {

@@ -3,6 +3,7 @@ import { type IChainable, QueryLanguage, StateGraph, type StateMachine } from "a
 import { Construct } from "constructs";
 import { checkLeaseKey } from "../table/leading-keys.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
+import { checkRegion } from "../table/table-place.ts";
 import type { Json } from "./asl.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { LeaseHeartbeat } from "./lease-heartbeat.ts";
@@ -90,6 +91,7 @@ export class LeasedWorkflow extends Construct {
         `whenHeld is ${whenHeld}, which never waits: leave out wakeup and waitFor, or say wait`,
       );
     }
+    checkRegion(this, table);
     checkSameTable("wakeup", wakeup, table);
     checkSameTable("heartbeat", props.heartbeat, table);
 
@@ -103,7 +105,7 @@ export class LeasedWorkflow extends Construct {
     );
     const lease = Duration.millis(leaseDurationMs);
     const terms = {
-      tableName: table.tableName,
+      tableName: table.nameFor(this),
       key: key === undefined ? "$states.input.key" : fixedKey(key),
       leaseDurationMs,
       clockSkewMs: checkedMs("clockSkew", props.clockSkew ?? Duration.seconds(1), none, lease),
