@@ -300,7 +300,7 @@ describe("a function that is locked from outside", () => {
       { heartbeat: Duration.seconds(10), lockAtMostFor: Duration.minutes(1) },
       "heartbeat is set for a function that is locked from outside: leave it out, for a keeper renews the lease every third of lockAtMostFor",
     ],
-    [{ lockAtMostFor: Duration.seconds(2) }, "leaseDuration is 2 seconds: choose from 3 seconds"],
+    [{ lockAtMostFor: Duration.seconds(2) }, "lockAtMostFor is 2 seconds: choose from 3 seconds"],
     [
       { overlap: "replace" },
       'overlap is "replace", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup',

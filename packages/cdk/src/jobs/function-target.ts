@@ -1,12 +1,13 @@
 import { environmentNames } from "@leasehold/client/environment";
 import { metricNames } from "@leasehold/client/metrics";
-import { Duration, Tokenization } from "aws-cdk-lib";
+import { Duration } from "aws-cdk-lib";
 import type { IFunction, IVersion, Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
 import { SqsDestination } from "aws-cdk-lib/aws-lambda-destinations";
 import type { Construct } from "constructs";
 import type { JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { leaseMetric } from "../table/lease-metrics.ts";
 import { checkRegion } from "../table/table-place.ts";
+import { millisecondsText } from "../workflow/durations.ts";
 import { callOfLocking, functionWorkflow, isDefinedHere } from "./function-workflow.ts";
 import { InvokeFunction } from "./invoke-function.ts";
 import { type BoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
@@ -148,9 +149,9 @@ function setEnvironment(fn: LambdaFunction, settings: TargetSettings): void {
     [environmentNames.job]: settings.jobName,
     [environmentNames.whenHeld]: whenHeld[settings.overlap],
     [environmentNames.once]: String(settings.once),
-    [environmentNames.lockAtMostForMs]: lockAtMostFor && milliseconds(lockAtMostFor),
-    [environmentNames.heartbeatMs]: heartbeat && String(heartbeat.toMilliseconds()),
-    [environmentNames.lockAtLeastForMs]: lockAtLeastFor && milliseconds(lockAtLeastFor),
+    [environmentNames.lockAtMostForMs]: lockAtMostFor && millisecondsText("lockAtMostFor", lockAtMostFor),
+    [environmentNames.heartbeatMs]: heartbeat && millisecondsText("heartbeat", heartbeat),
+    [environmentNames.lockAtLeastForMs]: lockAtLeastFor && millisecondsText("lockAtLeastFor", lockAtLeastFor),
   };
   for (const [name, value] of Object.entries(environment)) {
     if (value !== undefined) fn.addEnvironment(name, value);
@@ -189,9 +190,4 @@ function longer(a: Duration, b: Duration): Duration {
 
 function shorter(a: Duration, b: Duration): Duration {
   return a.toSeconds() < b.toSeconds() ? a : b;
-}
-
-/** As text, also where the number is known at deployment only. */
-function milliseconds(duration: Duration): string {
-  return Tokenization.stringifyNumber(duration.toMilliseconds());
 }

@@ -188,5 +188,6 @@ function checkRegion(job: Construct, fn: IFunction): void {
 }
 
 function longer(a: Duration | undefined, b: Duration): Duration {
-  return a !== undefined && a.toMilliseconds() > b.toMilliseconds() ? a : b;
+  // What only a deployment knows is refused by the workflow.
+  return a !== undefined && !a.isUnresolved() && a.toMilliseconds() > b.toMilliseconds() ? a : b;
 }

@@ -1,6 +1,7 @@
 import { Duration } from "aws-cdk-lib";
 import type { IFunction } from "aws-cdk-lib/aws-lambda";
 import type { Construct } from "constructs";
+import { aYear, checkedMs } from "../workflow/durations.ts";
 import type { WhenHeld } from "../workflow/workflow-terms.ts";
 import { callOfLocked, functionWorkflow } from "./function-workflow.ts";
 import { type BoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
@@ -52,11 +53,13 @@ export class LockedFunctionTarget extends JobTarget {
 
   bind(job: Construct, settings: TargetSettings): BoundTarget {
     const { retryAttempts, timeout } = this.#options;
+    const { lockAtMostFor } = settings;
+    if (lockAtMostFor) checkedMs("lockAtMostFor", lockAtMostFor, Duration.seconds(3), aYear);
     const { stateMachine } = functionWorkflow(job, "Workflow", settings, {
       fn: this.#function,
       key: settings.key,
       whenHeld: whenHeld[settings.overlap],
-      leaseDuration: settings.lockAtMostFor,
+      leaseDuration: lockAtMostFor,
       work: callOfLocked(job, this.#function, { ...settings, retryAttempts, timeout }),
     });
     const { runs, scheduleTarget } = executionsOf(stateMachine);

@@ -1,14 +1,16 @@
-import { Annotations, Duration } from "aws-cdk-lib";
+import { Annotations, Duration, Token } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 import { longestAlarmWindow } from "../monitoring/alarm-window.ts";
 import { checkLeaseKey } from "../table/leading-keys.ts";
+import { checkKnown } from "../workflow/durations.ts";
 import { type ScheduleTiming, scheduleTiming } from "./schedule-interval.ts";
 import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
 
 /**
  * Refuses props that cannot work together, before anything is defined; warns of those that work badly.
  *
- * Durations that are known at deployment only are let through.
+ * Durations that are known at deployment only are let through where they reach the function as they are, and refused where
+ * something is worked out from them.
  */
 export function checkSingletonJob(job: Construct, props: SingletonJobProps): ScheduleTiming {
   const timing = scheduleTiming(props.schedule);
@@ -105,6 +107,7 @@ function checkInterval(
   { kind, interval }: ScheduleTiming,
 ): void {
   positive({ maxInterval });
+  if (maxInterval) checkKnown("maxInterval", maxInterval, "the alarms' periods are worked out from it");
   if (maxInterval && kind === "once") {
     throw new Error(`maxInterval is ${text(maxInterval)}, but the job runs a single time: leave it out`);
   }
@@ -120,12 +123,13 @@ function checkInterval(
     );
   }
   if (skipsInARow !== undefined && !(Number.isSafeInteger(skipsInARow) && skipsInARow > 0)) {
-    throw new Error(`skipsInARow is ${skipsInARow}: set a whole number above 0`);
+    throw new Error(`skipsInARow is ${numberText(skipsInARow)}: set a whole number above 0`);
   }
 }
 
 function checkRetries({ maxEventAge, retryAttempts }: SingletonJobProps): void {
   const [least, most] = [Duration.minutes(1), Duration.days(1)];
+  if (maxEventAge) checkKnown("maxEventAge", maxEventAge, "how often to try again is worked out from it");
   if (maxEventAge && (ms(least) > ms(maxEventAge) || ms(maxEventAge) > ms(most))) {
     throw new Error(`maxEventAge is ${text(maxEventAge)}: set it from ${text(least)} to ${text(most)}`);
   }
@@ -133,7 +137,7 @@ function checkRetries({ maxEventAge, retryAttempts }: SingletonJobProps): void {
     retryAttempts !== undefined &&
     !(Number.isSafeInteger(retryAttempts) && retryAttempts >= 0 && retryAttempts <= 185)
   ) {
-    throw new Error(`retryAttempts is ${retryAttempts}: set a whole number from 0 to 185`);
+    throw new Error(`retryAttempts is ${numberText(retryAttempts)}: set a whole number from 0 to 185`);
   }
 }
 
@@ -174,6 +178,10 @@ function positive(durations: Readonly<Record<string, Duration | undefined>>): vo
 /** Milliseconds; not a number, which no comparison holds for, while they are known at deployment only. */
 function ms(duration: Duration): number {
   return duration.isUnresolved() ? Number.NaN : duration.toMilliseconds();
+}
+
+function numberText(number: number): string {
+  return Token.isUnresolved(number) ? "known at deployment only" : String(number);
 }
 
 function text(duration: Duration): string {
