@@ -162,7 +162,6 @@ function everyTarget(overlap: JobOverlap): Stack {
 
 describe.each<JobOverlap>(["skip", "queue", "replace"])(
   "a stack with a job of each target that is to %s",
-  { timeout: 120_000 },
   (overlap) => {
     const template = Template.fromStack(everyTarget(overlap));
 

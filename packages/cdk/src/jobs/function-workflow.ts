@@ -42,6 +42,7 @@ export function functionWorkflow(
     ...(lockAtLeastFor ? { lockAtLeastFor } : {}),
     ...(wakeup ? { wakeup } : {}),
     ...(keeper ? { heartbeat: keeper } : {}),
+    ...settings.observability,
   });
   workflow.stateMachine.addToRolePolicy(
     new PolicyStatement({ actions: ["lambda:InvokeFunction"], resources: [fn.functionArn] }),

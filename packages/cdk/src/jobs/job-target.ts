@@ -7,6 +7,7 @@ import type { JobRunMetrics } from "../monitoring/job-alarms.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
 import type { LeaseWakeup } from "../workflow/lease-wakeup.ts";
+import type { ObservabilityProps } from "../workflow/observability.ts";
 import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
 
 /** What a target is told about its job. */
@@ -25,6 +26,8 @@ export interface TargetSettings {
   readonly wakeup: LeaseWakeup | undefined;
   /** Where a keeper renews a lease. */
   readonly keeper: LeaseHeartbeat | undefined;
+  /** Of the state machines that the target makes. */
+  readonly observability: ObservabilityProps;
 }
 
 /** A target made ready for one job. */
@@ -41,7 +44,7 @@ export abstract class JobTarget {
   abstract readonly refusedProps: Readonly<Partial<Record<keyof SingletonJobProps, string>>>;
   /** The overlaps with which runs wait, parked in the table: these need its stream and a wakeup. */
   abstract readonly waitingOverlaps: readonly JobOverlap[];
-  /** The overlaps with which a keeper renews a lease. */
+  /** The overlaps with which the target makes a state machine, whose lease a keeper renews. */
   abstract readonly keptOverlaps: readonly JobOverlap[];
   /** Wires the target to its job. */
   abstract bind(job: Construct, settings: TargetSettings): BoundTarget;

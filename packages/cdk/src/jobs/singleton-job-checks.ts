@@ -3,6 +3,7 @@ import type { Construct } from "constructs";
 import { longestAlarmWindow } from "../monitoring/alarm-window.ts";
 import { checkLeaseKey } from "../table/leading-keys.ts";
 import { checkKnown } from "../workflow/durations.ts";
+import { observabilityOf } from "../workflow/observability.ts";
 import { type ScheduleTiming, scheduleTiming } from "./schedule-interval.ts";
 import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
 
@@ -18,6 +19,7 @@ export function checkSingletonJob(job: Construct, props: SingletonJobProps): Sch
   if (props.key !== undefined) checkLeaseKey("key", props.key);
   if (props.jobName === "") throw new Error("jobName is empty: leave it out, or name the job");
   checkWaiting(props);
+  checkMachines(props);
   checkLock(props, timing);
   checkInterval(props, timing);
   checkRetries(props);
@@ -54,6 +56,15 @@ function checkWaiting({ overlap = "skip", table, wakeup, keeper, target }: Singl
       `overlap is "${overlap}", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup`,
     );
   }
+}
+
+function checkMachines(props: SingletonJobProps): void {
+  const { overlap = "skip", target } = props;
+  const [prop] = Object.keys(observabilityOf(props));
+  if (prop === undefined || target.keptOverlaps.includes(overlap)) return;
+  throw new Error(
+    `${prop} is set, but the job makes no state machine: set it on the function or the workflow that it runs`,
+  );
 }
 
 function unused(prop: string, usedFor: readonly JobOverlap[]): Error {

@@ -8,6 +8,7 @@ import { longestAlarmWindow } from "../monitoring/alarm-window.ts";
 import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { leaseMetric } from "../table/lease-metrics.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
+import { observabilityOf } from "../workflow/observability.ts";
 import type { ScheduleTiming } from "./schedule-interval.ts";
 import { checkSingletonJob } from "./singleton-job-checks.ts";
 import type { SingletonJobProps } from "./singleton-job-props.ts";
@@ -73,6 +74,7 @@ export class SingletonJob extends Construct {
       deadLetterQueue: this.deadLetterQueue,
       wakeup: props.wakeup,
       keeper: props.keeper,
+      observability: observabilityOf(props),
     });
     this.runs = bound.runs;
     this.schedule = new Schedule(this, "Schedule", {

@@ -7,10 +7,11 @@ import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { checkRegion } from "../table/table-place.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { keeperDefinition } from "./keeper-definition.ts";
+import type { ObservabilityProps } from "./observability.ts";
 import { stateMachineOf } from "./state-machine.ts";
 
 /** Properties of {@link LeaseHeartbeat}. */
-export interface LeaseHeartbeatProps {
+export interface LeaseHeartbeatProps extends ObservabilityProps {
   readonly table: ILeaseTable;
   /** The locks that it may keep. @default - every lock of the table */
   readonly scope?: LeaseKeyScope;
@@ -54,6 +55,7 @@ export class LeaseHeartbeat extends Construct {
     this.stateMachine = stateMachineOf(
       this,
       keeperDefinition({ tableName: table.nameFor(this), retentionMs }),
+      props,
     );
     table.grants.useLeases(this.stateMachine, props.scope);
     // A policy of its own: the state machine must not have to wait for a policy that names the state machine.
