@@ -1,9 +1,6 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { App, type Stack, Stage, Validations } from "aws-cdk-lib";
-import { AwsSolutionsChecks } from "cdk-nag";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { acknowledgedFindings, acknowledgeFindings } from "../../infra/acknowledged-findings.ts";
+import { findingsIn } from "../support/cdk-nag.ts";
 import { type CloudFormationTemplate, resourcesOf, templateProblems } from "../support/cloudformation.ts";
 import { leaseholdStack, leaseholdTemplate } from "../support/cloudformation-app.ts";
 
@@ -91,42 +88,6 @@ describe("AWS's own validator", { timeout }, () => {
     expect(templateProblems(withMistake(type, mistake)).join("\n")).toMatch(problem);
   });
 });
-
-interface Report {
-  readonly pluginReports: readonly {
-    readonly violations: readonly {
-      readonly ruleName: string;
-      readonly violatingConstructs: readonly { readonly constructPath: string }[];
-    }[];
-  }[];
-}
-
-/** What cdk-nag finds, each as the stack's table of acknowledgements has it. */
-function findingsIn(stack: Stack): string[] {
-  const stage = Stage.of(stack);
-  if (!(stage instanceof App)) throw new Error("the stack is in no app");
-  Validations.of(stage).addPlugins(new AwsSolutionsChecks(stage));
-  let failure: unknown;
-  const silenced = vi.spyOn(console, "error").mockReturnValue();
-  const exitCode = process.exitCode;
-  try {
-    stage.synth();
-  } catch (error) {
-    failure = error;
-  } finally {
-    silenced.mockRestore();
-    process.exitCode = exitCode;
-  }
-  const file = join(stage.outdir, "validation-report.json");
-  const { pluginReports } = JSON.parse(readFileSync(file, "utf8")) as Report;
-  const findings = pluginReports.flatMap(({ violations }) =>
-    violations.flatMap(({ ruleName, violatingConstructs }) =>
-      violatingConstructs.map(({ constructPath }) => `${constructPath} ${ruleName}`),
-    ),
-  );
-  if (findings.length === 0 && failure !== undefined) throw failure;
-  return findings.sort();
-}
 
 describe("cdk-nag", { timeout }, () => {
   test("finds exactly what is acknowledged: nothing more, and nothing less", () => {

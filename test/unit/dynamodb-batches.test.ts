@@ -139,3 +139,15 @@ describe.each([
     expect(await sentAfterMinutes(4)).toEqual([0, 1, 3]);
   });
 });
+
+it("a table that is named by its ARN has no batches: a statement would take the caller's own table of that name", async () => {
+  const dynamodb = {
+    send: async () => {
+      throw new Error("nothing is sent");
+    },
+  };
+  const table = "arn:aws:dynamodb:eu-west-1:444455556666:table/leases";
+  const foreign = new DynamoDBLeaseStore(table, dynamodb as never, clock);
+  const call = { signal: new AbortController().signal, isCurrent: () => true };
+  expect(await foreign.updateMany(renewals(2), call)).toEqual([undefined, undefined]);
+});

@@ -27,7 +27,7 @@ import { LambdaRuntime, readAssembly, resolveApp, startApp, startEngine, StateMa
 import { leased, leaseLock } from "@leasehold/middy";
 import middy from "@middy/core";
 import { Duration, Stack } from "aws-cdk-lib";
-import type { Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
+import type { Function as LambdaFunction, IFunction } from "aws-cdk-lib/aws-lambda";
 import { Schedule, ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import type { Chain, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import type { ScheduledEvent, SQSHandler } from "aws-lambda";
@@ -68,6 +68,7 @@ const given = {
   wake: "LambdaFunction",
   wakeFunction: "LambdaFunction",
   closeFunction: "LambdaFunction",
+  reportInPython: "IFunction",
   closeUnpaidOrders: "any",
   importStates: "Chain",
   fetchOrders: "Chain",

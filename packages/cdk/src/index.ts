@@ -1,13 +1,10 @@
+export type { FunctionTargetOptions } from "./jobs/function-target.ts";
 export { InvokeFunction } from "./jobs/invoke-function.ts";
+export type { BoundTarget, JobTarget, TargetSettings } from "./jobs/job-target.ts";
+export type { LockedFunctionTargetOptions } from "./jobs/locked-function-target.ts";
 export { SingletonJob } from "./jobs/singleton-job.ts";
 export type { JobOverlap, SingletonJobProps } from "./jobs/singleton-job-props.ts";
-export {
-  type BoundTarget,
-  type FunctionTargetOptions,
-  type LeasedStateMachine,
-  SingletonJobTarget,
-  type TargetSettings,
-} from "./jobs/singleton-job-target.ts";
+export { type LeasedStateMachine, SingletonJobTarget } from "./jobs/singleton-job-target.ts";
 export { JobAlarms, type JobAlarmsProps, type JobRunMetrics } from "./monitoring/job-alarms.ts";
 export { LeaseDashboard, type LeaseDashboardProps } from "./monitoring/lease-dashboard.ts";
 export { LeaseTableAlarms, type LeaseTableAlarmsProps } from "./monitoring/lease-table-alarms.ts";
@@ -19,4 +16,5 @@ export { LeaseTableGrants } from "./table/lease-table-grants.ts";
 export { type GuardOptions, LeaseHeartbeat, type LeaseHeartbeatProps } from "./workflow/lease-heartbeat.ts";
 export { LeaseWakeup, type LeaseWakeupProps } from "./workflow/lease-wakeup.ts";
 export { LeasedWorkflow, type LeasedWorkflowProps } from "./workflow/leased-workflow.ts";
+export type { ObservabilityProps } from "./workflow/observability.ts";
 export type { WhenHeld } from "./workflow/workflow-terms.ts";

@@ -1,21 +1,25 @@
-import { Annotations, Duration } from "aws-cdk-lib";
+import { Annotations, Duration, Token } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 import { longestAlarmWindow } from "../monitoring/alarm-window.ts";
 import { checkLeaseKey } from "../table/leading-keys.ts";
+import { checkKnown } from "../workflow/durations.ts";
+import { observabilityOf } from "../workflow/observability.ts";
 import { type ScheduleTiming, scheduleTiming } from "./schedule-interval.ts";
-import type { SingletonJobProps } from "./singleton-job-props.ts";
+import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
 
 /**
  * Refuses props that cannot work together, before anything is defined; warns of those that work badly.
  *
- * Durations that are known at deployment only are let through.
+ * Durations that are known at deployment only are let through where they reach the function as they are, and refused where
+ * something is worked out from them.
  */
 export function checkSingletonJob(job: Construct, props: SingletonJobProps): ScheduleTiming {
   const timing = scheduleTiming(props.schedule);
-  checkOwnProps(props);
+  checkRefusedProps(props);
   if (props.key !== undefined) checkLeaseKey("key", props.key);
   if (props.jobName === "") throw new Error("jobName is empty: leave it out, or name the job");
-  checkQueue(props);
+  checkWaiting(props);
+  checkMachines(props);
   checkLock(props, timing);
   checkInterval(props, timing);
   checkRetries(props);
@@ -23,33 +27,53 @@ export function checkSingletonJob(job: Construct, props: SingletonJobProps): Sch
   return timing;
 }
 
-function checkOwnProps({ target, ...props }: SingletonJobProps): void {
-  for (const prop of target.ownProps) {
+function checkRefusedProps({ target, ...props }: SingletonJobProps): void {
+  for (const [prop, reason] of Object.entries(target.refusedProps)) {
     if (prop in props && props[prop as keyof typeof props] !== undefined) {
-      throw new Error(
-        `${prop} is set for a workflow, which has its own: set it on the LeasedWorkflow instead`,
-      );
+      throw new Error(`${prop} is set ${reason}`);
     }
   }
 }
 
-function checkQueue({ overlap, table, wakeup, keeper }: SingletonJobProps): void {
-  if (overlap !== "queue") {
-    const prop = wakeup ? "wakeup" : keeper && "keeper";
-    if (prop) throw new Error(`${prop} is set, but no run waits: leave it out, or set overlap: "queue"`);
+const overlaps: readonly JobOverlap[] = ["skip", "queue", "replace"];
+
+function checkWaiting({ overlap = "skip", table, wakeup, keeper, target }: SingletonJobProps): void {
+  const { waitingOverlaps, keptOverlaps } = target;
+  if (keeper && !keptOverlaps.includes(overlap)) throw unused("keeper", keptOverlaps);
+  if (!waitingOverlaps.includes(overlap)) {
+    if (wakeup) throw unused("wakeup", waitingOverlaps);
     return;
   }
   if (table.tableStreamArn === undefined) {
+    const others = overlaps.filter((other) => !waitingOverlaps.includes(other));
     throw new Error(
-      `overlap is "queue", but the table ${table.node.path} has no stream to wake waiting runs by: ` +
-        `make the LeaseTable with stream: true, or choose "skip" or "replace"`,
+      `overlap is "${overlap}", but the table ${table.node.path} has no stream to wake waiting runs by: ` +
+        `make the LeaseTable with stream: true, or choose ${quoted(others)}`,
     );
   }
   if (wakeup === undefined) {
     throw new Error(
-      `overlap is "queue", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup`,
+      `overlap is "${overlap}", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup`,
     );
   }
+}
+
+function checkMachines(props: SingletonJobProps): void {
+  const { overlap = "skip", target } = props;
+  const [prop] = Object.keys(observabilityOf(props));
+  if (prop === undefined || target.keptOverlaps.includes(overlap)) return;
+  throw new Error(
+    `${prop} is set, but the job makes no state machine: set it on the function or the workflow that it runs`,
+  );
+}
+
+function unused(prop: string, usedFor: readonly JobOverlap[]): Error {
+  const advice = usedFor.length === 0 ? "" : `, or set overlap: ${quoted(usedFor)}`;
+  return new Error(`${prop} is set, but no run waits: leave it out${advice}`);
+}
+
+function quoted(values: readonly JobOverlap[]): string {
+  return values.map((value) => `"${value}"`).join(" or ");
 }
 
 function checkLock(props: SingletonJobProps, { interval }: ScheduleTiming): void {
@@ -94,6 +118,7 @@ function checkInterval(
   { kind, interval }: ScheduleTiming,
 ): void {
   positive({ maxInterval });
+  if (maxInterval) checkKnown("maxInterval", maxInterval, "the alarms' periods are worked out from it");
   if (maxInterval && kind === "once") {
     throw new Error(`maxInterval is ${text(maxInterval)}, but the job runs a single time: leave it out`);
   }
@@ -109,12 +134,13 @@ function checkInterval(
     );
   }
   if (skipsInARow !== undefined && !(Number.isSafeInteger(skipsInARow) && skipsInARow > 0)) {
-    throw new Error(`skipsInARow is ${skipsInARow}: set a whole number above 0`);
+    throw new Error(`skipsInARow is ${numberText(skipsInARow)}: set a whole number above 0`);
   }
 }
 
 function checkRetries({ maxEventAge, retryAttempts }: SingletonJobProps): void {
   const [least, most] = [Duration.minutes(1), Duration.days(1)];
+  if (maxEventAge) checkKnown("maxEventAge", maxEventAge, "how often to try again is worked out from it");
   if (maxEventAge && (ms(least) > ms(maxEventAge) || ms(maxEventAge) > ms(most))) {
     throw new Error(`maxEventAge is ${text(maxEventAge)}: set it from ${text(least)} to ${text(most)}`);
   }
@@ -122,7 +148,7 @@ function checkRetries({ maxEventAge, retryAttempts }: SingletonJobProps): void {
     retryAttempts !== undefined &&
     !(Number.isSafeInteger(retryAttempts) && retryAttempts >= 0 && retryAttempts <= 185)
   ) {
-    throw new Error(`retryAttempts is ${retryAttempts}: set a whole number from 0 to 185`);
+    throw new Error(`retryAttempts is ${numberText(retryAttempts)}: set a whole number from 0 to 185`);
   }
 }
 
@@ -163,6 +189,10 @@ function positive(durations: Readonly<Record<string, Duration | undefined>>): vo
 /** Milliseconds; not a number, which no comparison holds for, while they are known at deployment only. */
 function ms(duration: Duration): number {
   return duration.isUnresolved() ? Number.NaN : duration.toMilliseconds();
+}
+
+function numberText(number: number): string {
+  return Token.isUnresolved(number) ? "known at deployment only" : String(number);
 }
 
 function text(duration: Duration): string {

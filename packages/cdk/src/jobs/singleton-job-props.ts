@@ -5,7 +5,8 @@ import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
 import type { LeaseWakeup } from "../workflow/lease-wakeup.ts";
-import type { SingletonJobTarget } from "./singleton-job-target.ts";
+import type { ObservabilityProps } from "../workflow/observability.ts";
+import type { JobTarget } from "./job-target.ts";
 
 /**
  * What a run does when it finds the one before it still at work.
@@ -13,12 +14,18 @@ import type { SingletonJobTarget } from "./singleton-job-target.ts";
  * - `skip`: it ends at once, as a success.
  * - `queue`: it waits for its turn, without polling and without a function that runs meanwhile; for maxEventAge at
  *   most. Needs a table with a stream, and a `wakeup`.
- * - `replace`: it asks the other to stop, and starts when that one has let go or its lease has ended.
+ * - `replace`: it asks the other to stop, and starts when that one has let go or its lease has ended. A function that takes
+ *   the lock is told by its signal; of a locked function the run is stopped, and its call runs on to its own end.
  */
 export type JobOverlap = "skip" | "queue" | "replace";
 
-/** Properties of {@link SingletonJob}. */
-export interface SingletonJobProps {
+/**
+ * Properties of {@link SingletonJob}.
+ *
+ * `logLevel`, `logGroup`, `logRetention` and `tracing` are about the state machines that the job makes: for a locked
+ * function, and for `overlap: "queue"`.
+ */
+export interface SingletonJobProps extends ObservabilityProps {
   /** Whom the job's alarms tell. @default - nobody is told */
   readonly alarmActions?: readonly IAlarmAction[];
   /** Whether the job has alarms. @default true */
@@ -33,6 +40,7 @@ export interface SingletonJobProps {
   readonly enabled?: boolean;
   /**
    * How often the function renews its lease; below half of lockAtMostFor. A function with heartbeats may run for longer than lockAtMostFor.
+   * Not for a locked function, whose keeper has its own.
    *
    * @default - the lease covers a whole run
    */
@@ -41,7 +49,10 @@ export interface SingletonJobProps {
   readonly input?: unknown;
   /** The job's name in metrics, alarms and events. @default - a unique name made from the construct's path */
   readonly jobName?: string;
-  /** What renews a waiting run's place in the queue; only with `overlap: "queue"`. @default - a keeper of its own */
+  /**
+   * What renews a locked function's lease, or a waiting run's place in the queue; only there.
+   * @default - a keeper of its own
+   */
   readonly keeper?: LeaseHeartbeat;
   /** The key of the lock that the runs share. Jobs with one key exclude each other. @default - the job's name */
   readonly key?: string;
@@ -55,7 +66,8 @@ export interface SingletonJobProps {
   /**
    * After which time a run that has died loses the lock.
    *
-   * @default - a function's lease is sized from the time that the invocation has left
+   * @default - a function's lease is sized from the time that the invocation has left; 3 minutes for a locked function,
+   *   whose keeper renews it
    */
   readonly lockAtMostFor?: Duration;
   /**
@@ -90,9 +102,13 @@ export interface SingletonJobProps {
   /** The table that keeps the lock. */
   readonly table: ILeaseTable;
   /** What runs. */
-  readonly target: SingletonJobTarget;
+  readonly target: JobTarget;
   /** By how much the scheduler may be late, so as to spread the load. @default TimeWindow.off() */
   readonly timeWindow?: TimeWindow;
-  /** Wakes the run that has waited longest; needed for `overlap: "queue"`, and only then. @default - none */
+  /**
+   * Wakes the run that has waited longest; needed for `overlap: "queue"`, and for `"replace"` of a locked function, and
+   * only then.
+   * @default - none
+   */
   readonly wakeup?: LeaseWakeup;
 }

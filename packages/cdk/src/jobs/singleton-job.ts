@@ -8,6 +8,7 @@ import { longestAlarmWindow } from "../monitoring/alarm-window.ts";
 import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { leaseMetric } from "../table/lease-metrics.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
+import { observabilityOf } from "../workflow/observability.ts";
 import type { ScheduleTiming } from "./schedule-interval.ts";
 import { checkSingletonJob } from "./singleton-job-checks.ts";
 import type { SingletonJobProps } from "./singleton-job-props.ts";
@@ -57,7 +58,7 @@ export class SingletonJob extends Construct {
     this.#table = table;
     this.jobName = props.jobName ?? Names.uniqueResourceName(this, { maxLength: 128, separator: "-" });
     const key = props.key ?? this.jobName;
-    this.key = target.ownProps.some((prop) => prop === "key") ? undefined : key;
+    this.key = "key" in target.refusedProps ? undefined : key;
     this.deadLetterQueue = props.deadLetterQueue ?? this.#defineDeadLetterQueue();
 
     const bound = target.bind(this, {
@@ -73,6 +74,7 @@ export class SingletonJob extends Construct {
       deadLetterQueue: this.deadLetterQueue,
       wakeup: props.wakeup,
       keeper: props.keeper,
+      observability: observabilityOf(props),
     });
     this.runs = bound.runs;
     this.schedule = new Schedule(this, "Schedule", {
@@ -98,7 +100,7 @@ export class SingletonJob extends Construct {
 
   /** Gives one of the metrics that this job's runs write; a workflow's runs write none. */
   metric(name: MetricName, props?: MetricOptions): Metric {
-    return leaseMetric(name, { tableName: this.#table.tableName, job: this.jobName }, props);
+    return leaseMetric(name, { tableName: this.#table.nameFor(this), job: this.jobName }, props);
   }
 
   /** How many runs finished their work. */

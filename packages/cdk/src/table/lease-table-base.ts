@@ -5,12 +5,13 @@ import type { IKey } from "aws-cdk-lib/aws-kms";
 import { Construct, type IConstruct } from "constructs";
 import { leaseMetric } from "./lease-metrics.ts";
 import { LeaseTableGrants } from "./lease-table-grants.ts";
+import { nameFor } from "./table-place.ts";
 
 /** A lease table, made here or elsewhere. */
 export interface ILeaseTable extends IConstruct {
   /** The DynamoDB table. */
   readonly table: ITableV2;
-  /** The table's name; functions read it from `LEASEHOLD_TABLE_NAME`. */
+  /** The table's name, which means this table in its own account and region only. */
   readonly tableName: string;
   /** The table's ARN. */
   readonly tableArn: string;
@@ -22,7 +23,12 @@ export interface ILeaseTable extends IConstruct {
   readonly replicaRegions: readonly string[];
   /** Permissions on the table. */
   readonly grants: LeaseTableGrants;
-  /** Gives one of the table's metrics. */
+  /**
+   * What a client in the stack of `user` has to be given as `tableName`, for functions in `LEASEHOLD_TABLE_NAME`: the
+   * name, or the ARN where the table is, or may be, of another account or region.
+   */
+  nameFor(user: IConstruct): string;
+  /** Gives one of the table's metrics, as clients of this account and region write it. */
   metric(name: MetricName, props?: MetricOptions): Metric;
 }
 
@@ -45,9 +51,14 @@ export abstract class LeaseTableBase extends Construct implements ILeaseTable {
     return this.table.encryptionKey;
   }
 
+  /** What a client in the stack of `user` has to be given as `tableName`: the name here, and the ARN elsewhere. */
+  nameFor(user: IConstruct): string {
+    return nameFor(user, this);
+  }
+
   /** Gives one of the metrics that clients write: a sum over 5 minutes; of a duration, its 95th percentile. */
   metric(name: MetricName, props?: MetricOptions): Metric {
-    return leaseMetric(name, { tableName: this.tableName }, props);
+    return leaseMetric(name, { tableName: this.nameFor(this) }, props);
   }
 
   /** How often a lock was taken. */

@@ -1,5 +1,5 @@
 import { attributeNames } from "@leasehold/client/schema";
-import { Annotations, RemovalPolicy } from "aws-cdk-lib";
+import { Annotations, RemovalPolicy, Stack, Token } from "aws-cdk-lib";
 import {
   AttributeType,
   Billing,
@@ -8,6 +8,7 @@ import {
   type ReplicaTableProps,
   StreamViewType,
   type TableAttributesV2,
+  TableEncryption,
   TableEncryptionV2,
   TableV2,
 } from "aws-cdk-lib/aws-dynamodb";
@@ -18,7 +19,7 @@ import { LeaseTableBase } from "./lease-table-base.ts";
 export interface LeaseTableProps {
   /** Whether the table refuses to be deleted until this is taken back. @default true */
   readonly deletionProtection?: boolean;
-  /** @default - a key that AWS owns, at no cost */
+  /** A key of KMS needs `env.region` of the stack to be set. @default - a key that AWS owns, at no cost */
   readonly encryption?: TableEncryptionV2;
   /**
    * How replicas follow each other's writes. A lock that is taken in more than one region needs STRONG, which
@@ -64,7 +65,13 @@ export class LeaseTable extends LeaseTableBase {
     return LeaseTable.fromTableAttributes(scope, id, { tableName });
   }
 
-  /** Names a lease table that is defined elsewhere. */
+  /**
+   * Names a lease table that is defined elsewhere, also in another account.
+   *
+   * What uses it here addresses it by its ARN. A table of another account needs a resource-based policy that permits
+   * the roles of this account, and must not be encrypted with the key `aws/dynamodb`. A workflow, a heartbeat or a job
+   * cannot use a table of another region, and a LeaseWakeup none of another account: both are refused at synth.
+   */
   static fromTableArn(scope: Construct, id: string, tableArn: string): LeaseTable {
     return LeaseTable.fromTableAttributes(scope, id, { tableArn });
   }
@@ -81,6 +88,7 @@ export class LeaseTable extends LeaseTableBase {
   constructor(scope: Construct, id: string, props: LeaseTableProps = {}) {
     super(scope, id);
     const { replicas = [], multiRegionConsistency, witnessRegion, tableName } = props;
+    checkRegionIsSet(this, props);
     const table = new TableV2(this, "Resource", {
       partitionKey: { name: attributeNames.partitionKey, type: AttributeType.STRING },
       sortKey: { name: attributeNames.sortKey, type: AttributeType.STRING },
@@ -109,6 +117,21 @@ export class LeaseTable extends LeaseTableBase {
       );
     }
   }
+}
+
+/** What KMS keys and replicas are written as depends on the region, and the library's own errors do not say what to set. */
+function checkRegionIsSet(table: LeaseTable, { encryption, replicas, witnessRegion }: LeaseTableProps): void {
+  const stack = Stack.of(table);
+  if (!Token.isUnresolved(stack.region)) return;
+  const prop =
+    (encryption !== undefined && encryption.type !== TableEncryption.DEFAULT && "encryption") ||
+    (replicas !== undefined && replicas.length > 0 && "replicas") ||
+    (witnessRegion !== undefined && "witnessRegion");
+  if (!prop) return;
+  throw new Error(
+    `${prop} of ${table.node.path} needs to know the region, which the stack ${stack.node.path} leaves open: ` +
+      'set env.region of the stack, as in { env: { region: "eu-west-1" } }',
+  );
 }
 
 class ImportedLeaseTable extends LeaseTableBase {

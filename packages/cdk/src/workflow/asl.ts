@@ -12,6 +12,7 @@ export interface Definition {
   readonly Comment: string;
   readonly StartAt: string;
   readonly States: Readonly<Record<string, State>>;
+  readonly TimeoutSeconds?: number;
 }
 
 /** Marks text as JSONata. */

@@ -171,8 +171,8 @@ function begin({ tableName }: LeaseTerms): State {
     ),
     // Not every interpreter stops at the first part that is false.
     `($type(${lease}.leaseDurationMs) = 'number' ? ${lease}.leaseDurationMs > 0 : false)`,
-    // A client may have been given the table's ARN in place of its name.
-    `$split(${lease}.tableName & '', 'table/')[-1] = '${tableName}'`,
+    // A client may have been given the table's ARN in place of its name, and this keeper the ARN as well.
+    `$split(${lease}.tableName & '', 'table/')[-1] = $split('${tableName}', 'table/')[-1]`,
   ].join(" and ");
   const isExecution =
     "($type($states.input.guarded) = 'string' ? $contains($states.input.guarded, /^arn:[^:]+:states:[^:]+:[^:]+:execution:[^:]+:[^:]+$/) : false)";

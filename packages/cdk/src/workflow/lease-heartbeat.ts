@@ -6,13 +6,15 @@ import type { IStateMachine, StateMachine } from "aws-cdk-lib/aws-stepfunctions"
 import { Construct } from "constructs";
 import { checkLeaseKey, type LeaseKeyScope } from "../table/leading-keys.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
+import { checkRegion } from "../table/table-place.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { endedDefinition } from "./ended-definition.ts";
 import { keeperDefinition } from "./keeper-definition.ts";
+import type { ObservabilityProps } from "./observability.ts";
 import { stateMachineOf } from "./state-machine.ts";
 
 /** Properties of {@link LeaseHeartbeat}. */
-export interface LeaseHeartbeatProps {
+export interface LeaseHeartbeatProps extends ObservabilityProps {
   readonly table: ILeaseTable;
   /** The locks that it may keep. @default - every lock of the table */
   readonly scope?: LeaseKeyScope;
@@ -84,13 +86,14 @@ export class LeaseHeartbeat extends Construct {
   constructor(scope: Construct, id: string, props: LeaseHeartbeatProps) {
     super(scope, id);
     const { table, retention = Duration.days(7), draining = false } = props;
+    checkRegion(this, table);
     this.table = table;
     this.#isDraining = draining;
     const retentionMs = checkedMs("retention", retention, Duration.hours(1), aYear);
-    const terms = { tableName: table.tableName, retentionMs };
-    this.stateMachine = stateMachineOf(this, keeperDefinition(terms));
+    const terms = { tableName: table.nameFor(this), retentionMs };
+    this.stateMachine = stateMachineOf(this, keeperDefinition(terms), props);
     this.#ends = new Construct(this, "Ended");
-    this.ended = stateMachineOf(this.#ends, endedDefinition(terms));
+    this.ended = stateMachineOf(this.#ends, endedDefinition(terms), props);
     for (const machine of [this.stateMachine, this.ended]) table.grants.keepLeases(machine, props.scope);
     // A policy of its own: the state machine must not have to wait for a policy that names the state machine.
     this.#guarding = new Policy(this, "Guarding", {

@@ -13,6 +13,7 @@ import { Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
+import { checkAccount, checkRegion } from "../table/table-place.ts";
 
 /** Properties of {@link LeaseWakeup}. */
 export interface LeaseWakeupProps {
@@ -41,6 +42,8 @@ export class LeaseWakeup extends Construct {
   constructor(scope: Construct, id: string, props: LeaseWakeupProps) {
     super(scope, id);
     const { table, handler } = props;
+    checkAccount(this, table);
+    checkRegion(this, table);
     if (table.tableStreamArn === undefined) {
       throw new Error(
         `${table.node.path} has no stream, so no release can be seen: make the table with stream: true`,

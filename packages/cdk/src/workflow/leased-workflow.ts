@@ -3,10 +3,12 @@ import { type IChainable, QueryLanguage, StateGraph, type StateMachine } from "a
 import { Construct } from "constructs";
 import { checkLeaseKey } from "../table/leading-keys.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
+import { checkRegion } from "../table/table-place.ts";
 import type { Json } from "./asl.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import type { LeaseWakeup } from "./lease-wakeup.ts";
+import { type ObservabilityProps, observabilityOf } from "./observability.ts";
 import { RedriveGuard } from "./redrive-guard.ts";
 import { checkNames } from "./reserved-names.ts";
 import { stateMachineOf } from "./state-machine.ts";
@@ -14,7 +16,7 @@ import { fixedKey, workflowDefinition } from "./workflow-definition.ts";
 import type { WhenHeld } from "./workflow-terms.ts";
 
 /** Properties of {@link LeasedWorkflow}. */
-export interface LeasedWorkflowProps {
+export interface LeasedWorkflowProps extends ObservabilityProps {
   readonly table: ILeaseTable;
   /**
    * The states that run under the lease: any chain, in JSONata or JSONPath. They see the execution's own input, and
@@ -45,6 +47,12 @@ export interface LeasedWorkflowProps {
    * @default false
    */
   readonly once?: boolean;
+  /**
+   * How long an execution may take in all, its waiting included; whole seconds. One that takes longer is stopped, and its
+   * keeper releases. What its tasks have started may run on.
+   * @default - no limit but Step Functions' own of a year
+   */
+  readonly timeout?: Duration;
   /** How far clocks may differ; as the client's `clockSkewMs`. @default Duration.seconds(1) */
   readonly clockSkew?: Duration;
   /** As the client's `retentionMs`. @default Duration.days(7) */
@@ -95,6 +103,7 @@ export class LeasedWorkflow extends Construct {
         `whenHeld is ${whenHeld}, which never waits: leave out wakeup and waitFor, or say wait`,
       );
     }
+    checkRegion(this, table);
     checkSameTable("wakeup", wakeup, table);
     checkSameTable("heartbeat", props.heartbeat, table);
 
@@ -108,7 +117,7 @@ export class LeasedWorkflow extends Construct {
     );
     const lease = Duration.millis(leaseDurationMs);
     const terms = {
-      tableName: table.tableName,
+      tableName: table.nameFor(this),
       key: key === undefined ? "$states.input.key" : fixedKey(key),
       leaseDurationMs,
       clockSkewMs: checkedMs("clockSkew", props.clockSkew ?? Duration.seconds(1), none, lease),
@@ -119,15 +128,22 @@ export class LeasedWorkflow extends Construct {
       once,
     };
     this.lockKey = key;
+    const observability = observabilityOf(props);
     const scopeOfKeys = key === undefined ? {} : { keys: [key] };
-    this.heartbeat = props.heartbeat ?? new LeaseHeartbeat(this, "Heartbeat", { table, scope: scopeOfKeys });
+    this.heartbeat =
+      props.heartbeat ??
+      new LeaseHeartbeat(this, "Heartbeat", { table, scope: scopeOfKeys, ...observability });
 
     const work = new StateGraph(props.work.startState, `the work of ${this.node.path}`);
     const keeperArn = this.heartbeat.stateMachine.stateMachineArn;
     // The work's own states may be in either language; each of ours says that it is JSONata.
     const branch = work.toGraphJson(QueryLanguage.JSON_PATH) as Json;
     checkNames(this.node.path, branch);
-    this.stateMachine = stateMachineOf(this, workflowDefinition({ ...terms, keeperArn, work: branch }));
+    const definition = {
+      ...workflowDefinition({ ...terms, keeperArn, work: branch }),
+      ...(props.timeout === undefined ? {} : { TimeoutSeconds: timeoutSeconds(props.timeout) }),
+    };
+    this.stateMachine = stateMachineOf(this, definition, observability);
     work.bind(this.stateMachine);
     for (const statement of work.policyStatements) this.stateMachine.addToRolePolicy(statement);
 
@@ -137,6 +153,10 @@ export class LeasedWorkflow extends Construct {
     wakeup?.serve(this.stateMachine);
     RedriveGuard.of(this).watch(this, this.stateMachine);
   }
+}
+
+function timeoutSeconds(timeout: Duration): number {
+  return Math.ceil(checkedMs("timeout", timeout, Duration.seconds(1), aYear) / 1000);
 }
 
 function checkSameTable(

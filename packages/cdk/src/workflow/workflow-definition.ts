@@ -12,6 +12,7 @@
  *                 └─────── Revoke ◀─── ─▶ Skipped, Unavailable
  */
 import { limits } from "@leasehold/client/schema";
+import { Lazy, Token } from "aws-cdk-lib";
 import {
   call,
   catching,
@@ -213,5 +214,12 @@ function letGo(request: Json): State {
 
 /** JSONata for a key that the construct gives; a token of CDK resolves to text as well. */
 export function fixedKey(key: string): string {
-  return literal(key);
+  if (!Token.isUnresolved(key)) return literal(key);
+  return Lazy.uncachedString({
+    produce(context) {
+      const resolved: unknown = context.resolve(key);
+      // What only a deployment knows is put between the quotes by CloudFormation, as it is.
+      return typeof resolved === "string" ? literal(resolved) : `"${key}"`;
+    },
+  });
 }

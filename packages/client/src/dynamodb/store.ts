@@ -88,7 +88,8 @@ export class DynamoDBLeaseStore implements LeaseStore {
     options: CallOptions,
   ): Promise<readonly (UpdateResult | LeaseError | undefined)[]> {
     const unsettled = requests.map(() => undefined);
-    if (this.#batchPause.isOn) return unsettled;
+    // A statement names its table by name alone, which would be another table where this one is of another account.
+    if (this.#batchPause.isOn || this.tableName.startsWith("arn:")) return unsettled;
     const command = new BatchExecuteStatementCommand({
       Statements: requests.map((request) => toStatement(this.tableName, request)),
     });

@@ -1,0 +1,193 @@
+import { environmentNames } from "@leasehold/client/environment";
+import { metricNames } from "@leasehold/client/metrics";
+import { Duration } from "aws-cdk-lib";
+import type { IFunction, IVersion, Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
+import { SqsDestination } from "aws-cdk-lib/aws-lambda-destinations";
+import type { Construct } from "constructs";
+import type { JobRunMetrics } from "../monitoring/job-alarms.ts";
+import { leaseMetric } from "../table/lease-metrics.ts";
+import { checkRegion } from "../table/table-place.ts";
+import { millisecondsText } from "../workflow/durations.ts";
+import { callOfLocking, functionWorkflow, isDefinedHere } from "./function-workflow.ts";
+import { InvokeFunction } from "./invoke-function.ts";
+import { type BoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
+import type { JobOverlap } from "./singleton-job-props.ts";
+import { executionsOf } from "./workflow-target.ts";
+
+/** Options of {@link SingletonJobTarget.lambda}. */
+export interface FunctionTargetOptions {
+  /**
+   * How often Lambda repeats a run that failed, after 1 and 2 minutes; 0 to 2. A repetition fails while a run that was
+   * killed still has its lease: keep `lockAtMostFor` below a minute, or leave it out, for the first one to find it over.
+   * @default 2
+   */
+  readonly retryAttempts?: number;
+}
+
+/** A waiting run holds its place under a key of its own: the job's key is the function's to take. */
+const queueKeySuffix = "/queue";
+
+/** Which job a function serves: its environment has room for one. */
+const jobOfFunction = new WeakMap<LambdaFunction, string>();
+
+/** A function that takes the lock itself. */
+export class FunctionTarget extends JobTarget {
+  readonly timeout: Duration;
+  readonly refusedProps = {};
+  readonly waitingOverlaps = ["queue"] as const;
+  readonly keptOverlaps = ["queue"] as const;
+  /** What is invoked: the function, or an alias or version of it. */
+  readonly #invoked: IFunction;
+  /** What has the environment. */
+  readonly #function: LambdaFunction;
+  readonly #retryAttempts: number;
+
+  constructor(fn: IFunction, options: FunctionTargetOptions) {
+    super();
+    this.#invoked = fn;
+    this.#function = definitionOf(fn);
+    this.#retryAttempts = options.retryAttempts ?? 2;
+    if (![0, 1, 2].includes(this.#retryAttempts)) {
+      throw new Error(
+        `retryAttempts of the function is ${this.#retryAttempts}: Lambda repeats a run 0, 1 or 2 times`,
+      );
+    }
+    // Lambda's own default.
+    this.timeout = this.#function.timeout ?? Duration.seconds(3);
+  }
+
+  bind(job: Construct, settings: TargetSettings): BoundTarget {
+    const fn = this.#function;
+    const other = jobOfFunction.get(fn);
+    if (other !== undefined) {
+      throw new Error(
+        `the function ${fn.node.path} already serves the job ${other}: define a function for each job`,
+      );
+    }
+    jobOfFunction.set(fn, job.node.path);
+
+    // The function's client asks in the function's own region, whatever region an ARN names.
+    checkRegion(fn, settings.table);
+    setEnvironment(fn, settings);
+    settings.table.grants.useLeases(fn, { keys: [settings.key] });
+    return settings.overlap === "queue" ? this.#queued(job, settings) : this.#scheduled(job, settings);
+  }
+
+  /**
+   * Puts a workflow before the function, in which runs wait for their turn. Its lock lets one run at a time through.
+   *
+   * The function still takes the job's own lock, for somebody outside the queue may hold it: then it throws, and the
+   * workflow tries again until that lock is free.
+   */
+  #queued(job: Construct, settings: TargetSettings): BoundTarget {
+    const { stateMachine } = functionWorkflow(job, "Queue", settings, {
+      fn: this.#invoked,
+      key: `${settings.key}${queueKeySuffix}`,
+      whenHeld: "wait",
+      work: callOfLocking(job, this.#invoked, { ...settings, retryAttempts: this.#retryAttempts }),
+    });
+    const { runs, scheduleTarget } = executionsOf(stateMachine);
+    return {
+      runs: { ...runs, lost: leaseMetric(metricNames.lost, subjectOf(job, settings)) },
+      scheduleTarget,
+    };
+  }
+
+  #scheduled(job: Construct, settings: TargetSettings): BoundTarget {
+    this.#configureRetries(settings);
+    return {
+      runs: functionRuns(this.#invoked, subjectOf(job, settings), settings),
+      scheduleTarget: (props) => new InvokeFunction(this.#invoked, props),
+    };
+  }
+
+  /** What the function's own definition says about its asynchronous invocations stands. */
+  #configureRetries({ deadLetterQueue, maxEventAge }: TargetSettings): void {
+    if (this.#invoked.node.tryFindChild("EventInvokeConfig") !== undefined) return;
+    this.#invoked.configureAsyncInvoke({
+      retryAttempts: this.#retryAttempts,
+      maxEventAge: shorter(longer(maxEventAge, retriesTake), Duration.hours(6)),
+      onFailure: new SqsDestination(deadLetterQueue),
+    });
+  }
+}
+
+/**
+ * The function whose environment a job can set; throws where there is none.
+ *
+ * A version keeps the environment that its function had when it was published. Of all versions only the function's
+ * `currentVersion` is published anew with what the job sets.
+ */
+function definitionOf(fn: IFunction): LambdaFunction {
+  if (isDefinedHere(fn)) return fn;
+  const version = (fn as { readonly version?: string | IVersion }).version;
+  const published = typeof version === "object" ? version : (fn as IVersion);
+  const { lambda } = published as Partial<IVersion>;
+  if (lambda !== undefined && isDefinedHere(lambda)) {
+    if (lambda.node.tryFindChild("CurrentVersion") === published) return lambda;
+    throw new Error(
+      `${fn.node.path} is a version that keeps the environment it was published with, and the job's settings would not ` +
+        `reach it: use currentVersion of ${lambda.node.path}, or SingletonJobTarget.lockedLambda, which sets nothing`,
+    );
+  }
+  throw new Error(
+    `${fn.node.path} is not defined in this app, so the job cannot set its environment: ` +
+      "use SingletonJobTarget.lockedLambda, which locks any function from outside, or define the function here",
+  );
+}
+
+/** A function that is queued for finds the lock free, or is told to come back. */
+const whenHeld: Readonly<Record<JobOverlap, string>> = { skip: "skip", queue: "throw", replace: "replace" };
+
+function setEnvironment(fn: LambdaFunction, settings: TargetSettings): void {
+  const { lockAtMostFor, heartbeat } = settings;
+  // A queue is kept closed by its workflow, whose waiting runs cost nothing.
+  const lockAtLeastFor = settings.overlap === "queue" ? undefined : settings.lockAtLeastFor;
+  const environment: Record<string, string | undefined> = {
+    [environmentNames.tableName]: settings.table.nameFor(fn),
+    [environmentNames.key]: settings.key,
+    [environmentNames.job]: settings.jobName,
+    [environmentNames.whenHeld]: whenHeld[settings.overlap],
+    [environmentNames.once]: String(settings.once),
+    [environmentNames.lockAtMostForMs]: lockAtMostFor && millisecondsText("lockAtMostFor", lockAtMostFor),
+    [environmentNames.heartbeatMs]: heartbeat && millisecondsText("heartbeat", heartbeat),
+    [environmentNames.lockAtLeastForMs]: lockAtLeastFor && millisecondsText("lockAtLeastFor", lockAtLeastFor),
+  };
+  for (const [name, value] of Object.entries(environment)) {
+    if (value !== undefined) fn.addEnvironment(name, value);
+  }
+}
+
+function functionRuns(
+  fn: IFunction,
+  subject: ReturnType<typeof subjectOf>,
+  settings: TargetSettings,
+): JobRunMetrics {
+  return {
+    succeeded: leaseMetric(metricNames.jobSucceeded, subject),
+    // Lambda counts what the handler cannot report: time-outs, crashes, and modules that do not load.
+    failed: { failed: fn.metricErrors() },
+    skipped: leaseMetric(metricNames.jobSkipped, subject),
+    // A run that is replaced loses its lease on purpose, and no metric tells the two apart.
+    ...(settings.overlap === "replace" ? {} : { lost: leaseMetric(metricNames.lost, subject) }),
+  };
+}
+
+/** What the metrics of the job's runs are about. */
+function subjectOf(
+  job: Construct,
+  { table, jobName }: TargetSettings,
+): { readonly tableName: string; readonly job: string } {
+  return { tableName: table.nameFor(job), job: jobName };
+}
+
+/** Lambda repeats a failed run after 1 minute and after 2 more; one that comes too late finds its slot done. */
+const retriesTake = Duration.minutes(5);
+
+function longer(a: Duration, b: Duration): Duration {
+  return a.toSeconds() > b.toSeconds() ? a : b;
+}
+
+function shorter(a: Duration, b: Duration): Duration {
+  return a.toSeconds() < b.toSeconds() ? a : b;
+}

@@ -1,0 +1,51 @@
+import type { Duration } from "aws-cdk-lib";
+import type { IScheduleTarget } from "aws-cdk-lib/aws-scheduler";
+import type { ScheduleTargetBaseProps } from "aws-cdk-lib/aws-scheduler-targets";
+import type { IQueue } from "aws-cdk-lib/aws-sqs";
+import type { Construct } from "constructs";
+import type { JobRunMetrics } from "../monitoring/job-alarms.ts";
+import type { ILeaseTable } from "../table/lease-table-base.ts";
+import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
+import type { LeaseWakeup } from "../workflow/lease-wakeup.ts";
+import type { ObservabilityProps } from "../workflow/observability.ts";
+import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
+
+/** What a target is told about its job. */
+export interface TargetSettings {
+  readonly deadLetterQueue: IQueue;
+  readonly heartbeat: Duration | undefined;
+  readonly jobName: string;
+  readonly key: string;
+  readonly lockAtLeastFor: Duration | undefined;
+  readonly lockAtMostFor: Duration | undefined;
+  readonly maxEventAge: Duration;
+  readonly once: boolean;
+  readonly overlap: JobOverlap;
+  readonly table: ILeaseTable;
+  /** Where runs wait. */
+  readonly wakeup: LeaseWakeup | undefined;
+  /** Where a keeper renews a lease. */
+  readonly keeper: LeaseHeartbeat | undefined;
+  /** Of the state machines that the target makes. */
+  readonly observability: ObservabilityProps;
+}
+
+/** A target made ready for one job. */
+export interface BoundTarget {
+  readonly runs: JobRunMetrics;
+  scheduleTarget(props: ScheduleTargetBaseProps): IScheduleTarget;
+}
+
+/** What a job runs, and what that needs of the job. */
+export abstract class JobTarget {
+  /** The longest that a run can take whose lease nobody renews; undefined where there is no such bound. */
+  abstract readonly timeout: Duration | undefined;
+  /** Properties of the job that this target does not take, each with the reason and what to do instead. */
+  abstract readonly refusedProps: Readonly<Partial<Record<keyof SingletonJobProps, string>>>;
+  /** The overlaps with which runs wait, parked in the table: these need its stream and a wakeup. */
+  abstract readonly waitingOverlaps: readonly JobOverlap[];
+  /** The overlaps with which the target makes a state machine, whose lease a keeper renews. */
+  abstract readonly keptOverlaps: readonly JobOverlap[];
+  /** Wires the target to its job. */
+  abstract bind(job: Construct, settings: TargetSettings): BoundTarget;
+}

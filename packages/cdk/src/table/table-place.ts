@@ -1,0 +1,42 @@
+import { Stack, Token, TokenComparison } from "aws-cdk-lib";
+import type { IConstruct } from "constructs";
+import type { ILeaseTable } from "./lease-table-base.ts";
+
+/** Whether two accounts, or two regions, are the same; undefined where only a deployment knows. */
+function areSame(one: string, other: string): boolean | undefined {
+  // Also where both are the stack's own, which only a deployment knows.
+  if (one === other) return true;
+  return Token.compareStrings(one, other) === TokenComparison.DIFFERENT ? false : undefined;
+}
+
+/**
+ * What a user's requests call a table: its name where it is of the user's own account and region, and its ARN elsewhere.
+ *
+ * By a name alone, DynamoDB would take the user's own table of that name.
+ */
+export function nameFor(user: IConstruct, table: ILeaseTable): string {
+  const stack = Stack.of(user);
+  const { account, region } = table.table.env;
+  const isHere = areSame(stack.account, account) === true && areSame(stack.region, region) === true;
+  return isHere ? table.tableName : table.tableArn;
+}
+
+/** Refuses a table of another region to those whose requests go to their own region only. */
+export function checkRegion(user: IConstruct, table: ILeaseTable): void {
+  const [here, there] = [Stack.of(user).region, table.table.env.region];
+  if (areSame(here, there) !== false) return;
+  throw new Error(
+    `the table ${table.node.path} is in ${there}, and ${user.node.path} can use tables of its own region (${here}) ` +
+      `only: use a table of ${here}, or define it in a stack of ${there}`,
+  );
+}
+
+/** Refuses a table of another account to those that answer for its waiting runs. */
+export function checkAccount(user: IConstruct, table: ILeaseTable): void {
+  const [here, there] = [Stack.of(user).account, table.table.env.account];
+  if (areSame(here, there) !== false) return;
+  throw new Error(
+    `the table ${table.node.path} is of the account ${there}, and nobody in ${here} can wake what waits there: ` +
+      `define the LeaseWakeup, and the workflows that wait, in ${there}; here, use what does not wait ("skip", "fail")`,
+  );
+}

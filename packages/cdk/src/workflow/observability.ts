@@ -1,0 +1,36 @@
+import type { ILogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
+import type { LogLevel } from "aws-cdk-lib/aws-stepfunctions";
+
+/** How the state machines that a construct makes can be observed. Logs never carry the data of executions. */
+export interface ObservabilityProps {
+  /** What is logged; `LogLevel.OFF` makes no log group. @default LogLevel.ALL */
+  readonly logLevel?: LogLevel;
+  /**
+   * A log group for all of its state machines. One whose name begins with `/aws/vendedlogs/` takes no room in the account's
+   * log resource policy, which is limited.
+   *
+   * @default - a log group for each, which is removed with the stack
+   */
+  readonly logGroup?: ILogGroup;
+  /** For how long its own log groups keep what they have; a `logGroup` brings its own. @default RetentionDays.ONE_MONTH */
+  readonly logRetention?: RetentionDays;
+  /** Whether X-Ray traces its executions. @default true */
+  readonly tracing?: boolean;
+}
+
+const names = ["logLevel", "logGroup", "logRetention", "tracing"] as const;
+
+/** The part of a construct's props that is about observing; as it is handed on to another construct. */
+export function observabilityOf(props: ObservabilityProps): ObservabilityProps {
+  return Object.fromEntries(
+    names.flatMap((name) => (props[name] === undefined ? [] : [[name, props[name]]])),
+  );
+}
+
+/** Refuses a retention for a log group that somebody else has made. */
+export function checkObservability({ logGroup, logRetention }: ObservabilityProps): void {
+  if (logGroup === undefined || logRetention === undefined) return;
+  throw new Error(
+    "logRetention is set beside logGroup, which has a retention of its own: set it there, or leave logGroup out",
+  );
+}

@@ -1,0 +1,206 @@
+import {
+  LeasedWorkflow,
+  LeaseHeartbeat,
+  LeaseTable,
+  LeaseWakeup,
+  SingletonJob,
+  SingletonJobTarget,
+} from "@leasehold/cdk";
+import { ManualClock } from "@leasehold/client/testing";
+import { App, Duration, Fn, Stack } from "aws-cdk-lib";
+import { Match, Template } from "aws-cdk-lib/assertions";
+import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
+import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
+import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { Pass } from "aws-cdk-lib/aws-stepfunctions";
+import { describe, expect, test } from "vitest";
+import { definitionsIn, problemsOf } from "../support/definitions.ts";
+import { machineArn, StepFunctions } from "../support/step-functions.ts";
+
+const env = { account: "111122223333", region: "eu-west-1" };
+const arn = (account: string, region: string): string => `arn:aws:dynamodb:${region}:${account}:table/leases`;
+const ofAnotherAccount = arn("444455556666", "eu-west-1");
+const ofAnotherRegion = arn("111122223333", "us-east-1");
+
+function newStack(props: { readonly env?: typeof env } = { env }): Stack {
+  return new Stack(new App(), "Test", props);
+}
+
+function functionIn(stack: Stack, id: string): LambdaFunction {
+  const code = Code.fromInline("exports.handler = async () => ({});");
+  return new LambdaFunction(stack, id, { runtime: Runtime.NODEJS_24_X, handler: "index.handler", code });
+}
+
+const schedule = ScheduleExpression.rate(Duration.minutes(5));
+
+/** Everything that uses a table without waiting. */
+function useEverywhere(
+  stack: Stack,
+  table: LeaseTable | ReturnType<typeof LeaseTable.fromTableArn>,
+): Template {
+  new LeasedWorkflow(stack, "Import", { table, key: "import", work: new Pass(stack, "Nothing") });
+  for (const [id, target] of [
+    ["Locking", SingletonJobTarget.lambda(functionIn(stack, "Close"))],
+    ["Locked", SingletonJobTarget.lockedLambda(functionIn(stack, "Report"))],
+  ] as const) {
+    new SingletonJob(stack, id, { table, target, schedule });
+  }
+  return Template.fromStack(stack);
+}
+
+/** Every table that a state of a template's machines sends a request to. */
+function tablesAskedIn(template: Template): unknown[] {
+  const text = JSON.stringify(Object.values(definitionsIn(template)));
+  return [...text.matchAll(/"TableName":("[^"]+")/g)].map(([, name]) => JSON.parse(String(name)));
+}
+
+function variablesOf(template: Template): Record<string, unknown> {
+  const [fn] = Object.values(template.findResources("AWS::Lambda::Function")).filter(
+    ({ Properties }) => Properties.Environment !== undefined,
+  );
+  return fn?.Properties.Environment.Variables;
+}
+
+describe("a table of another account", () => {
+  test("is addressed by its ARN in every request, variable and metric, for by its name the own one would be taken", () => {
+    const stack = newStack();
+    const table = LeaseTable.fromTableArn(stack, "Leases", ofAnotherAccount);
+    const template = useEverywhere(stack, table);
+    const asked = tablesAskedIn(template);
+    expect(asked.length).toBeGreaterThan(20);
+    expect(new Set(asked)).toEqual(new Set([ofAnotherAccount]));
+    expect(variablesOf(template).LEASEHOLD_TABLE_NAME).toBe(ofAnotherAccount);
+    const alarms = JSON.stringify(template.findResources("AWS::CloudWatch::Alarm"));
+    expect(alarms).toContain(`{"Name":"Table","Value":"${ofAnotherAccount}"}`);
+    expect(alarms).not.toContain('"Value":"leases"');
+    expect(table.metricAcquired().dimensions).toEqual({ Table: ofAnotherAccount });
+  });
+
+  test("is permitted by its ARN on this side", () => {
+    const stack = newStack();
+    const role = new Role(stack, "Worker", { assumedBy: new ServicePrincipal("lambda.amazonaws.com") });
+    LeaseTable.fromTableArn(stack, "Leases", ofAnotherAccount).grants.useLeases(role, { keys: ["a"] });
+    Template.fromStack(stack).hasResourceProperties("AWS::IAM::Policy", {
+      PolicyDocument: { Statement: [Match.objectLike({ Resource: ofAnotherAccount })] },
+    });
+  });
+
+  test("gives definitions without fault, whose keeper takes its own workflow's lease for its table's", async () => {
+    const stack = newStack();
+    const definitions = definitionsIn(
+      useEverywhere(stack, LeaseTable.fromTableArn(stack, "Leases", ofAnotherAccount)),
+    );
+    const clock = new ManualClock();
+    const steps = new StepFunctions(clock);
+    for (const [name, definition] of Object.entries(definitions)) {
+      expect(problemsOf(definition)).toEqual([]);
+      steps.define(name, definition);
+    }
+    const name = Object.keys(definitions).find((id) => id.startsWith("ImportStateMachine")) ?? "";
+    const { executionArn } = steps.machines.start({ stateMachineArn: machineArn(name), input: {} });
+    await clock.advance(120_000);
+    expect(steps.machines.describe(executionArn).status).toBe("SUCCEEDED");
+    const keepers = steps.machines.executions().filter((one) => one.executionArn !== executionArn);
+    expect(keepers.map(({ status }) => status)).toEqual(["SUCCEEDED"]);
+  });
+
+  test("has no LeaseWakeup here, for a waiting workflow can be woken in its own account only", () => {
+    const stack = newStack();
+    const tableStreamArn = `${ofAnotherAccount}/stream/1`;
+    const table = LeaseTable.fromTableAttributes(stack, "Leases", {
+      tableArn: ofAnotherAccount,
+      tableStreamArn,
+    });
+    expect(() => new LeaseWakeup(stack, "Wakeup", { table, handler: functionIn(stack, "Wake") })).toThrow(
+      "the table Test/Leases is of the account 444455556666, and nobody in 111122223333 can wake what waits there: define " +
+        'the LeaseWakeup, and the workflows that wait, in 444455556666; here, use what does not wait ("skip", "fail")',
+    );
+  });
+
+  test("is recognised where it is defined in another stack of the same app", () => {
+    const app = new App();
+    const owner = new Stack(app, "Owner", { env: { ...env, account: "444455556666" } });
+    const table = new LeaseTable(owner, "Leases", { tableName: "leases" });
+    const stack = new Stack(app, "Test", { env });
+    new LeaseHeartbeat(stack, "Heartbeat", { table });
+    const asked = tablesAskedIn(Template.fromStack(stack));
+    expect(new Set(asked)).toEqual(new Set([ofAnotherAccount]));
+  });
+});
+
+describe("a table of another region", () => {
+  const message = (user: string): string =>
+    `the table Test/Leases is in us-east-1, and ${user} can use tables of its own region (eu-west-1) only: use a table of ` +
+    "eu-west-1, or define it in a stack of us-east-1";
+
+  test.each<[string, (stack: Stack, table: ReturnType<typeof LeaseTable.fromTableArn>) => unknown]>([
+    ["Test/Heartbeat", (stack, table) => new LeaseHeartbeat(stack, "Heartbeat", { table })],
+    [
+      "Test/Import",
+      (stack, table) => new LeasedWorkflow(stack, "Import", { table, work: new Pass(stack, "Nothing") }),
+    ],
+    [
+      "Test/Wakeup",
+      (stack, table) => new LeaseWakeup(stack, "Wakeup", { table, handler: functionIn(stack, "Wake") }),
+    ],
+    [
+      "Test/Close",
+      (stack, table) => {
+        const target = SingletonJobTarget.lambda(functionIn(stack, "Close"));
+        new SingletonJob(stack, "Job", { table, target, schedule });
+      },
+    ],
+  ])("is refused to %s, whose requests never leave its region", (user, use) => {
+    const stack = newStack();
+    const table = LeaseTable.fromTableArn(stack, "Leases", ofAnotherRegion);
+    expect(() => use(stack, table)).toThrow(message(user));
+  });
+
+  test("can be granted to a function that has a client of that region", () => {
+    const stack = newStack();
+    const table = LeaseTable.fromTableArn(stack, "Leases", ofAnotherRegion);
+    table.grants.useLeases(functionIn(stack, "Worker"));
+    expect(table.nameFor(stack)).toBe(ofAnotherRegion);
+  });
+});
+
+describe("a table of this account and region", () => {
+  test.each<[string, (stack: Stack) => ReturnType<typeof LeaseTable.fromTableArn>]>([
+    ["imported by its name", (stack) => LeaseTable.fromTableName(stack, "Leases", "leases")],
+    [
+      "imported by an ARN made of the stack's own account and region",
+      (stack) => {
+        const tableArn = stack.formatArn({ service: "dynamodb", resource: "table", resourceName: "leases" });
+        return LeaseTable.fromTableArn(stack, "Leases", tableArn);
+      },
+    ],
+  ])("is addressed by its name where it is %s, also in a stack for any account", (_, imported) => {
+    for (const stack of [newStack(), newStack({})]) expect(imported(stack).nameFor(stack)).toBe("leases");
+  });
+
+  test("is addressed by its name where it is imported by its ARN, and the stack knows its own account", () => {
+    const stack = newStack();
+    const table = LeaseTable.fromTableArn(stack, "Leases", arn(env.account, env.region));
+    expect(table.nameFor(stack)).toBe("leases");
+  });
+
+  test("is addressed by its name where it is made", () => {
+    const stack = newStack({});
+    const table = new LeaseTable(stack, "Leases");
+    expect(table.nameFor(stack)).toBe(table.tableName);
+  });
+});
+
+describe("a table whose account only a deployment knows", () => {
+  test("is addressed by its ARN, which means the same everywhere", () => {
+    const stack = newStack();
+    const table = LeaseTable.fromTableArn(stack, "Leases", Fn.importValue("LeaseTableArn"));
+    useEverywhere(stack, table);
+    expect(stack.resolve(table.nameFor(stack))).toEqual({ "Fn::ImportValue": "LeaseTableArn" });
+  });
+
+  test("is addressed by its ARN in a stack for any account, too", () => {
+    const stack = newStack({});
+    expect(LeaseTable.fromTableArn(stack, "Leases", ofAnotherAccount).nameFor(stack)).toBe(ofAnotherAccount);
+  });
+});

@@ -1,0 +1,414 @@
+import {
+  type JobOverlap,
+  type JobTarget,
+  LeasedWorkflow,
+  LeaseHeartbeat,
+  LeaseTable,
+  LeaseWakeup,
+  SingletonJob,
+  type SingletonJobProps,
+  SingletonJobTarget,
+} from "@leasehold/cdk";
+import { App, Duration, Stack } from "aws-cdk-lib";
+import { Match, Template } from "aws-cdk-lib/assertions";
+import {
+  Alias,
+  Code,
+  type IFunction,
+  type IVersion,
+  Function as LambdaFunction,
+  Runtime,
+  Version,
+} from "aws-cdk-lib/aws-lambda";
+import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { Pass } from "aws-cdk-lib/aws-stepfunctions";
+import { describe, expect, test } from "vitest";
+import { findingsIn } from "../support/cdk-nag.ts";
+import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
+import { definitionsIn, problemsOf } from "../support/definitions.ts";
+
+const env = { account: "111122223333", region: "eu-west-1" };
+const arnOf = (region: string, account = env.account): string =>
+  `arn:aws:lambda:${region}:${account}:function:report`;
+
+interface World {
+  readonly stack: Stack;
+  readonly table: LeaseTable;
+}
+
+function newWorld(props: { readonly env?: typeof env } = { env }): World {
+  const stack = new Stack(new App({ context: { "aws:cdk:bundling-stacks": [] } }), "Test", props);
+  return { stack, table: new LeaseTable(stack, "Leases", { stream: true }) };
+}
+
+function functionIn(stack: Stack, id: string, options: { readonly timeout?: Duration } = {}): LambdaFunction {
+  return new LambdaFunction(stack, id, {
+    runtime: Runtime.NODEJS_24_X,
+    handler: "index.handler",
+    code: Code.fromInline("exports.handler = async () => {};"),
+    timeout: Duration.minutes(1),
+    ...options,
+  });
+}
+
+type Make = (stack: Stack, id: string) => IFunction;
+
+// The library's own types disagree under exactOptionalPropertyTypes.
+const currentVersionOf = (fn: LambdaFunction): IVersion => fn.currentVersion as IVersion;
+const aliasOf: Make = (stack, id) => aliased(stack, `${id}Alias`, currentVersionOf(functionIn(stack, id)));
+const versionOf: Make = (stack, id) => currentVersionOf(functionIn(stack, id));
+
+function aliased(stack: Stack, id: string, version: IVersion): IFunction {
+  return new Alias(stack, id, { aliasName: "live", version }) as IFunction;
+}
+
+/** Functions that the app defines, and so can set the environment of. */
+const ownFunctions: readonly [string, Make][] = [
+  ["a function", functionIn],
+  ["an alias of the current version", aliasOf],
+  ["the current version", versionOf],
+];
+const otherFunctions: readonly [string, Make][] = [
+  [
+    "an imported function, by its ARN",
+    (stack, id) => LambdaFunction.fromFunctionArn(stack, id, arnOf("eu-west-1")),
+  ],
+  ["an imported function, by its name", (stack, id) => LambdaFunction.fromFunctionName(stack, id, "report")],
+  [
+    "an imported function of another account",
+    (stack, id) => LambdaFunction.fromFunctionArn(stack, id, arnOf("eu-west-1", "444455556666")),
+  ],
+  [
+    "an imported alias",
+    (stack, id) =>
+      Alias.fromAliasAttributes(stack, id, {
+        aliasName: "live",
+        aliasVersion: Version.fromVersionArn(stack, `${id}Version`, `${arnOf("eu-west-1")}:7`),
+      }),
+  ],
+  ["an imported version", (stack, id) => Version.fromVersionArn(stack, id, `${arnOf("eu-west-1")}:7`)],
+];
+
+const everyFiveMinutes = ScheduleExpression.rate(Duration.minutes(5));
+
+function addJob(
+  { stack, table }: World,
+  target: JobTarget,
+  props: Partial<SingletonJobProps> = {},
+  id = "Job",
+): SingletonJob {
+  return new SingletonJob(stack, id, { table, schedule: everyFiveMinutes, target, ...props });
+}
+
+function wakeupOf({ stack, table }: World): LeaseWakeup {
+  return new LeaseWakeup(stack, "Wakeup", { table, handler: functionIn(stack, "Wake") });
+}
+
+type Statement = { readonly Action: string | string[]; readonly Resource: unknown };
+
+function statementsIn(template: Template): Statement[] {
+  return Object.values(template.findResources("AWS::IAM::Policy")).flatMap(
+    ({ Properties }) => Properties.PolicyDocument.Statement as Statement[],
+  );
+}
+
+interface Run {
+  readonly Arguments: { readonly FunctionName: string };
+  readonly TimeoutSeconds: number;
+  readonly Retry: readonly { readonly ErrorEquals: readonly string[]; readonly [field: string]: unknown }[];
+}
+
+/** The state that calls the function. */
+function runIn(template: Template): Run {
+  const found = /"Run":(\{.*?\}\]?),"LetFunctionEnd"/.exec(
+    JSON.stringify(Object.values(definitionsIn(template))),
+  );
+  if (found === null) throw new Error("no state calls a function");
+  return JSON.parse(String(found[1]));
+}
+
+/** A stack with a job of each target. */
+function everyTarget(overlap: JobOverlap): Stack {
+  const world = newWorld();
+  const { stack, table } = world;
+  const wakeup = wakeupOf(world);
+  const keeper = new LeaseHeartbeat(stack, "Keeper", { table });
+  let count = 0;
+  const add = (make: (id: string) => JobTarget): void => {
+    count += 1;
+    const target = make(`F${count}`);
+    const waits = target.waitingOverlaps.includes(overlap);
+    const kept = target.keptOverlaps.includes(overlap) && count % 2 === 0;
+    const props = {
+      ...("overlap" in target.refusedProps ? {} : { overlap }),
+      ...(waits ? { wakeup } : {}),
+      ...(kept ? { keeper } : {}),
+    };
+    addJob(world, target, props, `Job${count}`);
+  };
+  for (const [, make] of ownFunctions) add((id) => SingletonJobTarget.lambda(make(stack, id)));
+  for (const [, make] of [...ownFunctions, ...otherFunctions]) {
+    add((id) => SingletonJobTarget.lockedLambda(make(stack, id)));
+  }
+  add((id) => {
+    const work = new Pass(stack, `${id}Work`);
+    const whenHeld = overlap === "queue" ? "wait" : overlap;
+    const waits = overlap === "skip" ? {} : { wakeup };
+    const props = { table, work, key: id, heartbeat: keeper, whenHeld, ...waits } as const;
+    return SingletonJobTarget.workflow(new LeasedWorkflow(stack, id, props));
+  });
+  return stack;
+}
+
+describe.each<JobOverlap>(["skip", "queue", "replace"])(
+  "a stack with a job of each target that is to %s",
+  (overlap) => {
+    const template = Template.fromStack(everyTarget(overlap));
+
+    test("is without fault to AWS's own validator", () => {
+      expect(templateProblems(template.toJSON() as CloudFormationTemplate)).toEqual([]);
+    });
+
+    test("has state machines without fault to an independent validator", () => {
+      const definitions = Object.values(definitionsIn(template));
+      expect(definitions.length).toBeGreaterThan(10);
+      for (const definition of definitions) expect(problemsOf(definition)).toEqual([]);
+    });
+
+    test("has the findings of cdk-nag that the app has acknowledged, with reasons, and no others", () => {
+      const findings = findingsIn(everyTarget(overlap)).map((finding) =>
+        finding.replace(/^\S+ /, "").replace(/:execution:.*:\*\]/, ":execution:<machine>:*]"),
+      );
+      expect([...new Set(findings)].sort()).toEqual([
+        "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]",
+        "AwsSolutions-IAM5[Resource::*]",
+        "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:eu-west-1:111122223333:execution:<machine>:*]",
+        "AwsSolutions-SQS3",
+      ]);
+    });
+  },
+);
+
+describe("a function that is locked from outside", () => {
+  test.each([...ownFunctions, ...otherFunctions])(
+    "can be %s, and may be invoked by the workflow alone",
+    (_, make) => {
+      const world = newWorld();
+      const fn = make(world.stack, "Report");
+      addJob(world, SingletonJobTarget.lockedLambda(fn));
+      const template = Template.fromStack(world.stack);
+      const [invoke, ...more] = statementsIn(template).filter(
+        ({ Action }) => Action === "lambda:InvokeFunction",
+      );
+      expect(more).toEqual([]);
+      expect(invoke?.Resource).toEqual(world.stack.resolve(fn.functionArn));
+      template.hasResourceProperties("AWS::Scheduler::Schedule", {
+        Target: { Arn: { Ref: Match.stringLikeRegexp("^JobWorkflowStateMachine") } },
+      });
+      template.resourceCountIs("AWS::Lambda::EventInvokeConfig", 0);
+    },
+  );
+
+  test("has no settings of the lock and no permission on the table", () => {
+    const world = newWorld();
+    addJob(world, SingletonJobTarget.lockedLambda(functionIn(world.stack, "Report")));
+    const template = Template.fromStack(world.stack);
+    template.hasResourceProperties("AWS::Lambda::Function", { Environment: Match.absent() });
+    template.resourcePropertiesCountIs(
+      "AWS::IAM::Policy",
+      { PolicyName: Match.stringLikeRegexp("^ReportServiceRole") },
+      0,
+    );
+  });
+
+  test("can serve two jobs", () => {
+    const world = newWorld();
+    const fn = functionIn(world.stack, "Report");
+    for (const id of ["First", "Second"]) addJob(world, SingletonJobTarget.lockedLambda(fn), {}, id);
+    Template.fromStack(world.stack).resourceCountIs("AWS::Scheduler::Schedule", 2);
+  });
+
+  test("is locked under the job's own key", () => {
+    const world = newWorld();
+    const job = addJob(world, SingletonJobTarget.lockedLambda(functionIn(world.stack, "Report")), {
+      key: "orders",
+    });
+    expect(job.key).toBe("orders");
+    const text = JSON.stringify(Template.fromStack(world.stack).toJSON());
+    expect(text).toContain('"dynamodb:LeadingKeys":["orders"]');
+    expect(text).not.toContain("orders/queue");
+  });
+
+  test.each<[string, Make, Duration | undefined, number]>([
+    ["the function's own timeout", functionIn, undefined, 60],
+    [
+      "Lambda's default",
+      (stack, id) => functionIn(stack, id, { timeout: Duration.seconds(3) }),
+      undefined,
+      3,
+    ],
+    ["what the user states", versionOf, Duration.minutes(5), 300],
+    ["Lambda's limit for an alias", aliasOf, undefined, 900],
+    [
+      "Lambda's limit for an imported one",
+      (stack, id) => LambdaFunction.fromFunctionName(stack, id, "report"),
+      undefined,
+      900,
+    ],
+  ])("has its end waited for by %s", (_, make, timeout, seconds) => {
+    const world = newWorld();
+    addJob(world, SingletonJobTarget.lockedLambda(make(world.stack, "Report"), timeout ? { timeout } : {}));
+    const run = runIn(Template.fromStack(world.stack));
+    expect(run.TimeoutSeconds).toBe(seconds + 60);
+    const [, unclear] = run.Retry;
+    expect(unclear).toMatchObject({ IntervalSeconds: seconds + 60, BackoffRate: 2, MaxAttempts: 3 });
+    expect(unclear?.JitterStrategy).toBeUndefined();
+  });
+
+  test("has alarms by its runs, which do not count those that were replaced on purpose", () => {
+    for (const overlap of ["skip", "queue", "replace"] as const) {
+      const world = newWorld();
+      const target = SingletonJobTarget.lockedLambda(functionIn(world.stack, "Report"));
+      const job = addJob(world, target, {
+        overlap,
+        ...(overlap === "skip" ? {} : { wakeup: wakeupOf(world) }),
+      });
+      expect(Object.keys(job.runs.failed)).toEqual(
+        overlap === "replace" ? ["failed", "timedOut"] : ["failed", "timedOut", "aborted"],
+      );
+      expect(job.alarms?.all).toHaveLength(3);
+    }
+  });
+
+  test("can have a keeper that it shares", () => {
+    const world = newWorld();
+    const keeper = new LeaseHeartbeat(world.stack, "Keeper", { table: world.table });
+    addJob(world, SingletonJobTarget.lockedLambda(functionIn(world.stack, "Report")), { keeper });
+    Template.fromStack(world.stack).resourceCountIs("AWS::StepFunctions::StateMachine", 2);
+  });
+
+  test("takes lockAtMostFor for the lease that is left when the keeper dies, and does not warn of its own timeout", () => {
+    const world = newWorld();
+    const props = { lockAtMostFor: Duration.seconds(30) };
+    addJob(world, SingletonJobTarget.lockedLambda(functionIn(world.stack, "Report")), props);
+    expect(JSON.stringify(definitionsIn(Template.fromStack(world.stack)))).toContain("$millis() + 30000");
+  });
+
+  test.each<[Partial<SingletonJobProps>, string]>([
+    [
+      { heartbeat: Duration.seconds(10), lockAtMostFor: Duration.minutes(1) },
+      "heartbeat is set for a function that is locked from outside: leave it out, for a keeper renews the lease every third of lockAtMostFor",
+    ],
+    [{ lockAtMostFor: Duration.seconds(2) }, "lockAtMostFor is 2 seconds: choose from 3 seconds"],
+    [
+      { overlap: "replace" },
+      'overlap is "replace", but nothing would wake the waiting runs: give a LeaseWakeup of the table as wakeup',
+    ],
+  ])("refuses %o", (props, message) => {
+    const world = newWorld();
+    const target = SingletonJobTarget.lockedLambda(functionIn(world.stack, "Report"));
+    expect(() => addJob(world, target, props)).toThrow(message);
+  });
+
+  test("refuses to wait where there is no stream, and a wakeup where nothing waits", () => {
+    const { stack } = newWorld();
+    const table = new LeaseTable(stack, "Still");
+    const target = SingletonJobTarget.lockedLambda(functionIn(stack, "Report"));
+    expect(() => addJob({ stack, table }, target, { overlap: "replace" }, "Replacing")).toThrow(
+      'overlap is "replace", but the table Test/Still has no stream to wake waiting runs by: make the LeaseTable with ' +
+        'stream: true, or choose "skip"',
+    );
+    const world = newWorld();
+    expect(() => addJob(world, target, { wakeup: wakeupOf(world) }, "Skipping")).toThrow(
+      'wakeup is set, but no run waits: leave it out, or set overlap: "queue" or "replace"',
+    );
+  });
+
+  test.each([
+    [{ retryAttempts: 21 }, "retryAttempts of the function is 21: set a whole number from 0 to 20"],
+    [{ retryAttempts: 0.5 }, "retryAttempts of the function is 0.5"],
+    [
+      { timeout: Duration.minutes(16) },
+      "timeout of the function is 16 minutes: set whole seconds from 1 second to 15 minutes",
+    ],
+    [{ timeout: Duration.millis(500) }, "timeout of the function is 500 millis"],
+  ])("refuses %o", (options, message) => {
+    expect(() => SingletonJobTarget.lockedLambda(functionIn(newWorld().stack, "Report"), options)).toThrow(
+      message,
+    );
+  });
+
+  test("refuses a function of another region, which Step Functions cannot call", () => {
+    const world = newWorld();
+    const fn = LambdaFunction.fromFunctionArn(world.stack, "Report", arnOf("us-east-1"));
+    expect(() => addJob(world, SingletonJobTarget.lockedLambda(fn))).toThrow(
+      "the function Test/Report is in us-east-1, and Step Functions calls functions of its own region (eu-west-1) only: " +
+        "define the job in a stack of us-east-1",
+    );
+  });
+});
+
+describe("a function that takes the lock itself", () => {
+  test.each([ownFunctions[1], ownFunctions[2]] as readonly [string, Make][])(
+    "can be %s: its function has the settings and permissions, and it is what runs",
+    (_, make) => {
+      const world = newWorld();
+      const fn = make(world.stack, "Close");
+      addJob(world, SingletonJobTarget.lambda(fn), { key: "orders" });
+      const template = Template.fromStack(world.stack);
+      template.hasResourceProperties("AWS::Lambda::Function", {
+        Environment: { Variables: Match.objectLike({ LEASEHOLD_KEY: "orders" }) },
+      });
+      template.hasResourceProperties("AWS::Scheduler::Schedule", {
+        Target: { Arn: world.stack.resolve(fn.functionArn) },
+      });
+      const [invoke] = statementsIn(template).filter(({ Action }) => Action === "lambda:InvokeFunction");
+      expect(invoke?.Resource).toEqual(world.stack.resolve(fn.functionArn));
+      template.hasResourceProperties("AWS::Lambda::EventInvokeConfig", {
+        Qualifier: Match.anyValue(),
+        MaximumRetryAttempts: 2,
+      });
+    },
+  );
+
+  test("is published anew when the job's settings change", () => {
+    const versions = ["orders", "invoices"].map((key) => {
+      const world = newWorld();
+      addJob(world, SingletonJobTarget.lambda(aliasOf(world.stack, "Close")), { key });
+      return Object.keys(Template.fromStack(world.stack).findResources("AWS::Lambda::Version"));
+    });
+    expect(versions[0]).not.toEqual(versions[1]);
+  });
+
+  test.each(otherFunctions)(
+    "cannot be %s, whose environment cannot be set, and says what to do",
+    (_, make) => {
+      const { stack } = newWorld();
+      expect(() => SingletonJobTarget.lambda(make(stack, "Report"))).toThrow(
+        "Test/Report is not defined in this app, so the job cannot set its environment: use SingletonJobTarget.lockedLambda, " +
+          "which locks any function from outside, or define the function here",
+      );
+    },
+  );
+
+  test("cannot be a version that was published without the settings, or an alias of one", () => {
+    const { stack } = newWorld();
+    const lambda = functionIn(stack, "Close");
+    const version = new Version(stack, "Seventh", { lambda }) as IVersion;
+    for (const fn of [version, aliased(stack, "Live", version)]) {
+      expect(() => SingletonJobTarget.lambda(fn)).toThrow(
+        `${fn.node.path} is a version that keeps the environment it was published with, and the job's settings would not ` +
+          "reach it: use currentVersion of Test/Close, or SingletonJobTarget.lockedLambda, which sets nothing",
+      );
+    }
+  });
+
+  test("serves one job, by whatever alias or version", () => {
+    const world = newWorld();
+    const fn = functionIn(world.stack, "Close");
+    addJob(world, SingletonJobTarget.lambda(fn), {}, "First");
+    expect(() => addJob(world, SingletonJobTarget.lambda(currentVersionOf(fn)), {}, "Second")).toThrow(
+      "the function Test/Close already serves the job Test/First: define a function for each job",
+    );
+  });
+});

@@ -1,0 +1,193 @@
+import {
+  LeasedWorkflow,
+  type LeasedWorkflowProps,
+  LeaseHeartbeat,
+  LeaseTable,
+  type LeaseTableProps,
+  SingletonJob,
+  type SingletonJobProps,
+  SingletonJobTarget,
+} from "@leasehold/cdk";
+import { App, Aws, CfnParameter, Duration, Lazy, Stack } from "aws-cdk-lib";
+import { Match, Template } from "aws-cdk-lib/assertions";
+import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
+import { Key } from "aws-cdk-lib/aws-kms";
+import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
+import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { Pass } from "aws-cdk-lib/aws-stepfunctions";
+import { describe, expect, test } from "vitest";
+import { definitionsIn, problemsOf } from "../support/definitions.ts";
+
+interface World {
+  readonly stack: Stack;
+  readonly table: LeaseTable;
+  readonly fn: LambdaFunction;
+}
+
+function newWorld(): World {
+  const stack = new Stack(new App(), "Test");
+  const code = Code.fromInline("exports.handler = async () => {};");
+  const timeout = Duration.minutes(1);
+  const fn = new LambdaFunction(stack, "Work", {
+    runtime: Runtime.NODEJS_24_X,
+    handler: "index.handler",
+    code,
+    timeout,
+  });
+  return { stack, table: new LeaseTable(stack, "Leases"), fn };
+}
+
+type Kind = "lambda" | "lockedLambda";
+
+function templateOf(kind: Kind, props: Partial<SingletonJobProps>): Template {
+  const { stack, table, fn } = newWorld();
+  const target = SingletonJobTarget[kind](fn);
+  new SingletonJob(stack, "Job", {
+    table,
+    target,
+    schedule: ScheduleExpression.rate(Duration.minutes(5)),
+    ...props,
+  });
+  return Template.fromStack(stack);
+}
+
+const number = (): number => Lazy.number({ produce: () => 60_000 });
+const seconds = (): Duration => Duration.seconds(number());
+const millis = (): Duration => Duration.millis(number());
+
+describe("a duration that is known at deployment only", () => {
+  test.each([
+    ["lockAtMostFor", "LEASEHOLD_LOCK_AT_MOST_FOR_MS", {}],
+    ["lockAtLeastFor", "LEASEHOLD_LOCK_AT_LEAST_FOR_MS", {}],
+    ["heartbeat", "LEASEHOLD_HEARTBEAT_MS", { lockAtMostFor: Duration.minutes(3) }],
+  ])("reaches a function that reads %s as it is, in milliseconds", (prop, variable, more) => {
+    templateOf("lambda", { [prop]: millis(), ...more }).hasResourceProperties("AWS::Lambda::Function", {
+      Environment: { Variables: Match.objectLike({ [variable]: "60000" }) },
+    });
+    expect(() => templateOf("lambda", { [prop]: seconds(), ...more })).toThrow(
+      `${prop} is known at deployment only, in seconds, and CloudFormation cannot convert it to the milliseconds that the ` +
+        "function reads: give it as Duration.millis(...), or as a plain number",
+    );
+  });
+
+  test.each<[Kind, Partial<SingletonJobProps>, string]>([
+    [
+      "lockedLambda",
+      { lockAtMostFor: seconds() },
+      "lockAtMostFor is known at deployment only, and a state machine's",
+    ],
+    [
+      "lockedLambda",
+      { lockAtLeastFor: millis() },
+      "lockAtLeastFor is known at deployment only, and a state machine's",
+    ],
+    [
+      "lambda",
+      { maxEventAge: seconds() },
+      "maxEventAge is known at deployment only, and how often to try again",
+    ],
+    [
+      "lambda",
+      { maxInterval: seconds() },
+      "maxInterval is known at deployment only, and the alarms' periods",
+    ],
+    [
+      "lambda",
+      { retryAttempts: number() },
+      "retryAttempts is known at deployment only: set a whole number from 0",
+    ],
+    [
+      "lambda",
+      { skipsInARow: number() },
+      "skipsInARow is known at deployment only: set a whole number above 0",
+    ],
+  ])("is refused to %s where something is worked out from it, by its name (%#)", (kind, props, message) => {
+    expect(() => templateOf(kind, props)).toThrow(message);
+  });
+
+  test.each<Partial<LeasedWorkflowProps>>([
+    { leaseDuration: seconds() },
+    { lockAtLeastFor: millis() },
+    { clockSkew: millis() },
+    { retention: seconds() },
+  ])("is refused to a workflow and to a heartbeat, by its name (%#)", (props) => {
+    const { stack, table } = newWorld();
+    const [name = ""] = Object.keys(props);
+    const message = `${name} is known at deployment only, and a state machine's definition is made of it`;
+    const work = new Pass(stack, "Nothing");
+    expect(() => new LeasedWorkflow(stack, "Import", { table, work, ...props })).toThrow(message);
+    if (props.retention) {
+      expect(() => new LeaseHeartbeat(stack, "Heartbeat", { table, retention: seconds() })).toThrow(message);
+    }
+  });
+
+  test("may be a function's timeout: then a call that may still run is waited for by Lambda's own limit", () => {
+    const { stack, table } = newWorld();
+    const code = Code.fromInline("exports.handler = async () => {};");
+    const timeout = seconds();
+    const fn = new LambdaFunction(stack, "Slow", {
+      runtime: Runtime.NODEJS_24_X,
+      handler: "index.handler",
+      code,
+      timeout,
+    });
+    const target = SingletonJobTarget.lockedLambda(fn);
+    new SingletonJob(stack, "Job", { table, target, schedule: ScheduleExpression.rate(Duration.minutes(5)) });
+    expect(JSON.stringify(definitionsIn(Template.fromStack(stack)))).toContain('"TimeoutSeconds":960');
+  });
+});
+
+describe("a key or a name that is known later", () => {
+  test.each<Kind>(["lambda", "lockedLambda"])("can be a job's, of the target %s", (kind) => {
+    for (const props of [{ key: Aws.STACK_NAME }, { jobName: Aws.STACK_NAME }]) {
+      const text = JSON.stringify(templateOf(kind, props).toJSON());
+      expect(text).toContain('"dynamodb:LeadingKeys":[{"Ref":"AWS::StackName"}]');
+    }
+  });
+
+  test.each(["plain", 'with "quotes"', "a\\b", "`c` 'd'\ne"])(
+    "can be a workflow's, whatever is in it: %j",
+    (key) => {
+      const definitions = ["now", "later"].map((when) => {
+        const { stack, table } = newWorld();
+        const given = when === "now" ? key : Lazy.string({ produce: () => key });
+        new LeasedWorkflow(stack, "Import", { table, key: given, work: new Pass(stack, "Nothing") });
+        return definitionsIn(Template.fromStack(stack));
+      });
+      expect(definitions[1]).toEqual(definitions[0]);
+      for (const definition of Object.values(definitions[1] ?? {}))
+        expect(problemsOf(definition)).toEqual([]);
+    },
+  );
+
+  test("can be the table's", () => {
+    const { stack } = newWorld();
+    const tableName = new CfnParameter(stack, "Name").valueAsString;
+    const table = new LeaseTable(stack, "Named", { tableName });
+    new LeasedWorkflow(stack, "Import", { table, key: "import", work: new Pass(stack, "Nothing") });
+    for (const definition of Object.values(definitionsIn(Template.fromStack(stack)))) {
+      expect(problemsOf(definition)).toEqual([]);
+    }
+  });
+});
+
+describe("a table in a stack that leaves its region open", () => {
+  test.each<[string, (stack: Stack) => LeaseTableProps]>([
+    ["encryption", (stack) => ({ encryption: TableEncryptionV2.customerManagedKey(new Key(stack, "Key")) })],
+    ["encryption", () => ({ encryption: TableEncryptionV2.awsManagedKey() })],
+    ["replicas", () => ({ replicas: [{ region: "us-east-1" }] })],
+    ["witnessRegion", () => ({ witnessRegion: "us-east-1" })],
+  ])("cannot have %s, which needs it, and says what to set (%#)", (prop, propsIn) => {
+    const stack = new Stack(new App(), "Test", { env: { account: "111122223333" } });
+    expect(() => new LeaseTable(stack, "Leases", propsIn(stack))).toThrow(
+      `${prop} of Test/Leases needs to know the region, which the stack Test leaves open: set env.region of the stack, ` +
+        'as in { env: { region: "eu-west-1" } }',
+    );
+  });
+
+  test("can have the key that AWS owns", () => {
+    const stack = new Stack(new App(), "Test");
+    new LeaseTable(stack, "Leases", { encryption: TableEncryptionV2.dynamoOwnedKey(), replicas: [] });
+    Template.fromStack(stack).resourceCountIs("AWS::DynamoDB::GlobalTable", 1);
+  });
+});

@@ -1,0 +1,202 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { LeaseTable, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
+import { LeaseClient } from "@leasehold/client";
+import { type EnvironmentInfo, type LocalApp, startApp } from "@leasehold/local";
+import { App, Duration, Stack } from "aws-cdk-lib";
+import {
+  Alias,
+  Code,
+  type IFunction,
+  type IVersion,
+  Function as LambdaFunction,
+  Runtime,
+} from "aws-cdk-lib/aws-lambda";
+import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { runEngine, until } from "./local-app-fixture.ts";
+
+/** It knows nothing of any lock: it writes down when it begins and when it ends, with what it was sent. */
+const handler = `
+const { appendFileSync } = require("node:fs");
+exports.handler = async ({ scheduledTime, fencingToken, input: { file, ms } }) => {
+  const note = (what) => appendFileSync(file, JSON.stringify({ what, fencingToken, scheduledTime }) + "\\n");
+  note("began");
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  note("ended");
+  return { fencingToken };
+};`;
+
+interface Note {
+  readonly what: "began" | "ended";
+  readonly fencingToken: number;
+  readonly scheduledTime: string;
+}
+
+const directory = mkdtempSync(join(tmpdir(), "leasehold-locked-"));
+const resources = new AsyncDisposableStack();
+let app: LocalApp;
+let leases: LeaseClient;
+let file: string;
+let files = 0;
+let slots = 0;
+
+/** An app with a job of a plain function, and one of an alias of a function that has room for a single call. */
+function synthesize(): string {
+  const outdir = join(directory, "out");
+  const app = new App({ outdir, analyticsReporting: false });
+  const stack = new Stack(app, "Locked");
+  const table = new LeaseTable(stack, "Leases");
+  const make = (
+    id: string,
+    options: { readonly reservedConcurrentExecutions?: number } = {},
+  ): LambdaFunction =>
+    new LambdaFunction(stack, id, {
+      runtime: Runtime.NODEJS_24_X,
+      handler: "index.handler",
+      code: Code.fromInline(handler),
+      timeout: Duration.seconds(4),
+      ...options,
+    });
+  const alias = new Alias(stack, "Live", {
+    aliasName: "live",
+    // The library's own types disagree under exactOptionalPropertyTypes.
+    version: make("Narrow", { reservedConcurrentExecutions: 1 }).currentVersion as IVersion,
+  });
+  for (const [id, fn] of [
+    ["PlainJob", make("Plain")],
+    ["NarrowJob", alias as IFunction],
+  ] as const) {
+    new SingletonJob(stack, id, {
+      table,
+      key: id,
+      schedule: ScheduleExpression.rate(Duration.minutes(1)),
+      target: SingletonJobTarget.lockedLambda(fn, { retryAttempts: 3 }),
+      lockAtMostFor: Duration.seconds(3),
+    });
+  }
+  app.synth();
+  return outdir;
+}
+
+beforeAll(async () => {
+  resources.defer(() => rmSync(directory, { recursive: true, force: true }));
+  const engine = runEngine();
+  const assemblyDir = synthesize();
+  const tableSuffix = `-${crypto.randomUUID().slice(0, 8)}`;
+  app = resources.use(await startApp({ assemblyDir, engine, tableSuffix, schedules: false }));
+  const dynamodb = resources.adopt(new DynamoDBClient({ ...engine.clientConfig }), (client) =>
+    client.destroy(),
+  );
+  leases = new LeaseClient({ tableName: app.tableName("Leases/Resource"), dynamodb, owner: "somebody else" });
+});
+afterAll(() => resources.disposeAsync());
+beforeEach(() => {
+  files += 1;
+  file = join(directory, `notes-${files}`);
+});
+
+/** Starts a run as the scheduler does; each has a scheduled time of its own, unless it is given one. */
+function start(job: string, ms: number, scheduledTime = nextSlot()): string {
+  const input = { job, scheduledTime, input: { file, ms } };
+  return app.startExecution(`${job}/Workflow/StateMachine`, input).executionArn;
+}
+
+function nextSlot(): string {
+  slots += 1;
+  return new Date(Date.parse("2026-03-01T12:00:00Z") + slots * 60_000).toISOString();
+}
+
+function notes(): Note[] {
+  try {
+    const lines = readFileSync(file, "utf8").trim().split("\n");
+    return lines.map((line) => JSON.parse(line) as Note);
+  } catch {
+    return [];
+  }
+}
+
+const began = (times: number): Promise<void> =>
+  until(`${times} calls`, () => notes().filter(({ what }) => what === "began").length >= times);
+
+function busy(id: string): EnvironmentInfo {
+  const [one, ...more] = app.environments(id).filter(({ state }) => state === "busy");
+  if (one === undefined || more.length > 0) throw new Error(`${more.length} more processes at work, or none`);
+  return one;
+}
+
+const holder = async (key: string): Promise<string | undefined> => (await leases.inspect(key))?.owner;
+
+test("a function is called under the lease, once for each scheduled time, by one run at a time", async () => {
+  const slot = nextSlot();
+  const first = start("PlainJob", 3_000, slot);
+  await began(1);
+  expect(await holder("PlainJob")).toMatch(/^workflow:/);
+  const twin = start("PlainJob", 0, slot);
+  const next = start("PlainJob", 0);
+  for (const run of [twin, next]) {
+    expect(await app.finished(run)).toMatchObject({
+      status: "SUCCEEDED",
+      output: { skipped: true, reason: "held" },
+    });
+  }
+  const { output } = await app.finished(first);
+  const again = start("PlainJob", 0, slot);
+  expect(await app.finished(again)).toMatchObject({ output: { skipped: true, reason: "done" } });
+  const calls = notes();
+  expect(calls.map(({ what, scheduledTime }) => [what, scheduledTime])).toEqual([
+    ["began", slot],
+    ["ended", slot],
+  ]);
+  expect(output).toEqual({ fencingToken: calls[0]?.fencingToken });
+  expect(await holder("PlainJob")).toBeUndefined();
+});
+
+test("a function whose process is killed is called again under the same lease", async () => {
+  const run = start("PlainJob", 1_000);
+  await began(1);
+  await app.kill(busy("Plain").id);
+  expect(await app.finished(run)).toMatchObject({ status: "SUCCEEDED" });
+  const calls = notes();
+  expect(calls.map(({ what }) => what)).toEqual(["began", "began", "ended"]);
+  expect(new Set(calls.map(({ fencingToken }) => fencingToken)).size).toBe(1);
+});
+
+test("a function that freezes is timed out, and called again; nobody else gets in meanwhile", async () => {
+  const run = start("PlainJob", 500);
+  await began(1);
+  app.freeze(busy("Plain").id);
+  let attempts = 0;
+  while (notes().length < 2) {
+    expect(await leases.tryAcquire("PlainJob")).toBeUndefined();
+    attempts += 1;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  expect(attempts).toBeGreaterThan(4);
+  expect(await app.finished(run)).toMatchObject({ status: "SUCCEEDED" });
+  expect(notes().map(({ what }) => what)).toEqual(["began", "began", "ended"]);
+});
+
+test("a run that is killed lets the lock go within a beat of its keeper, and the next run has a larger fencing token", async () => {
+  const killed = start("PlainJob", 60_000);
+  await began(1);
+  app.stopExecution(killed);
+  await until("the release", () => false === app.executions().some(({ status }) => status === "RUNNING"));
+  expect(await holder("PlainJob")).toBeUndefined();
+  const run = start("PlainJob", 0);
+  expect(await app.finished(run)).toMatchObject({ status: "SUCCEEDED" });
+  const [older, newer] = notes();
+  expect(newer?.fencingToken).toBeGreaterThan(older?.fencingToken ?? Number.POSITIVE_INFINITY);
+});
+
+test("a function without room for another call is called once there is some, also by an alias", async () => {
+  const other = join(directory, "other");
+  const inTheWay = app.invoke("Narrow", { input: { file: other, ms: 3_000 } });
+  await until("the call in the way", () => app.environments("Narrow").some(({ state }) => state === "busy"));
+  const run = start("NarrowJob", 0);
+  expect(await app.finished(run)).toMatchObject({ status: "SUCCEEDED" });
+  expect((await inTheWay).functionError).toBeUndefined();
+  expect(notes().map(({ what }) => what)).toEqual(["began", "ended"]);
+});
