@@ -4,7 +4,7 @@ import type { Metric, MetricOptions } from "aws-cdk-lib/aws-cloudwatch";
 import { ContextAttribute, Schedule, ScheduleTargetInput } from "aws-cdk-lib/aws-scheduler";
 import { type IQueue, Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
-import { longestAlarmWindow } from "../monitoring/alarm-window.ts";
+import { longestSilence } from "../monitoring/alarm-window.ts";
 import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { leaseMetric } from "../table/lease-metrics.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
@@ -155,7 +155,7 @@ function defaultMaxInterval(props: SingletonJobProps, { interval }: ScheduleTimi
   if (interval === undefined) return undefined;
   const window = props.timeWindow?.maxWindow ?? Duration.seconds(0);
   const most = interval.plus(interval).plus(window);
-  return most.toSeconds() > longestAlarmWindow.toSeconds() ? undefined : most;
+  return most.toSeconds() > longestSilence.toSeconds() ? undefined : most;
 }
 
 /** A run that is later than the next one helps nobody; within the scheduler's own limits. */
