@@ -300,7 +300,11 @@ test("an alarm tells of leases whose holder died, and where to read on", () => {
   const stack = newStack();
   new LeaseTableAlarms(stack, "Alarms", { table: LeaseTable.fromTableName(stack, "Leases", "leases") });
   Template.fromStack(stack).hasResourceProperties("AWS::CloudWatch::Alarm", {
-    MetricName: "LeaseExpired",
+    Metrics: Match.arrayWith([
+      Match.objectLike({
+        MetricStat: Match.objectLike({ Metric: Match.objectLike({ MetricName: "LeaseExpired" }) }),
+      }),
+    ]),
     Threshold: 1,
     TreatMissingData: "notBreaching",
     AlarmDescription:

@@ -565,7 +565,7 @@ describe("props that work badly", () => {
 });
 
 describe("alarms", () => {
-  const all = ["DeadLetters", "DidNotRun", "Failed", "LostLease", "SkippedInARow"];
+  const all = ["DeadLetterLost", "DeadLetters", "DidNotRun", "Failed", "LostLease", "SkippedInARow"];
 
   test("tell of runs that stay away, fail, lose their lease, are skipped in a row, or are given up", () => {
     expect(Object.keys(alarmsOf(templateOf())).sort()).toEqual(all);
@@ -663,7 +663,12 @@ describe("alarms", () => {
 
   test("for missed runs are left out of single runs, and of schedules that are not in force", () => {
     const once = templateOf({ schedule: ScheduleExpression.at(new Date("2026-12-24T18:00:00Z")) });
-    expect(Object.keys(alarmsOf(once)).sort()).toEqual(["DeadLetters", "Failed", "LostLease"]);
+    expect(Object.keys(alarmsOf(once)).sort()).toEqual([
+      "DeadLetterLost",
+      "DeadLetters",
+      "Failed",
+      "LostLease",
+    ]);
     expect(Object.keys(alarmsOf(templateOf({ enabled: false })))).not.toContain("DidNotRun");
   });
 

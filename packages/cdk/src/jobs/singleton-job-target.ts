@@ -1,6 +1,7 @@
 import { environmentNames } from "@leasehold/client/environment";
 import { metricNames } from "@leasehold/client/metrics";
 import { Duration, Tokenization } from "aws-cdk-lib";
+import { Stats } from "aws-cdk-lib/aws-cloudwatch";
 import type { Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
 import { SqsDestination } from "aws-cdk-lib/aws-lambda-destinations";
 import type { IScheduleTarget } from "aws-cdk-lib/aws-scheduler";
@@ -37,6 +38,8 @@ export interface TargetSettings {
 /** A target made ready for one job. */
 export interface BoundTarget {
   readonly runs: JobRunMetrics;
+  /** What keeps the leases of waiting runs, where the target has made it itself. */
+  readonly keeper?: LeaseHeartbeat;
   scheduleTarget(props: ScheduleTargetBaseProps): IScheduleTarget;
 }
 
@@ -116,9 +119,13 @@ class FunctionTarget extends SingletonJobTarget {
     settings.table.grants.useLeases(fn, { keys: [settings.key] });
     if (settings.overlap === "queue") {
       const { retryAttempts } = this;
-      const { stateMachine } = queueWorkflow(job, fn, { ...settings, retryAttempts });
+      const { stateMachine, heartbeat } = queueWorkflow(job, fn, { ...settings, retryAttempts });
       const { runs, scheduleTarget } = new WorkflowTarget(stateMachine).bind();
-      return { runs: { ...runs, lost: leaseMetric(metricNames.lost, subjectOf(settings)) }, scheduleTarget };
+      return {
+        runs: { ...runs, lost: leaseMetric(metricNames.lost, subjectOf(settings)) },
+        scheduleTarget,
+        ...(settings.keeper === undefined ? { keeper: heartbeat } : {}),
+      };
     }
     this.#configureRetries(settings);
     return {
@@ -192,6 +199,10 @@ function functionRuns(fn: LambdaFunction, settings: TargetSettings): JobRunMetri
     succeeded: leaseMetric(metricNames.jobSucceeded, subject),
     // Lambda counts what the handler cannot report: time-outs, crashes, and modules that do not load.
     failed: { failed: fn.metricErrors() },
+    undelivered: {
+      toDestination: fn.metric("DestinationDeliveryFailures", { statistic: Stats.SUM }),
+      toQueue: fn.metric("DeadLetterErrors", { statistic: Stats.SUM }),
+    },
     skipped: leaseMetric(metricNames.jobSkipped, subject),
     // A run that is replaced loses its lease on purpose, and no metric tells the two apart.
     ...(settings.overlap === "replace" ? {} : { lost: leaseMetric(metricNames.lost, subject) }),

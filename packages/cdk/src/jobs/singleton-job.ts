@@ -6,6 +6,8 @@ import { type IQueue, Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
 import { longestSilence } from "../monitoring/alarm-window.ts";
 import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
+import { LeaseHeartbeatAlarms } from "../monitoring/lease-heartbeat-alarms.ts";
+import type { AlarmSettings } from "../monitoring/runbook.ts";
 import { leaseMetric } from "../table/lease-metrics.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import type { ScheduleTiming } from "./schedule-interval.ts";
@@ -94,6 +96,9 @@ export class SingletonJob extends Construct {
       }),
     });
     this.alarms = props.alarms === false ? undefined : this.#defineAlarms(props, timing, maxInterval);
+    if (this.alarms && bound.keeper) {
+      new LeaseHeartbeatAlarms(this, "KeeperAlarms", { heartbeat: bound.keeper, ...alarmSettings(props) });
+    }
   }
 
   /** Gives one of the metrics that this job's runs write; a workflow's runs write none. */
@@ -135,7 +140,7 @@ export class SingletonJob extends Construct {
     maxInterval: Duration | undefined,
   ): JobAlarms {
     const interval = timing.interval ?? maxInterval;
-    const { runbookUrl, skipsInARow, alarmActions } = props;
+    const { skipsInARow } = props;
     return new JobAlarms(this, "Alarms", {
       jobName: this.jobName,
       deadLetterQueue: this.deadLetterQueue,
@@ -143,11 +148,17 @@ export class SingletonJob extends Construct {
       // A schedule that is not in force runs nothing, and that is not worth an alarm.
       ...(maxInterval && props.enabled !== false ? { maxInterval } : {}),
       ...(interval ? { interval } : {}),
-      ...(runbookUrl === undefined ? {} : { runbookUrl }),
       ...(skipsInARow === undefined ? {} : { skipsInARow }),
-      ...(alarmActions ? { actions: alarmActions } : {}),
+      ...alarmSettings(props),
     });
   }
+}
+
+function alarmSettings({ alarmActions, runbookUrl }: SingletonJobProps): AlarmSettings {
+  return {
+    ...(alarmActions ? { actions: alarmActions } : {}),
+    ...(runbookUrl === undefined ? {} : { runbookUrl }),
+  };
 }
 
 /** One missed run is a hiccup, and the scheduler may be late by its window; undefined beyond CloudWatch's limit. */

@@ -40,7 +40,7 @@ export function alarmOnEvent(
 ): Alarm {
   return define(scope, id, {
     ...text,
-    metric: total(metrics),
+    metric: filledTotal(metrics),
     window: { period: fiveMinutes, evaluationPeriods: 3 },
     datapointsToAlarm: 1,
     threshold: 1,
@@ -50,7 +50,7 @@ export function alarmOnEvent(
 
 /**
  * An alarm of something that may happen and must not last: in 3 of the last 5 periods of 5 minutes, the metric has
- * reached the threshold.
+ * reached the threshold. A period without data counts as 0; an expression has to see to that itself.
  */
 export function alarmOnLasting(
   scope: Construct,
@@ -59,12 +59,22 @@ export function alarmOnLasting(
 ): Alarm {
   return define(scope, id, {
     ...text,
-    metric,
+    metric: metric instanceof MathExpression ? metric : filledTotal({ metric }),
     window: { period: fiveMinutes, evaluationPeriods: 5 },
     datapointsToAlarm: 3,
     threshold,
     treatMissingData: TreatMissingData.NOT_BREACHING,
   });
+}
+
+/** What has to happen again and again. */
+export interface SilenceTerms extends AlarmText {
+  /** Count what has to happen. */
+  readonly metrics: NamedMetrics;
+  /** Count what of that is not to count, such as what failed. @default - everything counts */
+  readonly less?: NamedMetrics;
+  /** How long it may stay away; at most 6 days. */
+  readonly longest: Duration;
 }
 
 /**
@@ -77,12 +87,12 @@ export function alarmOnLasting(
 export function alarmOnSilence(
   scope: Construct,
   id: string,
-  { metrics, longest, ...text }: AlarmText & { readonly metrics: NamedMetrics; readonly longest: Duration },
+  { metrics, less = {}, longest, ...text }: SilenceTerms,
 ): Alarm {
   const window = fineWindow(longest.plus(metricDelay));
   const alarm = define(scope, id, {
     ...text,
-    metric: filledTotal(metrics),
+    metric: filledTotal(metrics, less),
     window,
     datapointsToAlarm: window.evaluationPeriods,
     threshold: 1,
@@ -145,17 +155,20 @@ export function define(scope: Construct, id: string, terms: AlarmTerms): Alarm {
   return alarm;
 }
 
-/** Adds metrics up; one without data counts as nothing. */
-function total(metrics: NamedMetrics): IMetric {
-  const [only, ...more] = Object.values(metrics);
-  return only !== undefined && more.length === 0 ? only : filledTotal(metrics);
-}
-
-function filledTotal(metrics: NamedMetrics): IMetric {
+/**
+ * Adds metrics up; one without data counts as nothing.
+ *
+ * Without gaps an alarm decides by its last periods. With gaps it would look further back, CloudWatch does not say how far.
+ */
+function filledTotal(metrics: NamedMetrics, less: NamedMetrics = {}): IMetric {
   const names = Object.keys(metrics);
+  const terms = [
+    ...names.map((name) => `FILL(${name}, 0)`),
+    ...Object.keys(less).map((name) => `FILL(${name}, 0) * -1`),
+  ];
   return new MathExpression({
-    expression: `SUM([${names.map((name) => `FILL(${name}, 0)`).join(", ")}])`,
-    usingMetrics: { ...metrics },
+    expression: `SUM([${terms.join(", ")}])`,
+    usingMetrics: { ...metrics, ...less },
     label: names.join(" or "),
   });
 }

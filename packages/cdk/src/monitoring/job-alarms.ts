@@ -1,33 +1,34 @@
 import { Duration } from "aws-cdk-lib";
-import {
-  type Alarm,
-  type IAlarmAction,
-  type IMetric,
-  MathExpression,
-  TreatMissingData,
-} from "aws-cdk-lib/aws-cloudwatch";
+import { type Alarm, type IMetric, MathExpression, TreatMissingData } from "aws-cdk-lib/aws-cloudwatch";
 import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
-import { type AlarmText, alarmOnBacklog, alarmOnEvent, alarmOnSilence, define } from "./alarm-kinds.ts";
+import {
+  type AlarmText,
+  alarmOnBacklog,
+  alarmOnEvent,
+  alarmOnSilence,
+  define,
+  type NamedMetrics,
+} from "./alarm-kinds.ts";
 import { alarmWindow, longestAlarmWindow, metricDelay } from "./alarm-window.ts";
-import { alarmText, type RunbookEntry } from "./runbook.ts";
+import { type AlarmSettings, alarmText, type RunbookEntry } from "./runbook.ts";
 
 /** What the runs of a job can be seen by. */
 export interface JobRunMetrics {
   /** Counts runs that finished their work. */
   readonly succeeded: IMetric;
   /** Each counts runs, or attempts at one, that went wrong. */
-  readonly failed: Readonly<Record<string, IMetric>>;
+  readonly failed: NamedMetrics;
   /** Counts runs that found the lock held. @default - runs of this kind are not counted apart */
   readonly skipped?: IMetric;
   /** Counts runs whose lease ended before they did. @default - runs of this kind are not counted apart */
   readonly lost?: IMetric;
+  /** Each counts runs that were given up and could not be kept. @default - they are not counted */
+  readonly undelivered?: NamedMetrics;
 }
 
 /** Properties of {@link JobAlarms}. */
-export interface JobAlarmsProps {
-  /** @default - nobody is told */
-  readonly actions?: readonly IAlarmAction[];
+export interface JobAlarmsProps extends AlarmSettings {
   /** Where runs go that could not be started, or failed for good. */
   readonly deadLetterQueue: IQueue;
   /** How often the job runs. @default - no alarm for skips in a row */
@@ -37,8 +38,6 @@ export interface JobAlarmsProps {
   /** How long may pass without a run; at most 6 days. @default - no alarm for runs that stay away */
   readonly maxInterval?: Duration;
   readonly metrics: JobRunMetrics;
-  /** Address of the runbook; an anchor is appended. @default "docs/RUNBOOK.md" */
-  readonly runbookUrl?: string;
   /** How many skips in a row are too many. @default 5 */
   readonly skipsInARow?: number;
 }
@@ -58,6 +57,8 @@ export class JobAlarms extends Construct {
   readonly skippedInARow: Alarm | undefined;
   /** A run was given up. */
   readonly deadLetters: Alarm;
+  /** A run was given up, and could not be put into the dead-letter queue. */
+  readonly deadLetterLost: Alarm | undefined;
 
   readonly #props: JobAlarmsProps;
 
@@ -69,12 +70,15 @@ export class JobAlarms extends Construct {
     this.lostLease = this.#lostLease();
     this.skippedInARow = this.#skippedInARow();
     this.deadLetters = this.#deadLetters();
+    this.deadLetterLost = this.#deadLetterLost();
   }
 
   /** Every alarm that there is. */
   get all(): readonly Alarm[] {
-    const { didNotRun, failed, lostLease, skippedInARow, deadLetters } = this;
-    return [didNotRun, failed, lostLease, skippedInARow, deadLetters].filter((alarm) => alarm !== undefined);
+    const { didNotRun, failed, lostLease, skippedInARow, deadLetters, deadLetterLost } = this;
+    return [didNotRun, failed, lostLease, skippedInARow, deadLetters, deadLetterLost].filter(
+      (alarm) => alarm !== undefined,
+    );
   }
 
   #didNotRun(): Alarm | undefined {
@@ -142,6 +146,18 @@ export class JobAlarms extends Construct {
       ),
       queue: deadLetterQueue,
     });
+  }
+
+  #deadLetterLost(): Alarm | undefined {
+    const { jobName, metrics } = this.#props;
+    const what = `A run of the job ${jobName} was given up, and could not be put into the dead-letter queue.`;
+    return (
+      metrics.undelivered &&
+      alarmOnEvent(this, "DeadLetterLost", {
+        ...this.#text("deadLetterLost", what),
+        metrics: metrics.undelivered,
+      })
+    );
   }
 
   #text(entry: RunbookEntry, what: string): AlarmText {

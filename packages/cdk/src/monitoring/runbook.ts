@@ -8,7 +8,12 @@ export const runbookAnchors = {
   lostLease: "lost-its-lease",
   skippedInARow: "skipped-in-a-row",
   deadLetters: "dead-letters",
+  deadLetterLost: "dead-letter-lost",
   leaseExpired: "lease-expired",
+  keeperFailed: "keeper-failed",
+  keeperThrottled: "keeper-throttled",
+  wakeupsLost: "wake-ups-lost",
+  wakeupsLate: "wake-ups-late",
 } as const;
 
 /** Where the runbook is unless an alarm's props say otherwise. */
