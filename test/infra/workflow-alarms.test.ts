@@ -1,4 +1,5 @@
 import {
+  alarmOnSilence,
   LeasedWorkflow,
   LeasedWorkflowAlarms,
   LeaseHeartbeat,
@@ -17,6 +18,7 @@ import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
 import type { CloudFormationTemplate } from "../support/cloudformation.ts";
+import { TemplateAlarm } from "../support/cloudwatch-alarms.ts";
 import { unwatched } from "../support/unwatched.ts";
 
 function newStack(): Stack {
@@ -92,6 +94,24 @@ describe("a leased workflow's alarms", () => {
     if (heartbeat) new LeaseHeartbeatAlarms(stack, "KeeperAlarms", { heartbeat });
     expect(missing(stack)).toEqual([]);
   });
+});
+
+test("an alarm on a longer silence than CloudWatch can see is refused, and one on the longest stays within its limits", () => {
+  const stack = newStack();
+  const metrics = { invocations: newFunction(stack, "Work").metricInvocations() };
+  const watch = (id: string, longest: Duration) =>
+    alarmOnSilence(stack, id, { description: "Silence.", metrics, longest });
+  expect(() => watch("Longer", Duration.days(7))).toThrow(
+    "longest is 7 days, but an alarm can watch for 6 days of silence at most: shorten it, or watch what happens so rarely " +
+      "by its failures",
+  );
+  const spans = [Duration.seconds(1), Duration.hours(10), Duration.hours(23), Duration.days(6)];
+  for (const [index, longest] of spans.entries()) watch(`Silence${index}`, longest);
+  for (const properties of alarmsOf(stack)) {
+    const alarm = new TemplateAlarm(properties);
+    const isFine = Number(/"Period":(\d+)/.exec(JSON.stringify(properties))?.[1]) < 3_600;
+    expect(alarm.spanMs).toBeLessThanOrEqual((isFine ? 1 : 7) * 86_400_000);
+  }
 });
 
 describe("a job that queues", () => {

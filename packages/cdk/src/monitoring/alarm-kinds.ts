@@ -12,7 +12,7 @@ import {
 } from "aws-cdk-lib/aws-cloudwatch";
 import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import type { Construct } from "constructs";
-import { type AlarmWindow, fineWindow, metricDelay } from "./alarm-window.ts";
+import { type AlarmWindow, fineWindow, longestSilence, metricDelay } from "./alarm-window.ts";
 
 /** What an alarm says, and to whom. */
 export interface AlarmText {
@@ -32,6 +32,14 @@ const fiveMinutes = Duration.minutes(5);
  *
  * Looks back on 15 minutes, so that a measurement counts that is up to 10 minutes late, and ends some 15 minutes after
  * the last one.
+ *
+ * ```ts
+ * alarmOnEvent(stack, "WorkerFailed", {
+ *   description: "The worker failed.",
+ *   metrics: { errors: worker.metricErrors() },
+ *   actions: [new SnsAction(oncall)],
+ * });
+ * ```
  */
 export function alarmOnEvent(
   scope: Construct,
@@ -82,13 +90,28 @@ export interface SilenceTerms extends AlarmText {
  *
  * Late measurements are waited for, for 5 minutes, and up to a fifth of the time besides. After its creation the alarm
  * waits as long as it looks back, but for 2 days at most: what happens less often is told of once, until it has
- * happened first.
+ * happened first. Throws where `longest` is more than 6 days.
+ *
+ * ```ts
+ * alarmOnSilence(stack, "WorkerStalled", {
+ *   description: "The worker has not run without an error for an hour.",
+ *   metrics: { invocations: worker.metricInvocations() },
+ *   less: { errors: worker.metricErrors() },
+ *   longest: Duration.hours(1),
+ * });
+ * ```
  */
 export function alarmOnSilence(
   scope: Construct,
   id: string,
   { metrics, less = {}, longest, ...text }: SilenceTerms,
 ): Alarm {
+  if (longest.toSeconds() > longestSilence.toSeconds()) {
+    throw new Error(
+      `longest is ${longest.toHumanString()}, but an alarm can watch for ${longestSilence.toHumanString()} of silence ` +
+        "at most: shorten it, or watch what happens so rarely by its failures",
+    );
+  }
   const window = fineWindow(longest.plus(metricDelay));
   const alarm = define(scope, id, {
     ...text,
