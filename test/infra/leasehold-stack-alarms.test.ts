@@ -90,6 +90,23 @@ describe("every asynchronous function, keeper, workflow and dead-letter queue", 
   });
 });
 
+describe("a state machine that another one starts", () => {
+  const text = JSON.stringify(json);
+
+  test("needs no alarm where that one waits for it, and fails with it", () => {
+    expect(text).toContain("startExecution.sync");
+    const watched = alarms.flatMap(([, { metrics }]) => metrics).join("\n");
+    expect(watched).not.toContain(idOf("AWS::StepFunctions::StateMachine", "ImportsBatch"));
+  });
+
+  test("needs one where nobody waits", () => {
+    const apart = JSON.parse(text.replaceAll("startExecution.sync:2", "startExecution"));
+    expect(unwatched(apart, answering)).toEqual(
+      Array(3).fill(expect.stringMatching(/^ImportsBatch.*: AWS\/States Executions/)),
+    );
+  });
+});
+
 /** Six hours in which all is well; but for single errors of callers, and single failures that are made good. */
 function goodDay(lateMs: number): SyntheticMetrics {
   const metrics = new SyntheticMetrics();

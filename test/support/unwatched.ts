@@ -29,28 +29,31 @@ export function unwatched(template: CloudFormationTemplate, answering: readonly 
 }
 
 function functions(template: CloudFormationTemplate, answering: readonly string[]): Needed[] {
-  const mentions = (type: string): string =>
-    JSON.stringify(resourcesOf(template, type).map(([, { Properties }]) => Properties));
-  const scheduled = [mentions("AWS::Scheduler::Schedule"), mentions("AWS::Events::Rule")].join();
-  const mappings = mentions("AWS::Lambda::EventSourceMapping");
-  const asynchronous = resourcesOf(template, "AWS::Lambda::EventInvokeConfig").map(([, { Properties }]) => ({
-    fn: referenceTo(Properties.FunctionName),
-    keeps: Properties.DestinationConfig !== undefined,
-  }));
+  const properties = (type: string): Record<string, unknown>[] =>
+    resourcesOf(template, type).map(([, { Properties }]) => Properties);
+  const rules = properties("AWS::Events::Rule");
+  const scheduled = [
+    ...properties("AWS::Scheduler::Schedule"),
+    ...rules.filter(({ ScheduleExpression }) => ScheduleExpression !== undefined),
+  ];
+  const triggered = rules.filter(({ EventPattern }) => EventPattern !== undefined);
+  const kept = properties("AWS::Lambda::EventInvokeConfig").filter(
+    ({ DestinationConfig }) => DestinationConfig,
+  );
+  const mappings = properties("AWS::Lambda::EventSourceMapping");
   return resourcesOf(template, "AWS::Lambda::Function").flatMap(([id]) => {
     const metrics = (...names: string[]): Needed => ({
       resource: id,
       metrics: names.map((name) => metricId("AWS/Lambda", name, { FunctionName: id })),
     });
-    const isIn = (text: string): boolean => text.includes(`"${id}"`);
+    const isIn = (triggers: unknown[]): boolean => JSON.stringify(triggers).includes(`"${id}"`);
     // What the stream could not deliver goes to a queue, unless that fails, too; and what it delivers may be late.
     if (isIn(mappings)) return [metrics("DestinationDeliveryFailures", "IteratorAge")];
-    if (asynchronous.some(({ fn, keeps }) => fn === id && keeps)) {
-      return [metrics("Errors", "DestinationDeliveryFailures")];
-    }
+    if (isIn(kept)) return [metrics("Errors", "DestinationDeliveryFailures")];
     // Nothing is kept: the next run makes good what one has not done, as long as there are any.
     if (isIn(scheduled)) return [metrics("Invocations", "Errors")];
-    return answering.some((name) => id.startsWith(name)) ? [] : [metrics("Errors", "AsyncEventsDropped")];
+    const answers = !isIn(triggered) && answering.some((name) => id.startsWith(name));
+    return answers ? [] : [metrics("Errors", "AsyncEventsDropped")];
   });
 }
 
