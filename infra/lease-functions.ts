@@ -1,16 +1,28 @@
-import { type LeaseTable, LeaseWakeup } from "@leasehold/cdk";
+import {
+  alarmOnBacklog,
+  alarmOnEvent,
+  alarmOnLasting,
+  type LeaseTable,
+  LeaseWakeup,
+  LeaseWakeupAlarms,
+} from "@leasehold/cdk";
 import { environmentNames } from "@leasehold/client/environment";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
 import { Duration } from "aws-cdk-lib";
+import { Stats } from "aws-cdk-lib/aws-cloudwatch";
 import { EventBus } from "aws-cdk-lib/aws-events";
 import { FilterCriteria, FilterRule, StartingPosition } from "aws-cdk-lib/aws-lambda";
 import { DynamoEventSource, SqsDlq } from "aws-cdk-lib/aws-lambda-event-sources";
 import { Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
 import { Handler } from "./handler.ts";
+import { systemAlarmText } from "./runbook.ts";
 
 /** The keys that may be locked by invoking the lease functions: the app's own jobs keep theirs to themselves. */
-const keyPrefix = "shared/";
+export const sharedKeyPrefix = "shared/";
+
+/** A report is about something that happened days ago, but the stream forgets it after one. */
+const latestReport = Duration.hours(1);
 
 /** The functions about leases themselves: for whoever has no client, and for what the table's stream tells. */
 export class LeaseFunctions extends Construct {
@@ -31,6 +43,7 @@ export class LeaseFunctions extends Construct {
       timeout: Duration.seconds(30),
     });
     this.wakeup = new LeaseWakeup(this, "Wakeup", { table: leases, handler: wake });
+    new LeaseWakeupAlarms(this, "WakeupAlarms", { wakeup: this.wakeup });
     this.#reportExpiries(leases);
   }
 
@@ -41,10 +54,10 @@ export class LeaseFunctions extends Construct {
       timeout: Duration.seconds(30),
       environment: {
         [environmentNames.tableName]: leases.tableName,
-        [environmentNames.keyPrefix]: keyPrefix,
+        [environmentNames.keyPrefix]: sharedKeyPrefix,
       },
     });
-    leases.grants.useLeases(handler, { keyPrefixes: [keyPrefix] });
+    leases.grants.useLeases(handler, { keyPrefixes: [sharedKeyPrefix] });
     return handler;
   }
 
@@ -86,5 +99,23 @@ export class LeaseFunctions extends Construct {
         ],
       }),
     );
+    this.#watchReports(expired, deadLetters);
+  }
+
+  #watchReports(expired: Handler, deadLetters: Queue): void {
+    const text = systemAlarmText(
+      "expiriesUnreported",
+      "Leases whose holder died were not reported, or are reported late.",
+    );
+    alarmOnBacklog(this, "UnreportedAlarm", { ...text, queue: deadLetters });
+    alarmOnEvent(this, "UndeliveredAlarm", {
+      ...text,
+      metrics: { undelivered: expired.metric("DestinationDeliveryFailures", { statistic: Stats.SUM }) },
+    });
+    alarmOnLasting(this, "LateAlarm", {
+      ...text,
+      metric: expired.metric("IteratorAge", { statistic: Stats.MAXIMUM }),
+      threshold: latestReport.toMilliseconds(),
+    });
   }
 }

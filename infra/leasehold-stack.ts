@@ -1,7 +1,14 @@
-import { LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseTableAlarms } from "@leasehold/cdk";
+import {
+  LeaseDashboard,
+  LeaseHeartbeat,
+  LeaseHeartbeatAlarms,
+  LeaseTable,
+  LeaseTableAlarms,
+} from "@leasehold/cdk";
 import { CfnOutput, Stack, type StackProps } from "aws-cdk-lib";
 import type { Construct } from "constructs";
-import { LeaseFunctions } from "./lease-functions.ts";
+import { transferKey } from "../functions/import-orders/schema.ts";
+import { LeaseFunctions, sharedKeyPrefix } from "./lease-functions.ts";
 import { deployedPace, type Pace } from "./pace.ts";
 import { Imports } from "./systems/imports.ts";
 import { StockLevels } from "./systems/stock-levels.ts";
@@ -27,7 +34,11 @@ export class LeaseholdStack extends Stack {
     });
     const leases = new LeaseTable(this, "Leases", { stream: true });
     const functions = new LeaseFunctions(this, "LeaseFunctions", leases);
-    const heartbeat = new LeaseHeartbeat(this, "Heartbeat", { table: leases });
+    // It keeps the import's lease, and those that anybody may take by the functions about leases.
+    const heartbeat = new LeaseHeartbeat(this, "Heartbeat", {
+      table: leases,
+      scope: { keys: [transferKey], keyPrefixes: [sharedKeyPrefix] },
+    });
 
     const { job } = new UnpaidOrders(this, "UnpaidOrders", { leases, pace });
     const { workflow } = new Imports(this, "Imports", { leases, heartbeat, wakeup: functions.wakeup, pace });
@@ -36,6 +47,7 @@ export class LeaseholdStack extends Stack {
     new Tickets(this, "Tickets", { leases, pace, departments });
 
     new LeaseTableAlarms(this, "Alarms", { table: leases });
+    new LeaseHeartbeatAlarms(this, "HeartbeatAlarms", { heartbeat });
     const { dashboard } = new LeaseDashboard(this, "Dashboard", {
       tables: [leases],
       jobs: [job],

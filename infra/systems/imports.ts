@@ -21,6 +21,7 @@ import {
 import { StepFunctionsStartExecution } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { Construct } from "constructs";
 import { runFailedMessage, tableVariable, transferKey } from "../../functions/import-orders/schema.ts";
+import { droppedEvents } from "../function-alarms.ts";
 import { Handler } from "../handler.ts";
 import type { Pace } from "../pace.ts";
 import { SystemTable } from "../system-table.ts";
@@ -81,6 +82,7 @@ export class Imports extends Construct {
       functions: { Transfer: transfer },
       metrics: {
         errors: transfer.metricErrors(),
+        dropped: droppedEvents(transfer),
         failed: stateMachine.metricFailed(),
         aborted: stateMachine.metricAborted(),
         timedOut: stateMachine.metricTimedOut(),

@@ -3,6 +3,7 @@ import { environmentNames } from "@leasehold/client/environment";
 import { Duration } from "aws-cdk-lib";
 import { Construct } from "constructs";
 import { cacheKeyPrefix, tableVariable } from "../../functions/resource-cache/schema.ts";
+import { CalledFunctionAlarms } from "../function-alarms.ts";
 import { Handler } from "../handler.ts";
 import { SystemTable } from "../system-table.ts";
 
@@ -20,5 +21,6 @@ export class StockLevels extends Construct {
     });
     movements.permit(levels, "Query");
     leases.grants.usePrimitives(levels, { keyPrefixes: [cacheKeyPrefix] });
+    new CalledFunctionAlarms(this, "LevelsAlarms", { fn: levels });
   }
 }

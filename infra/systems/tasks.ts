@@ -9,6 +9,7 @@ import {
   tableVariable,
   taskKeyPrefix,
 } from "../../functions/claim-tasks/schema.ts";
+import { CalledFunctionAlarms, ScheduledFunctionAlarm } from "../function-alarms.ts";
 import { Handler } from "../handler.ts";
 import type { Pace } from "../pace.ts";
 import { SystemTable } from "../system-table.ts";
@@ -43,6 +44,7 @@ export class Tasks extends Construct {
       "Adds tasks to a set, or claims them one by one and does them.",
     );
     register.permit(worker, "PutItem");
+    new CalledFunctionAlarms(this, "WorkerAlarms", { fn: worker });
 
     const restart = handler("Restart", "restart.ts", "Works on every set that has tasks.");
     register.permit(restart, "Query", "DeleteItem");
@@ -52,5 +54,6 @@ export class Tasks extends Construct {
       schedule: ScheduleExpression.rate(pace.taskRestart),
       target: new InvokeFunction(restart, { retryAttempts: 0 }),
     });
+    new ScheduledFunctionAlarm(this, "RestartAlarm", { fn: restart, interval: pace.taskRestart });
   }
 }

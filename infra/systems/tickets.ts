@@ -10,6 +10,7 @@ import {
   limitsVariable,
   silenceVariable,
 } from "../../functions/admit-tickets/schema.ts";
+import { CalledFunctionAlarms, ScheduledFunctionAlarm } from "../function-alarms.ts";
 import { Handler } from "../handler.ts";
 import type { Pace } from "../pace.ts";
 
@@ -41,6 +42,7 @@ export class Tickets extends Construct {
       },
     });
     leases.grants.useLeases(admission, scopeOfKeys);
+    new CalledFunctionAlarms(this, "AdmissionAlarms", { fn: admission });
 
     // A function of its own, for a list reads the whole table, which the admission has no need to.
     const cleaner = new Handler(this, "Cleaner", {
@@ -58,5 +60,6 @@ export class Tickets extends Construct {
       schedule: ScheduleExpression.rate(pace.cleaning),
       target: new InvokeFunction(cleaner, { retryAttempts: 0 }),
     });
+    new ScheduledFunctionAlarm(this, "CleanerAlarm", { fn: cleaner, interval: pace.cleaning });
   }
 }

@@ -76,7 +76,7 @@ describe("the dashboard", () => {
       ]),
     );
     const alarms = widgets.find(({ properties }) => properties.alarms);
-    expect(alarms?.properties.alarms).toHaveLength(5);
+    expect(alarms?.properties.alarms).toHaveLength(6);
   });
 
   test("has a row for the workflow", () => {

@@ -229,6 +229,14 @@ describe("permissions", () => {
     );
   });
 
+  test("to read a table with the user's key let nobody encrypt", () => {
+    const stack = newStack();
+    const encryption = TableEncryptionV2.customerManagedKey(new Key(stack, "Key"));
+    new LeaseTable(stack, "Leases", { encryption }).grants.read(newRole(stack));
+    const actions = statements(stack).flatMap(({ Action }) => Action as string[]);
+    expect(actions.filter((action) => action.startsWith("kms:"))).toEqual(["kms:Decrypt"]);
+  });
+
   test.each<[LeaseKeyScope, string]>([
     [{ keys: [] }, "keys and keyPrefixes are empty, which permits nothing: name a key, or leave both out"],
     [{ keys: [""] }, "keys has an empty key: a lock's key is a text of 1 to 2048 bytes"],
@@ -300,7 +308,11 @@ test("an alarm tells of leases whose holder died, and where to read on", () => {
   const stack = newStack();
   new LeaseTableAlarms(stack, "Alarms", { table: LeaseTable.fromTableName(stack, "Leases", "leases") });
   Template.fromStack(stack).hasResourceProperties("AWS::CloudWatch::Alarm", {
-    MetricName: "LeaseExpired",
+    Metrics: Match.arrayWith([
+      Match.objectLike({
+        MetricStat: Match.objectLike({ Metric: Match.objectLike({ MetricName: "LeaseExpired" }) }),
+      }),
+    ]),
     Threshold: 1,
     TreatMissingData: "notBreaching",
     AlarmDescription:

@@ -6,6 +6,7 @@ import { taskKeyPrefix } from "../../functions/claim-tasks/schema.ts";
 import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
 import { transferKey } from "../../functions/import-orders/schema.ts";
 import { cacheKeyPrefix } from "../../functions/resource-cache/schema.ts";
+import { sharedKeyPrefix } from "../../infra/lease-functions.ts";
 import { referenceTo, resourcesOf, textsIn } from "../support/cloudformation.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
 
@@ -197,6 +198,22 @@ describe.each(systems)("the function $name", ({ name, folder, entry, table, keys
       Null: { "dynamodb:LeadingKeys": "false" },
     });
   });
+});
+
+test.each([
+  ["HeartbeatStateMachine", [transferKey, `${sharedKeyPrefix}*`]],
+  ["ImportsWorkflowStateMachine", [transferKey]],
+])("%s uses the locks of the keys that it has to do with, and no others", (name, keys) => {
+  const onLeases = statementsOf(name).filter(({ Resource }) =>
+    listed(Resource).some((resource) => referenceTo(resource) === leases),
+  );
+  expect(onLeases).not.toHaveLength(0);
+  for (const { Condition } of onLeases) {
+    expect(Condition).toEqual({
+      "ForAllValues:StringLike": { "dynamodb:LeadingKeys": keys },
+      Null: { "dynamodb:LeadingKeys": "false" },
+    });
+  }
 });
 
 describe("the functions about leases", () => {

@@ -474,9 +474,9 @@ describe("props that cannot work together", () => {
       { maxInterval: Duration.minutes(1) },
     ],
     [
-      "maxInterval is 8 days, but an alarm looks back on 7 days at most: leave it out, and watch so rare a job by " +
-        "its failures",
-      { schedule: daily, maxInterval: Duration.days(8) },
+      "maxInterval is 7 days, but an alarm can watch for 6 days without a run at most: leave it out, and watch so rare " +
+        "a job by its failures",
+      { schedule: daily, maxInterval: Duration.days(7) },
     ],
     [
       "maxInterval is 1 hour, but the job runs a single time: leave it out",
@@ -565,7 +565,7 @@ describe("props that work badly", () => {
 });
 
 describe("alarms", () => {
-  const all = ["DeadLetters", "DidNotRun", "Failed", "LostLease", "SkippedInARow"];
+  const all = ["DeadLetterLost", "DeadLetters", "DidNotRun", "Failed", "LostLease", "SkippedInARow"];
 
   test("tell of runs that stay away, fail, lose their lease, are skipped in a row, or are given up", () => {
     expect(Object.keys(alarmsOf(templateOf())).sort()).toEqual(all);
@@ -601,31 +601,38 @@ describe("alarms", () => {
     expect(alarms.Failed?.AlarmDescription).toContain("Runbook: https://wiki.example/leases#failed");
   });
 
-  test("take silence for a job that did not run, for twice the interval and the time window", () => {
+  test("take silence for a job that did not run, for twice the interval and the time window, and for late metrics", () => {
     const timeWindow = TimeWindow.flexible(Duration.minutes(2));
     const { DidNotRun } = alarmsOf(templateOf({ timeWindow }));
+    // 12 minutes and 5 for what is late, in whole periods, and one more.
     expect(DidNotRun).toMatchObject({
       ComparisonOperator: "LessThanThreshold",
       Threshold: 1,
-      EvaluationPeriods: 1,
+      EvaluationPeriods: 10,
+      DatapointsToAlarm: 10,
       TreatMissingData: "breaching",
+      WarmUpConfiguration: {
+        WarmUpPeriodDurationInMinutes: 20,
+        OnlyStartEvaluatingAfterWarmUpPeriodEnds: true,
+      },
     });
     const text = JSON.stringify(DidNotRun);
     expect(text).toContain('"Expression":"SUM([FILL(succeeded, 0), FILL(skipped, 0)])"');
-    expect(text).toContain('"Period":720');
+    expect(text).toContain('"Period":120');
     expect(text).toContain('"MetricName":"JobSucceeded"');
     expect(text).toContain('"MetricName":"JobSkipped"');
   });
 
-  test("take silence elsewhere for good news", () => {
-    const { DidNotRun: _, ...others } = alarmsOf(templateOf());
+  test("take silence elsewhere for good news, and in a dead-letter queue for none", () => {
+    const { DidNotRun: _, DeadLetters, ...others } = alarmsOf(templateOf());
+    expect(DeadLetters?.TreatMissingData).toBe("ignore");
     for (const { TreatMissingData } of Object.values(others)) expect(TreatMissingData).toBe("notBreaching");
   });
 
-  test("count skips without a success over as many intervals", () => {
+  test("count skips without a success over as many intervals, and the last minutes, whose metrics may be late", () => {
     const { SkippedInARow } = alarmsOf(templateOf({ skipsInARow: 3 }));
     expect(SkippedInARow).toMatchObject({ Threshold: 3, EvaluationPeriods: 1 });
-    expect(JSON.stringify(SkippedInARow)).toContain('"Period":900');
+    expect(JSON.stringify(SkippedInARow)).toContain('"Period":1200');
   });
 
   test.each([
@@ -634,7 +641,7 @@ describe("alarms", () => {
     ["seven hours", ScheduleExpression.rate(Duration.hours(7)), undefined],
     ["a day", daily, Duration.hours(25)],
     ["three days", ScheduleExpression.rate(Duration.days(3)), undefined],
-    ["a week", daily, Duration.days(7)],
+    ["six days", daily, Duration.days(6)],
   ])("of a job that runs every %s stay within what CloudWatch evaluates", (_, schedule, maxInterval) => {
     const options = { schedule, ...(maxInterval ? { maxInterval } : {}), timeout: Duration.seconds(30) };
     const alarms = Object.entries(alarmsOf(templateOf(options)));
@@ -650,13 +657,18 @@ describe("alarms", () => {
   });
 
   test("of skips are left out where five intervals are more than CloudWatch looks back on", () => {
-    const weekly = { schedule: daily, maxInterval: Duration.days(7) };
-    expect(Object.keys(alarmsOf(templateOf(weekly)))).not.toContain("SkippedInARow");
+    const rare = { schedule: daily, maxInterval: Duration.days(6) };
+    expect(Object.keys(alarmsOf(templateOf(rare)))).not.toContain("SkippedInARow");
   });
 
   test("for missed runs are left out of single runs, and of schedules that are not in force", () => {
     const once = templateOf({ schedule: ScheduleExpression.at(new Date("2026-12-24T18:00:00Z")) });
-    expect(Object.keys(alarmsOf(once)).sort()).toEqual(["DeadLetters", "Failed", "LostLease"]);
+    expect(Object.keys(alarmsOf(once)).sort()).toEqual([
+      "DeadLetterLost",
+      "DeadLetters",
+      "Failed",
+      "LostLease",
+    ]);
     expect(Object.keys(alarmsOf(templateOf({ enabled: false })))).not.toContain("DidNotRun");
   });
 
@@ -664,7 +676,7 @@ describe("alarms", () => {
     const schedule = ScheduleExpression.rate(Duration.hours(7));
     const { SkippedInARow } = alarmsOf(templateOf({ schedule }));
     expect(SkippedInARow).toMatchObject({ Threshold: 2, EvaluationPeriods: 2 });
-    expect(JSON.stringify(SkippedInARow)).toContain('"Period":63000');
+    expect(JSON.stringify(SkippedInARow)).toContain('"Period":63180');
   });
 
   test("for lost leases are left out where runs replace each other, and lose them on purpose", () => {

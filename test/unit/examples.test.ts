@@ -10,6 +10,7 @@ const root = join(import.meta.dirname, "../..");
 const preamble = `
 import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
+import { alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms } from "@leasehold/cdk";
 import { brandErrorClass, createLeaseTable, type Lease, LeaseClient, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { metricsListener } from "@leasehold/client/metrics";
@@ -27,6 +28,7 @@ import { LambdaRuntime, readAssembly, resolveApp, startApp, startEngine, StateMa
 import { leased, leaseLock } from "@leasehold/middy";
 import middy from "@middy/core";
 import { Duration, Stack } from "aws-cdk-lib";
+import { SnsAction } from "aws-cdk-lib/aws-cloudwatch-actions";
 import type { Function as LambdaFunction, IFunction } from "aws-cdk-lib/aws-lambda";
 import { Schedule, ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import type { Chain, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
@@ -55,6 +57,7 @@ export const used = [
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, QueueFullError, LeaseUnavailableError, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, brandErrorClass, leased, leaseLock, middy, Duration, ScheduleExpression,
+  alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms, SnsAction,
 ];
 `;
 /** What an example uses and does not make itself; `any` where examples differ in what they call by a name. */
@@ -74,6 +77,11 @@ const given = {
   fetchOrders: "Chain",
   storeOrders: "Chain",
   imports: "StateMachine",
+  importing: "LeasedWorkflow",
+  heartbeat: "LeaseHeartbeat",
+  wakeup: "LeaseWakeup",
+  oncall: "any",
+  support: "any",
   job: "SingletonJob",
   arn: "string",
   definition: "object",

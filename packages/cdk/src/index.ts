@@ -5,10 +5,22 @@ export type { LockedFunctionTargetOptions } from "./jobs/locked-function-target.
 export { SingletonJob } from "./jobs/singleton-job.ts";
 export type { JobOverlap, SingletonJobProps } from "./jobs/singleton-job-props.ts";
 export { type LeasedStateMachine, SingletonJobTarget } from "./jobs/singleton-job-target.ts";
+export {
+  type AlarmText,
+  alarmOnBacklog,
+  alarmOnEvent,
+  alarmOnLasting,
+  alarmOnSilence,
+  type NamedMetrics,
+  type SilenceTerms,
+} from "./monitoring/alarm-kinds.ts";
 export { JobAlarms, type JobAlarmsProps, type JobRunMetrics } from "./monitoring/job-alarms.ts";
 export { LeaseDashboard, type LeaseDashboardProps } from "./monitoring/lease-dashboard.ts";
+export { LeaseHeartbeatAlarms, type LeaseHeartbeatAlarmsProps } from "./monitoring/lease-heartbeat-alarms.ts";
 export { LeaseTableAlarms, type LeaseTableAlarmsProps } from "./monitoring/lease-table-alarms.ts";
-export { runbookAnchors } from "./monitoring/runbook.ts";
+export { LeaseWakeupAlarms, type LeaseWakeupAlarmsProps } from "./monitoring/lease-wakeup-alarms.ts";
+export { LeasedWorkflowAlarms, type LeasedWorkflowAlarmsProps } from "./monitoring/leased-workflow-alarms.ts";
+export { type AlarmSettings, runbookAnchors } from "./monitoring/runbook.ts";
 export type { LeaseKeyScope } from "./table/leading-keys.ts";
 export { LeaseTable, type LeaseTableProps } from "./table/lease-table.ts";
 export type { ILeaseTable } from "./table/lease-table-base.ts";

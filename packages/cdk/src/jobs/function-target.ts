@@ -1,6 +1,7 @@
 import { environmentNames } from "@leasehold/client/environment";
 import { metricNames } from "@leasehold/client/metrics";
 import { Duration } from "aws-cdk-lib";
+import { Stats } from "aws-cdk-lib/aws-cloudwatch";
 import type { IFunction, IVersion, Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
 import { SqsDestination } from "aws-cdk-lib/aws-lambda-destinations";
 import type { Construct } from "constructs";
@@ -80,7 +81,7 @@ export class FunctionTarget extends JobTarget {
    * workflow tries again until that lock is free.
    */
   #queued(job: Construct, settings: TargetSettings): BoundTarget {
-    const { stateMachine } = functionWorkflow(job, "Queue", settings, {
+    const { stateMachine, heartbeat } = functionWorkflow(job, "Queue", settings, {
       fn: this.#invoked,
       key: `${settings.key}${queueKeySuffix}`,
       whenHeld: "wait",
@@ -90,6 +91,7 @@ export class FunctionTarget extends JobTarget {
     return {
       runs: { ...runs, lost: leaseMetric(metricNames.lost, subjectOf(job, settings)) },
       scheduleTarget,
+      ...(settings.keeper === undefined ? { keeper: heartbeat } : {}),
     };
   }
 
@@ -167,6 +169,10 @@ function functionRuns(
     succeeded: leaseMetric(metricNames.jobSucceeded, subject),
     // Lambda counts what the handler cannot report: time-outs, crashes, and modules that do not load.
     failed: { failed: fn.metricErrors() },
+    undelivered: {
+      toDestination: fn.metric("DestinationDeliveryFailures", { statistic: Stats.SUM }),
+      toQueue: fn.metric("DeadLetterErrors", { statistic: Stats.SUM }),
+    },
     skipped: leaseMetric(metricNames.jobSkipped, subject),
     // A run that is replaced loses its lease on purpose, and no metric tells the two apart.
     ...(settings.overlap === "replace" ? {} : { lost: leaseMetric(metricNames.lost, subject) }),

@@ -33,6 +33,8 @@ export interface TargetSettings {
 /** A target made ready for one job. */
 export interface BoundTarget {
   readonly runs: JobRunMetrics;
+  /** What keeps the leases of runs, where the target has made it itself. */
+  readonly keeper?: LeaseHeartbeat;
   scheduleTarget(props: ScheduleTargetBaseProps): IScheduleTarget;
 }
 

@@ -55,7 +55,7 @@ export class LockedFunctionTarget extends JobTarget {
     const { retryAttempts, timeout } = this.#options;
     const { lockAtMostFor } = settings;
     if (lockAtMostFor) checkedMs("lockAtMostFor", lockAtMostFor, Duration.seconds(3), aYear);
-    const { stateMachine } = functionWorkflow(job, "Workflow", settings, {
+    const { stateMachine, heartbeat } = functionWorkflow(job, "Workflow", settings, {
       fn: this.#function,
       key: settings.key,
       whenHeld: whenHeld[settings.overlap],
@@ -63,10 +63,11 @@ export class LockedFunctionTarget extends JobTarget {
       work: callOfLocked(job, this.#function, { ...settings, retryAttempts, timeout }),
     });
     const { runs, scheduleTarget } = executionsOf(stateMachine);
-    if (settings.overlap !== "replace") return { runs, scheduleTarget };
+    const keeper = settings.keeper === undefined ? { keeper: heartbeat } : {};
+    if (settings.overlap !== "replace") return { runs, scheduleTarget, ...keeper };
     // A run that is replaced is stopped on purpose.
     const { aborted: _, ...failed } = runs.failed;
-    return { runs: { ...runs, failed }, scheduleTarget };
+    return { runs: { ...runs, failed }, scheduleTarget, ...keeper };
   }
 }
 

@@ -1,6 +1,6 @@
 import { Annotations, Duration, Token } from "aws-cdk-lib";
 import type { Construct } from "constructs";
-import { longestAlarmWindow } from "../monitoring/alarm-window.ts";
+import { longestSilence } from "../monitoring/alarm-window.ts";
 import { checkLeaseKey } from "../table/leading-keys.ts";
 import { checkKnown } from "../workflow/durations.ts";
 import { observabilityOf } from "../workflow/observability.ts";
@@ -127,9 +127,9 @@ function checkInterval(
       `maxInterval is ${text(maxInterval)}, but the job runs every ${text(interval)}: lengthen it beyond that`,
     );
   }
-  if (maxInterval && ms(maxInterval) > ms(longestAlarmWindow)) {
+  if (maxInterval && ms(maxInterval) > ms(longestSilence)) {
     throw new Error(
-      `maxInterval is ${text(maxInterval)}, but an alarm looks back on ${text(longestAlarmWindow)} at most: ` +
+      `maxInterval is ${text(maxInterval)}, but an alarm can watch for ${text(longestSilence)} without a run at most: ` +
         "leave it out, and watch so rare a job by its failures",
     );
   }

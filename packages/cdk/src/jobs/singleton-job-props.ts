@@ -77,7 +77,8 @@ export interface SingletonJobProps extends ObservabilityProps {
    */
   readonly maxEventAge?: Duration;
   /**
-   * How long may pass between two runs, for the alarm that there was none; at most 7 days, CloudWatch's limit.
+   * How long may pass between two runs, for the alarm that there was none; at most 6 days, for CloudWatch looks back on
+   * 7. The alarm waits 5 minutes longer, since metrics can be late, and up to a fifth of the time.
    *
    * @default - twice the interval of a rate and the time window; without a rate there is no such alarm
    */

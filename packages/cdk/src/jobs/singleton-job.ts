@@ -4,8 +4,10 @@ import type { Metric, MetricOptions } from "aws-cdk-lib/aws-cloudwatch";
 import { ContextAttribute, Schedule, ScheduleTargetInput } from "aws-cdk-lib/aws-scheduler";
 import { type IQueue, Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
-import { longestAlarmWindow } from "../monitoring/alarm-window.ts";
+import { longestSilence } from "../monitoring/alarm-window.ts";
 import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
+import { LeaseHeartbeatAlarms } from "../monitoring/lease-heartbeat-alarms.ts";
+import type { AlarmSettings } from "../monitoring/runbook.ts";
 import { leaseMetric } from "../table/lease-metrics.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { observabilityOf } from "../workflow/observability.ts";
@@ -96,6 +98,9 @@ export class SingletonJob extends Construct {
       }),
     });
     this.alarms = props.alarms === false ? undefined : this.#defineAlarms(props, timing, maxInterval);
+    if (this.alarms && bound.keeper) {
+      new LeaseHeartbeatAlarms(this, "KeeperAlarms", { heartbeat: bound.keeper, ...alarmSettings(props) });
+    }
   }
 
   /** Gives one of the metrics that this job's runs write; a workflow's runs write none. */
@@ -137,7 +142,7 @@ export class SingletonJob extends Construct {
     maxInterval: Duration | undefined,
   ): JobAlarms {
     const interval = timing.interval ?? maxInterval;
-    const { runbookUrl, skipsInARow, alarmActions } = props;
+    const { skipsInARow } = props;
     return new JobAlarms(this, "Alarms", {
       jobName: this.jobName,
       deadLetterQueue: this.deadLetterQueue,
@@ -145,11 +150,17 @@ export class SingletonJob extends Construct {
       // A schedule that is not in force runs nothing, and that is not worth an alarm.
       ...(maxInterval && props.enabled !== false ? { maxInterval } : {}),
       ...(interval ? { interval } : {}),
-      ...(runbookUrl === undefined ? {} : { runbookUrl }),
       ...(skipsInARow === undefined ? {} : { skipsInARow }),
-      ...(alarmActions ? { actions: alarmActions } : {}),
+      ...alarmSettings(props),
     });
   }
+}
+
+function alarmSettings({ alarmActions, runbookUrl }: SingletonJobProps): AlarmSettings {
+  return {
+    ...(alarmActions ? { actions: alarmActions } : {}),
+    ...(runbookUrl === undefined ? {} : { runbookUrl }),
+  };
 }
 
 /** One missed run is a hiccup, and the scheduler may be late by its window; undefined beyond CloudWatch's limit. */
@@ -157,7 +168,7 @@ function defaultMaxInterval(props: SingletonJobProps, { interval }: ScheduleTimi
   if (interval === undefined) return undefined;
   const window = props.timeWindow?.maxWindow ?? Duration.seconds(0);
   const most = interval.plus(interval).plus(window);
-  return most.toSeconds() > longestAlarmWindow.toSeconds() ? undefined : most;
+  return most.toSeconds() > longestSilence.toSeconds() ? undefined : most;
 }
 
 /** A run that is later than the next one helps nobody; within the scheduler's own limits. */

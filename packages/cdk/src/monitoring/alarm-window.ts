@@ -7,10 +7,17 @@ export interface AlarmWindow {
 }
 
 /**
- * The longest span that an alarm can look back on: 7 days. (A period below an hour allows a day only; these windows
- * have several periods just when they are longer than a day, and then none below 12 hours.)
+ * How late a measurement may be: those of log lines in particular come with the log, when CloudWatch has read it.
+ *
+ * An alarm that has not waited for so long cannot tell "nothing happened" from "nothing was heard yet".
  */
+export const metricDelay: Duration = Duration.minutes(5);
+
+/** The longest span that an alarm can look back on. One with periods below an hour looks back on a day at most. */
 export const longestAlarmWindow: Duration = Duration.days(7);
+
+/** The longest silence that can be watched for: what is left of the longest window for late metrics and whole periods. */
+export const longestSilence: Duration = Duration.days(6);
 
 const minute = 60;
 const day = 24 * 60 * minute;
@@ -19,6 +26,19 @@ const day = 24 * 60 * minute;
 export function alarmWindow(span: Duration): AlarmWindow {
   const seconds = span.toSeconds({ integral: false });
   const evaluationPeriods = Math.max(1, Math.ceil(seconds / day));
-  const period = Math.max(1, Math.ceil(seconds / evaluationPeriods / minute)) * minute;
-  return { period: Duration.seconds(period), evaluationPeriods };
+  return { period: wholeMinutes(seconds / evaluationPeriods), evaluationPeriods };
+}
+
+/**
+ * Cuts a span into about ten periods, and one more: whether periods end now or at full hours, those before the last
+ * cover the span.
+ */
+export function fineWindow(span: Duration): AlarmWindow {
+  const seconds = span.toSeconds({ integral: false });
+  const period = wholeMinutes(seconds / 10);
+  return { period, evaluationPeriods: Math.ceil(seconds / period.toSeconds()) + 1 };
+}
+
+function wholeMinutes(seconds: number): Duration {
+  return Duration.seconds(Math.max(1, Math.ceil(seconds / minute)) * minute);
 }

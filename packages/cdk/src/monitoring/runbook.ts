@@ -1,3 +1,6 @@
+import type { IAlarmAction } from "aws-cdk-lib/aws-cloudwatch";
+import type { AlarmText } from "./alarm-kinds.ts";
+
 /** The alarms' entries in the runbook: the headings of docs/RUNBOOK.md, as anchors. */
 export const runbookAnchors = {
   didNotRun: "did-not-run",
@@ -5,7 +8,12 @@ export const runbookAnchors = {
   lostLease: "lost-its-lease",
   skippedInARow: "skipped-in-a-row",
   deadLetters: "dead-letters",
+  deadLetterLost: "dead-letter-lost",
   leaseExpired: "lease-expired",
+  keeperFailed: "keeper-failed",
+  keeperThrottled: "keeper-throttled",
+  wakeupsLost: "wake-ups-lost",
+  wakeupsLate: "wake-ups-late",
 } as const;
 
 /** Where the runbook is unless an alarm's props say otherwise. */
@@ -14,7 +22,19 @@ export const defaultRunbookUrl = "docs/RUNBOOK.md";
 /** An alarm with an entry in the runbook. */
 export type RunbookEntry = keyof typeof runbookAnchors;
 
+/** Where an alarm leads to, and whom it tells. */
+export interface AlarmSettings {
+  /** @default - nobody is told */
+  readonly actions?: readonly IAlarmAction[];
+  /** Address of the runbook; an anchor is appended. @default "docs/RUNBOOK.md" */
+  readonly runbookUrl?: string;
+}
+
 /** Says what is wrong and where to read on. */
-export function alarmDescription(what: string, entry: RunbookEntry, runbookUrl: string): string {
-  return `${what}\nRunbook: ${runbookUrl}#${runbookAnchors[entry]}`;
+export function alarmText(
+  entry: RunbookEntry,
+  what: string,
+  { actions = [], runbookUrl = defaultRunbookUrl }: AlarmSettings,
+): AlarmText {
+  return { actions, description: `${what}\nRunbook: ${runbookUrl}#${runbookAnchors[entry]}` };
 }

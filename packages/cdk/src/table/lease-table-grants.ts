@@ -14,6 +14,14 @@ const useActions = [
 
 /** What a keeper of leases sends: it acquires nothing, and takes part in no transaction and no batch. */
 const keepActions = ["dynamodb:UpdateItem", "dynamodb:GetItem"];
+/** What looks send that are about one key: a look for a task that is nowhere checks both of its places at one moment. */
+const lookActions = ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem"];
+
+/** What looks at all keys send, by `list`. */
+const listAction = "dynamodb:Scan";
+
+/** What operators send besides: each is a write on the condition of what they have seen. */
+const operateActions = ["dynamodb:UpdateItem", "dynamodb:DeleteItem"];
 
 /** What semaphores, single flight, job runs and task sets send besides: they look at all items under a key. */
 const primitiveActions = [...useActions, "dynamodb:Query", "dynamodb:DeleteItem"];
@@ -25,6 +33,8 @@ const primitiveActions = [...useActions, "dynamodb:Query", "dynamodb:DeleteItem"
  *
  * ```ts
  * table.grants.useLeases(worker, { keyPrefixes: ["orders/"] });
+ * table.grants.read(support);
+ * table.grants.operate(oncall, { keyPrefixes: ["orders/"] });
  * ```
  */
 export class LeaseTableGrants {
@@ -73,6 +83,34 @@ export class LeaseTableGrants {
     return this.#grant(grantee, primitiveActions, scope);
   }
 
+  /**
+   * Permits every look, and no write: `inspect`, `inspectAll`, `list`, `doneSlot`, the `inspect` of semaphores, fair locks
+   * and read-write locks, a leader's `current` and `observe`, a task set's `get`, `counts` and `list`, and a job's `get`,
+   * `runs` and `missed`.
+   *
+   * With keys or prefixes: every look but `list` and `listPages`, for DynamoDB knows no condition on the keys that a Scan
+   * may return. Who needs both is granted `listLeases` as well, and then sees every key.
+   *
+   * Records show payloads and tokens. A token lets nobody renew or release a lease without the permission to write.
+   */
+  read(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
+    this.#table.encryptionKey?.grantDecrypt(grantee);
+    return this.#grant(grantee, looks(scope), scope);
+  }
+
+  /**
+   * Permits what people do with others' leases, tasks and runs: all that `read` permits, and `forceRelease`,
+   * `requestRevocation`, `takeBackSlot`, a task set's `cancel`, `requeue` and `requeueAll`, and a job's `skip` and
+   * `takeBack`.
+   *
+   * With keys or prefixes without `list`, as `read`. DynamoDB cannot tell these writes from others, so an operator may also
+   * acquire and release the locks. Programs need `useLeases` or `usePrimitives`, which permit batched renewals, too.
+   */
+  operate(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
+    this.#table.encryptionKey?.grantEncryptDecrypt(grantee);
+    return this.#grant(grantee, [...looks(scope), ...operateActions], scope);
+  }
+
   /** Permits to look at a lock (`client.inspect`), and nothing else. */
   inspect(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
     this.#table.encryptionKey?.grantDecrypt(grantee);
@@ -86,7 +124,7 @@ export class LeaseTableGrants {
    */
   listLeases(grantee: IGrantable): Grant {
     this.#table.encryptionKey?.grantDecrypt(grantee);
-    return this.#grant(grantee, ["dynamodb:Scan"], {});
+    return this.#grant(grantee, [listAction], {});
   }
 
   /**
@@ -121,4 +159,9 @@ export class LeaseTableGrants {
       ...(conditions ? { conditions } : {}),
     });
   }
+}
+
+/** A list reads all keys, whatever the scope says. */
+function looks({ keys, keyPrefixes }: LeaseKeyScope): string[] {
+  return keys === undefined && keyPrefixes === undefined ? [...lookActions, listAction] : lookActions;
 }

@@ -1,0 +1,57 @@
+import { alarmOnEvent, alarmOnLasting, alarmOnSilence } from "@leasehold/cdk";
+import { Duration } from "aws-cdk-lib";
+import { MathExpression, type Metric, Stats } from "aws-cdk-lib/aws-cloudwatch";
+import type { IFunction } from "aws-cdk-lib/aws-lambda";
+import { Construct } from "constructs";
+import { systemAlarmText } from "./runbook.ts";
+
+/** Gives what Lambda counts when it gives an asynchronous event up, and keeps it nowhere. */
+export function droppedEvents(fn: IFunction): Metric {
+  return fn.metric("AsyncEventsDropped", { statistic: Stats.SUM });
+}
+
+/**
+ * The alarms of a function that is called when somebody wants something of it.
+ *
+ * Its callers hear of single errors, many of which are their own: the alarm is for half of all calls, again and again.
+ * Of an event that was sent without waiting for an answer nobody hears when it is given up: each is told of.
+ */
+export class CalledFunctionAlarms extends Construct {
+  constructor(scope: Construct, id: string, props: { readonly fn: IFunction }) {
+    super(scope, id);
+    const { fn } = props;
+    const { path } = fn.node;
+    alarmOnLasting(this, "Failing", {
+      ...systemAlarmText("functionFailing", `At least half of the calls of ${path} fail.`),
+      metric: new MathExpression({
+        expression: "100 * FILL(errors, 0) / FILL(invocations, 1)",
+        usingMetrics: { errors: fn.metricErrors(), invocations: fn.metricInvocations() },
+        label: "errors in 100 calls",
+      }),
+      threshold: 50,
+    });
+    alarmOnEvent(this, "Dropped", {
+      ...systemAlarmText("eventsDropped", `An event that was sent to ${path} was given up.`),
+      metrics: { dropped: droppedEvents(fn) },
+    });
+  }
+}
+
+/** How many runs in a row may fail, or not take place, before somebody is told. */
+const runsMissed = 3;
+
+/** The alarm of a function that a schedule calls, and that makes good at its next run what one has not done. */
+export class ScheduledFunctionAlarm extends Construct {
+  constructor(scope: Construct, id: string, props: { readonly fn: IFunction; readonly interval: Duration }) {
+    super(scope, id);
+    const { fn, interval } = props;
+    const longest = Duration.seconds(runsMissed * interval.toSeconds());
+    const what = `${fn.node.path} has not run without an error for ${longest.toHumanString()}.`;
+    alarmOnSilence(this, "Stalled", {
+      ...systemAlarmText("scheduleStalled", what),
+      metrics: { invocations: fn.metricInvocations() },
+      less: { errors: fn.metricErrors() },
+      longest,
+    });
+  }
+}

@@ -1,0 +1,17 @@
+/** The entries that the app's own alarms have in docs/RUNBOOK.md, besides those of the constructs. */
+export const systemRunbookAnchors = {
+  importFailed: "import-failed",
+  ordersParked: "orders-parked",
+  functionFailing: "function-failing",
+  eventsDropped: "events-dropped",
+  scheduleStalled: "schedule-stalled",
+  expiriesUnreported: "expiries-unreported",
+} as const;
+
+/** An alarm of the app's own. */
+export type SystemRunbookEntry = keyof typeof systemRunbookAnchors;
+
+/** What an alarm says: what is wrong, and where to read on. */
+export function systemAlarmText(entry: SystemRunbookEntry, what: string): { readonly description: string } {
+  return { description: `${what}\nRunbook: docs/RUNBOOK.md#${systemRunbookAnchors[entry]}` };
+}

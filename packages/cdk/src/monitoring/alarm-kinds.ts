@@ -1,0 +1,201 @@
+import { Duration } from "aws-cdk-lib";
+import {
+  Alarm,
+  type CfnAlarm,
+  ComparisonOperator,
+  type IAlarmAction,
+  type IMetric,
+  MathExpression,
+  Metric,
+  Stats,
+  TreatMissingData,
+} from "aws-cdk-lib/aws-cloudwatch";
+import type { IQueue } from "aws-cdk-lib/aws-sqs";
+import type { Construct } from "constructs";
+import { type AlarmWindow, fineWindow, longestSilence, metricDelay } from "./alarm-window.ts";
+
+/** What an alarm says, and to whom. */
+export interface AlarmText {
+  /** Whom the alarm tells. @default - nobody is told */
+  readonly actions?: readonly IAlarmAction[];
+  /** What is wrong, and where to read on. */
+  readonly description: string;
+}
+
+/** Metrics by a name for each, which begins with a small letter; at most 10. */
+export type NamedMetrics = Readonly<Record<string, IMetric>>;
+
+const fiveMinutes = Duration.minutes(5);
+
+/**
+ * An alarm of something that must not happen at all: one measurement of 1 or more of any of the metrics.
+ *
+ * Looks back on 15 minutes, so that a measurement counts that is up to 10 minutes late, and ends some 15 minutes after
+ * the last one.
+ *
+ * ```ts
+ * alarmOnEvent(stack, "WorkerFailed", {
+ *   description: "The worker failed.",
+ *   metrics: { errors: worker.metricErrors() },
+ *   actions: [new SnsAction(oncall)],
+ * });
+ * ```
+ */
+export function alarmOnEvent(
+  scope: Construct,
+  id: string,
+  { metrics, ...text }: AlarmText & { readonly metrics: NamedMetrics },
+): Alarm {
+  return define(scope, id, {
+    ...text,
+    metric: filledTotal(metrics),
+    window: { period: fiveMinutes, evaluationPeriods: 3 },
+    datapointsToAlarm: 1,
+    threshold: 1,
+    treatMissingData: TreatMissingData.NOT_BREACHING,
+  });
+}
+
+/**
+ * An alarm of something that may happen and must not last: in 3 of the last 5 periods of 5 minutes, the metric has
+ * reached the threshold. A period without data counts as 0; an expression has to see to that itself.
+ */
+export function alarmOnLasting(
+  scope: Construct,
+  id: string,
+  { metric, threshold, ...text }: AlarmText & { readonly metric: IMetric; readonly threshold: number },
+): Alarm {
+  return define(scope, id, {
+    ...text,
+    metric: metric instanceof MathExpression ? metric : filledTotal({ metric }),
+    window: { period: fiveMinutes, evaluationPeriods: 5 },
+    datapointsToAlarm: 3,
+    threshold,
+    treatMissingData: TreatMissingData.NOT_BREACHING,
+  });
+}
+
+/** What has to happen again and again. */
+export interface SilenceTerms extends AlarmText {
+  /** Count what has to happen. */
+  readonly metrics: NamedMetrics;
+  /** Count what of that is not to count, such as what failed. @default - everything counts */
+  readonly less?: NamedMetrics;
+  /** How long it may stay away; at most 6 days. */
+  readonly longest: Duration;
+}
+
+/**
+ * An alarm of something that has to happen again and again: none of the metrics has counted anything for too long.
+ *
+ * Late measurements are waited for, for 5 minutes, and up to a fifth of the time besides. After its creation the alarm
+ * waits as long as it looks back, but for 2 days at most: what happens less often is told of once, until it has
+ * happened first. Throws where `longest` is more than 6 days.
+ *
+ * ```ts
+ * alarmOnSilence(stack, "WorkerStalled", {
+ *   description: "The worker has not run without an error for an hour.",
+ *   metrics: { invocations: worker.metricInvocations() },
+ *   less: { errors: worker.metricErrors() },
+ *   longest: Duration.hours(1),
+ * });
+ * ```
+ */
+export function alarmOnSilence(
+  scope: Construct,
+  id: string,
+  { metrics, less = {}, longest, ...text }: SilenceTerms,
+): Alarm {
+  if (longest.toSeconds() > longestSilence.toSeconds()) {
+    throw new Error(
+      `longest is ${longest.toHumanString()}, but an alarm can watch for ${longestSilence.toHumanString()} of silence ` +
+        "at most: shorten it, or watch what happens so rarely by its failures",
+    );
+  }
+  const window = fineWindow(longest.plus(metricDelay));
+  const alarm = define(scope, id, {
+    ...text,
+    metric: filledTotal(metrics, less),
+    window,
+    datapointsToAlarm: window.evaluationPeriods,
+    threshold: 1,
+    comparisonOperator: ComparisonOperator.LESS_THAN_THRESHOLD,
+    // What does not run writes nothing, and a metric may never have been written.
+    treatMissingData: TreatMissingData.BREACHING,
+  });
+  const lookBack = window.period.toMinutes() * window.evaluationPeriods;
+  (alarm.node.defaultChild as CfnAlarm).warmUpConfiguration = {
+    warmUpPeriodDurationInMinutes: Math.min(lookBack, Duration.days(2).toMinutes()),
+    // Filled periods are data to CloudWatch: otherwise it would not wait.
+    onlyStartEvaluatingAfterWarmUpPeriodEnds: true,
+  };
+  return alarm;
+}
+
+/**
+ * An alarm of messages that lie in a queue where none should be, until there are none.
+ *
+ * SQS stops measuring a queue that nobody has used for some hours: the alarm stays as it is then, so that a message
+ * which nobody looks after is not forgotten. For a queue that has never been used there are no data.
+ */
+export function alarmOnBacklog(
+  scope: Construct,
+  id: string,
+  { queue, ...text }: AlarmText & { readonly queue: IQueue },
+): Alarm {
+  return define(scope, id, {
+    ...text,
+    metric: queue.metricApproximateNumberOfMessagesVisible({ statistic: Stats.MAXIMUM }),
+    window: { period: fiveMinutes, evaluationPeriods: 1 },
+    datapointsToAlarm: 1,
+    threshold: 1,
+    treatMissingData: TreatMissingData.IGNORE,
+  });
+}
+
+/** How an alarm decides. */
+export interface AlarmTerms extends AlarmText {
+  readonly metric: IMetric;
+  readonly window: AlarmWindow;
+  readonly datapointsToAlarm: number;
+  readonly threshold: number;
+  /** @default - the threshold is reached */
+  readonly comparisonOperator?: ComparisonOperator;
+  readonly treatMissingData: TreatMissingData;
+}
+
+/** Defines an alarm of terms of its own. */
+export function define(scope: Construct, id: string, terms: AlarmTerms): Alarm {
+  const { actions = [], description, metric, window, comparisonOperator, ...rest } = terms;
+  const alarm = new Alarm(scope, id, {
+    ...rest,
+    alarmDescription: description,
+    metric: every(metric, window.period),
+    evaluationPeriods: window.evaluationPeriods,
+    comparisonOperator: comparisonOperator ?? ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+  });
+  alarm.addAlarmAction(...actions);
+  return alarm;
+}
+
+/**
+ * Adds metrics up; one without data counts as nothing.
+ *
+ * Without gaps an alarm decides by its last periods. With gaps it would look further back, CloudWatch does not say how far.
+ */
+function filledTotal(metrics: NamedMetrics, less: NamedMetrics = {}): IMetric {
+  const names = Object.keys(metrics);
+  const terms = [
+    ...names.map((name) => `FILL(${name}, 0)`),
+    ...Object.keys(less).map((name) => `FILL(${name}, 0) * -1`),
+  ];
+  return new MathExpression({
+    expression: `SUM([${terms.join(", ")}])`,
+    usingMetrics: { ...metrics, ...less },
+    label: names.join(" or "),
+  });
+}
+
+function every(metric: IMetric, period: Duration): IMetric {
+  return metric instanceof Metric || metric instanceof MathExpression ? metric.with({ period }) : metric;
+}

@@ -1,0 +1,46 @@
+import type { Alarm } from "aws-cdk-lib/aws-cloudwatch";
+import { Construct } from "constructs";
+import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
+import { alarmOnEvent, alarmOnLasting } from "./alarm-kinds.ts";
+import { type AlarmSettings, alarmText } from "./runbook.ts";
+
+/** Properties of {@link LeaseHeartbeatAlarms}. */
+export interface LeaseHeartbeatAlarmsProps extends AlarmSettings {
+  readonly heartbeat: LeaseHeartbeat;
+}
+
+/**
+ * The alarms of keepers: one ended in another way than planned, or Step Functions slows them down.
+ *
+ * A keeper that loses its lease stops the work, and fails itself with LeaseLostError: the alarm tells of both, and the
+ * runbook of the difference.
+ *
+ * ```ts
+ * new LeaseHeartbeatAlarms(this, "HeartbeatAlarms", { heartbeat, actions: [new SnsAction(oncall)] });
+ * ```
+ */
+export class LeaseHeartbeatAlarms extends Construct {
+  /** A keeper failed, timed out or was aborted. */
+  readonly failed: Alarm;
+  /** State transitions of keepers are throttled, again and again: beats come late. */
+  readonly throttled: Alarm;
+
+  constructor(scope: Construct, id: string, props: LeaseHeartbeatAlarmsProps) {
+    super(scope, id);
+    const { stateMachine, node } = props.heartbeat;
+    this.failed = alarmOnEvent(this, "Failed", {
+      ...alarmText("keeperFailed", `A keeper of ${node.path} ended in another way than planned.`, props),
+      metrics: {
+        failed: stateMachine.metricFailed(),
+        timedOut: stateMachine.metricTimedOut(),
+        aborted: stateMachine.metricAborted(),
+      },
+    });
+    const slow = `Step Functions throttles the keepers of ${node.path}, so that they renew late.`;
+    this.throttled = alarmOnLasting(this, "Throttled", {
+      ...alarmText("keeperThrottled", slow, props),
+      metric: stateMachine.metricThrottled(),
+      threshold: 1,
+    });
+  }
+}

@@ -1,0 +1,51 @@
+import { Duration } from "aws-cdk-lib";
+import { type Alarm, Stats } from "aws-cdk-lib/aws-cloudwatch";
+import { Construct } from "constructs";
+import type { LeaseWakeup } from "../workflow/lease-wakeup.ts";
+import { alarmOnBacklog, alarmOnEvent, alarmOnLasting } from "./alarm-kinds.ts";
+import { type AlarmSettings, alarmText } from "./runbook.ts";
+
+/** Properties of {@link LeaseWakeupAlarms}. */
+export interface LeaseWakeupAlarmsProps extends AlarmSettings {
+  readonly wakeup: LeaseWakeup;
+}
+
+/** Waiters make a wake-up that is lost good by their own clock, at the earliest when a lease has ended. */
+const late = Duration.minutes(1);
+
+/**
+ * The alarms of wake-ups: some were given up, or they come late.
+ *
+ * Neither is a danger to a lock: whoever waits looks again by itself, but late.
+ *
+ * ```ts
+ * new LeaseWakeupAlarms(this, "WakeupAlarms", { wakeup, actions: [new SnsAction(oncall)] });
+ * ```
+ */
+export class LeaseWakeupAlarms extends Construct {
+  /** The releases of a lock were given up and lie in the dead-letter queue. */
+  readonly deadLetters: Alarm;
+  /** Releases were given up, and could not even be put into the dead-letter queue. */
+  readonly deadLetterLost: Alarm;
+  /** Releases are seen more than a minute late, again and again. */
+  readonly late: Alarm;
+
+  constructor(scope: Construct, id: string, props: LeaseWakeupAlarmsProps) {
+    super(scope, id);
+    const { handler, deadLetterQueue, node } = props.wakeup;
+    const given = `Wake-ups of ${node.path} were given up`;
+    this.deadLetters = alarmOnBacklog(this, "DeadLetters", {
+      ...alarmText("wakeupsLost", `${given} and lie in the dead-letter queue.`, props),
+      queue: deadLetterQueue,
+    });
+    this.deadLetterLost = alarmOnEvent(this, "DeadLetterLost", {
+      ...alarmText("wakeupsLost", `${given}, and could not be put into the dead-letter queue.`, props),
+      metrics: { undelivered: handler.metric("DestinationDeliveryFailures", { statistic: Stats.SUM }) },
+    });
+    this.late = alarmOnLasting(this, "Late", {
+      ...alarmText("wakeupsLate", `Wake-ups of ${node.path} are ${late.toHumanString()} late.`, props),
+      metric: handler.metric("IteratorAge", { statistic: Stats.MAXIMUM }),
+      threshold: late.toMilliseconds(),
+    });
+  }
+}

@@ -1,0 +1,44 @@
+import type { Alarm } from "aws-cdk-lib/aws-cloudwatch";
+import { Construct } from "constructs";
+import type { LeasedWorkflow } from "../workflow/leased-workflow.ts";
+import { alarmOnEvent } from "./alarm-kinds.ts";
+import { LeaseHeartbeatAlarms } from "./lease-heartbeat-alarms.ts";
+import { type AlarmSettings, alarmText } from "./runbook.ts";
+
+/** Properties of {@link LeasedWorkflowAlarms}. */
+export interface LeasedWorkflowAlarmsProps extends AlarmSettings {
+  readonly workflow: LeasedWorkflow;
+}
+
+/**
+ * The alarms of a leased workflow that no {@link SingletonJob} runs, and of its keepers, where these are its own.
+ *
+ * An execution that finds the lock held and is told to `fail` does fail, which is told of, too: choose `skip` where that
+ * is no news.
+ *
+ * ```ts
+ * new LeasedWorkflowAlarms(this, "ImportAlarms", { workflow: importing, actions: [new SnsAction(oncall)] });
+ * ```
+ */
+export class LeasedWorkflowAlarms extends Construct {
+  /** An execution failed, timed out or was aborted. */
+  readonly failed: Alarm;
+  /** Undefined where the workflow's heartbeat serves others, too: give that one {@link LeaseHeartbeatAlarms}. */
+  readonly keeper: LeaseHeartbeatAlarms | undefined;
+
+  constructor(scope: Construct, id: string, props: LeasedWorkflowAlarmsProps) {
+    super(scope, id);
+    const { workflow, ...settings } = props;
+    const { stateMachine, heartbeat, node } = workflow;
+    this.failed = alarmOnEvent(this, "Failed", {
+      ...alarmText("failed", `An execution of the workflow ${node.path} failed.`, settings),
+      metrics: {
+        failed: stateMachine.metricFailed(),
+        timedOut: stateMachine.metricTimedOut(),
+        aborted: stateMachine.metricAborted(),
+      },
+    });
+    const isItsOwn = heartbeat.node.scope === workflow;
+    this.keeper = isItsOwn ? new LeaseHeartbeatAlarms(this, "Keeper", { heartbeat, ...settings }) : undefined;
+  }
+}

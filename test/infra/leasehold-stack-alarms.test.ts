@@ -1,0 +1,318 @@
+import { metricNames, metricsLine, metricsNamespace } from "@leasehold/client/metrics";
+import type { DynamoDBStreamEvent } from "aws-lambda";
+import { describe, expect, test } from "vitest";
+import { reportExpired } from "../../functions/leases/expiry.ts";
+import { day, expectAlarm, expectQuiet, hour, minute, start } from "../support/alarm-expectations.ts";
+import { type CloudFormationTemplate, resourcesOf } from "../support/cloudformation.ts";
+import { leaseholdTemplate } from "../support/cloudformation-app.ts";
+import { metricId, TemplateAlarm } from "../support/cloudwatch-alarms.ts";
+import { SyntheticMetrics } from "../support/synthetic-metrics.ts";
+import { unwatched } from "../support/unwatched.ts";
+
+const { json } = leaseholdTemplate();
+const alarms = resourcesOf(json, "AWS::CloudWatch::Alarm").map(
+  ([id, { Properties }]) => [id, new TemplateAlarm(Properties)] as const,
+);
+/** Their callers wait for the answer, and hear of an error themselves. */
+const answering = [
+  "LeaseFunctionsAcquire",
+  "LeaseFunctionsRenew",
+  "LeaseFunctionsRelease",
+  "UnpaidOrdersReport",
+];
+const lateness = [0, 1, 2, 5].map((minutes) => minutes * minute);
+
+function alarm(name: string): TemplateAlarm {
+  const found = alarms.filter(([id]) => id.startsWith(name));
+  expect(found, name).toHaveLength(1);
+  return (found[0] as (typeof found)[0])[1];
+}
+
+const known = new Map<string, string>();
+
+function idOf(type: string, name: string): string {
+  const id =
+    known.get(type + name) ??
+    resourcesOf(json, type).find(([it]) => it.startsWith(name))?.[0] ??
+    `no ${name}`;
+  known.set(type + name, id);
+  return id;
+}
+
+const ofFunction = (name: string, metric: string): string =>
+  metricId("AWS/Lambda", metric, { FunctionName: idOf("AWS::Lambda::Function", name) });
+const ofMachine = (name: string, metric: string): string =>
+  metricId("AWS/States", metric, { StateMachineArn: idOf("AWS::StepFunctions::StateMachine", name) });
+const ofQueue = (name: string): string =>
+  metricId("AWS/SQS", "ApproximateNumberOfMessagesVisible", {
+    QueueName: `${idOf("AWS::SQS::Queue", name)}.QueueName`,
+  });
+const tableName = idOf("AWS::DynamoDB::GlobalTable", "Leases");
+
+describe("every asynchronous function, keeper, workflow and dead-letter queue", () => {
+  test("has an alarm, and so has every function that does not answer to whom it hears", () => {
+    expect(unwatched(json, answering)).toEqual([]);
+  });
+
+  test("is missed as soon as its alarms are gone", () => {
+    const without = (lost: string): CloudFormationTemplate => ({
+      ...json,
+      Resources: Object.fromEntries(
+        Object.entries(json.Resources).filter(
+          ([, { Type, Properties }]) =>
+            Type !== "AWS::CloudWatch::Alarm" || !JSON.stringify(Properties).includes(`"${lost}"`),
+        ),
+      ),
+    });
+    const types = ["AWS::Lambda::Function", "AWS::StepFunctions::StateMachine", "AWS::SQS::Queue"];
+    const told = types
+      .flatMap((type) => resourcesOf(json, type).map(([id]) => id))
+      .filter((id) => unwatched(without(id), answering).some((text) => text.startsWith(`${id}:`)));
+    const named = (name: string): boolean => told.some((id) => id.startsWith(name));
+    for (const name of [
+      "ImportsTransfer",
+      "TasksWorker",
+      "TasksRestart",
+      "StockLevels",
+      "TicketsAdmission",
+      "TicketsCleaner",
+      "LeaseFunctionsWake",
+      "LeaseFunctionsExpired",
+      "UnpaidOrdersClose",
+      "ImportsWorkflowStateMachine",
+      "HeartbeatStateMachine",
+      "LeaseFunctionsWakeupDeadLetters",
+      "LeaseFunctionsUnreportedExpiries",
+      "UnpaidOrdersJobDeadLetters",
+    ]) {
+      expect(named(name), name).toBe(true);
+    }
+  });
+});
+
+describe("a state machine that another one starts", () => {
+  const text = JSON.stringify(json);
+
+  test("needs no alarm where that one waits for it, and fails with it", () => {
+    expect(text).toContain("startExecution.sync");
+    const watched = alarms.flatMap(([, { metrics }]) => metrics).join("\n");
+    expect(watched).not.toContain(idOf("AWS::StepFunctions::StateMachine", "ImportsBatch"));
+  });
+
+  test("needs one where nobody waits", () => {
+    const apart = JSON.parse(text.replaceAll("startExecution.sync:2", "startExecution"));
+    expect(unwatched(apart, answering)).toEqual(
+      Array(3).fill(expect.stringMatching(/^ImportsBatch.*: AWS\/States Executions/)),
+    );
+  });
+});
+
+/** Six hours in which all is well; but for single errors of callers, and single failures that are made good. */
+function goodDay(lateMs: number): SyntheticMetrics {
+  const metrics = new SyntheticMetrics();
+  const subject = { tableName, job: "close-unpaid-orders" };
+  for (let at = start - 2 * hour; at < start + 4 * hour; at += minute) {
+    const count = Math.round((at - start) / minute);
+    metrics.addLine(
+      metricsLine(subject, { [metricNames.jobSucceeded]: 1, [metricNames.acquired]: 1 }, at),
+      lateMs,
+    );
+    metrics.add(ofFunction("UnpaidOrdersClose", "Invocations"), at, 1, lateMs);
+    metrics.add(ofFunction("UnpaidOrdersClose", "Errors"), at, 0, lateMs);
+    metrics.add(ofFunction("TasksRestart", "Invocations"), at, 1, lateMs);
+    metrics.add(ofFunction("TasksRestart", "Errors"), at, count % 7 === 0 ? 1 : 0, lateMs);
+    metrics.add(ofMachine("HeartbeatStateMachine", "ExecutionsSucceeded"), at, 1, lateMs);
+    if (count % 5 === 0) {
+      metrics.add(ofFunction("TicketsCleaner", "Invocations"), at, 1, lateMs);
+      metrics.add(ofFunction("TicketsCleaner", "Errors"), at, count % 15 === 0 ? 1 : 0, lateMs);
+    }
+    for (const name of ["StockLevels", "TicketsAdmission", "TasksWorker"]) {
+      metrics.add(ofFunction(name, "Invocations"), at, 4, lateMs);
+      metrics.add(ofFunction(name, "Errors"), at, 1, lateMs);
+    }
+    // A single call of the night, which its caller got wrong.
+    if (count === 200) metrics.add(ofFunction("StockLevels", "Errors"), at, 4, lateMs);
+    for (const name of ["LeaseFunctionsWake", "LeaseFunctionsExpired"]) {
+      metrics.add(ofFunction(name, "IteratorAge"), at, count % 60 === 0 ? 90_000 : 400, lateMs);
+    }
+    for (const [id] of resourcesOf(json, "AWS::SQS::Queue")) metrics.add(ofQueue(id), at, 0, lateMs);
+  }
+  return metrics;
+}
+
+test.each(lateness)("no alarm is on while all is well and metrics are %i ms late", (lateMs) => {
+  const metrics = goodDay(lateMs);
+  for (const [, each] of alarms) expectQuiet(each, metrics, start, start + 4 * hour);
+});
+
+test("no alarm is on after the first deployment, before anybody has used the app", () => {
+  const metrics = new SyntheticMetrics();
+  for (let at = start + minute; at < start + hour; at += minute) {
+    metrics.addLine(
+      metricsLine({ tableName, job: "close-unpaid-orders" }, { [metricNames.jobSucceeded]: 1 }, at),
+      minute,
+    );
+    metrics.add(ofFunction("TasksRestart", "Invocations"), at, 1, minute);
+    if (at % (5 * minute) === 0) metrics.add(ofFunction("TicketsCleaner", "Invocations"), at, 1, minute);
+  }
+  for (const [, each] of alarms) expectQuiet(each, metrics, start, start + hour);
+});
+
+const events: [string, string][] = [
+  ["HeartbeatAlarmsFailed", ofMachine("HeartbeatStateMachine", "ExecutionsFailed")],
+  ["HeartbeatAlarmsFailed", ofMachine("HeartbeatStateMachine", "ExecutionsTimedOut")],
+  ["HeartbeatAlarmsFailed", ofMachine("HeartbeatStateMachine", "ExecutionsAborted")],
+  ["ImportsFailed", ofMachine("ImportsWorkflowStateMachine", "ExecutionsFailed")],
+  ["ImportsFailed", ofMachine("ImportsWorkflowStateMachine", "ExecutionsAborted")],
+  ["ImportsFailed", ofMachine("ImportsWorkflowStateMachine", "ExecutionsTimedOut")],
+  ["ImportsFailed", ofFunction("ImportsTransfer", "Errors")],
+  ["ImportsFailed", ofFunction("ImportsTransfer", "AsyncEventsDropped")],
+  ["ImportsFailed", metricId(metricsNamespace, "Leasehold-Imports-FailedTransfer", {})],
+  ["UnpaidOrdersParked", metricId(metricsNamespace, "Leasehold-UnpaidOrders-ParkedClose", {})],
+  ["UnpaidOrdersParked", metricId(metricsNamespace, "Leasehold-UnpaidOrders-ParkedReport", {})],
+  ["TasksWorkerAlarmsDropped", ofFunction("TasksWorker", "AsyncEventsDropped")],
+  ["StockLevelsLevelsAlarmsDropped", ofFunction("StockLevels", "AsyncEventsDropped")],
+  ["TicketsAdmissionAlarmsDropped", ofFunction("TicketsAdmission", "AsyncEventsDropped")],
+  [
+    "LeaseFunctionsWakeupAlarmsDeadLetterLost",
+    ofFunction("LeaseFunctionsWake", "DestinationDeliveryFailures"),
+  ],
+  ["LeaseFunctionsUndelivered", ofFunction("LeaseFunctionsExpired", "DestinationDeliveryFailures")],
+  ["UnpaidOrdersJobAlarmsDeadLetterLost", ofFunction("UnpaidOrdersClose", "DestinationDeliveryFailures")],
+  ["UnpaidOrdersJobAlarmsDeadLetterLost", ofFunction("UnpaidOrdersClose", "DeadLetterErrors")],
+];
+
+describe.each(lateness)("metrics that are %i ms late", (lateMs) => {
+  test.each(events)("%s is on after a single %s", (name, metric) => {
+    const metrics = goodDay(lateMs);
+    metrics.add(metric, start + hour, 1, lateMs);
+    expectAlarm(alarm(name), metrics, start, {
+      between: [start + hour, start + hour + 10 * minute],
+      endsBy: start + 2 * hour,
+    });
+  });
+
+  test.each(["StockLevels", "TicketsAdmission", "TasksWorker"])(
+    "%s has an alarm when most of its calls fail for a while",
+    (name) => {
+      const metrics = goodDay(lateMs);
+      for (let at = start + hour; at < start + 2 * hour; at += minute) {
+        metrics.add(ofFunction(name, "Errors"), at, 2, lateMs);
+      }
+      const [id] = alarms.find(([it]) => it.startsWith(name) && it.includes("Failing")) ?? [""];
+      expectAlarm(alarm(id), metrics, start, {
+        between: [start + hour + 10 * minute, start + hour + 26 * minute],
+        endsBy: start + 3 * hour,
+      });
+    },
+  );
+
+  test.each([
+    ["TasksRestart", minute],
+    ["TicketsCleaner", 5 * minute],
+  ])("%s has an alarm when it is not called any more, or each of its runs fails", (name, interval) => {
+    const [silent, failing] = [new SyntheticMetrics(), new SyntheticMetrics()];
+    for (let at = start - 2 * hour; at < start + 3 * hour; at += interval) {
+      const isBroken = at >= start + hour && at < start + 2 * hour;
+      failing.add(ofFunction(name, "Invocations"), at, 1, lateMs);
+      failing.add(ofFunction(name, "Errors"), at, isBroken ? 1 : 0, lateMs);
+      if (!isBroken) silent.add(ofFunction(name, "Invocations"), at, 1, lateMs);
+    }
+    for (const metrics of [silent, failing]) {
+      expectAlarm(
+        alarm(name === "TasksRestart" ? "TasksRestartAlarm" : "TicketsCleanerAlarm"),
+        metrics,
+        start,
+        {
+          between: [start + hour + 3 * interval, start + hour + 3 * interval + 15 * minute],
+          endsBy: start + 2 * hour + 15 * minute,
+        },
+      );
+    }
+  });
+
+  test.each([
+    ["LeaseFunctionsWakeupAlarmsLate", "LeaseFunctionsWake", 2 * minute],
+    ["LeaseFunctionsLateAlarm", "LeaseFunctionsExpired", 2 * hour],
+  ])("%s is on when what the stream brings is old, again and again", (name, fn, age) => {
+    const metrics = goodDay(lateMs);
+    for (let at = start + hour; at < start + 2 * hour; at += minute) {
+      metrics.add(ofFunction(fn, "IteratorAge"), at, age, lateMs);
+    }
+    expectAlarm(alarm(name), metrics, start, {
+      between: [start + hour + 10 * minute, start + hour + 26 * minute],
+      endsBy: start + 3 * hour,
+    });
+  });
+
+  test("keepers that are throttled now and then are no news, but those that are throttled for long are", () => {
+    const metrics = new SyntheticMetrics();
+    const throttled = ofMachine("HeartbeatStateMachine", "ExecutionThrottled");
+    metrics.add(throttled, start + hour, 8, lateMs);
+    expectQuiet(alarm("HeartbeatAlarmsThrottled"), metrics, start, start + 2 * hour);
+    for (let at = start + 2 * hour; at < start + 3 * hour; at += minute)
+      metrics.add(throttled, at, 8, lateMs);
+    expectAlarm(alarm("HeartbeatAlarmsThrottled"), metrics, start, {
+      between: [start + 2 * hour + 10 * minute, start + 2 * hour + 26 * minute],
+      endsBy: start + 4 * hour,
+    });
+  });
+
+  test.each([
+    ["LeaseFunctionsWakeupAlarmsDeadLetters", "LeaseFunctionsWakeupDeadLetters"],
+    ["LeaseFunctionsUnreportedAlarm", "LeaseFunctionsUnreportedExpiries"],
+    ["UnpaidOrdersJobAlarmsDeadLetters", "UnpaidOrdersJobDeadLetters"],
+  ])("%s is on as long as a message is there", (name, queue) => {
+    const metrics = new SyntheticMetrics();
+    for (let at = start + hour; at < start + 7 * hour; at += minute)
+      metrics.add(ofQueue(queue), at, 1, lateMs);
+    for (let at = start + 9 * hour; at < start + 10 * hour; at += minute)
+      metrics.add(ofQueue(queue), at, 0, lateMs);
+    const found = alarms.filter(([id]) => id.startsWith(name) && !id.includes("DeadLetterLost"));
+    expect(found).toHaveLength(1);
+    expectAlarm((found[0] as (typeof found)[0])[1], metrics, start, {
+      between: [start + hour, start + hour + 10 * minute],
+      endsBy: start + 10 * hour,
+    });
+  });
+
+  test("the alarm of dead holders reads what the function that reports them writes", async () => {
+    const lines: string[] = [];
+    const at = start + hour;
+    const images = { OldImage: heldLease, Keys: { pk: { S: "import" }, sk: { S: "lease" } } };
+    const record = {
+      eventID: "1",
+      eventName: "REMOVE",
+      userIdentity: { type: "Service", principalId: "dynamodb.amazonaws.com" },
+      dynamodb: { SequenceNumber: "1", ...images },
+    };
+    await reportExpired(
+      {
+        tableName,
+        putEvents: async (entries) => entries.map(() => ({ EventId: "1" })),
+        writeLine: (line) => lines.push(line),
+        now: () => at,
+      },
+      { Records: [record] } as unknown as DynamoDBStreamEvent,
+    );
+    const metrics = new SyntheticMetrics();
+    for (const line of lines) metrics.addLine(line, lateMs);
+    expectAlarm(alarm("AlarmsLeaseExpired"), metrics, start, {
+      between: [at, at + 10 * minute],
+      endsBy: at + hour,
+    });
+  });
+});
+
+const heldLease = {
+  pk: { S: "import" },
+  sk: { S: "lease" },
+  token: { S: "t-1" },
+  version: { N: "1" },
+  fence: { N: "7" },
+  owner: { S: "the dead holder" },
+  acquiredAt: { N: String(start - day) },
+  expiresAt: { N: String(start - day + minute) },
+  leaseDurationMs: { N: "60000" },
+  ttl: { N: String(Math.floor(start / 1000)) },
+};

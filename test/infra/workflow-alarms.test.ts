@@ -1,0 +1,150 @@
+import {
+  alarmOnSilence,
+  LeasedWorkflow,
+  LeasedWorkflowAlarms,
+  LeaseHeartbeat,
+  LeaseHeartbeatAlarms,
+  LeaseTable,
+  LeaseWakeup,
+  LeaseWakeupAlarms,
+  SingletonJob,
+  SingletonJobTarget,
+} from "@leasehold/cdk";
+import { App, Duration, Stack } from "aws-cdk-lib";
+import { Template } from "aws-cdk-lib/assertions";
+import type { IAlarmAction } from "aws-cdk-lib/aws-cloudwatch";
+import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
+import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
+import { Pass } from "aws-cdk-lib/aws-stepfunctions";
+import { describe, expect, test } from "vitest";
+import type { CloudFormationTemplate } from "../support/cloudformation.ts";
+import { TemplateAlarm } from "../support/cloudwatch-alarms.ts";
+import { unwatched } from "../support/unwatched.ts";
+
+function newStack(): Stack {
+  return new Stack(new App(), "Test", { env: { account: "111122223333", region: "eu-west-1" } });
+}
+
+function newFunction(stack: Stack, id: string): LambdaFunction {
+  return new LambdaFunction(stack, id, {
+    runtime: Runtime.NODEJS_24_X,
+    handler: "index.handler",
+    code: Code.fromInline("exports.handler = async () => {};"),
+    timeout: Duration.seconds(50),
+  });
+}
+
+/** What nobody would hear of in a stack. */
+function missing(stack: Stack): string[] {
+  return unwatched(Template.fromStack(stack).toJSON() as CloudFormationTemplate, []);
+}
+
+function alarmsOf(stack: Stack): Record<string, string>[] {
+  const found = Object.values(Template.fromStack(stack).findResources("AWS::CloudWatch::Alarm"));
+  return found.map(({ Properties }) => Properties);
+}
+
+const oncall: IAlarmAction = {
+  bind: () => ({ alarmActionArn: "arn:aws:sns:eu-west-1:111122223333:oncall" }),
+};
+
+describe("a leased workflow's alarms", () => {
+  interface Parts {
+    readonly stack: Stack;
+    readonly workflow: LeasedWorkflow;
+    readonly heartbeat: LeaseHeartbeat | undefined;
+  }
+
+  function leased({ isShared }: { readonly isShared: boolean }): Parts {
+    const stack = newStack();
+    const table = new LeaseTable(stack, "Leases");
+    const heartbeat = isShared ? new LeaseHeartbeat(stack, "Heartbeat", { table }) : undefined;
+    const workflow = new LeasedWorkflow(stack, "Import", {
+      table,
+      key: "import",
+      work: new Pass(stack, "Pass"),
+      ...(heartbeat ? { heartbeat } : {}),
+    });
+    return { stack, workflow, heartbeat };
+  }
+
+  test("watch the workflow and the keeper that is its own", () => {
+    expect(missing(leased({ isShared: false }).stack)).toHaveLength(6);
+    const { stack, workflow } = leased({ isShared: false });
+    const runbookUrl = "https://wiki.example";
+    new LeasedWorkflowAlarms(stack, "Alarms", { workflow, actions: [oncall], runbookUrl });
+    expect(missing(stack)).toEqual([]);
+    for (const { AlarmActions, AlarmDescription } of alarmsOf(stack)) {
+      expect(AlarmActions).toEqual(["arn:aws:sns:eu-west-1:111122223333:oncall"]);
+      expect(AlarmDescription).toMatch(
+        /\nRunbook: https:\/\/wiki\.example#(failed|keeper-failed|keeper-throttled)$/,
+      );
+    }
+  });
+
+  test("leave a keeper that others use, too, to the alarms of its own", () => {
+    const alone = leased({ isShared: true });
+    const { keeper } = new LeasedWorkflowAlarms(alone.stack, "Alarms", { workflow: alone.workflow });
+    expect(keeper).toBeUndefined();
+    expect(missing(alone.stack).map((text) => text.split(":")[0])).toEqual(
+      Array(3).fill(expect.stringMatching(/^Heartbeat/)),
+    );
+    const { stack, workflow, heartbeat } = leased({ isShared: true });
+    new LeasedWorkflowAlarms(stack, "Alarms", { workflow });
+    if (heartbeat) new LeaseHeartbeatAlarms(stack, "KeeperAlarms", { heartbeat });
+    expect(missing(stack)).toEqual([]);
+  });
+});
+
+test("an alarm on a longer silence than CloudWatch can see is refused, and one on the longest stays within its limits", () => {
+  const stack = newStack();
+  const metrics = { invocations: newFunction(stack, "Work").metricInvocations() };
+  const watch = (id: string, longest: Duration) =>
+    alarmOnSilence(stack, id, { description: "Silence.", metrics, longest });
+  expect(() => watch("Longer", Duration.days(7))).toThrow(
+    "longest is 7 days, but an alarm can watch for 6 days of silence at most: shorten it, or watch what happens so rarely " +
+      "by its failures",
+  );
+  const spans = [Duration.seconds(1), Duration.hours(10), Duration.hours(23), Duration.days(6)];
+  for (const [index, longest] of spans.entries()) watch(`Silence${index}`, longest);
+  for (const properties of alarmsOf(stack)) {
+    const alarm = new TemplateAlarm(properties);
+    const isFine = Number(/"Period":(\d+)/.exec(JSON.stringify(properties))?.[1]) < 3_600;
+    expect(alarm.spanMs).toBeLessThanOrEqual((isFine ? 1 : 7) * 86_400_000);
+  }
+});
+
+describe("a job that queues", () => {
+  function queuing(own: { readonly keeper?: boolean; readonly alarms?: boolean } = {}): Stack {
+    const stack = newStack();
+    const table = new LeaseTable(stack, "Leases", { stream: true });
+    const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: newFunction(stack, "Wake") });
+    new LeaseWakeupAlarms(stack, "WakeupAlarms", { wakeup });
+    const keeper = own.keeper ? new LeaseHeartbeat(stack, "Keeper", { table }) : undefined;
+    new SingletonJob(stack, "Job", {
+      table,
+      wakeup,
+      overlap: "queue",
+      schedule: ScheduleExpression.rate(Duration.minutes(5)),
+      target: SingletonJobTarget.lambda(newFunction(stack, "Work")),
+      ...(keeper ? { keeper } : {}),
+      ...(own.alarms === undefined ? {} : { alarms: own.alarms }),
+    });
+    return stack;
+  }
+  const others = (texts: string[]): string[] => texts.filter((text) => !text.startsWith("Work"));
+
+  test("has alarms for the workflow in which its runs wait, the keeper of that, and wake-ups", () => {
+    expect(others(missing(queuing()))).toEqual([]);
+  });
+
+  test("leaves a keeper that it was given, and that others may use, to the alarms of its own", () => {
+    const texts = others(missing(queuing({ keeper: true })));
+    expect(texts.map((text) => text.split(":")[0])).toEqual(Array(3).fill(expect.stringMatching(/^Keeper/)));
+  });
+
+  test("has none where they are turned off", () => {
+    const ids = others(missing(queuing({ alarms: false }))).map((text) => text.split(":")[0]);
+    expect(new Set(ids).size).toBe(3);
+  });
+});

@@ -1,0 +1,653 @@
+import { type LeaseKeyScope, LeaseTable } from "@leasehold/cdk";
+import { Lease, LeaseClient } from "@leasehold/client";
+import { FairLock } from "@leasehold/client/fair";
+import { acquireAll, LeaseGroup } from "@leasehold/client/group";
+import { JobRuns } from "@leasehold/client/job-runs";
+import { Leader } from "@leasehold/client/leader";
+import { ReadWriteLock } from "@leasehold/client/read-write";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { SingleFlight } from "@leasehold/client/single-flight";
+import { TaskSet } from "@leasehold/client/tasks";
+import { ManualClock } from "@leasehold/client/testing";
+import { App, Stack } from "aws-cdk-lib";
+import { Template } from "aws-cdk-lib/assertions";
+import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
+import { describe, expect, test } from "vitest";
+import { Task } from "../../packages/client/src/tasks/task.ts";
+import { type Call, ScriptedStore } from "../support/scripted-store.ts";
+
+type GrantName = "read" | "operate" | "useLeases" | "usePrimitives";
+
+/** What a method is called on. */
+interface World {
+  readonly store: ScriptedStore;
+  readonly clock: ManualClock;
+  readonly client: LeaseClient;
+  /** Another process. */
+  readonly other: LeaseClient;
+  readonly tasks: TaskSet;
+  readonly runs: JobRuns;
+  readonly semaphore: Semaphore;
+  readonly readWrite: ReadWriteLock;
+  readonly fair: FairLock;
+  readonly flights: SingleFlight;
+}
+
+function newWorld(): World {
+  const [store, clock] = [new ScriptedStore(), new ManualClock()];
+  const client = new LeaseClient({ store, clock, owner: "one" });
+  return {
+    store,
+    clock,
+    client,
+    other: new LeaseClient({ store, clock, owner: "other" }),
+    tasks: new TaskSet(client, "set", { backoff: { delayMs: 0 } }),
+    runs: new JobRuns(client, "job"),
+    semaphore: new Semaphore(client, "s", { permits: 2 }),
+    readWrite: new ReadWriteLock(client, "rw"),
+    fair: new FairLock(client, "desk"),
+    flights: new SingleFlight(client, { freshForMs: 1_000 }),
+  };
+}
+
+const slot = "2025-12-31T23:00:00.000Z";
+const earlier = "2025-12-31T22:00:00.000Z";
+const done = (): string => "done";
+
+async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const value of values) found.push(value);
+  return found;
+}
+
+async function claimed({ tasks }: World): Promise<Task> {
+  await tasks.add([{ id: "1" }]);
+  const task = await tasks.claim();
+  if (task === undefined) throw new Error("there is no task to claim");
+  return task;
+}
+
+async function parked(world: World): Promise<void> {
+  await (await claimed(world)).fail("no address", { final: true });
+}
+
+/** Prepares what a call needs, unrecorded, and gives the call. */
+type Prepare = (world: World) => Promise<() => Promise<unknown>> | (() => Promise<unknown>);
+
+/** Each method that sends something, the grant that is for it, and calls that show all that it may send. */
+const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]>> = {
+  "LeaseClient.inspect": [
+    "read",
+    ({ client }) =>
+      () =>
+        client.inspect("k"),
+  ],
+  "LeaseClient.inspectAll": [
+    "read",
+    ({ client }) =>
+      () =>
+        client.inspectAll("k"),
+  ],
+  "LeaseClient.list": [
+    "read",
+    ({ client }) =>
+      () =>
+        all(client.list()),
+  ],
+  "LeaseClient.listPages": [
+    "read",
+    ({ client }) =>
+      () =>
+        all(client.listPages({ all: true })),
+  ],
+  "LeaseClient.doneSlot": [
+    "read",
+    ({ client }) =>
+      () =>
+        client.doneSlot("k"),
+  ],
+  "LeaseClient.forceRelease": [
+    "operate",
+    async ({ client, other }) => {
+      const { token } = await other.acquire("k");
+      return () => client.forceRelease("k", { token });
+    },
+  ],
+  "LeaseClient.requestRevocation": [
+    "operate",
+    async ({ client, other }) => {
+      const { token } = await other.acquire("k");
+      return () => client.requestRevocation("k", { token });
+    },
+  ],
+  "LeaseClient.takeBackSlot": [
+    "operate",
+    async ({ client }) => {
+      await (await client.acquire("k", { slot })).complete();
+      return () => client.takeBackSlot("k", { doneSlot: slot, to: earlier });
+    },
+  ],
+  "LeaseClient.acquire": [
+    "useLeases",
+    ({ client }) =>
+      () =>
+        client.acquire("k"),
+    ({ client }) =>
+      () =>
+        client.acquire("k", { fair: true }),
+    async ({ client, other, clock }) => {
+      await other.acquire("k", { leaseDurationMs: 30_000 });
+      return async () => {
+        const waiting = client.acquire("k", { waitMs: 60_000 });
+        await clock.advance(60_000);
+        await waiting;
+      };
+    },
+    async ({ client, other, clock }) => {
+      await other.acquire("k", { leaseDurationMs: 30_000 });
+      return async () => {
+        const waiting = client.acquire("k", { waitMs: 60_000, fair: true });
+        await clock.advance(60_000);
+        await waiting;
+      };
+    },
+  ],
+  "LeaseClient.tryAcquire": [
+    "useLeases",
+    ({ client }) =>
+      () =>
+        client.tryAcquire("k"),
+  ],
+  "LeaseClient.withLease": [
+    "useLeases",
+    ({ client }) =>
+      () =>
+        client.withLease("k", done),
+  ],
+  "LeaseClient.close": [
+    "useLeases",
+    async ({ client }) => {
+      await client.acquire("k");
+      return () => client.close();
+    },
+  ],
+  "Lease.renew": [
+    "useLeases",
+    async ({ client }) => {
+      const lease = await client.acquire("k");
+      return () => lease.renew();
+    },
+    // Heartbeats that are due together.
+    async ({ client, clock }) => {
+      await Promise.all(["k", "l", "m"].map((key) => client.acquire(key, { heartbeat: true })));
+      return () => clock.advance(60_000);
+    },
+  ],
+  "Lease.release": [
+    "useLeases",
+    async ({ client }) => {
+      const lease = await client.acquire("k");
+      return () => lease.release();
+    },
+  ],
+  "Lease.complete": [
+    "useLeases",
+    async ({ client }) => {
+      const lease = await client.acquire("k", { slot });
+      return () => lease.complete();
+    },
+  ],
+  "FairLock.inspect": [
+    "read",
+    ({ fair }) =>
+      () =>
+        fair.inspect(),
+  ],
+  "FairLock.acquire": [
+    "useLeases",
+    ({ fair }) =>
+      () =>
+        fair.acquire(),
+  ],
+  "FairLock.withLease": [
+    "useLeases",
+    ({ fair }) =>
+      () =>
+        fair.withLease({}, done),
+  ],
+  "FairLock.checkIn": [
+    "useLeases",
+    ({ fair }) =>
+      () =>
+        fair.checkIn({ owner: "ticket" }),
+  ],
+  "FairLock.checkOut": [
+    "useLeases",
+    async ({ fair }) => {
+      await fair.checkIn({ owner: "ticket" });
+      return () => fair.checkOut({ owner: "ticket" });
+    },
+  ],
+  "Leader.current": [
+    "read",
+    ({ client }) =>
+      () =>
+        new Leader(client, "l").current(),
+  ],
+  "Leader.observe": [
+    "read",
+    ({ client }) =>
+      async () => {
+        for await (const _ of new Leader(client, "l").observe()) break;
+      },
+  ],
+  "Leader.campaign": [
+    "useLeases",
+    ({ client }) =>
+      () =>
+        new Leader(client, "l").campaign(),
+  ],
+  "Leader.lead": [
+    "useLeases",
+    ({ client }) =>
+      () => {
+        const stop = new AbortController();
+        return new Leader(client, "l")
+          .lead(() => stop.abort(), { signal: stop.signal })
+          .catch(() => undefined);
+      },
+  ],
+  "Leader.resign": [
+    "useLeases",
+    async ({ client }) => {
+      const leader = new Leader(client, "l");
+      await leader.campaign();
+      return () => leader.resign();
+    },
+  ],
+  acquireAll: [
+    "useLeases",
+    ({ client }) =>
+      () =>
+        acquireAll(client, ["k", "l"]),
+    async ({ client, other }) => {
+      await other.acquire("l");
+      return () => acquireAll(client, ["k", "l"]).catch(() => undefined);
+    },
+  ],
+  "LeaseGroup.renew": [
+    "useLeases",
+    async ({ client }) => {
+      const group = await acquireAll(client, ["k", "l"]);
+      return () => group.renew();
+    },
+  ],
+  "LeaseGroup.release": [
+    "useLeases",
+    async ({ client }) => {
+      const group = await acquireAll(client, ["k", "l"]);
+      return () => group.release();
+    },
+  ],
+  "Semaphore.inspect": [
+    "read",
+    ({ semaphore }) =>
+      () =>
+        semaphore.inspect(),
+  ],
+  "Semaphore.acquire": [
+    "usePrimitives",
+    ({ semaphore }) =>
+      () =>
+        semaphore.acquire(),
+    ({ client }) =>
+      () =>
+        new Semaphore(client, "s", { permits: 2, fair: true }).acquire(),
+  ],
+  "Semaphore.tryAcquire": [
+    "usePrimitives",
+    ({ semaphore }) =>
+      () =>
+        semaphore.tryAcquire(),
+  ],
+  "Semaphore.withPermit": [
+    "usePrimitives",
+    ({ semaphore }) =>
+      () =>
+        semaphore.withPermit({}, done),
+  ],
+  "ReadWriteLock.inspect": [
+    "read",
+    ({ readWrite }) =>
+      () =>
+        readWrite.inspect(),
+  ],
+  "ReadWriteLock.read": [
+    "usePrimitives",
+    ({ readWrite }) =>
+      () =>
+        readWrite.read(),
+  ],
+  "ReadWriteLock.tryRead": [
+    "usePrimitives",
+    ({ readWrite }) =>
+      () =>
+        readWrite.tryRead(),
+  ],
+  "ReadWriteLock.write": [
+    "usePrimitives",
+    ({ readWrite }) =>
+      () =>
+        readWrite.write(),
+  ],
+  "ReadWriteLock.tryWrite": [
+    "usePrimitives",
+    ({ readWrite }) =>
+      () =>
+        readWrite.tryWrite(),
+  ],
+  "ReadWriteLock.withRead": [
+    "usePrimitives",
+    ({ readWrite }) =>
+      () =>
+        readWrite.withRead({}, done),
+  ],
+  "ReadWriteLock.withWrite": [
+    "usePrimitives",
+    ({ readWrite }) =>
+      () =>
+        readWrite.withWrite({}, done),
+  ],
+  "SingleFlight.getOrCompute": [
+    "usePrimitives",
+    ({ flights }) =>
+      () =>
+        flights.getOrCompute("k", { compute: done }),
+  ],
+  "SingleFlight.getOrComputeWithSource": [
+    "usePrimitives",
+    ({ flights }) =>
+      () =>
+        flights.getOrComputeWithSource("k", { compute: done }),
+  ],
+  "SingleFlight.invalidate": [
+    "usePrimitives",
+    ({ flights }) =>
+      () =>
+        flights.invalidate("k"),
+  ],
+  "TaskSet.get": [
+    "read",
+    async (world) => {
+      await world.tasks.add([{ id: "1" }]);
+      return () => world.tasks.get("1");
+    },
+    ({ tasks }) =>
+      () =>
+        tasks.get("unknown"),
+  ],
+  "TaskSet.counts": [
+    "read",
+    ({ tasks }) =>
+      () =>
+        tasks.counts(),
+  ],
+  "TaskSet.list": [
+    "read",
+    ({ tasks }) =>
+      () =>
+        all(tasks.list()),
+  ],
+  "TaskSet.cancel": [
+    "operate",
+    async ({ tasks }) => {
+      await tasks.add([{ id: "1" }]);
+      return () => tasks.cancel("1");
+    },
+  ],
+  "TaskSet.requeue": [
+    "operate",
+    async (world) => {
+      await parked(world);
+      return () => world.tasks.requeue("1");
+    },
+  ],
+  "TaskSet.requeueAll": [
+    "operate",
+    async (world) => {
+      await parked(world);
+      return () => world.tasks.requeueAll();
+    },
+  ],
+  "TaskSet.add": [
+    "usePrimitives",
+    ({ tasks }) =>
+      () =>
+        tasks.add([{ id: "1" }]),
+  ],
+  "TaskSet.claim": [
+    "usePrimitives",
+    async ({ tasks }) => {
+      await tasks.add([{ id: "1" }]);
+      return () => tasks.claim();
+    },
+  ],
+  "TaskSet.work": [
+    "usePrimitives",
+    async ({ tasks }) => {
+      await tasks.add([{ id: "1" }]);
+      return async () => {
+        for await (const task of tasks.work({ until: "drained" })) await task.succeed();
+      };
+    },
+  ],
+  "TaskSet.process": [
+    "usePrimitives",
+    async ({ tasks }) => {
+      await tasks.add([{ id: "1" }]);
+      return () => tasks.process(done, { until: "drained" });
+    },
+  ],
+  "Task.renew": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.renew())],
+  "Task.succeed": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.succeed())],
+  "Task.fail": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.fail("no"))],
+  "Task.release": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.release())],
+  "JobRuns.get": [
+    "read",
+    ({ runs }) =>
+      () =>
+        runs.get(slot),
+  ],
+  "JobRuns.runs": [
+    "read",
+    ({ runs }) =>
+      () =>
+        all(runs.runs()),
+  ],
+  "JobRuns.missed": [
+    "read",
+    ({ runs, clock }) =>
+      () => {
+        const now = clock.now();
+        const next = (after: Date): Date => new Date(after.getTime() + 3_600_000);
+        return all(runs.missed({ schedule: { next }, since: new Date(now - 7_200_000) }));
+      },
+  ],
+  "JobRuns.skip": [
+    "operate",
+    ({ runs }) =>
+      () =>
+        runs.skip(slot),
+  ],
+  "JobRuns.takeBack": [
+    "operate",
+    async ({ runs }) => {
+      await runs.run(slot, done);
+      const run = await runs.get(slot);
+      if (run === undefined) throw new Error("there is no run to take back");
+      return () => runs.takeBack(run);
+    },
+  ],
+  "JobRuns.run": [
+    "usePrimitives",
+    ({ runs }) =>
+      () =>
+        runs.run(slot, done),
+  ],
+  "JobRuns.tryRun": [
+    "usePrimitives",
+    ({ runs }) =>
+      () =>
+        runs.tryRun(slot, done),
+  ],
+  "JobRuns.backfill": [
+    "usePrimitives",
+    ({ runs, clock }) =>
+      () => {
+        const now = clock.now();
+        const next = (after: Date): Date => new Date(after.getTime() + 3_600_000);
+        const range = { schedule: { next }, since: new Date(now - 7_200_000) };
+        return runs.backfill(range, done);
+      },
+  ],
+};
+
+/** They send nothing, by themselves. */
+const silent = [
+  "LeaseClient.adopt",
+  "LeaseClient.held",
+  "Lease.remainingMs",
+  "Lease.tellCompletionFailed",
+  "Lease.toJSON",
+  "Lease.fence",
+  // What it gives goes into the user's own transaction.
+  "Lease.conditionCheck",
+  "LeaseGroup.remainingMs",
+  "LeaseGroup.conditionChecks",
+  "Task.settled",
+  "Task.abandon",
+  "Task.fence",
+  "Task.conditionCheck",
+];
+
+/** The permissions that a call to the store needs, once DynamoDB is behind it. */
+function actionsOf({ method, entries = [] }: Call): string[] {
+  const single = {
+    update: "UpdateItem",
+    // BatchExecuteStatement is permitted by statement.
+    updateMany: "PartiQLUpdate",
+    get: "GetItem",
+    query: "Query",
+    scan: "Scan",
+  };
+  const inTransaction = { delete: "DeleteItem", check: "ConditionCheckItem" };
+  const names =
+    method === "transact"
+      ? entries.map(({ action }) => (typeof action === "string" ? inTransaction[action] : "UpdateItem"))
+      : [single[method]];
+  return names.map((name) => `dynamodb:${name}`);
+}
+
+async function sentBy(prepare: Prepare): Promise<string[]> {
+  const world = newWorld();
+  const call = await prepare(world);
+  const before = world.store.calls.length;
+  await call();
+  return world.store.calls.slice(before).flatMap(actionsOf);
+}
+
+async function sentByMethods(...grants: GrantName[]): Promise<string[]> {
+  const sent = new Set<string>();
+  for (const [grant, ...calls] of Object.values(methods)) {
+    if (!grants.includes(grant)) continue;
+    for (const prepare of calls) for (const action of await sentBy(prepare)) sent.add(action);
+  }
+  return [...sent].sort();
+}
+
+function granted(name: GrantName, scope?: LeaseKeyScope): Record<string, unknown> & { Action: string[] } {
+  const stack = new Stack(new App(), "Test");
+  const table = new LeaseTable(stack, "Leases");
+  table.grants[name](
+    new Role(stack, "Role", { assumedBy: new ServicePrincipal("lambda.amazonaws.com") }),
+    scope,
+  );
+  const [policy] = Object.values(Template.fromStack(stack).findResources("AWS::IAM::Policy"));
+  const statements = policy?.Properties.PolicyDocument.Statement;
+  expect(statements).toHaveLength(1);
+  return statements[0];
+}
+
+const sorted = (actions: Iterable<string>): string[] => [...new Set(actions)].sort();
+/** What a user's own transaction does with `lease.conditionCheck()`. */
+const inUsersTransaction = "dynamodb:ConditionCheckItem";
+
+describe("a grant permits what its methods send, and nothing else", () => {
+  test("to read", async () => {
+    expect(sorted(granted("read").Action)).toEqual(await sentByMethods("read"));
+  });
+
+  test("to operate, which includes reading", async () => {
+    expect(sorted(granted("operate").Action)).toEqual(await sentByMethods("read", "operate"));
+  });
+
+  test("to use leases, which includes condition checks in the user's own transactions", async () => {
+    const sent = await sentByMethods("useLeases");
+    expect(sorted(granted("useLeases").Action)).toEqual(sorted([...sent, inUsersTransaction]));
+  });
+
+  test("to use the other primitives, which includes using leases", async () => {
+    const sent = await sentByMethods("useLeases", "usePrimitives");
+    expect(sorted(granted("usePrimitives").Action)).toEqual(sorted([...sent, inUsersTransaction]));
+  });
+
+  test("but for the list, which knows no condition on keys, where it is held to keys", () => {
+    for (const name of ["read", "operate"] as const) {
+      const [wide, narrow] = [granted(name), granted(name, { keyPrefixes: ["orders/"] })];
+      expect(wide.Condition).toBeUndefined();
+      expect([...narrow.Action, "dynamodb:Scan"].sort()).toEqual(sorted(wide.Action));
+      expect(narrow.Condition).toEqual({
+        "ForAllValues:StringLike": { "dynamodb:LeadingKeys": ["orders/*"] },
+        Null: { "dynamodb:LeadingKeys": "false" },
+      });
+    }
+  });
+});
+
+test("reading never writes, and no single look needs more than its own grant", async () => {
+  const writes = ["dynamodb:UpdateItem", "dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:PartiQLUpdate"];
+  for (const [name, [grant, ...calls]] of Object.entries(methods)) {
+    if (grant !== "read") continue;
+    for (const prepare of calls) {
+      const sent = await sentBy(prepare);
+      expect(sent, name).not.toHaveLength(0);
+      for (const action of sent) expect(writes, name).not.toContain(action);
+    }
+  }
+});
+
+function isMethod(prototype: object, name: string): boolean {
+  return typeof Object.getOwnPropertyDescriptor(prototype, name)?.value === "function";
+}
+
+test("every method of the client and of each primitive is in one grant, or sends nothing", () => {
+  const classes = {
+    LeaseClient,
+    Lease,
+    FairLock,
+    Leader,
+    LeaseGroup,
+    Semaphore,
+    ReadWriteLock,
+    SingleFlight,
+    TaskSet,
+    Task,
+    JobRuns,
+  };
+  const named = Object.entries(classes).flatMap(([name, { prototype }]) =>
+    Object.getOwnPropertyNames(prototype)
+      .filter((method) => method !== "constructor" && isMethod(prototype, method))
+      .map((method) => `${name}.${method}`),
+  );
+  expect([...Object.keys(methods), ...silent].sort()).toEqual([...named, "acquireAll"].sort());
+});
