@@ -52,8 +52,8 @@ export async function acquire(context: DurableContext, { lock, waitMs }: Durable
       retryStrategy: retryService,
     });
     if (answer.state === "granted") {
-      const { handle } = answer;
-      return won.lease?.token === handle.token ? won.lease : lock.resume(handle);
+      const { lease } = won;
+      return lease !== undefined && lease.token === answer.handle.token ? lease : lock.resume(answer.handle);
     }
     if (answer.state === "done") throw new SlotDoneError(lock.key, answer.slot, answer.doneSlot);
     const { at, held, retryAfterMs } = answer;

@@ -4,7 +4,7 @@ import {
   StepInterruptedError,
   StepSemantics,
 } from "@aws/durable-execution-sdk-js";
-import { InvalidOptionsError, type LeaseClient, LeaseLostError } from "@leasehold/client";
+import { InvalidOptionsError, type LeaseClient, type LeaseHandle, LeaseLostError } from "@leasehold/client";
 import { acquire } from "./acquiring.ts";
 import { leaseErrorIn, portable, retryService } from "./failures.ts";
 import { guarded } from "./guarded-context.ts";
@@ -31,7 +31,7 @@ const mostReleases = 5;
  * ChildContextError, whose `cause.name` tells the work's own error; and with InvalidOptionsError, before anything is sent.
  *
  * Requests to DynamoDB: 1 to acquire, 2 for each time that it waits; 1 every third of the lease; 1 for the first step of
- * each invocation that comes after; 1 to release. Durable operations: 5, and 4 for each time that it waits.
+ * each invocation that comes after; 1 to release. Durable operations: 6, and 4 for each time that it waits.
  *
  * ```ts
  * export const handler = withDurableExecution(async (event: { orderId: string }, context: DurableContext) =>
@@ -53,57 +53,114 @@ export async function withDurableLease<T>(
   if (typeof work !== "function") throw new InvalidOptionsError("work", work, "a function");
   const workload = new Workload();
   const terms = readOptions(client, key, options, () => workload.isWorking);
-  try {
-    return await context.runInChildContext("lease", async (own) => {
+  let outcome: { readonly result: T } | { readonly error: unknown } | undefined;
+  // Virtual: it gives the operations places of their own among the caller's, and runs in every replay.
+  await context.runInChildContext(
+    "lease",
+    async (own) => {
       try {
-        return await holding(own, terms, workload, work);
+        outcome = { result: await holding(own, terms, workload, work) };
       } catch (error) {
-        throw portable(error);
+        outcome = { error: leaseErrorIn(error) ?? error };
       }
-    });
-  } catch (error) {
-    throw leaseErrorIn(error) ?? error;
-  }
+    },
+    { virtualContext: true, serdes: defaultSerdes },
+  );
+  if (outcome === undefined) throw new Error("the durable execution went on before its work had ended");
+  if ("error" in outcome) throw outcome.error;
+  return outcome.result;
 }
 
+/** Runs the work beside the keeping of its lease. */
 async function holding<T>(
   context: DurableContext,
   terms: DurableTerms,
   workload: Workload,
   work: (lease: DurableLease, context: DurableContext) => Promise<T>,
 ): Promise<T> {
-  const { lock } = terms;
-  const held = new HeldLease(await acquire(context, terms), workload, lock.leaseDurationMs);
-  const loss = untilLost(context, held, lock.leaseDurationMs);
-  // Begun before the work, whose steps nobody can count once the loss has ended it at any place.
-  const completion = Promise.withResolvers<boolean>();
-  const ending = context.runInChildContext(
-    "lease:end",
-    async (closing) => await release(closing, held, await completion.promise),
-    { virtualContext: true, serdes: defaultSerdes },
+  const { key } = terms.lock;
+  const acquired = Promise.withResolvers<HeldLease>();
+  const workEnded = Promise.withResolvers<boolean>();
+  const keeping = context.runInChildContext(
+    "lease:hold",
+    async (own) => {
+      try {
+        return await keep(own, terms, workload, acquired.resolve, workEnded.promise);
+      } catch (error) {
+        throw portable(error);
+      }
+    },
+    { serdes: defaultSerdes },
   );
+  // A replay that comes after the end finds nothing but how it was.
+  const kept = keeping.then(({ handle, loss }) => {
+    if (loss !== undefined) throw lossOf(key, loss);
+    return handle;
+  });
+  const held = await Promise.race([acquired.promise, kept.then((handle) => newHeld(terms, workload, handle))]);
+  const working = context.runInChildContext("lease:work", async (own) => {
+    try {
+      return await work(held.lease, guarded(own, held));
+    } catch (error) {
+      throw portable(error);
+    }
+  });
   let result: T;
   try {
-    result = await Promise.race([work(held.lease, guarded(context, held)), loss]);
+    result = await Promise.race([working, kept.then(() => working)]);
   } catch (error) {
-    completion.resolve(false);
-    await ending;
+    workEnded.resolve(false);
+    // Ignored: the work's own error comes first, and what was not released ends by itself.
+    await keeping.catch(() => undefined);
     throw error;
   }
-  completion.resolve(true);
-  if ((await ending) === "lost") throw new LeaseLostError(lock.key, "taken");
+  workEnded.resolve(true);
+  await kept;
+  if ((await keeping).ending === "lost") throw new LeaseLostError(key, "taken");
   return result;
+}
+
+/** How the holding of a lease has ended. */
+interface Hold {
+  readonly handle: LeaseHandle;
+  readonly ending: Ending;
+  /** What the renewing has found. */
+  readonly loss?: Loss;
+}
+
+type Loss = Extract<Beat, { readonly state: "lost" }>;
+
+/** Acquires the lease, renews it until it is lost or the work has ended, and lets it go. */
+async function keep(
+  context: DurableContext,
+  terms: DurableTerms,
+  workload: Workload,
+  onAcquired: (held: HeldLease) => void,
+  workEnded: Promise<boolean>,
+): Promise<Hold> {
+  const lease = await acquire(context, terms);
+  const handle = lease.toJSON();
+  const held = new HeldLease(lease, workload, terms.lock.leaseDurationMs);
+  const losing = untilLost(context, held, terms.lock.leaseDurationMs);
+  onAcquired(held);
+  const end = await Promise.race([workEnded, losing]);
+  const ending = await release(context, held, end === true);
+  return typeof end === "boolean" ? { handle, ending } : { handle, ending, loss: end };
+}
+
+function newHeld({ lock }: DurableTerms, workload: Workload, handle: LeaseHandle): HeldLease {
+  return new HeldLease(lock.resume(handle), workload, lock.leaseDurationMs);
+}
+
+function lossOf(key: string, { reason, message }: Loss): LeaseLostError {
+  return Object.assign(new LeaseLostError(key, reason), { message });
 }
 
 /** What the renewing of a lease leaves in its checkpoints. */
 type Kept = { readonly state: "begun" } | Beat;
 
-/** Renews the lease for as long as the execution goes on. Rejects with LeaseLostError when the lease is lost. */
-async function untilLost(
-  context: DurableContext,
-  held: HeldLease,
-  leaseDurationMs: number,
-): Promise<never> {
+/** Renews the lease for as long as the execution goes on. Resolves when the lease is lost. */
+async function untilLost(context: DurableContext, held: HeldLease, leaseDurationMs: number): Promise<Loss> {
   const everySeconds = Math.max(1, Math.floor(leaseDurationMs / 3_000));
   const soonSeconds = Math.max(1, Math.floor(everySeconds / 3));
   const kept = await context.waitForCondition<Kept | null>(
@@ -122,7 +179,7 @@ async function untilLost(
     },
   );
   if (kept?.state !== "lost") throw new Error("the renewing of the lease has ended before the lease");
-  throw Object.assign(new LeaseLostError(held.lease.key, kept.reason), { message: kept.message });
+  return kept;
 }
 
 /**
