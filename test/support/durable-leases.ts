@@ -109,12 +109,19 @@ export class DurableWorld {
     return {
       tableName: table.tableName,
       isLocal: true,
-      update: (request, options) =>
-        sent("update", [request.key], () => table.update(request, options)),
+      update: (request, options) => sent("update", [request.key], () => table.update(request, options)),
       updateMany: (requests, options) =>
-        sent("updateMany", requests.map(({ key }) => key), () => table.updateMany(requests, options)),
+        sent(
+          "updateMany",
+          requests.map(({ key }) => key),
+          () => table.updateMany(requests, options),
+        ),
       transact: (entries, options) =>
-        sent("transact", entries.map(({ key }) => key), () => table.transact(entries, options)),
+        sent(
+          "transact",
+          entries.map(({ key }) => key),
+          () => table.transact(entries, options),
+        ),
       get: (request, options) => sent("get", [], () => table.get(request, options)),
       query: (request, options) => sent("query", [], () => table.query(request, options)),
       scan: (request, options) => sent("scan", [], () => table.scan(request, options)),

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import {
   DurableExecutionInvocationInputWithClient,
   type DurableLambdaHandler,
@@ -35,6 +36,12 @@ export interface Execution {
   isDue: boolean;
 }
 
+/** One invocation's process. */
+interface Process {
+  isDead: boolean;
+  readonly kill: () => void;
+}
+
 /** Never comes back. */
 const silence = new Promise<never>(() => undefined);
 
@@ -49,12 +56,13 @@ const silence = new Promise<never>(() => undefined);
 export class DurableService {
   readonly clock: ManualClock;
   readonly executions: Execution[] = [];
-  /** Every request of every process, in order. */
+  /** Every request of every execution's processes, in order. */
   readonly boundaries: Boundary[] = [];
   /** Called whenever somebody may have done something. */
   afterTurn: () => Promise<void> = async () => undefined;
   readonly #deaths: Death[] = [];
-  #kill: () => void = () => undefined;
+  /** In which process the code runs. */
+  readonly #process = new AsyncLocalStorage<Process>();
   #callbacks = 0;
 
   constructor(clock: ManualClock) {
@@ -62,7 +70,11 @@ export class DurableService {
   }
 
   /** Starts an execution; under a name that is known, gives the one that has it. */
-  start(handler: DurableLambdaHandler, input: unknown, name = `run-${this.executions.length + 1}`): Execution {
+  start(
+    handler: DurableLambdaHandler,
+    input: unknown,
+    name = `run-${this.executions.length + 1}`,
+  ): Execution {
     const arn = `arn:aws:lambda:eu-central-1:123456789012:function:orders:7/durable-execution/${name}/4c1f`;
     const known = this.executions.find((execution) => execution.arn === arn);
     if (known !== undefined) return known;
@@ -90,12 +102,17 @@ export class DurableService {
 
   /** Makes a request of a process, unless it dies there. */
   async request<T>(what: string, send: () => Promise<T>): Promise<T> {
+    const process = this.#process.getStore();
+    // What belongs to no execution does not die here.
+    if (process === undefined) return await send();
+    if (process.isDead) return await silence;
     const number = this.boundaries.length + 1;
     this.boundaries.push({ number, what });
     const death = this.#deaths.find(({ at }) => at === number);
     if (death === undefined) return await send();
     if (death.when === "after") await send().catch(() => undefined);
-    this.#kill();
+    process.isDead = true;
+    process.kill();
     return await silence;
   }
 
@@ -197,12 +214,12 @@ export class DurableService {
         },
       },
     );
-    const death = new Promise<"died">((resolve) => {
-      this.#kill = () => resolve("died");
-    });
+    const { promise: death, resolve } = Promise.withResolvers<"died">();
+    const process: Process = { isDead: false, kill: () => resolve("died") };
     // No time is left to wait in the process: whatever waits suspends the execution.
     const context = { awsRequestId: token, getRemainingTimeInMillis: () => 0 } as Context;
-    const answer = await Promise.race([execution.handler(event, context).catch(() => "died" as const), death]);
+    const answering = this.#process.run(process, () => execution.handler(event, context));
+    const answer = await Promise.race([answering.catch(() => "died" as const), death]);
     if (execution.status !== "RUNNING") return;
     if (answer === "died") {
       execution.isDue = true;
@@ -254,7 +271,9 @@ export class DurableService {
       case "CALLBACK": {
         this.#callbacks += 1;
         const timeout = update.CallbackOptions?.TimeoutSeconds;
-        operation.CallbackDetails = { CallbackId: Buffer.from(`callback-${this.#callbacks}`).toString("base64") };
+        operation.CallbackDetails = {
+          CallbackId: Buffer.from(`callback-${this.#callbacks}`).toString("base64"),
+        };
         if (timeout !== undefined) operation.EndTimestamp = new Date(now + timeout * 1_000);
         break;
       }

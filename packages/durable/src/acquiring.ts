@@ -31,9 +31,13 @@ const isFree = "the lock is free";
  * acquired. Rejects with LeaseUnavailableError, SlotDoneError and LeaseServiceError.
  */
 export async function acquire(context: DurableContext, { lock, waitMs }: DurableTerms): Promise<Lease> {
-  const { id, since } = await context.step("lease:begin", async () => ({ id: randomUUID(), since: lock.now() }), {
-    serdes: defaultSerdes,
-  });
+  const { id, since } = await context.step(
+    "lease:begin",
+    async () => ({ id: randomUUID(), since: lock.now() }),
+    {
+      serdes: defaultSerdes,
+    },
+  );
   const owner = ownerOf(context.executionContext.durableExecutionArn, id);
   for (let parks = 0; ; parks += 1) {
     const won: { lease?: Lease } = {};

@@ -35,7 +35,8 @@ export function guarded(context: DurableContext, held: HeldLease): DurableContex
 }
 
 function guardsOf(context: Record<string, Method>, held: HeldLease): Record<string, Method> {
-  const call = (name: string, args: Arguments): DurablePromise<unknown> => translated(method(context, name)(...args));
+  const call = (name: string, args: Arguments): DurablePromise<unknown> =>
+    translated(method(context, name)(...args));
   return {
     step: (...args) => call("step", retried(withPiece(args, held))),
     waitForCondition: (...args) => call("waitForCondition", withPiece(args, held)),
@@ -59,7 +60,10 @@ function guardsOf(context: Record<string, Method>, held: HeldLease): Record<stri
       const checkedInvoke = async (inner: unknown): Promise<unknown> => {
         const child = inner as Record<string, Method>;
         const check = async (): Promise<void> => await held.run(async () => undefined).catch(rethrowPortable);
-        await method(child, "step")("lease:check", check, { serdes: defaultSerdes, retryStrategy: retryService });
+        await method(child, "step")("lease:check", check, {
+          serdes: defaultSerdes,
+          retryStrategy: retryService,
+        });
         return await method(child, "invoke")(...args);
       };
       // Virtual: a context without a record of its own.
@@ -108,9 +112,7 @@ function inside(body: Callback, held: HeldLease): Callback {
 }
 
 function insideBranch(branch: Branch, held: HeldLease): Branch {
-  return typeof branch === "function"
-    ? inside(branch, held)
-    : { ...branch, func: inside(branch.func, held) };
+  return typeof branch === "function" ? inside(branch, held) : { ...branch, func: inside(branch.func, held) };
 }
 
 function rethrowPortable(error: unknown): never {

@@ -97,7 +97,10 @@ async function holding<T>(
     if (loss !== undefined) throw lossOf(key, loss);
     return handle;
   });
-  const held = await Promise.race([acquired.promise, kept.then((handle) => newHeld(terms, workload, handle))]);
+  const held = await Promise.race([
+    acquired.promise,
+    kept.then((handle) => newHeld(terms, workload, handle)),
+  ]);
   const working = context.runInChildContext("lease:work", async (own) => {
     try {
       return await work(held.lease, guarded(own, held));

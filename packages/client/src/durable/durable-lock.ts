@@ -79,7 +79,8 @@ export class DurableLock {
     this.leaseDurationMs = this.#terms.leaseDurationMs;
     this.#data = checkData(given.data);
     if (!Number.isFinite(context.clockSkewMs)) {
-      const allowed = "a number of milliseconds: who forgets everything between two looks cannot watch a holder";
+      const allowed =
+        "a number of milliseconds: who forgets everything between two looks cannot watch a holder";
       throw new InvalidOptionsError("clockSkewMs", context.clockSkewMs, allowed);
     }
     const publish = (event: LeaseEvent): void => {

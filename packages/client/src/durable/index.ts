@@ -1,1 +1,7 @@
-export { DurableLock, type DurableLockOptions, longestOwner, type Outcome, type Waiter } from "./durable-lock.ts";
+export {
+  DurableLock,
+  type DurableLockOptions,
+  longestOwner,
+  type Outcome,
+  type Waiter,
+} from "./durable-lock.ts";
