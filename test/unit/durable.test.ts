@@ -303,6 +303,22 @@ describe("a process that dies at one of its requests", () => {
     },
   );
 
+  test("after it has acquired the lease resumes at once what nobody has heard of, under a larger fencing token", async () => {
+    await requestsOf(() => undefined);
+    const acquiring = world.service.boundaries.find(({ what }) => what === "lease: update")?.number ?? 0;
+    world = new DurableWorld();
+    world.service.killAt({ at: acquiring, when: "after" });
+    const run = world.service.start(leased(twoSteps(1)), { name: "A" });
+    await world.play(minute);
+    expect(run).toMatchObject({ status: "SUCCEEDED", error: undefined });
+    expect(world.events.filter(({ type }) => type === "takeover")).toMatchObject([
+      { ground: "sameOwner", from: { owner: expect.stringContaining(run.arn) } },
+    ]);
+    const [acquired] = world.events.filter((event) => event.type === "acquired");
+    const [takeover] = world.events.filter((event) => event.type === "takeover");
+    expect(acquired?.fencingToken).toBeGreaterThan(takeover?.from.fencingToken ?? Number.POSITIVE_INFINITY);
+  });
+
   test.each(["before", "after"] as const)("again and again, %s it has an effect", async (when) => {
     const last = await requestsOf(() => undefined);
     for (let step = 2; step <= 5; step += 1) {
