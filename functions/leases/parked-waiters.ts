@@ -5,14 +5,12 @@ import {
   QueryCommand,
 } from "@aws-sdk/client-dynamodb";
 import { marshall, unmarshall } from "@aws-sdk/util-dynamodb";
-import { removeWaiter, waitersOf } from "@leasehold/client/expressions";
+import { removeWaiter, type WaitsBy, waitersOf } from "@leasehold/client/expressions";
 import { attributeNames, type ItemKey } from "@leasehold/client/schema";
-import type { Waiter, Waiters } from "./waking.ts";
+import type { Waiters } from "./waking.ts";
 
 /** A waiter as the lease table has it. */
-export interface ParkedWaiter extends Waiter {
-  readonly key: ItemKey;
-}
+export type ParkedWaiter = WaitsBy & { readonly key: ItemKey };
 
 /** The waiters that are parked in a lease table. */
 export function parkedWaiters(dynamodb: DynamoDBClient, tableName: string): Waiters<ParkedWaiter> {
@@ -31,19 +29,22 @@ export function parkedWaiters(dynamodb: DynamoDBClient, tableName: string): Wait
       );
       const item = Items?.[0];
       if (item === undefined) return undefined;
-      const { partitionKey, sortKey, taskToken } = attributeNames;
+      const { partitionKey, sortKey, taskToken, callbackId } = attributeNames;
       const plain = unmarshall(item);
       const at = { [partitionKey]: plain[partitionKey], [sortKey]: plain[sortKey] };
-      return { key: at as unknown as ItemKey, taskToken: String(plain[taskToken]) };
+      const place = { key: at as unknown as ItemKey };
+      return plain[callbackId] === undefined
+        ? { ...place, taskToken: String(plain[taskToken]) }
+        : { ...place, callbackId: String(plain[callbackId]) };
     },
 
     async remove(waiter) {
-      const { key, condition, names, values } = removeWaiter(waiter);
+      const { key: place, condition, names, values } = removeWaiter(waiter);
       try {
         await dynamodb.send(
           new DeleteItemCommand({
             TableName: tableName,
-            Key: marshall(key),
+            Key: marshall(place),
             ConditionExpression: condition,
             ExpressionAttributeNames: { ...names },
             ExpressionAttributeValues: marshall(values),

@@ -1,13 +1,12 @@
+import type { WaitsBy } from "@leasehold/client/expressions";
 import type { LeaseRecord } from "@leasehold/client/record";
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from "aws-lambda";
 import { isHeldIn, leaseIn, repeatFrom } from "../support/stream.ts";
 
-/** A workflow that waits for a lock, parked on a task token. */
-export interface Waiter {
-  readonly taskToken: string;
-}
+/** Who waits for a lock: a workflow, parked on a task token, or a durable function, parked on a callback. */
+export type Waiter = WaitsBy;
 
-/** The workflows that wait, by key. */
+/** Those who wait, by key. */
 export interface Waiters<W extends Waiter = Waiter> {
   /** The one that has waited longest, read consistently; undefined when nobody waits. */
   oldest(key: string): Promise<W | undefined>;
@@ -20,8 +19,8 @@ export interface Waking<W extends Waiter = Waiter> {
   readonly waiters: Waiters<W>;
   /** Who holds the lock at this moment; a consistent read. */
   readonly inspect: (key: string) => Promise<LeaseRecord | undefined>;
-  /** Tells the workflow to go on. False when it does not wait for this any more: ended, timed out, or woken before. */
-  readonly wake: (taskToken: string, key: string) => Promise<boolean>;
+  /** Tells a waiter to go on. False when it does not wait for this any more: ended, timed out, or woken before. */
+  readonly wake: (waiter: W, key: string) => Promise<boolean>;
   /** Milliseconds until the function has to be done. */
   readonly remainingMs: () => number;
 }
@@ -30,9 +29,9 @@ export interface Waking<W extends Waiter = Waiter> {
 const reserveMs = 2_000;
 
 /**
- * Wakes, for each lock that became free, the workflow that has waited longest.
+ * Wakes, for each lock that became free, the workflow or durable function that has waited longest.
  *
- * Being woken is a chance and not the lock: the workflow tries to acquire, and waits on if somebody else was quicker.
+ * Being woken is a chance and not the lock: whoever is woken tries to acquire, and waits on if somebody else was quicker.
  * A lock that is held again by now wakes nobody, for its release will; that also makes records that come twice
  * harmless. Waiters that are gone are taken off on the way. Keys that failed come again, and all records after them.
  *
@@ -75,7 +74,7 @@ async function wakeOne<W extends Waiter>(waking: Waking<W>, key: string): Promis
     const waiter = await waiters.oldest(key);
     if (waiter === undefined || (await inspect(key)) !== undefined) return;
     if (remainingMs() < reserveMs) throw new Error("the time is over, and there are more waiters to look at");
-    const isAwake = await wake(waiter.taskToken, key);
+    const isAwake = await wake(waiter, key);
     await waiters.remove(waiter);
     if (isAwake) return;
   }

@@ -1,3 +1,8 @@
+import {
+  CallbackTimeoutException,
+  InvalidParameterValueException,
+  ResourceNotFoundException,
+} from "@aws-sdk/client-lambda";
 import { InvalidToken, TaskDoesNotExist, TaskTimedOut } from "@aws-sdk/client-sfn";
 import { marshall } from "@aws-sdk/util-dynamodb";
 import { acquire, type Grant, release } from "@leasehold/client/expressions";
@@ -7,8 +12,8 @@ import { MemoryLeaseStore } from "@leasehold/client/testing";
 import type { DynamoDBRecord, DynamoDBStreamEvent } from "aws-lambda";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { type ExpiryReport, reportExpired } from "../../functions/leases/expiry.ts";
-import { sendWakeUp } from "../../functions/leases/wake.ts";
-import { type Waiter, type Waking, wakeWaiters } from "../../functions/leases/waking.ts";
+import { completeCallback, sendWakeUp } from "../../functions/leases/wake.ts";
+import { type Waking, wakeWaiters } from "../../functions/leases/waking.ts";
 import { leaseIn } from "../../functions/support/stream.ts";
 
 const store = new MemoryLeaseStore();
@@ -171,12 +176,14 @@ describe("the reporting of expired leases", () => {
   });
 });
 
+type Waiter = { readonly taskToken: string };
+
 describe("the waking of parked workflows", () => {
   let parked: Map<string, Waiter[]>;
   let woken: string[];
   let holders: Map<string, LeaseRecord>;
   let gone: Set<string>;
-  let waking: Waking;
+  let waking: Waking<Waiter>;
 
   beforeEach(() => {
     parked = new Map();
@@ -196,7 +203,7 @@ describe("the waking of parked workflows", () => {
         },
       },
       inspect: async (key) => holders.get(key),
-      wake: async (taskToken) => {
+      wake: async ({ taskToken }) => {
         if (gone.has(taskToken)) return false;
         woken.push(taskToken);
         gone.add(taskToken);
@@ -281,7 +288,7 @@ describe("the waking of parked workflows", () => {
     const key = keyOf();
     park(key, "first");
     const again = released(key);
-    const dying: Waking = {
+    const dying: Waking<Waiter> = {
       ...waking,
       waiters: { ...waking.waiters, remove: () => Promise.reject(new Error("killed")) },
     };
@@ -296,7 +303,7 @@ describe("the waking of parked workflows", () => {
     const [bad, good] = [keyOf(), keyOf()];
     park(bad, "unlucky");
     park(good, "lucky");
-    const failing: Waking = {
+    const failing: Waking<Waiter> = {
       ...waking,
       wake: (taskToken, key) =>
         key === bad ? Promise.reject(new Error("throttled")) : waking.wake(taskToken, key),
@@ -329,5 +336,31 @@ describe("the waking of parked workflows", () => {
     await expect(sendWakeUp({ send: () => Promise.reject(throttled) }, "token", "key")).rejects.toBe(
       throttled,
     );
+  });
+});
+
+describe("the completion of a durable function's callback", () => {
+  const response = { message: "gone", $metadata: {} };
+
+  test("sends the key under the callback's id, and says that the waiter is awake", async () => {
+    const sent: unknown[] = [];
+    const functions = { send: async (command: { input: unknown }) => void sent.push(command.input) };
+    expect(await completeCallback(functions as never, "Y2FsbGJhY2s=", "orders/7")).toBe(true);
+    expect(sent).toEqual([{ CallbackId: "Y2FsbGJhY2s=", Result: Buffer.from('{"key":"orders/7"}') }]);
+  });
+
+  test.each([
+    new CallbackTimeoutException(response),
+    new InvalidParameterValueException(response),
+    new ResourceNotFoundException({ ...response, Message: "gone" }),
+  ])("$name says that a waiter is gone", async (error) => {
+    const functions = { send: () => Promise.reject(error) };
+    expect(await completeCallback(functions, "id", "key")).toBe(false);
+  });
+
+  test("any other error of the service is a failure, for the waiter may be alive", async () => {
+    const throttled = new Error("throttled");
+    const functions = { send: () => Promise.reject(throttled) };
+    await expect(completeCallback(functions, "id", "key")).rejects.toBe(throttled);
   });
 });

@@ -198,7 +198,7 @@ describe("durable", () => {
     await expect(app({}, durable as unknown as LambdaContext)).rejects.toMatchObject({
       name: "InvalidOptionsError",
       option: "context",
-      message: expect.stringMatching(/durable execution.*withLease/),
+      message: expect.stringMatching(/durable execution.*withDurableLease/),
     });
     expect(ran).toBe(false);
     expect(b.store.requests).toEqual([]);

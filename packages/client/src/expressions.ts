@@ -32,10 +32,11 @@ import {
   timeToLive,
   waiterSortKeyPrefix,
 } from "./schema.ts";
-import type { Item, QueryRequest, ScanRequest, UpdateRequest } from "./store.ts";
+import type { Item, QueryRequest, ScanRequest, TransactionEntry, UpdateRequest } from "./store.ts";
 
 const { token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs } = attributeNames;
-const { reentrant, data, revocation, releasedToken, brokenToken, doneSlot, taskToken } = attributeNames;
+const { reentrant, data, revocation, releasedToken, brokenToken, doneSlot, taskToken, callbackId } =
+  attributeNames;
 const { partitionKey, sortKey } = attributeNames;
 const ttl = attributeNames.timeToLive;
 
@@ -377,6 +378,39 @@ export function park(waiter: {
   return { update, names: namesIn(update), values };
 }
 
+/** A durable function's execution that waits for a lock, as it is parked. */
+export interface ParkedCallback {
+  readonly key: string;
+  readonly owner: string;
+  /** In epoch milliseconds; those who have waited longer are woken first. */
+  readonly waitingSince: number;
+  /** What Lambda wants back to let the execution go on. */
+  readonly callbackId: string;
+  /** When it stops waiting for this callback, in epoch milliseconds. */
+  readonly expiresAt: number;
+  readonly retentionMs: number;
+}
+
+/**
+ * Parks a durable function's execution while somebody holds the lock, or gives it its new callback where it has been
+ * parked before. The first entry refuses where nobody holds it.
+ */
+export function parkCallback(waiter: ParkedCallback): readonly [TransactionEntry, TransactionEntry] {
+  const { key, owner, waitingSince, callbackId: id } = waiter;
+  const update = `SET #${callbackId} = :callbackId, #${ttl} = :ttl`;
+  const ifNoLease = `attribute_not_exists(#${token})`;
+  return [
+    { key: leaseItemKey(key), action: "check", ...heldBySomebody(), values: {} },
+    {
+      key: leaseItemKey(key, `${waiterSortKeyPrefix}${waitingSince}#${owner}`),
+      action: { update },
+      condition: ifNoLease,
+      names: namesIn(`${update} ${ifNoLease}`),
+      values: { ":callbackId": id, ":ttl": timeToLive(waiter.expiresAt, waiter.retentionMs) },
+    },
+  ];
+}
+
 /** Finds the waiters of a lock, the one that has waited longest first. */
 export function waitersOf(key: string): {
   readonly keyCondition: string;
@@ -391,17 +425,20 @@ export function waitersOf(key: string): {
   };
 }
 
+/** What a parked waiter waits by: a workflow by its task token, a durable function by its callback. */
+export type WaitsBy = { readonly taskToken: string } | { readonly callbackId: string };
+
 /** Deletes a waiter that was woken or that is gone, unless it has parked again since. */
-export function removeWaiter(waiter: {
-  readonly key: ItemKey;
-  readonly taskToken: string;
-}): Omit<UpdateRequest, "update" | "returnsItem"> {
-  const condition = `#${taskToken} = :taskToken`;
+export function removeWaiter(
+  waiter: { readonly key: ItemKey } & WaitsBy,
+): Omit<UpdateRequest, "update" | "returnsItem"> {
+  const isWorkflow = "taskToken" in waiter;
+  const condition = isWorkflow ? `#${taskToken} = :taskToken` : `#${callbackId} = :callbackId`;
   return {
     key: waiter.key,
     condition,
     names: namesIn(condition),
-    values: { ":taskToken": waiter.taskToken },
+    values: isWorkflow ? { ":taskToken": waiter.taskToken } : { ":callbackId": waiter.callbackId },
   };
 }
 

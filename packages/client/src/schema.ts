@@ -37,6 +37,8 @@ export const attributeNames = {
   doneSlot: "doneSlot",
   /** S: of a parked waiter, what Step Functions wants back to let it go on. Of no use without permission to send it. */
   taskToken: "taskToken",
+  /** S: of a parked waiter, what Lambda wants back to let a durable function go on. Of no use without permission to send it. */
+  callbackId: "callbackId",
   /** N: epoch seconds after which DynamoDB may collect the item. Never the lock's expiry. */
   timeToLive: "ttl",
 } as const;
@@ -44,7 +46,7 @@ export const attributeNames = {
 /** The sort key of a lease item. */
 export const leaseSortKey = "lease";
 
-/** Sort keys of workflows that wait for the lock begin with this; then comes since when, and who. */
+/** Sort keys of workflows and durable functions that wait for the lock begin with this; then comes since when, and who. */
 export const waiterSortKeyPrefix = "waiter#";
 
 /** The primary key of an item of the lease table. */

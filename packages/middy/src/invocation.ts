@@ -98,7 +98,7 @@ function refuseUnsupported(context: Context): void {
   if ("lambdaContext" in context) {
     const allowed =
       "the context of a function that is not durable: a lease does not outlive the suspension of a durable " +
-      "execution; take it inside of a step, with withLease, or guard the execution with a workflow";
+      "execution; in a durable function, use withDurableLease of @leasehold/durable";
     throw new InvalidOptionsError("context", "that of a durable execution", allowed);
   }
   if ("write" in context) {

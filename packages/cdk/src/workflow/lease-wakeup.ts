@@ -5,7 +5,9 @@ import { Grant } from "aws-cdk-lib/aws-iam";
 import {
   FilterCriteria,
   FilterRule,
+  type IFunction,
   type Function as LambdaFunction,
+  type QualifiedFunctionBase,
   StartingPosition,
 } from "aws-cdk-lib/aws-lambda";
 import { DynamoEventSource, SqsDlq } from "aws-cdk-lib/aws-lambda-event-sources";
@@ -24,9 +26,9 @@ export interface LeaseWakeupProps {
 }
 
 /**
- * Wakes the workflow that has waited longest when a lock is let go.
+ * Wakes the workflow or durable function that has waited longest when a lock is let go.
  *
- * Waiters cost nothing while they wait: they park on a task token in the table, and the release, seen on the table's
+ * Waiters cost nothing while they wait: they park on a task token or a callback in the table, and the release, seen on the table's
  * stream, lets the next one go on. One for each table. A wake-up that is lost is made good by the waiter's own clock.
  *
  * ```ts
@@ -86,12 +88,20 @@ export class LeaseWakeup extends Construct {
     });
   }
 
-  /** Lets it wake the executions of a state machine. */
-  serve(waiting: IStateMachine): void {
-    Grant.addToPrincipal({
-      grantee: this.handler,
-      actions: ["states:SendTaskSuccess"],
-      resourceArns: [waiting.stateMachineArn],
-    });
+  /**
+   * Lets it wake the executions of a state machine, or of a durable function, whose callback it completes; a version or
+   * an alias stands for its function.
+   */
+  serve(waiting: IStateMachine | IFunction): void {
+    const [actions, resourceArns] =
+      "stateMachineArn" in waiting
+        ? [["states:SendTaskSuccess"], [waiting.stateMachineArn]]
+        : // The service authorises by the durable execution's ARN, which names a version, and never an alias.
+          [["lambda:SendDurableExecutionCallbackSuccess"], [`${unqualified(waiting).functionArn}:*`]];
+    Grant.addToPrincipal({ grantee: this.handler, actions, resourceArns });
   }
+}
+
+function unqualified(fn: IFunction): IFunction {
+  return (fn as Partial<QualifiedFunctionBase>).lambda ?? fn;
 }

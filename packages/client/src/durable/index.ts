@@ -1,0 +1,7 @@
+export {
+  DurableLock,
+  type DurableLockOptions,
+  longestOwner,
+  type Outcome,
+  type Waiter,
+} from "./durable-lock.ts";

@@ -1,0 +1,109 @@
+import { randomUUID } from "node:crypto";
+import { CallbackError, type DurableContext, defaultSerdes, StepError } from "@aws/durable-execution-sdk-js";
+import { type Lease, type LeaseHandle, LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
+import { type DurableLock, longestOwner } from "@leasehold/client/durable";
+import { portable, retryService } from "./failures.ts";
+import type { DurableTerms } from "./options.ts";
+
+/** What an attempt leaves in its checkpoint. */
+type Answer =
+  | { readonly state: "granted"; readonly handle: LeaseHandle }
+  | { readonly state: "done"; readonly slot: string; readonly doneSlot: string }
+  | {
+      readonly state: "refused";
+      readonly at: number;
+      readonly held: { readonly owner: string; readonly expiresAt: number; readonly closed: boolean } | null;
+      readonly retryAfterMs: number;
+    };
+
+/** A wake-up that is lost is made good after the holder's lease, and then after longer and longer times up to this. */
+const longestParkMs = 300_000;
+const shortestParkMs = 1_000;
+const mostDoublings = 9;
+
+/** Nobody holds the lock that was to be waited for. */
+const isFree = "the lock is free";
+
+/**
+ * Acquires the lock in steps, suspended while somebody else holds it.
+ *
+ * Its identity is kept before its first attempt, so that an attempt that is repeated finds what an earlier one has
+ * acquired. Rejects with LeaseUnavailableError, SlotDoneError and LeaseServiceError.
+ */
+export async function acquire(context: DurableContext, { lock, waitMs }: DurableTerms): Promise<Lease> {
+  const { id, since } = await context.step(
+    "lease:begin",
+    async () => ({ id: randomUUID(), since: lock.now() }),
+    {
+      serdes: defaultSerdes,
+    },
+  );
+  const owner = ownerOf(context.executionContext.durableExecutionArn, id);
+  for (let parks = 0; ; parks += 1) {
+    const won: { lease?: Lease } = {};
+    const attempt = async (): Promise<Answer> => {
+      const outcome = await lock.attempt(owner).catch((error: unknown) => {
+        throw portable(error);
+      });
+      if (outcome.state === "granted") {
+        won.lease = outcome.lease;
+        return { state: "granted", handle: outcome.lease.toJSON() };
+      }
+      return refusalOf(outcome.error, lock.now());
+    };
+    const answer = await context.step("lease:acquire", attempt, {
+      serdes: defaultSerdes,
+      retryStrategy: retryService,
+    });
+    if (answer.state === "granted") {
+      const { lease } = won;
+      return lease !== undefined && lease.token === answer.handle.token ? lease : lock.resume(answer.handle);
+    }
+    if (answer.state === "done") throw new SlotDoneError(lock.key, answer.slot, answer.doneSlot);
+    const { at, held, retryAfterMs } = answer;
+    const leftMs = since + waitMs - at;
+    if (leftMs <= 0) throw new LeaseUnavailableError(lock.key, held ?? undefined, retryAfterMs);
+    const backoffMs = Math.min(1_000 * 2 ** Math.min(parks, mostDoublings), longestParkMs);
+    const parkMs = Math.min(Math.max(retryAfterMs, backoffMs), Math.max(leftMs, shortestParkMs));
+    await waitForRelease(context, lock, { owner, waitingSince: since }, Math.ceil(parkMs / 1_000));
+  }
+}
+
+/** Suspends the execution until the release wakes it, or its time is over. */
+async function waitForRelease(
+  context: DurableContext,
+  lock: DurableLock,
+  waiter: { readonly owner: string; readonly waitingSince: number },
+  seconds: number,
+): Promise<void> {
+  const submit = async (callbackId: string): Promise<void> => {
+    const expiresAt = lock.now() + seconds * 1_000;
+    const isParked = await lock.park({ ...waiter, callbackId, expiresAt }).catch((error: unknown) => {
+      throw portable(error);
+    });
+    if (!isParked) throw new StepError(isFree, undefined, isFree);
+  };
+  try {
+    await context.waitForCallback("lease:wait", submit, {
+      timeout: { seconds },
+      retryStrategy: retryService,
+    });
+  } catch (error) {
+    const isSubmitted = error instanceof CallbackError && error.errorType !== "CallbackSubmitterError";
+    if (!isSubmitted && (error as Error).message !== isFree) throw error;
+  }
+}
+
+function refusalOf(error: LeaseUnavailableError | SlotDoneError, at: number): Answer {
+  if (error instanceof SlotDoneError) {
+    return { state: "done", slot: error.slot, doneSlot: error.doneSlot };
+  }
+  const { holder: owner, expiresAt, closed, retryAfterMs } = error;
+  const held = owner === undefined || expiresAt === undefined ? null : { owner, expiresAt, closed };
+  return { state: "refused", at, held, retryAfterMs };
+}
+
+/** The execution, as people know it, and this one of its leases. The end of the ARN is what tells executions apart. */
+function ownerOf(executionArn: string, id: string): string {
+  return `${executionArn.slice(-(longestOwner - id.length - 1))}#${id}`;
+}

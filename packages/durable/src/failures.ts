@@ -1,0 +1,108 @@
+/** Errors of leases, carried through checkpoints, which keep of an error no more than its message and a text. */
+import { type RetryDecision, StepError } from "@aws/durable-execution-sdk-js";
+import {
+  LeaseError,
+  type LeaseErrorCode,
+  LeaseLostError,
+  type LeaseLostReason,
+  LeaseServiceError,
+  LeaseUnavailableError,
+  SlotDoneError,
+} from "@leasehold/client";
+
+/** What is kept of an error. */
+type Kept =
+  | { readonly leasehold: "lost"; readonly key: string; readonly reason: LeaseLostReason }
+  | {
+      readonly leasehold: "unavailable";
+      readonly key: string;
+      readonly held: { readonly owner: string; readonly expiresAt: number; readonly closed: boolean } | null;
+      readonly retryAfterMs: number;
+    }
+  | {
+      readonly leasehold: "done";
+      readonly key: string;
+      readonly slot: string;
+      readonly doneSlot: string;
+    }
+  | { readonly leasehold: "service"; readonly code: ServiceCode }
+  | { readonly leasehold: "other"; readonly code: LeaseErrorCode; readonly name: string };
+
+type ServiceCode = ConstructorParameters<typeof LeaseServiceError>[0];
+
+const longestChain = 10;
+const mostAttempts = 8;
+const longestDelaySeconds = 60;
+
+/** Gives an error the form in which a checkpoint keeps it; errors that are not of leases stay as they are. */
+export function portable(error: unknown): unknown {
+  const kept = keptOf(error);
+  return kept === undefined
+    ? error
+    : new StepError((error as Error).message, error as Error, JSON.stringify(kept));
+}
+
+/** Gives the error of a lease that an error stands for, be it itself or one that came out of a checkpoint. */
+export function leaseErrorIn(error: unknown): LeaseError | undefined {
+  let link = error;
+  for (let depth = 0; depth < longestChain && link instanceof Error; depth += 1) {
+    if (link instanceof LeaseError) return link;
+    const kept = parsed((link as { errorData?: unknown }).errorData);
+    if (kept !== undefined) return Object.assign(madeFrom(kept), { message: link.message });
+    link = link.cause;
+  }
+  return undefined;
+}
+
+/** Whether the service failed in a way that may pass. */
+export function isPassing(error: unknown): boolean {
+  const found = leaseErrorIn(error);
+  return found instanceof LeaseServiceError && found.retryable;
+}
+
+/** Repeats a step whose request to the service failed, with longer and longer pauses: for about 4 minutes. */
+export function retryService(error: unknown, attempt: number): RetryDecision {
+  if (!isPassing(error) || attempt >= mostAttempts) return { shouldRetry: false };
+  return { shouldRetry: true, delay: { seconds: Math.min(2 ** attempt, longestDelaySeconds) } };
+}
+
+function keptOf(error: unknown): Kept | undefined {
+  if (error instanceof LeaseLostError) return { leasehold: "lost", key: error.key, reason: error.reason };
+  if (error instanceof LeaseUnavailableError) {
+    const { key, holder: owner, expiresAt, closed, retryAfterMs } = error;
+    const held = owner === undefined || expiresAt === undefined ? null : { owner, expiresAt, closed };
+    return { leasehold: "unavailable", key, held, retryAfterMs };
+  }
+  if (error instanceof SlotDoneError) {
+    const { key, slot, doneSlot } = error;
+    return { leasehold: "done", key, slot, doneSlot };
+  }
+  if (error instanceof LeaseServiceError) return { leasehold: "service", code: error.code as ServiceCode };
+  return error instanceof LeaseError ? { leasehold: "other", code: error.code, name: error.name } : undefined;
+}
+
+function madeFrom(kept: Kept): LeaseError {
+  switch (kept.leasehold) {
+    case "lost":
+      return new LeaseLostError(kept.key, kept.reason);
+    case "unavailable":
+      return new LeaseUnavailableError(kept.key, kept.held ?? undefined, kept.retryAfterMs);
+    case "done":
+      return new SlotDoneError(kept.key, kept.slot, kept.doneSlot);
+    case "service":
+      return new LeaseServiceError(kept.code, "");
+    case "other":
+      return Object.assign(new LeaseError(kept.code, ""), { name: kept.name });
+  }
+}
+
+/** A text that is not ours is the user's own. */
+function parsed(errorData: unknown): Kept | undefined {
+  if (typeof errorData !== "string") return undefined;
+  try {
+    const value: unknown = JSON.parse(errorData);
+    return typeof value === "object" && value !== null && "leasehold" in value ? (value as Kept) : undefined;
+  } catch {
+    return undefined;
+  }
+}

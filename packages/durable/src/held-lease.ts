@@ -1,0 +1,102 @@
+import { type Lease, LeaseLostError, type LeaseLostReason } from "@leasehold/client";
+import { isPassing } from "./failures.ts";
+
+/** Counts what runs under a lease in this process. */
+export class Workload {
+  #running = 0;
+  #whenIdle: (() => void)[] = [];
+
+  get isWorking(): boolean {
+    return this.#running > 0;
+  }
+
+  async run<T>(body: () => Promise<T>): Promise<T> {
+    this.#running += 1;
+    try {
+      return await body();
+    } finally {
+      this.#running -= 1;
+      if (this.#running === 0) for (const callBack of this.#whenIdle.splice(0)) callBack();
+    }
+  }
+
+  /** Resolves when nothing runs. */
+  async idle(): Promise<void> {
+    if (this.isWorking) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
+  }
+}
+
+/** What a renewal has come to. */
+export type Beat =
+  | { readonly state: "renewed" | "unanswered" }
+  | { readonly state: "lost"; readonly reason: LeaseLostReason; readonly message: string };
+
+/** How letting the lease go has ended; unknown where an earlier attempt may have done it. */
+export type Ending = "released" | "lost" | "unknown";
+
+/** A lease that a durable execution holds, as one of its invocations sees it. */
+export class HeldLease {
+  readonly lease: Lease;
+  readonly #workload: Workload;
+  /** A step that starts while more than this is left sends nothing. */
+  readonly #enoughMs: number;
+
+  constructor(lease: Lease, workload: Workload, leaseDurationMs: number) {
+    this.lease = lease;
+    this.#workload = workload;
+    this.#enoughMs = (leaseDurationMs * 2) / 3;
+  }
+
+  /**
+   * Runs a piece of the work, if the lease protects it: 1 request for the first one of an invocation, and for one that
+   * starts when a third of the lease is over. Rejects with LeaseLostError before the work has begun, and with
+   * LeaseServiceError where nobody can tell.
+   */
+  async run<T>(body: () => Promise<T>): Promise<T> {
+    return await this.#workload.run(async () => {
+      await this.#check();
+      return await body();
+    });
+  }
+
+  async #check(): Promise<void> {
+    const { lease } = this;
+    if (lease.loss !== undefined) throw lease.loss;
+    if (lease.remainingMs() > this.#enoughMs) return;
+    try {
+      await lease.renew();
+    } catch (error) {
+      // It was confirmed in this invocation, and its time is not over.
+      if (isPassing(error) && lease.held) return;
+      throw error;
+    }
+  }
+
+  /** Renews the lease: 1 request. */
+  async beat(): Promise<Beat> {
+    try {
+      await this.lease.renew();
+      return { state: "renewed" };
+    } catch (error) {
+      if (isPassing(error)) return { state: "unanswered" };
+      if (!(error instanceof LeaseLostError)) throw error;
+      // By this very execution, whose release says how that has ended.
+      if (error.reason === "released") return { state: "unanswered" };
+      return { state: "lost", reason: error.reason, message: error.message };
+    }
+  }
+
+  /**
+   * Lets the lock go when nothing runs under it any more, and records its slot as done where the work was completed. 1
+   * request; none where it is known to be somebody else's.
+   */
+  async end(completed: boolean, isRepeated: boolean): Promise<Ending> {
+    await this.#workload.idle();
+    const { loss } = this.lease;
+    const wasOurs =
+      completed && loss === undefined ? await this.lease.complete() : await this.lease.release();
+    if (loss !== undefined && loss.reason !== "revoked") return "lost";
+    if (wasOurs) return "released";
+    return isRepeated ? "unknown" : "lost";
+  }
+}

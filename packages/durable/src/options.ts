@@ -1,0 +1,67 @@
+import { type HoldOptions, InvalidOptionsError, type Lease, type LeaseClient } from "@leasehold/client";
+import { DurableLock } from "@leasehold/client/durable";
+
+/** Options of `withDurableLease`. They have to be the same each time that the execution is replayed. */
+export interface DurableLeaseOptions
+  extends Pick<HoldOptions, "leaseDurationMs" | "data" | "slot" | "lockAtLeastForMs"> {
+  /**
+   * How long the lease lasts unless it is renewed. Every third of it the execution wakes to renew it: long enough that
+   * this costs little, short enough for how long the lock may stay closed after an execution that was stopped. From
+   * 3,000 ms to 366 days. @default 900000 (15 minutes)
+   */
+  readonly leaseDurationMs?: number;
+  /**
+   * How long to wait for a lock that is held, in milliseconds. The execution is suspended meanwhile. From 0 to 366 days.
+   * @default 0
+   */
+  readonly waitMs?: number;
+}
+
+/** The lease as the work sees it. */
+export type DurableLease = Pick<
+  Lease,
+  | "key"
+  | "owner"
+  | "token"
+  | "fencingToken"
+  | "acquiredAt"
+  | "slot"
+  | "signal"
+  | "held"
+  | "remainingMs"
+  | "fence"
+  | "conditionCheck"
+>;
+
+const defaultLeaseMs = 900_000;
+/** A durable execution waits in whole seconds, and the lease is renewed every third of its duration. */
+const shortestLeaseMs = 3_000;
+const longestWaitMs = 366 * 24 * 60 * 60 * 1000;
+
+/** A lock, and how long to wait for it. */
+export interface DurableTerms {
+  readonly lock: DurableLock;
+  readonly waitMs: number;
+}
+
+/** Validates the options. Throws InvalidOptionsError. */
+export function readOptions(
+  client: LeaseClient,
+  key: string,
+  options: DurableLeaseOptions,
+  isWorking: () => boolean,
+): DurableTerms {
+  const { waitMs = 0, leaseDurationMs = defaultLeaseMs, ...others } = { ...options };
+  if (!Number.isSafeInteger(waitMs) || waitMs < 0 || waitMs > longestWaitMs) {
+    throw new InvalidOptionsError(
+      "waitMs",
+      waitMs,
+      `a whole number of milliseconds from 0 to ${longestWaitMs}`,
+    );
+  }
+  if (leaseDurationMs < shortestLeaseMs) {
+    const allowed = `at least ${shortestLeaseMs} milliseconds, for a durable execution waits in whole seconds`;
+    throw new InvalidOptionsError("leaseDurationMs", leaseDurationMs, allowed);
+  }
+  return { lock: new DurableLock(client, key, { ...others, leaseDurationMs, isWorking }), waitMs };
+}

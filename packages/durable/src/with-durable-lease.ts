@@ -1,0 +1,218 @@
+import {
+  type DurableContext,
+  defaultSerdes,
+  StepInterruptedError,
+  StepSemantics,
+} from "@aws/durable-execution-sdk-js";
+import { InvalidOptionsError, type LeaseClient, type LeaseHandle, LeaseLostError } from "@leasehold/client";
+import { acquire } from "./acquiring.ts";
+import { leaseErrorIn, portable, retryService } from "./failures.ts";
+import { guarded } from "./guarded-context.ts";
+import { type Beat, type Ending, HeldLease, Workload } from "./held-lease.ts";
+import { type DurableLease, type DurableLeaseOptions, type DurableTerms, readOptions } from "./options.ts";
+
+/** How often a release is tried; what it leaves frees itself when the lease ends. */
+const mostReleases = 5;
+
+/**
+ * Runs work under a lease that belongs to the durable execution, and not to one of its invocations.
+ *
+ * Acquired in a step: a replay goes on with the same lease. Renewed by the execution itself, every third of its
+ * duration, also while it is suspended. Released when the work has ended, in whatever way; an execution that was stopped,
+ * or that timed out, renews it no more, so that it ends after `leaseDurationMs` at the latest.
+ *
+ * The work gets a context of its own, and may use no other one. Before a step, a condition's check, a callback's submitter or
+ * an invocation of another function begins in it, the lease is checked; once it is lost, each of them rejects with
+ * LeaseLostError, `lease.signal` aborts, and the execution goes on with LeaseLostError, even from a suspension. As always
+ * in a durable function, whatever waits has to be in a step: the work is suspended where nothing runs in one.
+ *
+ * Resolves to the work's result, passed through JSON, if the lease protected the work to its end, which completes its
+ * `slot`. Rejects with LeaseUnavailableError, SlotDoneError, LeaseLostError or LeaseServiceError; with the SDK's
+ * ChildContextError, whose `cause.name` tells the work's own error; and with InvalidOptionsError, before anything is sent.
+ *
+ * Requests to DynamoDB: 1 to acquire, 2 for each time that it waits; 1 every third of the lease; 1 for the first step of
+ * each invocation that comes after; 1 to release. Durable operations: 6, and 4 for each time that it waits.
+ *
+ * ```ts
+ * export const handler = withDurableExecution(async (event: { orderId: string }, context: DurableContext) =>
+ *   withDurableLease(context, client, `order/${event.orderId}`, { waitMs: 3_600_000 }, async (lease, context) => {
+ *     const quote = await context.step("quote", () => askForQuote(event.orderId, { signal: lease.signal }));
+ *     await context.wait({ days: 3 });
+ *     return await context.step("accept", () => acceptQuote(quote, lease.fencingToken));
+ *   }),
+ * );
+ * ```
+ */
+export async function withDurableLease<T>(
+  context: DurableContext,
+  client: LeaseClient,
+  key: string,
+  options: DurableLeaseOptions,
+  work: (lease: DurableLease, context: DurableContext) => Promise<T>,
+): Promise<T> {
+  if (typeof work !== "function") throw new InvalidOptionsError("work", work, "a function");
+  const workload = new Workload();
+  const terms = readOptions(client, key, options, () => workload.isWorking);
+  let outcome: { readonly result: T } | { readonly error: unknown } | undefined;
+  // Virtual: it gives the operations places of their own among the caller's, and runs in every replay.
+  await context.runInChildContext(
+    "lease",
+    async (own) => {
+      try {
+        outcome = { result: await holding(own, terms, workload, work) };
+      } catch (error) {
+        outcome = { error: leaseErrorIn(error) ?? error };
+      }
+    },
+    { virtualContext: true, serdes: defaultSerdes },
+  );
+  if (outcome === undefined) throw new Error("the durable execution went on before its work had ended");
+  if ("error" in outcome) throw outcome.error;
+  return outcome.result;
+}
+
+/** Runs the work beside the keeping of its lease. */
+async function holding<T>(
+  context: DurableContext,
+  terms: DurableTerms,
+  workload: Workload,
+  work: (lease: DurableLease, context: DurableContext) => Promise<T>,
+): Promise<T> {
+  const { key } = terms.lock;
+  const acquired = Promise.withResolvers<HeldLease>();
+  const workEnded = Promise.withResolvers<boolean>();
+  const keeping = context.runInChildContext(
+    "lease:hold",
+    async (own) => {
+      try {
+        return await keep(own, terms, workload, acquired.resolve, workEnded.promise);
+      } catch (error) {
+        throw portable(error);
+      }
+    },
+    { serdes: defaultSerdes },
+  );
+  // A replay that comes after the end finds nothing but how it was.
+  const kept = keeping.then(({ handle, loss }) => {
+    if (loss !== undefined) throw lossOf(key, loss);
+    return handle;
+  });
+  const held = await Promise.race([
+    acquired.promise,
+    kept.then((handle) => newHeld(terms, workload, handle)),
+  ]);
+  const working = context.runInChildContext("lease:work", async (own) => {
+    try {
+      return await work(held.lease, guarded(own, held));
+    } catch (error) {
+      throw portable(error);
+    }
+  });
+  let result: T;
+  try {
+    result = await Promise.race([working, kept.then(() => working)]);
+  } catch (error) {
+    workEnded.resolve(false);
+    // Ignored: the work's own error comes first, and what was not released ends by itself.
+    await keeping.catch(() => undefined);
+    throw error;
+  }
+  workEnded.resolve(true);
+  await kept;
+  if ((await keeping).ending === "lost") throw new LeaseLostError(key, "taken");
+  return result;
+}
+
+/** How the holding of a lease has ended. */
+interface Hold {
+  readonly handle: LeaseHandle;
+  readonly ending: Ending;
+  /** What the renewing has found. */
+  readonly loss?: Loss;
+}
+
+type Loss = Extract<Beat, { readonly state: "lost" }>;
+
+/** Acquires the lease, renews it until it is lost or the work has ended, and lets it go. */
+async function keep(
+  context: DurableContext,
+  terms: DurableTerms,
+  workload: Workload,
+  onAcquired: (held: HeldLease) => void,
+  workEnded: Promise<boolean>,
+): Promise<Hold> {
+  const lease = await acquire(context, terms);
+  const handle = lease.toJSON();
+  const held = new HeldLease(lease, workload, terms.lock.leaseDurationMs);
+  const losing = untilLost(context, held, terms.lock.leaseDurationMs);
+  onAcquired(held);
+  const end = await Promise.race([workEnded, losing]);
+  const ending = await release(context, held, end === true);
+  return typeof end === "boolean" ? { handle, ending } : { handle, ending, loss: end };
+}
+
+function newHeld({ lock }: DurableTerms, workload: Workload, handle: LeaseHandle): HeldLease {
+  return new HeldLease(lock.resume(handle), workload, lock.leaseDurationMs);
+}
+
+function lossOf(key: string, { reason, message }: Loss): LeaseLostError {
+  return Object.assign(new LeaseLostError(key, reason), { message });
+}
+
+/** What the renewing of a lease leaves in its checkpoints. */
+type Kept = { readonly state: "begun" } | Beat;
+
+/** Renews the lease for as long as the execution goes on. Resolves when the lease is lost. */
+async function untilLost(context: DurableContext, held: HeldLease, leaseDurationMs: number): Promise<Loss> {
+  const everySeconds = Math.max(1, Math.floor(leaseDurationMs / 3_000));
+  const soonSeconds = Math.max(1, Math.floor(everySeconds / 3));
+  const kept = await context.waitForCondition<Kept | null>(
+    "lease:keep",
+    async (before) => (before === null ? { state: "begun" } : await held.beat()),
+    {
+      initialState: null,
+      serdes: defaultSerdes,
+      waitStrategy: (now) =>
+        now?.state === "lost"
+          ? { shouldContinue: false }
+          : {
+              shouldContinue: true,
+              delay: { seconds: now?.state === "unanswered" ? soonSeconds : everySeconds },
+            },
+    },
+  );
+  if (kept?.state !== "lost") throw new Error("the renewing of the lease has ended before the lease");
+  return kept;
+}
+
+/**
+ * Lets the lock go in a step. What cannot be released frees itself when the lease ends.
+ *
+ * At most once for each attempt: only so does an attempt know that an earlier one may have landed.
+ */
+async function release(context: DurableContext, held: HeldLease, completed: boolean): Promise<Ending> {
+  try {
+    return await context.step(
+      "lease:release",
+      async ({ attempt }) => {
+        try {
+          return await held.end(completed, attempt > 1);
+        } catch (error) {
+          throw portable(error);
+        }
+      },
+      {
+        serdes: defaultSerdes,
+        semantics: StepSemantics.AtMostOncePerRetry,
+        retryStrategy: (error, attempt) =>
+          error instanceof StepInterruptedError && attempt < mostReleases
+            ? { shouldRetry: true, delay: { seconds: 1 } }
+            : retryService(error, attempt),
+      },
+    );
+  } catch (error) {
+    const isInterrupted = ((error as Error).cause as Error | undefined)?.name === "StepInterruptedError";
+    if (leaseErrorIn(error) === undefined && !isInterrupted) throw error;
+    return "unknown";
+  }
+}

@@ -1,0 +1,100 @@
+/** The same on the runner that AWS gives for tests, whose checkpoint server is AWS's own model of Lambda's. */
+import { type DurableContext, OperationStatus, withDurableExecution } from "@aws/durable-execution-sdk-js";
+import { LocalDurableTestRunner, WaitingOperationStatus } from "@aws/durable-execution-sdk-js-testing";
+import { LeaseClient, LeaseLostError } from "@leasehold/client";
+import { MemoryLeaseStore } from "@leasehold/client/testing";
+import { withDurableLease } from "@leasehold/durable";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+
+const key = "orders/7";
+let store: MemoryLeaseStore;
+const client = (): LeaseClient => new LeaseClient({ store });
+
+// In real time: the runner's skipped time is nobody's clock, and a lease's time is.
+beforeAll(() => LocalDurableTestRunner.setupTestEnvironment());
+afterAll(() => LocalDurableTestRunner.teardownTestEnvironment());
+beforeEach(() => {
+  store = new MemoryLeaseStore();
+});
+
+describe("on AWS's own test runner, a durable lease", () => {
+  test("goes on over a suspension, is renewed meanwhile, and is released", async () => {
+    const tokens: string[] = [];
+    const handler = withDurableExecution(
+      async (_: unknown, context: DurableContext) =>
+        await withDurableLease(context, client(), key, { leaseDurationMs: 3_000 }, async (lease, own) => {
+          await own.step("first", async () => void tokens.push(lease.token));
+          await own.wait("for long", { seconds: 4 });
+          return await own.step("second", async () => {
+            tokens.push(lease.token);
+            return lease.fencingToken;
+          });
+        }),
+    );
+    const run = await new LocalDurableTestRunner({ handlerFunction: handler }).run();
+    expect(run.getStatus()).toBe("SUCCEEDED");
+    expect(tokens).toHaveLength(2);
+    expect(tokens[0]).toBe(tokens[1]);
+    expect(run.getResult()).toEqual(expect.any(Number));
+    expect(await client().inspect(key)).toBeUndefined();
+  });
+
+  test("ends its execution when it is lost, and aborts the signal of the step that runs", async () => {
+    let seen: unknown;
+    const handler = withDurableExecution(
+      async (_: unknown, context: DurableContext) =>
+        await withDurableLease(context, client(), key, { leaseDurationMs: 3_000 }, async (lease, own) => {
+          await own.step("long", async () => {
+            await new Promise((resolve) => lease.signal.addEventListener("abort", resolve));
+            seen = lease.signal.reason;
+          });
+          await own.step("never", async () => {
+            seen = "a step after the loss";
+          });
+        }),
+    );
+    const running = new LocalDurableTestRunner({ handlerFunction: handler }).run();
+    const operator = client();
+    await expect.poll(async () => await operator.inspect(key)).toBeDefined();
+    const token = (await operator.inspect(key))?.token ?? "";
+    await operator.forceRelease(key, { token });
+    const run = await running;
+    expect(seen).toBeInstanceOf(LeaseLostError);
+    expect(run.getStatus()).toBe("FAILED");
+    expect(run.getError()).toMatchObject({ errorType: "LeaseLostError" });
+  });
+
+  test("waits on a callback for a lock that is held", async () => {
+    const holder = await client().acquire(key);
+    const handler = withDurableExecution(
+      async (_: unknown, context: DurableContext) =>
+        await withDurableLease(context, client(), key, { waitMs: 60_000 }, async (_lease, own) => {
+          return await own.step("work", async () => "done");
+        }),
+    );
+    const runner = new LocalDurableTestRunner({ handlerFunction: handler });
+    const running = runner.run();
+    const parked = runner.getOperation("lease:wait");
+    await parked.waitForData(WaitingOperationStatus.SUBMITTED);
+    expect(parked.getStatus()).toBe(OperationStatus.STARTED);
+    await holder.release();
+    await parked.sendCallbackSuccess(JSON.stringify({ key }));
+    const run = await running;
+    expect(run.getStatus()).toBe("SUCCEEDED");
+    expect(run.getResult()).toBe("done");
+  });
+
+  test("checks before it invokes another function, and gives that function's result", async () => {
+    const handler = withDurableExecution(
+      async (_: unknown, context: DurableContext) =>
+        await withDurableLease(context, client(), key, {}, async (_lease, own) => {
+          return await own.invoke<{ amount: number }, string>("charge", "charge:1", { amount: 3 });
+        }),
+    );
+    const runner = new LocalDurableTestRunner({ handlerFunction: handler });
+    runner.registerFunction("charge:1", async ({ amount }: { amount: number }) => `charged ${amount}`);
+    const run = await runner.run();
+    expect(run.getResult()).toBe("charged 3");
+    expect(run.getOperations().map((operation) => operation.getName())).toContain("lease:check");
+  });
+});

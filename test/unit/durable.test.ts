@@ -1,0 +1,612 @@
+import {
+  ChildContextError,
+  type DurableContext,
+  type DurableLambdaHandler,
+  withDurableExecution,
+} from "@aws/durable-execution-sdk-js";
+import {
+  type Lease,
+  LeaseLostError,
+  LeaseServiceError,
+  LeaseUnavailableError,
+  SlotDoneError,
+} from "@leasehold/client";
+import { type DurableLease, type DurableLeaseOptions, withDurableLease } from "@leasehold/durable";
+import { beforeEach, describe, expect, test } from "vitest";
+import { DurableWorld } from "../support/durable-leases.ts";
+
+interface Input {
+  readonly name: string;
+}
+type Work<T> = (lease: DurableLease, context: DurableContext, input: Input) => Promise<T>;
+
+const minute = 60_000;
+const hour = 60 * minute;
+const day = 24 * hour;
+const key = "orders/7";
+
+let world: DurableWorld;
+/** What the steps have done, in order. */
+let done: string[];
+/** What came out of withDurableLease, by the name of the run. */
+let thrown: Map<string, unknown>;
+
+beforeEach(() => {
+  world = new DurableWorld();
+  done = [];
+  thrown = new Map();
+});
+
+/** A durable function whose process makes its client anew in each invocation, as a cold start does. */
+function leased<T>(work: Work<T>, options: DurableLeaseOptions = {}): DurableLambdaHandler {
+  return withDurableExecution(async (input: Input, context: DurableContext) => {
+    try {
+      return await withDurableLease(context, world.client(), key, options, (lease, own) =>
+        work(lease, own, input),
+      );
+    } catch (error) {
+      thrown.set(input.name, error);
+      throw error;
+    }
+  });
+}
+
+/** Two steps, with a time between them. */
+function twoSteps(betweenSeconds: number): Work<string> {
+  return async (lease, context, { name }) => {
+    const first = await context.step("first", async () => {
+      done.push(`${name} first`);
+      return `first under ${lease.fencingToken}`;
+    });
+    await context.wait({ seconds: betweenSeconds });
+    return await context.step("second", async () => {
+      done.push(`${name} second`);
+      return `${first}, second under ${lease.fencingToken}`;
+    });
+  };
+}
+
+/** Somebody else's lease, in a process of its own. */
+async function otherHolder(leaseDurationMs: number): Promise<Lease> {
+  return await world.client().acquire(key, { leaseDurationMs, owner: "somebody else" });
+}
+
+async function breakLease(): Promise<void> {
+  const client = world.client();
+  const token = (await client.inspect(key))?.token;
+  if (token === undefined) throw new Error("nobody holds it");
+  await client.forceRelease(key, { token });
+}
+
+function losses(): unknown[] {
+  return world.events.filter(({ type }) => type === "lost");
+}
+
+describe("a durable lease", () => {
+  test("goes on over a suspension as the same lease, and is released at the end", async () => {
+    const run = world.service.start(leased(twoSteps(3 * 24 * 3_600), { leaseDurationMs: 12 * hour }), {
+      name: "A",
+    });
+    await world.play(day);
+    expect(world.holder(key)).toMatch(/^arn:.*durable-execution\/run-1\/4c1f#[-0-9a-f]{36}$/);
+    await world.play(3 * day);
+    expect(run).toMatchObject({ status: "SUCCEEDED" });
+    expect(run.result).toMatch(/^first under (\d+), second under \1$/);
+    expect(done).toEqual(["A first", "A second"]);
+    expect(world.holder(key)).toBeUndefined();
+    expect(losses()).toEqual([]);
+  });
+
+  test("costs 1 request to acquire, 1 every third of the lease, 1 for a step after a suspension and 1 to release", async () => {
+    const betweenSeconds = 25 * 60;
+    world.service.start(leased(twoSteps(betweenSeconds)), { name: "A" });
+    await world.play(betweenSeconds * 1_000 - minute);
+    const acquired = 1;
+    const kept = 4;
+    expect(world.requests).toBe(acquired + kept);
+    await world.play(2 * minute);
+    const keptOnTheSameTick = 1;
+    expect(world.requests).toBe(acquired + kept + keptOnTheSameTick + 1);
+    expect(done).toEqual(["A first", "A second"]);
+  });
+
+  test("a lock that is held is refused with LeaseUnavailableError, and a replay throws the same", async () => {
+    await otherHolder(hour);
+    const refused: unknown[] = [];
+    const handler = withDurableExecution(async (_: Input, context: DurableContext) => {
+      try {
+        await withDurableLease(context, world.client(), key, {}, async () => "never");
+      } catch (error) {
+        refused.push(error);
+      }
+      await context.wait({ seconds: 10 });
+      return "went on";
+    });
+    const run = world.service.start(handler, { name: "A" });
+    await world.play(minute);
+    expect(run).toMatchObject({ status: "SUCCEEDED", result: "went on" });
+    expect(refused).toHaveLength(2);
+    for (const error of refused) {
+      expect(error).toBeInstanceOf(LeaseUnavailableError);
+      expect(error).toMatchObject({ key, holder: "somebody else", code: "LEASE_UNAVAILABLE" });
+    }
+    expect((refused[0] as Error).message).toBe((refused[1] as Error).message);
+  });
+
+  test("an execution that was stopped renews no more, and its lock opens when the lease ends", async () => {
+    const run = world.service.start(leased(twoSteps(3_600)), { name: "A" });
+    await world.play(10 * minute);
+    world.service.stop(run);
+    await world.play(14 * minute);
+    await expect(world.client().acquire(key)).rejects.toBeInstanceOf(LeaseUnavailableError);
+    await world.play(2 * minute);
+    expect((await world.client().acquire(key)).held).toBe(true);
+  });
+
+  test("belongs to the execution: closing the client of an invocation does not release it", async () => {
+    const clients: ReturnType<DurableWorld["client"]>[] = [];
+    const handler = withDurableExecution(async (_: Input, context: DurableContext) => {
+      const client = world.client();
+      clients.push(client);
+      await withDurableLease(context, client, key, {}, async (_lease, own) => {
+        await own.step("one", async () => undefined);
+        await own.wait({ seconds: 60 });
+      });
+    });
+    const run = world.service.start(handler, { name: "A" });
+    await world.service.play(0);
+    expect(clients.map((client) => client.held())).toEqual([[]]);
+    await clients[0]?.close();
+    expect(world.holder(key)).toBeDefined();
+    await world.play(2 * minute);
+    expect(run.status).toBe("SUCCEEDED");
+  });
+
+  test("the work's own error comes as the SDK's ChildContextError, and the lock is released", async () => {
+    const run = world.service.start(
+      leased(async () => {
+        throw new RangeError("no such order");
+      }),
+      { name: "A" },
+    );
+    await world.play(minute);
+    expect(run.status).toBe("FAILED");
+    expect(thrown.get("A")).toBeInstanceOf(ChildContextError);
+    expect(thrown.get("A")).toMatchObject({
+      message: "no such order",
+      cause: { cause: { name: "RangeError" } },
+    });
+    expect(world.holder(key)).toBeUndefined();
+  });
+
+  test("a result that is too large for a checkpoint is made again by the replay, without a request", async () => {
+    const handler = withDurableExecution(async (input: Input, context: DurableContext) => {
+      const text = await withDurableLease(context, world.client(), key, {}, async (_lease, own) => {
+        const part = await own.step("part", async () => "x".repeat(200_000));
+        await own.wait({ seconds: 5 });
+        return part + (await own.step("rest", async () => "y".repeat(200_000)));
+      });
+      const before = world.requests;
+      await context.wait({ seconds: 3_600 });
+      return [input.name, text.length, world.requests - before];
+    });
+    const run = world.service.start(handler, { name: "A" });
+    await world.play(2 * hour);
+    expect(run).toMatchObject({ status: "SUCCEEDED", result: ["A", 400_000, 0] });
+    expect(world.holder(key)).toBeUndefined();
+  });
+
+  test("a slot that was completed is not run again by an event that is delivered twice", async () => {
+    const handler = leased(twoSteps(60), { slot: "2026-03-01T10:00:00.000Z" });
+    const first = world.service.start(handler, { name: "A" });
+    await world.play(5 * minute);
+    const second = world.service.start(handler, { name: "B" });
+    await world.play(5 * minute);
+    expect([first.status, second.status]).toEqual(["SUCCEEDED", "FAILED"]);
+    expect(thrown.get("B")).toBeInstanceOf(SlotDoneError);
+    expect(done).toEqual(["A first", "A second"]);
+  });
+
+  test("the same event under the same execution name is one execution, with one lease", async () => {
+    const handler = leased(twoSteps(60));
+    const first = world.service.start(handler, { name: "A" }, "order-7");
+    await world.play(10_000);
+    expect(world.service.start(handler, { name: "A" }, "order-7")).toBe(first);
+    await world.play(5 * minute);
+    expect(done).toEqual(["A first", "A second"]);
+    expect(world.events.filter(({ type }) => type === "acquired")).toHaveLength(1);
+  });
+
+  test("keeps out another lease of the same key within the same execution", async () => {
+    const handler = withDurableExecution(async (_: Input, context: DurableContext) => {
+      const client = world.client();
+      return await withDurableLease(context, client, key, {}, async (_lease, own) => {
+        await own.step("one", async () => undefined);
+        return await withDurableLease(own, client, key, {}, async () => "both").catch(
+          (error: Error) => error.name,
+        );
+      });
+    });
+    const run = world.service.start(handler, { name: "A" });
+    await world.play(minute);
+    expect(run.result).toBe("LeaseUnavailableError");
+  });
+});
+
+describe("a process that dies at one of its requests", () => {
+  const between = 12 * 60;
+  const options = { leaseDurationMs: 15 * minute, slot: "7" };
+
+  async function requestsOf(setUp: () => Promise<void> | void): Promise<number> {
+    world = new DurableWorld();
+    await setUp();
+    world.service.start(leased(twoSteps(between), { ...options, waitMs: hour }), { name: "A" });
+    await world.play(2 * hour);
+    return world.service.boundaries.length;
+  }
+
+  async function outcomeOf(
+    deaths: readonly number[],
+    when: "before" | "after",
+    setUp: () => Promise<void> | void,
+  ) {
+    world = new DurableWorld();
+    done = [];
+    await setUp();
+    world.service.killAt(...deaths.map((at) => ({ at, when })));
+    const run = world.service.start(leased(twoSteps(between), { ...options, waitMs: hour }), { name: "A" });
+    await world.play(3 * hour);
+    return {
+      status: run.status,
+      result: String(run.result),
+      done: [...new Set(done)],
+      holder: world.holder(key),
+      slot: await world.client().doneSlot(key),
+      losses: losses(),
+      error: run.error,
+    };
+  }
+
+  const ended = {
+    status: "SUCCEEDED",
+    result: expect.stringMatching(/^first under (\d+), second under \1$/),
+    done: ["A first", "A second"],
+    holder: undefined,
+    slot: "7",
+    losses: [],
+    error: undefined,
+  };
+
+  test.each(["before", "after"] as const)(
+    "%s it has an effect is made good: every step is done under one lease, and the lock is free at the end",
+    async (when) => {
+      const last = await requestsOf(() => undefined);
+      expect(last).toBeGreaterThanOrEqual(15);
+      for (let at = 1; at <= last; at += 1) {
+        expect(await outcomeOf([at], when, () => undefined), `at request ${at} of ${last}`).toEqual(ended);
+      }
+    },
+  );
+
+  test.each(["before", "after"] as const)(
+    "%s it has an effect, while it waits for a held lock",
+    async (when) => {
+      const setUp = async (): Promise<void> => {
+        const lease = await otherHolder(10 * minute);
+        world.clock.schedule(() => void lease.release(), 5 * minute);
+      };
+      const last = await requestsOf(setUp);
+      expect(last).toBeGreaterThanOrEqual(20);
+      for (let at = 1; at <= last; at += 1) {
+        expect(await outcomeOf([at], when, setUp), `at request ${at} of ${last}`).toEqual(ended);
+      }
+    },
+  );
+
+  test("after it has acquired the lease resumes at once what nobody has heard of, under a larger fencing token", async () => {
+    await requestsOf(() => undefined);
+    const acquiring = world.service.boundaries.find(({ what }) => what === "lease: update")?.number ?? 0;
+    world = new DurableWorld();
+    world.service.killAt({ at: acquiring, when: "after" });
+    const run = world.service.start(leased(twoSteps(1)), { name: "A" });
+    await world.play(minute);
+    expect(run).toMatchObject({ status: "SUCCEEDED", error: undefined });
+    expect(world.events.filter(({ type }) => type === "takeover")).toMatchObject([
+      { ground: "sameOwner", from: { owner: expect.stringContaining(run.arn) } },
+    ]);
+    const [acquired] = world.events.filter((event) => event.type === "acquired");
+    const [takeover] = world.events.filter((event) => event.type === "takeover");
+    expect(acquired?.fencingToken).toBeGreaterThan(takeover?.from.fencingToken ?? Number.POSITIVE_INFINITY);
+  });
+
+  test.each(["before", "after"] as const)("again and again, %s it has an effect", async (when) => {
+    const last = await requestsOf(() => undefined);
+    for (let step = 2; step <= 5; step += 1) {
+      const deaths = Array.from({ length: Math.ceil((2 * last) / step) }, (_, index) => 1 + index * step);
+      expect(await outcomeOf(deaths, when, () => undefined), `at every ${step}th request`).toEqual(ended);
+    }
+  });
+});
+
+describe("a lock that is held", () => {
+  test("is waited for without a request, and the release lets the execution go on", async () => {
+    const lease = await otherHolder(hour);
+    const run = world.service.start(leased(twoSteps(1), { waitMs: day }), { name: "A" });
+    await world.play(minute);
+    const whenParked = world.requests;
+    await world.play(50 * minute);
+    expect(world.requests).toBe(whenParked);
+    expect(run.invocations).toBe(1);
+    await lease.release();
+    await world.play(minute);
+    expect(run.status).toBe("SUCCEEDED");
+    expect(await world.waiters(key)).toEqual([]);
+  });
+
+  test("wakes those who wait in the order in which they came, one after the other", async () => {
+    const lease = await otherHolder(hour);
+    const handler = leased(twoSteps(30), { waitMs: day });
+    for (const name of ["A", "B", "C"]) {
+      world.service.start(handler, { name });
+      await world.play(1_000);
+    }
+    await lease.release();
+    await world.play(10 * minute);
+    expect(done).toEqual(["A first", "A second", "B first", "B second", "C first", "C second"]);
+    expect(world.service.executions.map(({ status }) => status)).toEqual([
+      "SUCCEEDED",
+      "SUCCEEDED",
+      "SUCCEEDED",
+    ]);
+  });
+
+  test("is tried again by itself where the wake-up is lost", async () => {
+    world.wakes = false;
+    const lease = await otherHolder(10 * minute);
+    const run = world.service.start(leased(twoSteps(1), { waitMs: day }), { name: "A" });
+    await world.play(minute);
+    await lease.release();
+    await world.play(11 * minute);
+    expect(run.status).toBe("SUCCEEDED");
+  });
+
+  test("is taken over from a holder that has died", async () => {
+    await otherHolder(10 * minute);
+    const run = world.service.start(leased(twoSteps(1), { waitMs: day }), { name: "A" });
+    await world.play(12 * minute);
+    expect(run.status).toBe("SUCCEEDED");
+    expect(world.events.filter(({ type }) => type === "takeover")).toHaveLength(1);
+  });
+
+  test("is given up with LeaseUnavailableError when the time to wait is over", async () => {
+    await otherHolder(day);
+    const run = world.service.start(leased(twoSteps(1), { waitMs: 5 * minute }), { name: "A" });
+    await world.play(5 * minute - 1_000);
+    expect(run.status).toBe("RUNNING");
+    await world.play(3_000);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseUnavailableError" } });
+    expect(thrown.get("A")).toMatchObject({ holder: "somebody else" });
+    expect(done).toEqual([]);
+  });
+
+  test("that is let go in the moment of parking is acquired at once", async () => {
+    const lease = await otherHolder(hour);
+    let isReleased = false;
+    world.failure = (what) => {
+      if (what !== "transact" || isReleased) return undefined;
+      isReleased = true;
+      void lease.release();
+      return undefined;
+    };
+    const run = world.service.start(leased(twoSteps(1), { waitMs: day }), { name: "A" });
+    await world.play(minute);
+    expect(run.status).toBe("SUCCEEDED");
+  });
+});
+
+describe("executions that want the same lock at the same time", () => {
+  test("never have it together, whatever becomes of their processes", async () => {
+    let running: string[] = [];
+    const overlaps: string[][] = [];
+    const work: Work<void> = async (_lease, context, { name }) => {
+      for (const part of ["one", "two", "three"]) {
+        await context.step(part, async () => {
+          running.push(name);
+          if (running.length > 1) overlaps.push(running);
+          await new Promise((resolve) => setTimeout(resolve, 1));
+          done.push(name);
+          running = running.filter((other) => other !== name);
+        });
+        await context.wait({ seconds: 7 });
+      }
+    };
+    const handler = leased(work, { waitMs: day, leaseDurationMs: 9_000 });
+    const names = ["A", "B", "C", "D"];
+    for (const name of names) world.service.start(handler, { name });
+    world.service.killAt(
+      ...[9, 23, 41, 58, 77, 103].map(
+        (at, index) => ({ at, when: index % 2 === 0 ? "before" : "after" }) as const,
+      ),
+    );
+    await world.service.playTogether();
+    await world.play(2 * hour);
+    expect(world.service.executions.map(({ status }) => status)).toEqual(names.map(() => "SUCCEEDED"));
+    expect(overlaps).toEqual([]);
+    // Nobody was let in between two parts of another one.
+    const turns = done.filter((name, index) => name !== done[index - 1]);
+    expect(turns.toSorted()).toEqual(names);
+  });
+});
+
+describe("a lost lease", () => {
+  test("ends the execution at the next renewal, even while it is suspended", async () => {
+    const run = world.service.start(leased(twoSteps(30 * 24 * 3_600)), { name: "A" });
+    await world.play(minute);
+    await breakLease();
+    await otherHolder(day);
+    await world.play(5 * minute);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseLostError" } });
+    expect(thrown.get("A")).toBeInstanceOf(LeaseLostError);
+    expect(thrown.get("A")).toMatchObject({ key, reason: "taken" });
+    expect(done).toEqual(["A first"]);
+    expect(world.holder(key)).toBe("somebody else");
+  });
+
+  test("refuses the next step before it does anything, and does not repeat it", async () => {
+    const run = world.service.start(leased(twoSteps(120)), { name: "A" });
+    await world.play(minute);
+    await breakLease();
+    await otherHolder(day);
+    await world.play(minute + 1_000);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseLostError" } });
+    expect(done).toEqual(["A first"]);
+    expect(world.holder(key)).toBe("somebody else");
+  });
+
+  test("is found by the release where no step comes any more, and then the work's result does not count", async () => {
+    const run = world.service.start(
+      leased(async (_lease, context) => {
+        await context.step("one", async () => undefined);
+        await context.wait({ seconds: 120 });
+        return "a result";
+      }),
+      { name: "A" },
+    );
+    await world.play(minute);
+    await breakLease();
+    await world.play(2 * minute);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseLostError" } });
+  });
+
+  test("of a holder that was asked to stop is released, so that the one who asked gets the lock", async () => {
+    const run = world.service.start(leased(twoSteps(day / 1_000)), { name: "A" });
+    await world.play(minute);
+    const client = world.client();
+    const { token = "" } = (await client.inspect(key)) ?? {};
+    await client.requestRevocation(key, { token, reason: "deploying" });
+    await world.play(5 * minute);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseLostError" } });
+    expect(thrown.get("A")).toMatchObject({
+      reason: "revoked",
+      message: expect.stringContaining("deploying"),
+    });
+    expect(world.holder(key)).toBeUndefined();
+  });
+
+  test("refuses every kind of operation that runs code, in child contexts too", async () => {
+    const refused: string[] = [];
+    const note = (name: string) => (error: unknown) => {
+      if (error instanceof LeaseLostError) refused.push(name);
+      else refused.push(`${name}: ${String(error)}`);
+    };
+    const run = world.service.start(
+      leased(async (_lease, own) => {
+        await own.step("before", async () => undefined);
+        await own.wait({ seconds: 60 });
+        await own.step("step", async () => void done.push("step")).catch(note("step"));
+        await own
+          .waitForCondition("condition", async () => done.push("condition"), {
+            initialState: 0,
+            waitStrategy: () => ({ shouldContinue: false }),
+          })
+          .catch(note("condition"));
+        await own.waitForCallback("callback", async () => void done.push("callback")).catch(note("callback"));
+        await own.invoke("invoke", "other:1", {}).catch(note("invoke"));
+        await own
+          .runInChildContext(
+            "child",
+            async (child) => await child.step("in it", async () => void done.push("child")),
+          )
+          .catch(note("child"));
+        const mapped = await own.map(
+          "map",
+          [1, 2],
+          async (child) => await child.step(async () => void done.push("map")),
+        );
+        refused.push(`map ${mapped.failureCount}`);
+        const branches = await own.parallel("parallel", [
+          async (child) => await child.step(async () => void done.push("branch")),
+          { name: "named", func: async (child) => await child.step(async () => void done.push("branch")) },
+        ]);
+        refused.push(`parallel ${branches.failureCount}`);
+        branches.throwIfError();
+      }),
+      { name: "A" },
+    );
+    await world.play(30_000);
+    await breakLease();
+    await world.play(minute);
+    expect(done).toEqual([]);
+    expect(refused).toEqual(["step", "condition", "callback", "invoke", "child", "map 1", "parallel 1"]);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseLostError" } });
+  });
+});
+
+describe("a service that fails", () => {
+  const throttled = new LeaseServiceError("LEASE_THROTTLED", "too many requests");
+
+  test("while the lock is acquired is asked again", async () => {
+    let failures = 3;
+    world.failure = () => (failures-- > 0 ? throttled : undefined);
+    const run = world.service.start(leased(twoSteps(1)), { name: "A" });
+    await world.play(minute);
+    expect(run.status).toBe("SUCCEEDED");
+  });
+
+  test("for ever rejects with its own error", async () => {
+    world.failure = () => throttled;
+    const run = world.service.start(leased(twoSteps(1)), { name: "A" });
+    await world.play(hour);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "LeaseServiceError" } });
+    expect(thrown.get("A")).toMatchObject({ code: "LEASE_THROTTLED", message: "too many requests" });
+  });
+
+  test("while the lease is renewed is asked again, sooner, and the lease stands", async () => {
+    const run = world.service.start(leased(twoSteps(20 * 60)), { name: "A" });
+    await world.play(minute);
+    world.failure = () => throttled;
+    await world.play(10 * minute);
+    world.failure = undefined;
+    await world.play(10 * minute);
+    expect(run.status).toBe("SUCCEEDED");
+    expect(losses()).toEqual([]);
+  });
+
+  test("while a step is to be checked holds the step up, and does not fail it", async () => {
+    const run = world.service.start(leased(twoSteps(120)), { name: "A" });
+    await world.play(minute);
+    world.failure = () => throttled;
+    await world.play(2 * minute);
+    expect(done).toEqual(["A first"]);
+    world.failure = undefined;
+    await world.play(5 * minute);
+    expect(run.status).toBe("SUCCEEDED");
+  });
+
+  test("at the release does not hide the result: the lock opens when the lease ends", async () => {
+    const run = world.service.start(leased(twoSteps(10)), { name: "A" });
+    await world.play(5_000);
+    let renewals = 1;
+    world.failure = () => (renewals-- > 0 ? undefined : throttled);
+    await world.play(30 * minute);
+    expect(run.status).toBe("SUCCEEDED");
+    world.failure = undefined;
+    expect((await world.client().acquire(key)).held).toBe(true);
+  });
+});
+
+describe("options", () => {
+  test.each([
+    [{ waitMs: -1 }, "waitMs"],
+    [{ waitMs: Number.POSITIVE_INFINITY }, "waitMs"],
+    [{ leaseDurationMs: 2_999 }, "leaseDurationMs"],
+    [{ heartbeat: true }, "heartbeat"],
+    [{ slot: "" }, "slot"],
+  ])("%o are refused before anything is sent", async (options, name) => {
+    const run = world.service.start(leased(twoSteps(1), options as DurableLeaseOptions), { name: "A" });
+    await world.play(minute);
+    expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "InvalidOptionsError" } });
+    expect(run.error?.ErrorMessage).toContain(name);
+    expect(world.requests).toBe(0);
+  });
+});
