@@ -36,7 +36,7 @@ interface Requests {
 
 describe("a leased workflow", () => {
   it("and its keeper pass an independent validator, with work in JSONata and in JSONPath", {
-    timeout: 20_000,
+    timeout: 120_000,
   }, () => {
     const { stack, table } = stackOf({ stream: true });
     const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: functionOf(stack, "Wake") });

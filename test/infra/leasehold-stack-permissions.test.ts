@@ -149,6 +149,8 @@ describe("permissions", () => {
       ),
     );
     expect(wide.sort()).toEqual([
+      "HeartbeatEndedStateMachine: logs,xray *",
+      "HeartbeatEndedStateMachine: states :*",
       "HeartbeatStateMachine: logs,xray *",
       "HeartbeatStateMachine: states :*",
       "ImportsBatch: lambda :*",
@@ -168,7 +170,7 @@ describe("permissions", () => {
       const { Statement } = Properties.AssumeRolePolicyDocument as { Statement: { Principal: unknown }[] };
       expect(Statement, id).toHaveLength(1);
       expect(Statement[0]?.Principal, id).toEqual({
-        Service: expect.stringMatching(/^(lambda|states|scheduler)\.amazonaws\.com$/),
+        Service: expect.stringMatching(/^(lambda|states|scheduler|events)\.amazonaws\.com$/),
       });
     }
   });
@@ -195,6 +197,15 @@ describe.each(systems)("the function $name", ({ name, folder, entry, table, keys
       Null: { "dynamodb:LeadingKeys": "false" },
     });
   });
+});
+
+describe("keepers of leases", () => {
+  test.each(["HeartbeatStateMachine", "HeartbeatEndedStateMachine"])(
+    "%s looks, renews and releases",
+    (name) => {
+      expect(onTables(name)).toEqual({ [leases]: ["dynamodb:GetItem", "dynamodb:UpdateItem"] });
+    },
+  );
 });
 
 describe("the functions about leases", () => {

@@ -297,6 +297,6 @@ test("a deployment tells what is needed to use it", () => {
 
 test("every state machine passes an independent validator, and its expressions the real parser", () => {
   const definitions = Object.values(definitionsIn(template));
-  expect(definitions).toHaveLength(3);
+  expect(definitions).toHaveLength(4);
   for (const definition of definitions) expect(problemsOf(definition)).toEqual([]);
 });
