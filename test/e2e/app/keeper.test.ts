@@ -108,6 +108,9 @@ describe("the keeper of a workflow", () => {
       "Ask",
       "IsOver",
       "Release",
+      "Pause",
+      "AskAgain",
+      "IsAtWork",
       "Done",
     ]);
     expect(await it.app.finished(arn)).toMatchObject({ status: "SUCCEEDED", output: { handedOver: false } });
