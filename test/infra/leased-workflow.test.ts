@@ -172,7 +172,12 @@ describe("a leased workflow", () => {
     const actions = statementsOf(statementsByPolicy(template), "ImportHeartbeatEndedStateMachineRole")
       .flatMap((statement) => statement.actions)
       .filter((action) => !/^(logs|xray):/.test(action));
-    expect(actions).toEqual(["dynamodb:UpdateItem", "dynamodb:GetItem", "states:DescribeExecution", "states:StopExecution"]);
+    expect(actions).toEqual([
+      "dynamodb:UpdateItem",
+      "dynamodb:GetItem",
+      "states:DescribeExecution",
+      "states:StopExecution",
+    ]);
   });
 
   it("whose executions each name a key of their own hands the whole event on", () => {
