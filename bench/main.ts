@@ -99,13 +99,17 @@ table(
 
 heading("One beat of a keeper");
 table(
-  ["it guards", "transitions", "writes", "reads", "goal"],
-  keeper.map(({ guards, transitions, writes, reads }) => [
+  ["it guards", "transitions", "writes", "descriptions", "other requests", "goal"],
+  keeper.map(({ guards, transitions, writes, descriptions, rest }) => [
     guards,
     String(transitions),
     String(writes),
-    String(reads),
-    against("at most 4 and 1 write", transitions <= 4 && writes <= 1),
+    String(descriptions),
+    String(rest),
+    against(
+      "at most 3, 1 write and 1/5 description",
+      transitions <= 3 && writes <= 1 && descriptions <= 0.2 && rest === 0,
+    ),
   ]),
 );
 

@@ -14,6 +14,7 @@ const deadLetterQueue =
   "It is a dead-letter queue itself, of an event source or a schedule: the rule sees those of queues and topics only.";
 const unscoped =
   "The actions of X-Ray and of log delivery, which a traced and logged state machine needs, know no resource.";
+const guardedExecutions = "The executions of one state machine, whose names are made when they are started.";
 const ownVersions =
   "The versions and aliases of one function, which has none: the library's LambdaInvoke always names both.";
 
@@ -44,6 +45,16 @@ export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
     reason: unscoped,
   },
   {
+    path: "Heartbeat/Ended/StateMachine/Role/DefaultPolicy/Resource",
+    id: "AwsSolutions-IAM5[Resource::*]",
+    reason: unscoped,
+  },
+  {
+    path: "Heartbeat/Ended/StateMachine/Role/DefaultPolicy/Resource",
+    id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"ImportsWorkflowStateMachineCD30DB43"}]}]}:*]',
+    reason: guardedExecutions,
+  },
+  {
     path: "Imports/Workflow/StateMachine/Role/DefaultPolicy/Resource",
     id: "AwsSolutions-IAM5[Resource::*]",
     reason: unscoped,
@@ -51,7 +62,7 @@ export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
   {
     path: "Heartbeat/Guarding/Resource",
     id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"ImportsWorkflowStateMachineCD30DB43"}]}]}:*]',
-    reason: "The executions of one state machine, whose names are made when they are started.",
+    reason: guardedExecutions,
   },
   {
     path: "Imports/Workflow/StateMachine/Role/DefaultPolicy/Resource",

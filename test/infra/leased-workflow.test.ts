@@ -36,7 +36,9 @@ interface Requests {
 }
 
 describe("a leased workflow", () => {
-  it("and its keeper and guard pass an independent validator, with work in JSONata and in JSONPath", () => {
+  it("and its keeper and guard pass an independent validator, with work in JSONata and in JSONPath", {
+    timeout: 120_000,
+  }, () => {
     const { stack, table } = stackOf({ stream: true });
     const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: functionOf(stack, "Wake") });
     const invoke = new LambdaInvoke(stack, "Fetch", { lambdaFunction: functionOf(stack, "Fetcher") });
@@ -173,7 +175,12 @@ describe("a leased workflow", () => {
     const actions = statementsOf(statementsByPolicy(template), "ImportHeartbeatEndedStateMachineRole")
       .flatMap((statement) => statement.actions)
       .filter((action) => !/^(logs|xray):/.test(action));
-    expect(actions).toEqual(["dynamodb:UpdateItem", "dynamodb:GetItem", "states:DescribeExecution"]);
+    expect(actions).toEqual([
+      "dynamodb:UpdateItem",
+      "dynamodb:GetItem",
+      "states:DescribeExecution",
+      "states:StopExecution",
+    ]);
   });
 
   it("whose executions each name a key of their own hands the whole event on", () => {

@@ -8,10 +8,11 @@ const definitions = definitionsIn(leaseholdTemplate().template);
 
 const now = Date.now();
 const tableName = Object.keys(definitions).length > 0 ? tableNameIn(definitions) : "";
+const execution = "arn:aws:states:us-east-1:123456789012:execution:import:one";
 const lease = {
   tableName,
   key: "import-orders",
-  owner: "workflow:one",
+  owner: `workflow:${execution}`,
   token: "mine",
   version: 3,
   fencingToken: 7,
@@ -45,6 +46,8 @@ function released(by: string): object {
 const records: readonly object[] = [
   item(),
   item({ token: "theirs" }),
+  item({ token: "closed:mine" }),
+  item({ owner: "somebody else" }),
   item({ token: "theirs", expiresAt: now - 60_000 }),
   item({}, { revocation: "replaced" }),
   released("mine"),
@@ -52,7 +55,6 @@ const records: readonly object[] = [
   {},
 ];
 
-const execution = "arn:aws:states:us-east-1:123456789012:execution:import:one";
 const variables = {
   key: lease.key,
   token: lease.token,
@@ -70,11 +72,24 @@ const variables = {
   leaseDurationMs: lease.leaseDurationMs,
   expiresAt: lease.expiresAt,
   pause: 60,
+  beat: 60,
   generation: 0,
-  beats: 4,
-  blindBeats: 0,
-  revoked: false,
+  taskToken: "",
+  events: 40,
+  handOverAt: 12_000,
+  handOvers: 0,
+  answers: 0,
+  troubles: 0,
+  blindLooks: 0,
+  stops: 1,
+  denied: false,
+  problem: "none",
+  begun: true,
+  isStopping: false,
+  isHeld: true,
+  isRevoked: false,
   loss: "nothing",
+  execution,
   guarded: execution,
   until: now + 3_600_000,
   status: "RUNNING",
@@ -91,9 +106,28 @@ const turns: readonly Partial<typeof variables>[] = [
   { waitUntil: now - 1, record: item({ token: "theirs" }) },
   { status: "SUCCEEDED" },
   { status: "GONE" },
-  { revoked: true },
-  { blindBeats: 20 },
-  { beats: 1_000 },
+  { begun: false },
+  { begun: false, denied: true },
+  { begun: false, guarded: "nobody" },
+  { taskToken: "task-token" },
+  { answers: 5 },
+  { isStopping: true },
+  { isRevoked: true },
+  { isHeld: false },
+  { isHeld: false, stops: 0 },
+  { isRevoked: true, events: 13_000 },
+  { status: "STOPPED", isHeld: true, stops: 0 },
+  { status: "STOPPED", isHeld: true, isRevoked: true },
+  { status: "STOPPED", isHeld: true, stops: 1 },
+  { status: "STOPPED", isHeld: false, stops: 0 },
+  { status: "STOPPED", isHeld: false, stops: 1 },
+  { status: "PENDING_REDRIVE" },
+  { blindLooks: 20 },
+  { troubles: 5 },
+  { events: 12_000 },
+  { events: 18_000 },
+  { events: 18_000, guarded: "nobody" },
+  { events: 24_500 },
   { until: now - 1 },
   { chunksLeft: 0 },
   { expiresAt: now - 1 },
@@ -112,7 +146,32 @@ const inputs: readonly object[] = [
     generation: 2,
     execution,
   },
+  {
+    kind: "import",
+    result: "",
+    isDone: false,
+    lease,
+    guarded: execution,
+    taskToken: "task-token",
+    generation: 1,
+    execution,
+  },
   { result: "nothing that a keeper knows", isDone: false, lease, execution },
+  {
+    key: lease.key,
+    result: "",
+    isDone: false,
+    lease,
+    detail: { executionArn: execution, status: "FAILED" },
+    execution,
+  },
+  {
+    result: "",
+    isDone: false,
+    lease,
+    detail: { executionArn: execution, status: "FAILED", input: JSON.stringify(lease) },
+    execution,
+  },
 ];
 
 /** What a state's service answers; several things where the states behind it go several ways. */
@@ -128,6 +187,9 @@ function answersOf({ Type, Resource }: Readonly<Record<string, unknown>>): reado
       return [{ key: lease.key }];
     case "aws-sdk:sfn:describeExecution":
       return [{ ExecutionArn: execution, Status: "RUNNING" }];
+    case "aws-sdk:sfn:startExecution.waitForTaskToken":
+    case "aws-sdk:sfn:sendTaskSuccess":
+      return [{}];
     case "aws-sdk:sfn:startExecution":
       return [{ ExecutionArn: execution, StartDate: new Date(now).toISOString() }];
     case "aws-sdk:sfn:stopExecution":

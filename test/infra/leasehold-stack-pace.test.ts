@@ -32,7 +32,8 @@ describe("the demonstration's pace", () => {
     for (const [id, definition] of Object.entries(definitionsIn(app.template))) {
       Object.assign(Resources[id]?.Properties ?? {}, { DefinitionString: definition });
     }
-    const durations = /^(Seconds|[A-Z]\w+_MS|MaximumEventAgeInSeconds)$|^:(expiresAt|leaseDurationMs|ttl)$/;
+    const durations =
+      /^(Seconds|TimeoutSeconds|[A-Z]\w+_MS|MaximumEventAgeInSeconds)$|^:(expiresAt|leaseDurationMs|ttl)$/;
     return JSON.parse(
       JSON.stringify({ Resources, ...rest }, (name, value) => (durations.test(name) ? "a duration" : value)),
     );

@@ -150,6 +150,8 @@ describe("permissions", () => {
       ),
     );
     expect(wide.sort()).toEqual([
+      "HeartbeatEndedStateMachine: logs,xray *",
+      "HeartbeatEndedStateMachine: states :*",
       "HeartbeatStateMachine: logs,xray *",
       "HeartbeatStateMachine: states :*",
       "ImportsBatch: lambda :*",
@@ -202,6 +204,7 @@ describe.each(systems)("the function $name", ({ name, folder, entry, table, keys
 
 test.each([
   ["HeartbeatStateMachine", [transferKey, `${sharedKeyPrefix}*`]],
+  ["HeartbeatEndedStateMachine", [transferKey, `${sharedKeyPrefix}*`]],
   ["ImportsWorkflowStateMachine", [transferKey]],
 ])("%s uses the locks of the keys that it has to do with, and no others", (name, keys) => {
   const onLeases = statementsOf(name).filter(({ Resource }) =>
@@ -214,6 +217,15 @@ test.each([
       Null: { "dynamodb:LeadingKeys": "false" },
     });
   }
+});
+
+describe("keepers of leases", () => {
+  test.each(["HeartbeatStateMachine", "HeartbeatEndedStateMachine"])(
+    "%s looks, renews and releases",
+    (name) => {
+      expect(onTables(name)).toEqual({ [leases]: ["dynamodb:GetItem", "dynamodb:UpdateItem"] });
+    },
+  );
 });
 
 describe("the functions about leases", () => {

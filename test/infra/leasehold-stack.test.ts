@@ -297,7 +297,7 @@ test("a deployment tells what is needed to use it", () => {
 
 test("every state machine passes an independent validator, and its expressions the real parser", () => {
   const definitions = Object.values(definitionsIn(template));
-  // The keeper, the import workflow and its batches, and the guard of redriven workflows.
-  expect(definitions).toHaveLength(4);
+  // The keeper and what hears of ends, the import workflow and its batches, and the guard of redriven workflows.
+  expect(definitions).toHaveLength(5);
   for (const definition of definitions) expect(problemsOf(definition)).toEqual([]);
 });

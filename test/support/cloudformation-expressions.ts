@@ -140,6 +140,7 @@ class Evaluation {
     const hash = (text: string, algorithm: string): string =>
       createHash(algorithm.replace("-", "")).update(text).digest("hex");
     expression.registerFunction("hash", hash, "<ss:s>");
+    expression.registerFunction("parse", (text: string): Json => JSON.parse(text), "<s:x>");
     this.#compiled.set(source, expression);
     return expression;
   }

@@ -17,6 +17,11 @@ interface KeeperInput {
   readonly lease: LeaseHandle;
 }
 
+/** What the machine for ended executions is started with. */
+interface EndedInput {
+  readonly detail: { readonly executionArn: string };
+}
+
 /** The app's imports and exports: chunks to work on, the workflows that do it, and their keepers. */
 export class Transfers {
   readonly #test: TestApp;
@@ -68,6 +73,12 @@ export class Transfers {
   /** Starts a keeper with any input. */
   startKeeper(input: unknown): string {
     return this.#test.app.startExecution(keepers, input).executionArn;
+  }
+
+  /** What was started because an execution has ended. */
+  endsOf(ended: string): ExecutionDescription[] {
+    const all = this.#test.app.executions("Heartbeat/Ended/StateMachine");
+    return all.filter(({ input }) => (input as EndedInput).detail.executionArn === ended);
   }
 
   /** Names of the states that an execution entered, in order. */

@@ -37,7 +37,7 @@ function rightTransfers(): Mutable<TransferEvidence> {
     imported: [chunk("a", 7), chunk("b", 7)],
     exported: [chunk("all", 8)],
     beats: Array.from({ length: 20 }, (_, index) => 1_000 * (index + 1)),
-    keeperTransitions: 85,
+    beatTransitions: 49,
   };
 }
 
@@ -65,7 +65,7 @@ describe("the audit of the transfers", () => {
     ],
     [
       "a keeper that costs more",
-      (e) => Object.assign(e, { keeperTransitions: 105 }),
+      (e) => Object.assign(e, { beatTransitions: 60 }),
       "state transitions for each beat of its keeper",
     ],
     ["an export that did not wait", (e) => e.export.states.splice(1, 1), "the export waited for the import"],

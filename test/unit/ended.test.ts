@@ -38,8 +38,9 @@ describe("the end of an execution that holds a lease", () => {
     kept.steps.machines.stop(work);
     const input = JSON.stringify({ key, orders: "x".repeat(200 * 1024) });
     const arn = await tell({ detail: { executionArn: work, status: "ABORTED", input } });
-    expect(kept.status(arn)).toBe("SUCCEEDED");
     expect(kept.token()).toBeUndefined();
+    await kept.clock.advance(5_000);
+    expect(kept.status(arn)).toBe("SUCCEEDED");
   });
 
   it.each([
@@ -58,6 +59,7 @@ describe("the end of an execution that holds a lease", () => {
     expect(kept.steps.calls).toEqual([]);
     await kept.clock.advance(lookMs);
     expect(kept.token()).toBeUndefined();
+    await kept.clock.advance(beatMs);
     expect(kept.status(keeper)).toBe("SUCCEEDED");
   });
 
@@ -66,6 +68,7 @@ describe("the end of an execution that holds a lease", () => {
     kept.steps.machines.stop(work);
     await kept.clock.advance(lookMs);
     expect(kept.token()).toBeUndefined();
+    await kept.clock.advance(beatMs);
     expect(kept.status(keeper)).toBe("SUCCEEDED");
   });
 
@@ -129,5 +132,58 @@ describe("the end of an execution that holds a lease", () => {
     await kept.clock.advance(10_000);
     expect(kept.ends()).toMatchObject([{ status: "SUCCEEDED" }]);
     expect(kept.token()).toBeUndefined();
+  });
+});
+
+describe("an execution that was redriven while its lease was let go", () => {
+  /** Work that is at work again, whatever was told of it. */
+  function redriven(): void {
+    const describe = kept.steps.machines.describe.bind(kept.steps.machines);
+    let looks = 0;
+    kept.steps.machines.describe = (arn) => {
+      const found = describe(arn);
+      if (found.stateMachineArn !== kept.workMachine) return found;
+      looks += 1;
+      return looks === 1 ? { ...found, status: "ABORTED" } : found;
+    };
+  }
+
+  it("is stopped after the event", async () => {
+    const work = kept.startWork();
+    await kept.client.acquire(key, { owner: `workflow:${work}` });
+    redriven();
+    await tell({ key, detail: { executionArn: work, status: "ABORTED" } });
+    expect(kept.token()).toBeUndefined();
+    await kept.clock.advance(5_000);
+    expect(kept.describe(work)).toMatchObject({
+      status: "ABORTED",
+      error: "LeaseLostError",
+      cause: "it was redriven, and its lease had been let go",
+    });
+  });
+
+  it("goes on where it has acquired a lease since", async () => {
+    const work = kept.startWork();
+    await kept.client.acquire(key, { owner: `workflow:${work}` });
+    redriven();
+    await tell({ key, detail: { executionArn: work, status: "ABORTED" } });
+    const again = await kept.client.acquire(key, { owner: `workflow:${work}` });
+    await kept.clock.advance(5_000);
+    expect(kept.status(work)).toBe("RUNNING");
+    expect(kept.token()).toBe(again.token);
+  });
+
+  it("is stopped by its keeper, which had taken it for ended", async () => {
+    const { work, keeper } = await kept.guarded();
+    await kept.clock.advance(beatMs);
+    redriven();
+    await kept.clock.advance(lookMs);
+    expect(kept.token()).toBeUndefined();
+    await kept.clock.advance(1_000);
+    expect(kept.describe(work)).toMatchObject({ error: "LeaseLostError" });
+    expect(kept.describe(keeper)).toMatchObject({
+      status: "FAILED",
+      cause: expect.stringContaining("redriven since"),
+    });
   });
 });

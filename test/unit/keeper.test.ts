@@ -133,6 +133,7 @@ describe("a keeper", () => {
       cause: "the holder of the lease was asked to stop",
     });
     expect(kept.token()).toBeUndefined();
+    await kept.clock.advance(beatMs);
     expect(kept.status(keeper)).toBe("SUCCEEDED");
   });
 

@@ -111,11 +111,27 @@ describe("a leased workflow", () => {
     });
   });
 
-  it("costs 3 writes besides the keeper's beats", async () => {
+  it("costs 2 writes and 6 transitions, and its keeper's start 1 write and 10 transitions", async () => {
     const quick = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
-    start(define({ work: quick }));
+    const execution = start(define({ work: quick }));
     await clock.advance(100);
-    expect(steps.calls).toEqual(["dynamodb:updateItem", "sfn:startExecution", "dynamodb:updateItem"]);
+    expect(steps.calls).toEqual([
+      "dynamodb:updateItem",
+      "sfn:startExecution.waitForTaskToken",
+      "dynamodb:getItem",
+      "sfn:stopExecution",
+      "sfn:describeExecution",
+      "dynamodb:updateItem",
+      "sfn:sendTaskSuccess",
+      "dynamodb:updateItem",
+    ]);
+    expect(steps.machines.history(execution).entered).toHaveLength(7);
+    const [keeper] = steps.machines.executions(machineArn("keeper"));
+    const entered = steps.machines
+      .history(String(keeper?.executionArn))
+      .entered.map(({ stateName }) => stateName);
+    expect(entered.slice(0, -1)).toHaveLength(10);
+    expect(entered.at(-1)).toBe("Pause1");
   });
 
   it("releases the lock when its work fails, and fails with the work's own error", async () => {
@@ -134,7 +150,7 @@ describe("a leased workflow", () => {
     await clock.advance(20_000);
     steps.machines.stop(execution);
     expect(token()).toBeDefined();
-    await clock.advance(beatMs);
+    await clock.advance(5 * beatMs);
     expect(token()).toBeUndefined();
   });
 
@@ -183,7 +199,7 @@ describe("a leased workflow", () => {
 
   it("releases at once when its keeper cannot be started", async () => {
     const definition = define();
-    steps.fail("sfn:startExecution", 4, "Sfn.StateMachineDeletingException");
+    steps.fail("sfn:startExecution.waitForTaskToken", 4, "Sfn.StateMachineDeletingException");
     const execution = start(definition);
     await clock.advance(15_000);
     expect(describeExecution(execution)).toMatchObject({
@@ -191,6 +207,58 @@ describe("a leased workflow", () => {
       error: "Sfn.StateMachineDeletingException",
     });
     expect(token()).toBeUndefined();
+  });
+
+  it("does no work while its keeper cannot prove the lease, lets the lock go and says where to look", async () => {
+    const definition = define();
+    steps.fail("dynamodb:getItem", 4);
+    const execution = start(definition);
+    await clock.advance(7_000);
+    expect(describeExecution(execution)).toMatchObject({
+      status: "FAILED",
+      error: "KeeperNotReadyError",
+      cause: expect.stringMatching(/see its execution [0-9a-f]{64}-0-0 of arn:aws:states:.*:keeper$/),
+    });
+    expect(steps.machines.history(execution).entered.map(({ stateName }) => stateName)).not.toContain("Work");
+    expect(token()).toBeUndefined();
+  });
+
+  it("does no work while its keeper cannot renew, and the keeper that comes late stops nothing", async () => {
+    const definition = define({ leaseDurationMs: 30_000 });
+    steps.hang("dynamodb:getItem", 1);
+    const execution = start(definition);
+    await clock.advance(25_000);
+    expect(describeExecution(execution)).toMatchObject({ status: "FAILED", error: "KeeperNotReadyError" });
+    expect(token()).toBeUndefined();
+  });
+
+  it("works with a second keeper when the answer to the start of the first was lost", async () => {
+    const definition = define();
+    steps.loseAnswers("sfn:startExecution.waitForTaskToken", 1);
+    steps.hang("sfn:sendTaskSuccess", 1);
+    const execution = start(definition);
+    for (let beat = 0; beat < 22; beat += 1) {
+      await clock.advance(beatMs);
+      if (describeExecution(execution).status === "RUNNING") {
+        expect(Number(steps.lease(key)?.expiresAt)).toBeGreaterThan(clock.now());
+      }
+    }
+    expect(describeExecution(execution).status).toBe("SUCCEEDED");
+    expect(token()).toBeUndefined();
+    await clock.advance(beatMs);
+    const keepers = steps.machines.executions(machineArn("keeper"));
+    expect(keepers.map(({ status }) => status)).toEqual(["SUCCEEDED", "SUCCEEDED"]);
+  });
+
+  it("with an input as large as it can be is kept and stopped like any other", async () => {
+    const definition = define();
+    const execution = start(definition, { key, text: "x".repeat(256 * 1024 - 40) });
+    await clock.advance(40_000);
+    expect(describeExecution(execution).status).toBe("RUNNING");
+    expect(Number(steps.lease(key)?.expiresAt)).toBeGreaterThan(clock.now());
+    await other.requestRevocation(key, { token: String(token()) });
+    await clock.advance(beatMs);
+    expect(describeExecution(execution)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
   });
 
   it("keeps its result when the release is not confirmed, and its keeper releases", async () => {

@@ -26,7 +26,8 @@ export interface TransferEvidence {
   readonly exported: readonly DoneChunk[];
   /** How soon a release has to wake who waits for it. */
   readonly promptlyMs: number;
-  /** When the import's keeper came to renew its lease, and the state transitions of its whole life. */
+  /** When the import's keeper came to renew its lease: first before the work, then beat by beat. */
   readonly beats: readonly number[];
-  readonly keeperTransitions: number;
+  /** The keeper's state transitions since the work began. */
+  readonly beatTransitions: number;
 }

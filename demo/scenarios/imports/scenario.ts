@@ -117,8 +117,9 @@ export class Imports implements Scenario {
       export: { ...recordOf(app, exporting), overslept: this.#overslept },
       imported: await done(documents, table, "import"),
       exported: await done(documents, table, "export"),
-      beats: beaten.filter(({ stateName }) => stateName === "Renew").map(({ at }) => Date.parse(at)),
-      keeperTransitions: beaten.length,
+      beats: beaten.filter(({ stateName }) => stateName.startsWith("Renew")).map(({ at }) => Date.parse(at)),
+      // It has started when it tells the workflow to go on.
+      beatTransitions: beaten.slice(beaten.findIndex(({ stateName }) => stateName === "GoOn") + 1).length,
     };
   }
 }

@@ -1,8 +1,8 @@
-import { renew } from "@leasehold/client/expressions";
+import { renewUnlessRevoked } from "@leasehold/client/expressions";
 import { leaseSortKey } from "@leasehold/client/schema";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { transferKey } from "../../../functions/import-orders/schema.ts";
-import { leaseTable, startTestApp, type TestApp } from "../../support/app.ts";
+import { leaseTable, startTestApp, type TestApp, until } from "../../support/app.ts";
 import type { Matcher, ProxiedRequest } from "../../support/proxy.ts";
 import { failWith } from "../../support/proxy-behaviours.ts";
 import { Transfers } from "../../support/transfers.ts";
@@ -28,7 +28,7 @@ function writesTo(key: string): ProxiedRequest[] {
 }
 
 /** The update of a renewal, whatever its values. */
-const renewal = renew({
+const renewal = renewUnlessRevoked({
   key: "key",
   token: "token",
   fencingToken: 1,
@@ -50,8 +50,8 @@ async function expectStopped(workflow: string, keeper: string, loss: string): Pr
 }
 
 describe("the keeper of a workflow", () => {
-  test("keeps the lease of one that outlives it, at 4 transitions and 1 write a beat, and succeeds", async () => {
-    await transfers.seed(2);
+  test("keeps the lease of one that outlives it, at 2.4 transitions and 1 write a beat, and succeeds", async () => {
+    await transfers.seed(4);
     const workflow = transfers.start();
     const keeper = await transfers.keeperOf(workflow);
     expect(await it.app.finished(workflow)).toMatchObject({ status: "SUCCEEDED" });
@@ -60,31 +60,61 @@ describe("the keeper of a workflow", () => {
       status: "SUCCEEDED",
       output: { handedOver: false },
     });
-    expect(await transfers.done()).toBe(2);
+    expect(await transfers.done()).toBe(4);
 
     const states = transfers.states(keeper.arn);
-    const beats = states.filter((state) => state === "Renew").length;
-    // Two pauses of 2 s, and a beat a second.
-    expect(beats).toBeGreaterThanOrEqual(3);
-    const beating = Array.from({ length: beats }, () => ["Pause", "AskGuarded", "Decide", "Renew"]).flat();
-    expect(states.slice(0, 1 + beating.length)).toEqual(["Begin", ...beating]);
-    const renewals = writesTo(transferKey).filter(isRenewal);
-    expect(renewals).toHaveLength(beats);
-    // All others: the workflow's acquisition and release, and perhaps a release of the keeper's that found nothing.
-    const rest = writesTo(transferKey).length - beats;
-    expect(rest).toBe(2 + states.filter((state) => state === "Release").length);
+    const isBeat = (state: string): boolean => /^Renew[1-5]$/.test(state);
+    // The last one is refused, for the workflow has let the lock go.
+    const beats = states.filter(isBeat).length - 1;
+    // Four pauses of 2 s, and a beat a second.
+    expect(beats).toBeGreaterThanOrEqual(6);
+    const start = ["Begin", "Prove", "JudgeProof", "MayStop", "AskGuarded", "Decide"];
+    const ready = ["RenewFirst", "IsAwaited", "Answer", "GoOn"];
+    expect(states.slice(0, 10)).toEqual([...start, ...ready]);
+    const round = [1, 2, 3, 4, 5].flatMap((number) => [`Pause${number}`, `Renew${number}`]);
+    expect(states.slice(10, 23)).toEqual([...round, "AskGuarded", "Decide", "Pause1"]);
+    expect(states.slice(-4)).toEqual([expect.stringMatching(/^Renew/), "Inspect", "JudgeLease", "Done"]);
+    // With the first one, before the work, and the refused one.
+    expect(writesTo(transferKey).filter(isRenewal)).toHaveLength(beats + 2);
+    // All others: the workflow's acquisition and release.
+    expect(writesTo(transferKey)).toHaveLength(beats + 2 + 2);
     const item = await it.leaseItem(transferKey);
     expect(item).toMatchObject({ releasedToken: keeper.lease.token, fence: keeper.lease.fencingToken });
   });
 
-  test("releases the lock of one that was stopped in mid-work", async () => {
+  test("does not begin before its keeper has proven the lease and renewed it", async () => {
+    await transfers.seed(1);
+    const workflow = transfers.start();
+    const { arn } = await transfers.keeperOf(workflow);
+    await it.app.finished(workflow);
+    const entered = (execution: string, name: string): string =>
+      it.app.history(execution).entered.find(({ stateName }) => stateName === name)?.at ?? "never";
+    expect(entered(workflow, "Work") >= entered(arn, "Answer")).toBe(true);
+    expect(entered(arn, "Answer") >= entered(arn, "RenewFirst")).toBe(true);
+  });
+
+  test("lets go the lock of one that was stopped in mid-work as soon as EventBridge tells", async () => {
     const workflow = await transfers.startLong();
     const { arn } = await transfers.keeperOf(workflow);
     it.app.stopExecution(workflow, { error: "Operator", cause: "had enough" });
-    expect(await transfers.holder()).toMatch(/^workflow:/);
+    expect(await transfers.holder()).toMatch(/^workflow:arn:/);
+    await until("the release", async () => (await transfers.holder()) === undefined);
+    const [ended] = transfers.endsOf(workflow);
+    expect(await it.app.finished(String(ended?.executionArn))).toMatchObject({ status: "SUCCEEDED" });
+    expect(transfers.states(String(ended?.executionArn))).toEqual([
+      "Begin",
+      "See",
+      "JudgeHolder",
+      "Ask",
+      "IsOver",
+      "Release",
+      "Pause",
+      "AskAgain",
+      "IsAtWork",
+      "Done",
+    ]);
     expect(await it.app.finished(arn)).toMatchObject({ status: "SUCCEEDED", output: { handedOver: false } });
-    expect(transfers.states(arn).slice(-3)).toEqual(["Decide", "Release", "Done"]);
-    expect(await transfers.holder()).toBeUndefined();
+    expect(transfers.states(arn).slice(-3)).toEqual(["Inspect", "JudgeLease", "Done"]);
     expect(await it.app.finished(workflow)).toMatchObject({ status: "ABORTED", error: "Operator" });
     expect(await transfers.done()).toBeLessThan(20);
     expect(await (await it.leases.acquire(transferKey)).release()).toBe(true);
@@ -140,6 +170,21 @@ describe("the keeper of a workflow", () => {
     expect(await it.app.finished(arn)).toMatchObject({ status: "SUCCEEDED" });
     expect(await it.leaseItem(transferKey)).toMatchObject({ releasedToken: lease.token });
     expect(await transfers.holder()).toBeUndefined();
+  });
+});
+
+describe("a keeper that was started by hand", () => {
+  test("with a made-up lease neither stops nor keeps a workflow that has a real one", async () => {
+    const workflow = await transfers.startLong();
+    onTestFinished(() => it.app.stopExecution(workflow));
+    const mine = await it.leases.acquire("shared/mine");
+    const arn = transfers.startKeeper({ lease: mine.toJSON(), guarded: workflow });
+    expect(await it.app.finished(arn)).toMatchObject({ status: "FAILED", error: "LeaseNotProvenError" });
+    expect(transfers.states(arn)).toEqual(["Begin", "Prove", "JudgeProof", "Unproven"]);
+    expect(await it.app.history(workflow)).toMatchObject({
+      counts: expect.not.objectContaining({ ExecutionAborted: 1 }),
+    });
+    await mine.release();
   });
 });
 

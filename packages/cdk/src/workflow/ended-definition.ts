@@ -2,11 +2,13 @@
  * What is done when an execution has ended that may hold a lease: the lease is let go at once, and its keeper finds that
  * out with its next renewal.
  *
- *     Begin ─▶ See ─▶ JudgeHolder ─▶ Ask ─▶ IsOver ─▶ Release ─▶ Done
- *       └────────────────┴──────────────────────┴──────────────▶ Done
+ *     Begin ─▶ See ─▶ JudgeHolder ─▶ Ask ─▶ IsOver ─▶ Release ─▶ Pause ─▶ AskAgain ─▶ IsAtWork ─▶ Done
+ *                                                                                        │ it was redriven
+ *                                                             Done ◀─ Stop ◀─ HasLease ◀─ SeeAgain
  *
  * It acts on a lease only that names the ended execution as its owner, and proves it by token and fencing token. So an
  * event may be late, doubled or lost: a lease that was acquired since has another owner, and the keeper looks by itself.
+ * An execution that was redriven while its lease was let go is at work without one: it is stopped.
  */
 import {
   call,
@@ -18,7 +20,9 @@ import {
   noSuchExecution,
   refused,
   rule,
+  type State,
   succeed,
+  wait,
 } from "./asl.ts";
 import {
   inspectArguments,
@@ -43,6 +47,22 @@ const patiently: Json = [
   },
 ];
 
+/** Whether the execution holds the lock. One that stays closed for a while keeps its last owner. */
+const isHolder = `${ofRecord("owner", "S")} = ${ownerOfExecution("$execution")} and $not(${isClosed})`;
+
+/** Whether it has not ended after all, or no more: it may have been redriven since. */
+const isAtWork = "$status in ['RUNNING', 'PENDING_REDRIVE']";
+
+function ask(next: string): State {
+  return call("sfn:describeExecution", {
+    Arguments: { ExecutionArn: jsonata("$execution"), IncludedData: "METADATA_ONLY" },
+    Assign: { status: jsonata("$states.result.Status") },
+    Next: next,
+    Retry: patiently,
+    Catch: [catching(noSuchExecution, next, { Assign: { status: "GONE" } })],
+  });
+}
+
 /**
  * Gives the definition. Its input is EventBridge's "Step Functions Execution Status Change" event, of which it reads
  * `detail.executionArn` and `detail.input`, and perhaps `key`: the lock's key. Without `key` it is the field `key` of the
@@ -50,6 +70,13 @@ const patiently: Json = [
  */
 export function endedDefinition(terms: LeaseTerms): Definition {
   const { key, detail } = { key: "$states.input.key", detail: "$states.input.detail" };
+  const see = (next: string): State =>
+    call("dynamodb:getItem", {
+      Arguments: inspectArguments(terms),
+      Assign: { record },
+      Next: next,
+      Retry: patiently,
+    });
   const named = `($exists(${key}) ? ${key} : $type(${detail}.input) = 'string' ? $parse(${detail}.input).key : 0)`;
   return {
     Comment: "Lets go of the lease of an execution that has ended.",
@@ -67,37 +94,40 @@ export function endedDefinition(terms: LeaseTerms): Definition {
         ],
         "Done",
       ),
-      See: call("dynamodb:getItem", {
-        Arguments: inspectArguments(terms),
-        Assign: { record },
-        Next: "JudgeHolder",
-        Retry: patiently,
-      }),
+      See: see("JudgeHolder"),
       JudgeHolder: choice(
         [
-          // A lock that stays closed for a while keeps its last owner.
-          rule(`${ofRecord("owner", "S")} = ${ownerOfExecution("$execution")} and $not(${isClosed})`, "Ask", {
+          rule(isHolder, "Ask", {
             token: jsonata(ofRecord("token", "S")),
             fence: jsonata(ofRecord("fence", "N")),
           }),
         ],
         "Done",
       ),
-      // An execution that was redriven since is at work again, with a lease that has not been let go.
-      Ask: call("sfn:describeExecution", {
-        Arguments: { ExecutionArn: jsonata("$execution"), IncludedData: "METADATA_ONLY" },
-        Assign: { status: jsonata("$states.result.Status") },
-        Next: "IsOver",
-        Retry: patiently,
-        Catch: [catching(noSuchExecution, "IsOver", { Assign: { status: "GONE" } })],
-      }),
-      IsOver: choice([rule("$status in ['RUNNING', 'PENDING_REDRIVE']", "Done")], "Release"),
+      Ask: ask("IsOver"),
+      IsOver: choice([rule(isAtWork, "Done")], "Release"),
       Release: call("dynamodb:updateItem", {
         Arguments: releaseArguments(terms, false),
-        Next: "Done",
+        Next: "Pause",
         Retry: patiently,
         // Let go by the execution itself or by its keeper: the record that was seen is gone.
         Catch: [catching(refused, "Done")],
+      }),
+      // A description may be as old as this.
+      Pause: wait("5", "AskAgain"),
+      AskAgain: ask("IsAtWork"),
+      IsAtWork: choice([rule(isAtWork, "SeeAgain")], "Done"),
+      SeeAgain: see("HasLease"),
+      HasLease: choice([rule(isHolder, "Done")], "Stop"),
+      Stop: call("sfn:stopExecution", {
+        Arguments: {
+          ExecutionArn: jsonata("$execution"),
+          Error: "LeaseLostError",
+          Cause: "it was redriven, and its lease had been let go",
+        },
+        Next: "Done",
+        Retry: patiently,
+        Catch: [catching(noSuchExecution, "Done")],
       }),
       Done: succeed({}),
     },

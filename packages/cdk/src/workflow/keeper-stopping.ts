@@ -90,7 +90,20 @@ export function stoppingStates(terms: LeaseTerms): Definition["States"] {
       `$isHeld ? $max([1, $floor($min([$beat / 2, ${backOff}]))]) : $max([1, ${backOff}])`,
       "AskStopping",
     ),
-    Release: release("Done"),
+    Release: release("AfterRelease"),
+    // What has failed may have been redriven a moment ago, and then it is at work without a lease.
+    AfterRelease: choice(
+      [
+        rule("$status in ['FAILED', 'TIMED_OUT', 'ABORTED', 'STOPPED']", "PauseStopping", {
+          isStopping: true,
+          isHeld: false,
+          isRevoked: false,
+          stops: 0,
+          loss: "it was let go when its execution had ended, which was redriven since",
+        }),
+      ],
+      "Done",
+    ),
     ReleaseLost: release("Lost"),
     Lost: fail("LeaseLostError", jsonata("'the lease of ' & $key & ' is lost: ' & $loss")),
     NotStopped: fail(

@@ -22,10 +22,11 @@ export const historyLimits: {
 };
 
 /** Events of a state in a history. */
-const wait = 2;
-const task = 5;
-const choice = 2;
-export const eventsOf = { wait, task, choice } as const;
+export const eventsOf: { readonly wait: number; readonly task: number; readonly choice: number } = {
+  wait: 2,
+  task: 5,
+  choice: 2,
+};
 
 /** Assigns the count of events, with so many more. */
 export function counted(events: number): { readonly events: Json } {

@@ -120,25 +120,20 @@ export class LeaseHeartbeat extends Construct {
     const { key, releasesItself = false } = options;
     if (key !== undefined) checkLeaseKey("key", key);
     const executions = executionsOf(guarded, Stack.of(this));
+    const lookAndStop = {
+      effect: Effect.ALLOW,
+      actions: ["states:DescribeExecution", "states:StopExecution"],
+      resources: [executions],
+    };
     this.#guarding.addStatements(
-      new PolicyStatement({
-        effect: Effect.ALLOW,
-        actions: ["states:DescribeExecution", "states:StopExecution"],
-        resources: [executions],
-      }),
+      new PolicyStatement(lookAndStop),
       new PolicyStatement({
         effect: Effect.ALLOW,
         actions: ["states:SendTaskSuccess"],
         resources: [guarded.stateMachineArn],
       }),
     );
-    this.ended.addToRolePolicy(
-      new PolicyStatement({
-        effect: Effect.ALLOW,
-        actions: ["states:DescribeExecution"],
-        resources: [executions],
-      }),
-    );
+    this.ended.addToRolePolicy(new PolicyStatement(lookAndStop));
     const failures = ["FAILED", "TIMED_OUT", "ABORTED"];
     new Rule(this.#ends, id, {
       description: `Lets go of what executions of ${guarded.node.path} held when they ended.`,

@@ -70,7 +70,7 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
  * or dies, the lock is let go when EventBridge tells of it, at the latest with the keeper's next look at it, at every
  * fifth beat. When the lease is lost, the keeper stops the execution.
  *
- * Costs 2 writes and 6 state transitions besides the work, and the keeper's start (1 write, 11 transitions) and beats. A wait costs no polling: the
+ * Costs 2 writes and 6 state transitions besides the work, and the keeper's start (1 write, 10 transitions) and beats. A wait costs no polling: the
  * execution parks, the release wakes the one that has waited longest, and it tries again by itself when the holder's
  * lease is over, then after longer and longer times up to 5 minutes. Waiting is first come, first served among
  * parked executions, but a newcomer can be quicker than the one that is woken.

@@ -2,10 +2,11 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { systemClock } from "@leasehold/client";
 import { readAssembly } from "../assembly/read.ts";
 import { functionNameOf, resolveApp } from "../assembly/resolve.ts";
-import type { AppSpec } from "../assembly/types.ts";
+import type { AppSpec, RuleSpec } from "../assembly/types.ts";
 import type { LambdaRuntime } from "../lambda/runtime.ts";
 import { Scheduler } from "../schedules/scheduler.ts";
 import { EventBus } from "../services/event-bus.ts";
+import { eventRules } from "../services/event-rules.ts";
 import { Queues } from "../services/queues.ts";
 import { ServicesServer } from "../services/server.ts";
 import type { StateMachines } from "../state-machines/state-machines.ts";
@@ -81,6 +82,12 @@ export async function assemble(options: LocalAppOptions, cleanups: Cleanups): Pr
   );
 
   const send = targetSender({ spec, lambda, machines, queues });
+  const ports = {
+    send,
+    onError: ({ path, logicalId }: RuleSpec, error: unknown) =>
+      publish({ type: "error", where: path ?? logicalId, error }),
+  };
+  bus.subscribe(eventRules(spec.rules, ports));
   const scheduler = new Scheduler({
     clock,
     send: async (arn, input) => send(arn, input),

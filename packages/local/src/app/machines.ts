@@ -15,6 +15,7 @@ import {
 import type { Queues } from "../services/queues.ts";
 import { StatesError } from "../state-machines/errors.ts";
 import { StateMachines } from "../state-machines/state-machines.ts";
+import { statusEvent } from "../state-machines/status-event.ts";
 import type { Cleanups } from "./cleanups.ts";
 import type { LocalAppListener } from "./events.ts";
 
@@ -44,9 +45,13 @@ export function startMachines(setup: MachinesSetup, cleanups: Cleanups): AppMach
   const { spec, clock, dynamodb, lambda, publish } = setup;
   // Tasks start executions themselves, so each needs the other.
   const wiring: { perform?: Integration } = {};
-  const machines = new StateMachines({
+  const machines: StateMachines = new StateMachines({
     clock,
-    onEvent: (execution) => publish({ type: "execution", execution }),
+    onEvent(execution) {
+      publish({ type: "execution", execution });
+      if (execution.type !== "started" && execution.type !== "finished") return;
+      setup.bus.tell(statusEvent(machines.describe(execution.executionArn)));
+    },
     async call(resource, args, { signal }) {
       try {
         return await wiring.perform?.(resource, args, signal);

@@ -3,6 +3,7 @@ import { functionSpec, type InvokeConfig, invokeConfigOf } from "./function.ts";
 import type { Place } from "./identity.ts";
 import { Properties } from "./properties.ts";
 import { standingOf } from "./resource-types.ts";
+import { ruleSpec } from "./rule.ts";
 import { scheduleSpec } from "./schedule.ts";
 import { StackScope } from "./stack-scope.ts";
 import { stateMachineSpec } from "./state-machine.ts";
@@ -14,6 +15,7 @@ import type {
   FunctionSpec,
   Json,
   QueueSpec,
+  RuleSpec,
   ScheduleSpec,
   StateMachineSpec,
   StreamMappingSpec,
@@ -82,6 +84,7 @@ class Resolution {
       functions: this.#functions(),
       streamMappings: this.#streamMappings(tables),
       schedules: this.#schedules(),
+      rules: this.#rules(),
       stateMachines: this.#stateMachines(),
       queues: this.#queues(),
       outputs,
@@ -122,6 +125,12 @@ class Resolution {
     );
   }
 
+  #rules(): RuleSpec[] {
+    return this.#ofType("AWS::Events::Rule").flatMap((found) => {
+      return ruleSpec(nameOf(found), propertiesOf(found)) ?? [];
+    });
+  }
+
   #stateMachines(): StateMachineSpec[] {
     return this.#ofType("AWS::StepFunctions::StateMachine").map((found) =>
       stateMachineSpec(nameOf(found), propertiesOf(found), found.scope.stack),
@@ -156,8 +165,9 @@ class Resolution {
 
   #ignored(): string[] {
     const ignored: string[] = [];
+    const rules = new Set(this.#rules().map(({ stack, logicalId }) => `${stack}/${logicalId}`));
     for (const { scope, logicalId, type } of this.#located) {
-      if (runHere.has(type)) continue;
+      if (runHere.has(type) || rules.has(`${scope.stack.name}/${logicalId}`)) continue;
       const label = scope.label(logicalId);
       const standing = standingOf(type);
       if (standing === "refused") throw new UnsupportedResourceError(label, `${type} cannot be run here`);

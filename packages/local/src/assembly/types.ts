@@ -128,6 +128,24 @@ export interface ScheduleSpec extends ResourceName {
   readonly deadLetterArn: string | undefined;
 }
 
+/** A rule of EventBridge that matches events. */
+export interface RuleSpec extends ResourceName {
+  readonly pattern: JsonObject;
+  readonly busName: string;
+  readonly enabled: boolean;
+  readonly targets: readonly RuleTargetSpec[];
+}
+
+/** What a rule starts, and with what: the event itself, unless there is an input, a path or a template. */
+export interface RuleTargetSpec {
+  readonly arn: string;
+  readonly input: string | undefined;
+  readonly inputPath: string | undefined;
+  readonly template: string | undefined;
+  /** What the template's placeholders stand for. */
+  readonly paths: Readonly<Record<string, string>>;
+}
+
 /** A state machine. */
 export interface StateMachineSpec extends ResourceName {
   /** The definition, as JSON text. */
@@ -145,6 +163,7 @@ export interface AppSpec {
   readonly functions: readonly FunctionSpec[];
   readonly streamMappings: readonly StreamMappingSpec[];
   readonly schedules: readonly ScheduleSpec[];
+  readonly rules: readonly RuleSpec[];
   readonly stateMachines: readonly StateMachineSpec[];
   readonly queues: readonly QueueSpec[];
   /** By `<stack>.<output>`. */

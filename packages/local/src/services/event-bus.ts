@@ -25,8 +25,9 @@ interface Entry {
 
 const defaultBus = "default";
 
-/** EventBridge on this machine: takes events, keeps them, and tells whoever listens. */
+/** EventBridge on this machine: takes events, keeps those that were put, and tells whoever listens. */
 export class EventBus {
+  readonly #listeners: ((event: BusEvent) => void)[] = [];
   readonly #events: BusEvent[] = [];
   readonly #now: () => number;
   readonly #onEvent: (event: BusEvent) => void;
@@ -39,6 +40,16 @@ export class EventBus {
   /** Every event so far, the oldest first. */
   get events(): readonly BusEvent[] {
     return this.#events;
+  }
+
+  /** Hears every event: what was put, and what the services tell by themselves. */
+  subscribe(listener: (event: BusEvent) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** An event of a service's own. It is not kept, since an app has not put it. */
+  tell(event: Pick<BusEvent, "source" | "detailType" | "detail" | "resources">): void {
+    this.#pass({ ...event, id: crypto.randomUUID(), eventBusName: defaultBus, time: this.#time() });
   }
 
   /** PutEvents: a malformed entry fails alone. A detail may be JSON text or an object. */
@@ -67,11 +78,20 @@ export class EventBus {
       eventBusName:
         typeof EventBusName === "string" ? EventBusName.replace(/^.*event-bus\//, "") : defaultBus,
       resources: Array.isArray(Resources) ? Resources.map(String) : [],
-      time: new Date(this.#now()).toISOString(),
+      time: this.#time(),
     };
     this.#events.push(event);
     this.#onEvent(event);
+    this.#pass(event);
     return { EventId: event.id };
+  }
+
+  #pass(event: BusEvent): void {
+    for (const listener of this.#listeners) listener(event);
+  }
+
+  #time(): string {
+    return new Date(this.#now()).toISOString();
   }
 }
 

@@ -25,7 +25,11 @@ export function stepFunctionsOperations(machines: MachinesPort): Operations {
       });
       return { executionArn, startDate: new Date(startDate) };
     },
-    DescribeExecution: (request) => describe(machines.describe(text(request, "executionArn"))),
+    DescribeExecution: (request) =>
+      describe(
+        machines.describe(text(request, "executionArn")),
+        optionalText(request, "includedData") !== "METADATA_ONLY",
+      ),
     ListExecutions: (request) => ({
       executions: machines
         .executions(optionalText(request, "stateMachineArn"))
@@ -85,14 +89,18 @@ export function queueOperations(queues: Queues): Operations {
   };
 }
 
-/** An execution in the members of DescribeExecution. */
-export function describe(execution: ExecutionView): Members {
+/** An execution in the members of DescribeExecution; with its data, or with no more than its metadata. */
+export function describe(execution: ExecutionView, withData: boolean): Members {
   const { startDate, stopDate, redriveDate, input, output, ...rest } = execution;
-  return {
+  const metadata = {
     ...rest,
     startDate: new Date(startDate),
     ...(stopDate === undefined ? {} : { stopDate: new Date(stopDate) }),
     ...(redriveDate === undefined ? {} : { redriveDate: new Date(redriveDate) }),
+  };
+  if (!withData) return metadata;
+  return {
+    ...metadata,
     input: JSON.stringify(input),
     inputDetails: { included: true },
     ...(output === undefined ? {} : { output: JSON.stringify(output), outputDetails: { included: true } }),

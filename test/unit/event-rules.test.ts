@@ -1,0 +1,158 @@
+import { describe, expect, it } from "vitest";
+import type { RuleSpec, RuleTargetSpec } from "../../packages/local/src/assembly/types.ts";
+import { EventBus } from "../../packages/local/src/services/event-bus.ts";
+import { eventRules } from "../../packages/local/src/services/event-rules.ts";
+import { statusEvent } from "../../packages/local/src/state-machines/status-event.ts";
+
+const target: RuleTargetSpec = {
+  arn: "target",
+  input: undefined,
+  inputPath: undefined,
+  template: undefined,
+  paths: {},
+};
+
+function ruleOf(more: Partial<RuleSpec>): RuleSpec {
+  return {
+    stack: "Test",
+    logicalId: "Rule",
+    path: "Test/Rule",
+    name: "rule",
+    arn: "arn:aws:events:eu-central-1:123456789012:rule/rule",
+    pattern: { source: ["shop"] },
+    busName: "default",
+    enabled: true,
+    targets: [target],
+    ...more,
+  };
+}
+
+/** A bus with one rule; gives what its targets get. */
+function busWith(more: Partial<RuleSpec>): { bus: EventBus; sent: [string, unknown][]; errors: unknown[] } {
+  const sent: [string, unknown][] = [];
+  const errors: unknown[] = [];
+  const bus = new EventBus(
+    () => Date.UTC(2026, 0, 1),
+    () => {},
+  );
+  const send = (arn: string, input: string): void => {
+    if (arn === "refuses") throw new Error("no such target");
+    sent.push([arn, JSON.parse(input)]);
+  };
+  bus.subscribe(eventRules([ruleOf(more)], { send, onError: (_, error) => errors.push(error) }));
+  return { bus, sent, errors };
+}
+
+const entry = { Source: "shop", DetailType: "Order", Detail: '{"id":7,"note":"a \\"b\\""}' };
+
+describe("a rule of the local run", () => {
+  it("hands the event on in EventBridge's own form", () => {
+    const { bus, sent } = busWith({});
+    bus.put([entry]);
+    expect(sent).toEqual([
+      [
+        "target",
+        {
+          version: "0",
+          id: expect.any(String),
+          "detail-type": "Order",
+          source: "shop",
+          account: "123456789012",
+          time: "2026-01-01T00:00:00Z",
+          region: "eu-central-1",
+          resources: [],
+          detail: { id: 7, note: 'a "b"' },
+        },
+      ],
+    ]);
+  });
+
+  it.each([
+    ["another source", { Source: "elsewhere" }],
+    ["another bus", { EventBusName: "own" }],
+  ])("leaves events of %s alone", (_, other) => {
+    const { bus, sent } = busWith({});
+    bus.put([{ ...entry, ...other }]);
+    expect(sent).toEqual([]);
+  });
+
+  it("that is disabled hands nothing on", () => {
+    const { bus, sent } = busWith({ enabled: false });
+    bus.put([entry]);
+    expect(sent).toEqual([]);
+  });
+
+  it.each<[string, Partial<RuleTargetSpec>, unknown]>([
+    ["an input", { input: '{"fixed":true}' }, { fixed: true }],
+    ["a path", { inputPath: "$.detail" }, { id: 7, note: 'a "b"' }],
+    [
+      "a template",
+      {
+        template: '{"key":"k","id":<id>,"note":<note>,"text":"order <id> of <source>","none":<none>}',
+        paths: { id: "$.detail.id", note: "$.detail.note", source: "$.source", none: "$.detail.none.at.all" },
+      },
+      { key: "k", id: 7, note: 'a "b"', text: "order 7 of shop", none: "" },
+    ],
+  ])("gives its target %s", (_, more, input) => {
+    const { bus, sent } = busWith({ targets: [{ ...target, ...more }] });
+    bus.put([entry]);
+    expect(sent).toEqual([["target", input]]);
+  });
+
+  it("goes on with its other targets where one refuses", () => {
+    const { bus, sent, errors } = busWith({ targets: [{ ...target, arn: "refuses" }, target] });
+    bus.put([entry]);
+    expect(sent).toHaveLength(1);
+    expect(errors).toMatchObject([{ message: "no such target" }]);
+  });
+});
+
+describe("the event of an execution's status", () => {
+  const execution = {
+    executionArn: "arn:aws:states:eu-central-1:123456789012:execution:work:x",
+    stateMachineArn: "arn:aws:states:eu-central-1:123456789012:stateMachine:work",
+    name: "x",
+    status: "ABORTED",
+    startDate: "2026-01-01T00:00:00.000Z",
+    stopDate: "2026-01-01T00:00:01.000Z",
+    input: { key: "import" },
+    error: "Operator",
+  } as const;
+
+  it("comes from aws.states, with the input as text, and is not kept as one that was put", () => {
+    const { bus, sent } = busWith({ pattern: { source: ["aws.states"], detail: { status: ["ABORTED"] } } });
+    bus.tell(statusEvent(execution));
+    bus.tell(statusEvent({ ...execution, status: "SUCCEEDED" }));
+    expect(bus.events).toEqual([]);
+    expect(sent).toMatchObject([
+      [
+        "target",
+        {
+          "detail-type": "Step Functions Execution Status Change",
+          resources: [execution.executionArn],
+          detail: {
+            executionArn: execution.executionArn,
+            stateMachineArn: execution.stateMachineArn,
+            status: "ABORTED",
+            input: '{"key":"import"}',
+            inputDetails: { included: true },
+            output: null,
+            error: "Operator",
+          },
+        },
+      ],
+    ]);
+  });
+
+  it("leaves out data that is larger than EventBridge takes, the input first", () => {
+    const large = "x".repeat(200 * 1024);
+    const both = statusEvent({ ...execution, input: large, output: large }).detail;
+    expect(both).toMatchObject({
+      input: null,
+      inputDetails: { included: false },
+      outputDetails: { included: true },
+    });
+    const larger = statusEvent({ ...execution, output: "x".repeat(250 * 1024) }).detail;
+    expect(larger).toMatchObject({ output: null, outputDetails: { included: false } });
+  });
+});
