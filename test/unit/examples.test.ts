@@ -66,7 +66,6 @@ const given = {
   table: "LeaseTable",
   worker: "LambdaFunction",
   wake: "LambdaFunction",
-  wakeFunction: "LambdaFunction",
   closeFunction: "LambdaFunction",
   closeUnpaidOrders: "any",
   importStates: "Chain",
