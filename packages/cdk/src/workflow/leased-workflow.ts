@@ -18,7 +18,10 @@ export interface LeasedWorkflowProps {
   readonly table: ILeaseTable;
   /**
    * The states that run under the lease: any chain, in JSONata or JSONPath. They see the execution's own input, and
-   * the lease as the variable `$lease`, a handle that `client.adopt` takes.
+   * the lease as the variable `$lease`, a handle that `client.adopt` takes; a distributed map sees no variables, and gets
+   * it by its `itemSelector`. Their output has at most 256 KiB less 2 bytes.
+   *
+   * No name of a state begins with `Leasehold_`, no variable with `leasehold_`, and no state assigns `$lease`.
    */
   readonly work: IChainable;
   /** The lock's key. @default - the field `key` of each execution's input */
@@ -64,6 +67,12 @@ export interface LeasedWorkflowProps {
  * execution parks, the release wakes the one that has waited longest, and it tries again by itself when the holder's
  * lease is over, then after longer and longer times up to 5 minutes. Waiting is first come, first served among
  * parked executions, but a newcomer can be quicker than the one that is woken.
+ *
+ * Not to be redriven: the lease has ended, so start a new execution. In a redriven one every task in JSONata fails before
+ * it is sent, and EventBridge has the execution stopped. Tasks in JSONPath, and iterations of distributed maps, run until
+ * its event has arrived, about a second, or longer where it is late: fence their writes, or write them in JSONata.
+ *
+ * Fails at synth for names of the work that collide with its own.
  *
  * Ends with InvalidOptionsError without a key, LeaseUnavailableError, LeaseLostError, or the work's own error.
  *
