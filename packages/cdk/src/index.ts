@@ -19,4 +19,5 @@ export { LeaseTableGrants } from "./table/lease-table-grants.ts";
 export { LeaseHeartbeat, type LeaseHeartbeatProps } from "./workflow/lease-heartbeat.ts";
 export { LeaseWakeup, type LeaseWakeupProps } from "./workflow/lease-wakeup.ts";
 export { LeasedWorkflow, type LeasedWorkflowProps } from "./workflow/leased-workflow.ts";
+export type { RedriveGuard } from "./workflow/redrive-guard.ts";
 export type { WhenHeld } from "./workflow/workflow-terms.ts";

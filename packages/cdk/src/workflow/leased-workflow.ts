@@ -83,6 +83,8 @@ export interface LeasedWorkflowProps {
 export class LeasedWorkflow extends Construct {
   readonly stateMachine: StateMachine;
   readonly heartbeat: LeaseHeartbeat;
+  /** Stops executions that were redriven; one for all workflows of the stack. Put an alarm on those of it that fail. */
+  readonly redriveGuard: RedriveGuard;
   /** The lock's key; undefined where each execution's input names it. */
   readonly lockKey: string | undefined;
 
@@ -141,7 +143,8 @@ export class LeasedWorkflow extends Construct {
     this.heartbeat.grantStart(this.stateMachine);
     this.heartbeat.guard(this.stateMachine);
     wakeup?.serve(this.stateMachine);
-    RedriveGuard.of(this).watch(this, this.stateMachine);
+    this.redriveGuard = RedriveGuard.of(this);
+    this.redriveGuard.watch(this, this.stateMachine);
   }
 }
 
