@@ -37,12 +37,7 @@ export class LeaseFunctions extends Construct {
     this.renew = this.#open(leases, "Renew", "Prolongs a lease for somebody without a client.");
     this.release = this.#open(leases, "Release", "Lets a lock go for somebody without a client.");
 
-    const wake = new Handler(this, "Wake", {
-      entry: "leases/wake.ts",
-      description: "Wakes the workflow that has waited longest for a lock that was let go.",
-      timeout: Duration.seconds(30),
-    });
-    this.wakeup = new LeaseWakeup(this, "Wakeup", { table: leases, handler: wake });
+    this.wakeup = new LeaseWakeup(this, "Wakeup", { table: leases });
     new LeaseWakeupAlarms(this, "WakeupAlarms", { wakeup: this.wakeup });
     this.#reportExpiries(leases);
   }

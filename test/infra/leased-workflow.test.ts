@@ -1,3 +1,6 @@
+import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import {
   LeasedWorkflow,
   type LeasedWorkflowProps,
@@ -9,9 +12,12 @@ import { acquire, release, renew, renewUnlessRevoked } from "@leasehold/client/e
 import { App, type CfnElement, Duration, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
+import type { Asset } from "aws-cdk-lib/aws-s3-assets";
 import { Chain, DefinitionBody, Pass, StateMachine, Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
 import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, it } from "vitest";
+import { wakeHandlerBundle } from "../../packages/cdk/src/workflow/wake-handler-bundle.ts";
+import { bundleFile, bundleSource } from "../../packages/cdk/wake/bundle.ts";
 import { compileFilters } from "../../packages/local/src/streams/filter.ts";
 import { definitionsIn, problemsOf } from "../support/definitions.ts";
 
@@ -382,6 +388,42 @@ describe("a wakeup", () => {
     expect(make).toThrow(
       "Test/Leases has no stream, so no release can be seen: make the table with stream: true",
     );
+  });
+
+  it("brings its own function, from the sources as from the package, with the SDK of Lambda's runtime", async () => {
+    const { stack, table } = stackOf({ stream: true });
+    const wakeup = new LeaseWakeup(stack, "Wakeup", { table });
+    const template = Template.fromStack(stack);
+    template.hasResourceProperties("AWS::Lambda::Function", {
+      Handler: "index.handler",
+      Runtime: "nodejs24.x",
+      Code: { S3Key: Match.anyValue() },
+      Environment: { Variables: { LEASEHOLD_TABLE_NAME: Match.anyValue() } },
+    });
+    const folder = wakeup.handler.node.findChild("Code") as Asset;
+    const assembly = (stack.node.root as App).synth().directory;
+    const code = readFileSync(join(assembly, folder.assetPath, "index.cjs"), "utf8");
+    expect(code).toBe(wakeHandlerBundle);
+    expect([...new Set([...code.matchAll(/require\("([^"]+)"\)/g)].map(([, name]) => name))].sort()).toEqual([
+      "@aws-sdk/client-dynamodb",
+      "@aws-sdk/client-sfn",
+    ]);
+    // What Lambda takes for an inline function, and far more than this needs.
+    expect(code.length).toBeLessThan(16_000);
+    const policies = Object.values(template.findResources("AWS::IAM::Role"));
+    for (const { Properties } of policies) expect(Properties.ManagedPolicyArns).toBeUndefined();
+  });
+
+  it("has the bundle of its present sources", async () => {
+    expect(await readFile(bundleFile, "utf8"), "run npm run bundle").toBe(await bundleSource());
+  });
+
+  it("is enough for workflows that wait, with nothing else of the app's", () => {
+    const { stack, table } = stackOf({ stream: true });
+    const wakeup = new LeaseWakeup(stack, "Wakeup", { table });
+    const work = new Pass(stack, "Nothing");
+    new LeasedWorkflow(stack, "Import", { table, work, whenHeld: "wait", wakeup });
+    expect(() => Template.fromStack(stack)).not.toThrow();
   });
 
   it("hears of releases only, and may wake the workflows that it serves, and no others", () => {

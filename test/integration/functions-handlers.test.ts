@@ -1,5 +1,6 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
+import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +14,7 @@ import { leaseItemKey, waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
 import type { MissedAnswer } from "../../functions/close-unpaid-orders/run-report.ts";
+import { wakeHandlerBundle } from "../../packages/cdk/src/workflow/wake-handler-bundle.ts";
 import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
 
 type Handler = (event: unknown, context: object) => Promise<unknown>;
@@ -22,7 +24,6 @@ const names = [
   "leases/renew",
   "leases/release",
   "leases/expired",
-  "leases/wake",
   "import-orders/handler",
   "resource-cache/handler",
   "close-unpaid-orders/handler",
@@ -40,7 +41,7 @@ const asked: { readonly target: string; readonly body: Record<string, unknown> }
 const handlers = new Map<string, Handler>();
 
 /** Calls a handler out of its bundle, as Lambda would: JSON in, JSON out. */
-async function invoke(name: (typeof names)[number], event: unknown): Promise<unknown> {
+async function invoke(name: (typeof names)[number] | "leases/wake", event: unknown): Promise<unknown> {
   const context = {
     functionName: name,
     awsRequestId: crypto.randomUUID(),
@@ -48,6 +49,18 @@ async function invoke(name: (typeof names)[number], event: unknown): Promise<unk
   };
   const answer = await handlers.get(name)?.(event, context);
   return answer === undefined ? undefined : JSON.parse(JSON.stringify(answer));
+}
+
+/** The handler of a CommonJS bundle, which finds the SDK as it would find that of Lambda's runtime. */
+function shipped(bundle: string): Handler {
+  const module = { exports: {} as { handler?: Handler } };
+  new Function("require", "module", "exports", bundle)(
+    createRequire(import.meta.url),
+    module,
+    module.exports,
+  );
+  if (module.exports.handler === undefined) throw new Error("the bundle exports no handler");
+  return module.exports.handler;
 }
 
 beforeAll(async () => {
@@ -92,6 +105,7 @@ beforeAll(async () => {
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
 
   bundles = await mkdtemp(join(tmpdir(), "leasehold-functions-"));
+  handlers.set("leases/wake", shipped(wakeHandlerBundle));
   await build({
     entryPoints: names.map((name) => ({ in: `functions/${name}.ts`, out: name })),
     outdir: bundles,

@@ -3,8 +3,8 @@ import { marshall } from "@aws-sdk/util-dynamodb";
 import { park } from "@leasehold/client/expressions";
 import { waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { type ParkedWaiter, parkedWaiters } from "../../functions/leases/parked-waiters.ts";
-import type { Waiters } from "../../functions/leases/waking.ts";
+import { type ParkedWaiter, parkedWaiters } from "../../packages/cdk/wake/parked-waiters.ts";
+import type { Waiters } from "../../packages/cdk/wake/waking.ts";
 import { makeTable, type TestTable } from "../support/table.ts";
 
 let table: TestTable;

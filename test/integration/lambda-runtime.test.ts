@@ -171,6 +171,7 @@ describe("the environment variables", () => {
     expect(payload).toEqual({
       ...inherited,
       TZ: "UTC",
+      NODE_PATH: expect.stringMatching(/node_modules$/),
       AWS_REGION: "us-east-1",
       AWS_ACCESS_KEY_ID: "local",
       AWS_SECRET_ACCESS_KEY: "local",

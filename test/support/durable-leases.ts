@@ -4,7 +4,7 @@ import { removeWaiter, type WaitsBy, waitersOf } from "@leasehold/client/express
 import { readRecord } from "@leasehold/client/record";
 import { type ItemKey, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import { wakeWaiters } from "../../functions/leases/waking.ts";
+import { wakeWaiters } from "../../packages/cdk/wake/waking.ts";
 import { DurableService } from "./durable-service.ts";
 
 /** What the stream of a lease table says. */
@@ -78,11 +78,11 @@ export class DurableWorld {
       {
         waiters: {
           oldest: async (key) => (await this.waiters(key))[0],
+          isHeld: async (key) => readRecord(this.table.peek(leaseItemKey(key))) !== undefined,
           remove: async (waiter) => {
             this.table.transactNow([{ ...removeWaiter(waiter), action: "delete" }]);
           },
         },
-        inspect: async (key) => readRecord(this.table.peek(leaseItemKey(key))),
         wake: async (waiter) => "callbackId" in waiter && this.service.complete(waiter.callbackId),
         remainingMs: () => 60_000,
       },

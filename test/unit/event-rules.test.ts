@@ -117,6 +117,7 @@ describe("the event of an execution's status", () => {
     stopDate: "2026-01-01T00:00:01.000Z",
     input: { key: "import" },
     error: "Operator",
+    redriveCount: 0,
   } as const;
 
   it("comes from aws.states, with the input as text, and is not kept as one that was put", () => {

@@ -69,7 +69,6 @@ const given = {
   table: "LeaseTable",
   worker: "LambdaFunction",
   wake: "LambdaFunction",
-  wakeFunction: "LambdaFunction",
   closeFunction: "LambdaFunction",
   reportInPython: "IFunction",
   closeUnpaidOrders: "any",

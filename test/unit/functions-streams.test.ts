@@ -12,9 +12,9 @@ import { MemoryLeaseStore } from "@leasehold/client/testing";
 import type { DynamoDBRecord, DynamoDBStreamEvent } from "aws-lambda";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { type ExpiryReport, reportExpired } from "../../functions/leases/expiry.ts";
-import { completeCallback, sendWakeUp } from "../../functions/leases/wake.ts";
-import { type Waking, wakeWaiters } from "../../functions/leases/waking.ts";
 import { leaseIn } from "../../functions/support/stream.ts";
+import { completeCallback, sendWakeUp } from "../../packages/cdk/wake/handler.ts";
+import { type Waking, wakeWaiters } from "../../packages/cdk/wake/waking.ts";
 
 const store = new MemoryLeaseStore();
 
@@ -193,6 +193,7 @@ describe("the waking of parked workflows", () => {
     waking = {
       waiters: {
         oldest: async (key) => parked.get(key)?.[0],
+        isHeld: async (key) => holders.has(key),
         remove: async ({ taskToken }) => {
           for (const [key, waiters] of parked) {
             parked.set(
@@ -202,7 +203,6 @@ describe("the waking of parked workflows", () => {
           }
         },
       },
-      inspect: async (key) => holders.get(key),
       wake: async ({ taskToken }) => {
         if (gone.has(taskToken)) return false;
         woken.push(taskToken);

@@ -29,4 +29,5 @@ export { type GuardOptions, LeaseHeartbeat, type LeaseHeartbeatProps } from "./w
 export { LeaseWakeup, type LeaseWakeupProps } from "./workflow/lease-wakeup.ts";
 export { LeasedWorkflow, type LeasedWorkflowProps } from "./workflow/leased-workflow.ts";
 export type { ObservabilityProps } from "./workflow/observability.ts";
+export type { RedriveGuard } from "./workflow/redrive-guard.ts";
 export type { WhenHeld } from "./workflow/workflow-terms.ts";

@@ -7,7 +7,7 @@ import type { Matcher } from "../../support/proxy.ts";
 import { failWith, hold } from "../../support/proxy-behaviours.ts";
 import { Transfers } from "../../support/transfers.ts";
 
-const wake = "LeaseFunctions/Wake";
+const wake = "LeaseFunctions/Wakeup/Handler";
 let it: TestApp;
 let transfers: Transfers;
 

@@ -1,28 +1,40 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { environmentNames } from "@leasehold/client/environment";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
-import { Duration } from "aws-cdk-lib";
-import { Grant } from "aws-cdk-lib/aws-iam";
+import { Duration, RemovalPolicy, Stage } from "aws-cdk-lib";
+import { Grant, Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import {
+  Architecture,
+  Code,
   FilterCriteria,
   FilterRule,
   type IFunction,
-  type Function as LambdaFunction,
+  Function as LambdaFunction,
   type QualifiedFunctionBase,
+  Runtime,
   StartingPosition,
 } from "aws-cdk-lib/aws-lambda";
 import { DynamoEventSource, SqsDlq } from "aws-cdk-lib/aws-lambda-event-sources";
+import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import { Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { checkAccount, checkRegion } from "../table/table-place.ts";
+import { wakeHandlerBundle } from "./wake-handler-bundle.ts";
 
 /** Properties of {@link LeaseWakeup}. */
 export interface LeaseWakeupProps {
   /** A table with a stream. */
   readonly table: ILeaseTable;
-  /** The function that wakes: the handler of functions/leases/wake.ts. */
-  readonly handler: LambdaFunction;
+  /**
+   * The function that wakes, in place of the package's own. It takes batches of the table's stream and answers with
+   * `batchItemFailures`.
+   *
+   * @default - a function that comes with the package
+   */
+  readonly handler?: LambdaFunction;
 }
 
 /**
@@ -31,8 +43,11 @@ export interface LeaseWakeupProps {
  * Waiters cost nothing while they wait: they park on a task token or a callback in the table, and the release, seen on the table's
  * stream, lets the next one go on. One for each table. A wake-up that is lost is made good by the waiter's own clock.
  *
+ * The function comes with the package: nothing is bundled or downloaded. It uses the AWS SDK of Lambda's runtime. Costs an
+ * invocation for each release, with 1 read, and for each wake-up 2 reads, a deletion and a call of Step Functions.
+ *
  * ```ts
- * const wakeup = new LeaseWakeup(this, "Wakeup", { table, handler: wake });
+ * const wakeup = new LeaseWakeup(this, "Wakeup", { table });
  * ```
  */
 export class LeaseWakeup extends Construct {
@@ -43,7 +58,7 @@ export class LeaseWakeup extends Construct {
 
   constructor(scope: Construct, id: string, props: LeaseWakeupProps) {
     super(scope, id);
-    const { table, handler } = props;
+    const { table } = props;
     checkAccount(this, table);
     checkRegion(this, table);
     if (table.tableStreamArn === undefined) {
@@ -52,6 +67,7 @@ export class LeaseWakeup extends Construct {
       );
     }
     this.table = table;
+    const handler = props.handler ?? this.#ownHandler();
     this.handler = handler;
     this.deadLetterQueue = new Queue(this, "DeadLetters", {
       encryption: QueueEncryption.SQS_MANAGED,
@@ -85,6 +101,31 @@ export class LeaseWakeup extends Construct {
       grantee: handler,
       actions: ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:DeleteItem"],
       resourceArns: [table.tableArn],
+    });
+  }
+
+  #ownHandler(): LambdaFunction {
+    const logGroup = new LogGroup(this, "HandlerLogs", {
+      retention: RetentionDays.ONE_MONTH,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    // The library's own role has a managed policy, which may write every log of the account.
+    const role = new Role(this, "HandlerRole", { assumedBy: new ServicePrincipal("lambda.amazonaws.com") });
+    logGroup.grantWrite(role);
+    // Among the assembly's files, since the package's own may be bundled away; the asset's hash is that of the content.
+    const folder = join(Stage.of(this)?.assetOutdir ?? "cdk.out", "leasehold-wake");
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "index.cjs"), wakeHandlerBundle);
+    return new LambdaFunction(this, "Handler", {
+      description: "Wakes who has waited longest for a lock that was let go.",
+      code: Code.fromAsset(folder),
+      handler: "index.handler",
+      runtime: Runtime.NODEJS_24_X,
+      architecture: Architecture.ARM_64,
+      memorySize: 256,
+      timeout: Duration.seconds(30),
+      logGroup,
+      role,
     });
   }
 

@@ -20,7 +20,10 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
   readonly table: ILeaseTable;
   /**
    * The states that run under the lease: any chain, in JSONata or JSONPath. They see the execution's own input, and
-   * the lease as the variable `$lease`, a handle that `client.adopt` takes.
+   * the lease as the variable `$lease`, a handle that `client.adopt` takes; a distributed map sees no variables, and gets
+   * it by its `itemSelector`. Their output has at most 256 KiB less 2 bytes.
+   *
+   * No name of a state begins with `Leasehold_`, no variable with `leasehold_`, and no state assigns `$lease`.
    */
   readonly work: IChainable;
   /** The lock's key. @default - the field `key` of each execution's input */
@@ -75,6 +78,12 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
  * lease is over, then after longer and longer times up to 5 minutes. Waiting is first come, first served among
  * parked executions, but a newcomer can be quicker than the one that is woken.
  *
+ * Not to be redriven: the lease has ended, so start a new execution. In a redriven one every task in JSONata fails before
+ * it is sent, and EventBridge has the execution stopped. Tasks in JSONPath, and iterations of distributed maps, run until
+ * its event has arrived, about a second, or longer where it is late: fence their writes, or write them in JSONata.
+ *
+ * Fails at synth for names of the work that collide with its own.
+ *
  * Ends with InvalidOptionsError without a key, LeaseUnavailableError, KeeperNotReadyError (its keeper could not prove or
  * renew the lease in time; no work was done), LeaseLostError, or the work's own error.
  *
@@ -85,6 +94,8 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
 export class LeasedWorkflow extends Construct {
   readonly stateMachine: StateMachine;
   readonly heartbeat: LeaseHeartbeat;
+  /** Stops executions that were redriven; one for all workflows of the stack. Put an alarm on those of it that fail. */
+  readonly redriveGuard: RedriveGuard;
   /** The lock's key; undefined where each execution's input names it. */
   readonly lockKey: string | undefined;
 
@@ -151,7 +162,8 @@ export class LeasedWorkflow extends Construct {
     this.heartbeat.grantStart(this.stateMachine);
     this.heartbeat.guard(this.stateMachine, { releasesItself: true, ...(key === undefined ? {} : { key }) });
     wakeup?.serve(this.stateMachine);
-    RedriveGuard.of(this).watch(this, this.stateMachine);
+    this.redriveGuard = RedriveGuard.of(this);
+    this.redriveGuard.watch(this, this.stateMachine);
   }
 }
 

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { createRequire } from "node:module";
 import type { CheckedFunction } from "./definition.ts";
 
 /** Of the parent's own variables a function gets these and no others: what the template forgot must be missing here. */
@@ -26,6 +27,11 @@ export const defaultVariables: Readonly<Record<string, string>> = {
   AWS_SECRET_ACCESS_KEY: "local",
 };
 
+/** Where CommonJS finds the AWS SDK that Lambda's runtime has: here it is the one that this package is installed with. */
+const sdkFolder = createRequire(import.meta.url)
+  .resolve("@aws-sdk/client-dynamodb")
+  .replace(/[\\/]@aws-sdk[\\/].*$/, "");
+
 /** Everything that a function's process has in its environment. */
 export function processEnvironment(
   fn: CheckedFunction,
@@ -43,6 +49,7 @@ export function processEnvironment(
   return {
     ...own,
     ...defaultVariables,
+    NODE_PATH: sdkFolder,
     ...base,
     ...fn.environment,
     _HANDLER: fn.handler,

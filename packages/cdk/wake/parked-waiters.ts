@@ -2,11 +2,11 @@ import {
   ConditionalCheckFailedException,
   DeleteItemCommand,
   type DynamoDBClient,
+  GetItemCommand,
   QueryCommand,
 } from "@aws-sdk/client-dynamodb";
-import { marshall, unmarshall } from "@aws-sdk/util-dynamodb";
 import { removeWaiter, type WaitsBy, waitersOf } from "@leasehold/client/expressions";
-import { attributeNames, type ItemKey } from "@leasehold/client/schema";
+import { attributeNames, type ItemKey, leaseItemKey } from "@leasehold/client/schema";
 import type { Waiters } from "./waking.ts";
 
 /** A waiter as the lease table has it. */
@@ -22,7 +22,7 @@ export function parkedWaiters(dynamodb: DynamoDBClient, tableName: string): Wait
           TableName: tableName,
           KeyConditionExpression: keyCondition,
           ExpressionAttributeNames: { ...names },
-          ExpressionAttributeValues: marshall(values),
+          ExpressionAttributeValues: wire(values),
           ConsistentRead: true,
           Limit: 1,
         }),
@@ -30,12 +30,27 @@ export function parkedWaiters(dynamodb: DynamoDBClient, tableName: string): Wait
       const item = Items?.[0];
       if (item === undefined) return undefined;
       const { partitionKey, sortKey, taskToken, callbackId } = attributeNames;
-      const plain = unmarshall(item);
-      const at = { [partitionKey]: plain[partitionKey], [sortKey]: plain[sortKey] };
+      const at = { [partitionKey]: item[partitionKey]?.S, [sortKey]: item[sortKey]?.S };
       const place = { key: at as unknown as ItemKey };
-      return plain[callbackId] === undefined
-        ? { ...place, taskToken: String(plain[taskToken]) }
-        : { ...place, callbackId: String(plain[callbackId]) };
+      const callback = item[callbackId]?.S;
+      return callback === undefined
+        ? { ...place, taskToken: String(item[taskToken]?.S) }
+        : { ...place, callbackId: callback };
+    },
+
+    async isHeld(key) {
+      const { token } = attributeNames;
+      const { Item } = await dynamodb.send(
+        new GetItemCommand({
+          TableName: tableName,
+          Key: wire(leaseItemKey(key)),
+          ConsistentRead: true,
+          // Not the holder's payload, which may be large.
+          ProjectionExpression: `#${token}`,
+          ExpressionAttributeNames: { [`#${token}`]: token },
+        }),
+      );
+      return Item?.[token] !== undefined;
     },
 
     async remove(waiter) {
@@ -44,10 +59,10 @@ export function parkedWaiters(dynamodb: DynamoDBClient, tableName: string): Wait
         await dynamodb.send(
           new DeleteItemCommand({
             TableName: tableName,
-            Key: marshall(place),
+            Key: wire(place),
             ConditionExpression: condition,
             ExpressionAttributeNames: { ...names },
-            ExpressionAttributeValues: marshall(values),
+            ExpressionAttributeValues: wire(values),
           }),
         );
       } catch (error) {
@@ -56,4 +71,9 @@ export function parkedWaiters(dynamodb: DynamoDBClient, tableName: string): Wait
       }
     },
   };
+}
+
+/** Waiters and their keys have no attributes but texts. */
+function wire(values: object): Record<string, { S: string }> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, { S: String(value) }]));
 }

@@ -1,7 +1,6 @@
 import type { WaitsBy } from "@leasehold/client/expressions";
-import type { LeaseRecord } from "@leasehold/client/record";
-import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from "aws-lambda";
-import { isHeldIn, leaseIn, repeatFrom } from "../support/stream.ts";
+import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
+import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent, StreamRecord } from "aws-lambda";
 
 /** Who waits for a lock: a workflow, parked on a task token, or a durable function, parked on a callback. */
 export type Waiter = WaitsBy;
@@ -12,13 +11,13 @@ export interface Waiters<W extends Waiter = Waiter> {
   oldest(key: string): Promise<W | undefined>;
   /** Takes a waiter off; nothing happens when it is gone already. */
   remove(waiter: W): Promise<void>;
+  /** Whether somebody has the lock at this moment, or it is kept closed; a consistent read. */
+  isHeld(key: string): Promise<boolean>;
 }
 
 /** What waking works with. */
 export interface Waking<W extends Waiter = Waiter> {
   readonly waiters: Waiters<W>;
-  /** Who holds the lock at this moment; a consistent read. */
-  readonly inspect: (key: string) => Promise<LeaseRecord | undefined>;
   /** Tells a waiter to go on. False when it does not wait for this any more: ended, timed out, or woken before. */
   readonly wake: (waiter: W, key: string) => Promise<boolean>;
   /** Milliseconds until the function has to be done. */
@@ -59,20 +58,27 @@ export async function wakeWaiters<W extends Waiter>(
       }
     }),
   );
-  return repeatFrom(failed.flat());
+  // Lambda repeats a stream from the lowest number that is reported, so all that follow come again too.
+  const numbers = failed.flat().map((record) => record.dynamodb?.SequenceNumber ?? "");
+  return { batchItemFailures: numbers.map((itemIdentifier) => ({ itemIdentifier })) };
 }
 
 /** The key of a lease whose token went away, be it by a release or because the item was removed. */
 function freedKey({ dynamodb }: DynamoDBRecord): string | undefined {
-  const before = leaseIn(dynamodb?.OldImage);
-  return before !== undefined && !isHeldIn(dynamodb?.NewImage) ? before.key : undefined;
+  const { OldImage: before, NewImage: after } = dynamodb ?? {};
+  return isHeldIn(before) && !isHeldIn(after) ? before[attributeNames.partitionKey]?.S : undefined;
+}
+
+/** Whether somebody, of this package or not, had the lock before or after a change. */
+function isHeldIn(image: StreamRecord["OldImage"]): image is NonNullable<StreamRecord["OldImage"]> {
+  return image?.[attributeNames.sortKey]?.S === leaseSortKey && attributeNames.token in image;
 }
 
 async function wakeOne<W extends Waiter>(waking: Waking<W>, key: string): Promise<void> {
-  const { waiters, inspect, wake, remainingMs } = waking;
+  const { waiters, wake, remainingMs } = waking;
   for (;;) {
     const waiter = await waiters.oldest(key);
-    if (waiter === undefined || (await inspect(key)) !== undefined) return;
+    if (waiter === undefined || (await waiters.isHeld(key))) return;
     if (remainingMs() < reserveMs) throw new Error("the time is over, and there are more waiters to look at");
     const isAwake = await wake(waiter, key);
     await waiters.remove(waiter);

@@ -1,3 +1,4 @@
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import {
   CallbackTimeoutException,
   InvalidParameterValueException,
@@ -13,29 +14,33 @@ import {
   TaskTimedOut,
 } from "@aws-sdk/client-sfn";
 import { environmentNames } from "@leasehold/client/environment";
-import type { DynamoDBBatchResponse, DynamoDBStreamEvent } from "aws-lambda";
-import type { Invocation } from "../support/answers.ts";
-import { dynamodb } from "../support/dynamodb.ts";
-import { required } from "../support/environment.ts";
-import { leaseClient } from "../support/leases.ts";
-import { once } from "../support/once.ts";
+import type { Context, DynamoDBBatchResponse, DynamoDBStreamEvent } from "aws-lambda";
 import { type ParkedWaiter, parkedWaiters } from "./parked-waiters.ts";
 import { type Waking, wakeWaiters } from "./waking.ts";
 
-const waking = once((): Omit<Waking<ParkedWaiter>, "remainingMs"> => {
-  const requestHandler = { connectionTimeout: 1_000, requestTimeout: 5_000, throwOnRequestTimeout: true };
-  const workflows = new SFNClient({ requestHandler });
-  const functions = new LambdaClient({ requestHandler });
-  const leases = leaseClient(dynamodb());
-  return {
-    waiters: parkedWaiters(dynamodb(), required(environmentNames.tableName)),
-    inspect: (key) => leases.inspect(key),
+type Connections = Omit<Waking<ParkedWaiter>, "remainingMs">;
+
+let connections: Connections | undefined;
+
+/** An execution environment reads its settings and opens its connections once, at its first invocation. */
+function connected(): Connections {
+  if (connections !== undefined) return connections;
+  const tableName = process.env[environmentNames.tableName];
+  if (!tableName) throw new Error(`the environment variable ${environmentNames.tableName} is not set`);
+  // An answer that takes seconds is taken for lost, and the SDK tries again.
+  const limits = { connectionTimeout: 1_000, throwOnRequestTimeout: true };
+  const dynamodb = new DynamoDBClient({ requestHandler: { ...limits, requestTimeout: 2_000 } });
+  const workflows = new SFNClient({ requestHandler: { ...limits, requestTimeout: 5_000 } });
+  const functions = new LambdaClient({ requestHandler: { ...limits, requestTimeout: 5_000 } });
+  connections = {
+    waiters: parkedWaiters(dynamodb, tableName),
     wake: (waiter, key) =>
       "taskToken" in waiter
         ? sendWakeUp(workflows, waiter.taskToken, key)
         : completeCallback(functions, waiter.callbackId, key),
   };
-});
+  return connections;
+}
 
 /** Lets one parked workflow go on; false when its task is over or was never there. */
 export async function sendWakeUp(
@@ -82,5 +87,8 @@ export async function completeCallback(
  * next time the waiter's task or callback is over, so it is taken off, and the next in line is woken if the lock is still free. A
  * wake-up that is lost for good is made up for by the waiter's own timeout.
  */
-export const handler = (event: DynamoDBStreamEvent, context: Invocation): Promise<DynamoDBBatchResponse> =>
-  wakeWaiters({ ...waking(), remainingMs: () => context.getRemainingTimeInMillis() }, event);
+export const handler = (
+  event: DynamoDBStreamEvent,
+  context: Pick<Context, "getRemainingTimeInMillis">,
+): Promise<DynamoDBBatchResponse> =>
+  wakeWaiters({ ...connected(), remainingMs: () => context.getRemainingTimeInMillis() }, event);

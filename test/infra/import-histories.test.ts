@@ -1,0 +1,107 @@
+import { ManualClock } from "@leasehold/client/testing";
+import { describe, expect, test } from "vitest";
+import { chunksPerExecution } from "../../infra/systems/transfer-loop.ts";
+import { StatesError } from "../../packages/local/src/state-machines/errors.ts";
+import { leaseholdTemplate } from "../support/cloudformation-app.ts";
+import { definitionsIn } from "../support/definitions.ts";
+import { machineArn, StepFunctions } from "../support/step-functions.ts";
+
+const definitions = Object.entries(definitionsIn(leaseholdTemplate().template));
+const idOf = (start: string): string => definitions.find(([id]) => id.startsWith(start))?.[0] ?? start;
+const workflow = machineArn(idOf("ImportsWorkflow"));
+const batch = machineArn(idOf("ImportsBatch"));
+/** Step Functions ends an execution with its 25,000th event. */
+const eventsAllowed = 25_000;
+
+interface Walk {
+  readonly steps: StepFunctions;
+  readonly clock: ManualClock;
+  /** Chunks that were transferred. */
+  readonly chunks: () => number;
+}
+
+/** The app's state machines, on a clock of their own, with a function that transfers so many chunks. */
+function walkOf(total: number, failuresPerChunk = 0): Walk {
+  const clock = new ManualClock();
+  const steps = new StepFunctions(clock);
+  for (const [id, definition] of definitions) steps.define(id, definition);
+  let chunks = 0;
+  let failures = 0;
+  steps.resources.set("lambda:invoke", () => {
+    if (failures < failuresPerChunk) {
+      failures += 1;
+      throw new StatesError("Lambda.ServiceException", "try again");
+    }
+    failures = 0;
+    if (chunks === total) return { Payload: { result: "nothingLeft" } };
+    chunks += 1;
+    return { Payload: { result: "transferred" } };
+  });
+  steps.resources.set(
+    "states:startExecution.sync:2",
+    async ({ StateMachineArn, Name, Input }: { StateMachineArn: string; Name: string; Input: unknown }) => {
+      // The stand-in of the other machine's ARN is its logical id.
+      const stateMachineArn = machineArn(StateMachineArn.split(":").at(-1) ?? "");
+      const { executionArn } = steps.machines.start({ stateMachineArn, name: Name, input: Input });
+      const { output } = await steps.machines.finished(executionArn);
+      return { ExecutionArn: executionArn, Output: output };
+    },
+  );
+  return { steps, clock, chunks: () => chunks };
+}
+
+/** Runs the import to its end. */
+async function imported({ steps, clock }: Walk): Promise<string> {
+  const { executionArn } = steps.machines.start({ stateMachineArn: workflow, input: { kind: "import" } });
+  while (steps.machines.describe(executionArn).status === "RUNNING") await clock.advance(3_600_000);
+  return executionArn;
+}
+
+describe("the histories of an import", () => {
+  test("stay below the limit in each execution, with more chunks than one history has room for", async () => {
+    const walk = walkOf(3_000);
+    const { machines } = walk.steps;
+    const execution = await imported(walk);
+    expect(machines.describe(execution).status).toBe("SUCCEEDED");
+    expect(walk.chunks()).toBe(3_000);
+    const events = [workflow, batch].map((arn) =>
+      machines.executions(arn).map(({ executionArn }) => machines.history(executionArn).events),
+    );
+    expect(events.map(({ length }) => length)).toEqual([1, 3]);
+    // 9 a chunk, and what begins and ends an execution or hands it on.
+    for (const count of events.flat()) expect(count).toBeLessThan(9 * chunksPerExecution + 100);
+  });
+
+  test("stay below it even if Lambda has to be asked five times again for every chunk", async () => {
+    const walk = walkOf(2 * chunksPerExecution, 5);
+    const { machines } = walk.steps;
+    await imported(walk);
+    expect(walk.chunks()).toBe(2 * chunksPerExecution);
+    for (const { executionArn, stateMachineArn } of machines.executions()) {
+      const isOfImport = [workflow, batch].includes(stateMachineArn);
+      if (isOfImport) expect(machines.history(executionArn).events).toBeLessThan(eventsAllowed);
+    }
+    expect(machines.executions(batch)[0]?.status).toBe("SUCCEEDED");
+  });
+
+  test("have room for more than a million chunks: each hand-over of a thousand makes 10 events", async () => {
+    const handOvers = 120;
+    const walk = walkOf(chunksPerExecution);
+    const { machines, resources } = walk.steps;
+    let handedOn = 0;
+    // What an execution does that works for this one has been seen above.
+    resources.set("states:startExecution.sync:2", () => {
+      handedOn += 1;
+      return { Output: { isDone: handedOn === handOvers } };
+    });
+    const execution = await imported(walk);
+    expect(machines.describe(execution).status).toBe("SUCCEEDED");
+    expect((handOvers + 1) * chunksPerExecution).toBeGreaterThan(100_000);
+    const { events } = machines.history(execution);
+    const perHandOver = 10;
+    const besides = events - handOvers * perHandOver;
+    expect(besides).toBeLessThan(9 * chunksPerExecution + 100);
+    const most = Math.floor((eventsAllowed - besides) / perHandOver);
+    expect(most * chunksPerExecution).toBeGreaterThan(1_000_000);
+  });
+});
