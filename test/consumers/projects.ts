@@ -95,9 +95,13 @@ export const libraryAlone: Consumer = async (project, supplies) => {
   for (const fixture of ["lock.ts", "main.ts"]) await project.writeFixture(fixture, `lib/${fixture}`, "./$1");
   await project.writeFixture("lock-jest.ts", "test/lock.test.ts", "../lib/$1");
   await project.step("tsc, node10", "npx", ["tsc", "--noEmit"]);
-  checkDone(await project.step("ts-node", "npx", ["ts-node", "lib/main.ts"]));
-  checkDone(await project.step("tsx", "npx", ["tsx", "lib/main.ts"]));
-  await project.step("jest, by ts-jest", "npx", ["jest"]);
+  for (const [name, node] of nodes) {
+    const by = (tool: string, ...args: string[]): Promise<string> =>
+      project.step(`${tool} on ${name}`, node, [`node_modules/.bin/${tool}`, ...args]);
+    checkDone(await by("ts-node", "lib/main.ts"));
+    checkDone(await by("tsx", "lib/main.ts"));
+    await by("jest");
+  }
 
   for (const [format, folder] of [
     ["cjs", "required"],
