@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, "../..");
 const preamble = `
 import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
-import { brandErrorClass, createLeaseTable, type Lease, LeaseClient, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
+import { brandClass, createLeaseTable, type Lease, LeaseClient, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { metricsListener } from "@leasehold/client/metrics";
 import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
@@ -54,7 +54,7 @@ export const used = [
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, QueueFullError, LeaseUnavailableError, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
-  StateMachines, brandErrorClass, leased, leaseLock, middy, Duration, ScheduleExpression,
+  StateMachines, brandClass, leased, leaseLock, middy, Duration, ScheduleExpression,
 ];
 `;
 /** What an example uses and does not make itself; `any` where examples differ in what they call by a name. */
