@@ -2,9 +2,9 @@
  * Packs the packages: `tsx packaging/main.ts pack [folder]` writes the archives of all. `prepack` and `postpack` are what
  * npm runs in a package's folder around `npm pack` and `npm publish`.
  */
-import { resolve } from "node:path";
+import { basename, resolve } from "node:path";
 import { build, packAll } from "./pack.ts";
-import { nameOf, prepare, restore } from "./prepare.ts";
+import { prepare, restore } from "./prepare.ts";
 
 const [command, folder = "tarballs"] = process.argv.slice(2);
 const here = process.cwd();
@@ -13,7 +13,7 @@ if (command === "pack") {
   for (const archive of (await packAll(resolve(folder))).values()) console.log(archive);
 } else if (command === "prepack") {
   await build();
-  await prepare(here, nameOf(here));
+  await prepare(here, basename(here));
 } else if (command === "postpack") {
   await restore(here);
 } else {

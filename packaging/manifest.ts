@@ -29,6 +29,13 @@ function outputsOf(entry: string, source: string | undefined): Outputs {
   return { commonJs: `./dist/cjs/${path}`, esModule: `./dist/esm/${path}` };
 }
 
+/** Whether a manifest is the one that the repository works with, and not the one that is published. */
+export function isRepositorys({ exports }: Manifest): boolean {
+  return Object.values(exports).some(
+    (conditions) => typeof conditions === "object" && sourceCondition in conditions,
+  );
+}
+
 /**
  * Makes the manifest that is published of the one that the repository works with.
  *

@@ -1,7 +1,7 @@
 import { access, glob, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Manifest, publishedManifest, type RepositoryManifest } from "./manifest.ts";
+import { isRepositorys, type Manifest, publishedManifest, type RepositoryManifest } from "./manifest.ts";
 
 /** The repository's own folder. */
 export const repositoryFolder: string = fileURLToPath(new URL("..", import.meta.url));
@@ -35,26 +35,28 @@ async function removeStale(folder: string): Promise<void> {
 
 /**
  * Makes a package's folder that has been built ready to be packed: the published manifest is in the place of the
- * repository's, which is kept aside for {@link restore}. A second call changes nothing.
+ * repository's, which is kept aside for {@link restore}. Rejects where it is already there, after a pack that was
+ * interrupted.
  */
 export async function prepare(folder: string, name: string): Promise<void> {
   const manifestFile = join(folder, "package.json");
-  const aside = join(folder, asideName);
+  const manifest = await readJson<Manifest>(manifestFile);
+  if (!isRepositorys(manifest)) {
+    throw new Error(
+      `${manifestFile} is the published one, which a pack that was interrupted has left there: ` +
+        "put the repository's back with git restore",
+    );
+  }
   await removeStale(folder);
+  // For bundlers, which read of a file what the nearest manifest says.
   await writeFile(join(folder, "dist/esm/package.json"), '{ "type": "module", "sideEffects": false }\n');
-  // An earlier call may have been interrupted: then the repository's manifest is aside already.
-  await access(aside).catch(() => rename(manifestFile, aside));
   const repository = await readJson<RepositoryManifest>(join(repositoryFolder, "package.json"));
-  const published = publishedManifest(await readJson<Manifest>(aside), repository, `packages/${name}`);
+  const published = publishedManifest(manifest, repository, `packages/${name}`);
+  await rename(manifestFile, join(folder, asideName));
   await writeFile(manifestFile, `${JSON.stringify(published, undefined, 2)}\n`);
 }
 
 /** Puts the repository's manifest back. */
 export async function restore(folder: string): Promise<void> {
   await rename(join(folder, asideName), join(folder, "package.json"));
-}
-
-/** The name, under `packages`, of a package's folder. */
-export function nameOf(folder: string): string {
-  return relative(join(repositoryFolder, "packages"), folder);
 }

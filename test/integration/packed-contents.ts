@@ -6,7 +6,7 @@ import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/co
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { describe, expect, it } from "vitest";
-import { publishedPackages } from "../../packaging/prepare.ts";
+import { prepare, publishedPackages } from "../../packaging/prepare.ts";
 import type { PackedProject } from "../support/packed.ts";
 
 const run = promisify(execFile);
@@ -110,7 +110,7 @@ export function describePackedContents(packed: () => PackedProject): void {
   });
 
   describe("npm pack in a package's own folder", () => {
-    it("gives the same archive, without what an older build left, and leaves the manifest as it was", async () => {
+    it("gives the same archive, without what an older build left, and restores the manifest", async () => {
       // A copy of what packing needs, so that other tests see the repository's manifests all the while.
       const copy = join(packed().folder, "repository");
       const isPart = (path: string): boolean => !path.endsWith("node_modules");
@@ -136,6 +136,15 @@ export function describePackedContents(packed: () => PackedProject): void {
       const { stdout: manifest } = await run("tar", ["-xzOf", archive, "package/package.json"]);
       expect(JSON.parse(manifest)).toEqual(
         packed().manifests.find(({ name }) => name === "@leasehold/middy"),
+      );
+      expect(await readFile(join(folder, "package.json"), "utf8")).toBe(before);
+    });
+
+    it("is refused where a pack that was interrupted has left the published manifest", async () => {
+      const folder = packed().folderOf("@leasehold/middy");
+      const before = await readFile(join(folder, "package.json"), "utf8");
+      await expect(prepare(folder, "middy")).rejects.toThrow(
+        /middy.package\.json is the published one.*git restore/,
       );
       expect(await readFile(join(folder, "package.json"), "utf8")).toBe(before);
     });

@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
-import { copyFile, readFile, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { build } from "esbuild";
+import { build, transform } from "esbuild";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { checkTemplate } from "../consumers/template.ts";
 import { installPacked, oldestNode, oldestTypeScript, type PackedProject } from "../support/packed.ts";
 import { describePackedContents } from "./packed-contents.ts";
 
@@ -158,6 +159,27 @@ describe("the packages, installed", () => {
       }
     },
   );
+});
+
+describe("a CDK app of the packages' users", () => {
+  const consumers = join(root, "test/consumers/fixtures");
+
+  it.concurrent.each([
+    ["CommonJS on the oldest Node", "cjs", "commonjs", oldestNode()],
+    ["ES modules on the newest Node", "esm", "module", process.execPath],
+  ] as const)("synthesizes each construct, in %s", async (_name, format, type, node) => {
+    const folder = join(project.folder, `app-${format}`);
+    await mkdir(folder);
+    await writeFile(join(folder, "package.json"), JSON.stringify({ type }));
+    for (const name of ["app", "stranger-stack"]) {
+      const source = await readFile(join(consumers, `${name}.ts`), "utf8");
+      const { code } = await transform(source, { loader: "ts", format });
+      await writeFile(join(folder, `${name}.js`), code);
+    }
+    const { stderr } = await run(node, ["app.js", "cdk.out"], { cwd: folder });
+    expect(stderr).toBe("");
+    await checkTemplate(join(folder, "cdk.out"));
+  });
 });
 
 describe("a program of the packages' users", () => {

@@ -7,6 +7,7 @@ import type * as ReadWrite from "@leasehold/client/read-write";
 import type * as Schedule from "@leasehold/client/schedule";
 import type * as SingleFlight from "@leasehold/client/single-flight";
 import type * as Tasks from "@leasehold/client/tasks";
+import type * as Testing from "@leasehold/client/testing";
 import type * as Middy from "@leasehold/middy";
 import { describe, expect, it, vi } from "vitest";
 
@@ -20,6 +21,7 @@ type Copy = typeof Client &
   typeof Schedule &
   typeof SingleFlight &
   typeof Tasks &
+  typeof Testing &
   typeof Middy;
 
 /** Loads the packages once more: as another version of them, or a copy inside a bundle, would be in the same process. */
@@ -35,6 +37,7 @@ async function loadCopy(): Promise<Copy> {
     import("@leasehold/client/schedule"),
     import("@leasehold/client/single-flight"),
     import("@leasehold/client/tasks"),
+    import("@leasehold/client/testing"),
     import("@leasehold/middy"),
   ]);
   return Object.assign({}, ...modules);
@@ -120,6 +123,21 @@ describe("instanceof, between two copies of the packages in one process", () => 
 });
 
 describe("a client of another copy of the package", () => {
+  it("is a client for a handler, which tells its refusals from failures", async () => {
+    const client = new other.LeaseClient({ store: new other.MemoryLeaseStore(), owner: "holder" });
+    const context = { functionName: "job", awsRequestId: "1", getRemainingTimeInMillis: () => 30_000 };
+    const handler = one.leased<object, string>(
+      { client, key: "job", skipResult: "skipped" },
+      async (_event: object, _context, { lease }) => (lease.held ? "ran" : "lost"),
+    );
+    const invoke = (): Promise<unknown> => handler({}, context as Parameters<typeof handler>[1]);
+    expect(await invoke()).toBe("ran");
+    const held = await client.acquire("job");
+    expect(await invoke()).toBe("skipped");
+    await held.release();
+    expect(await invoke()).toBe("ran");
+  });
+
   it("is refused by a primitive with the reason, for the parts of two copies need not fit", () => {
     const client = new other.LeaseClient({ tableName: "leases" });
     expect(() => new one.FairLock(client as Client.LeaseClient, "desk")).toThrow(

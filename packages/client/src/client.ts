@@ -1,5 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { nameAbort } from "./aborted.ts";
+import { brandClass } from "./brand.ts";
 import { createDynamoDBClient } from "./dynamodb/client.ts";
 import { DynamoDBLeaseStore, isDocumentClient } from "./dynamodb/store.ts";
 import { InvalidOptionsError, LeaseUnavailableError, SlotDoneError, SlotMismatchError } from "./errors.ts";
@@ -68,6 +69,9 @@ import { checkData, checkDuration, checkKey, checkKnown, checkText, checkWork } 
  * ```
  */
 export class LeaseClient implements AsyncDisposable {
+  static {
+    brandClass(LeaseClient, "LeaseClient");
+  }
   readonly #context: ProtocolContext;
   readonly #times: ClientTimes;
   readonly #owner: string;

@@ -1,10 +1,10 @@
+import { brandClass } from "./brand.ts";
 import { LeaseError } from "./errors.ts";
-import { brandErrorClass } from "./errors-brand.ts";
 
 /** The client has been closed: it acquires nothing any more, and whatever waited has been called off. Nothing is held. */
 export class ClientClosedError extends LeaseError {
   static {
-    brandErrorClass(ClientClosedError, "ClientClosedError");
+    brandClass(ClientClosedError, "ClientClosedError");
   }
   override readonly name: string = "ClientClosedError";
 
@@ -33,7 +33,7 @@ const mostNamed = 5;
 /** The client is closed, but the service did not confirm everything in time: some leases may stay until they expire. */
 export class CloseIncompleteError extends LeaseError {
   static {
-    brandErrorClass(CloseIncompleteError, "CloseIncompleteError");
+    brandClass(CloseIncompleteError, "CloseIncompleteError");
   }
   override readonly name: string = "CloseIncompleteError";
   readonly left: readonly Leftover[];

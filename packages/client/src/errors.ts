@@ -1,4 +1,4 @@
-import { brandErrorClass } from "./errors-brand.ts";
+import { brandClass } from "./brand.ts";
 import { limits } from "./schema.ts";
 
 /** Every code that a {@link LeaseError} can carry. Codes are stable; messages are for people and may change. */
@@ -42,7 +42,7 @@ interface LeaseErrorOptions extends ErrorOptions {
 /** The base of every error that this package raises; switch on its `code`. */
 export class LeaseError extends Error {
   static {
-    brandErrorClass(LeaseError, "LeaseError");
+    brandClass(LeaseError, "LeaseError");
   }
   // Written out: a bundler that shortens names shortens those of classes too, and Step Functions matches on it.
   override readonly name: string = "LeaseError";
@@ -72,7 +72,7 @@ export interface RefusalDetails {
 /** Somebody else holds the lock, and the time to wait for it is over. Nothing is held. */
 export class LeaseUnavailableError extends LeaseError {
   static {
-    brandErrorClass(LeaseUnavailableError, "LeaseUnavailableError");
+    brandClass(LeaseUnavailableError, "LeaseUnavailableError");
   }
   override readonly name: string = "LeaseUnavailableError";
   readonly key: string;
@@ -136,7 +136,7 @@ function refusalAdvice(retryAfterMs: number, { waitedMs = 0, isOwn = false }: Re
 /** The run that was asked for has been completed already, or a later one has. Nothing is held, and there is nothing to do. */
 export class SlotDoneError extends LeaseError {
   static {
-    brandErrorClass(SlotDoneError, "SlotDoneError");
+    brandClass(SlotDoneError, "SlotDoneError");
   }
   override readonly name: string = "SlotDoneError";
   readonly key: string;
@@ -166,7 +166,7 @@ export class SlotDoneError extends LeaseError {
  */
 export class LeaseAbortedError extends LeaseError {
   static {
-    brandErrorClass(LeaseAbortedError, "LeaseAbortedError");
+    brandClass(LeaseAbortedError, "LeaseAbortedError");
   }
   override readonly name: string = "LeaseAbortedError";
   readonly key: string;
@@ -189,7 +189,7 @@ export class LeaseAbortedError extends LeaseError {
  */
 export class SlotMismatchError extends LeaseError {
   static {
-    brandErrorClass(SlotMismatchError, "SlotMismatchError");
+    brandClass(SlotMismatchError, "SlotMismatchError");
   }
   override readonly name: string = "SlotMismatchError";
   readonly key: string;
@@ -218,7 +218,7 @@ export class SlotMismatchError extends LeaseError {
  */
 export class SlotNotDueError extends LeaseError {
   static {
-    brandErrorClass(SlotNotDueError, "SlotNotDueError");
+    brandClass(SlotNotDueError, "SlotNotDueError");
   }
   override readonly name: string = "SlotNotDueError";
   readonly key: string;
@@ -263,7 +263,7 @@ const lostAdvice: Record<LeaseLostReason, string> = {
 /** The lease is gone; whatever it protected may now be done by somebody else. */
 export class LeaseLostError extends LeaseError {
   static {
-    brandErrorClass(LeaseLostError, "LeaseLostError");
+    brandClass(LeaseLostError, "LeaseLostError");
   }
   override readonly name: string = "LeaseLostError";
   readonly key: string;
@@ -291,7 +291,7 @@ interface RefusalWording extends ErrorOptions {
 /** An option has a value that cannot work. Raised before any request is sent. */
 export class InvalidOptionsError extends LeaseError {
   static {
-    brandErrorClass(InvalidOptionsError, "InvalidOptionsError");
+    brandClass(InvalidOptionsError, "InvalidOptionsError");
   }
   override readonly name: string = "InvalidOptionsError";
   /** The option's name, as the caller wrote it. */
@@ -318,7 +318,7 @@ export class InvalidOptionsError extends LeaseError {
  */
 export class LeaseItemError extends LeaseError {
   static {
-    brandErrorClass(LeaseItemError, "LeaseItemError");
+    brandClass(LeaseItemError, "LeaseItemError");
   }
   override readonly name: string = "LeaseItemError";
   /** The item's partition key: the lock's name. */
@@ -350,7 +350,7 @@ export class LeaseItemError extends LeaseError {
 /** The table does not exist, or its key is not the lease table's. */
 export class LeaseTableError extends LeaseError {
   static {
-    brandErrorClass(LeaseTableError, "LeaseTableError");
+    brandClass(LeaseTableError, "LeaseTableError");
   }
   override readonly name: string = "LeaseTableError";
   readonly tableName: string;
@@ -369,7 +369,7 @@ export class LeaseTableError extends LeaseError {
 /** The client lacks what it needs to ask the service at all: a region, credentials, a permission. */
 export class LeaseConfigurationError extends LeaseError {
   static {
-    brandErrorClass(LeaseConfigurationError, "LeaseConfigurationError");
+    brandClass(LeaseConfigurationError, "LeaseConfigurationError");
   }
   override readonly name: string = "LeaseConfigurationError";
   constructor(
@@ -387,7 +387,7 @@ export class LeaseConfigurationError extends LeaseError {
  */
 export class LeaseServiceError extends LeaseError {
   static {
-    brandErrorClass(LeaseServiceError, "LeaseServiceError");
+    brandClass(LeaseServiceError, "LeaseServiceError");
   }
   override readonly name: string = "LeaseServiceError";
   /** Whether the same request can succeed later. */

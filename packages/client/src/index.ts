@@ -1,3 +1,4 @@
+export { brandClass } from "./brand.ts";
 export { LeaseClient } from "./client.ts";
 export { type CreateLeaseTableOptions, createLeaseTable } from "./dynamodb/table.ts";
 export {
@@ -17,7 +18,6 @@ export {
   SlotMismatchError,
   SlotNotDueError,
 } from "./errors.ts";
-export { brandErrorClass } from "./errors-brand.ts";
 export { ClientClosedError, CloseIncompleteError, type Leftover } from "./errors-closing.ts";
 export type {
   AcquiredEvent,

@@ -1,4 +1,4 @@
-import { brandErrorClass, LeaseError, LeaseServiceError } from "@leasehold/client";
+import { brandClass, LeaseError, LeaseServiceError } from "@leasehold/client";
 import type { HoldTerms } from "./hold.ts";
 
 /** Between two tries to record a slot, at first... */
@@ -9,7 +9,7 @@ const longestPauseMs = 2_000;
 /** The handler has succeeded, and the service did not confirm that its slot is done: a retry may run it once more. */
 export class CompletionFailedError extends LeaseError {
   static {
-    brandErrorClass(CompletionFailedError, "CompletionFailedError");
+    brandClass(CompletionFailedError, "CompletionFailedError");
   }
   override readonly name: string = "CompletionFailedError";
   readonly key: string;

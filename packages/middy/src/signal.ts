@@ -1,4 +1,4 @@
-import { brandErrorClass, type Clock, type Lease } from "@leasehold/client";
+import { brandClass, type Clock, type Lease } from "@leasehold/client";
 
 /** What a handler gets. */
 export interface Lock {
@@ -15,7 +15,7 @@ export interface Lock {
 /** The invocation has no time left: the handler should stop in order while it can. */
 export class InvocationEndingError extends Error {
   static {
-    brandErrorClass(InvocationEndingError, "InvocationEndingError");
+    brandClass(InvocationEndingError, "InvocationEndingError");
   }
   readonly reason: "timeout" | "shutdown";
 

@@ -1,10 +1,10 @@
+import { brandClass } from "../brand.ts";
 import { LeaseError } from "../errors.ts";
-import { brandErrorClass } from "../errors-brand.ts";
 
 /** As many wait for the lock as may. Nothing is held, and nobody waits for this caller. */
 export class QueueFullError extends LeaseError {
   static {
-    brandErrorClass(QueueFullError, "QueueFullError");
+    brandClass(QueueFullError, "QueueFullError");
   }
   override readonly name: string = "QueueFullError";
   readonly key: string;

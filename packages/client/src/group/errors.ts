@@ -1,5 +1,5 @@
+import { brandClass } from "../brand.ts";
 import { LeaseUnavailableError, type RefusalDetails } from "../errors.ts";
-import { brandErrorClass } from "../errors-brand.ts";
 
 /** One lock of a group that somebody else holds. */
 export interface HeldKey {
@@ -20,7 +20,7 @@ export interface HeldKey {
  */
 export class GroupUnavailableError extends LeaseUnavailableError {
   static {
-    brandErrorClass(GroupUnavailableError, "GroupUnavailableError");
+    brandClass(GroupUnavailableError, "GroupUnavailableError");
   }
   override readonly name: string = "GroupUnavailableError";
   /** All that were wanted. */

@@ -1,10 +1,10 @@
+import { brandClass } from "../brand.ts";
 import { LeaseError } from "../errors.ts";
-import { brandErrorClass } from "../errors-brand.ts";
 
 /** The slot has had all its attempts, and none succeeded. Nothing is held; a larger `maxAttempts` allows more. */
 export class RunsExhaustedError extends LeaseError {
   static {
-    brandErrorClass(RunsExhaustedError, "RunsExhaustedError");
+    brandClass(RunsExhaustedError, "RunsExhaustedError");
   }
   override readonly name: string = "RunsExhaustedError";
   readonly job: string;

@@ -1,5 +1,5 @@
+import { brandClass } from "../brand.ts";
 import { LeaseError } from "../errors.ts";
-import { brandErrorClass } from "../errors-brand.ts";
 
 /**
  * An owner that holds a read lock has asked for the write lock, which would wait for that very reader. Nothing was
@@ -9,7 +9,7 @@ import { brandErrorClass } from "../errors-brand.ts";
  */
 export class LeaseUpgradeError extends LeaseError {
   static {
-    brandErrorClass(LeaseUpgradeError, "LeaseUpgradeError");
+    brandClass(LeaseUpgradeError, "LeaseUpgradeError");
   }
   override readonly name: string = "LeaseUpgradeError";
   readonly key: string;

@@ -1,10 +1,10 @@
+import { brandClass } from "../brand.ts";
 import { LeaseError } from "../errors.ts";
-import { brandErrorClass } from "../errors-brand.ts";
 
 /** A schedule's expression, time zone or time is not one that EventBridge Scheduler takes. */
 export class InvalidScheduleError extends LeaseError {
   static {
-    brandErrorClass(InvalidScheduleError, "InvalidScheduleError");
+    brandClass(InvalidScheduleError, "InvalidScheduleError");
   }
   override readonly name: string = "InvalidScheduleError";
   /** The expression, as it was given. */

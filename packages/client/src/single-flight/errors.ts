@@ -1,11 +1,11 @@
+import { brandClass } from "../brand.ts";
 import { LeaseError } from "../errors.ts";
-import { brandErrorClass } from "../errors-brand.ts";
 import type { CachedFailure } from "./entry.ts";
 
 /** A computation took longer than `computeTimeoutMs`. Its signal has aborted, its lock is let go, its result is dropped. */
 export class ComputationTimeoutError extends LeaseError {
   static {
-    brandErrorClass(ComputationTimeoutError, "ComputationTimeoutError");
+    brandClass(ComputationTimeoutError, "ComputationTimeoutError");
   }
   override readonly name: string = "ComputationTimeoutError";
   readonly key: string;
@@ -25,7 +25,7 @@ export class ComputationTimeoutError extends LeaseError {
 /** A computation failed a moment ago, here or elsewhere, and is not to be repeated yet (`failureForMs`). */
 export class CachedFailureError extends LeaseError {
   static {
-    brandErrorClass(CachedFailureError, "CachedFailureError");
+    brandClass(CachedFailureError, "CachedFailureError");
   }
   override readonly name: string = "CachedFailureError";
   readonly key: string;
@@ -49,7 +49,7 @@ export class CachedFailureError extends LeaseError {
 /** The cache threw, did not answer, or did not take it: what was to be forgotten may still be there. Invalidate again. */
 export class CacheUnwritableError extends LeaseError {
   static {
-    brandErrorClass(CacheUnwritableError, "CacheUnwritableError");
+    brandClass(CacheUnwritableError, "CacheUnwritableError");
   }
   override readonly name: string = "CacheUnwritableError";
   readonly key: string;
@@ -68,7 +68,7 @@ export class CacheUnwritableError extends LeaseError {
 /** The cache threw, or did not answer: whether the result is there is not known, so nobody computes it. */
 export class CacheUnreadableError extends LeaseError {
   static {
-    brandErrorClass(CacheUnreadableError, "CacheUnreadableError");
+    brandClass(CacheUnreadableError, "CacheUnreadableError");
   }
   override readonly name: string = "CacheUnreadableError";
   readonly key: string;

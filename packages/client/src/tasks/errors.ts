@@ -1,5 +1,5 @@
+import { brandClass } from "../brand.ts";
 import { LeaseError } from "../errors.ts";
-import { brandErrorClass } from "../errors-brand.ts";
 
 /**
  * Why a task is not its worker's to end.
@@ -33,7 +33,7 @@ const meanings: Record<TaskLostReason, string> = {
  */
 export class FinalFailureError extends Error {
   static {
-    brandErrorClass(FinalFailureError, "FinalFailureError");
+    brandClass(FinalFailureError, "FinalFailureError");
   }
   override readonly name: string = "FinalFailureError";
 }
@@ -41,7 +41,7 @@ export class FinalFailureError extends Error {
 /** A worker ends a task that it does not own any more. Nothing was changed. */
 export class TaskLostError extends LeaseError {
   static {
-    brandErrorClass(TaskLostError, "TaskLostError");
+    brandClass(TaskLostError, "TaskLostError");
   }
   override readonly name: string = "TaskLostError";
   /** The set's name. */

@@ -1,0 +1,91 @@
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { type Format, transform } from "esbuild";
+
+const run = promisify(execFile);
+const fixtures = join(import.meta.dirname, "fixtures");
+const minuteMs = 60_000;
+
+/** The environment of somebody who has never seen this repository: neither its commands nor npm's variables from here. */
+function strangersEnvironment(): Record<string, string> {
+  const path = (process.env.PATH ?? "").split(delimiter).filter((each) => !each.includes("node_modules"));
+  const entries = Object.entries(process.env).filter(
+    ([name]) => !/^(npm_|INIT_CWD$|NODE_OPTIONS$|NODE_PATH$)/i.test(name),
+  );
+  return {
+    ...(Object.fromEntries(entries) as Record<string, string>),
+    PATH: [dirname(process.execPath), ...path].join(delimiter),
+    CI: "true",
+    CDK_DISABLE_CLI_TELEMETRY: "true",
+  };
+}
+
+/** A project outside the repository, and the steps that its owner takes. Each step has a time limit, and is timed. */
+export class StrangersProject {
+  readonly folder: string;
+  readonly #name: string;
+
+  private constructor(name: string, folder: string) {
+    this.#name = name;
+    this.folder = folder;
+  }
+
+  static async create(name: string): Promise<StrangersProject> {
+    // The CDK's template names its files after the folder.
+    const folder = join(await mkdtemp(join(tmpdir(), "leasehold-consumers-")), "stranger");
+    await mkdir(folder);
+    return new StrangersProject(name, folder);
+  }
+
+  /** Runs a command in the project, and gives what it printed. Rejects with all that it printed if it fails. */
+  async step(
+    what: string,
+    command: string,
+    args: readonly string[],
+    limitMs = 2 * minuteMs,
+  ): Promise<string> {
+    const since = performance.now();
+    const options = { cwd: this.folder, env: strangersEnvironment(), timeout: limitMs, maxBuffer: 2 ** 26 };
+    try {
+      const { stdout } = await run(command, args, options);
+      return stdout;
+    } catch (error) {
+      // The message has what the command printed to stderr.
+      const { stdout = "", message } = error as Error & { readonly stdout?: string };
+      throw new Error(`${this.#name}: ${what}: ${message}\n${stdout}`);
+    } finally {
+      const seconds = ((performance.now() - since) / 1_000).toFixed(1);
+      console.log(`${this.#name}: ${what} (${seconds} s)`);
+    }
+  }
+
+  async install(packages: readonly string[]): Promise<void> {
+    const options = ["--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=1"];
+    await this.step("npm install", "npm", ["install", ...options, ...packages], 5 * minuteMs);
+  }
+
+  async write(file: string, text: string): Promise<void> {
+    await mkdir(dirname(join(this.folder, file)), { recursive: true });
+    await writeFile(join(this.folder, file), text);
+  }
+
+  /** Writes a fixture as it is, or with its relative imports changed to what the stranger's tools understand. */
+  async writeFixture(fixture: string, file: string, relative = "./$1.js"): Promise<void> {
+    const text = await readFile(join(fixtures, fixture), "utf8");
+    await this.write(file, text.replaceAll(/(?<=")\.\/([\w-]+)\.js(?=")/g, relative));
+  }
+
+  /** Writes a fixture as the JavaScript that the stranger would have written. */
+  async writeScript(fixture: string, file: string, format: Format): Promise<void> {
+    const text = await readFile(join(fixtures, fixture), "utf8");
+    const { code } = await transform(text, { loader: "ts", format, target: "node22" });
+    await this.write(file, code);
+  }
+
+  async remove(): Promise<void> {
+    await rm(dirname(this.folder), { recursive: true, force: true });
+  }
+}
