@@ -217,7 +217,7 @@ function keyOf(sortKey: string): Json {
 }
 
 /** Puts JSONata in the place of sample values: texts stay texts, and numbers are written as DynamoDB takes them. */
-function placed(
+export function placed(
   { update, condition, names, values: samples }: Sample,
   values: Values,
 ): {
