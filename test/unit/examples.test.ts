@@ -107,7 +107,12 @@ it("every example of the README and of the packages' docstrings compiles", async
   const files = [
     "README.md",
     ...globSync(
-      ["packages/*/src/**/*.ts", "packages/*/README.md", "docs/lambda.md", "docs/{primitives,systems}/*.md"],
+      [
+        "packages/*/src/**/*.ts",
+        "packages/*/README.md",
+        "docs/{lambda,singleton-jobs}.md",
+        "docs/{primitives,systems}/*.md",
+      ],
       {
         cwd: root,
       },

@@ -301,16 +301,20 @@ describe("a function that is locked from outside", () => {
     expect(runs.map((run) => outcome(run).output)).toEqual([1, 2, 3]);
   });
 
-  it("is stopped being waited for when its run is replaced, and the newer run has a larger fencing token", async () => {
+  it("is called by the newer run once the replaced run's call must have ended, with a larger fencing token", async () => {
     const start = define({ overlap: "replace", once: false, lockAtMostFor: Duration.seconds(30) });
+    let atWork = 0;
     answer = async (call) => {
-      await pause(call === 1 ? 10 * minute : second);
+      atWork += 1;
+      expect(atWork).toBe(1);
+      await pause(call === 1 ? 55 * second : second);
+      atWork -= 1;
       return call;
     };
     const replaced = start();
-    await clock.advance(minute);
+    await clock.advance(5 * second);
     const run = start();
-    for (let passed = 0; passed < minute; passed += second) {
+    for (let passed = 0; passed < 4 * minute; passed += second) {
       await clock.advance(second);
       await wake();
     }
@@ -348,19 +352,109 @@ describe("a function that is locked from outside", () => {
     expect(calls).toHaveLength(before);
   });
 
-  it("is called again by a run after one that was killed, within a lease of its keeper's beat", async () => {
-    const start = define({ lockAtMostFor: Duration.seconds(30) });
-    answer = async (call) => {
-      await pause(call === 1 ? 10 * minute : second);
-      return call;
-    };
-    const killed = start();
-    await clock.advance(5 * second);
-    steps.machines.stop(killed);
-    await clock.advance(15 * second);
-    expect(isHeld()).toBe(false);
+  describe("whose run was killed with a call under way", () => {
+    /** Starts a run, and kills it in the middle of a call. */
+    async function killed(props: Options = {}): Promise<(scheduledTime?: number) => string> {
+      const start = define({ lockAtMostFor: Duration.seconds(30), once: false, ...props });
+      answer = async (call) => {
+        await pause(call === 1 ? 50 * second : second);
+        return call;
+      };
+      const run = start();
+      await clock.advance(5 * second);
+      steps.machines.stop(run);
+      await clock.advance(15 * second);
+      expect(isHeld()).toBe(false);
+      return start;
+    }
+
+    it("is called by the next run once that call must have ended; the lock is held meanwhile", async () => {
+      const start = await killed();
+      const run = start();
+      await clock.advance(0);
+      expect(await secondsFree(2 * minute - second)).toBe(0);
+      expect(calls).toHaveLength(1);
+      await clock.advance(10 * second);
+      expect(outcome(run).output).toBe(2);
+      expect(calls[1]?.payload).toMatchObject({ job: "report", input: { day: 1 } });
+    });
+
+    it("is called once it must have ended though several runs in between were killed as well", async () => {
+      const start = await killed();
+      for (let times = 0; times < 3; times += 1) {
+        const run = start();
+        await clock.advance(20 * second);
+        steps.machines.stop(run);
+        await clock.advance(15 * second);
+      }
+      expect(calls).toHaveLength(1);
+      const run = start();
+      await clock.advance(3 * minute);
+      expect(outcome(run).output).toBe(2);
+    });
+
+    it("is called at once by the run after that", async () => {
+      const start = await killed();
+      start();
+      await clock.advance(3 * minute);
+      const run = start();
+      await clock.advance(2 * second);
+      expect(outcome(run).output).toBe(3);
+    });
+
+    it("is waited for in the same way when the lease was broken, and the broken run calls it no more", async () => {
+      const start = define({ lockAtMostFor: Duration.seconds(30), once: false });
+      answer = async (call) => {
+        if (call === 1) throw new StatesError("Lambda.TooManyRequestsException");
+        await pause(50 * second);
+        return call;
+      };
+      const broken = start();
+      await clock.advance(second);
+      await other.forceRelease(key, { token: String(steps.lease(key)?.token) });
+      const run = start();
+      await clock.advance(minute);
+      expect(outcome(broken)).toMatchObject({ status: "ABORTED", error: "LeaseLostError" });
+      const ofBroken = calls.length;
+      await clock.advance(59 * second);
+      expect(calls).toHaveLength(ofBroken);
+      await clock.advance(minute);
+      expect(outcome(run).status).toBe("SUCCEEDED");
+    });
+  });
+
+  it("is not called by a run that was overtaken before its call, and that run fails", async () => {
+    const start = define({ lockAtMostFor: Duration.seconds(30), once: false });
+    steps.afterwards("dynamodb:updateItem", () => {
+      // Between the grant and the mark another run has the lock, and marks its call.
+      steps.put({ pk: key, sk: "call", fence: Number.MAX_SAFE_INTEGER });
+    });
     const run = start();
-    await clock.advance(5 * second);
-    expect(outcome(run).output).toBe(2);
+    await clock.advance(3 * minute);
+    expect(outcome(run)).toMatchObject({ status: "FAILED", error: "LeaseLostError" });
+    expect(calls).toEqual([]);
+  });
+
+  it.each([1, 2, 3, 4])("is called once, and at once, where the answer of write %d is lost", async (nth) => {
+    const start = define({ once: false });
+    steps.loseAnswers("dynamodb:updateItem", 1, nth - 1);
+    const run = start();
+    await clock.advance(30 * second);
+    expect(outcome(run)).toMatchObject({ status: "SUCCEEDED", output: "done" });
+    expect(calls).toHaveLength(1);
+    const next = start();
+    await clock.advance(30 * second);
+    expect(outcome(next).output).toBe("done");
+  });
+
+  it("has succeeded where the end of its call cannot be noted", async () => {
+    const start = define({ once: false });
+    answer = () => {
+      steps.fail("dynamodb:updateItem", 4);
+      return "done";
+    };
+    const run = start();
+    await clock.advance(minute);
+    expect(outcome(run)).toMatchObject({ status: "SUCCEEDED", output: "done" });
   });
 });

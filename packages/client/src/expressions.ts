@@ -442,6 +442,38 @@ export function removeWaiter(
   };
 }
 
+/** The mark that a lease's holder calls a function, which may run on after the holder itself has been stopped. */
+export interface CallMark extends LeasePlace {
+  readonly fencingToken: number;
+  readonly now: number;
+  readonly retentionMs: number;
+}
+
+const markCalling = `SET #${fence} = :fence, #${ttl} = :ttl`;
+const isUnmarked = `attribute_not_exists(#${fence})`;
+const firstMark = written(markCalling, `${isUnmarked} OR #${fence} = :fence`);
+const laterMark = written(markCalling, `${isUnmarked} OR #${fence} <= :fence`);
+const removeMark = written(`SET #${ttl} = :ttl REMOVE #${fence}`, `#${fence} = :fence`);
+
+/** Marks that calls begin. Refused where an earlier holder has never said that its own have ended. */
+export function markCalls(mark: CallMark): UpdateRequest {
+  return requestOf(firstMark, mark, markValues(mark));
+}
+
+/** Marks that calls begin, once those of an earlier holder must have ended. Refused to an earlier holder itself. */
+export function takeOverCalls(mark: CallMark): UpdateRequest {
+  return requestOf(laterMark, mark, markValues(mark));
+}
+
+/** Says that this holder's calls have ended. */
+export function endCalls(mark: CallMark): UpdateRequest {
+  return requestOf(removeMark, mark, markValues(mark));
+}
+
+function markValues({ fencingToken, now, retentionMs }: CallMark): Item {
+  return { ":fence": fencingToken, ":ttl": timeToLive(now, retentionMs) };
+}
+
 /** "Only while this very lease holds the lock", for the user's own transaction. */
 export function stillHeld(
   lease: Pick<Renewal, "token" | "fencingToken">,

@@ -49,6 +49,9 @@ export const leaseSortKey = "lease";
 /** Sort keys of workflows and durable functions that wait for the lock begin with this; then comes since when, and who. */
 export const waiterSortKeyPrefix = "waiter#";
 
+/** The sort key of the mark that calls are under way of a function that knows nothing of the lock. */
+export const callSortKey = "call";
+
 /** The primary key of an item of the lease table. */
 export interface ItemKey {
   readonly pk: string;

@@ -1,8 +1,12 @@
+import { endCalls, markCalls, takeOverCalls } from "@leasehold/client/expressions";
+import { attributeNames, callSortKey } from "@leasehold/client/schema";
 import { Aws, Duration, Stack, Token } from "aws-cdk-lib";
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { IFunction, Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
-import { CustomState, Fail, type IChainable, Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
+import { CustomState, Fail, type IChainable, Pass, Wait, WaitTime } from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
+import { jsonata, refused, call as sdkCall } from "../workflow/asl.ts";
+import { placed } from "../workflow/lease-requests.ts";
 import { LeasedWorkflow } from "../workflow/leased-workflow.ts";
 import type { WhenHeld } from "../workflow/workflow-terms.ts";
 import type { TargetSettings } from "./job-target.ts";
@@ -64,49 +68,110 @@ export function callOfLocking(
     MaxAttempts: 60,
   };
   return new CustomState(job, "Run", {
-    stateJson: call(fn, "$states.input", [whileHeld, ...retriesOf(longestRun(fn), settings)]),
+    stateJson: {
+      ...call(fn, input, [whileHeld, ...retriesOf(longestRun(fn), settings)]),
+      Output: result,
+    },
   });
 }
 
 /**
  * Calls a function that knows nothing of the lock.
  *
- * Where Lambda's answer leaves open whether the function runs, no second call is made, and the lock is not let go,
- * before the first call must have ended.
+ *     MarkCall ─▶ Run ─▶ UnmarkCall ─▶ Returned
+ *        │ refused  └─ it fails ─▶ LetFunctionEnd, if it may still run ─▶ UnmarkFailed ─▶ RunFailed
+ *        └─▶ LetEarlierEnd ─▶ TakeOverCall ─▶ Run
+ *
+ * No call begins while another may still run. Where Lambda's answer leaves open whether the function runs, the first call
+ * must have ended before the next one is made, or the lock is let go. And a run that was stopped with a call under way
+ * leaves its mark: the next run waits until that call must have ended.
  */
 export function callOfLocked(
   job: Construct,
   fn: IFunction,
   settings: TargetSettings & { readonly retryAttempts: number; readonly timeout: Duration | undefined },
 ): IChainable {
-  const overAfter = endOf(longestRun(fn, settings.timeout));
-  // A fencing token lets the function protect what it writes: not even a stopped execution stops it.
+  const longest = longestRun(fn, settings.timeout);
+  const overAfter = endOf(longest);
+  const time = WaitTime.duration(Duration.seconds(overAfter));
+  const tableName = settings.table.nameFor(job);
+  // A fencing token lets the function protect what it writes where even the lease was lost.
   const payload =
-    "$type($states.input) = 'object' ? " +
-    "$merge([$states.input, {'fencingToken': $lease.fencingToken}]) : $states.input";
+    `$type(${input}) = 'object' ? ` + `$merge([${input}, {'fencingToken': $lease.fencingToken}]) : ${input}`;
   const run = new CustomState(job, "Run", {
     stateJson: {
-      ...call(fn, payload, retriesOf(longestRun(fn, settings.timeout), settings)),
+      ...call(fn, payload, retriesOf(longest, settings)),
       TimeoutSeconds: overAfter,
+      Assign: { functionResult: result },
     },
   });
-  const caught = { assign: { functionError: "{% $states.errorOutput %}" } };
+  const mark = (id: string, request: Mark): CustomState =>
+    new CustomState(job, id, { stateJson: markState(tableName, request) });
+
+  const returned = Pass.jsonata(job, "Returned", { outputs: jsonata("$functionResult") });
+  run.next(mark("UnmarkCall", endCalls).addCatch(returned)).next(returned);
+
   const failed = Fail.jsonata(job, "RunFailed", {
-    error: "{% $functionError.Error %}",
-    cause: "{% $exists($functionError.Cause) ? $functionError.Cause : 'no cause was given' %}",
+    error: jsonata("$functionError.Error"),
+    cause: jsonata("$exists($functionError.Cause) ? $functionError.Cause : 'no cause was given'"),
   });
-  const letItEnd = Wait.jsonata(job, "LetFunctionEnd", {
-    time: WaitTime.duration(Duration.seconds(overAfter)),
+  const unmark = mark("UnmarkFailed", endCalls).addCatch(failed);
+  unmark.next(failed);
+  const failure = { assign: { functionError: jsonata("$states.errorOutput") } };
+  run
+    .addCatch(Wait.jsonata(job, "LetFunctionEnd", { time }).next(unmark), {
+      ...failure,
+      errors: [...unclear, "States.Timeout"],
+    })
+    .addCatch(unmark, { assign: { functionError: tooLarge }, errors: ["States.DataLimitExceeded"] })
+    .addCatch(unmark, failure);
+
+  const overtaken = Fail.jsonata(job, "Overtaken", {
+    error: "LeaseLostError",
+    cause: "a later run calls the function",
   });
-  const tooLarge = Fail.jsonata(job, "AnswerTooLarge", {
-    error: "FunctionAnswerTooLargeError",
-    cause:
-      "what the function was sent, or what it returned, is more than the 256 KiB that Step Functions takes: " +
-      "keep it elsewhere, and return where it is",
+  const takeOver = mark("TakeOverCall", takeOverCalls).addCatch(overtaken, { errors: [refused] });
+  const waiting = Wait.jsonata(job, "LetEarlierEnd", { time }).next(takeOver);
+  takeOver.next(run);
+  return mark("MarkCall", markCalls)
+    .addCatch(waiting, { errors: [refused] })
+    .next(run);
+}
+
+const tooLarge = {
+  Error: "FunctionAnswerTooLargeError",
+  Cause:
+    "what the function was sent, or what it returned, is more than the 256 KiB that Step Functions takes: " +
+    "keep it elsewhere, and return where it is",
+};
+
+type Mark = typeof endCalls;
+
+/** For how long a mark is kept that nobody asks for any more. */
+const markRetentionMs = Duration.days(7).toMilliseconds();
+
+/** A write of the mark, beside the lease. */
+function markState(tableName: string, mark: Mark): Record<string, unknown> {
+  const sample = mark({ key: "key", fencingToken: 1, now: 1, retentionMs: 1 });
+  const { update, condition, ...write } = placed(sample as Parameters<typeof placed>[0], {
+    ":fence": "$lease.fencingToken",
+    ":ttl": `$ceil(($millis() + ${markRetentionMs}) / 1000)`,
   });
-  return run
-    .addCatch(letItEnd.next(failed), { ...caught, errors: [...unclear, "States.Timeout"] })
-    .addCatch(tooLarge, { errors: ["States.DataLimitExceeded"] });
+  const Key = {
+    [attributeNames.partitionKey]: { S: jsonata("$lease.key") },
+    [attributeNames.sortKey]: { S: callSortKey },
+  };
+  const { Catch: _, ...state } = sdkCall("dynamodb:updateItem", {
+    Arguments: {
+      TableName: tableName,
+      Key,
+      UpdateExpression: update,
+      ConditionExpression: condition,
+      ...write,
+    },
+    Catch: [],
+  });
+  return state;
 }
 
 /** Answers of Lambda's that leave open whether the function was started; AWS recommends to try again after them. */
@@ -117,15 +182,21 @@ const unclear = [
   "Lambda.SdkClientException",
 ];
 
+/** What the workflow was started with, whatever has become of it on the way. */
+const input = "$states.context.Execution.Input";
+
+/** What a function has returned. A character has 4 bytes at most: a longer text could be more than an execution may give. */
+const result: string = jsonata(
+  "$length($string($states.result.Payload)) <= 60000 ? $states.result.Payload " +
+    ": {'omitted': 'what the function returned is too long to be kept'}",
+);
+
 function call(fn: IFunction, payload: string, retry: readonly object[]): Record<string, unknown> {
-  // A character has 4 bytes at most: a longer text could be more than an execution may give.
-  const kept = "$length($string($states.result.Payload)) <= 60000";
   return {
     Type: "Task",
     QueryLanguage: "JSONata",
     Resource: `arn:${Aws.PARTITION}:states:::lambda:invoke`,
-    Arguments: { FunctionName: fn.functionArn, Payload: `{% ${payload} %}` },
-    Output: `{% ${kept} ? $states.result.Payload : {'omitted': 'what the function returned is too long to be kept'} %}`,
+    Arguments: { FunctionName: fn.functionArn, Payload: jsonata(payload) },
     Retry: retry,
   };
 }

@@ -15,7 +15,7 @@ import type { JobTarget } from "./job-target.ts";
  * - `queue`: it waits for its turn, without polling and without a function that runs meanwhile; for maxEventAge at
  *   most. Needs a table with a stream, and a `wakeup`.
  * - `replace`: it asks the other to stop, and starts when that one has let go or its lease has ended. A function that takes
- *   the lock is told by its signal; of a locked function the run is stopped, and its call runs on to its own end.
+ *   the lock is told by its signal; of a locked function the run is stopped, and the newer one calls it when that call must have ended.
  */
 export type JobOverlap = "skip" | "queue" | "replace";
 

@@ -47,12 +47,12 @@ export abstract class SingletonJobTarget extends JobTarget {
    * - When that is of no avail, the run fails with the function's own error, and the lock is let go.
    * - `lockAtMostFor` is how long the lock stays taken after the keeper itself has died (3 minutes by default).
    *   `heartbeat` is refused: the keeper has its own.
-   * - `queue` and `replace` need a table with a stream, and a `wakeup`. A run that is replaced, or stopped by hand, is no
-   *   longer waited for, and its function runs on to its own end: with `replace`, use the fencing token.
+   * - `queue` and `replace` need a table with a stream, and a `wakeup`. The call of a run that is replaced, or stopped by
+   *   hand, goes on to its own end. The next run has the lock, and waits until that call must have ended.
    * - The job's runs are executions: `job.runs` counts them, and a skipped one has succeeded. The function must be in the
    *   job's region; one of another account has to permit the workflow's role to invoke it.
    *
-   * Costs what a `LeasedWorkflow` costs: 6 state transitions and 3 writes a run, and those of its keeper.
+   * Costs 9 state transitions and 5 writes a run, and those of its keeper.
    *
    * ```ts
    * const target = SingletonJobTarget.lockedLambda(reportInPython, { timeout: Duration.minutes(5) });

@@ -270,7 +270,7 @@ function keyOf(terms: LeaseTerms, sortKey: string): Json {
 }
 
 /** Puts JSONata in the place of sample values: texts stay texts, and numbers are written as DynamoDB takes them. */
-function placed(
+export function placed(
   { update, condition, names, values: samples }: Sample,
   values: Values,
 ): {
