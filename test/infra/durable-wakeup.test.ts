@@ -1,7 +1,15 @@
 import { LeaseTable, LeaseWakeup } from "@leasehold/cdk";
 import { App, Duration, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
-import { Alias, Code, Function as LambdaFunction, type FunctionProps, type IFunction, type IVersion, Runtime } from "aws-cdk-lib/aws-lambda";
+import {
+  Alias,
+  Code,
+  type FunctionProps,
+  type IFunction,
+  type IVersion,
+  Function as LambdaFunction,
+  Runtime,
+} from "aws-cdk-lib/aws-lambda";
 import { describe, expect, it } from "vitest";
 
 function functionOf(stack: Stack, id: string, props: Partial<FunctionProps> = {}): LambdaFunction {
@@ -24,7 +32,9 @@ function grantFor(given: (fn: LambdaFunction) => IFunction): unknown[] {
     Properties: { PolicyName: Match.stringLikeRegexp("^Wake") },
   });
   return Object.values(policies)
-    .flatMap(({ Properties }) => Properties.PolicyDocument.Statement as { readonly Action: string | string[] }[])
+    .flatMap(
+      ({ Properties }) => Properties.PolicyDocument.Statement as { readonly Action: string | string[] }[],
+    )
     .filter(({ Action }) => [Action].flat().some((action) => action.startsWith("lambda:")));
 }
 

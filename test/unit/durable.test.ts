@@ -360,6 +360,19 @@ describe("a lock that is held", () => {
     ]);
   });
 
+  test("is waited for under the longest name that an execution can have, told apart by its end", async () => {
+    const lease = await otherHolder(hour);
+    const name = "n".repeat(1_024);
+    const run = world.service.start(leased(twoSteps(1), { waitMs: day }), { name: "A" }, name);
+    await world.play(minute);
+    const [waiter] = await world.waiters(key);
+    expect(waiter?.key.sk.length).toBeLessThanOrEqual(1_024);
+    expect(waiter?.key.sk).toMatch(/n\/4c1f#[-0-9a-f]{36}$/);
+    await lease.release();
+    await world.play(minute);
+    expect(run.status).toBe("SUCCEEDED");
+  });
+
   test("is tried again by itself where the wake-up is lost", async () => {
     world.wakes = false;
     const lease = await otherHolder(10 * minute);

@@ -24,6 +24,8 @@ import { SingleFlight } from "@leasehold/client/single-flight";
 import { FinalFailureError, TaskSet } from "@leasehold/client/tasks";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { LambdaRuntime, readAssembly, resolveApp, startApp, startEngine, StateMachines } from "@leasehold/local";
+import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
+import { withDurableLease } from "@leasehold/durable";
 import { leased, leaseLock } from "@leasehold/middy";
 import middy from "@middy/core";
 import { Duration, Stack } from "aws-cdk-lib";
@@ -41,6 +43,8 @@ declare const orders: {
 declare const shop: { isInStock(payload: unknown): boolean; ship(id: string, signal: AbortSignal): Promise<void> };
 declare function listFiles(): Promise<string[]>;
 declare function importFile(file: string, options: { signal: AbortSignal }): Promise<void>;
+declare function askForQuote(orderId: string, options: { signal: AbortSignal }): Promise<number>;
+declare function acceptQuote(quote: number, fencingToken: number): Promise<void>;
 declare function importAll(options: { signal: AbortSignal }): Promise<void>;
 declare function buildReport(options: { signal: AbortSignal }): Promise<number>;
 declare function runReport(options: { signal: AbortSignal }): Promise<void>;
@@ -54,7 +58,7 @@ export const used = [
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, QueueFullError, LeaseUnavailableError, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
-  StateMachines, leased, leaseLock, middy, Duration, ScheduleExpression,
+  StateMachines, withDurableExecution, withDurableLease, leased, leaseLock, middy, Duration, ScheduleExpression,
 ];
 `;
 /** What an example uses and does not make itself; `any` where examples differ in what they call by a name. */
@@ -65,6 +69,8 @@ const given = {
   stack: "Stack",
   table: "LeaseTable",
   worker: "LambdaFunction",
+  approve: "LambdaFunction",
+  wakeup: "LeaseWakeup",
   wake: "LambdaFunction",
   wakeFunction: "LambdaFunction",
   closeFunction: "LambdaFunction",
@@ -98,7 +104,7 @@ function asModule(code: string): string {
 it("every example of the README and of the packages' docstrings compiles", async () => {
   const files = [
     "README.md",
-    ...globSync(["packages/*/src/**/*.ts", "docs/lambda.md", "docs/{primitives,systems}/*.md"], {
+    ...globSync(["packages/*/src/**/*.ts", "docs/{durable,lambda}.md", "docs/{primitives,systems}/*.md"], {
       cwd: root,
     }),
   ];
