@@ -13,6 +13,7 @@ import {
 } from "@leasehold/client";
 import { type DurableLease, type DurableLeaseOptions, withDurableLease } from "@leasehold/durable";
 import { beforeEach, describe, expect, test } from "vitest";
+import { Random } from "../simulation/random.ts";
 import { DurableWorld } from "../support/durable-leases.ts";
 
 interface Input {
@@ -360,6 +361,19 @@ describe("a lock that is held", () => {
     ]);
   });
 
+  test("is waited for under the longest name that an execution can have, told apart by its end", async () => {
+    const lease = await otherHolder(hour);
+    const name = "n".repeat(1_024);
+    const run = world.service.start(leased(twoSteps(1), { waitMs: day }), { name: "A" }, name);
+    await world.play(minute);
+    const [waiter] = await world.waiters(key);
+    expect(waiter?.key.sk.length).toBeLessThanOrEqual(1_024);
+    expect(waiter?.key.sk).toMatch(/n\/4c1f#[-0-9a-f]{36}$/);
+    await lease.release();
+    await world.play(minute);
+    expect(run.status).toBe("SUCCEEDED");
+  });
+
   test("is tried again by itself where the wake-up is lost", async () => {
     world.wakes = false;
     const lease = await otherHolder(10 * minute);
@@ -436,6 +450,47 @@ describe("executions that want the same lock at the same time", () => {
     const turns = done.filter((name, index) => name !== done[index - 1]);
     expect(turns.toSorted()).toEqual(names);
   });
+});
+
+describe("by the seed", () => {
+  test.each(Array.from({ length: 20 }, (_, index) => index + 1))(
+    "%i, whatever dies: nobody works under a lease that is older than another's work",
+    async (seed) => {
+      const random = new Random(seed);
+      const worked: { name: string; fencingToken: number }[] = [];
+      const work: Work<number> = async (lease, context, { name }) => {
+        for (let part = 0; part < 3; part += 1) {
+          await context.step(`part ${part}`, async () => {
+            worked.push({ name, fencingToken: lease.fencingToken });
+          });
+          await context.wait({ seconds: 1 });
+        }
+        return lease.fencingToken;
+      };
+      const handler = leased(work, { waitMs: day, leaseDurationMs: 6_000 });
+      const deaths = random.integer(0, 25);
+      for (let count = 0; count < deaths; count += 1) {
+        world.service.killAt({ at: random.integer(1, 150), when: random.chance(0.5) ? "before" : "after" });
+      }
+      world.wakes = random.chance(0.7);
+      const names = ["A", "B", "C", "D"].slice(0, random.integer(2, 4));
+      for (const name of names) world.service.start(handler, { name });
+      await world.service.playTogether();
+      await world.play(3 * hour);
+      expect(world.service.executions.map(({ status, error }) => [status, error])).toEqual(
+        names.map(() => ["SUCCEEDED", undefined]),
+      );
+      const order = worked.map(({ fencingToken }) => fencingToken);
+      expect(order).toEqual(order.toSorted((one, other) => one - other));
+      for (const { name, fencingToken } of worked) {
+        expect(worked.filter((entry) => entry.fencingToken === fencingToken && entry.name !== name)).toEqual(
+          [],
+        );
+      }
+      expect(world.holder(key)).toBeUndefined();
+      expect(losses()).toEqual([]);
+    },
+  );
 });
 
 describe("a lost lease", () => {
@@ -592,6 +647,38 @@ describe("a service that fails", () => {
     expect(run.status).toBe("SUCCEEDED");
     world.failure = undefined;
     expect((await world.client().acquire(key)).held).toBe(true);
+  });
+});
+
+describe("a step of the work", () => {
+  test("is repeated as the user's own strategy says, also where it fails for a lock of its own", async () => {
+    let attempts = 0;
+    const handler = leased(async (_lease, own) => {
+      return await own.step(
+        "takes another lock",
+        async () => {
+          attempts += 1;
+          if (attempts < 3) throw new LeaseUnavailableError("another lock", undefined, 0);
+          return attempts;
+        },
+        { retryStrategy: (_, attempt) => ({ shouldRetry: attempt < 5, delay: { seconds: 1 } }) },
+      );
+    });
+    const run = world.service.start(handler, { name: "A" });
+    await world.play(minute);
+    expect(run).toMatchObject({ status: "SUCCEEDED", result: 3 });
+  });
+
+  test("runs beside others at the same time, with one check for all of them", async () => {
+    const handler = leased(async (_lease, own) => {
+      await own.wait({ seconds: 10 });
+      const before = world.requests;
+      const results = await Promise.all(["a", "b", "c"].map((name) => own.step(name, async () => name)));
+      return [...results, world.requests - before];
+    });
+    const run = world.service.start(handler, { name: "A" });
+    await world.play(minute);
+    expect(run).toMatchObject({ status: "SUCCEEDED", result: ["a", "b", "c", 1] });
   });
 });
 

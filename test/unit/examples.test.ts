@@ -25,6 +25,8 @@ import { SingleFlight } from "@leasehold/client/single-flight";
 import { FinalFailureError, TaskSet } from "@leasehold/client/tasks";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { LambdaRuntime, readAssembly, resolveApp, startApp, startEngine, StateMachines } from "@leasehold/local";
+import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
+import { withDurableLease } from "@leasehold/durable";
 import { leased, leaseLock } from "@leasehold/middy";
 import middy from "@middy/core";
 import { Duration, Stack } from "aws-cdk-lib";
@@ -43,6 +45,8 @@ declare const orders: {
 declare const shop: { isInStock(payload: unknown): boolean; ship(id: string, signal: AbortSignal): Promise<void> };
 declare function listFiles(): Promise<string[]>;
 declare function importFile(file: string, options: { signal: AbortSignal }): Promise<void>;
+declare function askForQuote(orderId: string, options: { signal: AbortSignal }): Promise<number>;
+declare function acceptQuote(quote: number, fencingToken: number): Promise<void>;
 declare function importAll(options: { signal: AbortSignal }): Promise<void>;
 declare function buildReport(options: { signal: AbortSignal }): Promise<number>;
 declare function runReport(options: { signal: AbortSignal }): Promise<void>;
@@ -56,7 +60,7 @@ export const used = [
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, QueueFullError, LeaseUnavailableError, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
-  StateMachines, brandClass, leased, leaseLock, middy, Duration, ScheduleExpression,
+  StateMachines, brandClass, withDurableExecution, withDurableLease, leased, leaseLock, middy, Duration, ScheduleExpression,
   alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms, SnsAction,
 ];
 `;
@@ -68,6 +72,8 @@ const given = {
   stack: "Stack",
   table: "LeaseTable",
   worker: "LambdaFunction",
+  approve: "LambdaFunction",
+  wakeup: "LeaseWakeup",
   wake: "LambdaFunction",
   closeFunction: "LambdaFunction",
   reportInPython: "IFunction",
@@ -110,12 +116,10 @@ it("every example of the README and of the packages' docstrings compiles", async
       [
         "packages/*/src/**/*.ts",
         "packages/*/README.md",
-        "docs/{lambda,singleton-jobs}.md",
+        "docs/{durable,lambda,singleton-jobs}.md",
         "docs/{primitives,systems}/*.md",
       ],
-      {
-        cwd: root,
-      },
+      { cwd: root },
     ),
   ];
   const folder = mkdtempSync(join(root, "test/unit/examples-"));

@@ -54,6 +54,11 @@ export function leaseErrorIn(error: unknown): LeaseError | undefined {
   return undefined;
 }
 
+/** Whether it is an error of a lease in the form in which a checkpoint keeps it, and not one that the user's code has thrown. */
+export function isPortable(error: unknown): boolean {
+  return error instanceof StepError && parsed(error.errorData) !== undefined;
+}
+
 /** Whether the service failed in a way that may pass. */
 export function isPassing(error: unknown): boolean {
   const found = leaseErrorIn(error);

@@ -5,7 +5,7 @@ import {
   type RetryDecision,
   retryPresets,
 } from "@aws/durable-execution-sdk-js";
-import { leaseErrorIn, portable, retryService } from "./failures.ts";
+import { isPortable, leaseErrorIn, portable, retryService } from "./failures.ts";
 import type { HeldLease } from "./held-lease.ts";
 
 // The SDK's methods have overloads with and without a name in front: a guard passes on what it was given.
@@ -59,7 +59,7 @@ function guardsOf(context: Record<string, Method>, held: HeldLease): Record<stri
     invoke: (...args) => {
       const checkedInvoke = async (inner: unknown): Promise<unknown> => {
         const child = inner as Record<string, Method>;
-        const check = async (): Promise<void> => await held.run(async () => undefined).catch(rethrowPortable);
+        const check = (): Promise<void> => held.run(async () => undefined);
         await method(child, "step")("lease:check", check, {
           serdes: defaultSerdes,
           retryStrategy: retryService,
@@ -84,19 +84,18 @@ function withPiece(args: Arguments, held: HeldLease): Arguments {
   const at = args.findIndex((arg) => typeof arg === "function");
   const piece = args[at] as Callback | undefined;
   if (piece === undefined) return args;
-  return args.with(at, (...given: Arguments) =>
-    held.run(async () => await piece(...given)).catch(rethrowPortable),
-  );
+  return args.with(at, (...given: Arguments) => held.run(async () => await piece(...given)));
 }
 
 /** Steps that were refused are not repeated, and those that could not be checked are, whatever the user's strategy says. */
 function retried(args: Arguments): Arguments {
   const at = args.findIndex((arg) => typeof arg === "function");
+  if (at === -1) return args;
   const config = args[at + 1] as { readonly retryStrategy?: Retry } | undefined;
   const strategy: Retry = (error, attempt) =>
-    leaseErrorIn(error) === undefined
-      ? (config?.retryStrategy ?? retryPresets.default)(error, attempt)
-      : retryService(error, attempt);
+    isPortable(error)
+      ? retryService(error, attempt)
+      : (config?.retryStrategy ?? retryPresets.default)(error, attempt);
   return [...args.slice(0, at + 1), { ...config, retryStrategy: strategy }];
 }
 
@@ -113,10 +112,6 @@ function inside(body: Callback, held: HeldLease): Callback {
 
 function insideBranch(branch: Branch, held: HeldLease): Branch {
   return typeof branch === "function" ? inside(branch, held) : { ...branch, func: inside(branch.func, held) };
-}
-
-function rethrowPortable(error: unknown): never {
-  throw portable(error);
 }
 
 /** The operation has begun already; awaiting this awaits it, and gives errors of leases as what they are. */

@@ -1,5 +1,5 @@
 import { type Lease, LeaseLostError, type LeaseLostReason } from "@leasehold/client";
-import { isPassing } from "./failures.ts";
+import { isPassing, portable } from "./failures.ts";
 
 /** Counts what runs under a lease in this process. */
 export class Workload {
@@ -49,12 +49,14 @@ export class HeldLease {
 
   /**
    * Runs a piece of the work, if the lease protects it: 1 request for the first one of an invocation, and for one that
-   * starts when a third of the lease is over. Rejects with LeaseLostError before the work has begun, and with
-   * LeaseServiceError where nobody can tell.
+   * starts when a third of the lease is over. Rejects before the work has begun where the lease is lost, or
+   * where nobody can tell, with an error that a checkpoint keeps; after that with the work's own error.
    */
   async run<T>(body: () => Promise<T>): Promise<T> {
     return await this.#workload.run(async () => {
-      await this.#check();
+      await this.#check().catch((error: unknown) => {
+        throw portable(error);
+      });
       return await body();
     });
   }

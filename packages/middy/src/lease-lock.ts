@@ -73,7 +73,7 @@ interface Entry {
  * throws, the release is sent but not waited for.
  *
  * Works with middy's standard and streaming modes; a response that is a stream holds the lock to its end. A durable
- * execution is refused with InvalidOptionsError.
+ * execution is refused with InvalidOptionsError: `withDurableLease` of `@leasehold/durable` is for that.
  *
  * Throws InvalidOptionsError; an invocation rejects with it where a key or a slot is missing, and where middy is older
  * than 6 and would run the handler though the lock is held; with LeaseUnavailableError, LeaseLostError,

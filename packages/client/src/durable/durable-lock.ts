@@ -10,7 +10,7 @@ import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts"
 import { Acquirer } from "../protocol/acquirer.ts";
 import { callStore, type ProtocolContext } from "../protocol/context.ts";
 import { Tenancy } from "../protocol/tenancy.ts";
-import { leaseSortKey, limits } from "../schema.ts";
+import { leaseSortKey, limits, waiterSortKeyPrefix } from "../schema.ts";
 import { checkData, checkKey, checkKnown, checkText } from "../validation.ts";
 
 /** Options of a {@link DurableLock}. */
@@ -44,8 +44,11 @@ export interface Waiter {
 /** Lambda's limit for a callback's id. */
 const callbackIdBytes = 1024;
 
-/** The longest owner that a lock takes, in bytes. */
-export const longestOwner: number = limits.ownerBytes;
+/** No time in milliseconds has more digits. */
+const longestTime = String(Number.MAX_SAFE_INTEGER).length;
+
+/** The longest owner that a lock takes, in bytes: it has to fit into a waiter's sort key, behind a time. */
+export const longestOwner: number = limits.sortKeyBytes - waiterSortKeyPrefix.length - longestTime - 1;
 
 /**
  * A lock for a holder that outlives its process, and whose calls may be repeated: the steps of a durable execution.
@@ -104,7 +107,7 @@ export class DurableLock {
    */
   async attempt(owner: string): Promise<Outcome> {
     const { judge, format } = this.#internals;
-    const identity = { owner: checkText("owner", owner, limits.ownerBytes), reentrant: true, resumes: true };
+    const identity = { owner: checkText("owner", owner, longestOwner), reentrant: true, resumes: true };
     const call = { ...this.#terms, ...identity, data: this.#data, key: this.key, place: leaseSortKey };
     try {
       // A new one each time: it remembers what it has won, and would share that with the owner's next attempt.
@@ -124,7 +127,7 @@ export class DurableLock {
    */
   async park(waiter: Waiter): Promise<boolean> {
     const { retentionMs } = this.#context;
-    const owner = checkText("owner", waiter.owner, limits.ownerBytes);
+    const owner = checkText("owner", waiter.owner, longestOwner);
     const callbackId = checkText("callbackId", waiter.callbackId, callbackIdBytes);
     const parked = { ...waiter, owner, callbackId, key: this.key, retentionMs };
     const { applied } = await callStore(this.#context, (store, call) =>
