@@ -46,12 +46,13 @@ async function startAwaiting(seconds = 6): Promise<string> {
 
 describe("a keeper stops only work that holds the very lease", () => {
   it.each([
-    ["a lease that was never acquired", async () => ({ ...(await real()), token: "made up" })],
-    ["a lease with another fencing token", async () => ({ ...(await real()), fencingToken: 7 })],
-    ["a lease of a lock that nobody holds", async () => ({ ...(await real()), key: "free" })],
-  ])("with %s it ends in a failure, and touches nothing", async (_, leaseOf) => {
+    ["a token that was never acquired", { token: "made up" }],
+    ["another fencing token, as a late copy of its acquisition would have", { fencingToken: 7 }],
+    ["the key of a lock that nobody holds", { key: "free" }],
+  ])("with %s it ends in a failure, and touches nothing", async (_, difference) => {
     const work = kept.startWork();
-    const keeper = kept.startKeeper({ lease: await leaseOf(), guarded: work });
+    const lease = await kept.client.acquire(key, { owner: `workflow:${work}` });
+    const keeper = kept.startKeeper({ lease: { ...lease.toJSON(), ...difference }, guarded: work });
     const before = kept.steps.lease(key);
     await kept.clock.advance(10 * lookMs);
     expect(kept.describe(keeper)).toMatchObject(notProven);
@@ -92,12 +93,6 @@ describe("a keeper stops only work that holds the very lease", () => {
     expect(kept.status(keeper)).toBe("SUCCEEDED");
     expect(kept.status(work)).toBe("RUNNING");
   });
-
-  async function real(): Promise<object> {
-    const work = kept.startWork();
-    const lease = await kept.client.acquire(key, { owner: `workflow:${work}` });
-    return { ...lease.toJSON() };
-  }
 });
 
 describe("what a keeper may not do shows before it has kept anything", () => {
@@ -123,6 +118,14 @@ describe("what a keeper may not do shows before it has kept anything", () => {
     expect(kept.keepers()).toMatchObject([notPermitted]);
     await kept.clock.advance(6_000);
     expect(kept.describe(starter)).toMatchObject({ status: "FAILED", error: "States.Timeout" });
+  });
+
+  it("and an execution that Step Functions does not know of yet is none that has ended", async () => {
+    kept.steps.fail("sfn:describeExecution", 1, "Sfn.ExecutionDoesNotExistException");
+    const { lease, keeper } = await kept.guarded();
+    expect(await kept.beats(20)).toBeGreaterThan(0);
+    expect(kept.status(keeper)).toBe("RUNNING");
+    expect(kept.token()).toBe(lease.token);
   });
 
   it("and a request that fails in passing is no missing permission", async () => {

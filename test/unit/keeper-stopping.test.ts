@@ -246,7 +246,9 @@ describe("a keeper that dies", () => {
     for (let died = 1; died <= states; died += 1) {
       kept = new KeptWork();
       const { keeper, work } = await kept.guarded();
-      while (kept.entered(keeper).length < died) await kept.clock.advance(500);
+      for (let tries = 0; kept.entered(keeper).length < died && tries < 100; tries += 1) {
+        await kept.clock.advance(500);
+      }
       kept.steps.machines.stop(keeper);
       const next = new LeaseClient({
         store: kept.steps.store,

@@ -173,7 +173,7 @@ describe("a keeper", () => {
     const end = kept.expiresAt();
     kept.steps.fail("dynamodb:updateItem", 1_000);
     kept.steps.fail("dynamodb:getItem", 1_000);
-    while (kept.status(work) === "RUNNING") await kept.clock.advance(100);
+    while (kept.status(work) === "RUNNING" && kept.clock.now() < end) await kept.clock.advance(100);
     expect(kept.clock.now()).toBeLessThan(end);
     await kept.clock.advance(0);
     expect(kept.describe(work)).toMatchObject(stopped);
@@ -184,7 +184,7 @@ describe("a keeper", () => {
     const { work } = await kept.guarded();
     const end = kept.expiresAt();
     kept.steps.hang("dynamodb:updateItem", 1_000);
-    while (kept.status(work) === "RUNNING") await kept.clock.advance(100);
+    while (kept.status(work) === "RUNNING" && kept.clock.now() < end) await kept.clock.advance(100);
     expect(kept.clock.now()).toBeLessThan(end);
     expect(kept.describe(work)).toMatchObject(stopped);
   });
