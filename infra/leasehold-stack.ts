@@ -1,6 +1,7 @@
 import { LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseTableAlarms } from "@leasehold/cdk";
 import { CfnOutput, Stack, type StackProps } from "aws-cdk-lib";
 import type { Construct } from "constructs";
+import { Acceptance } from "./acceptance.ts";
 import { LeaseFunctions } from "./lease-functions.ts";
 import { deployedPace, type Pace } from "./pace.ts";
 import { Imports } from "./systems/imports.ts";
@@ -35,6 +36,8 @@ export class LeaseholdStack extends Stack {
     new Tasks(this, "Tasks", { leases, pace });
     new Tickets(this, "Tickets", { leases, pace, departments });
 
+    const acceptance = new Acceptance(this, "Acceptance", { leases, heartbeat, wakeup: functions.wakeup });
+
     new LeaseTableAlarms(this, "Alarms", { table: leases });
     const { dashboard } = new LeaseDashboard(this, "Dashboard", {
       tables: [leases],
@@ -57,6 +60,12 @@ export class LeaseholdStack extends Stack {
       "Imports orders under the lock.",
     );
     this.#output("HeartbeatArn", heartbeat.stateMachine.stateMachineArn, "Keeps a lease for anybody.");
+    this.#output("AcceptanceFunctionName", acceptance.run.functionName, "The job that acceptance triggers.");
+    this.#output(
+      "AcceptanceWorkflowArn",
+      acceptance.workflow.stateMachine.stateMachineArn,
+      "The workflow that acceptance starts.",
+    );
     this.#output("DashboardName", dashboard.dashboardName, "Where CloudWatch shows all of it.");
   }
 

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { acceptanceJobKey } from "../../functions/acceptance/schema.ts";
 import { departmentKeyPrefix } from "../../functions/admit-tickets/schema.ts";
 import { taskKeyPrefix } from "../../functions/claim-tasks/schema.ts";
 import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
@@ -76,6 +77,7 @@ interface System {
 }
 
 const systems: System[] = [
+  { name: "AcceptanceRun", folder: "acceptance", keys: acceptanceJobKey, onLeases: use },
   {
     name: "UnpaidOrdersClose",
     folder: "close-unpaid-orders",
@@ -149,7 +151,9 @@ describe("permissions", () => {
       ),
     );
     expect(wide.sort()).toEqual([
+      "AcceptanceWorkflowStateMachine: logs,xray *",
       "HeartbeatStateMachine: logs,xray *",
+      "HeartbeatStateMachine: states :*",
       "HeartbeatStateMachine: states :*",
       "ImportsBatch: lambda :*",
       "ImportsBatch: logs,xray *",
@@ -216,7 +220,8 @@ describe("the functions about leases", () => {
     const wakes = statementsOf("LeaseFunctionsWake").find(
       ({ Action }) => Action === "states:SendTaskSuccess",
     );
-    expect(referenceTo(wakes?.Resource)).toMatch(/^ImportsWorkflowStateMachine/);
+    const woken = listed(wakes?.Resource).map((resource) => referenceTo(resource)?.split("StateMachine")[0]);
+    expect(woken.sort()).toEqual(["AcceptanceWorkflow", "ImportsWorkflow"]);
   });
 
   test("Expired touches no table", () => {
