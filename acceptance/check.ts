@@ -25,7 +25,7 @@ export async function checked(
     return { name, promised, ...(await perform()) };
   } catch (error) {
     signal.throwIfAborted();
-    const problem = problemOf(error, name) ?? problemOf((error as Error).cause, name);
+    const problem = problemOf(error, name);
     if (problem !== undefined) throw problem;
     return { name, promised, measured: "failed", holds: false, details: [describe(error)] };
   }

@@ -48,7 +48,7 @@ const unreachable: ReadonlySet<unknown> = new Set([
 export function problemOf(error: unknown, doing: string): AcceptanceProblem | undefined {
   if (error instanceof AcceptanceProblem) return error;
   if (!(error instanceof Error)) return undefined;
-  const { name, message, code } = error as SdkError;
+  const { name, message, code, cause } = error as SdkError;
   const problem = (problemCode: string, text: string): AcceptanceProblem =>
     new AcceptanceProblem(problemCode, `${text}\n${doing}: ${name}: ${message}`, { cause: error });
   if (name === "CredentialsProviderError" || name === "TokenProviderError") {
@@ -75,5 +75,6 @@ export function problemOf(error: unknown, doing: string): AcceptanceProblem | un
   if (unreachable.has(code)) {
     return problem("UNREACHABLE", "AWS does not answer: look at the network, and at AWS_REGION.");
   }
-  return undefined;
+  // The lease client says in its own words what the SDK has said.
+  return problemOf(cause, doing);
 }

@@ -62,6 +62,17 @@ const lock: readonly DocumentedOperation[] = [
     },
   },
   {
+    name: "acquire and release",
+    page: "README.md",
+    requests: "2 UpdateItem",
+    writeUnits: 2,
+    readUnits: 0,
+    async perform({ client, newKey, counted }) {
+      const locks = client();
+      await counted(async () => (await locks.acquire(newKey())).release());
+    },
+  },
+  {
     name: "try a lock that is held",
     page: "README.md",
     requests: "1 UpdateItem",

@@ -1,4 +1,6 @@
 import { spawn } from "node:child_process";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { LeaseLostError } from "@leasehold/client";
 import { afterAll, afterEach, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
@@ -6,6 +8,8 @@ import { sweep } from "../../../acceptance/key-space.ts";
 import { endpointsOf, localStackName, startStacks } from "../../../acceptance/local-deployment.ts";
 import { acceptanceJobKey, acceptanceKeyPrefix } from "../../../functions/acceptance/schema.ts";
 import { leaseTable, startTestApp, type TestApp, until } from "../../support/app.ts";
+import { op, startProxy } from "../../support/proxy.ts";
+import { failWith } from "../../support/proxy-behaviours.ts";
 import { sdkClient } from "../../support/table.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
@@ -99,6 +103,34 @@ describe("a deployment that cannot be checked is named, with what to do", () => 
     expect(await keys()).toEqual([]);
   });
 
+  test("a credential that AWS refuses", async () => {
+    const refusal =
+      "<ErrorResponse><Error><Type>Sender</Type><Code>InvalidClientTokenId</Code>" +
+      "<Message>The security token included in the request is invalid.</Message></Error></ErrorResponse>";
+    const server = createServer((_, response) => {
+      response.writeHead(403, { "content-type": "text/xml" }).end(refusal);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const run = start(["--stack", localStackName], {
+      AWS_ENDPOINT_URL_CLOUDFORMATION: `http://127.0.0.1:${port}`,
+    });
+    expect(await run.exit).toBe(1);
+    expect(run.output()).toMatch(/^CREDENTIALS_REFUSED: .*look at AWS_PROFILE/m);
+  });
+
+  test("a permission that is missing ends the checks at the first request that needs it", async () => {
+    const proxy = await startProxy(inject("engine"));
+    onTestFinished(() => proxy.close());
+    proxy.always(op("UpdateItem"), failWith("AccessDeniedException", 400));
+    const { endpoint } = proxy.clientConfig as { readonly endpoint: string };
+    const run = start(["--stack", localStackName], { AWS_ENDPOINT_URL_DYNAMODB: endpoint });
+    expect(await run.exit).toBe(1);
+    expect(run.output()).toMatch(/^ACCESS_DENIED: .*docs\/deploy.md/m);
+    expect(proxy.count("UpdateItem")).toBe(1);
+  });
+
   test.each([
     [
       "a stack that has no such outputs",
@@ -127,9 +159,11 @@ test("a promise that is broken fails its check, by name; Ctrl-C ends it with 130
   await expect(squatter.renew()).rejects.toBeInstanceOf(LeaseLostError);
 });
 
-test.each(["Requests…", "contract store"])("Ctrl-C at %s removes what was made", async (moment) => {
+test.each(["requests", "tasks"])("Ctrl-C while %s are at work removes what was made", async (keyed) => {
   const run = start(["--stack", localStackName]);
-  await until(moment, () => run.output().includes(moment));
+  const isAtWork = async () =>
+    (await keys()).some((key) => key.startsWith(`${acceptanceKeyPrefix}${keyed}/`));
+  await until(keyed, isAtWork);
   run.kill("SIGINT");
   expect(await run.exit).toBe(130);
   await expectRemoved(run);
