@@ -25,6 +25,21 @@ const ownVersions =
  */
 export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
   {
+    path: "Acceptance/Job/DeadLetters/Resource",
+    id: "AwsSolutions-SQS3",
+    reason: deadLetterQueue,
+  },
+  {
+    path: "Acceptance/Workflow/StateMachine/Role/DefaultPolicy/Resource",
+    id: "AwsSolutions-IAM5[Resource::*]",
+    reason: unscoped,
+  },
+  {
+    path: "Heartbeat/Guarding/Resource",
+    id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"AcceptanceWorkflowStateMachineDD2CEBD7"}]}]}:*]',
+    reason: "The executions of one state machine, whose names are made when they are started.",
+  },
+  {
     path: "LeaseFunctions/Wakeup/DeadLetters/Resource",
     id: "AwsSolutions-SQS3",
     reason: deadLetterQueue,

@@ -7,7 +7,9 @@ import {
 } from "@leasehold/cdk";
 import { CfnOutput, Stack, type StackProps } from "aws-cdk-lib";
 import type { Construct } from "constructs";
+import { acceptanceWorkflowKey } from "../functions/acceptance/schema.ts";
 import { transferKey } from "../functions/import-orders/schema.ts";
+import { Acceptance } from "./acceptance.ts";
 import { LeaseFunctions, sharedKeyPrefix } from "./lease-functions.ts";
 import { deployedPace, type Pace } from "./pace.ts";
 import { Imports } from "./systems/imports.ts";
@@ -34,10 +36,10 @@ export class LeaseholdStack extends Stack {
     });
     const leases = new LeaseTable(this, "Leases", { stream: true });
     const functions = new LeaseFunctions(this, "LeaseFunctions", leases);
-    // It keeps the import's lease, and those that anybody may take by the functions about leases.
+    // It keeps the leases of the app's own workflows, and those that anybody may take by the functions about leases.
     const heartbeat = new LeaseHeartbeat(this, "Heartbeat", {
       table: leases,
-      scope: { keys: [transferKey], keyPrefixes: [sharedKeyPrefix] },
+      scope: { keys: [transferKey, acceptanceWorkflowKey], keyPrefixes: [sharedKeyPrefix] },
     });
 
     const { job } = new UnpaidOrders(this, "UnpaidOrders", { leases, pace });
@@ -45,6 +47,8 @@ export class LeaseholdStack extends Stack {
     new StockLevels(this, "StockLevels", { leases });
     new Tasks(this, "Tasks", { leases, pace });
     new Tickets(this, "Tickets", { leases, pace, departments });
+
+    const acceptance = new Acceptance(this, "Acceptance", { leases, heartbeat, wakeup: functions.wakeup });
 
     new LeaseTableAlarms(this, "Alarms", { table: leases });
     new LeaseHeartbeatAlarms(this, "HeartbeatAlarms", { heartbeat });
@@ -69,6 +73,12 @@ export class LeaseholdStack extends Stack {
       "Imports orders under the lock.",
     );
     this.#output("HeartbeatArn", heartbeat.stateMachine.stateMachineArn, "Keeps a lease for anybody.");
+    this.#output("AcceptanceFunctionName", acceptance.run.functionName, "The job that acceptance triggers.");
+    this.#output(
+      "AcceptanceWorkflowArn",
+      acceptance.workflow.stateMachine.stateMachineArn,
+      "The workflow that acceptance starts.",
+    );
     this.#output("DashboardName", dashboard.dashboardName, "Where CloudWatch shows all of it.");
   }
 

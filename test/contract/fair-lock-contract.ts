@@ -4,6 +4,7 @@ import { FairLock, QueueFullError } from "../../packages/client/src/fair-lock/in
 import { eventually } from "../support/patience.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
+import { newKey } from "./new-key.ts";
 
 const leaseDurationMs = 2_000;
 const clockSkewMs = 100;
@@ -12,7 +13,6 @@ const clockSkewMs = 100;
 export function fairLockContract(place: (clock: PatientClock) => Place): void {
   let clock: PatientClock;
   let key: string;
-  let keys = 0;
   let served: string[];
   let leases: Map<string, Lease>;
 
@@ -48,8 +48,7 @@ export function fairLockContract(place: (clock: PatientClock) => Place): void {
 
   beforeEach(() => {
     clock = new PatientClock(Date.now());
-    keys += 1;
-    key = `fair/${Date.now()}/${keys}`;
+    key = newKey("fair");
     served = [];
     leases = new Map();
   });

@@ -11,6 +11,7 @@ import { eventually } from "../support/patience.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import { watchedMs } from "../support/watching.ts";
 import type { Place } from "./lease-contract.ts";
+import { newKey } from "./new-key.ts";
 
 const leaseDurationMs = 300;
 const clockSkewMs = 100;
@@ -27,7 +28,6 @@ export function groupContract(place: (clock: PatientClock) => Place): void {
   let a: string;
   let b: string;
   let c: string;
-  let tests = 0;
 
   const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): LeaseClient =>
     new LeaseClient({
@@ -55,12 +55,8 @@ export function groupContract(place: (clock: PatientClock) => Place): void {
 
   beforeEach(() => {
     clock = new PatientClock(Date.now());
-    tests += 1;
-    [a, b, c] = ["a", "b", "c"].map((name) => `group/${Date.now()}/${tests}/${name}`) as [
-      string,
-      string,
-      string,
-    ];
+    const key = newKey("group");
+    [a, b, c] = [`${key}/a`, `${key}/b`, `${key}/c`];
     events = [];
   });
 

@@ -14,6 +14,7 @@ import {
 } from "../../packages/client/src/job-runs/index.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
+import { newKey } from "./new-key.ts";
 
 const leaseDurationMs = 300;
 const clockSkewMs = 100;
@@ -25,7 +26,6 @@ const hourly = { next: (after: Date) => new Date(Math.floor(after.getTime() / ho
 export function jobRunsContract(place: (clock: PatientClock) => Place): void {
   let clock: PatientClock;
   let job: string;
-  let jobs = 0;
   let now: number;
 
   const runsOf = (owner: string, options: JobRunsOptions = {}, client: Partial<LeaseClientOptions> = {}) =>
@@ -57,8 +57,7 @@ export function jobRunsContract(place: (clock: PatientClock) => Place): void {
   beforeEach(() => {
     now = Math.floor(Date.now() / hourMs) * hourMs;
     clock = new PatientClock(Date.now());
-    jobs += 1;
-    job = `job/${Date.now()}/${jobs}`;
+    job = newKey("job");
   });
 
   describe("a run", () => {

@@ -5,6 +5,7 @@ import { Leader, type LeaderOptions, type Leadership } from "../../packages/clie
 import { eventually } from "../support/patience.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
+import { newKey } from "./new-key.ts";
 
 const leaseDurationMs = 3_000;
 const clockSkewMs = 100;
@@ -17,7 +18,6 @@ const clockSkewMs = 100;
 export function leaderContract(place: (clock: PatientClock) => Place): void {
   let clock: PatientClock;
   let key: string;
-  let tests = 0;
   let told: string[];
 
   const candidate = (owner: string, options: LeaderOptions = {}): Leader => {
@@ -47,8 +47,7 @@ export function leaderContract(place: (clock: PatientClock) => Place): void {
 
   beforeEach(() => {
     clock = new PatientClock(Date.now());
-    tests += 1;
-    key = `leader/${Date.now()}/${tests}`;
+    key = newKey("leader");
     told = [];
   });
 

@@ -16,6 +16,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { eventually } from "../support/patience.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import { watchedMs } from "../support/watching.ts";
+import { newKey } from "./new-key.ts";
 
 /** Where a suite's leases are kept. */
 export type Place = Pick<LeaseClientOptions, "store"> | Pick<LeaseClientOptions, "tableName" | "dynamodb">;
@@ -33,7 +34,6 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
   let clock: PatientClock;
   let key: string;
   let events: LeaseEvent[];
-  let keys = 0;
 
   const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): LeaseClient =>
     new LeaseClient({
@@ -52,8 +52,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
 
   beforeEach(() => {
     clock = new PatientClock(Date.now());
-    keys += 1;
-    key = `contract/${Date.now()}/${keys}`;
+    key = newKey("contract");
     events = [];
   });
 

@@ -8,6 +8,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { ReadWriteLock } from "../../packages/client/src/read-write/index.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
+import { newKey } from "./new-key.ts";
 
 const leaseDurationMs = 300;
 const clockSkewMs = 100;
@@ -17,7 +18,6 @@ const pastLease = leaseDurationMs + clockSkewMs + 1;
 export function readWriteContract(place: (clock: PatientClock) => Place): void {
   let clock: PatientClock;
   let key: string;
-  let keys = 0;
 
   const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): LeaseClient =>
     new LeaseClient({ ...place(clock), clock, owner, leaseDurationMs, clockSkewMs, ...options });
@@ -25,8 +25,7 @@ export function readWriteContract(place: (clock: PatientClock) => Place): void {
 
   beforeEach(() => {
     clock = new PatientClock(Date.now());
-    keys += 1;
-    key = `read-write/${Date.now()}/${keys}`;
+    key = newKey("read-write");
   });
 
   describe("a read-write lock", () => {

@@ -4,6 +4,7 @@ import { Semaphore } from "../../packages/client/src/semaphore/index.ts";
 import { eventually } from "../support/patience.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
+import { newKey } from "./new-key.ts";
 
 const leaseDurationMs = 300;
 const clockSkewMs = 100;
@@ -13,7 +14,6 @@ const pastLease = leaseDurationMs + clockSkewMs + 1;
 export function semaphoreContract(place: (clock: PatientClock) => Place): void {
   let clock: PatientClock;
   let key: string;
-  let keys = 0;
 
   const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): LeaseClient =>
     new LeaseClient({ ...place(clock), clock, owner, leaseDurationMs, clockSkewMs, ...options });
@@ -25,8 +25,7 @@ export function semaphoreContract(place: (clock: PatientClock) => Place): void {
 
   beforeEach(() => {
     clock = new PatientClock(Date.now());
-    keys += 1;
-    key = `semaphore/${Date.now()}/${keys}`;
+    key = newKey("semaphore");
   });
 
   describe("a semaphore", () => {

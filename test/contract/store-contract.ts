@@ -1,15 +1,14 @@
 import type { CallOptions, LeaseStore, TransactionEntry } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
+import { newKey } from "./new-key.ts";
 
 /** What every store does with transactions and queries; run for memory and for every engine. */
 export function storeContract(place: () => LeaseStore): void {
   const call: CallOptions = { signal: new AbortController().signal, isCurrent: () => true };
   let pk: string;
-  let keys = 0;
 
   beforeEach(() => {
-    keys += 1;
-    pk = `store/${Date.now()}/${keys}`;
+    pk = newKey("store");
   });
 
   const put = (sk: string, value: string, condition = "attribute_not_exists(#value)"): TransactionEntry => ({

@@ -10,6 +10,7 @@ import {
 } from "../../packages/client/src/tasks/index.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
+import { newKey } from "./new-key.ts";
 
 const leaseDurationMs = 300;
 const clockSkewMs = 100;
@@ -19,7 +20,6 @@ const pastLease = leaseDurationMs + clockSkewMs + 1;
 export function tasksContract(place: (clock: PatientClock) => Place): void {
   let clock: PatientClock;
   let name: string;
-  let sets = 0;
 
   const setOf = (
     owner: string,
@@ -50,8 +50,7 @@ export function tasksContract(place: (clock: PatientClock) => Place): void {
 
   beforeEach(() => {
     clock = new PatientClock(Date.now());
-    sets += 1;
-    name = `tasks/${Date.now()}/${sets}`;
+    name = newKey("tasks");
   });
 
   describe("adding tasks", () => {

@@ -72,7 +72,7 @@ describe("the app, synthesized as a whole", { timeout }, () => {
       ([, { Properties }]) => `asset.${(Properties.Code as { S3Key: string }).S3Key.replace(".zip", "")}`,
     );
     expect(used.sort()).toEqual(assets.sort());
-    expect(assets).toHaveLength(13);
+    expect(assets).toHaveLength(14);
   });
 });
 

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { acceptanceJobKey, acceptanceWorkflowKey } from "../../functions/acceptance/schema.ts";
 import { departmentKeyPrefix } from "../../functions/admit-tickets/schema.ts";
 import { taskKeyPrefix } from "../../functions/claim-tasks/schema.ts";
 import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
@@ -77,6 +78,7 @@ interface System {
 }
 
 const systems: System[] = [
+  { name: "AcceptanceRun", folder: "acceptance", keys: acceptanceJobKey, onLeases: use },
   {
     name: "UnpaidOrdersClose",
     folder: "close-unpaid-orders",
@@ -150,9 +152,12 @@ describe("permissions", () => {
       ),
     );
     expect(wide.sort()).toEqual([
+      "AcceptanceWorkflowStateMachine: logs,xray *",
       "HeartbeatEndedStateMachine: logs,xray *",
       "HeartbeatEndedStateMachine: states :*",
+      "HeartbeatEndedStateMachine: states :*",
       "HeartbeatStateMachine: logs,xray *",
+      "HeartbeatStateMachine: states :*",
       "HeartbeatStateMachine: states :*",
       "ImportsBatch: lambda :*",
       "ImportsBatch: logs,xray *",
@@ -203,8 +208,8 @@ describe.each(systems)("the function $name", ({ name, folder, entry, table, keys
 });
 
 test.each([
-  ["HeartbeatStateMachine", [transferKey, `${sharedKeyPrefix}*`]],
-  ["HeartbeatEndedStateMachine", [transferKey, `${sharedKeyPrefix}*`]],
+  ["HeartbeatStateMachine", [transferKey, acceptanceWorkflowKey, `${sharedKeyPrefix}*`]],
+  ["HeartbeatEndedStateMachine", [transferKey, acceptanceWorkflowKey, `${sharedKeyPrefix}*`]],
   ["ImportsWorkflowStateMachine", [transferKey]],
 ])("%s uses the locks of the keys that it has to do with, and no others", (name, keys) => {
   const onLeases = statementsOf(name).filter(({ Resource }) =>
@@ -247,7 +252,8 @@ describe("the functions about leases", () => {
     const wakes = statementsOf("LeaseFunctionsWake").find(
       ({ Action }) => Action === "states:SendTaskSuccess",
     );
-    expect(referenceTo(wakes?.Resource)).toMatch(/^ImportsWorkflowStateMachine/);
+    const woken = listed(wakes?.Resource).map((resource) => referenceTo(resource)?.split("StateMachine")[0]);
+    expect(woken.sort()).toEqual(["AcceptanceWorkflow", "ImportsWorkflow"]);
   });
 
   test("Expired touches no table", () => {

@@ -5,6 +5,7 @@ import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
 import { App } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { describe, expect, test } from "vitest";
+import { acceptanceJobKey } from "../../functions/acceptance/schema.ts";
 import { limitsVariable, silenceVariable } from "../../functions/admit-tickets/schema.ts";
 import { backoffVariable, claimVariable } from "../../functions/claim-tasks/schema.ts";
 import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts";
@@ -191,8 +192,15 @@ describe("schedules", () => {
     expect(JSON.stringify((Target as { Arn: unknown }).Arn)).toContain(restart);
   });
 
+  test("the job that acceptance triggers is triggered by nobody else, and touches its own lock alone", () => {
+    const [, { State }] = only("AWS::Scheduler::Schedule", "Acceptance");
+    expect(State).toBe("DISABLED");
+    const [, properties] = only("AWS::Lambda::Function", "AcceptanceRun");
+    expect(environmentOf(properties)[environmentNames.key]).toBe(acceptanceJobKey);
+  });
+
   test("there are no others", () => {
-    expect(resourcesOf(json, "AWS::Scheduler::Schedule")).toHaveLength(3);
+    expect(resourcesOf(json, "AWS::Scheduler::Schedule")).toHaveLength(4);
   });
 });
 
@@ -242,7 +250,7 @@ describe("the lease table's stream", () => {
 
 test("every dead-letter queue is encrypted, and keeps its messages for 14 days", () => {
   const queues = resourcesOf(json, "AWS::SQS::Queue");
-  expect(queues).toHaveLength(3);
+  expect(queues).toHaveLength(4);
   for (const [, { Properties }] of queues) {
     expect(Properties).toEqual({ MessageRetentionPeriod: 14 * 86_400, SqsManagedSseEnabled: true });
   }
@@ -286,6 +294,8 @@ test("a deployment tells what is needed to use it", () => {
   ]);
   expect(Object.fromEntries(outputs)).toEqual({
     LeaseTableName: "AWS::DynamoDB::GlobalTable",
+    AcceptanceFunctionName: "AWS::Lambda::Function",
+    AcceptanceWorkflowArn: "AWS::StepFunctions::StateMachine",
     AcquireFunctionName: "AWS::Lambda::Function",
     RenewFunctionName: "AWS::Lambda::Function",
     ReleaseFunctionName: "AWS::Lambda::Function",
@@ -297,7 +307,8 @@ test("a deployment tells what is needed to use it", () => {
 
 test("every state machine passes an independent validator, and its expressions the real parser", () => {
   const definitions = Object.values(definitionsIn(template));
-  // The keeper and what hears of ends, the import workflow and its batches, and the guard of redriven workflows.
-  expect(definitions).toHaveLength(5);
+  // The keeper and what hears of ends, the import workflow and its batches, the acceptance's workflow, and the guard of
+  // redriven workflows.
+  expect(definitions).toHaveLength(6);
   for (const definition of definitions) expect(problemsOf(definition)).toEqual([]);
 });

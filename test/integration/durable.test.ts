@@ -3,8 +3,8 @@ import { type DurableContext, withDurableExecution } from "@aws/durable-executio
 import { LocalDurableTestRunner, WaitingOperationStatus } from "@aws/durable-execution-sdk-js-testing";
 import { withDurableLease } from "@leasehold/durable";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { parkedWaiters } from "../../functions/leases/parked-waiters.ts";
 import { type RefundRequest, refund } from "../../functions/refund-order/refund.ts";
+import { parkedWaiters } from "../../packages/cdk/wake/parked-waiters.ts";
 import { makeTable, type TestTable } from "../support/table.ts";
 import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
 

@@ -1,5 +1,12 @@
 import type { DynamoDBClient, DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
-import { type Clock, createLeaseTable, type LeaseStore } from "@leasehold/client";
+import {
+  type CallOptions,
+  type Clock,
+  createLeaseTable,
+  type LeaseStore,
+  type UpdateRequest,
+  type UpdateResult,
+} from "@leasehold/client";
 import { settled } from "@leasehold/client/testing";
 import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
 import { PassingStore } from "../../packages/client/src/passing-store.ts";
@@ -22,9 +29,44 @@ export interface EnginePlace {
   close(): void;
 }
 
-/** A store on an engine whose answers say nothing of the time: that is the time of the test's clock. */
+/**
+ * A store on an engine whose answers say nothing of the time: that is the time of the test's clock. What the engine says of
+ * its own time would be told as a skew, for the test's clock stands still while a slow request is under way.
+ */
 class StoreInTestTime extends PassingStore {
   override readonly isLocal = true;
+
+  override update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult> {
+    return super.update(request, untimed(options));
+  }
+
+  override updateMany(
+    ...[requests, options]: Parameters<LeaseStore["updateMany"]>
+  ): ReturnType<LeaseStore["updateMany"]> {
+    return super.updateMany(requests, untimed(options));
+  }
+
+  override transact(
+    ...[entries, options]: Parameters<LeaseStore["transact"]>
+  ): ReturnType<LeaseStore["transact"]> {
+    return super.transact(entries, untimed(options));
+  }
+
+  override get(...[request, options]: Parameters<LeaseStore["get"]>): ReturnType<LeaseStore["get"]> {
+    return super.get(request, untimed(options));
+  }
+
+  override query(...[request, options]: Parameters<LeaseStore["query"]>): ReturnType<LeaseStore["query"]> {
+    return super.query(request, untimed(options));
+  }
+
+  override scan(...[request, options]: Parameters<LeaseStore["scan"]>): ReturnType<LeaseStore["scan"]> {
+    return super.scan(request, untimed(options));
+  }
+}
+
+function untimed({ timed: _, ...options }: CallOptions): CallOptions {
+  return options;
 }
 
 /** Makes a table of its own. */
@@ -34,6 +76,12 @@ export async function makeEnginePlace(
 ): Promise<EnginePlace> {
   const tableName = `leases-${crypto.randomUUID()}`;
   const dynamodb = sdkClient(engine, config);
+  await createLeaseTable({ tableName, dynamodb });
+  return enginePlace(tableName, dynamodb);
+}
+
+/** Leases in a table that is there. */
+export function enginePlace(tableName: string, dynamodb: DynamoDBClient): EnginePlace {
   const requests = new Set<Promise<unknown>>();
   const sent: string[] = [];
   dynamodb.middlewareStack.add(
@@ -53,7 +101,6 @@ export async function makeEnginePlace(
       await settled();
     }
   };
-  await createLeaseTable({ tableName, dynamodb });
   return {
     place: (clock) => {
       if (clock instanceof PatientClock) clock.waitsFor(idle);

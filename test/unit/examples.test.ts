@@ -73,7 +73,6 @@ const given = {
   table: "LeaseTable",
   worker: "LambdaFunction",
   approve: "LambdaFunction",
-  wakeup: "LeaseWakeup",
   wake: "LambdaFunction",
   closeFunction: "LambdaFunction",
   reportInPython: "IFunction",

@@ -65,6 +65,14 @@ export class LocalApp implements AsyncDisposable {
     return this.spec.outputs;
   }
 
+  /**
+   * Where Step Functions, Lambda, EventBridge and SQS answer for this app, in the same words as on AWS: for an SDK client
+   * whose `endpoint` it is. Signatures are not checked.
+   */
+  get servicesEndpoint(): string {
+    return this.#parts.servicesEndpoint;
+  }
+
   /** The tables, with their physical names. */
   get tables(): readonly TableSpec[] {
     return this.spec.tables;

@@ -23,6 +23,8 @@ import { targetSender } from "./targets.ts";
 /** The parts of a running app. */
 export interface AppParts {
   readonly spec: AppSpec;
+  /** Where the services other than DynamoDB answer. */
+  readonly servicesEndpoint: string;
   readonly lambda: LambdaRuntime;
   readonly machines: StateMachines;
   readonly scheduler: Scheduler;
@@ -97,7 +99,7 @@ export async function assemble(options: LocalAppOptions, cleanups: Cleanups): Pr
   cleanups.add(() => scheduler.stop());
   for (const schedule of spec.schedules) scheduler.add(schedule);
   if (options.schedules !== false) scheduler.start();
-  return { spec, lambda, machines, scheduler, bus, queues };
+  return { spec, servicesEndpoint: services.endpoint, lambda, machines, scheduler, bus, queues };
 }
 
 /** Somebody else's endpoint may have tables of the same names already, and keeps what is left there. */

@@ -42,6 +42,17 @@ export function stepFunctionsOperations(machines: MachinesPort): Operations {
           ...(stopDate === undefined ? {} : { stopDate: new Date(stopDate) }),
         })),
     }),
+    // Of the events, those that are kept: each state that was entered.
+    GetExecutionHistory: (request) => ({
+      events: machines
+        .history(text(request, "executionArn"))
+        .entered.map(({ stateName, type, at, event }) => ({
+          id: event,
+          timestamp: new Date(at),
+          type: `${type}StateEntered`,
+          stateEnteredEventDetails: { name: stateName },
+        })),
+    }),
     StopExecution: (request) => ({
       stopDate: new Date(machines.stop(text(request, "executionArn"), failureOf(request)).stopDate),
     }),

@@ -21,6 +21,14 @@ export interface MachinesPort {
     readonly startDate: string;
   };
   describe(executionArn: string): ExecutionView;
+  history(executionArn: string): {
+    readonly entered: readonly {
+      readonly stateName: string;
+      readonly type: string;
+      readonly at: string;
+      readonly event: number;
+    }[];
+  };
   stop(
     executionArn: string,
     reason?: { readonly error?: string; readonly cause?: string },

@@ -1,0 +1,4 @@
+import { groupContract } from "../../test/contract/group-contract.ts";
+import { deployedPlace } from "./place.ts";
+
+groupContract(deployedPlace().place);

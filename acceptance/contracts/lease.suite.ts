@@ -1,0 +1,4 @@
+import { leaseContract } from "../../test/contract/lease-contract.ts";
+import { deployedPlace } from "./place.ts";
+
+leaseContract(deployedPlace().place);

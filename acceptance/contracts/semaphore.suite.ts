@@ -1,0 +1,4 @@
+import { semaphoreContract } from "../../test/contract/semaphore-contract.ts";
+import { deployedPlace } from "./place.ts";
+
+semaphoreContract(deployedPlace().place);

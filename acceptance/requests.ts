@@ -1,0 +1,94 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { LeaseClient } from "@leasehold/client";
+import { type DocumentedOperation, documentedOperations } from "../bench/documented-operations.ts";
+import { listedRequests, Meter } from "../bench/metered.ts";
+import { acceptanceKeyPrefix } from "../functions/acceptance/schema.ts";
+import { type Check, checked } from "./check.ts";
+import type { Deployment } from "./deployment.ts";
+import { keepToKeySpace } from "./key-space.ts";
+
+/** Counts the requests of every operation that the documentation gives a number for, and what they are billed. */
+export async function checkRequests(deployment: Deployment, signal: AbortSignal): Promise<Check[]> {
+  const dynamodb = new DynamoDBClient({});
+  keepToKeySpace(dynamodb);
+  const site = new MeteredSite(deployment.tableName, dynamodb, signal);
+  // One request before, so that none of those that count has to open a connection and learn the service's time.
+  await (await site.client().acquire(site.newKey())).release();
+  try {
+    const checks: Check[] = [];
+    for (const operation of documentedOperations) {
+      checks.push(await checkOperation(operation, site, signal));
+      signal.throwIfAborted();
+    }
+    return checks;
+  } finally {
+    dynamodb.destroy();
+  }
+}
+
+function checkOperation(
+  operation: DocumentedOperation,
+  site: MeteredSite,
+  signal: AbortSignal,
+): Promise<Check> {
+  const { name, requests, writeUnits, readUnits } = operation;
+  const promised = billed(requests, writeUnits, readUnits);
+  const perform = async (): Promise<{ measured: string; holds: boolean }> => {
+    const { sent, tookMs, ...units } = await site.measure(operation);
+    const seen = billed(listedRequests(sent), units.writeUnits, units.readUnits);
+    const ms = tookMs.reduce((sum, each) => sum + each, 0);
+    return { measured: `${seen}, ${ms.toFixed(0)} ms`, holds: isSame(seen, promised) };
+  };
+  return checked(name, promised, perform, signal);
+}
+
+/** Requests that go out at the same time come in any order. */
+function isSame(one: string, other: string): boolean {
+  return one.split(", ").sort().join() === other.split(", ").sort().join();
+}
+
+function billed(requests: string, writeUnits: number, readUnits: number): string {
+  const units = [writeUnits > 0 ? `${writeUnits} write` : "", readUnits > 0 ? `${readUnits} read` : ""];
+  return [requests, ...units.filter((text) => text !== "")].join(", ");
+}
+
+class MeteredSite {
+  readonly #tableName: string;
+  readonly #dynamodb: DynamoDBClient;
+  readonly #signal: AbortSignal;
+  readonly #meter: Meter;
+  #keys = 0;
+  #taken: ReturnType<Meter["take"]> | undefined;
+
+  constructor(tableName: string, dynamodb: DynamoDBClient, signal: AbortSignal) {
+    this.#tableName = tableName;
+    this.#dynamodb = dynamodb;
+    this.#signal = signal;
+    this.#meter = new Meter(dynamodb);
+  }
+
+  readonly client = (options: object = {}): LeaseClient =>
+    new LeaseClient({ tableName: this.#tableName, dynamodb: this.#dynamodb, ...options });
+
+  readonly newKey = (): string => {
+    this.#keys += 1;
+    return `${acceptanceKeyPrefix}requests/${Date.now()}/${this.#keys}`;
+  };
+
+  readonly counted = async <T>(perform: () => Promise<T>): Promise<T> => {
+    this.#meter.take();
+    const result = await perform();
+    this.#taken = this.#meter.take();
+    return result;
+  };
+
+  readonly pause = (ms: number): Promise<void> => delay(ms, undefined, { signal: this.#signal });
+
+  async measure(operation: DocumentedOperation): Promise<ReturnType<Meter["take"]>> {
+    this.#taken = undefined;
+    await operation.perform(this);
+    if (this.#taken === undefined) throw new Error("nothing was counted");
+    return this.#taken;
+  }
+}

@@ -1,0 +1,170 @@
+import { Duration } from "aws-cdk-lib";
+import { documentedOperations } from "../documented-operations.ts";
+import type { RestingPart } from "./app-at-rest.ts";
+import { functionRun, heartbeatHour, wakeUp } from "./functions.ts";
+import {
+  costOf,
+  minutesOfMonth,
+  type Price,
+  prices,
+  pricesDate,
+  pricesRegion,
+  sumOf,
+  type Usage,
+} from "./prices.ts";
+import { heldRun, keeperHour, queuedRun, workflowRun } from "./workflows.ts";
+
+/** Between these lines of docs/costs.md is what is generated. */
+export const markers = {
+  begin: "<!-- npm run costs: begin -->",
+  end: "<!-- npm run costs: end -->",
+} as const;
+
+const leases = [Duration.seconds(3), Duration.seconds(30), Duration.minutes(3), Duration.hours(1)];
+
+/** Writes the tables of docs/costs.md. */
+export async function costReport(resting: readonly RestingPart[]): Promise<string> {
+  const sections = [
+    section(
+      "A keeper, an hour",
+      `A lease that a state machine renews, each third of it, for a workflow or a person.`,
+      [
+        ["lease", "transitions", "writes", "reads", "$ an hour", "$ a month"],
+        ...(await Promise.all(leases.map(keeperRow))),
+      ],
+    ),
+    section(
+      "A heartbeat in a process, an hour",
+      "Leases of one client that are due together share requests, but not write units.",
+      [["lease", "writes", "$ an hour", "$ a month"], ...(await Promise.all(leases.map(heartbeatRow)))],
+    ),
+    section(
+      "A run of a leased workflow, besides its work",
+      "With its keeper, to the end of both, at the default lease of 3 minutes. Where the table has a LeaseWakeup, each release calls its function: that is in it.",
+      [
+        ["run", "transitions", "writes", "reads", "Lambda requests", "$ for 1,000"],
+        ...(await workflowRows()),
+      ],
+    ),
+    section(
+      "A singleton job that runs each minute, besides its work, a month",
+      `${thousands(minutesOfMonth)} runs of EventBridge Scheduler. A function's run is taken for 100 ms at 512 MB.`,
+      [["target", "policy", "transitions", "writes", "Lambda requests", "$ a month"], ...(await jobRows())],
+    ),
+    section("A million operations", "Items up to 1 KB; a refused write costs as much as one that succeeds.", [
+      ["operation", "requests", "write units", "read units", "$ a million"],
+      ...operationRows(),
+    ]),
+    section(
+      "The app at rest, a month",
+      "The app of this repository, deployed and not used: what is there, and what its schedules fire.",
+      [["part", "$ a month"], ...restingRows(resting)],
+    ),
+    section(`Prices, ${pricesRegion}, read on ${pricesDate}`, pricesNote, [
+      ["for", "$", "source", ""],
+      ...Object.values(prices).map(priceRow),
+    ]),
+  ];
+  return sections.join("\n\n");
+}
+
+const pricesNote =
+  "Without free tiers, discounts and taxes. *quoted*: AWS's own page could not be read, and the price is from somebody who quotes it.";
+
+async function keeperRow(lease: Duration): Promise<string[]> {
+  const hour = await keeperHour(lease);
+  return [lease.toHumanString(), ...counts(hour, "transition", "writeUnit", "readUnit"), ...hourly(hour)];
+}
+
+async function heartbeatRow(lease: Duration): Promise<string[]> {
+  const hour = await heartbeatHour(lease.toMilliseconds());
+  return [lease.toHumanString(), ...counts(hour, "writeUnit"), ...hourly(hour)];
+}
+
+async function workflowRows(): Promise<string[][]> {
+  const runs: [string, Usage][] = [
+    ["gets the lock at once", await workflowRun("fail")],
+    ["finds it held, and skips or fails", await heldRun("skip")],
+    ["finds it held, and waits for a dead holder's lease of a minute", await heldRun("wait")],
+    ["finds it held, asks that holder to stop, and waits", await heldRun("replace")],
+  ];
+  return runs.map(([name, usage]) => [
+    name,
+    ...counts(usage, "transition", "writeUnit", "readUnit", "invocation"),
+    dollars(1_000 * costOf(usage)),
+  ]);
+}
+
+async function jobRows(): Promise<string[][]> {
+  const released = async (whenHeld: "skip" | "replace" | "throw"): Promise<Usage> =>
+    sumOf([await functionRun(whenHeld), 1], [wakeUp, 1]);
+  const runs: [target: string, policy: string, Usage][] = [
+    ["function", "skip", await functionRun("skip")],
+    ["function", "skip, every run finds the lock held", await functionRun("skip", true)],
+    ["function", "replace, nobody to replace", await functionRun("replace")],
+    ["function", "queue, nobody to wait for", sumOf([await queuedRun(), 1], [await released("throw"), 1])],
+    ["workflow", "fail, skip, wait or replace, lock free", await workflowRun("fail")],
+    ["workflow", "skip, every run finds the lock held", await heldRun("skip")],
+  ];
+  return runs.map(([target, policy, run]) => {
+    const month = sumOf([run, minutesOfMonth], [{ schedule: 1 }, minutesOfMonth]);
+    return [
+      target,
+      policy,
+      ...counts(month, "transition", "writeUnit", "invocation"),
+      dollars(costOf(month)),
+    ];
+  });
+}
+
+function operationRows(): string[][] {
+  return documentedOperations.map(({ name, page, requests, writeUnits, readUnits }) => {
+    const cost = costOf({ writeUnit: writeUnits, readUnit: readUnits });
+    const units = [writeUnits, readUnits].map(String);
+    return [
+      `[${name}](${page.replace(/^docs\//, "").replace(/^README/, "../README")})`,
+      requests,
+      ...units,
+      dollars(1e6 * cost),
+    ];
+  });
+}
+
+function restingRows(resting: readonly RestingPart[]): string[][] {
+  const total = sumOf(...resting.map(({ usage }) => [usage, 1] as const));
+  return [
+    ...resting.map(({ part, usage }) => [part, dollars(costOf(usage))]),
+    ["**together**", `**${dollars(costOf(total))}**`],
+  ];
+}
+
+function priceRow({ usd, for: what, source, confirmed }: Price): string[] {
+  const [per, name] = usd < 0.001 ? [1e6, `1,000,000 × ${what}`] : [1, what];
+  return [name, String(Number((usd * per).toPrecision(8))), `<${source}>`, confirmed ? "" : "*quoted*"];
+}
+
+function counts(usage: Usage, ...names: readonly (keyof Usage)[]): string[] {
+  return names.map((name) => thousands(usage[name] ?? 0));
+}
+
+function hourly(usage: Usage): string[] {
+  return [dollars(costOf(usage)), dollars(730 * costOf(usage))];
+}
+
+function thousands(count: number): string {
+  return count.toLocaleString("en-US", { maximumFractionDigits: 1 });
+}
+
+/** Two digits that tell something. */
+function dollars(usd: number): string {
+  if (usd >= 1 || usd === 0) return usd.toFixed(2);
+  return String(Number(usd.toPrecision(2)));
+}
+
+function section(title: string, text: string, [head = [], ...rows]: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
+  const rule = head.map((_, index) =>
+    rows.every((row) => /^[*\d.,]+$/.test(row[index] ?? "")) ? "---:" : "---",
+  );
+  return [`## ${title}`, "", text, "", line(head), line(rule), ...rows.map(line)].join("\n");
+}

@@ -1,0 +1,199 @@
+import { spawn } from "node:child_process";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
+import { LeaseLostError } from "@leasehold/client";
+import { afterAll, afterEach, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
+import { sweep } from "../../../acceptance/key-space.ts";
+import { endpointsOf, localStackName, startStacks } from "../../../acceptance/local-deployment.ts";
+import { acceptanceJobKey, acceptanceKeyPrefix } from "../../../functions/acceptance/schema.ts";
+import { leaseTable, startTestApp, type TestApp, until } from "../../support/app.ts";
+import { op, startProxy } from "../../support/proxy.ts";
+import { failWith } from "../../support/proxy-behaviours.ts";
+import { sdkClient } from "../../support/table.ts";
+
+const root = fileURLToPath(new URL("../../..", import.meta.url));
+
+let it: TestApp;
+let stacks: Awaited<ReturnType<typeof startStacks>>;
+
+beforeAll(async () => {
+  it = await startTestApp();
+  stacks = await startStacks(it.app);
+});
+afterEach(async () => {
+  const dynamodb = sdkClient(inject("engine"));
+  await sweep(dynamodb, it.app.tableName(leaseTable));
+  dynamodb.destroy();
+});
+afterAll(async () => {
+  await stacks?.close();
+  await it?.[Symbol.asyncDispose]();
+});
+
+interface Run {
+  readonly output: () => string;
+  readonly exit: Promise<number | null>;
+  kill(signal: NodeJS.Signals): void;
+}
+
+/** Starts acceptance as for AWS: all that differs is where the SDK finds the services. */
+function start(args: readonly string[], more: Record<string, string | undefined> = {}): Run {
+  const engine = String(inject("engine").clientConfig.endpoint);
+  const { AWS_PROFILE: _, ...env } = process.env;
+  const child = spawn(
+    process.execPath,
+    ["--conditions=leasehold-source", "--import", "tsx", "acceptance/main.ts", ...args],
+    {
+      cwd: root,
+      env: {
+        ...env,
+        DYNAMODB_ENDPOINT: "aws",
+        AWS_EC2_METADATA_DISABLED: "true",
+        AWS_CONFIG_FILE: "/dev/null",
+        AWS_SHARED_CREDENTIALS_FILE: "/dev/null",
+        ...endpointsOf(it.app, engine, stacks.endpoint),
+        ...more,
+      },
+    },
+  );
+  let text = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (chunk) => {
+      text += chunk;
+    });
+  }
+  onTestFinished(() => void child.kill("SIGKILL"));
+  return {
+    output: () => text,
+    exit: new Promise((resolve) => child.on("close", resolve)),
+    kill: (signal) => void child.kill(signal),
+  };
+}
+
+/** The keys in the lease table. */
+async function keys(): Promise<string[]> {
+  return (await it.items(it.app.tableName(leaseTable))).map(({ pk }) => String(pk));
+}
+
+const running = () => it.app.executions().filter(({ status }) => status === "RUNNING");
+
+describe("a deployment that cannot be checked is named, with what to do", () => {
+  const cases: [string, readonly string[], Record<string, string | undefined>, RegExp][] = [
+    ["no region", ["--stack", localStackName], { AWS_REGION: undefined }, /^NO_REGION: .*set AWS_REGION/m],
+    ["no such stack", ["--stack", "Nowhere"], {}, /^NO_SUCH_STACK: There is no stack Nowhere in us-east-1/m],
+    [
+      "no credentials",
+      ["--stack", localStackName],
+      { AWS_ACCESS_KEY_ID: undefined, AWS_SECRET_ACCESS_KEY: undefined },
+      /^NO_CREDENTIALS: .*sign in/m,
+    ],
+    [
+      "a service that does not answer",
+      ["--stack", localStackName],
+      { AWS_ENDPOINT_URL_CLOUDFORMATION: "http://127.0.0.1:9", AWS_MAX_ATTEMPTS: "1" },
+      /^UNREACHABLE: .*look at the network/m,
+    ],
+    ["a misused command line", ["--stac"], {}, /^USAGE: /m],
+  ];
+  test.each(cases)("%s", async (_, args, env, message) => {
+    const run = start(args, env);
+    expect(await run.exit).toBe(1);
+    expect(run.output()).toMatch(message);
+    expect(await keys()).toEqual([]);
+  });
+
+  test("a credential that AWS refuses", async () => {
+    const refusal =
+      "<ErrorResponse><Error><Type>Sender</Type><Code>InvalidClientTokenId</Code>" +
+      "<Message>The security token included in the request is invalid.</Message></Error></ErrorResponse>";
+    const server = createServer((_, response) => {
+      response.writeHead(403, { "content-type": "text/xml" }).end(refusal);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const run = start(["--stack", localStackName], {
+      AWS_ENDPOINT_URL_CLOUDFORMATION: `http://127.0.0.1:${port}`,
+    });
+    expect(await run.exit).toBe(1);
+    expect(run.output()).toMatch(/^CREDENTIALS_REFUSED: .*look at AWS_PROFILE/m);
+  });
+
+  test("a permission that is missing ends the checks at the first request that needs it", async () => {
+    const proxy = await startProxy(inject("engine"));
+    onTestFinished(() => proxy.close());
+    proxy.always(op("UpdateItem"), failWith("AccessDeniedException", 400));
+    const { endpoint } = proxy.clientConfig as { readonly endpoint: string };
+    const run = start(["--stack", localStackName], { AWS_ENDPOINT_URL_DYNAMODB: endpoint });
+    expect(await run.exit).toBe(1);
+    expect(run.output()).toMatch(/^ACCESS_DENIED: .*docs\/deploy.md/m);
+    expect(proxy.count("UpdateItem")).toBe(1);
+  });
+
+  test.each([
+    [
+      "a stack that has no such outputs",
+      { [`${localStackName}.Other`]: "x" },
+      /^OUTPUTS_MISSING: .*no output LeaseTableName/m,
+    ],
+  ])("%s", async (_, outputs, message) => {
+    const other = await startStacks({ outputs });
+    onTestFinished(() => other.close());
+    const run = start(["--stack", localStackName], { AWS_ENDPOINT_URL_CLOUDFORMATION: other.endpoint });
+    expect(await run.exit).toBe(1);
+    expect(run.output()).toMatch(message);
+  });
+});
+
+test("a promise that is broken fails its check, by name; Ctrl-C ends it with 130, and removes what was made", async () => {
+  const squatter = await it.leases.acquire(acceptanceJobKey, { leaseDurationMs: 3_600_000 });
+  const run = start(["--stack", localStackName]);
+  await until("executions", () => running().length > 0);
+  run.kill("SIGINT");
+  expect(await run.exit).toBe(130);
+  expect(run.output()).toMatch(/^FAILED +two triggers of one scheduled time, at once .* 0 ran, 2 skipped$/m);
+  expect(run.output()).toMatch(/\n3 of \d+ checks failed\.\n/);
+  await expectRemoved(run);
+  // The key is acceptance's own: what was there is gone.
+  await expect(squatter.renew()).rejects.toBeInstanceOf(LeaseLostError);
+});
+
+test.each(["requests", "tasks"])("Ctrl-C while %s are at work removes what was made", async (keyed) => {
+  const run = start(["--stack", localStackName]);
+  const isAtWork = async () =>
+    (await keys()).some((key) => key.startsWith(`${acceptanceKeyPrefix}${keyed}/`));
+  await until(keyed, isAtWork);
+  run.kill("SIGINT");
+  expect(await run.exit).toBe(130);
+  await expectRemoved(run);
+});
+
+async function expectRemoved(run: Run): Promise<void> {
+  expect(run.output()).toContain("Ended by SIGINT");
+  expect(run.output()).toContain("Nothing is left.");
+  expect(await keys()).toEqual([]);
+  expect(running()).toEqual([]);
+}
+
+test("every check holds on the deployed app, and nothing is left, or touched, but what others have", async () => {
+  const theirs = await it.leases.acquire("somebody else's", { leaseDurationMs: 3_600_000 });
+  // What an earlier run has left that was killed.
+  await it.leases.acquire(`${acceptanceKeyPrefix}left`);
+  const run = start(["--stack", localStackName]);
+  const code = await run.exit;
+  expect(run.output()).toMatch(/\nAll \d+ checks hold\.\n$/);
+  expect(code).toBe(0);
+  expect(run.output()).toContain("Nothing is left.");
+  for (const name of [
+    "acquire a lock that never was",
+    "contract lease",
+    "two triggers of one scheduled time",
+  ]) {
+    expect(run.output()).toMatch(new RegExp(`^ok +${name}`, "m"));
+  }
+  expect(await keys()).toEqual(["somebody else's"]);
+  expect(running()).toEqual([]);
+  await theirs.renew();
+  await it.deleteItem("somebody else's");
+});
