@@ -67,6 +67,25 @@ describe("a graph whose tasks refuse", () => {
     },
   };
 
+  it("has each map in JSONata refuse that begins after the redrive, with its own concurrency otherwise", async () => {
+    const map = (more: object): Json => ({
+      StartAt: "Each",
+      States: {
+        Each: { Type: "Map", QueryLanguage: "JSONata", ItemProcessor: inner("C"), End: true, ...more },
+      },
+    });
+    for (const [more, expected] of [
+      [{}, 0],
+      [{ MaxConcurrency: 5 }, 5],
+      [{ MaxConcurrency: "{% $patience %}" }, 7],
+    ] as const) {
+      const { States } = withRefusals(map(more)) as { States: { Each: { MaxConcurrency: string } } };
+      const field = { ...task, TimeoutSeconds: States.Each.MaxConcurrency };
+      expect(await timeoutOf(field, 0)).toBe(expected);
+      await expect(timeoutOf(field, 1)).rejects.toThrow("the execution was redriven");
+    }
+  });
+
   it("has each task in JSONata refuse, at every depth, and leaves all else as it was", () => {
     const before = structuredClone(graph);
     const guarded = JSON.stringify(withRefusals(graph));

@@ -6,7 +6,8 @@
  * But the task is scheduled anew, so its fields are evaluated anew, and the context tells of the redrive. So the timeout of
  * each task is given by an expression that fails once the execution was redriven, and the task fails before it is sent.
  *
- * Tasks in JSONPath have no field for it: what is left to them is in redrive-guard.ts.
+ * A map in JSONata that begins after the redrive refuses too, by its concurrency: a distributed one starts executions of
+ * their own, which know nothing of it. Tasks in JSONPath have no field for it: what is left to them is in redrive-guard.ts.
  */
 import { Token, Tokenization } from "aws-cdk-lib";
 import { type Json, jsonata, literal, type State } from "./asl.ts";
@@ -34,10 +35,10 @@ export const failure: Record<string, Json> = assigning({
 
 /** Gives a task in JSONata that fails, unsent, in a redriven execution. */
 export function refusingRedrive(task: State): State {
-  return { ...task, TimeoutSeconds: jsonata(unlessRedriven(secondsOf(task.TimeoutSeconds))) };
+  return { ...task, TimeoutSeconds: guardedNumber(task.TimeoutSeconds, defaultTimeout) };
 }
 
-/** Gives a graph whose tasks in JSONata, at whatever depth, refuse to be redriven. */
+/** Gives a graph whose tasks and maps in JSONata, at whatever depth, refuse to be redriven. */
 export function withRefusals(graph: Json): Json {
   const { States, ...rest } = graph as { readonly States: Readonly<Record<string, State>> };
   const guarded = Object.entries(States).map(([name, state]) => [name, withRefusalsInside(state)]);
@@ -50,17 +51,21 @@ function withRefusalsInside(state: State): State {
   const { Branches, ItemProcessor, Iterator } = state;
   return {
     ...state,
+    ...(state.Type === "Map" && state.QueryLanguage === "JSONata"
+      ? { MaxConcurrency: guardedNumber(state.MaxConcurrency, 0) }
+      : {}),
     ...(Array.isArray(Branches) ? { Branches: (Branches as readonly Json[]).map(withRefusals) } : {}),
     ...(ItemProcessor === undefined ? {} : { ItemProcessor: withRefusals(ItemProcessor) }),
     ...(Iterator === undefined ? {} : { Iterator: withRefusals(Iterator) }),
   };
 }
 
-/** JSONata for a timeout, which may be a number, an expression, or a token of CDK. */
-function secondsOf(timeout: Json | undefined): string {
-  if (timeout === undefined) return String(defaultTimeout);
-  if (typeof timeout === "number" && Token.isUnresolved(timeout)) {
-    return Token.asString(Tokenization.reverse(timeout));
-  }
-  return String(timeout).replace(/^\{%(.*)%\}$/s, "$1");
+/** A field that takes a number or an expression, as an expression that fails in a redriven execution. */
+function guardedNumber(value: Json | undefined, otherwise: number): string {
+  // A number that only the deployment knows would be written as what stands for it.
+  const known =
+    typeof value === "number" && Token.isUnresolved(value)
+      ? Token.asString(Tokenization.reverse(value))
+      : String(value ?? otherwise);
+  return jsonata(unlessRedriven(known.replace(/^\{%(.*)%\}$/s, "$1")));
 }
