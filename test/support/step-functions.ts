@@ -34,7 +34,14 @@ export class StepFunctions {
   readonly machines: StateMachines;
   /** Every call of a service, such as `dynamodb:updateItem`, in order. */
   readonly calls: string[] = [];
-  readonly #plans: { action: string; times: number; error: string; lands: boolean }[] = [];
+  readonly #plans: {
+    action: string;
+    times: number;
+    /** Undefined where the call just takes place. */
+    error: string | undefined;
+    lands: boolean;
+    happen?: () => void;
+  }[] = [];
   /** What other resources answer. */
   readonly resources = new Map<string, (args: never) => unknown>();
 
@@ -55,8 +62,32 @@ export class StepFunctions {
     this.#plans.push({ action, times, error, lands: false });
   }
 
-  loseAnswers(action: string, times: number): void {
+  loseAnswers(action: string, times: number, after = 0): void {
+    if (after > 0) this.#plans.push({ action, times: after, error: undefined, lands: true });
     this.#plans.push({ action, times, error: "DynamoDb.SdkClientException", lands: true });
+  }
+
+  /** Calls back when the next call of a service has taken effect. */
+  afterwards(action: string, happen: () => void): void {
+    this.#plans.push({ action, times: 1, error: undefined, lands: true, happen });
+  }
+
+  /** Writes an item as somebody else might. */
+  put({ pk, sk, ...attributes }: Item & ItemKey): void {
+    const names = Object.fromEntries(Object.keys(attributes).map((name) => [`#${name}`, name]));
+    const values = Object.fromEntries(Object.entries(attributes).map(([name, value]) => [`:${name}`, value]));
+    const update = `SET ${Object.keys(attributes)
+      .map((name) => `#${name} = :${name}`)
+      .join(", ")}`;
+    const condition = "attribute_exists(#pk) OR attribute_not_exists(#pk)";
+    this.store.updateNow({
+      key: { pk, sk },
+      update,
+      condition,
+      names: { ...names, "#pk": "pk" },
+      values,
+      returnsItem: false,
+    });
   }
 
   lease(key: string): Item | undefined {
@@ -78,9 +109,11 @@ export class StepFunctions {
     this.calls.push(action);
     const plan = this.#plans.find((candidate) => candidate.action === action && candidate.times > 0);
     if (plan !== undefined) plan.times -= 1;
-    if (plan !== undefined && !plan.lands) throw new StatesError(plan.error, "as the test wants it");
+    const error = plan?.error;
+    if (error !== undefined && plan?.lands === false) throw new StatesError(error, "as the test wants it");
     const result = this.#perform(action, args);
-    if (plan !== undefined) throw new StatesError(plan.error, "the answer was lost");
+    plan?.happen?.();
+    if (error !== undefined) throw new StatesError(error, "the answer was lost");
     return await result;
   }
 

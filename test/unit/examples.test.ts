@@ -99,9 +99,12 @@ function asModule(code: string): string {
 it("every example of the README and of the packages' docstrings compiles", async () => {
   const files = [
     "README.md",
-    ...globSync(["packages/*/src/**/*.ts", "docs/lambda.md", "docs/{primitives,systems}/*.md"], {
-      cwd: root,
-    }),
+    ...globSync(
+      ["packages/*/src/**/*.ts", "docs/{lambda,singleton-jobs}.md", "docs/{primitives,systems}/*.md"],
+      {
+        cwd: root,
+      },
+    ),
   ];
   const folder = mkdtempSync(join(root, "test/unit/examples-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
