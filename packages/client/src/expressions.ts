@@ -24,6 +24,7 @@
  */
 import {
   attributeNames,
+  callSortKey,
   closedToken,
   type ItemKey,
   isClosedToken,
@@ -443,7 +444,7 @@ export function removeWaiter(
 }
 
 /** The mark that a lease's holder calls a function, which may run on after the holder itself has been stopped. */
-export interface CallMark extends LeasePlace {
+export interface CallMark extends Pick<LeasePlace, "key"> {
   readonly fencingToken: number;
   readonly now: number;
   readonly retentionMs: number;
@@ -457,21 +458,22 @@ const removeMark = written(`SET #${ttl} = :ttl REMOVE #${fence}`, `#${fence} = :
 
 /** Marks that calls begin. Refused where an earlier holder has never said that its own have ended. */
 export function markCalls(mark: CallMark): UpdateRequest {
-  return requestOf(firstMark, mark, markValues(mark));
+  return markRequest(firstMark, mark);
 }
 
 /** Marks that calls begin, once those of an earlier holder must have ended. Refused to an earlier holder itself. */
 export function takeOverCalls(mark: CallMark): UpdateRequest {
-  return requestOf(laterMark, mark, markValues(mark));
+  return markRequest(laterMark, mark);
 }
 
 /** Says that this holder's calls have ended. */
 export function endCalls(mark: CallMark): UpdateRequest {
-  return requestOf(removeMark, mark, markValues(mark));
+  return markRequest(removeMark, mark);
 }
 
-function markValues({ fencingToken, now, retentionMs }: CallMark): Item {
-  return { ":fence": fencingToken, ":ttl": timeToLive(now, retentionMs) };
+function markRequest(expression: Written, { key, fencingToken, now, retentionMs }: CallMark): UpdateRequest {
+  const values = { ":fence": fencingToken, ":ttl": timeToLive(now, retentionMs) };
+  return requestOf(expression, { key, place: callSortKey }, values);
 }
 
 /** "Only while this very lease holds the lock", for the user's own transaction. */

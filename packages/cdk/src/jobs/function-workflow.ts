@@ -1,5 +1,5 @@
 import { endCalls, markCalls, takeOverCalls } from "@leasehold/client/expressions";
-import { attributeNames, callSortKey } from "@leasehold/client/schema";
+import { attributeNames } from "@leasehold/client/schema";
 import { Aws, Duration, Stack, Token } from "aws-cdk-lib";
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { IFunction, Function as LambdaFunction } from "aws-cdk-lib/aws-lambda";
@@ -159,7 +159,7 @@ function markState(tableName: string, mark: Mark): Record<string, unknown> {
   });
   const Key = {
     [attributeNames.partitionKey]: { S: jsonata("$lease.key") },
-    [attributeNames.sortKey]: { S: callSortKey },
+    [attributeNames.sortKey]: { S: sample.key[attributeNames.sortKey] },
   };
   const { Catch: _, ...state } = sdkCall("dynamodb:updateItem", {
     Arguments: {
