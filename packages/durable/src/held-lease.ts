@@ -40,11 +40,18 @@ export class HeldLease {
   readonly #workload: Workload;
   /** A step that starts while more than this is left sends nothing. */
   readonly #enoughMs: number;
+  /** What this invocation has seen of the work first: that it runs, or that it has ended. */
+  readonly #work = Promise.withResolvers<"runs" | "ended">();
 
   constructor(lease: Lease, workload: Workload, leaseDurationMs: number) {
     this.lease = lease;
     this.#workload = workload;
     this.#enoughMs = (leaseDurationMs * 2) / 3;
+  }
+
+  /** Tells that the work runs in this invocation, or that it has ended, perhaps in an earlier one. */
+  workIs(state: "runs" | "ended"): void {
+    this.#work.resolve(state);
   }
 
   /**
@@ -74,15 +81,17 @@ export class HeldLease {
     }
   }
 
-  /** Renews the lease: 1 request. */
+  /** Renews the lease while the work goes on: 1 request. */
   async beat(): Promise<Beat> {
+    // Then an invocation that could not say so may have released it, and somebody else may have it.
+    if ((await this.#work.promise) === "ended") return { state: "unanswered" };
     try {
       await this.lease.renew();
       return { state: "renewed" };
     } catch (error) {
       if (isPassing(error)) return { state: "unanswered" };
       if (!(error instanceof LeaseLostError)) throw error;
-      // By this very execution, whose release says how that has ended.
+      // By this very execution, whose release says how it has ended.
       if (error.reason === "released") return { state: "unanswered" };
       return { state: "lost", reason: error.reason, message: error.message };
     }
@@ -97,8 +106,8 @@ export class HeldLease {
     const { loss } = this.lease;
     const wasOurs =
       completed && loss === undefined ? await this.lease.complete() : await this.lease.release();
-    if (loss !== undefined && loss.reason !== "revoked") return "lost";
-    if (wasOurs) return "released";
+    const wasProtected = loss === undefined || loss.reason === "revoked";
+    if (wasOurs && wasProtected) return "released";
     return isRepeated ? "unknown" : "lost";
   }
 }

@@ -102,6 +102,8 @@ async function holding<T>(
     kept.then((handle) => newHeld(terms, workload, handle)),
   ]);
   const working = context.runInChildContext("lease:work", async (own) => {
+    // Not so where a replay finds the work's end in its checkpoint.
+    held.workIs("runs");
     try {
       return await work(held.lease, guarded(own, held));
     } catch (error) {
@@ -112,11 +114,13 @@ async function holding<T>(
   try {
     result = await Promise.race([working, kept.then(() => working)]);
   } catch (error) {
+    held.workIs("ended");
     workEnded.resolve(false);
     // Ignored: the work's own error comes first, and what was not released ends by itself.
     await keeping.catch(() => undefined);
     throw error;
   }
+  held.workIs("ended");
   workEnded.resolve(true);
   await kept;
   if ((await keeping).ending === "lost") throw new LeaseLostError(key, "taken");
