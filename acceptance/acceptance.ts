@@ -10,13 +10,13 @@ import { Executions } from "./executions.ts";
 import { checkJob } from "./job.ts";
 import { keepToKeySpace, leftItems, sweep } from "./key-space.ts";
 import { localStackName, startLocalDeployment } from "./local-deployment.ts";
-import { type AcceptanceProblem, problemOf } from "./problems.ts";
+import { problemOf } from "./problems.ts";
 import { checkRealTime } from "./real-time.ts";
 import { checkRequests } from "./requests.ts";
 import { checkWorkflow } from "./workflow.ts";
 
 /** What has not been removed by then is named, and left. */
-const longestCleanupMs = 60_000;
+const longestCleanupMs = 120_000;
 const endingSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /** Runs all checks, prints them, and gives the exit code. */
@@ -147,8 +147,6 @@ function report(checks: readonly Check[]): void {
 function explain(error: unknown): number {
   if (error instanceof Interruption) return error.exitCode;
   const problem = problemOf(error, "checking the deployment");
-  console.error(
-    problem === undefined ? error : `\n${(problem as AcceptanceProblem).code}: ${problem.message}`,
-  );
+  console.error(problem === undefined ? error : `\n${problem.code}: ${problem.message}`);
   return 1;
 }

@@ -77,14 +77,19 @@ function keyOfStatement({ Statement = "", Parameters = [] }: Statement): string 
   return conditions.length === 1 ? Parameters[assignments.split("?").length - 1]?.S : undefined;
 }
 
+/** One by one, a thousand items would take a minute from a distance. */
+const deletedTogether = 20;
+
 /** Deletes every item under the keys of acceptance, and gives how many there were. Reads the whole table. */
 export async function sweep(dynamodb: DynamoDBClient, tableName: string): Promise<number> {
   let deleted = 0;
   for await (const { Items = [] } of scanOf(dynamodb, tableName)) {
-    for (const item of Items) {
-      const Key = { [partitionKey]: item[partitionKey], [sortKey]: item[sortKey] } as typeof item;
-      await dynamodb.send(new DeleteItemCommand({ TableName: tableName, Key }));
-      deleted += 1;
+    // The projection leaves nothing but the key.
+    const deletions = Items.map((Key) => new DeleteItemCommand({ TableName: tableName, Key }));
+    for (let begin = 0; begin < deletions.length; begin += deletedTogether) {
+      const some = deletions.slice(begin, begin + deletedTogether);
+      await Promise.all(some.map((deletion) => dynamodb.send(deletion)));
+      deleted += some.length;
     }
   }
   return deleted;

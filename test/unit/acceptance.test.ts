@@ -6,7 +6,7 @@ import { TaskSet } from "@leasehold/client/tasks";
 import { describe, expect, test } from "vitest";
 import { readArguments } from "../../acceptance/arguments.ts";
 import { checked } from "../../acceptance/check.ts";
-import { keepToKeySpace, readConsistently } from "../../acceptance/key-space.ts";
+import { keepToKeySpace, readConsistently, sweep } from "../../acceptance/key-space.ts";
 import { AcceptanceProblem, problemOf } from "../../acceptance/problems.ts";
 import { acceptanceKeyPrefix } from "../../functions/acceptance/schema.ts";
 
@@ -89,6 +89,41 @@ describe("the keys of acceptance", () => {
     await look();
     expect(sent.map(({ input }) => input.ConsistentRead)).toEqual([undefined, true]);
   });
+});
+
+test("what is left is deleted many items at a time, a page after the other, and nothing else", async () => {
+  const pages = [50, 30].map((count, page) =>
+    Array.from({ length: count }, (_, index) => ({
+      pk: { S: `${acceptanceKeyPrefix}${page}/${index}` },
+      sk: { S: "lease" },
+    })),
+  );
+  const dynamodb = new DynamoDBClient({ region: "us-east-1" });
+  const deleted: unknown[] = [];
+  let [underWay, most, scans] = [0, 0, 0];
+  dynamodb.middlewareStack.add(
+    (_next, { commandName }) =>
+      async ({ input }) => {
+        const answer = (output: object) =>
+          ({ output: { $metadata: {}, ...output }, response: undefined }) as never;
+        if (commandName === "ScanCommand") {
+          const Items = pages[scans];
+          scans += 1;
+          return answer({ Items, ...(scans < pages.length ? { LastEvaluatedKey: Items?.at(-1) } : {}) });
+        }
+        underWay += 1;
+        most = Math.max(most, underWay);
+        await Promise.resolve();
+        deleted.push((input as { Key?: unknown }).Key);
+        underWay -= 1;
+        return answer({});
+      },
+    { step: "initialize", priority: "low", name: "pages" },
+  );
+  expect(await sweep(dynamodb, "leases")).toBe(80);
+  expect(deleted).toEqual(pages.flat());
+  // From a distance of 100 ms, a thousand items take seconds, not minutes; and the SDK has 50 connections.
+  expect(most).toBe(20);
 });
 
 describe("the command line", () => {
