@@ -37,7 +37,7 @@ export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
   {
     path: "Heartbeat/Guarding/Resource",
     id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"AcceptanceWorkflowStateMachineDD2CEBD7"}]}]}:*]',
-    reason: "The executions of one state machine, whose names are made when they are started.",
+    reason: guardedExecutions,
   },
   {
     path: "LeaseFunctions/Wakeup/DeadLetters/Resource",
@@ -70,6 +70,11 @@ export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
     reason: guardedExecutions,
   },
   {
+    path: "Heartbeat/Ended/StateMachine/Role/DefaultPolicy/Resource",
+    id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"AcceptanceWorkflowStateMachineDD2CEBD7"}]}]}:*]',
+    reason: guardedExecutions,
+  },
+  {
     path: "Imports/Workflow/StateMachine/Role/DefaultPolicy/Resource",
     id: "AwsSolutions-IAM5[Resource::*]",
     reason: unscoped,
@@ -97,7 +102,12 @@ export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
   {
     path: "LeaseholdRedriveGuard/StateMachine/Role/DefaultPolicy/Resource",
     id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"ImportsWorkflowStateMachineCD30DB43"}]}]}:*]',
-    reason: "The executions of one state machine, whose names are made when they are started.",
+    reason: guardedExecutions,
+  },
+  {
+    path: "LeaseholdRedriveGuard/StateMachine/Role/DefaultPolicy/Resource",
+    id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{"Fn::Select":[6,{"Fn::Split":[":",{"Ref":"AcceptanceWorkflowStateMachineDD2CEBD7"}]}]}:*]',
+    reason: guardedExecutions,
   },
   {
     path: "Imports/Batch/Role/DefaultPolicy/Resource",

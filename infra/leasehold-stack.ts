@@ -1,4 +1,5 @@
 import {
+  alarmOnRedriveGuard,
   LeaseDashboard,
   LeaseHeartbeat,
   LeaseHeartbeatAlarms,
@@ -52,6 +53,7 @@ export class LeaseholdStack extends Stack {
 
     new LeaseTableAlarms(this, "Alarms", { table: leases });
     new LeaseHeartbeatAlarms(this, "HeartbeatAlarms", { heartbeat });
+    alarmOnRedriveGuard(workflow.redriveGuard);
     const { dashboard } = new LeaseDashboard(this, "Dashboard", {
       tables: [leases],
       jobs: [job],

@@ -406,6 +406,7 @@ describe("a wakeup", () => {
     expect(code).toBe(wakeHandlerBundle);
     expect([...new Set([...code.matchAll(/require\("([^"]+)"\)/g)].map(([, name]) => name))].sort()).toEqual([
       "@aws-sdk/client-dynamodb",
+      "@aws-sdk/client-lambda",
       "@aws-sdk/client-sfn",
     ]);
     // What Lambda takes for an inline function, and far more than this needs.

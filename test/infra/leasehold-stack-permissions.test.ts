@@ -166,6 +166,7 @@ describe("permissions", () => {
       "ImportsWorkflowStateMachine: states *",
       "LeaseholdRedriveGuardStateMachine: logs,xray *",
       "LeaseholdRedriveGuardStateMachine: states :*",
+      "LeaseholdRedriveGuardStateMachine: states :*",
     ]);
   });
 

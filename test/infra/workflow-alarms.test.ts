@@ -69,7 +69,7 @@ describe("a leased workflow's alarms", () => {
   }
 
   test("watch the workflow and the keeper that is its own", () => {
-    expect(missing(leased({ isShared: false }).stack)).toHaveLength(6);
+    expect(missing(leased({ isShared: false }).stack)).toHaveLength(12);
     const { stack, workflow } = leased({ isShared: false });
     const runbookUrl = "https://wiki.example";
     new LeasedWorkflowAlarms(stack, "Alarms", { workflow, actions: [oncall], runbookUrl });
@@ -77,7 +77,7 @@ describe("a leased workflow's alarms", () => {
     for (const { AlarmActions, AlarmDescription } of alarmsOf(stack)) {
       expect(AlarmActions).toEqual(["arn:aws:sns:eu-west-1:111122223333:oncall"]);
       expect(AlarmDescription).toMatch(
-        /\nRunbook: https:\/\/wiki\.example#(failed|keeper-failed|keeper-throttled)$/,
+        /\nRunbook: https:\/\/wiki\.example#(failed|keeper-failed|keeper-throttled|redrive-guard-failed)$/,
       );
     }
   });
@@ -87,13 +87,37 @@ describe("a leased workflow's alarms", () => {
     const { keeper } = new LeasedWorkflowAlarms(alone.stack, "Alarms", { workflow: alone.workflow });
     expect(keeper).toBeUndefined();
     expect(missing(alone.stack).map((text) => text.split(":")[0])).toEqual(
-      Array(3).fill(expect.stringMatching(/^Heartbeat/)),
+      Array(6).fill(expect.stringMatching(/^Heartbeat/)),
     );
     const { stack, workflow, heartbeat } = leased({ isShared: true });
     new LeasedWorkflowAlarms(stack, "Alarms", { workflow });
     if (heartbeat) new LeaseHeartbeatAlarms(stack, "KeeperAlarms", { heartbeat });
     expect(missing(stack)).toEqual([]);
   });
+});
+
+test("the guard of redriven workflows has one alarm in a stack, which tells each of those once whom any workflow's alarms tell", () => {
+  const stack = newStack();
+  const table = new LeaseTable(stack, "Leases");
+  const heartbeat = new LeaseHeartbeat(stack, "Heartbeat", { table });
+  const others: IAlarmAction = {
+    bind: () => ({ alarmActionArn: "arn:aws:sns:eu-west-1:111122223333:others" }),
+  };
+  for (const [id, actions] of [
+    ["One", [oncall]],
+    ["Two", [oncall, others]],
+    ["Three", [others]],
+  ] as const) {
+    const work = new Pass(stack, `Pass${id}`);
+    const workflow = new LeasedWorkflow(stack, id, { table, key: id, work, heartbeat });
+    new LeasedWorkflowAlarms(stack, `${id}Alarms`, { workflow, actions });
+  }
+  const guards = alarmsOf(stack).filter(({ AlarmDescription }) => AlarmDescription?.includes("redriven"));
+  expect(guards).toHaveLength(1);
+  expect(guards[0]?.AlarmActions).toEqual([
+    "arn:aws:sns:eu-west-1:111122223333:oncall",
+    "arn:aws:sns:eu-west-1:111122223333:others",
+  ]);
 });
 
 test("an alarm on a longer silence than CloudWatch can see is refused, and one on the longest stays within its limits", () => {
@@ -140,11 +164,12 @@ describe("a job that queues", () => {
 
   test("leaves a keeper that it was given, and that others may use, to the alarms of its own", () => {
     const texts = others(missing(queuing({ keeper: true })));
-    expect(texts.map((text) => text.split(":")[0])).toEqual(Array(3).fill(expect.stringMatching(/^Keeper/)));
+    expect(texts.map((text) => text.split(":")[0])).toEqual(Array(6).fill(expect.stringMatching(/^Keeper/)));
   });
 
   test("has none where they are turned off", () => {
     const ids = others(missing(queuing({ alarms: false }))).map((text) => text.split(":")[0]);
-    expect(new Set(ids).size).toBe(3);
+    // The workflow, its keeper, what hears of ends, what stops redriven runs, and the dead-letter queue.
+    expect(new Set(ids).size).toBe(5);
   });
 });

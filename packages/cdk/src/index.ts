@@ -4,7 +4,8 @@ export type { BoundTarget, JobTarget, TargetSettings } from "./jobs/job-target.t
 export type { LockedFunctionTargetOptions } from "./jobs/locked-function-target.ts";
 export { SingletonJob } from "./jobs/singleton-job.ts";
 export type { JobOverlap, SingletonJobProps } from "./jobs/singleton-job-props.ts";
-export { type LeasedStateMachine, SingletonJobTarget } from "./jobs/singleton-job-target.ts";
+export { SingletonJobTarget } from "./jobs/singleton-job-target.ts";
+export type { LeasedStateMachine } from "./jobs/workflow-target.ts";
 export {
   type AlarmText,
   alarmOnBacklog,
@@ -20,6 +21,7 @@ export { LeaseHeartbeatAlarms, type LeaseHeartbeatAlarmsProps } from "./monitori
 export { LeaseTableAlarms, type LeaseTableAlarmsProps } from "./monitoring/lease-table-alarms.ts";
 export { LeaseWakeupAlarms, type LeaseWakeupAlarmsProps } from "./monitoring/lease-wakeup-alarms.ts";
 export { LeasedWorkflowAlarms, type LeasedWorkflowAlarmsProps } from "./monitoring/leased-workflow-alarms.ts";
+export { alarmOnRedriveGuard } from "./monitoring/redrive-guard-alarm.ts";
 export { type AlarmSettings, runbookAnchors } from "./monitoring/runbook.ts";
 export type { LeaseKeyScope } from "./table/leading-keys.ts";
 export { LeaseTable, type LeaseTableProps } from "./table/lease-table.ts";

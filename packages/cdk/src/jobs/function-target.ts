@@ -81,17 +81,17 @@ export class FunctionTarget extends JobTarget {
    * workflow tries again until that lock is free.
    */
   #queued(job: Construct, settings: TargetSettings): BoundTarget {
-    const { stateMachine, heartbeat } = functionWorkflow(job, "Queue", settings, {
+    const workflow = functionWorkflow(job, "Queue", settings, {
       fn: this.#invoked,
       key: `${settings.key}${queueKeySuffix}`,
       whenHeld: "wait",
       work: callOfLocking(job, this.#invoked, { ...settings, retryAttempts: this.#retryAttempts }),
     });
-    const { runs, scheduleTarget } = executionsOf(stateMachine);
+    const { runs, ...bound } = executionsOf(workflow);
     return {
+      ...bound,
       runs: { ...runs, lost: leaseMetric(metricNames.lost, subjectOf(job, settings)) },
-      scheduleTarget,
-      ...(settings.keeper === undefined ? { keeper: heartbeat } : {}),
+      ...(settings.keeper === undefined ? { keeper: workflow.heartbeat } : {}),
     };
   }
 

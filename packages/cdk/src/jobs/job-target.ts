@@ -8,6 +8,7 @@ import type { ILeaseTable } from "../table/lease-table-base.ts";
 import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
 import type { LeaseWakeup } from "../workflow/lease-wakeup.ts";
 import type { ObservabilityProps } from "../workflow/observability.ts";
+import type { RedriveGuard } from "../workflow/redrive-guard.ts";
 import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
 
 /** What a target is told about its job. */
@@ -35,6 +36,8 @@ export interface BoundTarget {
   readonly runs: JobRunMetrics;
   /** What keeps the leases of runs, where the target has made it itself. */
   readonly keeper?: LeaseHeartbeat;
+  /** What stops runs that are redriven; undefined where runs are no leased workflows of this app. */
+  readonly redriveGuard?: RedriveGuard | undefined;
   scheduleTarget(props: ScheduleTargetBaseProps): IScheduleTarget;
 }
 

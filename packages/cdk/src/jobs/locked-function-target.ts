@@ -55,19 +55,21 @@ export class LockedFunctionTarget extends JobTarget {
     const { retryAttempts, timeout } = this.#options;
     const { lockAtMostFor } = settings;
     if (lockAtMostFor) checkedMs("lockAtMostFor", lockAtMostFor, Duration.seconds(3), aYear);
-    const { stateMachine, heartbeat } = functionWorkflow(job, "Workflow", settings, {
+    const workflow = functionWorkflow(job, "Workflow", settings, {
       fn: this.#function,
       key: settings.key,
       whenHeld: whenHeld[settings.overlap],
       leaseDuration: lockAtMostFor,
       work: callOfLocked(job, this.#function, { ...settings, retryAttempts, timeout }),
     });
-    const { runs, scheduleTarget } = executionsOf(stateMachine);
-    const keeper = settings.keeper === undefined ? { keeper: heartbeat } : {};
-    if (settings.overlap !== "replace") return { runs, scheduleTarget, ...keeper };
+    const bound = {
+      ...executionsOf(workflow),
+      ...(settings.keeper === undefined ? { keeper: workflow.heartbeat } : {}),
+    };
+    if (settings.overlap !== "replace") return bound;
     // A run that is replaced is stopped on purpose.
-    const { aborted: _, ...failed } = runs.failed;
-    return { runs: { ...runs, failed }, scheduleTarget, ...keeper };
+    const { aborted: _, ...failed } = bound.runs.failed;
+    return { ...bound, runs: { ...bound.runs, failed } };
   }
 }
 

@@ -1,14 +1,8 @@
 import type { IFunction } from "aws-cdk-lib/aws-lambda";
-import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { FunctionTarget, type FunctionTargetOptions } from "./function-target.ts";
 import { JobTarget } from "./job-target.ts";
 import { LockedFunctionTarget, type LockedFunctionTargetOptions } from "./locked-function-target.ts";
-import { WorkflowTarget } from "./workflow-target.ts";
-
-/** The part of a leased workflow that a job needs. */
-export interface LeasedStateMachine {
-  readonly stateMachine: IStateMachine;
-}
+import { type LeasedStateMachine, WorkflowTarget } from "./workflow-target.ts";
 
 /** What a job runs. */
 export abstract class SingletonJobTarget extends JobTarget {
@@ -64,6 +58,6 @@ export abstract class SingletonJobTarget extends JobTarget {
 
   /** A leased workflow. It brings its own key, durations and what to do when the lock is held. */
   static workflow(workflow: LeasedStateMachine): JobTarget {
-    return new WorkflowTarget(workflow.stateMachine);
+    return new WorkflowTarget(workflow);
   }
 }

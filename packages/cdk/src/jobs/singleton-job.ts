@@ -7,6 +7,7 @@ import { Construct } from "constructs";
 import { longestSilence } from "../monitoring/alarm-window.ts";
 import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { LeaseHeartbeatAlarms } from "../monitoring/lease-heartbeat-alarms.ts";
+import { alarmOnRedriveGuard } from "../monitoring/redrive-guard-alarm.ts";
 import type { AlarmSettings } from "../monitoring/runbook.ts";
 import { leaseMetric } from "../table/lease-metrics.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
@@ -98,6 +99,7 @@ export class SingletonJob extends Construct {
       }),
     });
     this.alarms = props.alarms === false ? undefined : this.#defineAlarms(props, timing, maxInterval);
+    if (this.alarms && bound.redriveGuard) alarmOnRedriveGuard(bound.redriveGuard, alarmSettings(props));
     if (this.alarms && bound.keeper) {
       new LeaseHeartbeatAlarms(this, "KeeperAlarms", { heartbeat: bound.keeper, ...alarmSettings(props) });
     }

@@ -1,8 +1,16 @@
 import { StepFunctionsStartExecution } from "aws-cdk-lib/aws-scheduler-targets";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import type { RedriveGuard } from "../workflow/redrive-guard.ts";
 import { type BoundTarget, JobTarget } from "./job-target.ts";
 
 const onItsOwn = "for a workflow, which has its own: set it on the LeasedWorkflow instead";
+
+/** The part of a leased workflow that a job needs. */
+export interface LeasedStateMachine {
+  readonly stateMachine: IStateMachine;
+  /** What stops executions that are redriven. @default - it is watched elsewhere */
+  readonly redriveGuard?: RedriveGuard;
+}
 
 /** A leased workflow, with all of its own settings. */
 export class WorkflowTarget extends JobTarget {
@@ -17,21 +25,22 @@ export class WorkflowTarget extends JobTarget {
   };
   readonly waitingOverlaps = [] as const;
   readonly keptOverlaps = [] as const;
-  readonly #stateMachine: IStateMachine;
+  readonly #workflow: LeasedStateMachine;
 
-  constructor(stateMachine: IStateMachine) {
+  constructor(workflow: LeasedStateMachine) {
     super();
-    this.#stateMachine = stateMachine;
+    this.#workflow = workflow;
   }
 
   bind(): BoundTarget {
-    return executionsOf(this.#stateMachine);
+    return executionsOf(this.#workflow);
   }
 }
 
-/** A job whose runs are the executions of a state machine. */
-export function executionsOf(stateMachine: IStateMachine): BoundTarget {
+/** A job whose runs are the executions of a leased workflow. */
+export function executionsOf({ stateMachine, redriveGuard }: LeasedStateMachine): BoundTarget {
   return {
+    redriveGuard,
     runs: {
       succeeded: stateMachine.metricSucceeded(),
       failed: {

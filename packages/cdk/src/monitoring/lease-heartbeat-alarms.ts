@@ -10,7 +10,8 @@ export interface LeaseHeartbeatAlarmsProps extends AlarmSettings {
 }
 
 /**
- * The alarms of keepers: one ended in another way than planned, or Step Functions slows them down.
+ * The alarms of keepers: one ended in another way than planned, or what lets go of the leases of ended executions did, or
+ * Step Functions slows them down.
  *
  * A keeper that loses its lease stops the work, and fails itself with LeaseLostError: the alarm tells of both, and the
  * runbook of the difference.
@@ -20,20 +21,23 @@ export interface LeaseHeartbeatAlarmsProps extends AlarmSettings {
  * ```
  */
 export class LeaseHeartbeatAlarms extends Construct {
-  /** A keeper failed, timed out or was aborted. */
+  /** A keeper, or what lets go of the leases of ended executions, failed, timed out or was aborted. */
   readonly failed: Alarm;
   /** State transitions of keepers are throttled, again and again: beats come late. */
   readonly throttled: Alarm;
 
   constructor(scope: Construct, id: string, props: LeaseHeartbeatAlarmsProps) {
     super(scope, id);
-    const { stateMachine, node } = props.heartbeat;
+    const { stateMachine, ended, node } = props.heartbeat;
     this.failed = alarmOnEvent(this, "Failed", {
       ...alarmText("keeperFailed", `A keeper of ${node.path} ended in another way than planned.`, props),
       metrics: {
         failed: stateMachine.metricFailed(),
         timedOut: stateMachine.metricTimedOut(),
         aborted: stateMachine.metricAborted(),
+        endedFailed: ended.metricFailed(),
+        endedTimedOut: ended.metricTimedOut(),
+        endedAborted: ended.metricAborted(),
       },
     });
     const slow = `Step Functions throttles the keepers of ${node.path}, so that they renew late.`;

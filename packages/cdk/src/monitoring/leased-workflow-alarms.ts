@@ -3,6 +3,7 @@ import { Construct } from "constructs";
 import type { LeasedWorkflow } from "../workflow/leased-workflow.ts";
 import { alarmOnEvent } from "./alarm-kinds.ts";
 import { LeaseHeartbeatAlarms } from "./lease-heartbeat-alarms.ts";
+import { alarmOnRedriveGuard } from "./redrive-guard-alarm.ts";
 import { type AlarmSettings, alarmText } from "./runbook.ts";
 
 /** Properties of {@link LeasedWorkflowAlarms}. */
@@ -11,7 +12,8 @@ export interface LeasedWorkflowAlarmsProps extends AlarmSettings {
 }
 
 /**
- * The alarms of a leased workflow that no {@link SingletonJob} runs, and of its keepers, where these are its own.
+ * The alarms of a leased workflow that no {@link SingletonJob} runs, of its keepers, where these are its own, and of what
+ * stops it when it is redriven.
  *
  * An execution that finds the lock held and is told to `fail` does fail, which is told of, too: choose `skip` where that
  * is no news.
@@ -38,6 +40,7 @@ export class LeasedWorkflowAlarms extends Construct {
         aborted: stateMachine.metricAborted(),
       },
     });
+    alarmOnRedriveGuard(workflow.redriveGuard, settings);
     const isItsOwn = heartbeat.node.scope === workflow;
     this.keeper = isItsOwn ? new LeaseHeartbeatAlarms(this, "Keeper", { heartbeat, ...settings }) : undefined;
   }

@@ -12,6 +12,7 @@ export const runbookAnchors = {
   leaseExpired: "lease-expired",
   keeperFailed: "keeper-failed",
   keeperThrottled: "keeper-throttled",
+  redriveGuardFailed: "redrive-guard-failed",
   wakeupsLost: "wake-ups-lost",
   wakeupsLate: "wake-ups-late",
 } as const;
