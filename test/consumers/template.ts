@@ -5,9 +5,9 @@ import { join } from "node:path";
 const expected: Readonly<Record<string, number>> = {
   "AWS::CloudWatch::Dashboard": 1,
   "AWS::DynamoDB::GlobalTable": 1,
-  "AWS::Scheduler::Schedule": 4,
-  // The keeper, the import, the leased workflow of a job with its keeper, and the queue of another.
-  "AWS::StepFunctions::StateMachine": 5,
+  "AWS::Scheduler::Schedule": 7,
+  // The heartbeat's two and the import; five workflows of jobs, each with the two of its heartbeat; the redrive guard.
+  "AWS::StepFunctions::StateMachine": 19,
 };
 
 /** Rejects if an assembly lacks what `fixtures/stranger-stack.ts` is to make. */

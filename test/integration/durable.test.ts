@@ -5,6 +5,7 @@ import { withDurableLease } from "@leasehold/durable";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { type RefundRequest, refund } from "../../functions/refund-order/refund.ts";
 import { parkedWaiters } from "../../packages/cdk/wake/parked-waiters.ts";
+import { SuspendableRunner } from "../support/durable-runner.ts";
 import { makeTable, type TestTable } from "../support/table.ts";
 import { makeSystemTables, type SystemTables } from "./functions-tables.ts";
 
@@ -32,10 +33,11 @@ describe("a waiting durable function", () => {
           return await own.step("work", async () => lease.fencingToken);
         }),
     );
-    const runner = new LocalDurableTestRunner({ handlerFunction: handler });
+    const runner = new SuspendableRunner(handler);
     const running = runner.run();
     const parked = runner.getOperation("lease:wait");
     await parked.waitForData(WaitingOperationStatus.SUBMITTED);
+    await runner.suspended();
 
     const waiters = parkedWaiters(table.dynamodb, table.tableName);
     const waiter = await waiters.oldest(key);
@@ -59,7 +61,7 @@ describe("a waiting durable function", () => {
 });
 
 describe("the refunding of an order", () => {
-  function refunding(): LocalDurableTestRunner {
+  function refunding(): SuspendableRunner {
     const desk = {
       leases: system.leases.client(),
       dynamodb: system.leases.dynamodb,
@@ -68,7 +70,7 @@ describe("the refunding of an order", () => {
     const handlerFunction = withDurableExecution((event: RefundRequest, context) =>
       refund(desk, event, context),
     );
-    return new LocalDurableTestRunner({ handlerFunction });
+    return new SuspendableRunner(handlerFunction);
   }
 
   test("holds the order until somebody has decided, and then writes under the lease's fence", async () => {
@@ -76,6 +78,7 @@ describe("the refunding of an order", () => {
     const running = runner.run({ payload: { orderId: "1", amount: 12 } });
     const decision = runner.getOperation("decision");
     await decision.waitForData(WaitingOperationStatus.SUBMITTED);
+    await runner.suspended();
     const held = await system.leases.client().inspect("order/1");
     expect(await system.items()).toMatchObject({
       "1/order": { decision: decision.getCallbackDetails()?.callbackId, fence: held?.fencingToken },
@@ -91,6 +94,7 @@ describe("the refunding of an order", () => {
     const running = runner.run({ payload: { orderId: "2", amount: 12 } });
     const decision = runner.getOperation("decision");
     await decision.waitForData(WaitingOperationStatus.SUBMITTED);
+    await runner.suspended();
     const operator = system.leases.client();
     const { token = "" } = (await operator.inspect("order/2")) ?? {};
     await operator.forceRelease("order/2", { token });

@@ -21,12 +21,10 @@ interface Write {
 interface Plan {
   readonly action: string;
   times: number;
-  /** Empty for one that hangs; undefined where the call just takes place. */
-  readonly error: string | undefined;
+  /** Empty for one that hangs. */
+  readonly error: string;
   readonly cause: string;
   readonly lands: boolean;
-  /** Called when the call has taken effect. */
-  readonly happen?: () => void;
 }
 
 /** The ARN of a state machine of the tests. */
@@ -82,8 +80,7 @@ export class StepFunctions {
     this.#plans.push({ action, times, error: "", cause: "", lands: false });
   }
 
-  loseAnswers(action: string, times: number, after = 0): void {
-    if (after > 0) this.#plans.push({ action, times: after, error: undefined, cause: "", lands: true });
+  loseAnswers(action: string, times: number): void {
     const [error, cause] = ["DynamoDb.SdkClientException", "the answer was lost"];
     this.#plans.push({ action, times, error, cause, lands: true });
   }
@@ -91,29 +88,6 @@ export class StepFunctions {
   /** Lets every call go through again. */
   heal(): void {
     this.#plans.length = 0;
-  }
-
-  /** Calls back when the next call of a service has taken effect. */
-  afterwards(action: string, happen: () => void): void {
-    this.#plans.push({ action, times: 1, error: undefined, cause: "", lands: true, happen });
-  }
-
-  /** Writes an item as somebody else might. */
-  put({ pk, sk, ...attributes }: Item & ItemKey): void {
-    const names = Object.fromEntries(Object.keys(attributes).map((name) => [`#${name}`, name]));
-    const values = Object.fromEntries(Object.entries(attributes).map(([name, value]) => [`:${name}`, value]));
-    const update = `SET ${Object.keys(attributes)
-      .map((name) => `#${name} = :${name}`)
-      .join(", ")}`;
-    const condition = "attribute_exists(#pk) OR attribute_not_exists(#pk)";
-    this.store.updateNow({
-      key: { pk, sk },
-      update,
-      condition,
-      names: { ...names, "#pk": "pk" },
-      values,
-      returnsItem: false,
-    });
   }
 
   lease(key: string): Item | undefined {
@@ -136,11 +110,9 @@ export class StepFunctions {
     const plan = this.#plans.find((candidate) => candidate.action === action && candidate.times > 0);
     if (plan !== undefined) plan.times -= 1;
     if (plan?.error === "") return new Promise<never>(() => {});
-    const failure = plan?.error === undefined ? undefined : new StatesError(plan.error, plan.cause);
-    if (failure !== undefined && plan?.lands === false) throw failure;
+    if (plan !== undefined && !plan.lands) throw new StatesError(plan.error, plan.cause);
     const result = this.#perform(action, args);
-    plan?.happen?.();
-    if (failure !== undefined) throw failure;
+    if (plan !== undefined) throw new StatesError(plan.error, plan.cause);
     return await result;
   }
 

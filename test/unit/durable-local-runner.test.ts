@@ -5,6 +5,7 @@ import { LeaseClient, LeaseLostError } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { withDurableLease } from "@leasehold/durable";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { SuspendableRunner } from "../support/durable-runner.ts";
 
 const key = "orders/7";
 let store: MemoryLeaseStore;
@@ -72,10 +73,11 @@ describe("on AWS's own test runner, a durable lease", () => {
           return await own.step("work", async () => "done");
         }),
     );
-    const runner = new LocalDurableTestRunner({ handlerFunction: handler });
+    const runner = new SuspendableRunner(handler);
     const running = runner.run();
     const parked = runner.getOperation("lease:wait");
     await parked.waitForData(WaitingOperationStatus.SUBMITTED);
+    await runner.suspended();
     expect(parked.getStatus()).toBe(OperationStatus.STARTED);
     await holder.release();
     await parked.sendCallbackSuccess(JSON.stringify({ key }));

@@ -29,6 +29,7 @@ async function loadCopy(): Promise<Copy> {
   vi.resetModules();
   const modules = await Promise.all([
     import("@leasehold/client"),
+    import("@leasehold/client/durable"),
     import("@leasehold/client/fair"),
     import("@leasehold/client/group"),
     import("@leasehold/client/job-runs"),
@@ -38,6 +39,7 @@ async function loadCopy(): Promise<Copy> {
     import("@leasehold/client/single-flight"),
     import("@leasehold/client/tasks"),
     import("@leasehold/client/testing"),
+    import("@leasehold/durable"),
     import("@leasehold/middy"),
   ]);
   return Object.assign({}, ...modules);

@@ -213,7 +213,7 @@ describe("a leased workflow that is redriven", () => {
 
   it.each([
     ["Leasehold_Acquire", "dynamodb:updateItem"],
-    ["Leasehold_StartKeeper", "sfn:startExecution"],
+    ["Leasehold_StartKeeper", "sfn:startExecution.waitForTaskToken"],
   ])("and was stopped in %s, does no work, whatever the request did before", async (name, action) => {
     for (const lands of [true, false]) {
       const definition = define();
