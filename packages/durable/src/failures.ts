@@ -108,6 +108,7 @@ function parsed(errorData: unknown): Kept | undefined {
     const value: unknown = JSON.parse(errorData);
     return typeof value === "object" && value !== null && "leasehold" in value ? (value as Kept) : undefined;
   } catch {
+    // Ignored: what is no JSON is not ours.
     return undefined;
   }
 }
