@@ -28,7 +28,12 @@ function ruleOf(more: Partial<RuleSpec>): RuleSpec {
 }
 
 /** A bus with one rule; gives what its targets get. */
-function busWith(more: Partial<RuleSpec>): { bus: EventBus; sent: [string, unknown][]; errors: unknown[] } {
+function busWith(more: Partial<RuleSpec>): {
+  bus: EventBus;
+  sent: [string, unknown][];
+  errors: unknown[];
+  end: () => void;
+} {
   const sent: [string, unknown][] = [];
   const errors: unknown[] = [];
   const bus = new EventBus(
@@ -39,8 +44,8 @@ function busWith(more: Partial<RuleSpec>): { bus: EventBus; sent: [string, unkno
     if (arn === "refuses") throw new Error("no such target");
     sent.push([arn, JSON.parse(input)]);
   };
-  bus.subscribe(eventRules([ruleOf(more)], { send, onError: (_, error) => errors.push(error) }));
-  return { bus, sent, errors };
+  const end = bus.subscribe(eventRules([ruleOf(more)], { send, onError: (_, error) => errors.push(error) }));
+  return { bus, sent, errors, end };
 }
 
 const entry = { Source: "shop", DetailType: "Order", Detail: '{"id":7,"note":"a \\"b\\""}' };
@@ -97,6 +102,13 @@ describe("a rule of the local run", () => {
     const { bus, sent } = busWith({ targets: [{ ...target, ...more }] });
     bus.put([entry]);
     expect(sent).toEqual([["target", input]]);
+  });
+
+  it("that has ended hands nothing on", () => {
+    const { bus, sent, end } = busWith({});
+    end();
+    bus.put([entry]);
+    expect(sent).toEqual([]);
   });
 
   it("goes on with its other targets where one refuses", () => {

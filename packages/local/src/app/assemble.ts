@@ -89,7 +89,8 @@ export async function assemble(options: LocalAppOptions, cleanups: Cleanups): Pr
     onError: ({ path, logicalId }: RuleSpec, error: unknown) =>
       publish({ type: "error", where: path ?? logicalId, error }),
   };
-  bus.subscribe(eventRules(spec.rules, ports));
+  // Ended before the state machines: what they tell of their own end starts nothing.
+  cleanups.add(bus.subscribe(eventRules(spec.rules, ports)));
   const scheduler = new Scheduler({
     clock,
     send: async (arn, input) => send(arn, input),

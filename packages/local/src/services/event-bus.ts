@@ -27,7 +27,7 @@ const defaultBus = "default";
 
 /** EventBridge on this machine: takes events, keeps those that were put, and tells whoever listens. */
 export class EventBus {
-  readonly #listeners: ((event: BusEvent) => void)[] = [];
+  readonly #listeners = new Set<(event: BusEvent) => void>();
   readonly #events: BusEvent[] = [];
   readonly #now: () => number;
   readonly #onEvent: (event: BusEvent) => void;
@@ -42,9 +42,10 @@ export class EventBus {
     return this.#events;
   }
 
-  /** Hears every event: what was put, and what the services tell by themselves. */
-  subscribe(listener: (event: BusEvent) => void): void {
-    this.#listeners.push(listener);
+  /** Hears every event: what was put, and what the services tell by themselves. Gives what ends that. */
+  subscribe(listener: (event: BusEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** An event of a service's own. It is not kept, since an app has not put it. */
