@@ -7,6 +7,7 @@ import {
   type UpdateItemCommandInput,
 } from "@aws-sdk/client-dynamodb";
 import { LeaseClient } from "@leasehold/client";
+import { attributeNames } from "@leasehold/client/schema";
 import type { TestTable } from "../test/support/table.ts";
 import { median, quantile } from "./statistics.ts";
 
@@ -112,9 +113,15 @@ async function byHand(leases: TestTable): Promise<() => Promise<void>> {
   await lease.release();
   return async () => {
     const token = { S: crypto.randomUUID() };
+    let fence: AttributeValue | undefined;
     for (const input of inputs) {
-      const ExpressionAttributeValues = { ...input.ExpressionAttributeValues, ":token": token };
-      await dynamodb.send(new UpdateItemCommand({ ...input, ExpressionAttributeValues }));
+      const { ExpressionAttributeValues: recorded = {} } = input;
+      const ofGrant = fence !== undefined && ":fence" in recorded ? { ":fence": fence } : {};
+      const ExpressionAttributeValues = { ...recorded, ":token": token, ...ofGrant };
+      const { Attributes } = await dynamodb.send(
+        new UpdateItemCommand({ ...input, ExpressionAttributeValues }),
+      );
+      fence = Attributes?.[attributeNames.fence] ?? fence;
     }
   };
 }
