@@ -13,7 +13,6 @@ import { callOfLocking, functionWorkflow, isDefinedHere } from "./function-workf
 import { InvokeFunction } from "./invoke-function.ts";
 import { type BoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
 import type { JobOverlap } from "./singleton-job-props.ts";
-import { executionsOf } from "./workflow-target.ts";
 
 /** Options of {@link SingletonJobTarget.lambda}. */
 export interface FunctionTargetOptions {
@@ -81,18 +80,14 @@ export class FunctionTarget extends JobTarget {
    * workflow tries again until that lock is free.
    */
   #queued(job: Construct, settings: TargetSettings): BoundTarget {
-    const workflow = functionWorkflow(job, "Queue", settings, {
+    const bound = functionWorkflow(job, "Queue", settings, {
       fn: this.#invoked,
       key: `${settings.key}${queueKeySuffix}`,
       whenHeld: "wait",
       work: callOfLocking(job, this.#invoked, { ...settings, retryAttempts: this.#retryAttempts }),
     });
-    const { runs, ...bound } = executionsOf(workflow);
-    return {
-      ...bound,
-      runs: { ...runs, lost: leaseMetric(metricNames.lost, subjectOf(job, settings)) },
-      ...(settings.keeper === undefined ? { keeper: workflow.heartbeat } : {}),
-    };
+    const lost = leaseMetric(metricNames.lost, subjectOf(job, settings));
+    return { ...bound, runs: { ...bound.runs, lost } };
   }
 
   #scheduled(job: Construct, settings: TargetSettings): BoundTarget {

@@ -9,7 +9,8 @@ import { jsonata, refused, call as sdkCall } from "../workflow/asl.ts";
 import { placed } from "../workflow/lease-requests.ts";
 import { LeasedWorkflow } from "../workflow/leased-workflow.ts";
 import type { WhenHeld } from "../workflow/workflow-terms.ts";
-import type { TargetSettings } from "./job-target.ts";
+import type { BoundTarget, TargetSettings } from "./job-target.ts";
+import { runsOf } from "./workflow-target.ts";
 
 /** The least that the workflow's lease lasts where the user says nothing; its keeper renews it. */
 const shortestLease = Duration.minutes(3);
@@ -24,13 +25,13 @@ export interface FunctionWorkflowProps {
   readonly work: IChainable;
 }
 
-/** Puts a function behind a workflow, which holds a lease while it calls the function; its waiting runs do not poll. */
+/** Makes a target of a workflow that holds a lease while it calls the function; its waiting runs do not poll. */
 export function functionWorkflow(
   job: Construct,
   id: string,
   settings: TargetSettings,
   props: FunctionWorkflowProps,
-): LeasedWorkflow {
+): BoundTarget {
   const { table, once, lockAtLeastFor, maxEventAge, wakeup, keeper } = settings;
   const { fn, key, whenHeld, work, leaseDuration = longer(lockAtLeastFor, shortestLease) } = props;
   checkRegion(job, fn);
@@ -51,7 +52,7 @@ export function functionWorkflow(
   workflow.stateMachine.addToRolePolicy(
     new PolicyStatement({ actions: ["lambda:InvokeFunction"], resources: [fn.functionArn] }),
   );
-  return workflow;
+  return { ...runsOf(workflow), ...(keeper ? {} : { keeper: workflow.heartbeat }) };
 }
 
 /** Calls a function that takes the job's own lock, and comes back while somebody outside the workflow holds that. */
@@ -161,7 +162,7 @@ function markState(tableName: string, mark: Mark): Record<string, unknown> {
     [attributeNames.partitionKey]: { S: jsonata("$lease.key") },
     [attributeNames.sortKey]: { S: sample.key[attributeNames.sortKey] },
   };
-  const { Catch: _, ...state } = sdkCall("dynamodb:updateItem", {
+  return sdkCall("dynamodb:updateItem", {
     Arguments: {
       TableName: tableName,
       Key,
@@ -169,9 +170,7 @@ function markState(tableName: string, mark: Mark): Record<string, unknown> {
       ConditionExpression: condition,
       ...write,
     },
-    Catch: [],
   });
-  return state;
 }
 
 /** Answers of Lambda's that leave open whether the function was started; AWS recommends to try again after them. */

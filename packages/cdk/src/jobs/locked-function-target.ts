@@ -6,7 +6,6 @@ import type { WhenHeld } from "../workflow/workflow-terms.ts";
 import { callOfLocked, functionWorkflow } from "./function-workflow.ts";
 import { type BoundTarget, JobTarget, type TargetSettings } from "./job-target.ts";
 import type { JobOverlap } from "./singleton-job-props.ts";
-import { executionsOf } from "./workflow-target.ts";
 
 /** Options of {@link SingletonJobTarget.lockedLambda}. */
 export interface LockedFunctionTargetOptions {
@@ -55,17 +54,13 @@ export class LockedFunctionTarget extends JobTarget {
     const { retryAttempts, timeout } = this.#options;
     const { lockAtMostFor } = settings;
     if (lockAtMostFor) checkedMs("lockAtMostFor", lockAtMostFor, Duration.seconds(3), aYear);
-    const workflow = functionWorkflow(job, "Workflow", settings, {
+    const bound = functionWorkflow(job, "Workflow", settings, {
       fn: this.#function,
       key: settings.key,
       whenHeld: whenHeld[settings.overlap],
       leaseDuration: lockAtMostFor,
       work: callOfLocked(job, this.#function, { ...settings, retryAttempts, timeout }),
     });
-    const bound = {
-      ...executionsOf(workflow),
-      ...(settings.keeper === undefined ? { keeper: workflow.heartbeat } : {}),
-    };
     if (settings.overlap !== "replace") return bound;
     // A run that is replaced is stopped on purpose.
     const { aborted: _, ...failed } = bound.runs.failed;

@@ -1,6 +1,7 @@
 import { StepFunctionsStartExecution } from "aws-cdk-lib/aws-scheduler-targets";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import type { RedriveGuard } from "../workflow/redrive-guard.ts";
+import { failuresOf } from "../workflow/state-machine.ts";
 import { type BoundTarget, JobTarget } from "./job-target.ts";
 
 const onItsOwn = "for a workflow, which has its own: set it on the LeasedWorkflow instead";
@@ -33,21 +34,17 @@ export class WorkflowTarget extends JobTarget {
   }
 
   bind(): BoundTarget {
-    return executionsOf(this.#workflow);
+    return runsOf(this.#workflow);
   }
 }
 
 /** A job whose runs are the executions of a leased workflow. */
-export function executionsOf({ stateMachine, redriveGuard }: LeasedStateMachine): BoundTarget {
+export function runsOf({ stateMachine, redriveGuard }: LeasedStateMachine): BoundTarget {
   return {
     redriveGuard,
     runs: {
       succeeded: stateMachine.metricSucceeded(),
-      failed: {
-        failed: stateMachine.metricFailed(),
-        timedOut: stateMachine.metricTimedOut(),
-        aborted: stateMachine.metricAborted(),
-      },
+      failed: failuresOf(stateMachine),
     },
     scheduleTarget: (props) => new StepFunctionsStartExecution(stateMachine, props),
   };

@@ -1,6 +1,7 @@
 import type { Alarm } from "aws-cdk-lib/aws-cloudwatch";
 import { Construct } from "constructs";
 import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
+import { failuresOf } from "../workflow/state-machine.ts";
 import { alarmOnEvent, alarmOnLasting } from "./alarm-kinds.ts";
 import { type AlarmSettings, alarmText } from "./runbook.ts";
 
@@ -29,15 +30,14 @@ export class LeaseHeartbeatAlarms extends Construct {
   constructor(scope: Construct, id: string, props: LeaseHeartbeatAlarmsProps) {
     super(scope, id);
     const { stateMachine, ended, node } = props.heartbeat;
+    const { failed, timedOut, aborted } = failuresOf(ended);
     this.failed = alarmOnEvent(this, "Failed", {
       ...alarmText("keeperFailed", `A keeper of ${node.path} ended in another way than planned.`, props),
       metrics: {
-        failed: stateMachine.metricFailed(),
-        timedOut: stateMachine.metricTimedOut(),
-        aborted: stateMachine.metricAborted(),
-        endedFailed: ended.metricFailed(),
-        endedTimedOut: ended.metricTimedOut(),
-        endedAborted: ended.metricAborted(),
+        ...failuresOf(stateMachine),
+        endedFailed: failed,
+        endedTimedOut: timedOut,
+        endedAborted: aborted,
       },
     });
     const slow = `Step Functions throttles the keepers of ${node.path}, so that they renew late.`;

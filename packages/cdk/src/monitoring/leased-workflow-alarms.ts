@@ -1,6 +1,7 @@
 import type { Alarm } from "aws-cdk-lib/aws-cloudwatch";
 import { Construct } from "constructs";
 import type { LeasedWorkflow } from "../workflow/leased-workflow.ts";
+import { failuresOf } from "../workflow/state-machine.ts";
 import { alarmOnEvent } from "./alarm-kinds.ts";
 import { LeaseHeartbeatAlarms } from "./lease-heartbeat-alarms.ts";
 import { alarmOnRedriveGuard } from "./redrive-guard-alarm.ts";
@@ -34,11 +35,7 @@ export class LeasedWorkflowAlarms extends Construct {
     const { stateMachine, heartbeat, node } = workflow;
     this.failed = alarmOnEvent(this, "Failed", {
       ...alarmText("failed", `An execution of the workflow ${node.path} failed.`, settings),
-      metrics: {
-        failed: stateMachine.metricFailed(),
-        timedOut: stateMachine.metricTimedOut(),
-        aborted: stateMachine.metricAborted(),
-      },
+      metrics: failuresOf(stateMachine),
     });
     alarmOnRedriveGuard(workflow.redriveGuard, settings);
     const isItsOwn = heartbeat.node.scope === workflow;

@@ -1,5 +1,6 @@
 import { Alarm, type IAlarmAction } from "aws-cdk-lib/aws-cloudwatch";
 import type { RedriveGuard } from "../workflow/redrive-guard.ts";
+import { failuresOf } from "../workflow/state-machine.ts";
 import { alarmOnEvent } from "./alarm-kinds.ts";
 import { type AlarmSettings, alarmText } from "./runbook.ts";
 
@@ -23,16 +24,11 @@ export function alarmOnRedriveGuard(guard: RedriveGuard, settings: AlarmSettings
     told.set(existing, new Set([...known, ...actions]));
     return existing;
   }
-  const { stateMachine } = guard;
   const what =
     "A leased workflow was redriven, and could not be stopped: it may be at work without its lease.";
   const alarm = alarmOnEvent(guard, "Failed", {
     ...alarmText("redriveGuardFailed", what, settings),
-    metrics: {
-      failed: stateMachine.metricFailed(),
-      timedOut: stateMachine.metricTimedOut(),
-      aborted: stateMachine.metricAborted(),
-    },
+    metrics: failuresOf(guard.stateMachine),
   });
   told.set(alarm, new Set(actions));
   return alarm;

@@ -1,4 +1,4 @@
-import { ArnFormat, Duration, Names, Stack } from "aws-cdk-lib";
+import { Duration, Names, Stack } from "aws-cdk-lib";
 import { EventField, Rule, RuleTargetInput } from "aws-cdk-lib/aws-events";
 import { SfnStateMachine } from "aws-cdk-lib/aws-events-targets";
 import { Effect, type Grant, type IGrantable, Policy, PolicyStatement } from "aws-cdk-lib/aws-iam";
@@ -11,7 +11,7 @@ import { aYear, checkedMs } from "./durations.ts";
 import { endedDefinition } from "./ended-definition.ts";
 import { keeperDefinition } from "./keeper-definition.ts";
 import type { ObservabilityProps } from "./observability.ts";
-import { stateMachineOf } from "./state-machine.ts";
+import { executionsOf, stateMachineOf } from "./state-machine.ts";
 
 /** Properties of {@link LeaseHeartbeat}. */
 export interface LeaseHeartbeatProps extends ObservabilityProps {
@@ -169,18 +169,6 @@ export class LeaseHeartbeat extends Construct {
     }
     return this.stateMachine.grants.startExecution(grantee);
   }
-}
-
-/** The executions of a state machine, in a policy. */
-function executionsOf(stateMachine: IStateMachine, stack: Stack): string {
-  const arnFormat = ArnFormat.COLON_RESOURCE_NAME;
-  const { resourceName } = stack.splitArn(stateMachine.stateMachineArn, arnFormat);
-  return stack.formatArn({
-    service: "states",
-    resource: "execution",
-    resourceName: `${resourceName}:*`,
-    arnFormat,
-  });
 }
 
 /** What is passed on of an event, where the key is known: not the execution's own data. */

@@ -1,4 +1,4 @@
-import { ArnFormat, Stack } from "aws-cdk-lib";
+import { Stack } from "aws-cdk-lib";
 import { EventField, Rule, RuleTargetInput } from "aws-cdk-lib/aws-events";
 import { SfnStateMachine } from "aws-cdk-lib/aws-events-targets";
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
@@ -6,7 +6,7 @@ import type { StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import { callOnce, catching, type Definition, type Json, jsonata, noSuchExecution, succeed } from "./asl.ts";
 import { redrivenCause, redrivenError } from "./redrive-refusal.ts";
-import { stateMachineOf } from "./state-machine.ts";
+import { executionsOf, stateMachineOf } from "./state-machine.ts";
 
 /**
  * Stops leased workflows that were redriven: one state machine for each stack, and a rule for each workflow.
@@ -33,17 +33,11 @@ export class RedriveGuard extends Construct {
 
   /** Has the executions of a state machine stopped when they are redriven. */
   watch(scope: Construct, workflow: StateMachine): void {
-    const stack = Stack.of(this);
-    const arnFormat = ArnFormat.COLON_RESOURCE_NAME;
-    const { resourceName } = stack.splitArn(workflow.stateMachineArn, arnFormat);
-    const executions = {
-      service: "states",
-      resource: "execution",
-      resourceName: `${resourceName}:*`,
-      arnFormat,
-    };
     this.stateMachine.addToRolePolicy(
-      new PolicyStatement({ actions: ["states:StopExecution"], resources: [stack.formatArn(executions)] }),
+      new PolicyStatement({
+        actions: ["states:StopExecution"],
+        resources: [executionsOf(workflow, Stack.of(this))],
+      }),
     );
     new Rule(scope, "Redriven", {
       description: "Has an execution stopped that was redriven, and so is at work without its lease.",

@@ -1,6 +1,13 @@
-import { Names, RemovalPolicy, Stack } from "aws-cdk-lib";
+import { ArnFormat, Names, RemovalPolicy, Stack } from "aws-cdk-lib";
+import type { Metric } from "aws-cdk-lib/aws-cloudwatch";
 import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
-import { DefinitionBody, LogLevel, type LogOptions, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import {
+  DefinitionBody,
+  type IStateMachine,
+  LogLevel,
+  type LogOptions,
+  StateMachine,
+} from "aws-cdk-lib/aws-stepfunctions";
 import type { Construct } from "constructs";
 import type { Definition } from "./asl.ts";
 import { checkObservability, type ObservabilityProps } from "./observability.ts";
@@ -47,4 +54,27 @@ function logGroupOf(
 function logGroupName(scope: Construct): string {
   const inStack = Names.uniqueResourceName(scope, { maxLength: 40, separator: "-" });
   return `/aws/vendedlogs/states/${Stack.of(scope).stackName}-${inStack}`;
+}
+
+/** The executions of a state machine, in a policy. */
+export function executionsOf(stateMachine: IStateMachine, stack: Stack): string {
+  const arnFormat = ArnFormat.COLON_RESOURCE_NAME;
+  const { resourceName } = stack.splitArn(stateMachine.stateMachineArn, arnFormat);
+  return stack.formatArn({
+    service: "states",
+    resource: "execution",
+    resourceName: `${resourceName}:*`,
+    arnFormat,
+  });
+}
+
+/** Each counts executions that ended in another way than by succeeding. */
+export function failuresOf(
+  stateMachine: IStateMachine,
+): Readonly<Record<"failed" | "timedOut" | "aborted", Metric>> {
+  return {
+    failed: stateMachine.metricFailed(),
+    timedOut: stateMachine.metricTimedOut(),
+    aborted: stateMachine.metricAborted(),
+  };
 }
