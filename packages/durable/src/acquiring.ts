@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { CallbackError, type DurableContext, defaultSerdes, StepError } from "@aws/durable-execution-sdk-js";
 import { type Lease, type LeaseHandle, LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
 import { type DurableLock, longestOwner } from "@leasehold/client/durable";
-import { portable, retryService } from "./failures.ts";
+import { portably, retryService } from "./failures.ts";
 import type { DurableTerms } from "./options.ts";
 
 /** What an attempt leaves in its checkpoint. */
@@ -42,9 +42,7 @@ export async function acquire(context: DurableContext, { lock, waitMs }: Durable
   for (let parks = 0; ; parks += 1) {
     const won: { lease?: Lease } = {};
     const attempt = async (): Promise<Answer> => {
-      const outcome = await lock.attempt(owner).catch((error: unknown) => {
-        throw portable(error);
-      });
+      const outcome = await portably(() => lock.attempt(owner));
       if (outcome.state === "granted") {
         won.lease = outcome.lease;
         return { state: "granted", handle: outcome.lease.toJSON() };
@@ -78,9 +76,7 @@ async function waitForRelease(
 ): Promise<void> {
   const submit = async (callbackId: string): Promise<void> => {
     const expiresAt = lock.now() + seconds * 1_000;
-    const isParked = await lock.park({ ...waiter, callbackId, expiresAt }).catch((error: unknown) => {
-      throw portable(error);
-    });
+    const isParked = await portably(() => lock.park({ ...waiter, callbackId, expiresAt }));
     if (!isParked) throw new StepError(isFree, undefined, isFree);
   };
   try {

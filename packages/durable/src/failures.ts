@@ -35,11 +35,20 @@ const mostAttempts = 8;
 const longestDelaySeconds = 60;
 
 /** Gives an error the form in which a checkpoint keeps it; errors that are not of leases stay as they are. */
-export function portable(error: unknown): unknown {
+function portable(error: unknown): unknown {
   const kept = keptOf(error);
   return kept === undefined
     ? error
     : new StepError((error as Error).message, error as Error, JSON.stringify(kept));
+}
+
+/** Runs something whose errors a checkpoint keeps. */
+export async function portably<T>(body: () => Promise<T>): Promise<T> {
+  try {
+    return await body();
+  } catch (error) {
+    throw portable(error);
+  }
 }
 
 /** Gives the error of a lease that an error stands for, be it itself or one that came out of a checkpoint. */

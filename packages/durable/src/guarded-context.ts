@@ -5,7 +5,7 @@ import {
   type RetryDecision,
   retryPresets,
 } from "@aws/durable-execution-sdk-js";
-import { isPortable, leaseErrorIn, portable, retryService } from "./failures.ts";
+import { isPortable, leaseErrorIn, portably, retryService } from "./failures.ts";
 import type { HeldLease } from "./held-lease.ts";
 
 // The SDK's methods have overloads with and without a name in front: a guard passes on what it was given.
@@ -41,16 +41,8 @@ function guardsOf(context: Record<string, Method>, held: HeldLease): Record<stri
     step: (...args) => call("step", retried(withPiece(args, held))),
     waitForCondition: (...args) => call("waitForCondition", withPiece(args, held)),
     waitForCallback: (...args) => call("waitForCallback", retried(withPiece(args, held))),
-    runInChildContext: (...args) =>
-      call(
-        "runInChildContext",
-        args.map((arg) => (typeof arg === "function" ? inside(arg as Callback, held) : arg)),
-      ),
-    map: (...args) =>
-      call(
-        "map",
-        args.map((arg) => (typeof arg === "function" ? inside(arg as Callback, held) : arg)),
-      ),
+    runInChildContext: (...args) => call("runInChildContext", withContexts(args, held)),
+    map: (...args) => call("map", withContexts(args, held)),
     parallel: (...args) =>
       call(
         "parallel",
@@ -87,6 +79,11 @@ function withPiece(args: Arguments, held: HeldLease): Arguments {
   return args.with(at, (...given: Arguments) => held.run(async () => await piece(...given)));
 }
 
+/** The user's code among a method's arguments works in contexts of its own. */
+function withContexts(args: Arguments, held: HeldLease): Arguments {
+  return args.map((arg) => (typeof arg === "function" ? inside(arg as Callback, held) : arg));
+}
+
 /** Steps that were refused are not repeated, and those that could not be checked are, whatever the user's strategy says. */
 function retried(args: Arguments): Arguments {
   const at = args.findIndex((arg) => typeof arg === "function");
@@ -101,13 +98,7 @@ function retried(args: Arguments): Arguments {
 
 /** Gives a function that works in a context of its own that guarded context. */
 function inside(body: Callback, held: HeldLease): Callback {
-  return async (context, ...others) => {
-    try {
-      return await body(guarded(context as DurableContext, held), ...others);
-    } catch (error) {
-      throw portable(error);
-    }
-  };
+  return (context, ...others) => portably(() => body(guarded(context as DurableContext, held), ...others));
 }
 
 function insideBranch(branch: Branch, held: HeldLease): Branch {

@@ -1,5 +1,5 @@
 import { type Lease, LeaseLostError, type LeaseLostReason } from "@leasehold/client";
-import { isPassing, portable } from "./failures.ts";
+import { isPassing, portably } from "./failures.ts";
 
 /** Counts what runs under a lease in this process. */
 export class Workload {
@@ -61,9 +61,7 @@ export class HeldLease {
    */
   async run<T>(body: () => Promise<T>): Promise<T> {
     return await this.#workload.run(async () => {
-      await this.#check().catch((error: unknown) => {
-        throw portable(error);
-      });
+      await portably(() => this.#check());
       return await body();
     });
   }

@@ -6,7 +6,7 @@ import {
 } from "@aws/durable-execution-sdk-js";
 import { InvalidOptionsError, type LeaseClient, type LeaseHandle, LeaseLostError } from "@leasehold/client";
 import { acquire } from "./acquiring.ts";
-import { leaseErrorIn, portable, retryService } from "./failures.ts";
+import { leaseErrorIn, portably, retryService } from "./failures.ts";
 import { guarded } from "./guarded-context.ts";
 import { type Beat, type Ending, HeldLease, Workload } from "./held-lease.ts";
 import { type DurableLease, type DurableLeaseOptions, type DurableTerms, readOptions } from "./options.ts";
@@ -83,13 +83,7 @@ async function holding<T>(
   const workEnded = Promise.withResolvers<boolean>();
   const keeping = context.runInChildContext(
     "lease:hold",
-    async (own) => {
-      try {
-        return await keep(own, terms, workload, acquired.resolve, workEnded.promise);
-      } catch (error) {
-        throw portable(error);
-      }
-    },
+    (own) => portably(() => keep(own, terms, workload, acquired.resolve, workEnded.promise)),
     { serdes: defaultSerdes },
   );
   // A replay that comes after the end finds nothing but how it was.
@@ -104,11 +98,7 @@ async function holding<T>(
   const working = context.runInChildContext("lease:work", async (own) => {
     // Not so where a replay finds the work's end in its checkpoint.
     held.workIs("runs");
-    try {
-      return await work(held.lease, guarded(own, held));
-    } catch (error) {
-      throw portable(error);
-    }
+    return await portably(() => work(held.lease, guarded(own, held)));
   });
   let result: T;
   try {
@@ -198,13 +188,7 @@ async function release(context: DurableContext, held: HeldLease, completed: bool
   try {
     return await context.step(
       "lease:release",
-      async ({ attempt }) => {
-        try {
-          return await held.end(completed, attempt > 1);
-        } catch (error) {
-          throw portable(error);
-        }
-      },
+      ({ attempt }) => portably(() => held.end(completed, attempt > 1)),
       {
         serdes: defaultSerdes,
         semantics: StepSemantics.AtMostOncePerRetry,
