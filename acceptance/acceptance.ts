@@ -25,7 +25,7 @@ export async function acceptance(args: readonly string[]): Promise<number> {
   const { signal } = ending;
   for (const name of endingSignals) {
     process.on(name, () => {
-      // The second one is for whoever cannot wait for the clean-up.
+      // A second signal ends it at once, without the clean-up.
       if (signal.aborted) process.exit(128 + constants.signals[name]);
       console.log(`\nEnded by ${name}: removing what was made (once more to leave it).`);
       ending.abort(new Interruption(128 + constants.signals[name]));

@@ -121,7 +121,7 @@ export class StockLevels implements Scenario {
     const storing = this.#stage.gate.hold((request) => isStoring(request) || undefined);
     const answered = this.#callers.ask("killed");
     const request = await storing;
-    const lease = await this.#stage.tempo.until("the lease of whoever computes", () =>
+    const lease = await this.#stage.tempo.until("the lease of the caller that computes", () =>
       this.#callers.leaseIn(request.request),
     );
     const { instance, fencingToken } = lease;

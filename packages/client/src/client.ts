@@ -351,7 +351,7 @@ export class LeaseClient implements AsyncDisposable {
    * done by mistake: one that lies far ahead keeps out every run until then.
    *
    * Needs the slot that it means (see {@link LeaseClient.doneSlot}), so that it cannot hit a later one; `to` is the last
-   * one that shall stay done. Whoever holds the lock keeps it. 1 request. Resolves to whether `to` is the latest slot
+   * one that shall stay done. The holder of the lock keeps it. 1 request. Resolves to whether `to` is the latest slot
    * that is done: false when it is neither the one that was seen nor `to`.
    *
    * ```ts

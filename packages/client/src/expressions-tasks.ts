@@ -221,7 +221,7 @@ export function spendClaim(task: TaskPlace & { readonly token: string }): Update
 /** What stays of a task that has ended. */
 export interface EndedTask extends TaskPlace {
   readonly state: "succeeded" | "failed" | "parked" | "cancelled";
-  /** By which whoever ended it recognises that. */
+  /** Written along, so that its writer recognises its own write. */
   readonly token: string;
   readonly remark: string;
   readonly payload: string;

@@ -176,7 +176,7 @@ export class Lease implements AsyncDisposable {
    * Lets the lock go and records its `slot` as done, so that nobody runs that slot, or an earlier one, again.
    *
    * As {@link Lease.release} in all else, its single request included; without a slot it is the same. A slot whose
-   * lease is released, lost or never ended stays open, and whoever retries it runs it again. So it resolves to false
+   * lease is released, lost or never ended stays open, and a retry runs it again. So it resolves to false
    * after a `release()`, which has left the slot open. While another handle of a reentrant lease is still out, the slot
    * is recorded when the last of them ends.
    */

@@ -158,7 +158,7 @@ function checkToken({ token, onRefused }: HolderOptions): string {
 
 function placeOf<Options extends PlaceOptions>(
   key: string,
-  // Whoever leaves them out is told what is missing in them.
+  // Missing options get an error that names what is missing in them.
   options: Options | undefined,
   others: readonly string[],
 ): { readonly lease: LeasePlace; readonly given: Options } {

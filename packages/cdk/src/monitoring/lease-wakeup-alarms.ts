@@ -16,7 +16,7 @@ const late = Duration.minutes(1);
 /**
  * The alarms of wake-ups: some were given up, or they come late.
  *
- * Neither is a danger to a lock: whoever waits looks again by itself, but late.
+ * Neither is a danger to a lock: a waiter looks again by itself, but late.
  *
  * ```ts
  * new LeaseWakeupAlarms(this, "WakeupAlarms", { wakeup, actions: [new SnsAction(oncall)] });

@@ -61,7 +61,7 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
           version: jsonata(ofRecord("version", "N")),
           expiresAt: jsonata(ofRecord("expiresAt", "N")),
         }),
-        // It starts too late: whoever started it has given up, or was quicker.
+        // It starts too late: its starter has given up, or was quicker.
         rule(wasReleased, "Done"),
         rule(isOurs, "Unproven", {
           problem: jsonata(

@@ -16,7 +16,7 @@ export interface SingleFlightOptions {
   readonly staleForMs?: number;
   /**
    * Whether a result that is past `freshForMs` is given at once where a newer one is being computed by somebody else.
-   * Whoever computes waits for the new one.
+   * The caller that computes waits for the new one.
    * @default true if `staleForMs` is above 0
    */
   readonly staleOnContention?: boolean;

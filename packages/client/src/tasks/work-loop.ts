@@ -44,7 +44,7 @@ export class WorkLoop {
 
   /** Takes up a place until the promise settles. */
   occupy(until: Promise<void>): void {
-    // Ignored: whoever occupies it tells of its end.
+    // Ignored: the caller that occupies it reports its error.
     const place = until.then(
       () => undefined,
       () => undefined,

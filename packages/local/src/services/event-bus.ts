@@ -25,7 +25,7 @@ interface Entry {
 
 const defaultBus = "default";
 
-/** EventBridge on this machine: takes events, keeps those that were put, and tells whoever listens. */
+/** EventBridge on this machine: takes events, keeps those that were put, and tells its listeners. */
 export class EventBus {
   readonly #listeners = new Set<(event: BusEvent) => void>();
   readonly #events: BusEvent[] = [];
