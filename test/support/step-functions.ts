@@ -1,6 +1,8 @@
 import type { Item } from "@leasehold/client";
 import { type ItemKey, leaseItemKey } from "@leasehold/client/schema";
 import { type ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import type { Json } from "../../packages/cdk/src/workflow/asl.ts";
+import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
 import { StatesError } from "../../packages/local/src/state-machines/errors.ts";
 import type { StateMachineListener } from "../../packages/local/src/state-machines/events.ts";
 import { StateMachines } from "../../packages/local/src/state-machines/state-machines.ts";
@@ -30,6 +32,24 @@ interface Plan {
 /** The ARN of a state machine of the tests. */
 export function machineArn(name: string): string {
   return `arn:aws:states:us-east-1:123456789012:stateMachine:${name}`;
+}
+
+/** The terms of a leased workflow, with a lease of 9 s on the table "leases", and what a test wants otherwise. */
+export function workflowTerms(work: Json, more: Partial<WorkflowTerms> = {}): WorkflowTerms {
+  return {
+    tableName: "leases",
+    key: "$states.input.key",
+    leaseDurationMs: 9_000,
+    clockSkewMs: 1_000,
+    retentionMs: 604_800_000,
+    lockAtLeastForMs: 0,
+    whenHeld: "fail",
+    waitMs: 3_600_000,
+    once: false,
+    keeperArn: machineArn("keeper"),
+    work,
+    ...more,
+  };
 }
 
 /** A definition as it is deployed: the partition is the only value that CloudFormation fills in. */

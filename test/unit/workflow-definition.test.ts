@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import { fixedKey, workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
-import { machineArn, StepFunctions } from "../support/step-functions.ts";
+import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
 
 const leaseDurationMs = 9_000;
 const beatMs = 3_000;
@@ -33,25 +33,8 @@ const failing = {
   States: { Break: { Type: "Fail", QueryLanguage: "JSONata", Error: "OutOfStock", Cause: "no mugs" } },
 };
 
-function termsOf(terms: Partial<WorkflowTerms>): WorkflowTerms {
-  return {
-    tableName: "leases",
-    key: "$states.input.key",
-    leaseDurationMs,
-    clockSkewMs: 1_000,
-    retentionMs: 604_800_000,
-    lockAtLeastForMs: 0,
-    whenHeld: "fail",
-    waitMs: 3_600_000,
-    once: false,
-    keeperArn: machineArn("keeper"),
-    work: minute,
-    ...terms,
-  };
-}
-
 function define(terms: Partial<WorkflowTerms> = {}): string {
-  return steps.define("workflow", workflowDefinition(termsOf(terms)));
+  return steps.define("workflow", workflowDefinition(workflowTerms(minute, terms)));
 }
 
 function start(stateMachineArn: string, input: unknown = { key, orders: 7 }): string {
@@ -482,7 +465,7 @@ describe("with data at Step Functions' and DynamoDB's limits, a workflow", () =>
   );
 
   it("asks DynamoDB for nothing that it does not look at", () => {
-    const sent = JSON.stringify(workflowDefinition(termsOf({ whenHeld: "replace", once: true })));
+    const sent = JSON.stringify(workflowDefinition(workflowTerms(minute, { whenHeld: "replace", once: true })));
     expect(sent).not.toContain("ALL_NEW");
     expect(sent.match(/"Resource":"[^"]*getItem"/g)?.length).toBe(
       sent.match(/"ProjectionExpression":"[^"]*"/g)?.length,

@@ -7,7 +7,7 @@ import { redriveGuardDefinition } from "../../packages/cdk/src/workflow/redrive-
 import { workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
 import { StatesError } from "../../packages/local/src/state-machines/errors.ts";
-import { machineArn, StepFunctions } from "../support/step-functions.ts";
+import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
 
 const leaseDurationMs = 9_000;
 const beatMs = 3_000;
@@ -66,20 +66,7 @@ const work = {
 };
 
 function define(terms: Partial<WorkflowTerms> = {}, more: Record<string, unknown> = {}): string {
-  const definition = workflowDefinition({
-    tableName: "leases",
-    key: "$states.input.key",
-    leaseDurationMs,
-    clockSkewMs: 1_000,
-    retentionMs: 604_800_000,
-    lockAtLeastForMs: 0,
-    whenHeld: "fail",
-    waitMs: 3_600_000,
-    once: false,
-    keeperArn: machineArn("keeper"),
-    work,
-    ...terms,
-  });
+  const definition = workflowDefinition(workflowTerms(work, terms));
   return steps.define("workflow", { ...definition, ...more });
 }
 
