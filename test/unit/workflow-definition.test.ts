@@ -465,7 +465,9 @@ describe("with data at Step Functions' and DynamoDB's limits, a workflow", () =>
   );
 
   it("asks DynamoDB for nothing that it does not look at", () => {
-    const sent = JSON.stringify(workflowDefinition(workflowTerms(minute, { whenHeld: "replace", once: true })));
+    const sent = JSON.stringify(
+      workflowDefinition(workflowTerms(minute, { whenHeld: "replace", once: true })),
+    );
     expect(sent).not.toContain("ALL_NEW");
     expect(sent.match(/"Resource":"[^"]*getItem"/g)?.length).toBe(
       sent.match(/"ProjectionExpression":"[^"]*"/g)?.length,
