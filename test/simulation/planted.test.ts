@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type * as Expressions from "../../packages/client/src/expressions.ts";
 import { release } from "../../packages/client/src/expressions.ts";
-import type * as JudgeModule from "../../packages/client/src/protocol/judge.ts";
-import type * as TenancyModule from "../../packages/client/src/protocol/tenancy.ts";
-import type * as ValidityModule from "../../packages/client/src/protocol/validity.ts";
-import type { Belief } from "../../packages/client/src/protocol/validity.ts";
+import type * as JudgeModule from "../../packages/client/src/protocol/expiry-detector.ts";
+import type * as TenancyModule from "../../packages/client/src/protocol/held-lease.ts";
+import type * as ValidityModule from "../../packages/client/src/protocol/lease-deadline.ts";
+import type { Belief } from "../../packages/client/src/protocol/lease-deadline.ts";
 import type * as RecordModule from "../../packages/client/src/record.ts";
 import type { UpdateRequest } from "../../packages/client/src/store.ts";
 import type { Moment } from "../../packages/client/src/time/clock.ts";
@@ -59,9 +59,9 @@ afterEach(() => {
   for (const path of [
     "expressions.ts",
     "record.ts",
-    "protocol/judge.ts",
-    "protocol/tenancy.ts",
-    "protocol/validity.ts",
+    "protocol/expiry-detector.ts",
+    "protocol/held-lease.ts",
+    "protocol/lease-deadline.ts",
     "time/service-clock.ts",
   ]) {
     vi.doUnmock(`${source}/${path}`);
@@ -78,17 +78,20 @@ describe("the simulation catches", () => {
   });
 
   it("an expiry that is judged without the allowance for skew", async () => {
-    const subject = await plant<typeof JudgeModule>(`${source}/protocol/judge.ts`, ({ Judge }) => ({
-      Judge: class extends Judge {
-        constructor(clock: ServiceClock, clockSkewMs: number) {
-          const hasty = {
-            monotonic: () => clock.monotonic(),
-            earliest: () => (clock.latest() ?? 0) + clockSkewMs,
-          };
-          super(hasty as ServiceClock, clockSkewMs);
-        }
-      },
-    }));
+    const subject = await plant<typeof JudgeModule>(
+      `${source}/protocol/expiry-detector.ts`,
+      ({ ExpiryDetector }) => ({
+        ExpiryDetector: class extends ExpiryDetector {
+          constructor(clock: ServiceClock, clockSkewMs: number) {
+            const hasty = {
+              monotonic: () => clock.monotonic(),
+              earliest: () => (clock.latest() ?? 0) + clockSkewMs,
+            };
+            super(hasty as ServiceClock, clockSkewMs);
+          }
+        },
+      }),
+    );
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/is held by .* and by/);
   });
@@ -115,31 +118,34 @@ describe("the simulation catches", () => {
   });
 
   it("a heartbeat that goes on after the release", async () => {
-    const subject = await plant<typeof TenancyModule>(`${source}/protocol/tenancy.ts`, ({ Tenancy }) => ({
-      Tenancy: class extends Tenancy {
-        readonly #context: ConstructorParameters<typeof Tenancy>[0];
+    const subject = await plant<typeof TenancyModule>(
+      `${source}/protocol/held-lease.ts`,
+      ({ HeldLease }) => ({
+        HeldLease: class extends HeldLease {
+          readonly #context: ConstructorParameters<typeof HeldLease>[0];
 
-        constructor(...parameters: ConstructorParameters<typeof Tenancy>) {
-          super(...parameters);
-          [this.#context] = parameters;
-        }
+          constructor(...parameters: ConstructorParameters<typeof HeldLease>) {
+            super(...parameters);
+            [this.#context] = parameters;
+          }
 
-        override async release(): Promise<TenancyModule.Ended> {
-          const { key, token, fencingToken } = this.terms.record;
-          const { store, clock, retentionMs } = this.#context;
-          const request = release({
-            key,
-            token,
-            fencingToken,
-            now: clock.now(),
-            retentionMs,
-            slot: undefined,
-          });
-          const call = { signal: new AbortController().signal, isCurrent: () => true };
-          return { wasOurs: (await store.update(request, call)).applied, isRecorded: false };
-        }
-      },
-    }));
+          override async release(): Promise<TenancyModule.Ended> {
+            const { key, token, fencingToken } = this.terms.record;
+            const { store, clock, retentionMs } = this.#context;
+            const request = release({
+              key,
+              token,
+              fencingToken,
+              now: clock.now(),
+              retentionMs,
+              slot: undefined,
+            });
+            const call = { signal: new AbortController().signal, isCurrent: () => true };
+            return { wasOurs: (await store.update(request, call)).applied, isRecorded: false };
+          }
+        },
+      }),
+    );
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/sent a renewal of .* after it had begun to release/);
   });
@@ -234,20 +240,23 @@ describe("the simulation catches", () => {
   });
 
   it("a deadline that counts from the answer", async () => {
-    const subject = await plant<typeof ValidityModule>(`${source}/protocol/validity.ts`, ({ Validity }) => ({
-      Validity: class extends Validity {
-        readonly #clock: ServiceClock;
+    const subject = await plant<typeof ValidityModule>(
+      `${source}/protocol/lease-deadline.ts`,
+      ({ LeaseDeadline }) => ({
+        LeaseDeadline: class extends LeaseDeadline {
+          readonly #clock: ServiceClock;
 
-        constructor(...parameters: ConstructorParameters<typeof Validity>) {
-          super(...parameters);
-          this.#clock = parameters[1];
-        }
+          constructor(...parameters: ConstructorParameters<typeof LeaseDeadline>) {
+            super(...parameters);
+            this.#clock = parameters[1];
+          }
 
-        override confirm({ forMs }: Belief, expiresAt: number): void {
-          super.confirm({ since: this.#clock.moment(), forMs }, expiresAt);
-        }
-      },
-    }));
+          override confirm({ forMs }: Belief, expiresAt: number): void {
+            super.confirm({ since: this.#clock.moment(), forMs }, expiresAt);
+          }
+        },
+      }),
+    );
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/is held by .* and by/);
   });

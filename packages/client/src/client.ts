@@ -12,6 +12,15 @@ import type { ValueFormat } from "./fencing.ts";
 import { checkHandle } from "./handle.ts";
 import { showInternals } from "./internals.ts";
 import { handleOf, Lease, type LeaseHandle } from "./lease.ts";
+import {
+  type HolderOptions,
+  LeaseAdmin,
+  type LeasePage,
+  type ListOptions,
+  type ListPagesOptions,
+  type PlaceOptions,
+  type TakeBackSlotOptions,
+} from "./lease-admin.ts";
 import type {
   AcquireOptions,
   CloseOptions,
@@ -25,25 +34,17 @@ import {
   checkClientOptions,
   checkHeartbeat,
 } from "./options-check.ts";
-import {
-  type HolderOptions,
-  type LeasePage,
-  type ListOptions,
-  type ListPagesOptions,
-  Oversight,
-  type PlaceOptions,
-  type TakeBackSlotOptions,
-} from "./oversight.ts";
 import { defaultOwner } from "./owner.ts";
 import { Acquirer } from "./protocol/acquirer.ts";
 import { callBudgetMs, type ProtocolContext, systemRandomness } from "./protocol/context.ts";
-import { Judge } from "./protocol/judge.ts";
+import { ExpiryDetector } from "./protocol/expiry-detector.ts";
 import { Lifecycle } from "./protocol/lifecycle.ts";
 import { RequestGate } from "./protocol/request-gate.ts";
 import { shortLeaseWatch } from "./protocol/short-lease-watch.ts";
 import { SkewWatch } from "./protocol/skew-watch.ts";
 import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey, limits } from "./schema.ts";
+import { TimedStore } from "./store/timed-store.ts";
 import type { LeaseStore } from "./store.ts";
 import { systemClock } from "./time/clock.ts";
 import { ServiceClock } from "./time/service-clock.ts";
@@ -78,7 +79,7 @@ export class LeaseClient implements AsyncDisposable {
   readonly #format: ValueFormat;
   readonly #acquirer: Acquirer;
   readonly #queues: FairQueues;
-  readonly #oversight: Oversight;
+  readonly #admin: LeaseAdmin;
   readonly #lifecycle: Lifecycle;
 
   /** Throws {@link InvalidOptionsError}. Sends nothing. */
@@ -100,6 +101,7 @@ export class LeaseClient implements AsyncDisposable {
     this.#format = dynamodb !== undefined && isDocumentClient(dynamodb) ? "native" : "attributeValue";
     this.#context = {
       store,
+      table: new TimedStore(store, serviceClock),
       clock: serviceClock,
       gate: new RequestGate(serviceClock),
       randomness,
@@ -111,10 +113,10 @@ export class LeaseClient implements AsyncDisposable {
       lifecycle: this.#lifecycle,
       hold: (tenancy) => this.#lifecycle.hold(tenancy),
     };
-    const judge = new Judge(serviceClock, clockSkewMs);
-    this.#acquirer = new Acquirer(this.#context, judge);
-    this.#queues = new FairQueues(this.#context, judge);
-    this.#oversight = new Oversight(this.#context);
+    const detector = new ExpiryDetector(serviceClock, clockSkewMs);
+    this.#acquirer = new Acquirer(this.#context, detector);
+    this.#queues = new FairQueues(this.#context, detector);
+    this.#admin = new LeaseAdmin(this.#context);
     showInternals(this, {
       context: this.#context,
       format: this.#format,
@@ -122,7 +124,7 @@ export class LeaseClient implements AsyncDisposable {
       times: this.#times,
       queues: this.#queues,
       acquirer: this.#acquirer,
-      judge,
+      detector,
       acquireAt: (key, place, others, fair) => this.#acquire(key, { fair, others }, true, place),
     });
   }
@@ -199,7 +201,7 @@ export class LeaseClient implements AsyncDisposable {
    * LeaseItemError where another program has written the item.
    */
   async inspect(key: string, options: PlaceOptions = {}): Promise<LeaseRecord | undefined> {
-    return await this.#oversight.inspect(key, options);
+    return await this.#admin.inspect(key, options);
   }
 
   /**
@@ -208,7 +210,7 @@ export class LeaseClient implements AsyncDisposable {
    * megabyte of the items under the key. An item that cannot be read is left out, and the `unreadable` event names it.
    */
   async inspectAll(key: string): Promise<LeaseRecord[]> {
-    return await this.#oversight.inspectAll(key);
+    return await this.#admin.inspectAll(key);
   }
 
   /**
@@ -224,7 +226,7 @@ export class LeaseClient implements AsyncDisposable {
    */
   async *list(options: ListOptions = {}): AsyncGenerator<LeaseRecord, void, undefined> {
     checkKnown(options, ["prefix", "all"], "options");
-    for await (const { leases } of this.#oversight.listPages(options)) yield* leases;
+    for await (const { leases } of this.#admin.listPages(options)) yield* leases;
   }
 
   /**
@@ -240,7 +242,7 @@ export class LeaseClient implements AsyncDisposable {
    * ```
    */
   async *listPages(options: ListPagesOptions = {}): AsyncGenerator<LeasePage, void, undefined> {
-    yield* this.#oversight.listPages(options);
+    yield* this.#admin.listPages(options);
   }
 
   /**
@@ -259,7 +261,7 @@ export class LeaseClient implements AsyncDisposable {
    * ```
    */
   async forceRelease(key: string, options: HolderOptions): Promise<boolean> {
-    return await this.#oversight.forceRelease(key, options);
+    return await this.#admin.forceRelease(key, options);
   }
 
   /**
@@ -273,7 +275,7 @@ export class LeaseClient implements AsyncDisposable {
     key: string,
     options: HolderOptions & { readonly reason?: string },
   ): Promise<boolean> {
-    return await this.#oversight.requestRevocation(key, options);
+    return await this.#admin.requestRevocation(key, options);
   }
 
   /** Where the signal aborts, the error names the key; the other primitives look for the signal's own reason. */
@@ -343,7 +345,7 @@ export class LeaseClient implements AsyncDisposable {
 
   /** Reads the latest slot that is done under a key; undefined where none is. 1 consistent read. */
   async doneSlot(key: string): Promise<string | undefined> {
-    return await this.#oversight.doneSlot(key);
+    return await this.#admin.doneSlot(key);
   }
 
   /**
@@ -362,7 +364,7 @@ export class LeaseClient implements AsyncDisposable {
    * ```
    */
   async takeBackSlot(key: string, options: TakeBackSlotOptions): Promise<boolean> {
-    return await this.#oversight.takeBackSlot(key, options);
+    return await this.#admin.takeBackSlot(key, options);
   }
 
   async #acquire(

@@ -11,7 +11,7 @@ import {
 } from "./fencing.ts";
 import { ifOperational } from "./operational.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
-import type { Ended, Tenancy } from "./protocol/tenancy.ts";
+import type { Ended, HeldLease } from "./protocol/held-lease.ts";
 import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey } from "./schema.ts";
 import { checkKnown, checkText } from "./validation.ts";
@@ -33,10 +33,10 @@ export interface LeaseHandle
 }
 
 /** By tenancy, the handles that have not been released: more than one where an owner holds it reentrantly. */
-const handles = new WeakMap<Tenancy, Set<Lease>>();
+const handles = new WeakMap<HeldLease, Set<Lease>>();
 
 /** Gives a handle of a tenancy that is held; undefined where it has none, or has ended. */
-export function handleOf(tenancy: Tenancy): Lease | undefined {
+export function handleOf(tenancy: HeldLease): Lease | undefined {
   const [lease] = handles.get(tenancy) ?? [];
   return lease?.held ? lease : undefined;
 }
@@ -54,7 +54,7 @@ export function handleOf(tenancy: Tenancy): Lease | undefined {
  */
 export class Lease implements AsyncDisposable {
   readonly #context: ProtocolContext;
-  readonly #tenancy: Tenancy;
+  readonly #tenancy: HeldLease;
   readonly #format: ValueFormat;
   readonly #slot: string | undefined;
   #release: Promise<Ended> | undefined;
@@ -63,7 +63,7 @@ export class Lease implements AsyncDisposable {
    * @internal Leases are made by a LeaseClient. One handle of a reentrant lease may stand for its slot, and another one
    * for none.
    */
-  constructor(context: ProtocolContext, tenancy: Tenancy, format: ValueFormat, slot: string | undefined) {
+  constructor(context: ProtocolContext, tenancy: HeldLease, format: ValueFormat, slot: string | undefined) {
     this.#context = context;
     this.#tenancy = tenancy;
     this.#format = format;
@@ -105,7 +105,7 @@ export class Lease implements AsyncDisposable {
 
   /** When it ends unless it is renewed, in epoch milliseconds of the clock of whoever renewed it last. */
   get expiresAt(): number {
-    return this.#tenancy.validity.expiresAt;
+    return this.#tenancy.deadline.expiresAt;
   }
 
   /** The run that it stands for, if it stands for one. */
@@ -125,7 +125,7 @@ export class Lease implements AsyncDisposable {
 
   /** How much longer it protects its holder, in milliseconds; 0 when it does not. Sends nothing. */
   remainingMs(): number {
-    return this.#release === undefined ? this.#tenancy.validity.remainingMs() : 0;
+    return this.#release === undefined ? this.#tenancy.deadline.remainingMs() : 0;
   }
 
   /**
@@ -136,7 +136,7 @@ export class Lease implements AsyncDisposable {
    * A timer can fire late in a process that was frozen; reading this property, or `held`, looks at the clock.
    */
   get signal(): AbortSignal {
-    return this.#tenancy.validity.signal;
+    return this.#tenancy.deadline.signal;
   }
 
   /** @internal Why it protects nothing any more, unless its holder let it go. */

@@ -9,7 +9,7 @@ import type { HoldOptions } from "../options.ts";
 import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
 import { Acquirer } from "../protocol/acquirer.ts";
 import { callStore, type ProtocolContext } from "../protocol/context.ts";
-import { Tenancy } from "../protocol/tenancy.ts";
+import { HeldLease } from "../protocol/held-lease.ts";
 import { leaseSortKey, limits, waiterSortKeyPrefix } from "../schema.ts";
 import { checkData, checkKey, checkKnown, checkText } from "../validation.ts";
 
@@ -106,12 +106,12 @@ export class DurableLock {
    * earlier attempt can do nothing with what it has.
    */
   async attempt(owner: string): Promise<Outcome> {
-    const { judge, format } = this.#internals;
+    const { detector, format } = this.#internals;
     const identity = { owner: checkText("owner", owner, longestOwner), reentrant: true, resumes: true };
     const call = { ...this.#terms, ...identity, data: this.#data, key: this.key, place: leaseSortKey };
     try {
       // A new one each time: it remembers what it has won, and would share that with the owner's next attempt.
-      const tenancy = await new Acquirer(this.#context, judge).acquire(call);
+      const tenancy = await new Acquirer(this.#context, detector).acquire(call);
       return { state: "granted", lease: new Lease(this.#context, tenancy, format, this.#terms.slot) };
     } catch (error) {
       if (error instanceof LeaseUnavailableError) return { state: "refused", error };
@@ -146,7 +146,7 @@ export class DurableLock {
     const terms = checkHandle(handle, this.#context.store.tableName);
     // Versions have to grow. Taken from the time, those of this process pass those of earlier ones, unknown to it.
     const record = { ...terms.record, version: Math.max(terms.record.version, this.now()) };
-    const tenancy = new Tenancy(this.#context, { ...terms, record }, undefined);
+    const tenancy = new HeldLease(this.#context, { ...terms, record }, undefined);
     return new Lease(this.#context, tenancy, this.#internals.format, terms.slot);
   }
 }

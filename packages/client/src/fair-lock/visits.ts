@@ -10,8 +10,8 @@ import { TurnStore } from "../fair/turn-store.ts";
 import { Acquisition } from "../protocol/acquisition.ts";
 import { announceGrant, contentionOf } from "../protocol/announcement.ts";
 import { callBudgetMs, callStore, type ProtocolContext } from "../protocol/context.ts";
-import type { Judge } from "../protocol/judge.ts";
-import { Tenancy } from "../protocol/tenancy.ts";
+import type { ExpiryDetector } from "../protocol/expiry-detector.ts";
+import { HeldLease } from "../protocol/held-lease.ts";
 import { isHeldBy, isOpenTo, type LeaseRecord } from "../record.ts";
 import { fairLimits } from "../schema-fair.ts";
 import type { UpdateRequest } from "../store.ts";
@@ -32,7 +32,7 @@ export interface Visit {
 }
 
 /** The lock, or where in its queue the visitor stands; neither for one that is not there and does not join. */
-export type VisitOutcome = { readonly tenancy: Tenancy } | { readonly standing: Standing } | undefined;
+export type VisitOutcome = { readonly tenancy: HeldLease } | { readonly standing: Standing } | undefined;
 
 /**
  * Callers without a thread of their own at one lock: each comes by now and then, and is known by its owner.
@@ -42,7 +42,7 @@ export type VisitOutcome = { readonly tenancy: Tenancy } | { readonly standing: 
  */
 export class Visits {
   readonly #context: ProtocolContext;
-  readonly #judge: Judge;
+  readonly #detector: ExpiryDetector;
   readonly #company: Company;
   readonly #lock: { readonly key: string; readonly place: string };
 
@@ -56,7 +56,7 @@ export class Visits {
       if (event.type !== "lost") context.publish(event);
     };
     this.#context = { ...context, publish, hold: () => undefined };
-    this.#judge = company.observer.judge;
+    this.#detector = company.observer.detector;
     this.#company = company;
     this.#lock = lock;
   }
@@ -74,7 +74,7 @@ export class Visits {
         sighting = await this.#look();
       } else if (mayTry && (standing.ownPlace() !== undefined || visit.join) && this.#isNext(standing)) {
         const outcome = await this.#takeTurn(visit, standing);
-        if (outcome instanceof Tenancy) return { tenancy: outcome };
+        if (outcome instanceof HeldLease) return { tenancy: outcome };
         sighting = outcome;
         // Where it was refused for another holder, whose time is not over, another attempt now would be, too.
         mayTry = sighting.record === undefined || isOpenTo(sighting.record, visit.owner);
@@ -129,8 +129,8 @@ export class Visits {
   }
 
   /** Prolongs the lease that the owner has; undefined where it is gone by now. */
-  async #renewed({ leaseDurationMs }: Visit, record: LeaseRecord): Promise<Tenancy | undefined> {
-    const tenancy = new Tenancy(this.#context, termsOf(record, leaseDurationMs), undefined);
+  async #renewed({ leaseDurationMs }: Visit, record: LeaseRecord): Promise<HeldLease | undefined> {
+    const tenancy = new HeldLease(this.#context, termsOf(record, leaseDurationMs), undefined);
     try {
       await tenancy.renew((request, options) => this.#context.store.update(request, options));
       return tenancy;
@@ -141,7 +141,7 @@ export class Visits {
     }
   }
 
-  async #takeTurn(visit: Visit, standing: Standing): Promise<Tenancy | Sighting> {
+  async #takeTurn(visit: Visit, standing: Standing): Promise<HeldLease | Sighting> {
     const ahead = standing.ahead();
     if (ahead.length > fairLimits.removalsPerWrite) {
       return await this.#write(passOver(this.#lock, removable(ahead)));
@@ -161,14 +161,14 @@ export class Visits {
       data: undefined,
       slot: undefined,
     };
-    const outcome = await new Acquisition(context, this.#judge, request).attempt(callBudgetMs, undefined);
+    const outcome = await new Acquisition(context, this.#detector, request).attempt(callBudgetMs, undefined);
     if (!outcome.granted) {
       return this.#company.observer.seeRefused(store.lastItem, outcome.claimableInMs);
     }
     const { record, takeover, belief } = outcome;
     const waitedMs = this.#context.clock.now() - (standing.ownPlace()?.since ?? record.acquiredAt);
     announceGrant(context, record, takeover, Math.max(0, waitedMs));
-    return new Tenancy(context, termsOf(record, leaseDurationMs), belief);
+    return new HeldLease(context, termsOf(record, leaseDurationMs), belief);
   }
 
   /** The write that keeps the visitor's place, or joins; undefined for one that does not join. */
@@ -210,7 +210,7 @@ export class Visits {
       typicalAfter(typicalHold(item), Math.max(0, this.#context.clock.now() - record.acquiredAt));
     store.onReleased = () => this.#company.released();
     const context = { ...this.#context, store };
-    const tenancy = new Tenancy(context, termsOf(record, record.leaseDurationMs), undefined);
+    const tenancy = new HeldLease(context, termsOf(record, record.leaseDurationMs), undefined);
     const { wasOurs } = await tenancy.release(false);
     if (!wasOurs && isHeldBy(store.lastItem, record)) throw this.#tooBusy();
   }
@@ -231,6 +231,6 @@ function placeIdOf(owner: string): string {
   return createHash("sha256").update(owner).digest("hex").slice(0, idLength);
 }
 
-function termsOf(record: LeaseRecord, leaseDurationMs: number): ConstructorParameters<typeof Tenancy>[1] {
+function termsOf(record: LeaseRecord, leaseDurationMs: number): ConstructorParameters<typeof HeldLease>[1] {
   return { record, leaseDurationMs, closedUntil: undefined, slot: undefined };
 }

@@ -3,7 +3,7 @@ import type { AcquireCall } from "../protocol/acquirer.ts";
 import type { Acquisition, Granted } from "../protocol/acquisition.ts";
 import type { Approach } from "../protocol/approach.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import type { Judge } from "../protocol/judge.ts";
+import type { ExpiryDetector } from "../protocol/expiry-detector.ts";
 import type { LeaseRecord } from "../record.ts";
 import { Company } from "./company.ts";
 import type { FairTerms } from "./options.ts";
@@ -17,18 +17,18 @@ const mostCompanies = 1000;
 /** The queues of one client: those of its callers that wait for one lock, wait together. */
 export class FairQueues {
   readonly #context: ProtocolContext;
-  readonly #judge: Judge;
+  readonly #detector: ExpiryDetector;
   readonly #companies = new Map<string, Company>();
 
-  constructor(context: ProtocolContext, judge: Judge) {
+  constructor(context: ProtocolContext, detector: ExpiryDetector) {
     this.#context = context;
-    this.#judge = judge;
+    this.#detector = detector;
   }
 
   /** Gives those who wait here for a lock, and what they remember of it. */
   company(lock: LeasePlace): Company {
     const id = JSON.stringify([lock.key, lock.place]);
-    const company = this.#companies.get(id) ?? new Company(this.#context, this.#judge, lock);
+    const company = this.#companies.get(id) ?? new Company(this.#context, this.#detector, lock);
     this.#companies.delete(id);
     this.#companies.set(id, company);
     if (this.#companies.size > mostCompanies) this.#forgetOne(company);
@@ -54,7 +54,7 @@ export class FairQueues {
       store.onReleased = () => company.released();
       return granted;
     };
-    return { context: { ...shared, store }, judge: this.#judge, grant };
+    return { context: { ...shared, store }, detector: this.#detector, grant };
   }
 
   #forgetOne(newest: Company): void {

@@ -5,7 +5,7 @@ import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protoco
 import type { LeaseRecord } from "../record.ts";
 import { fairLimits, waiterId } from "../schema-fair.ts";
 import { sleep } from "../time/clock.ts";
-import { Nap } from "../time/nap.ts";
+import { WakeableSleep } from "../time/wakeable-sleep.ts";
 import type { Companion, Company, Prolonged } from "./company.ts";
 import { Line, removable } from "./line.ts";
 import type { FairTerms } from "./options.ts";
@@ -40,7 +40,7 @@ export class Waiter implements Companion {
   readonly #deadline: number;
   readonly #standing: Standing;
   readonly #line: Line;
-  readonly #nap: Nap;
+  readonly #nap: WakeableSleep;
   /** No attempt before this, on the monotonic clock: the last one was refused for what a look cannot show. */
   #notBefore = 0;
   #failure: LeaseServiceError | undefined;
@@ -51,7 +51,7 @@ export class Waiter implements Companion {
     const { acquisition, call, terms, context, company } = parts;
     this.#parts = parts;
     this.#id = waiterId(acquisition.token);
-    this.#nap = new Nap(context.clock);
+    this.#nap = new WakeableSleep(context.clock);
     const standing = new Standing(this.#id, call.owner, context, company.observer);
     this.#standing = standing;
     const learn = (sighting: Sighting): void => this.#learn(sighting);

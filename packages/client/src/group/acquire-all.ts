@@ -7,7 +7,7 @@ import { ifOperational } from "../operational.ts";
 import type { WaitOptions } from "../options.ts";
 import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
 import { announceGrant, contentionOf } from "../protocol/announcement.ts";
-import { Tenancy } from "../protocol/tenancy.ts";
+import { HeldLease } from "../protocol/held-lease.ts";
 import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
 import { check, checkData, checkKey, checkKnown } from "../validation.ts";
 import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
@@ -93,7 +93,7 @@ async function acquireThese(
   data: string | undefined,
 ): Promise<LeaseGroup> {
   const { context, acquirer, format } = inner;
-  const winThese = (missing: readonly { readonly key: string }[]): Promise<Tenancy[]> =>
+  const winThese = (missing: readonly { readonly key: string }[]): Promise<HeldLease[]> =>
     win(
       inner,
       missing.map(({ key }) => key),
@@ -124,7 +124,7 @@ async function win(
   keys: readonly string[],
   terms: AcquisitionTerms,
   data: string | undefined,
-): Promise<Tenancy[]> {
+): Promise<HeldLease[]> {
   const { context } = inner;
   const { leaseDurationMs, lockAtLeastForMs } = terms;
   const startedAt = context.clock.monotonic();
@@ -135,7 +135,7 @@ async function win(
     const { belief } = granted;
     const heldSince = belief.since.monotonic;
     const terms = { record, leaseDurationMs, heldSince, closedUntil, slot: undefined };
-    const tenancy = new Tenancy(context, terms, belief);
+    const tenancy = new HeldLease(context, terms, belief);
     context.hold(tenancy);
     announceGrant(context, record, granted.takeovers.get(record.key), waitedMs);
     return tenancy;
@@ -143,16 +143,22 @@ async function win(
 }
 
 async function grant(
-  { context, judge }: ClientInternals,
+  { context, detector }: ClientInternals,
   keys: readonly string[],
   terms: AcquisitionTerms,
   data: string | undefined,
 ): Promise<GroupGranted> {
   const { owner, leaseDurationMs, reentrant } = terms;
-  const acquisition = new GroupAcquisition(context, judge, { keys, owner, leaseDurationMs, reentrant, data });
+  const acquisition = new GroupAcquisition(context, detector, {
+    keys,
+    owner,
+    leaseDurationMs,
+    reentrant,
+    data,
+  });
   const contended = contentionOf(context, owner);
   try {
-    return await new GroupWaiting(context, judge, acquisition, keys, terms).grant((records) => {
+    return await new GroupWaiting(context, detector, acquisition, keys, terms).grant((records) => {
       for (const record of records) contended(record);
     });
   } catch (error) {

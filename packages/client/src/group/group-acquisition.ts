@@ -3,8 +3,8 @@ import { acquireAmongOthers } from "../expressions-group.ts";
 import { optionalWholeIn } from "../item-values.ts";
 import type { Takeover } from "../protocol/announcement.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
-import { claimableIn, type Judge } from "../protocol/judge.ts";
-import type { Belief } from "../protocol/validity.ts";
+import { claimableIn, type ExpiryDetector } from "../protocol/expiry-detector.ts";
+import type { Belief } from "../protocol/lease-deadline.ts";
 import { isHeldBy, isOpenTo, type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
 import { attributeNames, leaseSortKey } from "../schema.ts";
 import type { TransactionResult } from "../store.ts";
@@ -66,15 +66,15 @@ const mostRounds = 3;
  */
 export class GroupAcquisition {
   readonly #context: ProtocolContext;
-  readonly #judge: Judge;
+  readonly #detector: ExpiryDetector;
   readonly #request: GroupRequest;
   #claim: Claim;
   /** The largest fencing token that any of the locks has shown. */
   #largestFence = 0;
 
-  constructor(context: ProtocolContext, judge: Judge, request: GroupRequest) {
+  constructor(context: ProtocolContext, detector: ExpiryDetector, request: GroupRequest) {
     this.#context = context;
-    this.#judge = judge;
+    this.#detector = detector;
     this.#request = request;
     this.#claim = new Claim(context, request);
   }
@@ -198,7 +198,7 @@ export class GroupAcquisition {
         plan.set(key, { judged: record, takeover: undefined });
         continue;
       }
-      const verdict = this.#judge.judge(record);
+      const verdict = this.#detector.judge(record);
       const ground = this.#isResumable(record) ? "sameOwner" : verdict.expired ? verdict.ground : undefined;
       if (ground === undefined) obstacles.push({ record, claimableInMs: claimableIn(verdict) });
       else plan.set(key, { judged: record, takeover: record.closed ? undefined : { ground, from: record } });

@@ -1,6 +1,6 @@
 import { LeaseServiceError } from "../errors.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
-import { claimableIn, type Judge } from "../protocol/judge.ts";
+import { claimableIn, type ExpiryDetector } from "../protocol/expiry-detector.ts";
 import type { Patience } from "../protocol/waiting.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { retryDelayMs } from "../retry.ts";
@@ -36,7 +36,7 @@ const longestConflictDelayMs = 320;
  */
 export class GroupWaiting {
   readonly #context: ProtocolContext;
-  readonly #judge: Judge;
+  readonly #detector: ExpiryDetector;
   readonly #acquisition: GroupAcquisition;
   readonly #keys: readonly string[];
   readonly #patience: Patience;
@@ -46,13 +46,13 @@ export class GroupWaiting {
 
   constructor(
     context: ProtocolContext,
-    judge: Judge,
+    detector: ExpiryDetector,
     acquisition: GroupAcquisition,
     keys: readonly string[],
     patience: Patience,
   ) {
     this.#context = context;
-    this.#judge = judge;
+    this.#detector = detector;
     this.#acquisition = acquisition;
     this.#keys = keys;
     this.#patience = patience;
@@ -144,7 +144,7 @@ export class GroupWaiting {
   }
 
   #revised(record: LeaseRecord): Obstacle {
-    const claimableInMs = claimableIn(this.#judge.judge(record));
+    const claimableInMs = claimableIn(this.#detector.judge(record));
     return { record, claimableAt: this.#context.clock.monotonic() + claimableInMs };
   }
 

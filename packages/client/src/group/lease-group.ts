@@ -4,13 +4,13 @@ import type { ConditionCheckOptions, LeaseConditionCheck } from "../fencing.ts";
 import type { Lease } from "../lease.ts";
 import { ifOperational, isOperational } from "../operational.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import type { Tenancy } from "../protocol/tenancy.ts";
+import type { HeldLease } from "../protocol/held-lease.ts";
 import { UpdateBatch } from "../protocol/update-batch.ts";
 
 /** One lock of a group: what its holder sees, and what prolongs it. */
 export interface Member {
   readonly lease: Lease;
-  readonly tenancy: Tenancy;
+  readonly tenancy: HeldLease;
 }
 
 /**

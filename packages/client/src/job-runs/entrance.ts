@@ -1,7 +1,7 @@
 import { untilAborted } from "../aborted.ts";
 import { LeaseUnavailableError } from "../errors.ts";
 import type { AcquireCall, Acquirer } from "../protocol/acquirer.ts";
-import type { Tenancy } from "../protocol/tenancy.ts";
+import type { HeldLease } from "../protocol/held-lease.ts";
 
 /** One call for a slot. */
 export interface SlotCall extends AcquireCall {
@@ -21,7 +21,7 @@ export class Entrance {
   }
 
   /** Wins the slot's lease, or rejects with LeaseAbortedError where the signal ends the wait for it, and runs the attempt under it. */
-  async through<T>(call: SlotCall, attempt: (tenancy: Tenancy) => Promise<T>): Promise<T> {
+  async through<T>(call: SlotCall, attempt: (tenancy: HeldLease) => Promise<T>): Promise<T> {
     // Whoever comes later lets it go first: what it could take over is then none of theirs.
     await this.#resuming.get(call.slot);
     const isUnderWay = [...this.#underWay].some(({ slot }) => slot === call.slot);
@@ -37,7 +37,7 @@ export class Entrance {
   }
 
   /** Begins at once where an attempt of the same owner, from elsewhere, has not ended; waits for others' as usual. */
-  async #resume(call: SlotCall): Promise<Tenancy> {
+  async #resume(call: SlotCall): Promise<HeldLease> {
     const { slot } = call;
     const resumed = this.#acquirer.acquire({ ...call, waitMs: 0 });
     // Ignored: this very call has the error.
@@ -53,7 +53,7 @@ export class Entrance {
     return await this.#wait(call);
   }
 
-  #wait(call: SlotCall): Promise<Tenancy> {
+  #wait(call: SlotCall): Promise<HeldLease> {
     return this.#acquirer.acquire({ ...call, resumes: false });
   }
 }

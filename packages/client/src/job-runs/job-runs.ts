@@ -4,8 +4,8 @@ import { type ClientInternals, internalsOf } from "../internals.ts";
 import { Lease } from "../lease.ts";
 import { Acquirer } from "../protocol/acquirer.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import { Judge } from "../protocol/judge.ts";
-import type { Tenancy } from "../protocol/tenancy.ts";
+import { ExpiryDetector } from "../protocol/expiry-detector.ts";
+import type { HeldLease } from "../protocol/held-lease.ts";
 import { limits, timeToLive } from "../schema.ts";
 import { runItemKey, runLimits } from "../schema-job-runs.ts";
 import { check, checkKey, checkText, isWhole } from "../validation.ts";
@@ -66,7 +66,7 @@ export class JobRuns {
   readonly #terms: JobRunsTerms;
   readonly #store: RunStore;
   readonly #entrance: Entrance;
-  readonly #judge: Judge;
+  readonly #detector: ExpiryDetector;
   readonly #ledger: Ledger;
 
   /** Throws InvalidOptionsError. Sends nothing. */
@@ -81,8 +81,8 @@ export class JobRuns {
       keepForMs: retentionMs,
     });
     this.#context = { ...context, store: this.#store, retentionMs };
-    this.#judge = new Judge(context.clock, context.clockSkewMs);
-    this.#entrance = new Entrance(new Acquirer(this.#context, this.#judge));
+    this.#detector = new ExpiryDetector(context.clock, context.clockSkewMs);
+    this.#entrance = new Entrance(new Acquirer(this.#context, this.#detector));
     this.#ledger = new Ledger(context, this.job, this.#terms);
   }
 
@@ -128,7 +128,14 @@ export class JobRuns {
     const now = clock.now();
     const ttl = timeToLive(Math.max(now, Date.parse(at)), retentionMs);
     const { owner } = this.#terms.acquisition;
-    await skipSlot(this.#client.context, this.#judge, { job: this.job, slot: at, owner, remark, now, ttl });
+    await skipSlot(this.#client.context, this.#detector, {
+      job: this.job,
+      slot: at,
+      owner,
+      remark,
+      now,
+      ttl,
+    });
   }
 
   /**
@@ -226,7 +233,7 @@ export class JobRuns {
     return await this.#entrance.through(call, (tenancy) => this.#attempt(call, tenancy, work));
   }
 
-  async #attempt<T>({ slot, signal }: SlotCall, tenancy: Tenancy, work: RunWork<T>): Promise<Finished<T>> {
+  async #attempt<T>({ slot, signal }: SlotCall, tenancy: HeldLease, work: RunWork<T>): Promise<Finished<T>> {
     const { job } = this;
     const lease = new Lease(this.#context, tenancy, this.#client.format, slot);
     const passenger = this.#store.passenger(lease.token);

@@ -1,7 +1,7 @@
 import { LeaseUnavailableError, SlotDoneError } from "../errors.ts";
 import { type RunTakenBack, type Skip, skip, takeBack } from "../expressions-job-runs.ts";
 import { callStore, type ProtocolContext } from "../protocol/context.ts";
-import { claimableIn, type Judge } from "../protocol/judge.ts";
+import { claimableIn, type ExpiryDetector } from "../protocol/expiry-detector.ts";
 import { type LeaseRecord, lastDoneSlot, readRecord } from "../record.ts";
 import { runAttributeNames } from "../schema-job-runs.ts";
 import type { UpdateResult } from "../store.ts";
@@ -12,20 +12,24 @@ import type { UpdateResult } from "../store.ts";
  * A slot that is skipped already stays as it is, so that a skip whose answer was lost finds itself. Rejects with
  * SlotDoneError when the slot has succeeded, and with LeaseUnavailableError while an attempt runs.
  */
-export async function skipSlot(context: ProtocolContext, judge: Judge, request: Skip): Promise<void> {
+export async function skipSlot(
+  context: ProtocolContext,
+  detector: ExpiryDetector,
+  request: Skip,
+): Promise<void> {
   const send = (judged: LeaseRecord | undefined): Promise<UpdateResult> =>
     callStore(context, (store, call) => store.update(skip(request, judged), call));
 
   const first = await send(undefined);
   if (isSkipped(first, request)) return;
   const seen = readRecord(first.item);
-  const verdict = seen && judge.judge(seen);
+  const verdict = seen && detector.judge(seen);
   if (verdict?.expired !== true) throw unavailable(request, seen, verdict ? claimableIn(verdict) : 0);
 
   const second = await send(seen);
   if (isSkipped(second, request)) return;
   const now = readRecord(second.item);
-  throw unavailable(request, now, now ? claimableIn(judge.judge(now)) : 0);
+  throw unavailable(request, now, now ? claimableIn(detector.judge(now)) : 0);
 }
 
 function isSkipped({ applied, item }: UpdateResult, { job, slot }: Skip): boolean {

@@ -13,8 +13,8 @@ import { withBudget } from "../time/budget.ts";
 import type { Moment } from "../time/clock.ts";
 import type { Takeover } from "./announcement.ts";
 import { callBudgetMs, callStore, inBackground, type ProtocolContext, shortestBudgetMs } from "./context.ts";
-import { claimableIn, type Judge, type Verdict } from "./judge.ts";
-import type { Belief } from "./validity.ts";
+import { claimableIn, type Expiry, type ExpiryDetector } from "./expiry-detector.ts";
+import type { Belief } from "./lease-deadline.ts";
 
 /** How often a grant is renewed at once, to agree with the table on when it ends. */
 const mostRenewals = 2;
@@ -71,7 +71,7 @@ export interface Refused {
 export class Acquisition {
   readonly token: string;
   readonly #context: ProtocolContext;
-  readonly #judge: Judge;
+  readonly #detector: ExpiryDetector;
   readonly #request: AcquisitionRequest;
   /** The version of the last write: each one differs, so that whoever judged an earlier one does not mistake them. */
   #version = 0;
@@ -79,10 +79,10 @@ export class Acquisition {
   #uncertain = false;
   #triesTakeover = false;
 
-  constructor(context: ProtocolContext, judge: Judge, request: AcquisitionRequest) {
+  constructor(context: ProtocolContext, detector: ExpiryDetector, request: AcquisitionRequest) {
     this.token = context.randomness.token();
     this.#context = context;
-    this.#judge = judge;
+    this.#detector = detector;
     this.#request = request;
   }
 
@@ -111,7 +111,7 @@ export class Acquisition {
     this.#checkSlot(first.item);
     const seen = readRecord(first.item);
     if (seen === undefined) return this.#refused(first);
-    const verdict = this.#judge.judge(seen);
+    const verdict = this.#detector.judge(seen);
     const ground = this.#isResumable(seen) ? "sameOwner" : verdict.expired ? verdict.ground : undefined;
     if (ground === undefined) return refusal(seen, verdict);
 
@@ -212,7 +212,7 @@ export class Acquisition {
 
   #refused(result: UpdateResult): Refused {
     const record = readRecord(result.item);
-    return refusal(record, record && this.#judge.judge(record));
+    return refusal(record, record && this.#detector.judge(record));
   }
 
   /**
@@ -269,7 +269,7 @@ export class Acquisition {
   }
 }
 
-function refusal(record: LeaseRecord | undefined, verdict: Verdict | undefined): Refused {
+function refusal(record: LeaseRecord | undefined, verdict: Expiry | undefined): Refused {
   return { granted: false, record, claimableInMs: verdict ? claimableIn(verdict) : 0 };
 }
 

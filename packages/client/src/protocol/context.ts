@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { LeaseErrorEvent, LeaseEvent, ShortLeaseEvent } from "../events.ts";
 import { asError, isOperational } from "../operational.ts";
+import { callBudgetMs, type TimedStore } from "../store/timed-store.ts";
 import type { CallOptions, LeaseStore } from "../store.ts";
 import { withBudget } from "../time/budget.ts";
 import type { ServiceClock } from "../time/service-clock.ts";
+import type { HeldLease } from "./held-lease.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { RequestGate } from "./request-gate.ts";
-import type { Tenancy } from "./tenancy.ts";
 
 /** Where tokens and jitter come from. */
 export interface Randomness {
@@ -26,6 +27,8 @@ export const systemRandomness: Randomness = {
 /** What every part of the protocol works with; one for each client. */
 export interface ProtocolContext {
   readonly store: LeaseStore;
+  /** The same store, each of whose calls ends in time. */
+  readonly table: TimedStore;
   readonly clock: ServiceClock;
   /** What renewals and attempts to acquire are sent through. */
   readonly gate: RequestGate;
@@ -38,11 +41,10 @@ export interface ProtocolContext {
   /** What is under way, until the client is closed. */
   readonly lifecycle: Lifecycle;
   /** Takes note of a lease that the client holds from now on. */
-  readonly hold: (tenancy: Tenancy) => void;
+  readonly hold: (tenancy: HeldLease) => void;
 }
 
-/** How long one call waits for its answer, retries included, when its caller sets no nearer bound. */
-export const callBudgetMs = 10_000;
+export { callBudgetMs };
 
 /** An answer is given at least this much time: one that comes too late for its lease is made good by a renewal. */
 export const shortestBudgetMs = 1_000;

@@ -2,11 +2,11 @@ import { isOperational } from "../operational.ts";
 import { PriorityQueue } from "../priority-queue.ts";
 import { mostUpdatesTogether } from "../store.ts";
 import type { ProtocolContext } from "./context.ts";
-import type { Tenancy } from "./tenancy.ts";
+import type { HeldLease } from "./held-lease.ts";
 import { UpdateBatch } from "./update-batch.ts";
 
 interface Beat {
-  readonly tenancy: Tenancy;
+  readonly tenancy: HeldLease;
   intervalMs: number;
 }
 
@@ -28,7 +28,7 @@ const shortestRetryMs = 50;
  */
 export class Heartbeat {
   readonly #context: ProtocolContext;
-  readonly #beats = new Map<Tenancy, Beat>();
+  readonly #beats = new Map<HeldLease, Beat>();
   /** Beats to come, by when they are due on the monotonic clock. */
   readonly #scheduled = new PriorityQueue<Beat>();
   /** Beats that are due and have not been sent, by the deadlines of their leases. */
@@ -45,7 +45,7 @@ export class Heartbeat {
    * Renews a tenancy every `intervalMs` until it ends; sooner the first time, if little of it is left. One that is renewed
    * already, for another of its handles, is renewed at the shorter of both intervals.
    */
-  start(tenancy: Tenancy, intervalMs: number): void {
+  start(tenancy: HeldLease, intervalMs: number): void {
     const known = this.#beats.get(tenancy);
     if (known !== undefined) {
       known.intervalMs = Math.min(known.intervalMs, intervalMs);
@@ -54,7 +54,7 @@ export class Heartbeat {
     const beat: Beat = { tenancy, intervalMs };
     this.#beats.set(tenancy, beat);
     tenancy.onEnd(() => this.#forget(beat));
-    const halfway = this.#context.clock.monotonic() + tenancy.validity.remainingMs() / 2;
+    const halfway = this.#context.clock.monotonic() + tenancy.deadline.remainingMs() / 2;
     this.#schedule(beat, Math.min(this.#nextDue(intervalMs), halfway));
   }
 
@@ -107,7 +107,7 @@ export class Heartbeat {
     const { tenancy } = beat;
     this.#scheduled.delete(beat);
     try {
-      const deadline = now + tenancy.validity.remainingMs();
+      const deadline = now + tenancy.deadline.remainingMs();
       // To look at the time that is left can be what ends it.
       if (this.#beats.has(tenancy)) this.#due.set(beat, deadline);
     } catch (error) {
@@ -159,10 +159,10 @@ export class Heartbeat {
     }
   }
 
-  #retryAt(tenancy: Tenancy): number {
+  #retryAt(tenancy: HeldLease): number {
     const { clock, randomness } = this.#context;
     // A lease that no renewal has confirmed yet has no deadline.
-    const leftMs = tenancy.validity.remainingMs() || tenancy.terms.leaseDurationMs;
+    const leftMs = tenancy.deadline.remainingMs() || tenancy.terms.leaseDurationMs;
     const jitter = 1 - jitterShare * randomness.fraction();
     return clock.monotonic() + Math.max(leftMs * retryShare * jitter, shortestRetryMs);
   }

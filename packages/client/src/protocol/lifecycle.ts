@@ -1,7 +1,7 @@
 import { ClientClosedError, CloseIncompleteError, type Leftover } from "../errors-closing.ts";
 import { type Clock, pause, sleep } from "../time/clock.ts";
-import { Nap } from "../time/nap.ts";
-import type { Tenancy } from "./tenancy.ts";
+import { WakeableSleep } from "../time/wakeable-sleep.ts";
+import type { HeldLease } from "./held-lease.ts";
 
 /** What a write in the background removes, and what stays until it ends by itself if the write fails. */
 export type Removal = Omit<Leftover, "error">;
@@ -15,7 +15,7 @@ type CallOff = (reason: ClientClosedError) => void;
  */
 export class Lifecycle {
   readonly #clock: Clock;
-  readonly #held = new Set<Tenancy>();
+  readonly #held = new Set<HeldLease>();
   readonly #calls = new Set<CallOff>();
   readonly #removals = new Set<{ readonly removal: Removal }>();
   /** What could not be removed since the client was closed. */
@@ -28,7 +28,7 @@ export class Lifecycle {
   }
 
   /** What is held and has not ended, in the order of acquisition. */
-  get held(): readonly Tenancy[] {
+  get held(): readonly HeldLease[] {
     return [...this.#held];
   }
 
@@ -38,8 +38,8 @@ export class Lifecycle {
   }
 
   /** Takes note of a lease until it ends. One that is won while the client closes is let go at once. */
-  hold(tenancy: Tenancy): void {
-    if (this.#held.has(tenancy) || tenancy.validity.lost !== undefined) return;
+  hold(tenancy: HeldLease): void {
+    if (this.#held.has(tenancy) || tenancy.deadline.lost !== undefined) return;
     this.#held.add(tenancy);
     tenancy.onEnd(() => this.#held.delete(tenancy));
     if (this.#isClosed) tenancy.letGo();
@@ -137,7 +137,7 @@ export class Lifecycle {
 
   async #untilIdle(timeoutMs: number): Promise<void> {
     if (this.#isIdle) return;
-    const nap = new Nap(this.#clock);
+    const nap = new WakeableSleep(this.#clock);
     const wake = (): void => nap.wake();
     this.#idleListeners.add(wake);
     await nap.sleep(timeoutMs, undefined);

@@ -1,9 +1,9 @@
 import { LeaseUnavailableError, SlotMismatchError } from "../errors.ts";
 import type { Clock } from "../time/clock.ts";
-import { Nap } from "../time/nap.ts";
+import { WakeableSleep } from "../time/wakeable-sleep.ts";
 import type { AcquisitionRequest } from "./acquisition.ts";
 import { callBudgetMs } from "./context.ts";
-import type { Tenancy } from "./tenancy.ts";
+import type { HeldLease } from "./held-lease.ts";
 import type { Patience } from "./waiting.ts";
 
 /** A lock, who wants it, and for which run. */
@@ -13,7 +13,7 @@ type Wish = Pick<AcquisitionRequest, "key" | "place" | "owner" | "slot">;
 export type OwnPatience = Pick<Patience, "waitMs" | "signal">;
 
 /** An owner's hold on a lock, or the call that is about to win it. */
-type Entry = { readonly tenancy: Tenancy } | { readonly winning: Promise<unknown> };
+type Entry = { readonly tenancy: HeldLease } | { readonly winning: Promise<unknown> };
 
 /** Lets an owner that holds a lock in this client in again, without asking the service. */
 export class Reentrance {
@@ -25,7 +25,7 @@ export class Reentrance {
   }
 
   /** Gives the owner's live tenancy, retained once more, or wins a new one. Callers at the same time share one. */
-  async enter(wish: Wish, patience: OwnPatience, win: () => Promise<Tenancy>): Promise<Tenancy> {
+  async enter(wish: Wish, patience: OwnPatience, win: () => Promise<HeldLease>): Promise<HeldLease> {
     const [tenancy] = await this.enterAll([wish], patience, async () => [await win()]);
     if (tenancy === undefined) throw new Error("nothing was won");
     return tenancy;
@@ -42,8 +42,8 @@ export class Reentrance {
   async enterAll<W extends Wish>(
     wishes: readonly W[],
     patience: OwnPatience,
-    win: (missing: readonly W[]) => Promise<readonly Tenancy[]>,
-  ): Promise<Tenancy[]> {
+    win: (missing: readonly W[]) => Promise<readonly HeldLease[]>,
+  ): Promise<HeldLease[]> {
     const startedAt = this.#clock.monotonic();
     for (;;) {
       const winning = this.#winning(wishes);
@@ -54,7 +54,7 @@ export class Reentrance {
       await ownTurn(this.#clock, { key: first.key, startedAt, patience }, all);
     }
     // From here to the entries of those that are to be won nobody else has a turn.
-    const held = new Map<W, Tenancy>();
+    const held = new Map<W, HeldLease>();
     for (const wish of wishes) {
       const tenancy = this.#liveTenancy(wish);
       if (tenancy !== undefined) held.set(wish, tenancy);
@@ -89,18 +89,18 @@ export class Reentrance {
     });
   }
 
-  #liveTenancy(wish: Wish): Tenancy | undefined {
+  #liveTenancy(wish: Wish): HeldLease | undefined {
     const entry = this.#entries.get(idOf(wish));
     if (entry === undefined || !("tenancy" in entry)) return undefined;
     const { tenancy } = entry;
-    if (tenancy.validity.remainingMs() <= 0) return undefined;
+    if (tenancy.deadline.remainingMs() <= 0) return undefined;
     const { key, slot } = wish;
     const heldSlot = tenancy.terms.slot;
     if (slot !== undefined && slot !== heldSlot) throw new SlotMismatchError(key, slot, heldSlot);
     return tenancy;
   }
 
-  #keep(id: string, tenancy: Tenancy): void {
+  #keep(id: string, tenancy: HeldLease): void {
     const entry = { tenancy };
     this.#entries.set(id, entry);
     tenancy.onEnd(() => {
@@ -126,7 +126,7 @@ export async function ownTurn(
 ): Promise<void> {
   const { key, startedAt, patience } = wait;
   const leftMs = Math.max(patience.waitMs, callBudgetMs) - (clock.monotonic() - startedAt);
-  const nap = new Nap(clock);
+  const nap = new WakeableSleep(clock);
   const wake = (): void => nap.wake();
   // Ignored: the other call has the error.
   void other.then(wake, wake);

@@ -6,7 +6,7 @@ import { withBudget } from "../time/budget.ts";
 import { sleep } from "../time/clock.ts";
 import type { Acquisition, AcquisitionRequest, Granted } from "./acquisition.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "./context.ts";
-import { claimableIn, type Judge } from "./judge.ts";
+import { claimableIn, type ExpiryDetector } from "./expiry-detector.ts";
 
 /** How long to wait for a lock, and in what rhythm. */
 export interface Patience {
@@ -32,7 +32,7 @@ interface Prospect {
  */
 export class Waiting {
   readonly #context: ProtocolContext;
-  readonly #judge: Judge;
+  readonly #detector: ExpiryDetector;
   readonly #acquisition: Acquisition;
   readonly #lock: Pick<AcquisitionRequest, "key" | "place" | "owner" | "reentrant">;
   readonly #patience: Patience;
@@ -41,13 +41,13 @@ export class Waiting {
 
   constructor(
     context: ProtocolContext,
-    judge: Judge,
+    detector: ExpiryDetector,
     acquisition: Acquisition,
     lock: Pick<AcquisitionRequest, "key" | "place" | "owner" | "reentrant">,
     patience: Patience,
   ) {
     this.#context = context;
-    this.#judge = judge;
+    this.#detector = detector;
     this.#acquisition = acquisition;
     this.#lock = lock;
     this.#patience = patience;
@@ -125,7 +125,7 @@ export class Waiting {
   }
 
   #revised(prospect: Prospect, record: LeaseRecord): Prospect {
-    const claimableInMs = claimableIn(this.#judge.judge(record));
+    const claimableInMs = claimableIn(this.#detector.judge(record));
     return { ...prospect, record, claimableAt: this.#context.clock.monotonic() + claimableInMs };
   }
 

@@ -15,9 +15,9 @@ import { attributeNames } from "../schema.ts";
 import { taskIdOf } from "../schema-tasks.ts";
 import type { Item, UpdateRequest, UpdateResult } from "../store.ts";
 import type { Moment } from "../time/clock.ts";
-import { ClaimTenancy } from "./claim-tenancy.ts";
 import type { TaskDesk } from "./desk.ts";
 import { endedTask, isExhausted } from "./ended.ts";
+import { HeldClaim } from "./held-claim.ts";
 import { persist } from "./persistence.ts";
 import { dueAtOf, fenceOf } from "./record.ts";
 import { Task } from "./task.ts";
@@ -72,7 +72,7 @@ export class ClaimAttempt {
   }
 
   async #claim(): Promise<Task | NotClaimed> {
-    const { context, judge } = this.#desk;
+    const { context, detector } = this.#desk;
     const since = context.clock.moment();
     const first = await this.#claimAsSeen(since);
     if (this.#isOurs(first)) return this.#settle(first, since, undefined);
@@ -80,7 +80,7 @@ export class ClaimAttempt {
     if (first.item === undefined) return elsewhere;
     const seen = readRecord(first.item);
     if (seen === undefined) return await this.#whyWaiting(first.item);
-    const verdict = judge.judge(seen);
+    const verdict = detector.judge(seen);
     if (!verdict.expired) return { isParked: false, claimableInMs: verdict.claimableInMs };
     if (isExhausted(first.item)) return await this.#park(first.item, seen);
     const takenAt = context.clock.moment();
@@ -156,7 +156,7 @@ export class ClaimAttempt {
       );
     }
     const tenancyTerms = { record, leaseDurationMs, closedUntil: undefined, slot: undefined };
-    const tenancy = new ClaimTenancy(context, tenancyTerms, { since, forMs });
+    const tenancy = new HeldClaim(context, tenancyTerms, { since, forMs });
     if (terms.heartbeatMs !== undefined) heartbeat.start(tenancy, terms.heartbeatMs);
     announceGrant(context, record, takeover, clock.monotonic() - since.monotonic);
     return new Task(this.#desk, tenancy, item);

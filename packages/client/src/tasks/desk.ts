@@ -1,7 +1,7 @@
 import type { ValueFormat } from "../fencing.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
+import type { ExpiryDetector } from "../protocol/expiry-detector.ts";
 import type { Heartbeat } from "../protocol/heartbeat.ts";
-import type { Judge } from "../protocol/judge.ts";
 import type { TaskSetTerms } from "./options.ts";
 
 /** What every part of one task set works with. */
@@ -11,7 +11,7 @@ export interface TaskDesk {
   readonly terms: TaskSetTerms;
   /** The client's, but that claims keep their items for as long as the set says. */
   readonly context: ProtocolContext;
-  readonly judge: Judge;
+  readonly detector: ExpiryDetector;
   readonly heartbeat: Heartbeat;
   readonly format: ValueFormat;
 }

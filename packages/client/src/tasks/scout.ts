@@ -1,7 +1,7 @@
 import { itemsAfter, itemsUnder } from "../expressions-tasks.ts";
 import { unlessUnreadable, unreadableIn } from "../looks.ts";
 import { callStore } from "../protocol/context.ts";
-import { claimableIn } from "../protocol/judge.ts";
+import { claimableIn } from "../protocol/expiry-detector.ts";
 import { readRecord } from "../record.ts";
 import { attributeNames, type ItemKey } from "../schema.ts";
 import { openTaskPrefix, openTaskStart, openTaskStartOf } from "../schema-tasks.ts";
@@ -195,7 +195,7 @@ export class Scout {
     const { clock } = this.#desk.context;
     const record = readRecord(item);
     if (record === undefined) return dueAtOf(item) - clock.now();
-    return claimableIn(this.#desk.judge.judge(record));
+    return claimableIn(this.#desk.detector.judge(record));
   }
 
   #now(): number {

@@ -3,8 +3,8 @@ import { InvalidOptionsError } from "../errors.ts";
 import { addTask } from "../expressions-tasks.ts";
 import { internalsOf } from "../internals.ts";
 import { isOperational } from "../operational.ts";
+import { ExpiryDetector } from "../protocol/expiry-detector.ts";
 import { Heartbeat } from "../protocol/heartbeat.ts";
-import { Judge } from "../protocol/judge.ts";
 import { taskLimits } from "../schema-tasks.ts";
 import { checkKey, checkKnown, checkText } from "../validation.ts";
 import { TaskAdmin, tasksPerTransaction } from "./admin.ts";
@@ -67,8 +67,15 @@ export class TaskSet {
     const { context: shared, owner, times, format } = internalsOf(client);
     const terms = checkTaskSetOptions(options, { owner, times });
     const context = { ...shared, retentionMs: terms.keepForMs };
-    const judge = new Judge(context.clock, context.clockSkewMs);
-    this.#desk = { set: checkKey(setName), terms, context, judge, heartbeat: new Heartbeat(context), format };
+    const detector = new ExpiryDetector(context.clock, context.clockSkewMs);
+    this.#desk = {
+      set: checkKey(setName),
+      terms,
+      context,
+      detector,
+      heartbeat: new Heartbeat(context),
+      format,
+    };
     this.#scout = new Scout(this.#desk);
     this.#admin = new TaskAdmin(this.#desk);
   }

@@ -4,10 +4,10 @@ import type { ConditionCheckOptions, Fence, FenceOptions, LeaseConditionCheck } 
 import { Lease } from "../lease.ts";
 import { lastReleasedToken, wasReleasedByHolder } from "../record.ts";
 import type { Item, UpdateRequest } from "../store.ts";
-import type { ClaimTenancy } from "./claim-tenancy.ts";
 import type { TaskDesk } from "./desk.ts";
 import { endedTask, isExhausted } from "./ended.ts";
 import { TaskLostError, type TaskLostReason } from "./errors.ts";
+import type { HeldClaim } from "./held-claim.ts";
 import { checkFailOptions, checkRemark, type FailOptions } from "./options.ts";
 import { persist } from "./persistence.ts";
 import { readTask, stateOf, type TaskRecord } from "./record.ts";
@@ -31,7 +31,7 @@ export type FailOutcome = "failed" | "parked" | "waiting";
  */
 export class Task {
   readonly #desk: TaskDesk;
-  readonly #tenancy: ClaimTenancy;
+  readonly #tenancy: HeldClaim;
   readonly #item: Item;
   readonly #record: TaskRecord;
   readonly #lease: Lease;
@@ -41,7 +41,7 @@ export class Task {
   #waitsForMs = 0;
 
   /** @internal Tasks are made by a TaskSet. */
-  constructor(desk: TaskDesk, tenancy: ClaimTenancy, item: Item) {
+  constructor(desk: TaskDesk, tenancy: HeldClaim, item: Item) {
     this.#desk = desk;
     this.#tenancy = tenancy;
     this.#item = item;
@@ -52,7 +52,7 @@ export class Task {
     desk.context.hold(tenancy);
     const { maxRunMs } = desk.terms;
     if (maxRunMs === undefined) return;
-    const tooLong = (): void => tenancy.validity.end("expired", `it has run for longer than ${maxRunMs} ms`);
+    const tooLong = (): void => tenancy.deadline.end("expired", `it has run for longer than ${maxRunMs} ms`);
     tenancy.onEnd(desk.context.clock.schedule(tooLong, maxRunMs, { background: true }));
   }
 
@@ -125,7 +125,7 @@ export class Task {
 
   /** @internal Renews it no more: it returns when its claim has run out. */
   abandon(): void {
-    this.#tenancy.validity.end("expired", "its worker has given it up");
+    this.#tenancy.deadline.end("expired", "its worker has given it up");
   }
 
   /** Prolongs the claim by its duration; heartbeats do. 1 request. As `lease.renew`. */

@@ -1,7 +1,7 @@
 import { type Clock, sleep } from "./clock.ts";
 
 /** A sleep that can be ended early. */
-export class Nap {
+export class WakeableSleep {
   readonly #clock: Clock;
   #wake: () => void = () => undefined;
 

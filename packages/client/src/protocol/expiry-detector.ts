@@ -3,12 +3,12 @@ import type { LeaseRecord } from "../record.ts";
 import type { ServiceClock } from "../time/service-clock.ts";
 
 /** Whether a record may be taken over now, and on what ground; otherwise when it could be, if nothing changes. */
-export type Verdict =
+export type Expiry =
   | { readonly expired: true; readonly ground: TakeoverGround }
   | { readonly expired: false; readonly claimableInMs: number };
 
 /** In how many milliseconds a record may be taken over, if nothing changes. */
-export function claimableIn(verdict: Verdict): number {
+export function claimableIn(verdict: Expiry): number {
   return verdict.expired ? 0 : verdict.claimableInMs;
 }
 
@@ -35,7 +35,7 @@ interface Sighting {
  * Remembers for how long each record has stayed unchanged, across calls, so that a job that merely tries once a
  * minute finds a dead holder too.
  */
-export class Judge {
+export class ExpiryDetector {
   readonly #clock: ServiceClock;
   readonly #clockSkewMs: number;
   /** The one that was met longest ago comes first. */
@@ -47,7 +47,7 @@ export class Judge {
   }
 
   /** Judges a record that an answer has just brought. Call it once for each answer. */
-  judge(record: LeaseRecord): Verdict {
+  judge(record: LeaseRecord): Expiry {
     const observedInMs = record.leaseDurationMs * observedShare - this.#watch(record);
     if (observedInMs <= 0) return { expired: true, ground: "observation" };
 

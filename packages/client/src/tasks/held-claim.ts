@@ -1,8 +1,8 @@
 import { LeaseServiceError } from "../errors.ts";
 import type { LeaseEvent } from "../events.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import { type Ended, type SendUpdate, Tenancy, type TenancyTerms } from "../protocol/tenancy.ts";
-import type { Belief } from "../protocol/validity.ts";
+import { type Ended, HeldLease, type HeldLeaseTerms, type SendUpdate } from "../protocol/held-lease.ts";
+import type { Belief } from "../protocol/lease-deadline.ts";
 import { pause } from "../time/clock.ts";
 
 /** An ending waits this long for a renewal that is under way before it cuts it off. */
@@ -13,14 +13,14 @@ const renewalGraceMs = 1_000;
  *
  * No renewal runs beside such a write, and none begins before its outcome is known.
  */
-export class ClaimTenancy extends Tenancy {
+export class HeldClaim extends HeldLease {
   readonly #context: ProtocolContext;
   readonly #endedByWorker: { value: boolean };
   #giveBack: () => Promise<boolean> = () => Promise.resolve(false);
   #renewing: { readonly done: Promise<void>; readonly cut: AbortController } | undefined;
   #isPaused = false;
 
-  constructor(context: ProtocolContext, terms: TenancyTerms, belief: Belief) {
+  constructor(context: ProtocolContext, terms: HeldLeaseTerms, belief: Belief) {
     const endedByWorker = { value: false };
     // To a lease, an end without its own release is a loss; here the worker has ended it.
     const publish = (event: LeaseEvent): void => {
@@ -87,7 +87,7 @@ export class ClaimTenancy extends Tenancy {
   close(confirmed: boolean): void {
     const { key, place, owner, fencingToken, acquiredAt } = this.terms.record;
     this.#endedByWorker.value = true;
-    this.validity.end(confirmed ? "released" : "taken");
+    this.deadline.end(confirmed ? "released" : "taken");
     const heldMs = Math.max(0, this.#context.clock.now() - acquiredAt);
     this.#context.publish({ type: "released", key, place, owner, fencingToken, heldMs, confirmed });
   }

@@ -14,11 +14,11 @@ import type { CallOptions, UpdateRequest, UpdateResult } from "../store.ts";
 import { withBudget } from "../time/budget.ts";
 import { type Moment, pause } from "../time/clock.ts";
 import { callStore, type ProtocolContext } from "./context.ts";
+import { type Belief, LeaseDeadline } from "./lease-deadline.ts";
 import type { Removal } from "./lifecycle.ts";
-import { type Belief, Validity } from "./validity.ts";
 
 /** What identifies a tenancy and what it asks for when it renews. */
-export interface TenancyTerms {
+export interface HeldLeaseTerms {
   readonly record: LeaseRecord;
   readonly leaseDurationMs: number;
   /** When it was acquired, on the monotonic clock. @default - by the record, which another process may have written */
@@ -52,9 +52,9 @@ const renewalGraceMs = 1_000;
 /**
  * One token's hold on a lock: its renewals, at most one at a time, and its end, never beside a renewal.
  */
-export class Tenancy {
-  readonly terms: TenancyTerms;
-  readonly validity: Validity;
+export class HeldLease {
+  readonly terms: HeldLeaseTerms;
+  readonly deadline: LeaseDeadline;
   /** What its release removes from the table. */
   readonly removal: Removal;
   readonly #context: ProtocolContext;
@@ -74,25 +74,25 @@ export class Tenancy {
   readonly #endListeners: (() => void)[] = [];
 
   /** Without a belief it is unconfirmed: it protects nothing until a renewal has shown that it still stands. */
-  constructor(context: ProtocolContext, terms: TenancyTerms, belief: Belief | undefined) {
+  constructor(context: ProtocolContext, terms: HeldLeaseTerms, belief: Belief | undefined) {
     const { record } = terms;
     this.terms = terms;
     this.#context = context;
     this.#version = record.version;
     const { clock } = context;
     this.#heldSince = terms.heldSince ?? clock.monotonic() - Math.max(0, clock.now() - record.acquiredAt);
-    this.validity = new Validity(record.key, context.clock, record.expiresAt, (reason) =>
+    this.deadline = new LeaseDeadline(record.key, context.clock, record.expiresAt, (reason) =>
       this.#ended(reason),
     );
-    const { validity } = this;
+    const { deadline } = this;
     this.removal = {
       key: record.key,
       place: record.place,
       get expiresAt() {
-        return validity.expiresAt;
+        return deadline.expiresAt;
       },
     };
-    if (belief !== undefined) this.validity.confirm(belief, record.expiresAt);
+    if (belief !== undefined) this.deadline.confirm(belief, record.expiresAt);
   }
 
   get version(): number {
@@ -106,7 +106,7 @@ export class Tenancy {
   get believedUntil(): number {
     const { clock } = this.#context;
     const now = clock.earliest() ?? clock.now();
-    return Math.min(this.validity.expiresAt, Math.floor(now + this.validity.remainingMs()));
+    return Math.min(this.deadline.expiresAt, Math.floor(now + this.deadline.remainingMs()));
   }
 
   /** Calls back when it ends, for whatever reason. */
@@ -125,7 +125,7 @@ export class Tenancy {
     if (this.#renewing === undefined) {
       const cut = new AbortController();
       // An unconfirmed tenancy has no deadline yet.
-      const remainingMs = this.validity.remainingMs() || this.terms.leaseDurationMs;
+      const remainingMs = this.deadline.remainingMs() || this.terms.leaseDurationMs;
       const budgetMs = Math.min(remainingMs / 2, longestRenewalMs);
       const done = this.#renewOnce(budgetMs, send, cut.signal).finally(() => {
         this.#renewing = undefined;
@@ -138,9 +138,9 @@ export class Tenancy {
 
   /** Ends the holder's belief in it, for its heartbeat met a mistake in the program. It stays in the table. */
   fail(error: unknown): void {
-    if (this.validity.lost !== undefined) return;
+    if (this.deadline.lost !== undefined) return;
     this.#publish({ type: "error", operation: "renew", error: asError(error) });
-    this.validity.end("failed", undefined, { cause: error });
+    this.deadline.end("failed", undefined, { cause: error });
   }
 
   /**
@@ -154,7 +154,7 @@ export class Tenancy {
     if (this.#holds > 1) {
       this.#holds -= 1;
       this.#isCompleted ||= completed;
-      const { lost } = this.validity;
+      const { lost } = this.deadline;
       return lost === undefined || lost.reason === "revoked"
         ? { wasOurs: true, isRecorded: completed }
         : notOurs;
@@ -199,7 +199,7 @@ export class Tenancy {
     const { clock, retentionMs } = this.#context;
     const { record, leaseDurationMs } = this.terms;
     const since = clock.moment();
-    const expiresAt = clock.expiryOf(since, leaseDurationMs, this.validity.expiresAt);
+    const expiresAt = clock.expiryOf(since, leaseDurationMs, this.deadline.expiresAt);
     const version = this.#version + 1;
     this.#version = version;
     const renewal = {
@@ -217,16 +217,16 @@ export class Tenancy {
     const now = readRecord(result.item);
     if (now === undefined || !this.#isOurs(now)) {
       this.#isGone = true;
-      this.validity.end(this.#lossBy(result, now), now && `held by ${JSON.stringify(now.owner)}`);
+      this.deadline.end(this.#lossBy(result, now), now && `held by ${JSON.stringify(now.owner)}`);
       return;
     }
     if (now.version === version && now.expiresAt === expiresAt) {
       const { believedMs, isSound } = clock.checkExpiry(expiresAt, since, leaseDurationMs);
-      if (believedMs > 0) this.validity.confirm({ since, forMs: believedMs }, expiresAt);
+      if (believedMs > 0) this.deadline.confirm({ since, forMs: believedMs }, expiresAt);
       // A confirmation that comes after the deadline revives nothing.
-      if (believedMs > 0 && this.validity.lost === undefined) this.#publish({ type: "renewed", expiresAt });
-      if (now.revocation !== undefined) this.validity.end("revoked", now.revocation);
-      if (isSound || this.validity.lost !== undefined) return;
+      if (believedMs > 0 && this.deadline.lost === undefined) this.#publish({ type: "renewed", expiresAt });
+      if (now.revocation !== undefined) this.deadline.end("revoked", now.revocation);
+      if (isSound || this.deadline.lost !== undefined) return;
       // This answer has told the service's time, which the expiry was too far from.
       if (corrections > 0) return await this.#renewOnce(budgetMs, send, cut, corrections - 1);
       if (believedMs === 0) throw clocksMoved(record.key);
@@ -252,7 +252,7 @@ export class Tenancy {
 
   async #end(completed: boolean): Promise<Ended | "unknown"> {
     const { clock } = this.#context;
-    this.validity.end("released");
+    this.deadline.end("released");
     await this.#settleRenewal();
     if (this.#isGone) {
       this.#publish({ type: "released", heldMs: this.#heldMs(), confirmed: false });
@@ -331,14 +331,14 @@ export class Tenancy {
   }
 
   #throwIfLost(): void {
-    if (this.validity.lost !== undefined) throw this.validity.lost;
+    if (this.deadline.lost !== undefined) throw this.deadline.lost;
   }
 
   #heldMs(): number {
     return Math.round(this.#context.clock.monotonic() - this.#heldSince);
   }
 
-  #publish(event: TenancyEvent): void {
+  #publish(event: HeldLeaseEvent): void {
     const { key, place, owner, fencingToken } = this.terms.record;
     const subject = { key, place, owner };
     this.#context.publish(
@@ -348,7 +348,7 @@ export class Tenancy {
 }
 
 /** The part of an event that is not said of every one of a tenancy's. */
-type TenancyEvent = LeaseEvent extends infer Event
+type HeldLeaseEvent = LeaseEvent extends infer Event
   ? Event extends { readonly type: "renewed" | "lost" | "released" | "error" }
     ? Omit<Event, "key" | "place" | "owner" | "fencingToken">
     : never

@@ -69,7 +69,7 @@ export interface LeasePage {
 }
 
 /** Looks after other holders' leases, for people and tools: reads them, asks their holders to stop, breaks them. */
-export class Oversight {
+export class LeaseAdmin {
   readonly #context: ProtocolContext;
 
   constructor(context: ProtocolContext) {

@@ -14,7 +14,7 @@ export interface Belief {
  * Its deadline is on the holder's own clocks, and counts from before the request was sent that won or renewed the lease.
  * Nothing that the service does, or fails to do, moves it but a confirmed renewal.
  */
-export class Validity {
+export class LeaseDeadline {
   readonly #key: string;
   readonly #clock: ServiceClock;
   readonly #onLost: (reason: LeaseLostReason) => void;
