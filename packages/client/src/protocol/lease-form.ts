@@ -5,7 +5,7 @@
  */
 import type { TakeoverGround } from "../events.ts";
 import type { LeaseRecord } from "../record.ts";
-import type { Write } from "../store/write.ts";
+import type { Condition, Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import type { ExpiryDetector } from "./expiry-detector.ts";
 
@@ -91,7 +91,7 @@ export interface LeaseForm {
    */
   cancel(cancellation: Cancellation): Write;
   /** Revokes a token beside leases of others, which stay as they are; undefined where `cancel` does that. Wants the item. */
-  revoke(token: string): Write | undefined;
+  revoke(cancellation: Cancellation): Write | undefined;
   /** Every lease that an item shows, those that have expired and cooldowns included. Throws LeaseItemError. */
   leasesIn(item: Item | undefined): readonly LeaseRecord[];
   /** What an item promises a caller. To be called once for each answer, for the detector counts from the first sight. */
@@ -100,6 +100,8 @@ export interface LeaseForm {
     caller: { readonly owner: string; readonly resumes: boolean },
     detector: ExpiryDetector,
   ): Prospect;
+  /** What an item shows only while this very lease stands. */
+  proof(lease: LeaseRecord): readonly Condition[];
   /** Called when the service has confirmed that the lease was let go. */
   released?(): void;
 }

@@ -1,0 +1,278 @@
+import type { Expiry, ExpiryDetector } from "../protocol/expiry-detector.ts";
+import { claimableIn } from "../protocol/expiry-detector.ts";
+import type {
+  Cancellation,
+  Ending,
+  Grant,
+  LeaseForm,
+  Prospect,
+  Renewal,
+  Takeover,
+} from "../protocol/lease-form.ts";
+import { isOpenTo, type LeaseRecord } from "../record.ts";
+import { attributeNames, closedToken, type ItemKey, leaseItemKey, timeToLive } from "../schema.ts";
+import type { Condition, Count, Test, Write } from "../store/write.ts";
+import type { Item } from "../store.ts";
+import {
+  fenceAttribute,
+  ownerAttribute,
+  revocationAttribute,
+  type Seat,
+  type SeatKind,
+  seatCounters,
+  textAttribute,
+  versionText,
+} from "./schema.ts";
+import { attributesOf, type SeatRecord, seatsIn, seatText, takenBy } from "./seat.ts";
+
+const { fence, releasedToken, brokenToken, timeToLive: ttl } = attributeNames;
+
+/** By kind, how much may be taken already. */
+export type Bounds = Readonly<Partial<Record<SeatKind, number>>>;
+
+/** Which seat is asked for, and what it has to fit beside: that table is all that a primitive adds. */
+export interface SeatTerms extends Seat {
+  readonly key: string;
+  readonly sortKey: string;
+  readonly bounds: Bounds;
+  /** The owner that has one seat of this kind at most, which it may take over; undefined without `reentrant`. */
+  readonly reentrantOwner?: string | undefined;
+  /** While that owner has a seat of this kind, no bound counts: a writer may read. */
+  readonly beside?: SeatKind;
+}
+
+/**
+ * A lease as a seat in an item that several share.
+ *
+ * The bounds are conditions on the counters of the very write that takes the seat; a write that removes seats insists
+ * that they are there. So the counters always equal the seats, and nothing else has to hold for the promise.
+ * A seat proves itself by its own fencing number, under its token: a late copy of its acquire has another number.
+ */
+export class SeatForm implements LeaseForm {
+  readonly key: string;
+  readonly sortKey: string;
+  /** Seats of different kinds are no leases to share. */
+  readonly shareKey: SeatKind;
+  readonly #terms: SeatTerms;
+  readonly #itemKey: ItemKey;
+
+  constructor(terms: SeatTerms) {
+    this.key = terms.key;
+    this.sortKey = terms.sortKey;
+    this.shareKey = terms.kind;
+    this.#terms = terms;
+    this.#itemKey = leaseItemKey(terms.key, terms.sortKey);
+  }
+
+  acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
+    const { token, acquiredAt, expiresAt, retentionMs } = grant;
+    const { kind, permits, reentrantOwner } = this.#terms;
+    const gone = passed.filter(hasSeat);
+    const next: Count = { of: fence, from: acquiredAt, by: 1 };
+    const set = {
+      [textAttribute(token)]: seatText({ ...grant, seat: { kind, permits } }, grant.data),
+      [fenceAttribute(token)]: next,
+      [fence]: next,
+      [ttl]: timeToLive(expiresAt, retentionMs),
+      ...counted(gone, { kind, permits }),
+      ...(reentrantOwner === undefined ? {} : { [ownerAttribute(kind, reentrantOwner)]: 1 }),
+    };
+    const insist: Condition[] = [
+      [fenceAttribute(token), "missing"],
+      [releasedToken, "<>", token],
+      ...gone.map(unchanged),
+      ...this.#bounds(gone),
+      ...this.#onlyOne(gone),
+    ];
+    const remove = gone.flatMap(attributesOf).filter((attribute) => !(attribute in set));
+    return { key: this.#itemKey, set, remove, insist, returnsItem: true };
+  }
+
+  renew({ shown, version, expiresAt, leaseDurationMs, retentionMs }: Renewal): Write {
+    const { token } = shown;
+    const data = shown.data === undefined ? undefined : JSON.stringify(shown.data);
+    const content = { ...withSeat(shown, this.#terms), version, expiresAt, leaseDurationMs };
+    return {
+      key: this.#itemKey,
+      set: { [textAttribute(token)]: seatText(content, data), [ttl]: timeToLive(expiresAt, retentionMs) },
+      insist: [...proofOf(shown), [textAttribute(token), "<", versionText(version)]],
+      returnsItem: true,
+    };
+  }
+
+  /** A cooldown takes the seat's place under another token, which nobody holds: the counters stay as they are. */
+  release({ shown, now, retentionMs, cooldown }: Ending): Write {
+    const seat = withSeat(shown, this.#terms);
+    const write = removal(this.#itemKey, seat);
+    if (cooldown === undefined) {
+      return { ...write, set: { ...write.set, [ttl]: timeToLive(now, retentionMs) } };
+    }
+    const { until: expiresAt, forMs: leaseDurationMs } = cooldown;
+    const token = closedToken(seat.token);
+    const content = { ...seat, expiresAt, leaseDurationMs, reentrant: false };
+    const set = {
+      [textAttribute(token)]: seatText(content, undefined),
+      [fenceAttribute(token)]: seat.fencingToken,
+      [releasedToken]: seat.token,
+      [ttl]: timeToLive(expiresAt, retentionMs),
+    };
+    return { ...write, set };
+  }
+
+  cancel({ token, now, retentionMs }: Cancellation): Write {
+    const { kind, permits, reentrantOwner } = this.#terms;
+    const own = [textAttribute(token), fenceAttribute(token), revocationAttribute(token)];
+    return {
+      key: this.#itemKey,
+      set: {
+        ...counted([], { kind, permits: -permits }),
+        [releasedToken]: token,
+        [ttl]: timeToLive(now, retentionMs),
+      },
+      remove: reentrantOwner === undefined ? own : [...own, ownerAttribute(kind, reentrantOwner)],
+      insist: [[fenceAttribute(token), "exists"]],
+    };
+  }
+
+  revoke({ token, now, retentionMs }: Cancellation): Write {
+    return {
+      key: this.#itemKey,
+      set: { [releasedToken]: token, [ttl]: timeToLive(now, retentionMs) },
+      insist: [[fenceAttribute(token), "missing"]],
+      returnsItem: true,
+    };
+  }
+
+  /** Removes leases whose time is over, where there are more than one acquisition can take along. */
+  clear(passed: readonly LeaseRecord[]): Write {
+    const gone = passed.filter(hasSeat);
+    return {
+      key: this.#itemKey,
+      set: counted(gone),
+      remove: gone.flatMap(attributesOf),
+      insist: gone.map(unchanged),
+    };
+  }
+
+  leasesIn(item: Item | undefined): readonly SeatRecord[] {
+    return seatsIn(item);
+  }
+
+  proof(lease: LeaseRecord): readonly Condition[] {
+    return proofOf(lease);
+  }
+
+  /** The seats that end first make room; the last of them is what the caller waits for. */
+  judge(
+    item: Item | undefined,
+    { owner, resumes }: { readonly owner: string; readonly resumes: boolean },
+    detector: ExpiryDetector,
+  ): Prospect {
+    const { kind, beside, bounds, reentrantOwner } = this.#terms;
+    const seats = this.leasesIn(item);
+    const expiries = detector.judgeAll(seats);
+    const endsIn = (seat: SeatRecord): number => claimableIn(expiries.get(seat) as Expiry);
+    const own = seats.find((seat) => resumes && seat.seat.kind === kind && isOpenTo(seat, owner));
+    const isBeside =
+      beside !== undefined &&
+      reentrantOwner !== undefined &&
+      item?.[ownerAttribute(beside, reentrantOwner)] !== undefined;
+
+    const gone = own === undefined ? [] : [own];
+    let blocker: SeatRecord | undefined;
+    if (!isBeside) {
+      const inTheWay = seats
+        .filter((seat) => seat !== own && bounds[seat.seat.kind] !== undefined)
+        .sort((one, other) => endsIn(one) - endsIn(other));
+      for (const [counted, most] of Object.entries(bounds) as [SeatKind, number][]) {
+        const leaving = inTheWay.filter(({ seat }) => seat.kind === counted);
+        let left = takenBy(seats, counted) - takenBy(gone, counted);
+        for (const seat of leaving) {
+          if (left <= most) break;
+          left -= seat.seat.permits;
+          gone.push(seat);
+          if (blocker === undefined || endsIn(seat) > endsIn(blocker)) blocker = seat;
+        }
+        if (left > most) return { blocker, claimableInMs: Number.POSITIVE_INFINITY, takeovers: [] };
+      }
+    }
+    const claimableInMs = blocker === undefined ? 0 : endsIn(blocker);
+    if (claimableInMs > 0) return { blocker, claimableInMs, takeovers: [] };
+    const takeovers = gone.map((from): Takeover => {
+      const expiry = expiries.get(from);
+      return { from, ground: from !== own && expiry?.expired ? expiry.ground : "sameOwner" };
+    });
+    return { blocker: undefined, claimableInMs: 0, takeovers };
+  }
+
+  /** A bound that nothing meets, as that of a semaphore without permits, refuses an item without counters too. */
+  #bounds(gone: readonly SeatRecord[]): Condition[] {
+    const { bounds, beside, reentrantOwner } = this.#terms;
+    const own: Test[] =
+      beside === undefined || reentrantOwner === undefined
+        ? []
+        : [[ownerAttribute(beside, reentrantOwner), "exists"]];
+    return (Object.entries(bounds) as [SeatKind, number][]).map(([kind, most]) => {
+      const counter = seatCounters[kind];
+      const atMost: Test = [counter, "<=", most + takenBy(gone, kind)];
+      const none: Test[] = most < 0 ? [] : [[counter, "missing"]];
+      return { anyOf: [atMost, ...none, ...own] };
+    });
+  }
+
+  /** A reentrant owner's earlier seat is taken over, or there is none. */
+  #onlyOne(gone: readonly SeatRecord[]): Condition[] {
+    const { kind, reentrantOwner } = this.#terms;
+    if (reentrantOwner === undefined) return [];
+    const isOwn = (seat: SeatRecord): boolean => seat.seat.kind === kind && isOpenTo(seat, reentrantOwner);
+    return gone.some(isOwn) ? [] : [[ownerAttribute(kind, reentrantOwner), "missing"]];
+  }
+}
+
+/** Takes another's seat away. It is marked as broken, so that its holder does not take it for its own release. */
+export function breakSeat(seat: SeatRecord): Write {
+  const write = removal(leaseItemKey(seat.key, seat.place), seat);
+  return { ...write, set: { ...write.set, [brokenToken]: seat.token } };
+}
+
+/** Asks the holder of a seat to stop. */
+export function askSeatToStop(key: ItemKey, token: string, reason: string): Write {
+  return {
+    key,
+    set: { [revocationAttribute(token)]: reason },
+    insist: [[fenceAttribute(token), "exists"]],
+  };
+}
+
+/** What an item shows only while this very seat is taken. */
+export function proofOf({ token, fencingToken }: Pick<LeaseRecord, "token" | "fencingToken">): Test[] {
+  return [[fenceAttribute(token), "=", fencingToken]];
+}
+
+function removal(key: ItemKey, seat: SeatRecord): Write {
+  const set = { ...counted([seat]), [releasedToken]: seat.token };
+  return { key, set, remove: attributesOf(seat), insist: proofOf(seat) };
+}
+
+/** Nobody has renewed it since it was judged: its text still has the version that it had then, or an earlier one. */
+function unchanged({ token, version }: SeatRecord): Test {
+  return [textAttribute(token), "<", versionText(version + 1)];
+}
+
+/** The counters, once seats have gone and another has come. */
+function counted(gone: readonly SeatRecord[], come?: Seat): Record<string, Count> {
+  const set: Record<string, Count> = {};
+  for (const [kind, counter] of Object.entries(seatCounters)) {
+    const by = (come?.kind === kind ? come.permits : 0) - takenBy(gone, kind as SeatKind);
+    if (by !== 0) set[counter] = { of: counter, from: 0, by };
+  }
+  return set;
+}
+
+function hasSeat(lease: LeaseRecord): lease is SeatRecord {
+  return lease.seat !== undefined;
+}
+
+function withSeat(shown: LeaseRecord, { kind, permits }: Seat): SeatRecord {
+  return { ...shown, seat: shown.seat ?? { kind, permits } };
+}
