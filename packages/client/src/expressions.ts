@@ -33,6 +33,7 @@ import {
   timeToLive,
   waiterSortKeyPrefix,
 } from "./schema.ts";
+import { seatSortKeys } from "./seats/schema.ts";
 import type { Item, QueryRequest, ScanRequest, TransactionEntry, UpdateRequest } from "./store.ts";
 
 const { token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs } = attributeNames;
@@ -330,16 +331,19 @@ export function leasesByPrefix(
   prefix: string,
   everyPlace = false,
 ): Pick<ScanRequest, "filter" | "names" | "values"> {
+  const { semaphore, readWrite } = seatSortKeys;
+  const isLease = `attribute_exists(#${token})`;
   const filter = [
-    `attribute_exists(#${token})`,
-    ...(everyPlace ? [] : [`#${sortKey} = :lease`]),
+    everyPlace
+      ? `(${isLease} OR #${sortKey} = :semaphore OR #${sortKey} = :readWrite)`
+      : `${isLease} AND #${sortKey} = :lease`,
     ...(prefix === "" ? [] : [`begins_with(#${partitionKey}, :prefix)`]),
   ].join(" AND ");
   return {
     filter,
     names: namesIn(filter),
     values: {
-      ...(everyPlace ? {} : { ":lease": leaseSortKey }),
+      ...(everyPlace ? { ":semaphore": semaphore, ":readWrite": readWrite } : { ":lease": leaseSortKey }),
       ...(prefix === "" ? {} : { ":prefix": prefix }),
     },
   };

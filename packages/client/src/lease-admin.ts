@@ -7,11 +7,15 @@ import {
   requestRevocation,
   takeBackSlot,
 } from "./expressions.ts";
-import { lookAtAll, recordsIn, unreadableIn } from "./looks.ts";
+import { leasesIn, lookAtAll, recordsIn, unreadableIn } from "./looks.ts";
 import { callStore, type ProtocolContext } from "./protocol/context.ts";
-import { type LeaseRecord, lastDoneSlot, readRecord, wasBroken } from "./record.ts";
+import { type LeaseRecord, lastDoneSlot, wasBroken } from "./record.ts";
 import { type ItemKey, leaseItemKey, limits } from "./schema.ts";
-import type { UpdateRequest, UpdateResult } from "./store.ts";
+import { isSeatSortKey } from "./seats/schema.ts";
+import { seatOf } from "./seats/seat.ts";
+import { askSeatToStop, breakSeat } from "./seats/seat-form.ts";
+import { render } from "./store/write.ts";
+import type { Item, UpdateRequest, UpdateResult } from "./store.ts";
 import { check, checkKey, checkKnown, checkSlot, checkText } from "./validation.ts";
 
 /** Which of a key's leases is meant, where it has several. */
@@ -77,9 +81,7 @@ export class LeaseAdmin {
   }
 
   async inspect(key: string, options: PlaceOptions): Promise<LeaseRecord | undefined> {
-    const { place } = placeOf(key, options, []).lease;
-    const request = { key: leaseItemKey(key, place), consistent: true };
-    return readRecord(await callStore(this.#context, (store, call) => store.get(request, call)));
+    return leasesIn(await this.#read(placeOf(key, options, []).lease))[0];
   }
 
   async inspectAll(key: string): Promise<LeaseRecord[]> {
@@ -108,15 +110,16 @@ export class LeaseAdmin {
   async forceRelease(key: string, options: HolderOptions): Promise<boolean> {
     const { lease, given } = placeOf(key, options, holderOptionNames);
     const token = checkToken(given);
-    const result = await this.#send(breakLease({ ...lease, token }));
+    const result = isSeatSortKey(lease.place)
+      ? await this.#breakSeat(lease, token)
+      : await this.#send(breakLease({ ...lease, token }));
     if (result.applied || wasBroken(result.item, token)) return true;
-    given.onRefused?.(readRecord(result.item));
+    given.onRefused?.(leasesIn(result.item)[0]);
     return false;
   }
 
   async doneSlot(key: string): Promise<string | undefined> {
-    const request = { key: leaseItemKey(checkKey(key)), consistent: true };
-    return lastDoneSlot(await callStore(this.#context, (store, call) => store.get(request, call)));
+    return lastDoneSlot(await this.#read({ key: checkKey(key) }));
   }
 
   async takeBackSlot(key: string, options: TakeBackSlotOptions): Promise<boolean> {
@@ -137,9 +140,24 @@ export class LeaseAdmin {
     const { lease, given } = placeOf(key, options, [...holderOptionNames, "reason"]);
     const token = checkToken(given);
     const reason = checkText("reason", given.reason ?? "revocation requested", limits.revocationBytes);
-    const result = await this.#send(requestRevocation({ ...lease, token, reason }));
-    if (!result.applied) given.onRefused?.(readRecord(result.item));
+    const request = isSeatSortKey(lease.place)
+      ? render(askSeatToStop(leaseItemKey(lease.key, lease.place), token, reason))
+      : requestRevocation({ ...lease, token, reason });
+    const result = await this.#send(request);
+    if (!result.applied) given.onRefused?.(leasesIn(result.item)[0]);
     return result.applied;
+  }
+
+  /** What a seat takes is counted in its item: it has to be seen before it can be taken away. */
+  async #breakSeat(lease: LeasePlace, token: string): Promise<Pick<UpdateResult, "applied" | "item">> {
+    const item = await this.#read(lease);
+    const seat = seatOf(item, token);
+    return seat === undefined ? { applied: false, item } : await this.#send(render(breakSeat(seat)));
+  }
+
+  #read({ key, place }: LeasePlace): Promise<Item | undefined> {
+    const request = { key: leaseItemKey(key, place), consistent: true };
+    return callStore(this.#context, (store, call) => store.get(request, call));
   }
 
   #send(request: UpdateRequest): Promise<UpdateResult> {

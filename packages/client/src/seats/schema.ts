@@ -3,6 +3,14 @@
  * seat, and the item counts what the seats take. A counter always equals the sum over the seats of its kind.
  */
 
+/** Sort keys of the items of seats: a semaphore's permits, and a read-write lock's readers and writers. */
+export const seatSortKeys = { semaphore: "semaphore", readWrite: "read-write" } as const;
+
+/** Tells whether the leases at a sort key are seats of one item. */
+export function isSeatSortKey(sortKey: unknown): boolean {
+  return sortKey === seatSortKeys.semaphore || sortKey === seatSortKeys.readWrite;
+}
+
 /** What a seat is for; a writer that waits for readers to leave has an `intent`, which keeps new readers out. */
 export type SeatKind = "permit" | "read" | "write" | "intent";
 
