@@ -1,7 +1,20 @@
-import type { ClientInternals } from "../internals.ts";
+/** What callers ask of a read-write lock, and what its readers and writers have to fit beside. */
 import type { HoldOptions, WaitOptions } from "../options.ts";
-import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
-import { checkData, checkKnown } from "../validation.ts";
+import type { WaitOrder } from "../protocol/wait-order.ts";
+import { seatLimits } from "../seats/schema.ts";
+import type { SeatRule } from "../seats/seat-item.ts";
+
+/** The most readers at a time. */
+export const mostReaders: number = seatLimits.mostSeats;
+
+/** Options of a {@link ReadWriteLock}. */
+export interface ReadWriteOptions {
+  /**
+   * In which order readers and writers that wait are let in: `fair()` of `@leasehold/client/fair`, or none. Callers
+   * whose objects have no order are let in past those that wait in one. @default - none
+   */
+  readonly order?: WaitOrder;
+}
 
 /** Options of a read lock that is not waited for: a lease's, without `slot` and `lockAtLeastForMs`. */
 export type TryReadOptions = Omit<HoldOptions, "slot" | "lockAtLeastForMs">;
@@ -12,7 +25,7 @@ export type TryWriteOptions = TryReadOptions;
 /** Options of a write lock: a lease's, without `slot` and `lockAtLeastForMs`. */
 export type WriteOptions = ReadOptions;
 
-const tryOptionNames: readonly (keyof TryReadOptions)[] = [
+export const lockOptionNames: readonly (keyof TryReadOptions)[] = [
   "leaseDurationMs",
   "heartbeat",
   "owner",
@@ -20,16 +33,19 @@ const tryOptionNames: readonly (keyof TryReadOptions)[] = [
   "signal",
   "reentrant",
 ];
-const optionNames: readonly (keyof ReadOptions)[] = [...tryOptionNames, "waitMs", "retry"];
 
-/** Validates the options of one read or write lock, the payload included. */
-export function checkLockOptions(
-  options: ReadOptions,
-  mayWait: boolean,
-  { owner, times }: ClientInternals,
-): AcquisitionTerms {
-  const given = checkKnown(options, mayWait ? optionNames : tryOptionNames, "options");
-  const terms = checkAcquireOptions(given, mayWait, owner, times);
-  checkData(terms.data);
-  return terms;
-}
+/** Beside readers, but not beside a writer or one that waits; a reentrant owner may read beside its own write lock. */
+export const readRule: SeatRule = {
+  kind: "read",
+  permits: 1,
+  bounds: { write: 0, intent: 0, read: mostReaders - 1 },
+  beside: "write",
+};
+
+/** Alone. Intents of other writers do not keep it out. */
+export const writeRule: SeatRule = { kind: "write", permits: 1, bounds: { write: 0, read: 0 } };
+
+const mostIntents = 100;
+
+/** Beside everybody: it only keeps new readers out. */
+export const intentRule: SeatRule = { kind: "intent", permits: 1, bounds: { intent: mostIntents - 1 } };

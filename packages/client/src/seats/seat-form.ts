@@ -23,7 +23,7 @@ import {
   textAttribute,
   versionText,
 } from "./schema.ts";
-import { attributesOf, type SeatRecord, seatsIn, seatText, takenBy } from "./seat.ts";
+import { attributesOf, type SeatRecord, seatOf, seatsIn, seatText, takenBy } from "./seat.ts";
 
 const { fence, releasedToken, brokenToken, timeToLive: ttl } = attributeNames;
 
@@ -154,12 +154,26 @@ export class SeatForm implements LeaseForm {
     };
   }
 
+  /** Unlike `leasesIn` it does not mind a seat of somebody else's that cannot be read. */
+  leaseIn(item: Item | undefined, token: string): SeatRecord | undefined {
+    return seatOf(item, token);
+  }
+
   leasesIn(item: Item | undefined): readonly SeatRecord[] {
     return seatsIn(item);
   }
 
   proof(lease: LeaseRecord): readonly Condition[] {
     return proofOf(lease);
+  }
+
+  describe(blocker: LeaseRecord | undefined): string {
+    const { key, kind, permits, bounds } = this.#terms;
+    const name = JSON.stringify(key);
+    const most = permits + (bounds.permit ?? 0);
+    if (kind !== "permit") return `the ${blocker?.seat?.kind === "read" ? "read" : "write"} lock of ${name} is`;
+    if (most === 0) return `a permit of the semaphore ${name} is`;
+    return `too few of the ${most} permits of the semaphore ${name} are free, and the next to end is`;
   }
 
   /** The seats that end first make room; the last of them is what the caller waits for. */

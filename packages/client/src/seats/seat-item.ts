@@ -1,0 +1,151 @@
+/**
+ * One item of seats, as the primitive that it belongs to uses it: checks what a caller asks for, acquires, looks, and
+ * waits until it is empty.
+ */
+import { untilAborted } from "../aborted.ts";
+import type { LeaseClient } from "../client.ts";
+import { type LeaseError, LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
+import { type ClientInternals, internalsOf } from "../internals.ts";
+import { Lease } from "../lease.ts";
+import type { WaitOptions } from "../options.ts";
+import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
+import { callBudgetMs } from "../protocol/context.ts";
+import type { Prospect } from "../protocol/lease-form.ts";
+import { WaitBudget } from "../protocol/retry-loop.ts";
+import type { WaitOrder } from "../protocol/wait-order.ts";
+import { retryDelayMs } from "../retry.ts";
+import { leaseItemKey } from "../schema.ts";
+import { passing } from "../store/timed-store.ts";
+import type { GetRequest } from "../store.ts";
+import { sleep } from "../time/clock.ts";
+import { checkData, checkDuration, checkKey, checkKnown } from "../validation.ts";
+import { type SeatKind, seatLimits } from "./schema.ts";
+import { type SeatRecord, seatsIn } from "./seat.ts";
+import { SeatForm, type SeatTerms } from "./seat-form.ts";
+
+/** Which seat is asked for, and what it has to fit beside. */
+export type SeatRule = Pick<SeatTerms, "kind" | "permits" | "bounds" | "beside">;
+
+/** What one call asks for, validated; the payload as JSON text. How many permits is its primitive's to check. */
+export interface SeatCall extends Omit<AcquisitionTerms, "data"> {
+  readonly data: string | undefined;
+  readonly permits: number;
+}
+
+/** Validates the options of one call, the payload included; `names` are those that its primitive has. */
+export function checkSeatOptions(
+  options: WaitOptions & { readonly permits?: number },
+  names: readonly string[],
+  mayWait: boolean,
+  { owner, times }: ClientInternals,
+): SeatCall {
+  const given = checkKnown(options, mayWait ? [...names, "waitMs", "retry"] : names, "options");
+  const { permits = 1, ...others } = given;
+  const terms = checkAcquireOptions(others, mayWait, owner, times);
+  // Every write sets the item's ttl for its own lease: later than the retention, another's could still stand.
+  checkDuration("leaseDurationMs", terms.leaseDurationMs, times.shortestLeaseMs, times.retentionMs);
+  return { ...terms, permits, data: checkData(terms.data, "data", seatLimits.dataBytes) };
+}
+
+export class SeatItem {
+  readonly client: ClientInternals;
+  readonly key: string;
+  readonly #sortKey: string;
+
+  /** Throws InvalidOptionsError. */
+  constructor(client: LeaseClient, key: string, sortKey: string) {
+    this.client = internalsOf(client);
+    this.key = checkKey(key);
+    this.#sortKey = sortKey;
+  }
+
+  /** Acquires a seat, or shares the same owner's. Rejects as every acquisition does; nothing stays held then. */
+  async acquire(call: SeatCall, rule: SeatRule, order: WaitOrder | undefined): Promise<Lease> {
+    const { acquirer, context, format } = this.client;
+    const { key } = this;
+    const place = { key, sortKey: this.#sortKey };
+    const form = this.form({ ...rule, reentrantOwner: call.reentrant ? call.owner : undefined });
+    const wanted = { ...call, ...place, resumes: call.reentrant, slot: undefined, order };
+    return await untilAborted(key, call.signal, async () => {
+      return new Lease(context, await acquirer.acquire(wanted, form), format, undefined);
+    });
+  }
+
+  form(terms: SeatRule & Pick<SeatTerms, "reentrantOwner">): SeatForm {
+    return new SeatForm({ ...terms, key: this.key, sortKey: this.#sortKey });
+  }
+
+  /** Reads all seats, and which of them are not over: 1 consistent read. Rejects with LeaseItemError. */
+  async look(): Promise<{ readonly seats: readonly SeatRecord[]; readonly standing: readonly SeatRecord[] }> {
+    const { table, detector } = this.client.context;
+    const seats = seatsIn(await table.get(this.#request));
+    const expiries = detector.judgeAll(seats);
+    return { seats, standing: seats.filter((seat) => !expiries.get(seat)?.expired) };
+  }
+
+  /** Waits until a look shows that nobody is in the way of a rule: 1 consistent read for each look. */
+  async untilFree(rule: SeatRule, options: WaitOptions): Promise<void> {
+    const { clock, lifecycle, randomness } = this.client.context;
+    const { waitMs, retry, signal } = checkSeatOptions(options, ["signal"], true, this.client);
+    const form = this.form(rule);
+    const budget = new WaitBudget(clock, waitMs);
+    await untilAborted(this.key, signal, () =>
+      lifecycle.run(signal, async (either) => {
+        for (let attempt = 1; ; attempt += 1) {
+          const seen = await this.#prospect(form, Math.min(budget.callMs, callBudgetMs), either);
+          if ("claimableInMs" in seen && seen.claimableInMs <= 0) return;
+          if (budget.leftMs <= 0) throw refusalOf(seen, form, waitMs);
+          const claimableInMs = "claimableInMs" in seen ? seen.claimableInMs : Number.POSITIVE_INFINITY;
+          const delayMs = retryDelayMs(retry, { attempt, claimableInMs, fraction: randomness.fraction() });
+          await sleep(clock, Math.min(delayMs, budget.leftMs), either);
+        }
+      }),
+    );
+  }
+
+  /** What a look promises; an error of the service's that may pass is a look that has shown nothing. */
+  async #prospect(
+    form: SeatForm,
+    withinMs: number,
+    signal: AbortSignal,
+  ): Promise<Prospect | LeaseServiceError> {
+    const { table, detector } = this.client.context;
+    try {
+      const item = await table.get(this.#request, { withinMs, signal });
+      return form.judge(item, { owner: "", resumes: false }, detector);
+    } catch (error) {
+      signal.throwIfAborted();
+      return passing(error);
+    }
+  }
+
+  /** Which kinds of seats an owner holds in this client. */
+  heldHere(owner: string): ReadonlySet<SeatKind> {
+    const kinds = this.client.context.lifecycle.held.flatMap(({ terms: { record } }) => {
+      const isHere = record.key === this.key && record.place === this.#sortKey && record.owner === owner;
+      return isHere && record.seat !== undefined ? [record.seat.kind] : [];
+    });
+    return new Set(kinds);
+  }
+
+  get #request(): GetRequest {
+    return { key: leaseItemKey(this.key, this.#sortKey), consistent: true };
+  }
+}
+
+/** Gives undefined where the lease is not to be had. */
+export async function orUndefined(acquired: Promise<Lease>): Promise<Lease | undefined> {
+  try {
+    return await acquired;
+  } catch (error) {
+    if (error instanceof LeaseUnavailableError) return undefined;
+    throw error;
+  }
+}
+
+function refusalOf(seen: Prospect | LeaseServiceError, form: SeatForm, waitedMs: number): LeaseError {
+  if (seen instanceof LeaseServiceError) return seen;
+  const { blocker, claimableInMs } = seen;
+  const details = { what: form.describe(blocker), waitedMs };
+  return new LeaseUnavailableError(form.key, blocker, Math.ceil(claimableInMs), details);
+}
