@@ -8,10 +8,9 @@ import {
   takeBackSlot,
 } from "./expressions.ts";
 import { lookAtAll, recordsIn, unreadableIn } from "./looks.ts";
-import { callStore, type ProtocolContext } from "./protocol/context.ts";
+import type { ProtocolContext } from "./protocol/context.ts";
 import { type LeaseRecord, lastDoneSlot, readRecord, wasBroken } from "./record.ts";
 import { type ItemKey, leaseItemKey, limits } from "./schema.ts";
-import type { UpdateRequest, UpdateResult } from "./store.ts";
 import { check, checkKey, checkKnown, checkSlot, checkText } from "./validation.ts";
 
 /** Which of a key's leases is meant, where it has several. */
@@ -79,7 +78,7 @@ export class LeaseAdmin {
   async inspect(key: string, options: PlaceOptions): Promise<LeaseRecord | undefined> {
     const { place } = placeOf(key, options, []).lease;
     const request = { key: leaseItemKey(key, place), consistent: true };
-    return readRecord(await callStore(this.#context, (store, call) => store.get(request, call)));
+    return readRecord(await this.#context.table.get(request));
   }
 
   async inspectAll(key: string): Promise<LeaseRecord[]> {
@@ -98,7 +97,7 @@ export class LeaseAdmin {
     const filter = leasesByPrefix(prefix, all);
     do {
       const request = after === undefined ? filter : { ...filter, after };
-      const { items, next } = await callStore(this.#context, (store, call) => store.scan(request, call));
+      const { items, next } = await this.#context.table.scan(request);
       const leases = [...recordsIn(items, unreadableIn(this.#context))];
       yield next === undefined ? { leases } : { leases, next };
       after = next;
@@ -108,7 +107,7 @@ export class LeaseAdmin {
   async forceRelease(key: string, options: HolderOptions): Promise<boolean> {
     const { lease, given } = placeOf(key, options, holderOptionNames);
     const token = checkToken(given);
-    const result = await this.#send(breakLease({ ...lease, token }));
+    const result = await this.#context.table.update(breakLease(lease, token));
     if (result.applied || wasBroken(result.item, token)) return true;
     given.onRefused?.(readRecord(result.item));
     return false;
@@ -116,7 +115,7 @@ export class LeaseAdmin {
 
   async doneSlot(key: string): Promise<string | undefined> {
     const request = { key: leaseItemKey(checkKey(key)), consistent: true };
-    return lastDoneSlot(await callStore(this.#context, (store, call) => store.get(request, call)));
+    return lastDoneSlot(await this.#context.table.get(request));
   }
 
   async takeBackSlot(key: string, options: TakeBackSlotOptions): Promise<boolean> {
@@ -125,7 +124,7 @@ export class LeaseAdmin {
     const to = given.to === undefined ? undefined : checkSlot("to", given.to);
     check(to === undefined || to < seen, "to", to, `a slot before ${JSON.stringify(seen)}, or none`);
     const request = takeBackSlot({ key: checkKey(key), doneSlot: seen, to });
-    const { applied, item } = await this.#send(request);
+    const { applied, item } = await this.#context.table.update(request);
     // As it was wanted already: so one whose answer was lost finds itself.
     return applied || lastDoneSlot(item) === to;
   }
@@ -137,13 +136,9 @@ export class LeaseAdmin {
     const { lease, given } = placeOf(key, options, [...holderOptionNames, "reason"]);
     const token = checkToken(given);
     const reason = checkText("reason", given.reason ?? "revocation requested", limits.revocationBytes);
-    const result = await this.#send(requestRevocation({ ...lease, token, reason }));
+    const result = await this.#context.table.update(requestRevocation(lease, token, reason));
     if (!result.applied) given.onRefused?.(readRecord(result.item));
     return result.applied;
-  }
-
-  #send(request: UpdateRequest): Promise<UpdateResult> {
-    return callStore(this.#context, (store, call) => store.update(request, call));
   }
 }
 

@@ -76,6 +76,8 @@ export interface Prospect {
 export interface LeaseForm {
   readonly key: string;
   readonly sortKey: string;
+  /** What a reentrant owner's leases of one item have to have in common to be shared. @default - nothing */
+  readonly shareKey?: string;
   /**
    * Takes a lease: where there is room, or in the place of `passed`, which are as they were judged. Refused to a token that was
    * revoked. Wants the item.
@@ -100,6 +102,8 @@ export interface LeaseForm {
     caller: { readonly owner: string; readonly resumes: boolean },
     detector: ExpiryDetector,
   ): Prospect;
+  /** Called when the service has confirmed that the lease was won or prolonged, with the item as it is then. */
+  confirmed?(item: Item | undefined): void;
   /** Called when the service has confirmed that the lease was let go. */
   released?(): void;
 }

@@ -88,7 +88,7 @@ export class Turnstile {
     const item = await withBudget(clock, budgetMs, signal, (call) => store.get(request, call));
     const observer = this.#observer;
     const { record, places } = observer.see(item);
-    const heldForMs = record === undefined ? 0 : claimableIn(observer.detector.judge(record));
+    const heldForMs = record === undefined ? 0 : claimableIn(this.#client.context.detector.judge(record));
     const living = observer.living(places);
     const passing = heldForMs > 0 ? record : undefined;
     const waiting = inLine([...(passing === undefined ? [] : [waiterIn(passing)]), ...living]);
