@@ -5,8 +5,8 @@ import type * as JudgeModule from "../../packages/client/src/protocol/expiry-det
 import type * as TenancyModule from "../../packages/client/src/protocol/held-lease.ts";
 import type * as ValidityModule from "../../packages/client/src/protocol/lease-deadline.ts";
 import type { Belief } from "../../packages/client/src/protocol/lease-deadline.ts";
-import type * as RecordModule from "../../packages/client/src/record.ts";
-import type { UpdateRequest } from "../../packages/client/src/store.ts";
+import type * as LeaseFormModule from "../../packages/client/src/protocol/lease-form.ts";
+import type { Condition, Write } from "../../packages/client/src/store/write.ts";
 import type { Moment } from "../../packages/client/src/time/clock.ts";
 import type * as ServiceClockModule from "../../packages/client/src/time/service-clock.ts";
 import type { ExpiryCheck, ServiceClock } from "../../packages/client/src/time/service-clock.ts";
@@ -42,23 +42,15 @@ async function firstViolation(subject: Subject): Promise<Outcome> {
   throw new Error(`no violation in ${mostSeeds} seeds`);
 }
 
-/** Without a part of its condition; the names and values that only this part used go with it. */
-function withCondition(request: UpdateRequest, condition: string): UpdateRequest {
-  const isUsed = ([placeholder]: [string, unknown]): boolean => {
-    return `${request.update} ${condition} `.match(new RegExp(`${placeholder}\\b`)) !== null;
-  };
-  return {
-    ...request,
-    condition,
-    names: Object.fromEntries(Object.entries(request.names).filter(isUsed)),
-    values: Object.fromEntries(Object.entries(request.values).filter(isUsed)),
-  };
+/** With no other condition than this one. */
+function insistingOn(write: Write, condition: Condition): Write {
+  return { ...write, insist: [condition] };
 }
 
 afterEach(() => {
   for (const path of [
     "expressions.ts",
-    "record.ts",
+    "protocol/lease-form.ts",
     "protocol/expiry-detector.ts",
     "protocol/held-lease.ts",
     "protocol/lease-deadline.ts",
@@ -71,7 +63,7 @@ afterEach(() => {
 describe("the simulation catches", () => {
   it("a release that does not insist on its token", async () => {
     const subject = await plantInExpressions((original) => ({
-      release: (ending) => withCondition(original.release(ending), "attribute_exists(#token)"),
+      release: (lease, ending) => insistingOn(original.release(lease, ending), ["token", "exists"]),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/a stale write of .* changed/);
@@ -97,21 +89,22 @@ describe("the simulation catches", () => {
   });
 
   it("a fencing token that is lost when the item goes", async () => {
-    const forgetful = (request: UpdateRequest): UpdateRequest => ({
-      ...request,
-      update: request.update.replace("if_not_exists(#fence, :acquiredAt)", "if_not_exists(#fence, :one)"),
-    });
+    const fence = { of: "fence", from: 1, by: 1 };
+    const forgetful = (write: Write): Write => ({ ...write, set: { ...write.set, fence } });
     const subject = await plantInExpressions((original) => ({
-      acquire: (grant) => forgetful(original.acquire(grant)),
-      takeOver: (grant, judged) => forgetful(original.takeOver(grant, judged)),
+      acquire: (lease, grant) => forgetful(original.acquire(lease, grant)),
+      takeOver: (lease, grant, judged) => forgetful(original.takeOver(lease, grant, judged)),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/the fencing token of .* went from|a stale fenced write/);
   });
 
   it("an own write that is taken for contention", async () => {
-    const subject = await plant<typeof RecordModule>(`${source}/record.ts`, () => ({
-      isHeldBy: () => false,
+    const subject = await plant<typeof LeaseFormModule>(`${source}/protocol/lease-form.ts`, (original) => ({
+      leaseOf: (...asked) => {
+        const lease = original.leaseOf(...asked);
+        return lease && { ...lease, owner: "somebody else" };
+      },
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/is held by its own acquisition/);
@@ -131,17 +124,16 @@ describe("the simulation catches", () => {
 
           override async release(): Promise<TenancyModule.Ended> {
             const { key, token, fencingToken } = this.terms.record;
-            const { store, clock, retentionMs } = this.#context;
-            const request = release({
-              key,
-              token,
-              fencingToken,
+            const { table, clock, retentionMs } = this.#context;
+            const ending = {
+              shown: { token, fencingToken },
               now: clock.now(),
               retentionMs,
               slot: undefined,
-            });
-            const call = { signal: new AbortController().signal, isCurrent: () => true };
-            return { wasOurs: (await store.update(request, call)).applied, isRecorded: false };
+              cooldown: undefined,
+            };
+            const { applied } = await table.update(release({ key }, ending));
+            return { wasOurs: applied, isRecorded: false };
           }
         },
       }),
@@ -152,8 +144,8 @@ describe("the simulation catches", () => {
 
   it("a takeover that does not insist on the record that was judged", async () => {
     const subject = await plantInExpressions((original) => ({
-      takeOver: (grant, judged) =>
-        withCondition(original.takeOver(grant, judged), "attribute_exists(#token)"),
+      takeOver: (lease, grant, judged) =>
+        insistingOn(original.takeOver(lease, grant, judged), ["token", "exists"]),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/is held by .* and by/);
@@ -161,7 +153,7 @@ describe("the simulation catches", () => {
 
   it("a slot that is not looked at before a grant", async () => {
     const subject = await plantInExpressions((original) => ({
-      acquire: (grant) => original.acquire({ ...grant, slot: undefined }),
+      acquire: (lease, grant) => original.acquire(lease, { ...grant, slot: undefined }),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/was granted the slot/);
@@ -169,7 +161,8 @@ describe("the simulation catches", () => {
 
   it("a renewal that may shorten a newer one", async () => {
     const subject = await plantInExpressions((original) => ({
-      renew: (renewal) => withCondition(original.renew(renewal), "#token = :token"),
+      renew: (lease, renewal) =>
+        insistingOn(original.renew(lease, renewal), ["token", "=", renewal.shown.token]),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/is held by .* and by/);
@@ -177,14 +170,7 @@ describe("the simulation catches", () => {
 
   it("a condition check that asks for the token alone, which a late copy can bring back", async () => {
     const subject = await plantInExpressions((original) => ({
-      stillHeld: (lease) => {
-        const { names, values } = original.stillHeld(lease);
-        return {
-          condition: "#token = :token",
-          names: { "#token": names["#token"] ?? "" },
-          values: { ":token": values[":token"] ?? "" },
-        };
-      },
+      stillHeld: (lease) => original.stillHeld(lease).slice(0, 1),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/a stale checked write/);
@@ -266,7 +252,7 @@ describe("a violation", () => {
   it("is told with its seed, the way to replay it and what led to it, and replays exactly", async () => {
     const plantRelease = () =>
       plantInExpressions((original) => ({
-        release: (ending) => withCondition(original.release(ending), "attribute_exists(#token)"),
+        release: (lease, ending) => insistingOn(original.release(lease, ending), ["token", "exists"]),
       }));
     const first = await firstViolation(await plantRelease());
     const again = await simulate(first.seed, await plantRelease());

@@ -13,7 +13,6 @@ import {
   leaseDurationMs,
   type Mishap,
   mishaps,
-
   SimulatedWorld,
   type Tally,
 } from "./simulated-world.ts";
@@ -103,7 +102,7 @@ export class SimulatedSeats {
     if (step.kind === "acquire") this.acquire(step);
     else if (step.kind === "release") this.#release(grant);
     else if (step.kind === "check") this.#checkedWrite(grant);
-    else await this.world.befall(step);
+    else await this.world.befall(step as Mishap);
     await this.world.clock.advance(0);
   }
 
@@ -202,13 +201,16 @@ export class SimulatedSeats {
     const place = `${key.pk} ${key.sk}`;
     for (const seat of now) {
       if (were.has(id(seat)) || seat.closed) continue;
+      // Back by a late copy: for nobody, and above all not for its former holder.
+      for (const grant of this.#grants) if (grant.lease.token === seat.token) this.#checkedWrite(grant);
       this.world.count("grant");
       if (seats.some((one) => !are.has(id(one)))) this.world.count("takeover");
       const highest = this.#highest.get(place) ?? 0;
       if (seat.fencingToken <= highest)
         this.world.fault(`a fencing token of ${place} went from ${highest} to ${seat.fencingToken}`);
       this.#highest.set(place, seat.fencingToken);
-      if (before?.releasedToken === seat.token) this.world.fault(`a revoked token of ${seat.owner} came back`);
+      if (before?.releasedToken === seat.token)
+        this.world.fault(`a revoked token of ${seat.owner} came back`);
       const same = now.filter((one) => one.owner === seat.owner && one.seat.kind === seat.seat.kind);
       if (seat.reentrant && same.filter(({ reentrant }) => reentrant).length > 1)
         this.world.fault(`${seat.owner} has two seats, reentrantly`);
@@ -253,4 +255,3 @@ function isExpected(error: unknown): boolean {
 function isUpgrade(error: unknown): boolean {
   return (error as { code?: string }).code === "LEASE_UPGRADE";
 }
-

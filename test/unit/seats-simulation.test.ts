@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { ExpiryDetector } from "../../packages/client/src/protocol/expiry-detector.ts";
 import { SeatForm } from "../../packages/client/src/seats/seat-form.ts";
 import type { Condition, Write } from "../../packages/client/src/store/write.ts";
-import { SimulatedSeats, type SeatStep, seatSteps } from "../support/simulated-seats.ts";
+import { type SeatStep, SimulatedSeats, seatSteps } from "../support/simulated-seats.ts";
 import type { Tally } from "../support/simulated-world.ts";
 import { expectToHaveHappened, play, runs, violationOf } from "../support/simulations.ts";
 
@@ -62,18 +62,34 @@ describe("a planted mistake shows itself", () => {
     "a counter that a release does not count down": () =>
       plant("release", ({ set: { permits: _, ...set }, ...write }) => ({ ...write, set })),
     "passing a seat that was renewed since it was judged": () =>
-      plant("acquire", insistingOn((condition) => !attributeOf(condition).startsWith("s:"))),
+      plant(
+        "acquire",
+        insistingOn((condition) => !attributeOf(condition).startsWith("s:")),
+      ),
     "a proof without the fencing number": () => {
       const weak = (lease: { token: string }): Condition[] => [[`f:${lease.token}`, "exists"]];
       vi.spyOn(SeatForm.prototype, "proof").mockImplementation(weak);
     },
-    "a release without proof": () => plant("release", insistingOn(() => false)),
+    "a release that asks for the token alone": () =>
+      plant("release", (write) => ({
+        ...write,
+        insist: write.insist.map((condition): Condition => [attributeOf(condition), "exists"]),
+      })),
     "no mark of a revoked token": () =>
-      plant("acquire", insistingOn((condition) => attributeOf(condition) !== "releasedToken")),
+      plant(
+        "acquire",
+        insistingOn((condition) => attributeOf(condition) !== "releasedToken"),
+      ),
     "a seat that is taken twice by two copies of one write": () =>
-      plant("acquire", insistingOn((condition) => !(attributeOf(condition).startsWith("f:")))),
+      plant(
+        "acquire",
+        insistingOn((condition) => !attributeOf(condition).startsWith("f:")),
+      ),
     "a renewal that does not compare versions": () =>
-      plant("renew", insistingOn((condition) => !attributeOf(condition).startsWith("s:"))),
+      plant(
+        "renew",
+        insistingOn((condition) => !attributeOf(condition).startsWith("s:")),
+      ),
     "a cooldown that ends at once": () => {
       const original = SeatForm.prototype.release;
       vi.spyOn(SeatForm.prototype, "release").mockImplementation(function (this: SeatForm, ending) {

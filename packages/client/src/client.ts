@@ -103,6 +103,7 @@ export class LeaseClient implements AsyncDisposable {
       store,
       table: new TimedStore(store, serviceClock),
       clock: serviceClock,
+      detector: new ExpiryDetector(serviceClock, clockSkewMs),
       gate: new RequestGate(serviceClock),
       randomness,
       clockSkewMs,
@@ -113,9 +114,8 @@ export class LeaseClient implements AsyncDisposable {
       lifecycle: this.#lifecycle,
       hold: (tenancy) => this.#lifecycle.hold(tenancy),
     };
-    const detector = new ExpiryDetector(serviceClock, clockSkewMs);
-    this.#acquirer = new Acquirer(this.#context, detector);
-    this.#queues = new FairQueues(this.#context, detector);
+    this.#acquirer = new Acquirer(this.#context);
+    this.#queues = new FairQueues(this.#context);
     this.#admin = new LeaseAdmin(this.#context);
     showInternals(this, {
       context: this.#context,
@@ -124,7 +124,6 @@ export class LeaseClient implements AsyncDisposable {
       times: this.#times,
       queues: this.#queues,
       acquirer: this.#acquirer,
-      detector,
       acquireAt: (key, place, others, fair) => this.#acquire(key, { fair, others }, true, place),
     });
   }
@@ -378,8 +377,9 @@ export class LeaseClient implements AsyncDisposable {
     const data = checkData(terms.data);
     if (fair !== undefined) checkDataBesideQueue(data);
     terms.signal?.throwIfAborted();
-    const call = { ...terms, key, place, data, resumes: terms.reentrant };
-    const tenancy = await this.#acquirer.acquire(call, fair && ((own) => this.#queues.approach(own, fair)));
-    return new Lease(this.#context, tenancy, this.#format, terms.slot);
+    const order = fair && this.#queues.order(fair);
+    const call = { ...terms, key, sortKey: place, data, resumes: terms.reentrant, order };
+    const lease = await this.#acquirer.acquire(call);
+    return new Lease(this.#context, lease, this.#format, terms.slot);
   }
 }

@@ -8,14 +8,13 @@ import {
   takeBackSlot,
 } from "./expressions.ts";
 import { leasesIn, lookAtAll, recordsIn, unreadableIn } from "./looks.ts";
-import { callStore, type ProtocolContext } from "./protocol/context.ts";
+import type { ProtocolContext } from "./protocol/context.ts";
 import { type LeaseRecord, lastDoneSlot, wasBroken } from "./record.ts";
 import { type ItemKey, leaseItemKey, limits } from "./schema.ts";
 import { isSeatSortKey } from "./seats/schema.ts";
 import { seatOf } from "./seats/seat.ts";
 import { askSeatToStop, breakSeat } from "./seats/seat-form.ts";
-import { render } from "./store/write.ts";
-import type { Item, UpdateRequest, UpdateResult } from "./store.ts";
+import type { Item, UpdateResult } from "./store.ts";
 import { check, checkKey, checkKnown, checkSlot, checkText } from "./validation.ts";
 
 /** Which of a key's leases is meant, where it has several. */
@@ -100,7 +99,7 @@ export class LeaseAdmin {
     const filter = leasesByPrefix(prefix, all);
     do {
       const request = after === undefined ? filter : { ...filter, after };
-      const { items, next } = await callStore(this.#context, (store, call) => store.scan(request, call));
+      const { items, next } = await this.#context.table.scan(request);
       const leases = [...recordsIn(items, unreadableIn(this.#context))];
       yield next === undefined ? { leases } : { leases, next };
       after = next;
@@ -112,7 +111,7 @@ export class LeaseAdmin {
     const token = checkToken(given);
     const result = isSeatSortKey(lease.place)
       ? await this.#breakSeat(lease, token)
-      : await this.#send(breakLease({ ...lease, token }));
+      : await this.#context.table.update(breakLease(lease, token));
     if (result.applied || wasBroken(result.item, token)) return true;
     given.onRefused?.(leasesIn(result.item)[0]);
     return false;
@@ -128,7 +127,7 @@ export class LeaseAdmin {
     const to = given.to === undefined ? undefined : checkSlot("to", given.to);
     check(to === undefined || to < seen, "to", to, `a slot before ${JSON.stringify(seen)}, or none`);
     const request = takeBackSlot({ key: checkKey(key), doneSlot: seen, to });
-    const { applied, item } = await this.#send(request);
+    const { applied, item } = await this.#context.table.update(request);
     // As it was wanted already: so one whose answer was lost finds itself.
     return applied || lastDoneSlot(item) === to;
   }
@@ -140,10 +139,11 @@ export class LeaseAdmin {
     const { lease, given } = placeOf(key, options, [...holderOptionNames, "reason"]);
     const token = checkToken(given);
     const reason = checkText("reason", given.reason ?? "revocation requested", limits.revocationBytes);
-    const request = isSeatSortKey(lease.place)
-      ? render(askSeatToStop(leaseItemKey(lease.key, lease.place), token, reason))
-      : requestRevocation({ ...lease, token, reason });
-    const result = await this.#send(request);
+    const result = await this.#context.table.update(
+      isSeatSortKey(lease.place)
+        ? askSeatToStop(lease, token, reason)
+        : requestRevocation(lease, token, reason),
+    );
     if (!result.applied) given.onRefused?.(leasesIn(result.item)[0]);
     return result.applied;
   }
@@ -152,16 +152,11 @@ export class LeaseAdmin {
   async #breakSeat(lease: LeasePlace, token: string): Promise<Pick<UpdateResult, "applied" | "item">> {
     const item = await this.#read(lease);
     const seat = seatOf(item, token);
-    return seat === undefined ? { applied: false, item } : await this.#send(render(breakSeat(seat)));
+    return seat === undefined ? { applied: false, item } : await this.#context.table.update(breakSeat(seat));
   }
 
   #read({ key, place }: LeasePlace): Promise<Item | undefined> {
-    const request = { key: leaseItemKey(key, place), consistent: true };
-    return callStore(this.#context, (store, call) => store.get(request, call));
-  }
-
-  #send(request: UpdateRequest): Promise<UpdateResult> {
-    return callStore(this.#context, (store, call) => store.update(request, call));
+    return this.#context.table.get({ key: leaseItemKey(key, place), consistent: true });
   }
 }
 

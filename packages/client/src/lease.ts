@@ -30,15 +30,18 @@ export interface LeaseHandle
   readonly place?: string;
   /** The run that the lease stands for, if it stands for one. */
   readonly slot?: string;
+  /** What it takes of an item that several leases share, and what its renewals write again. */
+  readonly seat?: NonNullable<LeaseRecord["seat"]> &
+    Pick<LeaseRecord, "reentrant"> & { readonly data?: unknown };
 }
 
-/** By tenancy, the handles that have not been released: more than one where an owner holds it reentrantly. */
+/** By lease, the handles that have not been released: more than one where an owner holds it reentrantly. */
 const handles = new WeakMap<HeldLease, Set<Lease>>();
 
-/** Gives a handle of a tenancy that is held; undefined where it has none, or has ended. */
-export function handleOf(tenancy: HeldLease): Lease | undefined {
-  const [lease] = handles.get(tenancy) ?? [];
-  return lease?.held ? lease : undefined;
+/** Gives a handle of a lease that is held; undefined where it has none, or has ended. */
+export function handleOf(lease: HeldLease): Lease | undefined {
+  const [handle] = handles.get(lease) ?? [];
+  return handle?.held ? handle : undefined;
 }
 
 /**
@@ -54,7 +57,7 @@ export function handleOf(tenancy: HeldLease): Lease | undefined {
  */
 export class Lease implements AsyncDisposable {
   readonly #context: ProtocolContext;
-  readonly #tenancy: HeldLease;
+  readonly #lease: HeldLease;
   readonly #format: ValueFormat;
   readonly #slot: string | undefined;
   #release: Promise<Ended> | undefined;
@@ -63,49 +66,49 @@ export class Lease implements AsyncDisposable {
    * @internal Leases are made by a LeaseClient. One handle of a reentrant lease may stand for its slot, and another one
    * for none.
    */
-  constructor(context: ProtocolContext, tenancy: HeldLease, format: ValueFormat, slot: string | undefined) {
+  constructor(context: ProtocolContext, lease: HeldLease, format: ValueFormat, slot: string | undefined) {
     this.#context = context;
-    this.#tenancy = tenancy;
+    this.#lease = lease;
     this.#format = format;
     this.#slot = slot;
-    const others = handles.get(tenancy);
-    if (others === undefined) handles.set(tenancy, new Set([this]));
+    const others = handles.get(lease);
+    if (others === undefined) handles.set(lease, new Set([this]));
     else others.add(this);
   }
 
   /** The lock's name. */
   get key(): string {
-    return this.#tenancy.terms.record.key;
+    return this.#lease.terms.record.key;
   }
 
   /** Which of the key's leases it is: "lease", or the permit, run or task that it stands for. */
   get place(): string {
-    return this.#tenancy.terms.record.place;
+    return this.#lease.terms.record.place;
   }
 
   /** Readable label of who holds it. */
   get owner(): string {
-    return this.#tenancy.terms.record.owner;
+    return this.#lease.terms.record.owner;
   }
 
   /** Unique id of this acquisition. */
   get token(): string {
-    return this.#tenancy.terms.record.token;
+    return this.#lease.terms.record.token;
   }
 
   /** Grows with every acquisition of the key: of two holders, the one with the larger number came later. */
   get fencingToken(): number {
-    return this.#tenancy.terms.record.fencingToken;
+    return this.#lease.terms.record.fencingToken;
   }
 
   /** When it was acquired, in epoch milliseconds of the clock of whoever acquired it. */
   get acquiredAt(): number {
-    return this.#tenancy.terms.record.acquiredAt;
+    return this.#lease.terms.record.acquiredAt;
   }
 
   /** When it ends unless it is renewed, in epoch milliseconds of the clock of whoever renewed it last. */
   get expiresAt(): number {
-    return this.#tenancy.deadline.expiresAt;
+    return this.#lease.deadline.expiresAt;
   }
 
   /** The run that it stands for, if it stands for one. */
@@ -115,7 +118,7 @@ export class Lease implements AsyncDisposable {
 
   /** The payload that was stored with it. */
   get data(): unknown {
-    return this.#tenancy.terms.record.data;
+    return this.#lease.terms.record.data;
   }
 
   /** Whether it protects its holder at this moment, by the holder's own clock. Sends nothing. */
@@ -125,7 +128,7 @@ export class Lease implements AsyncDisposable {
 
   /** How much longer it protects its holder, in milliseconds; 0 when it does not. Sends nothing. */
   remainingMs(): number {
-    return this.#release === undefined ? this.#tenancy.deadline.remainingMs() : 0;
+    return this.#release === undefined ? this.#lease.deadline.remainingMs() : 0;
   }
 
   /**
@@ -136,7 +139,7 @@ export class Lease implements AsyncDisposable {
    * A timer can fire late in a process that was frozen; reading this property, or `held`, looks at the clock.
    */
   get signal(): AbortSignal {
-    return this.#tenancy.deadline.signal;
+    return this.#lease.deadline.signal;
   }
 
   /** @internal Why it protects nothing any more, unless its holder let it go. */
@@ -154,9 +157,9 @@ export class Lease implements AsyncDisposable {
    */
   async renew(): Promise<void> {
     if (this.#release !== undefined) throw new LeaseLostError(this.key, "released");
-    await this.#tenancy.renew((request, options) => this.#context.store.update(request, options));
+    await this.#lease.renew();
     // One that was adopted after its time is held from now on.
-    this.#context.hold(this.#tenancy);
+    this.#context.hold(this.#lease);
   }
 
   /**
@@ -186,8 +189,8 @@ export class Lease implements AsyncDisposable {
   }
 
   #end(completed: boolean): Promise<Ended> {
-    handles.get(this.#tenancy)?.delete(this);
-    this.#release ??= this.#tenancy.release(completed).catch((error: unknown) => {
+    handles.get(this.#lease)?.delete(this);
+    this.#release ??= this.#lease.release(completed).catch((error: unknown) => {
       this.#release = undefined;
       throw error;
     });
@@ -210,22 +213,25 @@ export class Lease implements AsyncDisposable {
 
   /** Gives what another process needs to `adopt` the lease. The same lease goes on in both. */
   toJSON(): LeaseHandle {
-    const { record, leaseDurationMs, closedUntil } = this.#tenancy.terms;
+    const { record, leaseDurationMs, closedUntil } = this.#lease.terms;
     const slot = this.#slot;
-    const { key, place, owner, token, fencingToken, acquiredAt } = record;
+    const { key, place, owner, token, fencingToken, acquiredAt, seat, reentrant, data } = record;
     return {
-      tableName: this.#context.store.tableName,
+      tableName: this.#context.table.tableName,
       key,
       owner,
       token,
-      version: this.#tenancy.version,
+      version: this.#lease.version,
       fencingToken,
       acquiredAt,
-      expiresAt: this.#tenancy.believedUntil,
+      expiresAt: this.#lease.believedUntil,
       leaseDurationMs,
       ...(closedUntil === undefined ? {} : { closedUntil }),
       ...(slot === undefined ? {} : { slot }),
       ...(place === leaseSortKey ? {} : { place }),
+      ...(seat === undefined
+        ? {}
+        : { seat: { ...seat, reentrant, ...(data === undefined ? {} : { data }) } }),
     };
   }
 
@@ -278,7 +284,9 @@ export class Lease implements AsyncDisposable {
   conditionCheck(options: ConditionCheckOptions = {}): LeaseConditionCheck {
     const given = checkKnown(options, ["format"], "options");
     const format = checkFormat(given.format ?? this.#format);
-    return leaseConditionCheck(this.#context.store.tableName, this.#tenancy.terms.record, format);
+    const { form, terms } = this.#lease;
+    const { tableName } = this.#context.table;
+    return leaseConditionCheck(tableName, terms.record, form.proof(terms.record), format);
   }
 }
 

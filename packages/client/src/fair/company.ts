@@ -1,7 +1,6 @@
 import type { LeasePlace } from "../expressions.ts";
 import { keep, lockWithQueue, type WrittenPlace } from "../expressions-fair.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import type { ExpiryDetector } from "../protocol/expiry-detector.ts";
 import { fairLimits } from "../schema-fair.ts";
 import { withBudget } from "../time/budget.ts";
 import { type Arrival, Arrivals } from "./arrivals.ts";
@@ -37,10 +36,10 @@ export class Company {
   readonly #arrivals = new Arrivals();
   #latest: Sighting | undefined;
 
-  constructor(context: ProtocolContext, detector: ExpiryDetector, lock: LeasePlace) {
+  constructor(context: ProtocolContext, lock: LeasePlace) {
     this.#context = context;
     this.#lock = lock;
-    this.observer = new Observer(context, detector);
+    this.observer = new Observer(context);
   }
 
   /** Whether nobody here waits. */

@@ -8,6 +8,7 @@ import type { WaitOptions } from "../options.ts";
 import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
 import { announceGrant, contentionOf } from "../protocol/announcement.ts";
 import { HeldLease } from "../protocol/held-lease.ts";
+import { LockForm } from "../protocol/lock-form.ts";
 import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
 import { check, checkData, checkKey, checkKnown } from "../validation.ts";
 import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
@@ -101,10 +102,10 @@ async function acquireThese(
       data,
     );
   const { owner, leaseDurationMs } = terms;
-  const wishes = wanted.map((key) => ({ key, place: leaseSortKey, owner, slot: undefined }));
-  for (const wish of wishes) context.noteLease({ ...wish, leaseDurationMs });
+  const wishes = wanted.map((key) => ({ key, sortKey: leaseSortKey, owner, slot: undefined }));
+  for (const key of wanted) context.noteLease({ key, place: leaseSortKey, owner, leaseDurationMs });
   const tenancies = terms.reentrant
-    ? await acquirer.reentrance.enterAll(wishes, terms, winThese)
+    ? await acquirer.reentrant.shareAll(wishes, terms, winThese)
     : await winThese(wishes);
   const members = tenancies.map((tenancy) => {
     acquirer.keepAlive(tenancy, terms.heartbeatMs);
@@ -135,21 +136,22 @@ async function win(
     const { belief } = granted;
     const heldSince = belief.since.monotonic;
     const terms = { record, leaseDurationMs, heldSince, closedUntil, slot: undefined };
-    const tenancy = new HeldLease(context, terms, belief);
+    const tenancy = new HeldLease(context, new LockForm(record.key, record.place), terms, belief);
     context.hold(tenancy);
-    announceGrant(context, record, granted.takeovers.get(record.key), waitedMs);
+    const takeover = granted.takeovers.get(record.key);
+    announceGrant(context, record, takeover === undefined ? [] : [takeover], waitedMs);
     return tenancy;
   });
 }
 
 async function grant(
-  { context, detector }: ClientInternals,
+  { context }: ClientInternals,
   keys: readonly string[],
   terms: AcquisitionTerms,
   data: string | undefined,
 ): Promise<GroupGranted> {
   const { owner, leaseDurationMs, reentrant } = terms;
-  const acquisition = new GroupAcquisition(context, detector, {
+  const acquisition = new GroupAcquisition(context, {
     keys,
     owner,
     leaseDurationMs,
@@ -158,7 +160,7 @@ async function grant(
   });
   const contended = contentionOf(context, owner);
   try {
-    return await new GroupWaiting(context, detector, acquisition, keys, terms).grant((records) => {
+    return await new GroupWaiting(context, acquisition, keys, terms).grant((records) => {
       for (const record of records) contended(record);
     });
   } catch (error) {

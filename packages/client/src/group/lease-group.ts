@@ -94,7 +94,7 @@ export class LeaseGroup implements AsyncDisposable {
   async renew(): Promise<void> {
     const batch = new UpdateBatch(this.#context, this.#context.clock.monotonic() + this.remainingMs());
     const renewals = this.#members.map(({ tenancy }) =>
-      tenancy.renew((request, options) => batch.update(request, options)),
+      tenancy.renew((write, bounds) => batch.update(write, bounds)),
     );
     void batch.send();
     const failures = failuresOf(await Promise.allSettled(renewals));

@@ -5,7 +5,7 @@ import { runLimits } from "../schema-job-runs.ts";
 import { type Clock, sleep } from "../time/clock.ts";
 import { check, checkData, checkText } from "../validation.ts";
 import type { RunContext, RunWork } from "./options.ts";
-import type { Passenger } from "./run-store.ts";
+import type { RunForm } from "./run-form.ts";
 
 /** How an attempt ended, once the ledger knows. */
 export type Finished<T> =
@@ -21,7 +21,7 @@ export interface AttemptParts {
   readonly job: string;
   readonly slot: string;
   readonly lease: Lease;
-  readonly passenger: Passenger;
+  readonly form: RunForm;
   readonly signal: AbortSignal | undefined;
   readonly clock: Clock;
   readonly describeError: (error: unknown) => string;
@@ -63,19 +63,19 @@ export class Attempt {
     }
     if (await this.#record("succeeded", this.#remark)) return { state: "succeeded", result };
     if (loss !== undefined && loss.reason !== "expired") throw loss;
-    throw new LeaseLostError(job, this.#parts.passenger.isOutcomeSent ? "taken" : "released");
+    throw new LeaseLostError(job, this.#parts.form.isOutcomeSent ? "taken" : "released");
   }
 
   #context(): RunContext {
-    const { job, slot, lease, passenger, signal } = this.#parts;
+    const { job, slot, lease, form, signal } = this.#parts;
     return {
       job,
       slot,
       lease,
       signal: signal === undefined ? lease.signal : AbortSignal.any([lease.signal, signal]),
-      attempt: passenger.attempt,
+      attempt: form.attempt,
       progress: (report) => {
-        passenger.progress = checkReport(report);
+        form.progress = checkReport(report);
       },
       remark: (text) => {
         this.#remark = checkText("remark", text, runLimits.remarkBytes);
@@ -85,12 +85,12 @@ export class Attempt {
 
   /** Sends the outcome with the release, again while it is not confirmed; gives false when the attempt is not ours. */
   async #record(state: "succeeded" | "failed", remark: string | undefined): Promise<boolean> {
-    const { lease, passenger, clock } = this.#parts;
-    passenger.outcome = { state, endedAt: clock.now(), remark };
+    const { lease, form, clock } = this.#parts;
+    form.outcome = { state, endedAt: clock.now(), remark };
     for (let tries = 1; ; tries += 1) {
       try {
         const confirmed = await (state === "succeeded" ? lease.complete() : lease.release());
-        return confirmed && passenger.isOutcomeSent;
+        return confirmed && form.isOutcomeSent;
       } catch (error) {
         const mayPass = error instanceof LeaseServiceError && error.retryable;
         if (!mayPass || tries >= outcomeTries) throw error;

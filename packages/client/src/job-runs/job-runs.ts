@@ -4,7 +4,6 @@ import { type ClientInternals, internalsOf } from "../internals.ts";
 import { Lease } from "../lease.ts";
 import { Acquirer } from "../protocol/acquirer.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import { ExpiryDetector } from "../protocol/expiry-detector.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
 import { limits, timeToLive } from "../schema.ts";
 import { runItemKey, runLimits } from "../schema-job-runs.ts";
@@ -32,7 +31,7 @@ import {
   type RunWork,
 } from "./options.ts";
 import type { JobRun } from "./run.ts";
-import { RunStore } from "./run-store.ts";
+import { RunForm } from "./run-form.ts";
 import { skipSlot, takeBackRun } from "./skipping.ts";
 import { checkSlotTime, type Slot } from "./slots.ts";
 
@@ -64,9 +63,7 @@ export class JobRuns {
   readonly #client: ClientInternals;
   readonly #context: ProtocolContext;
   readonly #terms: JobRunsTerms;
-  readonly #store: RunStore;
   readonly #entrance: Entrance;
-  readonly #detector: ExpiryDetector;
   readonly #ledger: Ledger;
 
   /** Throws InvalidOptionsError. Sends nothing. */
@@ -76,13 +73,8 @@ export class JobRuns {
     this.#terms = checkJobRunsOptions(options, this.#client);
     const { context } = this.#client;
     const retentionMs = this.#terms.keepForMs + forgettingMarginMs;
-    this.#store = new RunStore(context.store, {
-      maxAttempts: this.#terms.maxAttempts,
-      keepForMs: retentionMs,
-    });
-    this.#context = { ...context, store: this.#store, retentionMs };
-    this.#detector = new ExpiryDetector(context.clock, context.clockSkewMs);
-    this.#entrance = new Entrance(new Acquirer(this.#context, this.#detector));
+    this.#context = { ...context, retentionMs };
+    this.#entrance = new Entrance(new Acquirer(this.#context));
     this.#ledger = new Ledger(context, this.job, this.#terms);
   }
 
@@ -128,7 +120,7 @@ export class JobRuns {
     const now = clock.now();
     const ttl = timeToLive(Math.max(now, Date.parse(at)), retentionMs);
     const { owner } = this.#terms.acquisition;
-    await skipSlot(this.#client.context, this.#detector, {
+    await skipSlot(this.#client.context, {
       job: this.job,
       slot: at,
       owner,
@@ -228,24 +220,21 @@ export class JobRuns {
     const { job } = this;
     const terms = checkRunOptions(options, this.#terms, this.#client);
     this.#checkDue(slot);
-    const place = runItemKey(job, slot).sk;
-    const call = { ...terms, key: job, place, data: undefined, slot, resumes: terms.reentrant };
-    return await this.#entrance.through(call, (tenancy) => this.#attempt(call, tenancy, work));
+    const rules = { maxAttempts: this.#terms.maxAttempts, keepForMs: this.#context.retentionMs };
+    const formOf = (): RunForm => new RunForm(job, slot, rules);
+    const { sk: sortKey } = runItemKey(job, slot);
+    const call = { ...terms, key: job, sortKey, data: undefined, slot, resumes: terms.reentrant, formOf };
+    return await this.#entrance.through(call, (lease) => this.#attempt(call, lease, work));
   }
 
-  async #attempt<T>({ slot, signal }: SlotCall, tenancy: HeldLease, work: RunWork<T>): Promise<Finished<T>> {
+  async #attempt<T>({ slot, signal }: SlotCall, held: HeldLease, work: RunWork<T>): Promise<Finished<T>> {
     const { job } = this;
-    const lease = new Lease(this.#context, tenancy, this.#client.format, slot);
-    const passenger = this.#store.passenger(lease.token);
-    if (passenger === undefined) throw new LeaseLostError(job, "released");
+    const form = held.form as RunForm;
+    if (form.isGivenUp) throw new LeaseLostError(job, "released");
+    const lease = new Lease(this.#context, held, this.#client.format, slot);
     const { clock } = this.#context;
     const { describeError } = this.#terms;
-    const attempt = new Attempt({ job, slot, lease, passenger, signal, clock, describeError });
-    try {
-      return await attempt.perform(work);
-    } finally {
-      this.#store.dismiss(lease.token);
-    }
+    return await new Attempt({ job, slot, lease, form, signal, clock, describeError }).perform(work);
   }
 
   async *#missed(range: MissedRange): AsyncGenerator<MissedSlot, void, undefined> {

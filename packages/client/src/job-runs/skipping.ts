@@ -1,7 +1,7 @@
 import { LeaseUnavailableError, SlotDoneError } from "../errors.ts";
 import { type RunTakenBack, type Skip, skip, takeBack } from "../expressions-job-runs.ts";
 import { callStore, type ProtocolContext } from "../protocol/context.ts";
-import { claimableIn, type ExpiryDetector } from "../protocol/expiry-detector.ts";
+import { claimableIn } from "../protocol/expiry-detector.ts";
 import { type LeaseRecord, lastDoneSlot, readRecord } from "../record.ts";
 import { runAttributeNames } from "../schema-job-runs.ts";
 import type { UpdateResult } from "../store.ts";
@@ -12,11 +12,8 @@ import type { UpdateResult } from "../store.ts";
  * A slot that is skipped already stays as it is, so that a skip whose answer was lost finds itself. Rejects with
  * SlotDoneError when the slot has succeeded, and with LeaseUnavailableError while an attempt runs.
  */
-export async function skipSlot(
-  context: ProtocolContext,
-  detector: ExpiryDetector,
-  request: Skip,
-): Promise<void> {
+export async function skipSlot(context: ProtocolContext, request: Skip): Promise<void> {
+  const { detector } = context;
   const send = (judged: LeaseRecord | undefined): Promise<UpdateResult> =>
     callStore(context, (store, call) => store.update(skip(request, judged), call));
 

@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { LeaseErrorEvent, LeaseEvent, ShortLeaseEvent } from "../events.ts";
 import { asError, isOperational } from "../operational.ts";
-import { callBudgetMs, type TimedStore } from "../store/timed-store.ts";
+import type { TimedStore } from "../store/timed-store.ts";
 import type { CallOptions, LeaseStore } from "../store.ts";
-import { withBudget } from "../time/budget.ts";
+import { callBudgetMs, withBudget } from "../time/budget.ts";
 import type { ServiceClock } from "../time/service-clock.ts";
+import type { ExpiryDetector } from "./expiry-detector.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { RequestGate } from "./request-gate.ts";
@@ -30,6 +31,8 @@ export interface ProtocolContext {
   /** The same store, each of whose calls ends in time. */
   readonly table: TimedStore;
   readonly clock: ServiceClock;
+  /** Which leases' time is over. */
+  readonly detector: ExpiryDetector;
   /** What renewals and attempts to acquire are sent through. */
   readonly gate: RequestGate;
   readonly randomness: Randomness;
@@ -41,7 +44,7 @@ export interface ProtocolContext {
   /** What is under way, until the client is closed. */
   readonly lifecycle: Lifecycle;
   /** Takes note of a lease that the client holds from now on. */
-  readonly hold: (tenancy: HeldLease) => void;
+  readonly hold: (lease: HeldLease) => void;
 }
 
 export { callBudgetMs };

@@ -1,23 +1,24 @@
 import { LeaseError, type LeaseLostReason, LeaseServiceError } from "../errors.ts";
 import type { LeaseEvent } from "../events.ts";
-import { type Completion, close, release, renew } from "../expressions.ts";
 import { asError, isOperational } from "../operational.ts";
 import {
   type LeaseRecord,
   lastDoneSlot,
   lastReleasedToken,
-  readRecord,
   wasBroken,
   wasReleasedByHolder,
 } from "../record.ts";
-import type { CallOptions, UpdateRequest, UpdateResult } from "../store.ts";
-import { withBudget } from "../time/budget.ts";
+import { closedToken } from "../schema.ts";
+import type { Write } from "../store/write.ts";
+import type { Item, UpdateResult } from "../store.ts";
+import type { Bounds } from "../time/budget.ts";
 import { type Moment, pause } from "../time/clock.ts";
-import { callStore, type ProtocolContext } from "./context.ts";
+import type { ProtocolContext } from "./context.ts";
 import { type Belief, LeaseDeadline } from "./lease-deadline.ts";
+import { type LeaseForm, leaseOf } from "./lease-form.ts";
 import type { Removal } from "./lifecycle.ts";
 
-/** What identifies a tenancy and what it asks for when it renews. */
+/** What identifies a lease and what it asks for when it renews. */
 export interface HeldLeaseTerms {
   readonly record: LeaseRecord;
   readonly leaseDurationMs: number;
@@ -29,7 +30,7 @@ export interface HeldLeaseTerms {
   readonly slot: string | undefined;
 }
 
-/** What the end of a tenancy has come to. */
+/** What the end of a lease has come to. */
 export interface Ended {
   /** Whether the lock was still this token's to end. */
   readonly wasOurs: boolean;
@@ -40,7 +41,7 @@ export interface Ended {
 const notOurs: Ended = { wasOurs: false, isRecorded: false };
 
 /** Sends one conditional write; heartbeats pass one that lets writes travel together. */
-export type SendUpdate = (request: UpdateRequest, options: CallOptions) => Promise<UpdateResult>;
+export type SendUpdate = (write: Write, bounds: Bounds) => Promise<UpdateResult>;
 
 /** One renewal takes no longer than this, nor than half of what is left, so that a hanging one leaves time for another. */
 const longestRenewalMs = 5_000;
@@ -53,11 +54,14 @@ const renewalGraceMs = 1_000;
  * One token's hold on a lock: its renewals, at most one at a time, and its end, never beside a renewal.
  */
 export class HeldLease {
+  readonly form: LeaseForm;
   readonly terms: HeldLeaseTerms;
   readonly deadline: LeaseDeadline;
   /** What its release removes from the table. */
   readonly removal: Removal;
   readonly #context: ProtocolContext;
+  /** As the table showed it last. */
+  #shown: LeaseRecord;
   /** On the monotonic clock. */
   readonly #heldSince: number;
   #version: number;
@@ -68,16 +72,20 @@ export class HeldLease {
   #ending: Promise<Ended | "unknown"> | undefined;
   /** Whether a release may have landed, unknown to us. */
   #mayHaveEnded = false;
+  /** For how long it could not be taken, when its release began. */
+  #lastBelief: Belief | undefined;
   #holds = 1;
   /** Whether one of its handles has asked for the slot to be recorded. */
   #isCompleted = false;
   readonly #endListeners: (() => void)[] = [];
 
   /** Without a belief it is unconfirmed: it protects nothing until a renewal has shown that it still stands. */
-  constructor(context: ProtocolContext, terms: HeldLeaseTerms, belief: Belief | undefined) {
+  constructor(context: ProtocolContext, form: LeaseForm, terms: HeldLeaseTerms, belief: Belief | undefined) {
     const { record } = terms;
     this.terms = terms;
     this.#context = context;
+    this.form = form;
+    this.#shown = record;
     this.#version = record.version;
     const { clock } = context;
     this.#heldSince = terms.heldSince ?? clock.monotonic() - Math.max(0, clock.now() - record.acquiredAt);
@@ -120,11 +128,13 @@ export class HeldLease {
   }
 
   /** Prolongs it: 1 request. Callers at the same time share one. Rejects when it is lost or the service fails. */
-  async renew(send: SendUpdate): Promise<void> {
+  async renew(
+    send: SendUpdate = (write, bounds) => this.#context.table.update(write, bounds),
+  ): Promise<void> {
     this.#throwIfLost();
     if (this.#renewing === undefined) {
       const cut = new AbortController();
-      // An unconfirmed tenancy has no deadline yet.
+      // An unconfirmed lease has no deadline yet.
       const remainingMs = this.deadline.remainingMs() || this.terms.leaseDurationMs;
       const budgetMs = Math.min(remainingMs / 2, longestRenewalMs);
       const done = this.#renewOnce(budgetMs, send, cut.signal).finally(() => {
@@ -202,24 +212,17 @@ export class HeldLease {
     const expiresAt = clock.expiryOf(since, leaseDurationMs, this.deadline.expiresAt);
     const version = this.#version + 1;
     this.#version = version;
-    const renewal = {
-      key: record.key,
-      place: record.place,
-      token: record.token,
-      fencingToken: record.fencingToken,
-      version,
-      expiresAt,
-      leaseDurationMs,
-      retentionMs,
-    };
-    const result = await withBudget(clock, budgetMs, cut, (call) => send(renew(renewal), call), since);
+    const renewal = { shown: this.#shown, version, expiresAt, leaseDurationMs, retentionMs };
+    const result = await send(this.form.renew(renewal), { withinMs: budgetMs, signal: cut, since });
 
-    const now = readRecord(result.item);
-    if (now === undefined || !this.#isOurs(now)) {
+    const now = this.#ownIn(result.item);
+    if (now === undefined) {
       this.#isGone = true;
-      this.deadline.end(this.#lossBy(result, now), now && `held by ${JSON.stringify(now.owner)}`);
+      this.deadline.end(...this.#lossBy(result.item));
       return;
     }
+    this.#shown = now;
+    this.form.confirmed?.(result.item);
     if (now.version === version && now.expiresAt === expiresAt) {
       const { believedMs, isSound } = clock.checkExpiry(expiresAt, since, leaseDurationMs);
       if (believedMs > 0) this.deadline.confirm({ since, forMs: believedMs }, expiresAt);
@@ -238,20 +241,31 @@ export class HeldLease {
   }
 
   /** A late copy of the acquisition may have brought the token back, with another fencing token: for nobody. */
-  #isOurs(now: LeaseRecord | undefined): boolean {
+  #ownIn(item: Item | undefined): LeaseRecord | undefined {
     const { token, fencingToken } = this.terms.record;
-    return now?.token === token && now.fencingToken === fencingToken;
+    const now = leaseOf(this.form, item, token);
+    return now?.fencingToken === fencingToken ? now : undefined;
   }
 
-  #lossBy(result: UpdateResult, now: LeaseRecord | undefined): LeaseLostReason {
-    if (now !== undefined) return now.closed ? "released" : "taken";
-    if (lastReleasedToken(result.item) === this.terms.record.token) return "released";
-    // Without an item ttl has removed it; with another's tombstone somebody took it over and let it go.
-    return result.item === undefined ? "expired" : "taken";
+  /** Why it is lost, by an item that does not show it. */
+  #lossBy(item: Item | undefined): [reason: LeaseLostReason, detail?: string] {
+    const { token } = this.terms.record;
+    const isClosed = leaseOf(this.form, item, closedToken(token)) !== undefined;
+    // Of several leases in one item none has its place.
+    const holder = this.terms.record.seat === undefined ? this.form.leasesIn(item)[0] : undefined;
+    if (holder !== undefined) {
+      return [isClosed ? "released" : "taken", `held by ${JSON.stringify(holder.owner)}`];
+    }
+    if (isClosed || lastReleasedToken(item) === token) return ["released"];
+    // Without an item ttl has removed it; with another's tombstone another caller took it over and let it go.
+    return [item === undefined ? "expired" : "taken"];
   }
 
   async #end(completed: boolean): Promise<Ended | "unknown"> {
     const { clock } = this.#context;
+    if (this.deadline.lost === undefined) {
+      this.#lastBelief = { since: clock.moment(), forMs: this.deadline.remainingMs() };
+    }
     this.deadline.end("released");
     await this.#settleRenewal();
     if (this.#isGone) {
@@ -263,32 +277,26 @@ export class HeldLease {
     const slot = completed ? this.terms.slot : undefined;
     const at = clock.moment();
     const remainsClosed = this.#remainsClosed(at);
-    const ending: Completion = {
-      slot,
-      key: record.key,
-      place: record.place,
-      token: record.token,
-      fencingToken: record.fencingToken,
-      now: clock.timeOf(at),
-      retentionMs: this.#context.retentionMs,
-    };
-    const request =
+    const cooldown =
       remainsClosed > 0
-        ? close({
-            ...ending,
-            closedUntil: clock.expiryOf(at, remainsClosed),
-            closedForMs: Math.ceil(remainsClosed),
-          })
-        : release(ending);
+        ? { until: clock.expiryOf(at, remainsClosed), forMs: Math.ceil(remainsClosed) }
+        : undefined;
+    const { retentionMs } = this.#context;
+    const ending = { shown: this.#shown, now: clock.timeOf(at), retentionMs, slot, cooldown };
     let confirmed = false;
     try {
-      const result = await callStore(this.#context, (store, call) => store.update(request, call));
+      const result = await this.#context.table.update(this.form.release(ending));
       confirmed = result.applied || wasReleasedByHolder(result.item, record.token);
+      const mayHaveEnded = result.retried || this.#mayHaveEnded;
+      const isKnown = this.#ownIn(result.item) !== undefined || wasBroken(result.item, record.token);
+      // Nobody could take it yet: then it was an earlier copy of the release.
+      confirmed ||= mayHaveEnded && !isKnown && this.#isStillBelieved();
       // What has landed may be an earlier release, which left the slot open.
       const isRecorded = slot !== undefined && (result.applied || (lastDoneSlot(result.item) ?? "") >= slot);
-      if (confirmed) return { wasOurs: true, isRecorded };
-      const mayHaveEnded = result.retried || this.#mayHaveEnded;
-      const isKnown = this.#isOurs(readRecord(result.item)) || wasBroken(result.item, record.token);
+      if (confirmed) {
+        this.form.released?.();
+        return { wasOurs: true, isRecorded };
+      }
       return mayHaveEnded && !isKnown ? "unknown" : notOurs;
     } catch (error) {
       if (error instanceof LeaseError && error.mayHaveLanded) this.#mayHaveEnded = true;
@@ -296,6 +304,13 @@ export class HeldLease {
     } finally {
       this.#publish({ type: "released", heldMs: this.#heldMs(), confirmed });
     }
+  }
+
+  /** Whether only its own owner, or an operator, could have ended it by now. */
+  #isStillBelieved(): boolean {
+    if (this.#lastBelief === undefined || this.terms.record.reentrant) return false;
+    const { since, forMs } = this.#lastBelief;
+    return this.#context.clock.elapsedSince(since) < forMs;
   }
 
   /** For how much longer the lock has to stay closed; on the monotonic clock, where this process has acquired it. */
@@ -347,7 +362,7 @@ export class HeldLease {
   }
 }
 
-/** The part of an event that is not said of every one of a tenancy's. */
+/** The part of an event that is not said of every one of a lease's. */
 type HeldLeaseEvent = LeaseEvent extends infer Event
   ? Event extends { readonly type: "renewed" | "lost" | "released" | "error" }
     ? Omit<Event, "key" | "place" | "owner" | "fencingToken">

@@ -143,7 +143,11 @@ export class ReadWriteLock {
   async #write(options: WriteOptions, mayWait: boolean): Promise<Lease> {
     const call = checkSeatOptions(options, lockOptionNames, mayWait, this.#item.client);
     if (call.reentrant) this.#refuseUpgrade(call.owner);
-    return await this.#item.acquire(call, writeRule, this.#order ?? (call.waitMs > 0 ? this.#writerFirst : undefined));
+    return await this.#item.acquire(
+      call,
+      writeRule,
+      this.#order ?? (call.waitMs > 0 ? this.#writerFirst : undefined),
+    );
   }
 
   /** An owner that reads in this client, and does not write, would wait for itself. */

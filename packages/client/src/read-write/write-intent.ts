@@ -1,5 +1,5 @@
 import type { ClientInternals } from "../internals.ts";
-import { type AcquireCall, Acquirer } from "../protocol/acquirer.ts";
+import { Acquirer } from "../protocol/acquirer.ts";
 import { inBackground } from "../protocol/context.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
 import { RetryLoop } from "../protocol/retry-loop.ts";
@@ -31,7 +31,12 @@ export function writerFirst({ context, times }: ClientInternals, intent: SeatFor
       grant: async (attempt, onContended) => {
         const own = new WriteIntent(
           () => acquirer.acquire({ ...call, ...lease, ...plain, order: undefined }, intent),
-          inBackground(context, { key: call.key, place: call.sortKey, owner: call.owner, operation: "cancel" }),
+          inBackground(context, {
+            key: call.key,
+            place: call.sortKey,
+            owner: call.owner,
+            operation: "cancel",
+          }),
         );
         const loop = new RetryLoop(context, attempt, call, (blocker) => {
           onContended(blocker);

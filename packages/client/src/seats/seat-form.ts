@@ -1,3 +1,4 @@
+import type { LeasePlace } from "../expressions.ts";
 import type { Expiry, ExpiryDetector } from "../protocol/expiry-detector.ts";
 import { claimableIn } from "../protocol/expiry-detector.ts";
 import type {
@@ -20,12 +21,15 @@ import {
   type Seat,
   type SeatKind,
   seatCounters,
+  seatLimits,
   textAttribute,
   versionText,
 } from "./schema.ts";
 import { attributesOf, type SeatRecord, seatOf, seatsIn, seatText, takenBy } from "./seat.ts";
 
 const { fence, releasedToken, brokenToken, timeToLive: ttl } = attributeNames;
+
+const { passedPerWrite } = seatLimits;
 
 /** By kind, how much may be taken already. */
 export type Bounds = Readonly<Partial<Record<SeatKind, number>>>;
@@ -64,10 +68,16 @@ export class SeatForm implements LeaseForm {
     this.#itemKey = leaseItemKey(terms.key, terms.sortKey);
   }
 
+  /** The form of a seat that is taken, to renew and to release it. */
+  static of({ key, place, owner, reentrant }: LeaseRecord, seat: Seat): SeatForm {
+    const reentrantOwner = reentrant ? owner : undefined;
+    return new SeatForm({ ...seat, key, sortKey: place, bounds: {}, reentrantOwner });
+  }
+
   acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
     const { token, acquiredAt, expiresAt, retentionMs } = grant;
     const { kind, permits, reentrantOwner } = this.#terms;
-    const gone = passed.filter(hasSeat);
+    const gone = passed.slice(-passedPerWrite).filter(hasSeat);
     const next: Count = { of: fence, from: acquiredAt, by: 1 };
     const set = {
       [textAttribute(token)]: seatText({ ...grant, seat: { kind, permits } }, grant.data),
@@ -143,15 +153,15 @@ export class SeatForm implements LeaseForm {
     };
   }
 
-  /** Removes leases whose time is over, where there are more than one acquisition can take along. */
-  clear(passed: readonly LeaseRecord[]): Write {
-    const gone = passed.filter(hasSeat);
-    return {
-      key: this.#itemKey,
-      set: counted(gone),
-      remove: gone.flatMap(attributesOf),
-      insist: gone.map(unchanged),
-    };
+  /** All but those that `acquire` takes along. */
+  clear(passed: readonly LeaseRecord[]): readonly Write[] {
+    const writes: Write[] = [];
+    for (let end = passed.length - passedPerWrite; end > 0; end -= passedPerWrite) {
+      const gone = passed.slice(Math.max(0, end - passedPerWrite), end).filter(hasSeat);
+      const remove = gone.flatMap(attributesOf);
+      writes.push({ key: this.#itemKey, set: counted(gone), remove, insist: gone.map(unchanged) });
+    }
+    return writes;
   }
 
   /** Unlike `leasesIn` it does not mind a seat of somebody else's that cannot be read. */
@@ -171,7 +181,8 @@ export class SeatForm implements LeaseForm {
     const { key, kind, permits, bounds } = this.#terms;
     const name = JSON.stringify(key);
     const most = permits + (bounds.permit ?? 0);
-    if (kind !== "permit") return `the ${blocker?.seat?.kind === "read" ? "read" : "write"} lock of ${name} is`;
+    if (kind !== "permit")
+      return `the ${blocker?.seat?.kind === "read" ? "read" : "write"} lock of ${name} is`;
     if (most === 0) return `a permit of the semaphore ${name} is`;
     return `too few of the ${most} permits of the semaphore ${name} are free, and the next to end is`;
   }
@@ -246,13 +257,14 @@ export class SeatForm implements LeaseForm {
 /** Takes another's seat away. It is marked as broken, so that its holder does not take it for its own release. */
 export function breakSeat(seat: SeatRecord): Write {
   const write = removal(leaseItemKey(seat.key, seat.place), seat);
-  return { ...write, set: { ...write.set, [brokenToken]: seat.token } };
+  const { [releasedToken]: _, ...cooldown } = write.set;
+  return { ...write, set: { ...(seat.closed ? cooldown : write.set), [brokenToken]: seat.token } };
 }
 
 /** Asks the holder of a seat to stop. */
-export function askSeatToStop(key: ItemKey, token: string, reason: string): Write {
+export function askSeatToStop({ key, place }: LeasePlace, token: string, reason: string): Write {
   return {
-    key,
+    key: leaseItemKey(key, place),
     set: { [revocationAttribute(token)]: reason },
     insist: [[fenceAttribute(token), "exists"]],
   };

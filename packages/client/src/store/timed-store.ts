@@ -1,5 +1,6 @@
-import { LeaseServiceError } from "../errors.ts";
+import { type LeaseError, LeaseServiceError } from "../errors.ts";
 import type {
+  CallOptions,
   GetRequest,
   Item,
   LeaseStore,
@@ -8,25 +9,14 @@ import type {
   ScanRequest,
   TransactionEntry,
   TransactionResult,
+  UpdateRequest,
   UpdateResult,
 } from "../store.ts";
-import { type CallOptions, withBudget } from "../time/budget.ts";
-import type { Moment } from "../time/clock.ts";
+import { type Bounds, CallBudget, callBudgetMs } from "../time/budget.ts";
 import type { ServiceClock } from "../time/service-clock.ts";
 import { render, type Write } from "./write.ts";
 
-/** How long one call waits for its answer, retries included, when its caller sets no nearer bound. */
-export const callBudgetMs = 10_000;
-
-/** What bounds one call. */
-export interface Bounds {
-  /** How long it may take, in milliseconds, retries included. @default 10000 */
-  readonly withinMs?: number;
-  /** Ends it early; it rejects with the signal's reason. */
-  readonly signal?: AbortSignal | undefined;
-  /** From which moment its time counts. @default - now */
-  readonly since?: Moment;
-}
+export { type Bounds, callBudgetMs };
 
 /**
  * The table, as the protocol calls it: every call ends in time, is not sent when it has become too old, and tells the
@@ -46,35 +36,60 @@ export class TimedStore {
   }
 
   /** One conditional write. */
-  update(write: Write, bounds: Bounds = {}): Promise<UpdateResult> {
-    return this.#call(bounds, (call) => this.#store.update(render(write), call));
+  async update(write: Write, bounds: Bounds = {}): Promise<UpdateResult> {
+    const call = new CallBudget(this.#clock, bounds);
+    try {
+      return await this.#store.update(render(write), call);
+    } finally {
+      call.end();
+    }
+  }
+
+  /** One call's time, for writes that travel together; `end` it when the call has settled. */
+  begin(bounds: Bounds): CallBudget {
+    return new CallBudget(this.#clock, bounds);
+  }
+
+  /** Writes that travel together, within a time that has begun. See {@link LeaseStore.updateMany}. */
+  updateMany(
+    requests: readonly UpdateRequest[],
+    call: CallOptions,
+  ): Promise<readonly (UpdateResult | LeaseError | undefined)[]> {
+    return this.#store.updateMany(requests, call);
+  }
+
+  /** One of them that travels alone. */
+  updateWithin(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
+    return this.#store.update(request, call);
   }
 
   /** Several conditional writes of different items: all of them or none. At most 100. */
-  transact(entries: readonly TransactionEntry[], bounds: Bounds = {}): Promise<TransactionResult> {
-    return this.#call(bounds, (call) => this.#store.transact(entries, call));
+  transact(entries: readonly TransactionEntry[], bounds?: Bounds): Promise<TransactionResult> {
+    return this.#within(bounds, (call) => this.#store.transact(entries, call));
   }
 
   /** One read. */
-  get(request: GetRequest, bounds: Bounds = {}): Promise<Item | undefined> {
-    return this.#call(bounds, (call) => this.#store.get(request, call));
+  get(request: GetRequest, bounds?: Bounds): Promise<Item | undefined> {
+    return this.#within(bounds, (call) => this.#store.get(request, call));
   }
 
   /** One page of the items under a key. */
-  query(request: QueryRequest, bounds: Bounds = {}): Promise<ScanPage> {
-    return this.#call(bounds, (call) => this.#store.query(request, call));
+  query(request: QueryRequest, bounds?: Bounds): Promise<ScanPage> {
+    return this.#within(bounds, (call) => this.#store.query(request, call));
   }
 
   /** One page of all items that pass a filter. */
-  scan(request: ScanRequest, bounds: Bounds = {}): Promise<ScanPage> {
-    return this.#call(bounds, (call) => this.#store.scan(request, call));
+  scan(request: ScanRequest, bounds?: Bounds): Promise<ScanPage> {
+    return this.#within(bounds, (call) => this.#store.scan(request, call));
   }
 
-  #call<T>(
-    { withinMs = callBudgetMs, signal, since }: Bounds,
-    task: (call: CallOptions) => Promise<T>,
-  ): Promise<T> {
-    return withBudget(this.#clock, withinMs, signal, task, since);
+  async #within<T>(bounds: Bounds = {}, task: (call: CallOptions) => Promise<T>): Promise<T> {
+    const call = new CallBudget(this.#clock, bounds);
+    try {
+      return await task(call);
+    } finally {
+      call.end();
+    }
   }
 }
 

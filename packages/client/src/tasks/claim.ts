@@ -8,8 +8,9 @@ import {
   takeBackClaim,
   takeOverTask,
 } from "../expressions-tasks.ts";
-import { announceGrant, type Takeover } from "../protocol/announcement.ts";
+import { announceGrant } from "../protocol/announcement.ts";
 import { callStore, inBackground } from "../protocol/context.ts";
+import type { Takeover } from "../protocol/lease-form.ts";
 import { type GrantIdentity, isHeldBy, type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
 import { attributeNames } from "../schema.ts";
 import { taskIdOf } from "../schema-tasks.ts";
@@ -75,7 +76,7 @@ export class ClaimAttempt {
     const { context, detector } = this.#desk;
     const since = context.clock.moment();
     const first = await this.#claimAsSeen(since);
-    if (this.#isOurs(first)) return this.#settle(first, since, undefined);
+    if (this.#isOurs(first)) return this.#settle(first, since, []);
 
     if (first.item === undefined) return elsewhere;
     const seen = readRecord(first.item);
@@ -87,8 +88,8 @@ export class ClaimAttempt {
     const second = await this.#send(takeOverTask(this.#grant(takenAt), seen));
     if (!this.#isOurs(second)) return elsewhere;
     // Another copy of the first claim has landed in between: what the table says counts from that one.
-    if (readRecord(second.item)?.version !== this.#version) return this.#settle(second, since, undefined);
-    return this.#settle(second, takenAt, { ground: verdict.ground, from: seen });
+    if (readRecord(second.item)?.version !== this.#version) return this.#settle(second, since, []);
+    return this.#settle(second, takenAt, [{ ground: verdict.ground, from: seen }]);
   }
 
   /** Others may have had the task and returned it since it was seen: then it is tried once more as it is now. */
@@ -141,7 +142,7 @@ export class ClaimAttempt {
     return result;
   }
 
-  #settle({ item = {} }: UpdateResult, since: Moment, takeover: Takeover | undefined): Task {
+  #settle({ item = {} }: UpdateResult, since: Moment, takeovers: readonly Takeover[]): Task {
     const { context, terms, heartbeat } = this.#desk;
     const record = readRecord(item);
     const { leaseDurationMs } = terms;
@@ -158,7 +159,7 @@ export class ClaimAttempt {
     const tenancyTerms = { record, leaseDurationMs, closedUntil: undefined, slot: undefined };
     const tenancy = new HeldClaim(context, tenancyTerms, { since, forMs });
     if (terms.heartbeatMs !== undefined) heartbeat.start(tenancy, terms.heartbeatMs);
-    announceGrant(context, record, takeover, clock.monotonic() - since.monotonic);
+    announceGrant(context, record, takeovers, clock.monotonic() - since.monotonic);
     return new Task(this.#desk, tenancy, item);
   }
 

@@ -3,6 +3,7 @@ import type { LeaseEvent } from "../events.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { type Ended, HeldLease, type HeldLeaseTerms, type SendUpdate } from "../protocol/held-lease.ts";
 import type { Belief } from "../protocol/lease-deadline.ts";
+import { LockForm } from "../protocol/lock-form.ts";
 import { pause } from "../time/clock.ts";
 
 /** An ending waits this long for a renewal that is under way before it cuts it off. */
@@ -26,7 +27,7 @@ export class HeldClaim extends HeldLease {
     const publish = (event: LeaseEvent): void => {
       if (!(event.type === "lost" && endedByWorker.value)) context.publish(event);
     };
-    super({ ...context, publish }, terms, belief);
+    super({ ...context, publish }, new LockForm(terms.record.key, terms.record.place), terms, belief);
     this.#context = context;
     this.#endedByWorker = endedByWorker;
   }
@@ -44,15 +45,16 @@ export class HeldClaim extends HeldLease {
     this.#context.lifecycle.follow(this.removal, this.#giveBack());
   }
 
-  override renew(send: SendUpdate): Promise<void> {
+  override renew(send: SendUpdate = (...sent) => this.#context.table.update(...sent)): Promise<void> {
     if (this.#isPaused) {
       const message = "the task is being ended: renew it where that has failed";
       return Promise.reject(new LeaseServiceError("LEASE_CONFLICT", message));
     }
     const cut = this.#renewing?.cut ?? new AbortController();
-    const done = super.renew((request, options) =>
-      send(request, { ...options, signal: AbortSignal.any([options.signal, cut.signal]) }),
-    );
+    const done = super.renew((write, bounds) => {
+      const signals = [cut.signal, ...(bounds.signal === undefined ? [] : [bounds.signal])];
+      return send(write, { ...bounds, signal: AbortSignal.any(signals) });
+    });
     const renewing = { done, cut };
     this.#renewing = renewing;
     const forget = (): void => {

@@ -1,22 +1,25 @@
 import { LeaseUnavailableError, SlotMismatchError } from "../errors.ts";
 import type { Clock } from "../time/clock.ts";
 import { WakeableSleep } from "../time/wakeable-sleep.ts";
-import type { AcquisitionRequest } from "./acquisition.ts";
+import type { AcquireTerms } from "./acquire-attempt.ts";
 import { callBudgetMs } from "./context.ts";
 import type { HeldLease } from "./held-lease.ts";
-import type { Patience } from "./waiting.ts";
+import type { WaitTerms } from "./retry-loop.ts";
 
 /** A lock, who wants it, and for which run. */
-type Wish = Pick<AcquisitionRequest, "key" | "place" | "owner" | "slot">;
+interface Wish extends Pick<AcquireTerms, "key" | "sortKey" | "owner" | "slot"> {
+  /** What the owner's leases of one item have to have in common to be shared. */
+  readonly shareKey?: string | undefined;
+}
 
 /** How long a caller waits for another call of its own owner. */
-export type OwnPatience = Pick<Patience, "waitMs" | "signal">;
+export type SiblingWait = Pick<WaitTerms, "waitMs" | "signal">;
 
 /** An owner's hold on a lock, or the call that is about to win it. */
-type Entry = { readonly tenancy: HeldLease } | { readonly winning: Promise<unknown> };
+type Entry = { readonly lease: HeldLease } | { readonly winning: Promise<unknown> };
 
-/** Lets an owner that holds a lock in this client in again, without asking the service. */
-export class Reentrance {
+/** Lets an owner that holds a lease in this client in again, without asking the service. */
+export class ReentrantLeases {
   readonly #clock: Clock;
   readonly #entries = new Map<string, Entry>();
 
@@ -24,24 +27,24 @@ export class Reentrance {
     this.#clock = clock;
   }
 
-  /** Gives the owner's live tenancy, retained once more, or wins a new one. Callers at the same time share one. */
-  async enter(wish: Wish, patience: OwnPatience, win: () => Promise<HeldLease>): Promise<HeldLease> {
-    const [tenancy] = await this.enterAll([wish], patience, async () => [await win()]);
-    if (tenancy === undefined) throw new Error("nothing was won");
-    return tenancy;
+  /** Gives the owner's live lease, retained once more, or wins a new one. Callers at the same time share one. */
+  async share(wish: Wish, patience: SiblingWait, win: () => Promise<HeldLease>): Promise<HeldLease> {
+    const [lease] = await this.shareAll([wish], patience, async () => [await win()]);
+    if (lease === undefined) throw new Error("nothing was won");
+    return lease;
   }
 
   /**
-   * Gives the owner's live tenancies of several locks, retained once more each; those that it lacks are won together.
+   * Gives the owner's live leases of several locks, retained once more each; those that it lacks are won together.
    *
    * While it waits for another call of the same owner it keeps nothing from anybody, so that two of them cannot wait
    * for each other; and it waits no longer than its own patience allows, or a call to the service may take. Rejects with
-   * LeaseUnavailableError when that is over, with SlotMismatchError where the owner's tenancy stands for another slot, with
+   * LeaseUnavailableError when that is over, with SlotMismatchError where the owner's lease stands for another slot, with
    * the signal's reason, and with what `win` rejects with; then nothing stays retained.
    */
-  async enterAll<W extends Wish>(
+  async shareAll<W extends Wish>(
     wishes: readonly W[],
-    patience: OwnPatience,
+    patience: SiblingWait,
     win: (missing: readonly W[]) => Promise<readonly HeldLease[]>,
   ): Promise<HeldLease[]> {
     const startedAt = this.#clock.monotonic();
@@ -51,15 +54,15 @@ export class Reentrance {
       if (first === undefined) break;
       // Ignored: the calls that are to win them have the errors.
       const all = Promise.allSettled(winning.map(({ won }) => won));
-      await ownTurn(this.#clock, { key: first.key, startedAt, patience }, all);
+      await waitForSibling(this.#clock, { key: first.key, startedAt, patience }, all);
     }
     // From here to the entries of those that are to be won nobody else has a turn.
     const held = new Map<W, HeldLease>();
     for (const wish of wishes) {
-      const tenancy = this.#liveTenancy(wish);
-      if (tenancy !== undefined) held.set(wish, tenancy);
+      const lease = this.#liveLease(wish);
+      if (lease !== undefined) held.set(wish, lease);
     }
-    for (const tenancy of held.values()) tenancy.retain();
+    for (const lease of held.values()) lease.retain();
     const missing = wishes.filter((wish) => !held.has(wish));
     if (missing.length > 0) {
       const winning = win(missing);
@@ -68,14 +71,14 @@ export class Reentrance {
         for (const wish of missing) this.#entries.delete(idOf(wish));
         // Those that it had already go on for their other holders.
         // Ignored: why the others were not won comes first, and the `error` event tells of a mistake.
-        await Promise.allSettled([...held.values()].map((tenancy) => tenancy.release(false)));
+        await Promise.allSettled([...held.values()].map((lease) => lease.release(false)));
         throw error;
       });
       for (const [index, wish] of missing.entries()) {
-        const tenancy = won[index];
-        if (tenancy === undefined) continue;
-        held.set(wish, tenancy);
-        this.#keep(idOf(wish), tenancy);
+        const lease = won[index];
+        if (lease === undefined) continue;
+        held.set(wish, lease);
+        this.#keep(idOf(wish), lease);
       }
     }
     return wishes.flatMap((wish) => held.get(wish) ?? []);
@@ -89,28 +92,28 @@ export class Reentrance {
     });
   }
 
-  #liveTenancy(wish: Wish): HeldLease | undefined {
+  #liveLease(wish: Wish): HeldLease | undefined {
     const entry = this.#entries.get(idOf(wish));
-    if (entry === undefined || !("tenancy" in entry)) return undefined;
-    const { tenancy } = entry;
-    if (tenancy.deadline.remainingMs() <= 0) return undefined;
+    if (entry === undefined || !("lease" in entry)) return undefined;
+    const { lease } = entry;
+    if (lease.deadline.remainingMs() <= 0) return undefined;
     const { key, slot } = wish;
-    const heldSlot = tenancy.terms.slot;
+    const heldSlot = lease.terms.slot;
     if (slot !== undefined && slot !== heldSlot) throw new SlotMismatchError(key, slot, heldSlot);
-    return tenancy;
+    return lease;
   }
 
-  #keep(id: string, tenancy: HeldLease): void {
-    const entry = { tenancy };
+  #keep(id: string, lease: HeldLease): void {
+    const entry = { lease };
     this.#entries.set(id, entry);
-    tenancy.onEnd(() => {
+    lease.onEnd(() => {
       if (this.#entries.get(id) === entry) this.#entries.delete(id);
     });
   }
 }
 
-function idOf({ key, place, owner }: Wish): string {
-  return JSON.stringify([key, place, owner]);
+function idOf({ key, sortKey, shareKey, owner }: Wish): string {
+  return JSON.stringify([key, sortKey, shareKey, owner]);
 }
 
 /**
@@ -119,9 +122,9 @@ function idOf({ key, place, owner }: Wish): string {
  * Rejects with the signal's reason, and with LeaseUnavailableError when the patience, and what a call to the service may
  * take, are over.
  */
-export async function ownTurn(
+export async function waitForSibling(
   clock: Clock,
-  wait: { readonly key: string; readonly startedAt: number; readonly patience: OwnPatience },
+  wait: { readonly key: string; readonly startedAt: number; readonly patience: SiblingWait },
   other: Promise<unknown>,
 ): Promise<void> {
   const { key, startedAt, patience } = wait;
