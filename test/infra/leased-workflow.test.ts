@@ -18,7 +18,7 @@ import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, it } from "vitest";
 import { wakeHandlerBundle } from "../../packages/cdk/src/workflow/wake-handler-bundle.ts";
 import { bundleFile, bundleSource } from "../../packages/cdk/wake/bundle.ts";
-import { compileFilters } from "../../packages/local/src/streams/filter.ts";
+import { compileFilters } from "../../tools/local/src/streams/filter.ts";
 import { definitionsIn, problemsOf } from "../support/definitions.ts";
 
 function stackOf(options: { stream?: boolean } = {}): { stack: Stack; table: LeaseTable } {

@@ -7,11 +7,11 @@ import {
 import { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
 import { availableEngines, type Engine, startEngine } from "@leasehold/local";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { StreamMappingSpec, TableSpec } from "../../packages/local/src/assembly/types.ts";
-import type { FailedBatch, InvokeAnswer } from "../../packages/local/src/streams/delivery.ts";
-import type { StreamEventRecord } from "../../packages/local/src/streams/event.ts";
-import { StreamPoller } from "../../packages/local/src/streams/poller.ts";
-import { createTable } from "../../packages/local/src/tables/create.ts";
+import type { StreamMappingSpec, TableSpec } from "../../tools/local/src/assembly/types.ts";
+import type { FailedBatch, InvokeAnswer } from "../../tools/local/src/streams/delivery.ts";
+import type { StreamEventRecord } from "../../tools/local/src/streams/event.ts";
+import { StreamPoller } from "../../tools/local/src/streams/poller.ts";
+import { createTable } from "../../tools/local/src/tables/create.ts";
 import { until } from "./local-app-fixture.ts";
 
 const streamArn = "arn:aws:dynamodb:us-east-1:123456789012:table/Items/stream/x";

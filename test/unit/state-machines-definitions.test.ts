@@ -1,7 +1,7 @@
 import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
-import { InvalidDefinitionError } from "../../packages/local/src/state-machines/errors.ts";
-import { StateMachines } from "../../packages/local/src/state-machines/state-machines.ts";
+import { InvalidDefinitionError } from "../../tools/local/src/state-machines/errors.ts";
+import { StateMachines } from "../../tools/local/src/state-machines/state-machines.ts";
 import { machineArn, only } from "../support/state-machines.ts";
 
 /** The problems that a definition is refused with. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ServiceCall } from "../../packages/local/src/state-machines/task.ts";
+import type { ServiceCall } from "../../tools/local/src/state-machines/task.ts";
 import { bench, only, startTime } from "../support/state-machines.ts";
 
 /** Runs a machine that needs no time to pass. */

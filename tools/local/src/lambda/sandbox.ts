@@ -5,10 +5,7 @@ import { isMistake } from "../mistakes.ts";
 import type { CheckedFunction } from "./definition.ts";
 import type { OrphanGuard } from "./orphan-guard.ts";
 
-/** Beside this file, in the same form: .ts where the package runs from its sources, .js where it was built. */
-const bootstrap = fileURLToPath(
-  new URL(import.meta.url.endsWith(".ts") ? "./bootstrap.ts" : "./bootstrap.js", import.meta.url),
-);
+const bootstrap = fileURLToPath(new URL("./bootstrap.ts", import.meta.url));
 
 /** How long the pipes may stay open after the process: something that left its group may hold them. */
 const lastOutputMs = 200;

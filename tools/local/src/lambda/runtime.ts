@@ -207,7 +207,7 @@ function checkPlatform(): void {
   if (process.platform === "win32") {
     throw new Error("functions cannot be frozen on Windows: run the local app in WSL or in a container");
   }
-  if (import.meta.url.endsWith(".ts") && !process.features.typescript) {
+  if (!process.features.typescript) {
     throw new Error(
       `functions run from the sources need Node 24, and this is ${process.version}: start it by an npm script`,
     );
