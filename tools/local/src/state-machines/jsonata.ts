@@ -1,9 +1,8 @@
+import { createHash, randomUUID } from "node:crypto";
 import type { Clock } from "@leasehold/client";
 import jsonata from "jsonata";
 import { expressionIn } from "./definition.ts";
 import { StatesError } from "./errors.ts";
-import { type ExpressionPlace, refusedIn } from "./expression-check.ts";
-import { addStepFunctions } from "./functions.ts";
 
 /** The reserved variable `$states`. `result` and `errorOutput` are there only where Step Functions has them. */
 export interface StatesVariable {
@@ -27,21 +26,10 @@ const formatTime = jsonata("$fromMillis($time, $picture, $zone)");
 /** Evaluates the JSONata inside a definition, with the injected clock as its time. */
 export class Evaluator {
   readonly #clock: Clock;
-  readonly #random: () => number;
   readonly #compiled = new Map<string, jsonata.Expression>();
 
-  constructor(clock: Clock, random: () => number) {
+  constructor(clock: Clock) {
     this.#clock = clock;
-    this.#random = random;
-  }
-
-  /** What is wrong with an expression, as far as that shows before it runs. */
-  problems(source: string, place: ExpressionPlace): string[] {
-    try {
-      return refusedIn(source, this.#compile(source).ast(), place);
-    } catch (error) {
-      return [messageOf(error)];
-    }
   }
 
   /**
@@ -94,10 +82,24 @@ export class Evaluator {
     const known = this.#compiled.get(source);
     if (known !== undefined) return known;
     const expression = jsonata(source);
-    addStepFunctions(expression, this.#random);
+    expression.registerFunction("hash", hash, "<ss:s>");
+    expression.registerFunction("parse", parse, "<s:x>");
+    expression.registerFunction("uuid", () => randomUUID(), "<:s>");
     this.#compiled.set(source, expression);
     return expression;
   }
+}
+
+// The functions that Step Functions adds to JSONata, as far as the project's machines use them.
+
+function hash(data: string | undefined, algorithm: string): string | undefined {
+  if (data === undefined) return undefined;
+  // "SHA-256" there is "sha256" here.
+  return createHash(algorithm.replace("-", "")).update(data).digest("hex");
+}
+
+function parse(text: string | undefined): unknown {
+  return text === undefined ? undefined : JSON.parse(text);
 }
 
 /** The error of an expression that failed, or whose value is not what its field takes. */

@@ -4,7 +4,6 @@ import type { StatesVariable, Variables } from "./jsonata.ts";
 import { asPayload } from "./payload.ts";
 import type { StateProgress } from "./progress.ts";
 import { catcherFor, Retries } from "./retry.ts";
-import { isTimestamp } from "./state-rules.ts";
 import { isoTime, pause } from "./timers.ts";
 import {
   type Branch,
@@ -184,4 +183,10 @@ async function wait(visit: Visit, seconds: unknown, timestamp: unknown): Promise
   const until = await evaluate(visit, timestamp, "Timestamp");
   if (!isTimestamp(until)) throw unexpected(visit, "Timestamp", "a time with its zone", until);
   await pause(clock, Math.max(0, Date.parse(until) - clock.now()), branch.signal);
+}
+
+/** RFC 3339 with capital T and Z, as Step Functions wants it. */
+function isTimestamp(value: unknown): value is string {
+  const form = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+  return typeof value === "string" && form.test(value) && Number.isFinite(Date.parse(value));
 }

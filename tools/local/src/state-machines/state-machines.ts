@@ -9,8 +9,8 @@ import { type DefinedMachine, Execution, type ExecutionDescription, type Interpr
 import type { ExecutionHistory } from "./history.ts";
 import { Evaluator } from "./jsonata.ts";
 import { asPayload } from "./payload.ts";
+import { supportedDefinition } from "./support.ts";
 import { type ServiceCall, TaskTokens } from "./task.ts";
-import { parseDefinition } from "./validation.ts";
 
 export interface StateMachinesOptions {
   /** All waiting and all times, those of JSONata included, come from it. */
@@ -18,7 +18,7 @@ export interface StateMachinesOptions {
   /** Performs the service integrations of Task states. */
   readonly call: ServiceCall;
   readonly onEvent?: StateMachineListener;
-  /** From 0 (included) to 1 (excluded), for jitter and `$random`. @default Math.random */
+  /** From 0 (included) to 1 (excluded), for jitter. @default Math.random */
   readonly random?: () => number;
 }
 
@@ -47,7 +47,7 @@ export class StateMachines {
       clock,
       call,
       random,
-      evaluator: new Evaluator(clock, random),
+      evaluator: new Evaluator(clock),
       tokens: new TaskTokens(),
       publish: (event) => {
         try {
@@ -63,17 +63,14 @@ export class StateMachines {
    * Adds a state machine, or replaces the one with the same ARN; executions under way keep what they started with.
    *
    * @param machine.definition an object, or its JSON
-   * @throws InvalidDefinitionError with every problem
+   * @throws InvalidDefinitionError with everything in it that this interpreter does not do
    */
   define(machine: { readonly arn: string; readonly name: string; readonly definition: unknown }): void {
     const { arn, name } = machine;
     if (!/^arn:[^:]+:states:[^:]*:[^:]*:stateMachine:[^:]+$/.test(arn)) {
       throw new StatesError("InvalidArn", `not the ARN of a state machine: ${arn}`);
     }
-    const definition = parseDefinition(name, machine.definition, (source, place) =>
-      this.#interpreter.evaluator.problems(source, place),
-    );
-    this.#machines.set(arn, { arn, name, definition });
+    this.#machines.set(arn, { arn, name, definition: supportedDefinition(name, machine.definition) });
   }
 
   /** The state machines that are defined. */

@@ -1,12 +1,9 @@
 declare module "asl-validator" {
   /** Checks a definition in Amazon States Language; changes the object that it is given. */
   export default function validator(definition: unknown): {
-    readonly isValid: boolean;
     readonly errors: readonly {
       readonly "Error code": string;
-      readonly Message?: string;
-      readonly path?: string;
+      readonly Message: string;
     }[];
-    errorsText(separator?: string): string;
   };
 }
