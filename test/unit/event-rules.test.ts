@@ -134,8 +134,8 @@ describe("the event of an execution's status", () => {
 
   it("comes from aws.states, with the input as text, and is not kept as one that was put", () => {
     const { bus, sent } = busWith({ pattern: { source: ["aws.states"], detail: { status: ["ABORTED"] } } });
-    bus.tell(statusEvent(execution));
-    bus.tell(statusEvent({ ...execution, status: "SUCCEEDED" }));
+    bus.publish(statusEvent(execution));
+    bus.publish(statusEvent({ ...execution, status: "SUCCEEDED" }));
     expect(bus.events).toEqual([]);
     expect(sent).toMatchObject([
       [

@@ -4,6 +4,7 @@ import { readAssembly } from "../assembly/read.ts";
 import { functionNameOf, resolveApp } from "../assembly/resolve.ts";
 import type { AppSpec, RuleSpec } from "../assembly/types.ts";
 import type { LambdaRuntime } from "../lambda/runtime.ts";
+import { callListener } from "../program-errors.ts";
 import { Scheduler } from "../schedules/scheduler.ts";
 import { EventBus } from "../services/event-bus.ts";
 import { eventRules } from "../services/event-rules.ts";
@@ -39,7 +40,7 @@ export async function assemble(options: LocalAppOptions, cleanups: Cleanups): Pr
   const region = clientConfig.region ?? "us-east-1";
   const tableSuffix = suffixOf(options);
   const now = (): number => clock.now();
-  const publish = guarded(options.onEvent);
+  const publish: LocalAppListener = (event) => callListener(() => options.onEvent?.(event));
 
   const assembly = await readAssembly(options.assemblyDir);
   const services = await ServicesServer.start();
@@ -89,7 +90,7 @@ export async function assemble(options: LocalAppOptions, cleanups: Cleanups): Pr
     onError: ({ path, logicalId }: RuleSpec, error: unknown) =>
       publish({ type: "error", where: path ?? logicalId, error }),
   };
-  // Ended before the state machines: what they tell of their own end starts nothing.
+  // Ended before the state machines: the events of their own end start nothing.
   cleanups.add(bus.subscribe(eventRules(spec.rules, ports)));
   const scheduler = new Scheduler({
     clock,
@@ -103,21 +104,8 @@ export async function assemble(options: LocalAppOptions, cleanups: Cleanups): Pr
   return { spec, servicesEndpoint: services.endpoint, lambda, machines, scheduler, bus, queues };
 }
 
-/** Somebody else's endpoint may have tables of the same names already, and keeps what is left there. */
+/** An endpoint that this process did not start may have tables of the same names already, and keeps what is left there. */
 function suffixOf({ tableSuffix, engine }: LocalAppOptions): string {
   if (tableSuffix !== undefined) return tableSuffix;
   return engine.name === "endpoint" ? `-local-${crypto.randomUUID().slice(0, 8)}` : "";
-}
-
-/** What a listener throws must not change what it listens to: it is thrown again on its own, at the next tick. */
-function guarded(listener: LocalAppListener | undefined): LocalAppListener {
-  return (event) => {
-    try {
-      listener?.(event);
-    } catch (error) {
-      process.nextTick(() => {
-        throw error;
-      });
-    }
-  };
 }

@@ -19,7 +19,7 @@ import { statusEvent } from "../state-machines/status-event.ts";
 import type { Cleanups } from "./cleanups.ts";
 import type { LocalAppListener } from "./events.ts";
 
-/** What the state machines reach and tell. */
+/** What the state machines call, and where they report. */
 export interface MachinesSetup {
   readonly spec: AppSpec;
   readonly clock: Clock;
@@ -50,7 +50,7 @@ export function startMachines(setup: MachinesSetup, cleanups: Cleanups): AppMach
     onEvent(execution) {
       publish({ type: "execution", execution });
       if (execution.type !== "started" && execution.type !== "finished") return;
-      setup.bus.tell(statusEvent(machines.describe(execution.executionArn)));
+      setup.bus.publish(statusEvent(machines.describe(execution.executionArn)));
     },
     async call(resource, args, { signal }) {
       try {

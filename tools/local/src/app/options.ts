@@ -21,7 +21,7 @@ export interface LocalAppOptions {
   /**
    * Added to the name of every table. Tables with a suffix are deleted at the end.
    *
-   * @default - a random one on an endpoint that somebody else keeps; none on an engine of one's own
+   * @default - a random one on an endpoint from DYNAMODB_ENDPOINT; none on an engine that startEngine() started
    */
   readonly tableSuffix?: string;
   /** The wait before the first retry of a failed stream batch, in milliseconds. @default 1000 */

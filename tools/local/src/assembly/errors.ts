@@ -5,7 +5,7 @@ export type AssemblyErrorCode =
   | "INTRINSIC_UNSUPPORTED"
   | "RESOURCE_UNSUPPORTED";
 
-/** A cloud assembly cannot be read or cannot be run here; the message names the place. */
+/** A cloud assembly cannot be read or cannot be run here; the message says where. */
 export class AssemblyError extends Error {
   readonly code: AssemblyErrorCode;
 

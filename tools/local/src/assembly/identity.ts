@@ -1,7 +1,7 @@
 import type { Json } from "./types.ts";
 
 /** Where the resources pretend to be. */
-export interface Place {
+export interface StackEnv {
   readonly partition: string;
   readonly region: string;
   readonly accountId: string;
@@ -22,7 +22,7 @@ export interface Identity {
 interface Naming {
   /** The property that sets the physical name. */
   readonly nameProperty?: string;
-  identify(name: string, place: Place): Identity;
+  identify(name: string, env: StackEnv): Identity;
 }
 
 /** Every table's stream has the same label: the engine's own would differ from run to run. */
@@ -30,8 +30,8 @@ const streamLabel = "2026-01-01T00:00:00.000";
 
 const table: Naming = {
   nameProperty: "TableName",
-  identify(name, place) {
-    const tableArn = arn(place, "dynamodb", `table/${name}`);
+  identify(name, env) {
+    const tableArn = arn(env, "dynamodb", `table/${name}`);
     return {
       ref: name,
       arn: tableArn,
@@ -46,22 +46,22 @@ const namings: Readonly<Record<string, Naming>> = {
   "AWS::Lambda::Function": named("FunctionName", "lambda", (name) => `function:${name}`),
   "AWS::StepFunctions::StateMachine": {
     nameProperty: "StateMachineName",
-    identify(name, place) {
-      const machineArn = arn(place, "states", `stateMachine:${name}`);
+    identify(name, env) {
+      const machineArn = arn(env, "states", `stateMachine:${name}`);
       return { ref: machineArn, arn: machineArn, attributes: { Name: name } };
     },
   },
   "AWS::SQS::Queue": {
     nameProperty: "QueueName",
-    identify(name, place) {
-      const url = `${place.queueBaseUrl}/${place.accountId}/${name}`;
-      return { ref: url, arn: arn(place, "sqs", name), attributes: { QueueName: name, QueueUrl: url } };
+    identify(name, env) {
+      const url = `${env.queueBaseUrl}/${env.accountId}/${name}`;
+      return { ref: url, arn: arn(env, "sqs", name), attributes: { QueueName: name, QueueUrl: url } };
     },
   },
   "AWS::SNS::Topic": {
     nameProperty: "TopicName",
-    identify(name, place) {
-      const topicArn = arn(place, "sns", name);
+    identify(name, env) {
+      const topicArn = arn(env, "sns", name);
       return { ref: topicArn, arn: topicArn, attributes: { TopicArn: topicArn, TopicName: name } };
     },
   },
@@ -107,14 +107,14 @@ function named(
 ): Naming {
   return {
     ...(nameProperty === undefined ? {} : { nameProperty }),
-    identify: (name, place) => ({
+    identify: (name, env) => ({
       ref: name,
-      arn: arn(place, service, resource(name)),
+      arn: arn(env, service, resource(name)),
       attributes: attributes(name),
     }),
   };
 }
 
-function arn({ partition, region, accountId }: Place, service: string, resource: string): string {
+function arn({ partition, region, accountId }: StackEnv, service: string, resource: string): string {
   return `arn:${partition}:${service}:${region}:${accountId}:${resource}`;
 }

@@ -1,8 +1,8 @@
 import { AssemblyError, UnsupportedResourceError } from "./errors.ts";
 import { functionSpec, type InvokeConfig, invokeConfigOf } from "./function.ts";
-import type { Place } from "./identity.ts";
+import type { StackEnv } from "./identity.ts";
 import { Properties } from "./properties.ts";
-import { standingOf } from "./resource-types.ts";
+import { handlingOf } from "./resource-types.ts";
 import { ruleSpec } from "./rule.ts";
 import { scheduleSpec } from "./schedule.ts";
 import { StackScope } from "./stack-scope.ts";
@@ -54,14 +54,14 @@ interface Located {
 export function resolveApp(assembly: Assembly, options: ResolveOptions = {}): AppSpec {
   const { region = "us-east-1", accountId = "123456789012", tableSuffix = "" } = options;
   const queueBaseUrl = options.queueBaseUrl ?? `https://sqs.${region}.amazonaws.com`;
-  const place: Place = { partition: "aws", region, accountId, queueBaseUrl };
+  const env: StackEnv = { partition: "aws", region, accountId, queueBaseUrl };
   const scopes: StackScope[] = [];
-  const neighbours = {
+  const otherStacks = {
     exported: (name: string) => firstOf(scopes, (scope) => scope.exported(name)),
     output: (stack: string, name: string) =>
       firstOf(scopes, (scope) => (scope.stack.name === stack ? scope.output(name) : undefined)),
   };
-  for (const stack of assembly.stacks) scopes.push(new StackScope(stack, place, neighbours, tableSuffix));
+  for (const stack of assembly.stacks) scopes.push(new StackScope(stack, env, otherStacks, tableSuffix));
   return new Resolution(scopes).app();
 }
 
@@ -144,7 +144,7 @@ class Resolution {
     }));
   }
 
-  /** An output may tell of a resource that is ignored; nobody needs it to run the app. */
+  /** An output may refer to a resource that is ignored: the app runs without it. */
   #outputs(): { outputs: Record<string, Json>; unresolved: string[] } {
     const outputs: Record<string, Json> = {};
     const unresolved: string[] = [];
@@ -169,9 +169,9 @@ class Resolution {
     for (const { scope, logicalId, type } of this.#located) {
       if (runHere.has(type) || rules.has(`${scope.stack.name}/${logicalId}`)) continue;
       const label = scope.label(logicalId);
-      const standing = standingOf(type);
-      if (standing === "refused") throw new UnsupportedResourceError(label, `${type} cannot be run here`);
-      if (standing === "noted") ignored.push(`${label} (${type})`);
+      const handling = handlingOf(type);
+      if (handling === "refuse") throw new UnsupportedResourceError(label, `${type} cannot be run here`);
+      if (handling === "report") ignored.push(`${label} (${type})`);
     }
     return ignored;
   }

@@ -29,8 +29,8 @@ const withoutLocalBehaviour: ReadonlySet<string> = new Set([
   "AWS::Scheduler::ScheduleGroup",
 ]);
 
-/** Types whose work an app would wait for in vain. */
-const missed: ReadonlySet<string> = new Set([
+/** Types that the app needs, and that do nothing here. */
+const needed: ReadonlySet<string> = new Set([
   "AWS::CloudFormation::Stack",
   "AWS::Pipes::Pipe",
   "AWS::Serverless::Function",
@@ -38,8 +38,8 @@ const missed: ReadonlySet<string> = new Set([
   "AWS::StepFunctions::Activity",
 ]);
 
-/** Says what to do about a type that is not run here. */
-export function standingOf(type: string): "silent" | "noted" | "refused" {
-  if (withoutLocalBehaviour.has(type)) return "silent";
-  return missed.has(type) ? "refused" : "noted";
+/** What to do about a type that is not run here. */
+export function handlingOf(type: string): "skip" | "report" | "refuse" {
+  if (withoutLocalBehaviour.has(type)) return "skip";
+  return needed.has(type) ? "refuse" : "report";
 }

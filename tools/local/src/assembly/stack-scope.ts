@@ -1,10 +1,10 @@
 import { UnsupportedIntrinsicError } from "./errors.ts";
-import { type Identity, namingOf, type Place } from "./identity.ts";
+import { type Identity, namingOf, type StackEnv } from "./identity.ts";
 import { evaluateCondition, resolveIntrinsics, type Scope } from "./intrinsics.ts";
 import type { Json, JsonObject, RawResource, RawStack, ResourceName } from "./types.ts";
 
 /** The other stacks of the same assembly, as far as one stack can see them. */
-export interface Neighbours {
+export interface OtherStacks {
   exported(name: string): Json | undefined;
   output(stack: string, name: string): Json | undefined;
 }
@@ -12,14 +12,14 @@ export interface Neighbours {
 /** The names of one stack and what they stand for. */
 export class StackScope implements Scope {
   readonly stack: RawStack;
-  readonly #place: Place;
-  readonly #neighbours: Neighbours;
+  readonly #env: StackEnv;
+  readonly #otherStacks: OtherStacks;
   readonly #tableSuffix: string;
 
-  constructor(stack: RawStack, place: Place, neighbours: Neighbours, tableSuffix: string) {
+  constructor(stack: RawStack, env: StackEnv, otherStacks: OtherStacks, tableSuffix: string) {
     this.stack = stack;
-    this.#place = place;
-    this.#neighbours = neighbours;
+    this.#env = env;
+    this.#otherStacks = otherStacks;
     this.#tableSuffix = tableSuffix;
   }
 
@@ -76,11 +76,11 @@ export class StackScope implements Scope {
     if (resource.Type === "AWS::Lambda::Version" || resource.Type === "AWS::Lambda::Alias") {
       return this.#qualifiedFunction(resource, where);
     }
-    return namingOf(resource.Type).identify(this.#physicalName(logicalId, resource), this.#place);
+    return namingOf(resource.Type).identify(this.#physicalName(logicalId, resource), this.#env);
   }
 
   ref(name: string, where: string): Json | undefined {
-    const { partition, region, accountId } = this.#place;
+    const { partition, region, accountId } = this.#env;
     switch (name) {
       case "AWS::NoValue":
         return undefined;
@@ -104,7 +104,7 @@ export class StackScope implements Scope {
     if (parameter.Default === undefined) {
       throw new UnsupportedIntrinsicError(
         where,
-        `the parameter ${name} has no default, and nobody asks for it here`,
+        `the parameter ${name} has no default, and there is no way to set it here`,
       );
     }
     return /^(CommaDelimitedList|List<)/.test(String(parameter.Type))
@@ -142,13 +142,13 @@ export class StackScope implements Scope {
   }
 
   importedValue(exportName: string, where: string): Json {
-    const value = this.#neighbours.exported(exportName);
+    const value = this.#otherStacks.exported(exportName);
     if (value !== undefined) return value;
     throw new UnsupportedIntrinsicError(where, `no stack of this assembly exports ${exportName}`);
   }
 
   stackOutput(stack: string, output: string, where: string): Json {
-    const value = this.#neighbours.output(stack, output);
+    const value = this.#otherStacks.output(stack, output);
     if (value !== undefined) return value;
     throw new UnsupportedIntrinsicError(where, `no stack ${stack} of this assembly has an output ${output}`);
   }
@@ -179,7 +179,7 @@ export class StackScope implements Scope {
   #qualifiedFunction(resource: RawResource, where: string): Identity {
     const properties = resource.Properties ?? {};
     const target = String(resolveIntrinsics(properties.FunctionName ?? "", this, where));
-    const { partition, region, accountId } = this.#place;
+    const { partition, region, accountId } = this.#env;
     const prefix = `arn:${partition}:lambda:${region}:${accountId}:function:`;
     const functionArn = target.startsWith("arn:") ? target : `${prefix}${target}`;
     const alias = resource.Type === "AWS::Lambda::Alias";

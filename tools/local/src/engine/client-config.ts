@@ -6,7 +6,7 @@ const dummyRegion = "us-east-1";
 /** A fresh object for each engine: the SDK writes a `$source` property into the one that it is given. */
 const dummyCredentials = () => ({ accessKeyId: "local", secretAccessKey: "local" });
 
-/** Where the SDK for JavaScript finds credentials that somebody has set on purpose. */
+/** Variables that say where the SDK for JavaScript finds credentials. */
 const credentialSettings = [
   "AWS_ACCESS_KEY_ID",
   "AWS_PROFILE",
@@ -21,7 +21,7 @@ export function localClientConfig(endpoint: string): EngineClientConfig {
 }
 
 /**
- * The settings for somebody else's endpoint: the environment's region and credentials, dummies for what it lacks.
+ * The settings for an endpoint that is not ours: the environment's region and credentials, dummies for what is missing.
  *
  * The shared files under ~/.aws count only when AWS_PROFILE asks for them, since they are there on many machines
  * whose endpoint is a local engine all the same.

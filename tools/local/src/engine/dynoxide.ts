@@ -1,7 +1,7 @@
 import { access, constants, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { isMistake } from "../mistakes.ts";
+import { isProgrammerError } from "../program-errors.ts";
 import type { Lookup } from "./command.ts";
 
 /** The one platform whose binary is an optional dependency here. */
@@ -10,9 +10,9 @@ const platform = "linux-x64";
 /** Finds dynoxide, a DynamoDB over SQLite that needs no Java and starts in some milliseconds. */
 export async function findDynoxide(env: NodeJS.ProcessEnv): Promise<Lookup> {
   const here = `${process.platform}-${process.arch}`;
-  if (here !== platform) return { lack: `dynoxide runs on ${platform} only, and this is ${here}` };
+  if (here !== platform) return { missing: `dynoxide runs on ${platform} only, and this is ${here}` };
   const installed = await installedBinary();
-  if (installed === undefined) return { lack: `the npm package @dynoxide/${platform} is not installed` };
+  if (installed === undefined) return { missing: `the npm package @dynoxide/${platform} is not installed` };
   return {
     command: {
       name: "dynoxide",
@@ -36,7 +36,7 @@ async function installedBinary(): Promise<{ file: string; version: string } | un
     const { version } = JSON.parse(await readFile(manifest, "utf8")) as { version: string };
     return { file, version };
   } catch (error) {
-    if (isMistake(error)) throw error;
+    if (isProgrammerError(error)) throw error;
     return undefined;
   }
 }

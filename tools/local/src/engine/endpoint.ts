@@ -8,7 +8,7 @@ import type { Engine } from "./types.ts";
 const answerTimeoutMs = 5_000;
 
 /**
- * The engine that DYNAMODB_ENDPOINT names, which somebody else starts and stops.
+ * The engine that DYNAMODB_ENDPOINT names. It is neither started nor stopped here.
  *
  * `aws` is the real service, with the region and credentials that the SDK finds by itself, and nothing is sent to it
  * yet. Anything else has to be an http or https URL where a DynamoDB answers: one request is sent, without credentials.
@@ -37,11 +37,11 @@ function problemAt(url: string, signal: AbortSignal | undefined): Promise<string
   };
   return new Promise((resolve) => {
     const probe = request(url, { method: "POST", headers, agent: false, ...(signal && { signal }) });
-    const impatience = setTimeout(
+    const timer = setTimeout(
       () => probe.destroy(new Error(`no answer within ${answerTimeoutMs / 1000} s`)),
       answerTimeoutMs,
     );
-    probe.once("close", () => clearTimeout(impatience));
+    probe.once("close", () => clearTimeout(timer));
     probe.once("response", (response) => {
       response.resume();
       // Every DynamoDB gives its answers a number, the refusal of a request without credentials too; a proxy does not.

@@ -13,10 +13,10 @@ export type EngineErrorCode =
 export class EngineUnavailableError extends Error {
   readonly code: EngineErrorCode = "ENGINE_UNAVAILABLE";
 
-  /** @param lacks What each engine that was looked for is missing. */
-  constructor(lacks: readonly string[]) {
+  /** @param missing What each engine that was looked for lacks. */
+  constructor(missing: readonly string[]) {
     super(
-      `No DynamoDB engine can be started on this machine: ${lacks.join("; ")}. ` +
+      `No DynamoDB engine can be started on this machine: ${missing.join("; ")}. ` +
         "Install Java 17 or newer, or set DYNAMODB_ENDPOINT to the URL of a running engine " +
         'such as http://localhost:8000, or to "aws".',
     );

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { Socket } from "node:net";
-import { isMistake } from "../mistakes.ts";
+import { isProgrammerError } from "../program-errors.ts";
 
 /** The time that a process has between SIGTERM and SIGKILL. DynamoDB Local takes about 0.3 s. */
 const graceMs = 2000;
@@ -9,12 +9,12 @@ const graceMs = 2000;
 const keptOutput = 8192;
 
 /**
- * A process that nobody has to clean up after.
+ * A process that ends with this one, however this one ends.
  *
  * SIGKILL leaves a parent no chance to end its children, but the kernel still closes its pipes. So the shell puts a
  * reader on pipe 3, whose other end is ours alone, and then becomes the engine itself (exec: the pid is the engine's).
  * End of file means that we are gone, in whatever way, and the reader kills its process group: the engine and itself.
- * That needs no signal handler here, so nobody else's is disturbed, and a process that handles SIGINT in order to
+ * That needs no signal handler here, so no other handler is disturbed, and a process that handles SIGINT in order to
  * release its leases still has its engine while it does.
  *
  * The group is the engine's own (`detached`), so the reader's kill reaches nothing else, and a terminal's Ctrl-C
@@ -84,9 +84,9 @@ export function spawnGuarded(
   const stop = async (): Promise<void> => {
     child.ref();
     child.kill("SIGTERM");
-    const impatience = setTimeout(killNow, graceMs);
+    const timer = setTimeout(killNow, graceMs);
     await exited;
-    clearTimeout(impatience);
+    clearTimeout(timer);
   };
 
   return {
@@ -113,7 +113,7 @@ function killGroup(child: ChildProcess): void {
     if (process.platform === "win32") child.kill("SIGKILL");
     else process.kill(-child.pid, "SIGKILL");
   } catch (error) {
-    if (isMistake(error)) throw error;
+    if (isProgrammerError(error)) throw error;
     // Nothing of the group is left.
   }
 }

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { access, constants, realpath } from "node:fs/promises";
 import { delimiter, join } from "node:path";
-import { isMistake } from "../mistakes.ts";
+import { isProgrammerError } from "../program-errors.ts";
 
 /** DynamoDB Local 3 is compiled for this version. */
 const oldestUsableMajor = 17;
@@ -15,7 +15,7 @@ interface JavaVersion {
 }
 
 /** A usable java, or why there is none. */
-export type JavaLookup = { readonly path: string } | { readonly lack: string };
+export type JavaLookup = { readonly path: string } | { readonly missing: string };
 
 /**
  * Finds a Java that can run DynamoDB Local: JAVA_HOME's first, then each one on PATH.
@@ -35,8 +35,8 @@ export async function findJava(env: NodeJS.ProcessEnv): Promise<JavaLookup> {
     if (version.major >= oldestUsableMajor) return { path };
     tooOld.push(`${path} is Java ${version.text}`);
   }
-  if (tooOld.length > 0) return { lack: `${tooOld.join(", ")}, older than ${oldestUsableMajor}` };
-  return { lack: "no Java was found in JAVA_HOME or on PATH" };
+  if (tooOld.length > 0) return { missing: `${tooOld.join(", ")}, older than ${oldestUsableMajor}` };
+  return { missing: "no Java was found in JAVA_HOME or on PATH" };
 }
 
 function candidates(env: NodeJS.ProcessEnv): string[] {
@@ -51,7 +51,7 @@ async function executableTarget(path: string): Promise<string | undefined> {
     await access(path, constants.X_OK);
     return await realpath(path);
   } catch (error) {
-    if (isMistake(error)) throw error;
+    if (isProgrammerError(error)) throw error;
     return undefined;
   }
 }

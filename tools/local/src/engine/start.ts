@@ -34,13 +34,13 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
   const endpoint = env.DYNAMODB_ENDPOINT;
   if (engine === undefined && endpoint) return endpointEngine(endpoint, env, signal);
 
-  const lacks: string[] = [];
+  const missing: string[] = [];
   for (const name of engine === undefined ? byPreference : [engine]) {
     const found = await finders[name](env);
     if ("command" in found) return launch(found.command, signal);
-    lacks.push(found.lack);
+    missing.push(found.missing);
   }
-  throw new EngineUnavailableError(lacks);
+  throw new EngineUnavailableError(missing);
 }
 
 /**

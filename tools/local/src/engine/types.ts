@@ -27,7 +27,7 @@ export interface EngineOptions {
 }
 
 /**
- * A DynamoDB to talk to: a process that belongs to this one, or an endpoint that somebody else keeps.
+ * A DynamoDB to talk to: a process that belongs to this one, or an endpoint that is neither started nor stopped here.
  *
  * A started engine is empty, forgets everything at its end, and never outlives the process that started it, however
  * that process ends. It does not keep the process alive.

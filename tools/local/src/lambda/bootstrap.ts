@@ -158,7 +158,7 @@ async function invokeOnce(handler: Handler, headers: IncomingHttpHeaders, body: 
   current = undefined;
 }
 
-/** Reports an error that nobody caught, and ends the process with the code that Lambda's own client uses. */
+/** Reports an uncaught error, and ends the process with the code that Lambda's own client uses. */
 async function crash(error: unknown, exitCode: number): Promise<void> {
   try {
     if (current !== undefined) await postError(`/invocation/${current}/error`, error);

@@ -68,7 +68,7 @@ export function checkFunction(
   };
 }
 
-/** Refuses options that nobody knows. */
+/** Refuses unknown options. */
 export function checkOptions(options: object, names: readonly string[], where: string): void {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
     throw new InvalidOptionsError(where, options, "an object");
@@ -80,7 +80,7 @@ export function checkOptions(options: object, names: readonly string[], where: s
   }
 }
 
-/** An environment holds texts and nothing else: a number or an unresolved reference is the template's mistake. */
+/** An environment holds texts and nothing else: a number or an unresolved reference is an error in the template. */
 export function checkVariables(option: string, variables: unknown): void {
   if (typeof variables !== "object" || variables === null || Array.isArray(variables)) {
     throw new InvalidOptionsError(option, variables, "an object of strings");

@@ -135,9 +135,9 @@ export class Environment {
       this.#state = "gone";
       this.#sandbox?.terminate();
       // The machine's timer: an injected clock may stand still.
-      const impatience = setTimeout(() => this.#sandbox?.signalAll("SIGKILL"), lambdaLimits.shutdownMs);
+      const timer = setTimeout(() => this.#sandbox?.signalAll("SIGKILL"), lambdaLimits.shutdownMs);
       await this.gone;
-      clearTimeout(impatience);
+      clearTimeout(timer);
     } else {
       this.#kill();
       await this.gone;

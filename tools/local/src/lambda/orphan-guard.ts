@@ -24,7 +24,7 @@ export class OrphanGuard {
       { stdio: ["pipe", "ignore", "ignore"], detached: true, env: {} },
     );
     this.#shell.unref();
-    // A guard that somebody killed protects no more, which is no reason to fail.
+    // A guard that was killed protects no more, which is no reason to fail.
     this.#shell.on("error", () => {});
     this.#shell.stdin?.on("error", () => {});
   }
@@ -32,13 +32,13 @@ export class OrphanGuard {
   /** Guards a process group, named by its leader. */
   add(pid: number): void {
     this.#groups.add(pid);
-    this.#tell();
+    this.#sendGroups();
   }
 
-  /** Forgets a group that is gone: its number may become somebody else's. */
+  /** Forgets a group that is gone: another process may get its number. */
   remove(pid: number): void {
     this.#groups.delete(pid);
-    this.#tell();
+    this.#sendGroups();
   }
 
   /** Ends the guard. Resolves when it is gone. */
@@ -51,7 +51,7 @@ export class OrphanGuard {
     await exited;
   }
 
-  #tell(): void {
+  #sendGroups(): void {
     if (this.#shell.stdin?.writable) this.#shell.stdin.write(`${[...this.#groups].join(" ")}\n`);
   }
 }

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { isMistake, surface } from "../mistakes.ts";
+import { isProgrammerError, throwUncaught } from "../program-errors.ts";
 
 /** What a runtime client is given when it asks for the next invocation. */
 export interface Delivery {
@@ -42,7 +42,7 @@ export async function startRuntimeApi(host: RuntimeApiHost, limitBytes: number):
     handle(host, limitBytes, request, answer).catch((error: unknown) => {
       answer.destroy();
       // An aborted request is a client that died: its environment learns that from its process.
-      if (isMistake(error)) surface(error);
+      if (isProgrammerError(error)) throwUncaught(error);
     });
   });
   // A client may be stopped for any length of time in the middle of anything.

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { InvalidOptionsError, systemClock } from "@leasehold/client";
+import { callListener, throwUncaught } from "../program-errors.ts";
 import { AsyncEvents } from "./async-events.ts";
 import { checkFunction, checkOptions, checkVariables } from "./definition.ts";
 import type { Environment, EnvironmentContext } from "./environment.ts";
@@ -68,8 +69,8 @@ export class LambdaRuntime {
       clock,
       guard: new OrphanGuard(),
       baseEnvironment: { ...baseEnvironment },
-      log: (line) => guarded(() => onLog?.(line)),
-      publish: (event) => guarded(() => onEvent?.(event)),
+      log: (line) => callListener(() => onLog?.(line)),
+      publish: (event) => callListener(() => onEvent?.(event)),
     });
   }
 
@@ -85,7 +86,10 @@ export class LambdaRuntime {
       throw new InvalidOptionsError("name", checked.name, "a name that no other function has");
     }
     const pool = new FunctionPool(checked, this.#context);
-    this.#functions.set(checked.name, { pool, events: new AsyncEvents(pool, this.#context.clock, rethrow) });
+    this.#functions.set(checked.name, {
+      pool,
+      events: new AsyncEvents(pool, this.#context.clock, throwUncaught),
+    });
   }
 
   /**
@@ -106,7 +110,7 @@ export class LambdaRuntime {
     const { pool } = this.#function(name);
     const text = requestText(payload, lambdaLimits.requestBytes);
     signal?.throwIfAborted();
-    const outcome = await abandonable(pool.invoke(requestId, text), signal);
+    const outcome = await abortable(pool.invoke(requestId, text), signal);
     return {
       payload: payloadOf(outcome),
       ...(outcome.functionError ? { functionError: outcome.functionError } : {}),
@@ -215,25 +219,11 @@ function checkPlatform(): void {
 }
 
 /** The promise, or the signal's reason if that comes first. */
-function abandonable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
-}
-
-function guarded(callback: () => void): void {
-  try {
-    callback();
-  } catch (error) {
-    rethrow(error);
-  }
-}
-
-function rethrow(error: unknown): void {
-  process.nextTick(() => {
-    throw error;
   });
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { isMistake } from "../mistakes.ts";
+import { isProgrammerError } from "../program-errors.ts";
 import type { CheckedFunction } from "./definition.ts";
 import type { OrphanGuard } from "./orphan-guard.ts";
 
@@ -10,7 +10,7 @@ const bootstrap = fileURLToPath(new URL("./bootstrap.ts", import.meta.url));
 /** How long the pipes may stay open after the process: something that left its group may hold them. */
 const lastOutputMs = 200;
 
-/** What a sandbox tells of itself. */
+/** Listens to a sandbox. */
 export interface SandboxListener {
   line(line: string): void;
   /** The process is gone and its output is in. */
@@ -52,11 +52,11 @@ export class Sandbox {
       this.signalAll("SIGKILL");
       guard.remove(pid);
       const finish = (): void => {
-        clearTimeout(impatience);
+        clearTimeout(timer);
         child.off("close", finish);
         listener.ended(code, signal);
       };
-      const impatience = setTimeout(() => {
+      const timer = setTimeout(() => {
         child.stdout.destroy();
         child.stderr.destroy();
         finish();
@@ -76,7 +76,7 @@ export class Sandbox {
     try {
       process.kill(-pid, signal);
     } catch (error) {
-      if (isMistake(error)) throw error;
+      if (isProgrammerError(error)) throw error;
       // Nothing of the group is left.
     }
   }

@@ -1,6 +1,6 @@
 import type { ScheduleSpec } from "../assembly/types.ts";
 
-/** One delivery of a schedule, as its context attributes tell it. */
+/** One delivery of a schedule, with its context attributes. */
 export interface DeliveryContext {
   readonly scheduledTime: Date;
   readonly executionId: string;

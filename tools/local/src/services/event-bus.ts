@@ -1,4 +1,4 @@
-/** An event that somebody put. */
+/** An event on a bus. */
 export interface BusEvent {
   readonly id: string;
   readonly source: string;
@@ -25,7 +25,7 @@ interface Entry {
 
 const defaultBus = "default";
 
-/** EventBridge on this machine: takes events, keeps those that were put, and tells its listeners. */
+/** EventBridge on this machine: takes events, keeps what PutEvents brought, and calls its listeners. */
 export class EventBus {
   readonly #listeners = new Set<(event: BusEvent) => void>();
   readonly #events: BusEvent[] = [];
@@ -42,14 +42,14 @@ export class EventBus {
     return this.#events;
   }
 
-  /** Hears every event: what was put, and what the services tell by themselves. Gives what ends that. */
+  /** Listens to every event: from PutEvents, and from the services themselves. Returns how to end it. */
   subscribe(listener: (event: BusEvent) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** An event of a service's own. It is not kept, since an app has not put it. */
-  tell(event: Pick<BusEvent, "source" | "detailType" | "detail" | "resources">): void {
+  /** Publishes an event of a service's own. It is not kept, since the app did not put it. */
+  publish(event: Pick<BusEvent, "source" | "detailType" | "detail" | "resources">): void {
     this.#pass({ ...event, id: crypto.randomUUID(), eventBusName: defaultBus, time: this.#time() });
   }
 

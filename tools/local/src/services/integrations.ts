@@ -150,7 +150,7 @@ async function startExecution(
   const started = perform(ports.stepFunctions, action, camelCase(request), "StepFunctions");
   if (!resource.pattern?.startsWith("sync")) return withIsoDates(pascalCase(started));
   const executionArn = String(started.executionArn);
-  // Step Functions stops the child of a task that nobody waits for any more.
+  // Step Functions stops the child of a task that has ended without it.
   const stop = (): void => void ports.machines.stop(executionArn, {});
   signal.addEventListener("abort", stop, { once: true });
   const child = await ports.machines.finished(executionArn);

@@ -42,7 +42,7 @@ export function stepFunctionsOperations(machines: MachinesPort): Operations {
           ...(stopDate === undefined ? {} : { stopDate: new Date(stopDate) }),
         })),
     }),
-    // Of the events, those that are kept: each state that was entered.
+    // Only the events that the history keeps: each state that was entered.
     GetExecutionHistory: (request) => ({
       events: machines
         .history(text(request, "executionArn"))

@@ -1,4 +1,4 @@
-/** An execution, as far as the services tell of it. */
+/** An execution, as the services describe it. */
 export interface ExecutionView {
   readonly executionArn: string;
   readonly stateMachineArn: string;

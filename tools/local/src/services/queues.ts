@@ -17,7 +17,7 @@ export interface QueueAddress {
   readonly url: string;
 }
 
-/** Queues that keep their messages for whoever wants to look: nothing consumes them here. */
+/** Queues that keep their messages to be looked at: nothing consumes them here. */
 export class Queues {
   readonly #messages = new Map<string, QueueMessage[]>();
   readonly #queues: readonly QueueAddress[];

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { surface } from "../mistakes.ts";
+import { throwUncaught } from "../program-errors.ts";
 import { ServiceError } from "./errors.ts";
 import type { Operations } from "./operations.ts";
 import type { LambdaPort } from "./ports.ts";
@@ -39,7 +39,7 @@ export class ServicesServer {
         .then((answer) => send(response, answer))
         .catch((error: unknown) => {
           response.destroy();
-          surface(error);
+          throwUncaught(error);
         });
     });
   }

@@ -42,8 +42,8 @@ function expressionProblems(value: unknown, path: string): string[] {
 }
 
 /**
- * The rules of states that asl-validator does not know. A leased workflow wraps states that somebody else wrote, and so
- * depends on the one about variables; retriers and catchers are put together here and there, and so on the other.
+ * Two rules of states that asl-validator does not know. A leased workflow wraps the states of its user, whose variables
+ * may have the names of its own. And the constructs put lists of retriers and catchers together from several parts.
  */
 function stateProblems({ States }: Graph, path: string, outerVariables: ReadonlySet<string>): string[] {
   const states = Object.entries(States);

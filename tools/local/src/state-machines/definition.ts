@@ -119,7 +119,7 @@ export function expressionIn(value: unknown): string | undefined {
   return value.startsWith("{%") && value.endsWith("%}") ? value.slice(2, -2).trim() : undefined;
 }
 
-/** Whether a task ends when somebody answers its token, and not when its call returns. */
+/** Whether a task ends when its token is answered, and not when its call returns. */
 export function waitsForToken(resource: string): boolean {
   return resource.endsWith(".waitForTaskToken");
 }

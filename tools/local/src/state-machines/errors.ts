@@ -28,7 +28,7 @@ export class InvalidDefinitionError extends StatesError {
   }
 }
 
-/** Why work stops that nobody waits for any more. No Retry and no Catch sees it. */
+/** Stops work whose result is not needed any more. No Retry and no Catch sees it. */
 export class Interrupted extends Error {
   constructor(message: string) {
     super(message);

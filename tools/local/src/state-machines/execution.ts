@@ -1,11 +1,11 @@
 import type { Clock } from "@leasehold/client";
+import type { BranchCheckpoint } from "./checkpoint.ts";
 import { type StateMachineDefinition, statesLimits } from "./definition.ts";
 import { Interrupted, StatesError, toStatesError } from "./errors.ts";
 import type { StateMachineEvent } from "./events.ts";
 import { History } from "./history.ts";
 import type { Evaluator } from "./jsonata.ts";
-import type { Progress } from "./progress.ts";
-import { runGraph } from "./run.ts";
+import { runGraph } from "./run-graph.ts";
 import type { ServiceCall, TaskTokens } from "./task.ts";
 import { after, isoTime } from "./timers.ts";
 
@@ -77,7 +77,7 @@ export class Execution {
   readonly history: History;
   redriveCount = 0;
   redriveDate: string | undefined;
-  readonly #progress: Progress = {};
+  readonly #checkpoint: BranchCheckpoint = {};
   #stop = new AbortController();
   #end = Promise.withResolvers<ExecutionDescription>();
   #unwound: Promise<void> = Promise.resolve();
@@ -161,7 +161,7 @@ export class Execution {
     }
     begin();
     try {
-      const branch = { execution: this, signal, variables: {}, progress: this.#progress };
+      const branch = { execution: this, signal, variables: {}, checkpoint: this.#checkpoint };
       const output = await runGraph(definition, this.input, branch);
       this.end({ status: "SUCCEEDED", output });
     } catch (thrown) {

@@ -5,7 +5,7 @@ import type { StatesError } from "./errors.ts";
 const terminal: readonly string[] = ["States.DataLimitExceeded", "States.Runtime"];
 const timeouts: readonly string[] = ["States.Timeout", "States.HeartbeatTimeout"];
 
-/** Whether an error is one of those that a retrier or catcher names. */
+/** Whether a retrier or catcher names an error. */
 export function matches(errorEquals: readonly string[], error: string): boolean {
   if (error === "States.Runtime") return false;
   return errorEquals.some((name) => {
@@ -27,7 +27,7 @@ export function catcherFor(
   return catcher === undefined ? undefined : { catcher, index };
 }
 
-/** Counts the retries of one visit to a state; each retrier has a count of its own. */
+/** Counts the retries of one run of a state; each retrier has a count of its own. */
 export class Retries {
   readonly #retriers: readonly Retrier[];
   readonly #random: () => number;

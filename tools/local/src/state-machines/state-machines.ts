@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "@leasehold/client";
-import { surface } from "../mistakes.ts";
+import { callListener } from "../program-errors.ts";
 import { statesLimits } from "./definition.ts";
 import { StatesError } from "./errors.ts";
 import type { StateMachineListener } from "./events.ts";
@@ -9,7 +9,7 @@ import { type DefinedMachine, Execution, type ExecutionDescription, type Interpr
 import type { ExecutionHistory } from "./history.ts";
 import { Evaluator } from "./jsonata.ts";
 import { asPayload } from "./payload.ts";
-import { supportedDefinition } from "./support.ts";
+import { supportedDefinition } from "./supported.ts";
 import { type ServiceCall, TaskTokens } from "./task.ts";
 
 export interface StateMachinesOptions {
@@ -49,13 +49,7 @@ export class StateMachines {
       random,
       evaluator: new Evaluator(clock),
       tokens: new TaskTokens(),
-      publish: (event) => {
-        try {
-          onEvent?.(event);
-        } catch (error) {
-          surface(error);
-        }
-      },
+      publish: (event) => callListener(() => onEvent?.(event)),
     };
   }
 
@@ -180,7 +174,7 @@ export class StateMachines {
 
   #launch(execution: Execution): Execution {
     this.#executions.set(execution.arn, execution);
-    // Later, so that whoever starts it has its ARN before the first event.
+    // Later, so that the caller has its ARN before the first event.
     queueMicrotask(() => void execution.run());
     return execution;
   }

@@ -9,7 +9,7 @@ export interface TaskContext {
   readonly executionArn: string;
   readonly stateMachineArn: string;
   readonly stateName: string;
-  /** Aborts when nobody waits for the result any more: timeout, missed heartbeat, stop, a failed sibling. */
+  /** Aborts when the result is not needed any more: timeout, missed heartbeat, stop, a failed sibling. */
   readonly signal: AbortSignal;
   /** Only for resources with `.waitForTaskToken`. */
   readonly taskToken?: string;
@@ -41,7 +41,7 @@ interface Waiter {
   beat(): void;
 }
 
-/** The tokens that tasks wait for, and those that they waited for once. */
+/** The tokens of tasks: the open ones, and the closed ones, whose late answers get an error of their own. */
 export class TaskTokens {
   readonly #waiting = new Map<string, Waiter>();
   readonly #closed = new Set<string>();

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "@leasehold/client";
-import { isMistake } from "../mistakes.ts";
+import { isProgrammerError } from "../program-errors.ts";
 import type { StreamEventRecord } from "./event.ts";
 
 /** How a batch is delivered; the names follow those of the event source mapping. */
@@ -30,7 +30,7 @@ export interface FailedBatch {
 export interface DeliveryPorts {
   /**
    * Rejects only when the function could not be invoked at all, which is tried again and not counted, and when the
-   * signal aborts: nobody waits for an invocation that outlives the delivery.
+   * signal aborts: the delivery does not wait for its invocation then.
    */
   invoke(
     event: { readonly Records: readonly StreamEventRecord[] },
@@ -58,14 +58,14 @@ export async function deliver(
   await deliverFrom({ records, failures: 0, invocations: 0 }, rules, ports);
 }
 
-interface Progress {
+interface PendingBatch {
   readonly records: readonly StreamEventRecord[];
   /** Failed attempts that count against the retries. */
   readonly failures: number;
   readonly invocations: number;
 }
 
-async function deliverFrom(start: Progress, rules: DeliveryRules, ports: DeliveryPorts): Promise<void> {
+async function deliverFrom(start: PendingBatch, rules: DeliveryRules, ports: DeliveryPorts): Promise<void> {
   const { clock = systemClock, signal } = ports;
   let { records, failures, invocations } = start;
   while (records.length > 0 && !signal.aborted) {
@@ -98,7 +98,7 @@ async function deliverFrom(start: Progress, rules: DeliveryRules, ports: Deliver
 }
 
 async function halve(
-  { records, failures, invocations }: Progress,
+  { records, failures, invocations }: PendingBatch,
   rules: DeliveryRules,
   ports: DeliveryPorts,
 ): Promise<void> {
@@ -118,7 +118,7 @@ async function attempt(
   try {
     answer = await ports.invoke({ Records: records }, ports.signal);
   } catch (error) {
-    if (isMistake(error)) throw error;
+    if (isProgrammerError(error)) throw error;
     return "notInvoked";
   }
   if (answer.functionError !== undefined) return 0;

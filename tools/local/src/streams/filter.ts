@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from "../assembly/types.ts";
 
-/** A filter pattern uses an operator that is not known here; the message lists those that are. */
+/** A filter pattern uses an operator that is not known here; the message lists the known ones. */
 export class UnsupportedFilterError extends Error {
   constructor(pattern: string, problem: string) {
     super(

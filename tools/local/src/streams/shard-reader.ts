@@ -16,7 +16,7 @@ export interface ReadResult {
 const readLimit = 1000;
 
 /** An iterator lives for 15 minutes, and records for 24 hours: a sleeping laptop outlives both. */
-const lostPlace: ReadonlySet<string> = new Set(["ExpiredIteratorException", "TrimmedDataAccessException"]);
+const lostPosition: ReadonlySet<string> = new Set(["ExpiredIteratorException", "TrimmedDataAccessException"]);
 
 /** Reads one shard of a table's stream from front to back. */
 export class ShardReader {
@@ -32,7 +32,7 @@ export class ShardReader {
     this.shardId = shardId;
   }
 
-  /** Finds its place. Records that are written after this has resolved are all read. */
+  /** Finds its position. Records that are written after this has resolved are all read. */
   async open(position: "TRIM_HORIZON" | "LATEST", signal: AbortSignal): Promise<void> {
     this.#iterator = await this.#iteratorAt({ ShardIteratorType: position }, signal);
   }
@@ -49,7 +49,7 @@ export class ShardReader {
       this.#iterator = next;
       return { records, closed: next === undefined };
     } catch (error) {
-      if (!lostPlace.has((error as Error).name)) throw error;
+      if (!lostPosition.has((error as Error).name)) throw error;
       this.#iterator = await this.#resume((error as Error).name, signal);
       return { records: [], closed: false };
     }
