@@ -1,5 +1,4 @@
 import { type AppParts, assemble } from "./app/assemble.ts";
-import { Cleanups } from "./app/cleanups.ts";
 import { findResource } from "./app/names.ts";
 import { checkOptions, type LocalAppOptions } from "./app/options.ts";
 import type { AppSpec, Json, ResourceName, TableSpec } from "./assembly/types.ts";
@@ -28,12 +27,12 @@ import type { ExecutionHistory } from "./state-machines/history.ts";
  */
 export async function startApp(options: LocalAppOptions): Promise<LocalApp> {
   checkOptions(options);
-  const cleanups = new Cleanups();
+  const cleanups = new AsyncDisposableStack();
   try {
     return new LocalApp(await assemble(options, cleanups), cleanups);
   } catch (error) {
     // Ignored: the first error tells why; what goes wrong on the way out would hide it.
-    await cleanups.run().catch(() => {});
+    await cleanups.disposeAsync().catch(() => {});
     throw error;
   }
 }
@@ -46,11 +45,11 @@ export async function startApp(options: LocalAppOptions): Promise<LocalApp> {
  */
 export class LocalApp implements AsyncDisposable {
   readonly #parts: AppParts;
-  readonly #cleanups: Cleanups;
+  readonly #cleanups: AsyncDisposableStack;
   #closing: Promise<void> | undefined;
 
   /** Use {@link startApp}. */
-  constructor(parts: AppParts, cleanups: Cleanups) {
+  constructor(parts: AppParts, cleanups: AsyncDisposableStack) {
     this.#parts = parts;
     this.#cleanups = cleanups;
   }
@@ -198,7 +197,7 @@ export class LocalApp implements AsyncDisposable {
 
   /** Ends everything that the app began, and deletes its tables if they have a suffix. The engine goes on. */
   close(): Promise<void> {
-    this.#closing ??= this.#cleanups.run();
+    this.#closing ??= this.#cleanups.disposeAsync();
     return this.#closing;
   }
 

@@ -1,7 +1,7 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { systemClock } from "@leasehold/client";
 import { readAssembly } from "../assembly/read.ts";
-import { functionNameOf, resolveApp } from "../assembly/resolve.ts";
+import { resolveApp } from "../assembly/resolve.ts";
 import type { AppSpec, RuleSpec } from "../assembly/types.ts";
 import type { LambdaRuntime } from "../lambda/runtime.ts";
 import { callListener } from "../program-errors.ts";
@@ -11,7 +11,6 @@ import { eventRules } from "../services/event-rules.ts";
 import { Queues } from "../services/queues.ts";
 import { ServicesServer } from "../services/server.ts";
 import type { StateMachines } from "../state-machines/state-machines.ts";
-import type { Cleanups } from "./cleanups.ts";
 import { serviceEnvironment } from "./environment.ts";
 import type { LocalAppListener } from "./events.ts";
 import { startFunctions } from "./functions.ts";
@@ -34,7 +33,7 @@ export interface AppParts {
 }
 
 /** Starts every part of the app, and notes one by one how it is ended. */
-export async function assemble(options: LocalAppOptions, cleanups: Cleanups): Promise<AppParts> {
+export async function assemble(options: LocalAppOptions, cleanups: AsyncDisposableStack): Promise<AppParts> {
   const { engine, clock = systemClock } = options;
   const { clientConfig } = engine;
   const region = clientConfig.region ?? "us-east-1";
@@ -44,11 +43,11 @@ export async function assemble(options: LocalAppOptions, cleanups: Cleanups): Pr
 
   const assembly = await readAssembly(options.assemblyDir);
   const services = await ServicesServer.start();
-  cleanups.add(() => services.close());
+  cleanups.defer(() => services.close());
   const spec = resolveApp(assembly, { region, tableSuffix, queueBaseUrl: services.endpoint });
 
   const dynamodb = new DynamoDBClient({ ...clientConfig });
-  cleanups.add(() => dynamodb.destroy());
+  cleanups.defer(() => dynamodb.destroy());
   const engineStreams = await createTables(spec.tables, dynamodb, tableSuffix !== "", cleanups);
 
   const queues = new Queues(spec.queues, now, ({ arn }, message) =>
@@ -68,7 +67,7 @@ export async function assemble(options: LocalAppOptions, cleanups: Cleanups): Pr
   const { machines, operations } = startMachines(setup, cleanups);
   const { stepFunctions: AWSStepFunctions, eventBridge: AWSEvents, queues: AmazonSQS } = operations;
   const targets = { AWSStepFunctions, AWSEvents, AmazonSQS };
-  services.serve({ targets, lambda, functionName: functionNameOf });
+  services.serve({ targets, lambda });
 
   await startPollers(
     {
@@ -91,14 +90,14 @@ export async function assemble(options: LocalAppOptions, cleanups: Cleanups): Pr
       publish({ type: "error", where: path ?? logicalId, error }),
   };
   // Ended before the state machines: the events of their own end start nothing.
-  cleanups.add(bus.subscribe(eventRules(spec.rules, ports)));
+  cleanups.defer(bus.subscribe(eventRules(spec.rules, ports)));
   const scheduler = new Scheduler({
     clock,
     send: async (arn, input) => send(arn, input),
     deadLetter: (arn, input, attributes) => destinations.send(arn, input, attributes),
     onEvent: (schedule) => publish({ type: "schedule", schedule }),
   });
-  cleanups.add(() => scheduler.stop());
+  cleanups.defer(() => scheduler.stop());
   for (const schedule of spec.schedules) scheduler.add(schedule);
   if (options.schedules !== false) scheduler.start();
   return { spec, servicesEndpoint: services.endpoint, lambda, machines, scheduler, bus, queues };

@@ -1,12 +1,13 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { functionNameOf } from "../assembly/resolve.ts";
 import type { AppSpec, FunctionSpec } from "../assembly/types.ts";
 import { LambdaRuntime } from "../lambda/runtime.ts";
 import type { Queues } from "../services/queues.ts";
-import type { Cleanups } from "./cleanups.ts";
 import { Destinations } from "./destinations.ts";
 import { parseEmbeddedMetrics } from "./embedded-metrics.ts";
 import type { LocalAppListener } from "./events.ts";
-import { writeInlineCode } from "./inline-code.ts";
 
 /** What the functions are started with. */
 export interface FunctionsSetup {
@@ -28,7 +29,10 @@ export interface AppFunctions {
 }
 
 /** Starts the runtime and defines every function of the template. No process runs until a function is invoked. */
-export async function startFunctions(setup: FunctionsSetup, cleanups: Cleanups): Promise<AppFunctions> {
+export async function startFunctions(
+  setup: FunctionsSetup,
+  cleanups: AsyncDisposableStack,
+): Promise<AppFunctions> {
   const { spec, queues, now, publish } = setup;
   const lambda = await LambdaRuntime.start({
     onLog(log) {
@@ -39,7 +43,7 @@ export async function startFunctions(setup: FunctionsSetup, cleanups: Cleanups):
     onEvent: (environment) => publish({ type: "environment", environment }),
     baseEnvironment: setup.baseEnvironment,
   });
-  cleanups.add(() => lambda.close());
+  cleanups.defer(() => lambda.close());
   const destinations = new Destinations({
     queues,
     now,
@@ -63,7 +67,7 @@ async function define(
   retryDelayMs: number | undefined,
   lambda: LambdaRuntime,
   destinations: Destinations,
-  cleanups: Cleanups,
+  cleanups: AsyncDisposableStack,
 ): Promise<void> {
   const { name, arn, handler, environment, timeoutMs, memoryMb, retries } = fn;
   const { maxEventAgeMs, reservedConcurrency } = fn;
@@ -83,8 +87,10 @@ async function define(
   });
 }
 
-async function inlineDirectory(code: string, cleanups: Cleanups): Promise<string> {
-  const inline = await writeInlineCode(code);
-  cleanups.add(() => inline.remove());
-  return inline.directory;
+/** Writes a function's inline code to a directory of its own, as Lambda does. */
+async function inlineDirectory(code: string, cleanups: AsyncDisposableStack): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "leasehold-inline-"));
+  cleanups.defer(() => rm(directory, { recursive: true, force: true }));
+  await writeFile(join(directory, "index.js"), code);
+  return directory;
 }

@@ -1,6 +1,5 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Clock } from "@leasehold/client";
-import { functionNameOf } from "../assembly/resolve.ts";
 import type { AppSpec } from "../assembly/types.ts";
 import type { LambdaRuntime } from "../lambda/runtime.ts";
 import { IntegrationError } from "../services/errors.ts";
@@ -16,7 +15,6 @@ import type { Queues } from "../services/queues.ts";
 import { StatesError } from "../state-machines/errors.ts";
 import { StateMachines } from "../state-machines/state-machines.ts";
 import { statusEvent } from "../state-machines/status-event.ts";
-import type { Cleanups } from "./cleanups.ts";
 import type { LocalAppListener } from "./events.ts";
 
 /** What the state machines call, and where they report. */
@@ -41,7 +39,7 @@ export interface AppMachines {
 }
 
 /** Defines every state machine of the template. Rejects with InvalidDefinitionError for what cannot be run here. */
-export function startMachines(setup: MachinesSetup, cleanups: Cleanups): AppMachines {
+export function startMachines(setup: MachinesSetup, cleanups: AsyncDisposableStack): AppMachines {
   const { spec, clock, dynamodb, lambda, publish } = setup;
   // Tasks start executions themselves, so each needs the other.
   const wiring: { perform?: Integration } = {};
@@ -60,7 +58,7 @@ export function startMachines(setup: MachinesSetup, cleanups: Cleanups): AppMach
       }
     },
   });
-  cleanups.add(() => machines.close());
+  cleanups.defer(() => machines.close());
   const operations = {
     stepFunctions: stepFunctionsOperations(machines),
     eventBridge: eventBridgeOperations(setup.bus),
@@ -71,7 +69,6 @@ export function startMachines(setup: MachinesSetup, cleanups: Cleanups): AppMach
     lambda,
     machines,
     ...operations,
-    functionName: functionNameOf,
   });
   for (const { arn, name, definition } of spec.stateMachines) machines.define({ arn, name, definition });
   return { machines, operations };

@@ -5,7 +5,6 @@ import type { LambdaRuntime } from "../lambda/runtime.ts";
 import type { FailedBatch } from "../streams/delivery.ts";
 import { failureMessage } from "../streams/failure.ts";
 import { StreamPoller } from "../streams/poller.ts";
-import type { Cleanups } from "./cleanups.ts";
 import type { Destinations } from "./destinations.ts";
 import type { LocalAppListener } from "./events.ts";
 
@@ -23,14 +22,14 @@ export interface PollersSetup {
 }
 
 /** Begins to feed functions from the tables' streams; resolves when no write can be missed any more. */
-export async function startPollers(setup: PollersSetup, cleanups: Cleanups): Promise<void> {
+export async function startPollers(setup: PollersSetup, cleanups: AsyncDisposableStack): Promise<void> {
   const mappings = setup.spec.streamMappings.filter(({ enabled }) => enabled);
   if (mappings.length === 0) return;
   const client = new DynamoDBStreamsClient({ ...setup.clientConfig });
-  cleanups.add(() => client.destroy());
+  cleanups.defer(() => client.destroy());
   for (const mapping of mappings) {
     const poller = pollerFor(mapping, client, setup);
-    cleanups.add(() => poller.stop());
+    cleanups.defer(() => poller.stop());
     await poller.start();
   }
 }

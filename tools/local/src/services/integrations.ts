@@ -1,20 +1,21 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { functionNameOf } from "../assembly/resolve.ts";
+import type { LambdaRuntime } from "../lambda/runtime.ts";
+import type { ExecutionDescription } from "../state-machines/execution.ts";
+import type { StateMachines } from "../state-machines/state-machines.ts";
 import { callDynamoDB } from "./dynamodb.ts";
 import { IntegrationError, ServiceError } from "./errors.ts";
 import { camelCase, pascalCase, withIsoDates } from "./member-names.ts";
 import type { Members, Operations } from "./operations.ts";
-import type { ExecutionView, LambdaPort, MachinesPort } from "./ports.ts";
 
 /** What a state machine's task may reach. */
 export interface IntegrationPorts {
   readonly dynamodb: DynamoDBClient;
-  readonly lambda: LambdaPort;
-  readonly machines: MachinesPort;
+  readonly lambda: LambdaRuntime;
+  readonly machines: StateMachines;
   readonly stepFunctions: Operations;
   readonly eventBridge: Operations;
   readonly queues: Operations;
-  /** A function's name from a name or an ARN. */
-  readonly functionName: (nameOrArn: string) => string;
 }
 
 /** Performs one task. */
@@ -119,7 +120,7 @@ async function invokeFunction(
   signal: AbortSignal,
 ): Promise<Members> {
   const { FunctionName, Payload, InvocationType } = request;
-  const name = ports.functionName(String(FunctionName));
+  const name = functionNameOf(String(FunctionName));
   try {
     if (InvocationType === "Event") {
       ports.lambda.invokeAsync(name, Payload);
@@ -162,7 +163,7 @@ async function startExecution(
 
 /** `.sync:2` gives the output as a value, `.sync` as text. Times are numbers here, unlike everywhere else. */
 function syncAnswer(
-  { input, output, startDate, stopDate, redriveDate, ...rest }: ExecutionView,
+  { input, output, startDate, stopDate, redriveDate, ...rest }: ExecutionDescription,
   asValues: boolean,
 ): unknown {
   const form = (value: unknown): unknown => (asValues ? value : JSON.stringify(value));

@@ -1,6 +1,7 @@
+import type { ExecutionDescription } from "../state-machines/execution.ts";
+import type { StateMachines } from "../state-machines/state-machines.ts";
 import { ServiceError } from "./errors.ts";
 import type { EventBus } from "./event-bus.ts";
-import type { ExecutionView, MachinesPort } from "./ports.ts";
 import { md5, type Queues } from "./queues.ts";
 
 /** The members of a request or of an answer. */
@@ -14,7 +15,7 @@ export type Operations = Readonly<Record<string, (request: Members) => Members>>
  *
  * Throws ServiceError under the API's names, such as `ExecutionDoesNotExist`.
  */
-export function stepFunctionsOperations(machines: MachinesPort): Operations {
+export function stepFunctionsOperations(machines: StateMachines): Operations {
   const operations: Operations = {
     StartExecution(request) {
       const name = optionalText(request, "name");
@@ -101,7 +102,7 @@ export function queueOperations(queues: Queues): Operations {
 }
 
 /** An execution in the members of DescribeExecution; with its data, or with no more than its metadata. */
-export function describe(execution: ExecutionView, withData: boolean): Members {
+export function describe(execution: ExecutionDescription, withData: boolean): Members {
   const { startDate, stopDate, redriveDate, input, output, ...rest } = execution;
   const metadata = {
     ...rest,

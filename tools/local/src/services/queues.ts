@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { QueueSpec } from "../assembly/types.ts";
 import { ServiceError } from "./errors.ts";
 
 /** A message in a queue. */
@@ -10,24 +11,17 @@ export interface QueueMessage {
   readonly sentAt: number;
 }
 
-/** A queue of the app. */
-export interface QueueAddress {
-  readonly name: string;
-  readonly arn: string;
-  readonly url: string;
-}
-
 /** Queues that keep their messages to be looked at: nothing consumes them here. */
 export class Queues {
   readonly #messages = new Map<string, QueueMessage[]>();
-  readonly #queues: readonly QueueAddress[];
+  readonly #queues: readonly QueueSpec[];
   readonly #now: () => number;
-  readonly #onMessage: (queue: QueueAddress, message: QueueMessage) => void;
+  readonly #onMessage: (queue: QueueSpec, message: QueueMessage) => void;
 
   constructor(
-    queues: readonly QueueAddress[],
+    queues: readonly QueueSpec[],
     now: () => number,
-    onMessage: (queue: QueueAddress, message: QueueMessage) => void,
+    onMessage: (queue: QueueSpec, message: QueueMessage) => void,
   ) {
     this.#queues = queues;
     this.#now = now;
@@ -36,12 +30,12 @@ export class Queues {
   }
 
   /** The queue of a name, an ARN or a URL. */
-  find(address: string): QueueAddress | undefined {
+  find(address: string): QueueSpec | undefined {
     return this.#queues.find(({ name, arn, url }) => [name, arn, url].includes(address));
   }
 
   /** The messages of a queue, the oldest first. */
-  messages(queue: QueueAddress): readonly QueueMessage[] {
+  messages(queue: QueueSpec): readonly QueueMessage[] {
     return this.#messages.get(queue.arn) ?? [];
   }
 

@@ -1,17 +1,16 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { functionNameOf } from "../assembly/resolve.ts";
+import type { LambdaRuntime } from "../lambda/runtime.ts";
 import { throwUncaught } from "../program-errors.ts";
 import { ServiceError } from "./errors.ts";
 import type { Operations } from "./operations.ts";
-import type { LambdaPort } from "./ports.ts";
 
 /** What the server speaks for. */
 export interface ServicesOptions {
   /** Operations by the service's name in the header X-Amz-Target, such as `AWSStepFunctions`. */
   readonly targets: Readonly<Record<string, Operations>>;
-  readonly lambda: LambdaPort;
-  /** A function's name from a name or an ARN. */
-  readonly functionName: (nameOrArn: string) => string;
+  readonly lambda: LambdaRuntime;
 }
 
 interface Answer {
@@ -100,13 +99,13 @@ function perform({ targets }: ServicesOptions, request: IncomingMessage, body: s
 }
 
 async function invoke(
-  { lambda, functionName }: ServicesOptions,
+  { lambda }: ServicesOptions,
   nameOrArn: string,
   request: IncomingMessage,
   body: string,
 ): Promise<Answer> {
   const headers = { "content-type": "application/json" };
-  const name = functionName(nameOrArn);
+  const name = functionNameOf(nameOrArn);
   const payload = body === "" ? undefined : parse(body);
   if (request.headers["x-amz-invocation-type"] === "Event") {
     lambda.invokeAsync(name, payload);
