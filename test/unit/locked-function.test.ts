@@ -14,7 +14,7 @@ import { Template } from "aws-cdk-lib/assertions";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { beforeEach, describe, expect, it } from "vitest";
-import { StatesError } from "../../packages/local/src/state-machines/errors.ts";
+import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
 import { definitionsIn } from "../support/definitions.ts";
 import { machineArn, StepFunctions } from "../support/step-functions.ts";
 
