@@ -8,7 +8,7 @@ import {
   LeaseTable,
   LeaseWakeup,
 } from "@leasehold/cdk";
-import { acquire, release, renew, renewUnlessRevoked } from "@leasehold/client/expressions";
+import { acquire, release, renew, renewUnlessRevoked } from "@leasehold/client/internal";
 import { App, type CfnElement, Duration, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";

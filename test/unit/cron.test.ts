@@ -1,5 +1,5 @@
 import { LeaseError } from "@leasehold/client";
-import { InvalidScheduleError, parseScheduleExpression } from "@leasehold/client/schedule";
+import { InvalidScheduleError, parseScheduleExpression } from "@leasehold/jobs";
 import { describe, expect, test } from "vitest";
 
 interface Case {

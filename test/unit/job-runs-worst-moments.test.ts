@@ -13,8 +13,8 @@ import {
   JobRuns,
   type JobRunsOptions,
   RunsExhaustedError,
-} from "../../packages/client/src/job-runs/index.ts";
-import { runItemKey } from "../../packages/client/src/schema-job-runs.ts";
+} from "../../packages/jobs/src/index.ts";
+import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { watchedMs } from "../support/watching.ts";
 

@@ -1,5 +1,5 @@
-import { JobRuns } from "@leasehold/client/job-runs";
 import { leaseSortKey } from "@leasehold/client/schema";
+import { JobRuns } from "@leasehold/jobs";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { closeUnpaidOrdersKey as key } from "../../../functions/close-unpaid-orders/job.ts";
 import type {
@@ -8,7 +8,7 @@ import type {
   RunsAnswer,
 } from "../../../functions/close-unpaid-orders/run-report.ts";
 import { kindOf } from "../../../packages/client/src/expressions.ts";
-import { runSortKeyPrefix } from "../../../packages/client/src/schema-job-runs.ts";
+import { runSortKeyPrefix } from "../../../packages/jobs/src/runs/schema.ts";
 import { startTestApp, type TestApp, until } from "../../support/app.ts";
 import type { Answer, Behaviour, Matcher } from "../../support/proxy.ts";
 import { nextTrigger, Shop } from "../../support/shop.ts";

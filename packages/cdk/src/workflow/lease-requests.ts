@@ -16,7 +16,7 @@ import {
   renewUnlessRevoked,
   requestRevocation,
   takeOver,
-} from "@leasehold/client/expressions";
+} from "@leasehold/client/internal";
 import { attributeNames, closedToken, leaseSortKey, waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { type Json, jsonata, literal } from "./asl.ts";
 

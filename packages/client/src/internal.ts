@@ -1,0 +1,94 @@
+/**
+ * For Leasehold's own packages alone: what primitives, constructs and the durable lease are made of. Nothing here is promised from one
+ * version to the next, so those packages ask for exactly their own version of the client. It loads no AWS SDK.
+ */
+export { isAbortOf, untilAborted } from "./aborted.ts";
+export { type BackoffOptions, backoffMs } from "./backoff.ts";
+export { brandClass } from "./brand.ts";
+export {
+  InvalidOptionsError,
+  LeaseError,
+  LeaseLostError,
+  LeaseServiceError,
+  LeaseUnavailableError,
+  SlotDoneError,
+  SlotNotDueError,
+} from "./errors.ts";
+export {
+  acquire,
+  cancel,
+  close,
+  endCalls,
+  type Grant,
+  heldBySomebody,
+  kindOf,
+  type LeasePlace,
+  markCalls,
+  namesIn,
+  park,
+  parkCallback,
+  recordOnly,
+  release,
+  removeWaiter,
+  renew,
+  renewUnlessRevoked,
+  requestRevocation,
+  takeOver,
+  takeOverCalls,
+  type WaitsBy,
+  waitersOf,
+} from "./expressions.ts";
+export { checkHandle } from "./handle.ts";
+export { type ClientInternals, internalsOf } from "./internals.ts";
+export {
+  jsonIn,
+  optionalTextIn,
+  optionalTimeIn,
+  optionalWholeIn,
+  optionalWordIn,
+  textIn,
+  timeIn,
+  wholeIn,
+} from "./item-values.ts";
+export { Lease } from "./lease.ts";
+export { unlessUnreadable, unreadableIn } from "./looks.ts";
+export { isOperational } from "./operational.ts";
+export { type AcquisitionTerms, checkAcquireOptions, checkHeartbeat } from "./options-check.ts";
+export { PassingStore } from "./passing-store.ts";
+export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
+export { announceGrant, type Takeover } from "./protocol/announcement.ts";
+export { callStore, inBackground, type ProtocolContext } from "./protocol/context.ts";
+export { Heartbeat } from "./protocol/heartbeat.ts";
+export { claimableIn, Judge } from "./protocol/judge.ts";
+export { type Ended, type SendUpdate, Tenancy, type TenancyTerms } from "./protocol/tenancy.ts";
+export type { Belief } from "./protocol/validity.ts";
+export {
+  type GrantIdentity,
+  isHeldBy,
+  lastDoneSlot,
+  lastReleasedToken,
+  readRecord,
+  wasReleasedByHolder,
+} from "./record.ts";
+export { retryDelayMs } from "./retry.ts";
+export {
+  attributeNames,
+  type ItemKey,
+  leaseItemKey,
+  leaseSortKey,
+  limits,
+  timeToLive,
+  utf8Bytes,
+  waiterSortKeyPrefix,
+} from "./schema.ts";
+export { type Moment, pause, sleep } from "./time/clock.ts";
+export {
+  check,
+  checkData,
+  checkDuration,
+  checkKey,
+  checkKnown,
+  checkSignal,
+  checkText,
+  isWhole,
+} from "./validation.ts";

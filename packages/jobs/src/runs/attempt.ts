@@ -1,0 +1,132 @@
+import type { Clock, Lease } from "@leasehold/client";
+import {
+  check,
+  checkData,
+  checkText,
+  LeaseLostError,
+  LeaseServiceError,
+  sleep,
+  utf8Bytes,
+} from "@leasehold/client/internal";
+import type { RunContext, RunWork } from "./options.ts";
+import type { Passenger } from "./run-store.ts";
+import { runLimits } from "./schema.ts";
+
+/** How an attempt ended, once the ledger knows. */
+export type Finished<T> =
+  | { readonly state: "succeeded"; readonly result: T }
+  | { readonly state: "failed"; readonly error: unknown };
+
+/** An outcome that is not confirmed is sent so often, with pauses that double from the first one. */
+const outcomeTries = 5;
+const firstPauseMs = 200;
+
+/** What an attempt is made of. */
+export interface AttemptParts {
+  readonly job: string;
+  readonly slot: string;
+  readonly lease: Lease;
+  readonly passenger: Passenger;
+  readonly signal: AbortSignal | undefined;
+  readonly clock: Clock;
+  readonly describeError: (error: unknown) => string;
+}
+
+/** One attempt at a run, from the claim to the outcome. */
+export class Attempt {
+  readonly #parts: AttemptParts;
+  #remark: string | undefined;
+
+  constructor(parts: AttemptParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Does the work and records the outcome: 1 request.
+   *
+   * A success counts if the table still bears this attempt's token, even if its time ran out meanwhile: then nobody
+   * has begun another. Rejects with LeaseLostError when somebody has, or when the attempt was revoked; with
+   * LeaseServiceError when it is not known whether the success was recorded.
+   */
+  async perform<T>(work: RunWork<T>): Promise<Finished<T>> {
+    const { job, lease } = this.#parts;
+    let result: T;
+    try {
+      result = await work(this.#context());
+    } catch (error) {
+      // Ignored: the work's own error comes first, an outcome that cannot be recorded shows as lost when the lease ends,
+      // and the `error` event tells of a mistake.
+      await this.#record("failed", this.#describe(error)).catch(() => false);
+      return { state: "failed", error };
+    }
+    const { loss } = lease;
+    if (loss?.reason === "revoked") {
+      // It has perhaps stopped half-way.
+      // Ignored: the revocation comes first, as the work's own error does.
+      await this.#record("failed", cut(loss.message)).catch(() => false);
+      throw loss;
+    }
+    if (await this.#record("succeeded", this.#remark)) return { state: "succeeded", result };
+    if (loss !== undefined && loss.reason !== "expired") throw loss;
+    throw new LeaseLostError(job, this.#parts.passenger.isOutcomeSent ? "taken" : "released");
+  }
+
+  #context(): RunContext {
+    const { job, slot, lease, passenger, signal } = this.#parts;
+    return {
+      job,
+      slot,
+      lease,
+      signal: signal === undefined ? lease.signal : AbortSignal.any([lease.signal, signal]),
+      attempt: passenger.attempt,
+      progress: (report) => {
+        passenger.progress = checkReport(report);
+      },
+      remark: (text) => {
+        this.#remark = checkText("remark", text, runLimits.remarkBytes);
+      },
+    };
+  }
+
+  /** Sends the outcome with the release, again while it is not confirmed; gives false when the attempt is not ours. */
+  async #record(state: "succeeded" | "failed", remark: string | undefined): Promise<boolean> {
+    const { lease, passenger, clock } = this.#parts;
+    passenger.outcome = { state, endedAt: clock.now(), remark };
+    for (let tries = 1; ; tries += 1) {
+      try {
+        const confirmed = await (state === "succeeded" ? lease.complete() : lease.release());
+        return confirmed && passenger.isOutcomeSent;
+      } catch (error) {
+        const mayPass = error instanceof LeaseServiceError && error.retryable;
+        if (!mayPass || tries >= outcomeTries) throw error;
+      }
+      await sleep(clock, firstPauseMs * 2 ** (tries - 1));
+    }
+  }
+
+  #describe(error: unknown): string | undefined {
+    try {
+      return cut(this.#parts.describeError(error));
+    } catch {
+      // Ignored: the work's own error comes first, and the remark says that it could not be described.
+      return "an error that could not be described";
+    }
+  }
+}
+
+/** Cuts a text to what a remark may be, between characters; undefined for none. */
+function cut(text: string): string | undefined {
+  const whole = String(text).toWellFormed();
+  if (whole === "") return undefined;
+  if (utf8Bytes(whole) <= runLimits.remarkBytes) return whole;
+  const room = new Uint8Array(runLimits.remarkBytes - utf8Bytes("…"));
+  const { read } = new TextEncoder().encodeInto(whole, room);
+  return `${whole.slice(0, read)}…`;
+}
+
+/** Turns a report into JSON text. */
+function checkReport(report: unknown): string {
+  const text = checkData(report, "progress", runLimits.progressBytes);
+  check(text !== undefined, "progress", report, "plain JSON values");
+  return text;
+}

@@ -1,0 +1,228 @@
+/**
+ * Every expression of the ledger of runs.
+ *
+ * A run's item is a lease, and the writes that move it on are the lease's own. What the ledger wants to know rides on
+ * them, so that it costs no request:
+ *
+ *     absent ──claim──▶ held ──renewal, progress──▶ held ──outcome──▶ succeeded: never held again
+ *                        │                            │  └─outcome──▶ failed ──claim──▶ held ──▶ …
+ *                        │                            └──(expired)──claim (takeover)──▶ held ──▶ …
+ *     absent, failed, (expired) ──skip──▶ skipped: never held again
+ *     succeeded, skipped ──takeBack──▶ failed
+ *
+ *     claim     what the lease's own acquire or takeOver insists on, and attempts are left
+ *     progress  what the lease's own renewal insists on
+ *     outcome   what the lease's own release insists on: the token is mine
+ *     skip      nobody holds it, or the record is still the one that was judged expired; and it is not done
+ *     takeBack  it is done, and it ended as it was seen to have ended: by the same attempt, at the same time
+ */
+import type { Item, QueryRequest, UpdateRequest } from "@leasehold/client";
+import { attributeNames, kindOf, namesIn, timeToLive } from "@leasehold/client/internal";
+import { runAttributeNames, runItemKey, runSortKeyPrefix } from "./schema.ts";
+
+const { partitionKey, sortKey, token, version, owner, releasedToken, brokenToken, doneSlot } = attributeNames;
+const { acquiredAt, expiresAt, leaseDurationMs, data, revocation } = attributeNames;
+const ttl = attributeNames.timeToLive;
+const { state, attempt, lostAttempts, endedAt, remark, progress } = runAttributeNames;
+
+const countAttempt = `#${attempt} = if_not_exists(#${attempt}, :zero) + :one`;
+const countLoss = `#${lostAttempts} = if_not_exists(#${lostAttempts}, :zero) + :one`;
+const attemptsAreLeft = `(attribute_not_exists(#${attempt}) OR #${attempt} < :maxAttempts)`;
+
+/** A grant that begins an attempt, if one is left: the attempt is counted, and the last one's state forgotten. */
+export function claim(grant: UpdateRequest, maxAttempts: number): UpdateRequest {
+  const count = kindOf(grant) === "takeOver" ? `${countAttempt}, ${countLoss}` : countAttempt;
+  const update = `${grant.update.replace(" REMOVE ", `, ${count} REMOVE `)}, #${state}, #${endedAt}, #${progress}`;
+  const condition = `${grant.condition} AND ${attemptsAreLeft}`;
+  return extend(grant, update, condition, { ":zero": 0, ":maxAttempts": maxAttempts });
+}
+
+/** A renewal that brings what the work reported. Sets plain values only, so that renewals can travel together. */
+export function report(renewal: UpdateRequest, text: string): UpdateRequest {
+  const update = `${renewal.update}, #${progress} = :progress`;
+  return extend(renewal, update, renewal.condition, { ":progress": text });
+}
+
+/** How an attempt ended. */
+export interface Outcome {
+  readonly state: "succeeded" | "failed";
+  readonly endedAt: number;
+  readonly remark: string | undefined;
+  /** JSON text of a report that no renewal has brought yet. */
+  readonly progress: string | undefined;
+}
+
+const markReleased = `SET #${releasedToken} = :token, #${ttl} = :ttl`;
+const endLease = `#${token}, #${version}, #${expiresAt}, #${leaseDurationMs}, #${data}, #${revocation}`;
+
+/** The end of a lease that records how the attempt ended. Whose it was and when it began stay in the ledger. */
+export function recordOutcome(ending: UpdateRequest, outcome: Outcome, slot: string): UpdateRequest {
+  const isDone = outcome.state === "succeeded";
+  const update =
+    `${markReleased}, #${state} = :state, #${endedAt} = :endedAt` +
+    (isDone ? `, #${doneSlot} = :slot` : "") +
+    (outcome.progress === undefined ? "" : `, #${progress} = :progress`) +
+    (outcome.remark === undefined ? "" : `, #${remark} = :remark`) +
+    ` REMOVE ${endLease}` +
+    (outcome.remark === undefined ? `, #${remark}` : "");
+  return extend(ending, update, ending.condition, {
+    ":state": outcome.state,
+    ":endedAt": outcome.endedAt,
+    ...(isDone ? { ":slot": slot } : {}),
+    ...(outcome.progress === undefined ? {} : { ":progress": outcome.progress }),
+    ...(outcome.remark === undefined ? {} : { ":remark": outcome.remark }),
+  });
+}
+
+/** The end of a lease that says nothing of the attempt: of one that was given up before it was known to have begun. */
+export function endWithoutOutcome(ending: UpdateRequest): UpdateRequest {
+  const isDone = ending.values[":slot"] !== undefined;
+  const update = `${markReleased}${isDone ? `, #${doneSlot} = :slot` : ""} REMOVE ${endLease}`;
+  return extend(ending, update, ending.condition, {});
+}
+
+/** A run that is not to take place. */
+export interface Skip {
+  readonly job: string;
+  readonly slot: string;
+  readonly owner: string;
+  readonly remark: string | undefined;
+  readonly now: number;
+  readonly ttl: number;
+}
+
+const isOpen = `attribute_not_exists(#${token}) AND attribute_not_exists(#${doneSlot})`;
+const isUnchanged = `#${token} = :judgedToken AND #${version} = :judgedVersion`;
+
+/**
+ * Records that a slot is not to run. A slot that somebody holds is refused, unless the record is the one that was
+ * judged expired: that attempt counts as lost.
+ */
+export function skip(
+  { job, slot, now, ...skipped }: Skip,
+  judged: { readonly token: string; readonly version: number } | undefined,
+): UpdateRequest {
+  const update =
+    `SET #${state} = :state, #${doneSlot} = :slot, #${owner} = :owner, #${endedAt} = :endedAt, #${ttl} = :ttl` +
+    (skipped.remark === undefined ? "" : `, #${remark} = :remark`) +
+    // The loser's token is marked as spent, for late copies of its own claim; and as broken, so that a loser that
+    // was not dead does not take this for its own success.
+    (judged === undefined
+      ? ""
+      : `, #${releasedToken} = :judgedToken, #${brokenToken} = :judgedToken, ${countLoss}`) +
+    ` REMOVE ${endLease}, #${acquiredAt}` +
+    (skipped.remark === undefined ? `, #${remark}` : "");
+  const condition = judged === undefined ? isOpen : isUnchanged;
+  return {
+    key: runItemKey(job, slot),
+    update,
+    condition,
+    names: namesIn(`${update} ${condition}`),
+    returnsItem: true,
+    values: {
+      ":state": "skipped",
+      ":slot": slot,
+      ":owner": skipped.owner,
+      ":endedAt": now,
+      ":ttl": skipped.ttl,
+      ...(skipped.remark === undefined ? {} : { ":remark": skipped.remark }),
+      ...(judged === undefined
+        ? {}
+        : { ":judgedToken": judged.token, ":judgedVersion": judged.version, ":zero": 0, ":one": 1 }),
+    },
+  };
+}
+
+/** A run that is not to count as done. */
+export interface RunTakenBack {
+  readonly job: string;
+  readonly slot: string;
+  /** The number of the latest attempt, as it was seen; 0 for none. */
+  readonly attempt: number;
+  /** When it ended, as it was seen. */
+  readonly endedAt: number | undefined;
+  readonly remark: string;
+}
+
+/** Opens a slot that is done: its attempts stay counted, and the last one has failed. */
+export function takeBack({
+  job,
+  slot,
+  attempt: seen,
+  endedAt: end,
+  remark: text,
+}: RunTakenBack): UpdateRequest {
+  const update = `SET #${state} = :state, #${remark} = :remark REMOVE #${doneSlot}`;
+  const condition =
+    `attribute_exists(#${doneSlot}) AND ` +
+    (seen === 0 ? `attribute_not_exists(#${attempt})` : `#${attempt} = :attempt`) +
+    (end === undefined ? ` AND attribute_not_exists(#${endedAt})` : ` AND #${endedAt} = :endedAt`);
+  return {
+    key: runItemKey(job, slot),
+    update,
+    condition,
+    names: namesIn(`${update} ${condition}`),
+    returnsItem: true,
+    values: {
+      ":state": "failed",
+      ":remark": text,
+      ...(seen === 0 ? {} : { ":attempt": seen }),
+      ...(end === undefined ? {} : { ":endedAt": end }),
+    },
+  };
+}
+
+/** Where in a job's ledger to look. */
+export interface RunRange {
+  readonly job: string;
+  /** From this slot on. */
+  readonly since: string | undefined;
+  /** Up to, and without, this slot. */
+  readonly until: string | undefined;
+  readonly descending: boolean;
+}
+
+/**
+ * Finds runs from one end of the range on. A sort key takes one condition, which bounds the end that the walk starts
+ * from; the walk itself has to stop at the other, see {@link isBeyond}.
+ */
+export function runsIn({
+  job,
+  since,
+  until,
+  descending,
+}: RunRange): Pick<QueryRequest, "keyCondition" | "names" | "values"> {
+  const start = descending ? until : since;
+  const bound =
+    start === undefined
+      ? `begins_with(#${sortKey}, :start)`
+      : `#${sortKey} ${descending ? "<" : ">="} :start`;
+  const keyCondition = `#${partitionKey} = :key AND ${bound}`;
+  return {
+    keyCondition,
+    names: namesIn(keyCondition),
+    values: { ":key": job, ":start": runSortKeyPrefix + (start ?? "") },
+  };
+}
+
+/** Whether a walk has left its range, or the runs altogether. */
+export function isBeyond({ since, until, descending }: RunRange, item: Item): boolean {
+  const place = String(item[sortKey]);
+  if (!place.startsWith(runSortKeyPrefix)) return true;
+  const slot = place.slice(runSortKeyPrefix.length);
+  if (descending) return since !== undefined && slot < since;
+  return until !== undefined && slot >= until;
+}
+
+/** Keeps an item at least until the ledger may forget its slot: a slot that is still to come stays longer. */
+export function keepForSlot(request: UpdateRequest, slot: string, keepForMs: number): UpdateRequest {
+  const given = request.values[":ttl"];
+  if (typeof given !== "number") return request;
+  const needed = timeToLive(Date.parse(slot), keepForMs);
+  return needed <= given ? request : { ...request, values: { ...request.values, ":ttl": needed } };
+}
+
+function extend(request: UpdateRequest, update: string, condition: string, values: Item): UpdateRequest {
+  const used = { ...request.values, ...values };
+  return { ...request, update, condition, names: namesIn(`${update} ${condition}`), values: used };
+}
