@@ -8,7 +8,7 @@ import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
-import { internalsOf } from "../../packages/client/src/internals.ts";
+import { internalsOf } from "../../packages/client/src/client-internals.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;

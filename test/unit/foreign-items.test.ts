@@ -19,7 +19,7 @@ import { ManualClock } from "@leasehold/client/testing";
 import { FinalFailureError, JobRuns, type TaskRecord, TaskSet } from "@leasehold/jobs";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
-import { fromAttributeValues } from "../../packages/client/src/attribute-values.ts";
+import { fromAttributeValues } from "../../packages/client/src/dynamodb/attribute-values.ts";
 import { lastTicketOf, readQueue, typicalHold } from "../../packages/client/src/fair/queue.ts";
 import { lastDoneSlot } from "../../packages/client/src/record.ts";
 import { fairAttributeNames } from "../../packages/client/src/schema-fair.ts";

@@ -7,7 +7,7 @@ import {
 } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { internalsOf } from "../../packages/client/src/internals.ts";
+import { internalsOf } from "../../packages/client/src/client-internals.ts";
 import {
   type JobRun,
   JobRuns,

@@ -2,9 +2,10 @@
  * For Leasehold's own packages alone: what primitives, constructs and the durable lease are made of. Nothing here is promised from one
  * version to the next, so those packages ask for exactly their own version of the client. It loads no AWS SDK.
  */
-export { isAbortOf, untilAborted } from "./aborted.ts";
-export { type BackoffOptions, backoffMs } from "./backoff.ts";
-export { brandClass } from "./brand.ts";
+
+export { type ClientInternals, internalsOf } from "./client-internals.ts";
+export { isAbortOf, untilAborted } from "./errors/aborted.ts";
+export { brandClass } from "./errors/brand.ts";
 export {
   InvalidOptionsError,
   LeaseError,
@@ -13,7 +14,8 @@ export {
   LeaseUnavailableError,
   SlotDoneError,
   SlotNotDueError,
-} from "./errors.ts";
+} from "./errors/errors.ts";
+export { isOperational } from "./errors/operational.ts";
 export {
   acquire,
   cancel,
@@ -38,8 +40,6 @@ export {
   type WaitsBy,
   waitersOf,
 } from "./expressions.ts";
-export { checkHandle } from "./handle.ts";
-export { type ClientInternals, internalsOf } from "./internals.ts";
 export {
   jsonIn,
   optionalTextIn,
@@ -52,8 +52,18 @@ export {
 } from "./item-values.ts";
 export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
-export { isOperational } from "./operational.ts";
-export { type AcquisitionTerms, checkAcquireOptions, checkHeartbeat } from "./options-check.ts";
+export { checkHandle } from "./options/check-handle.ts";
+export { type AcquisitionTerms, checkAcquireOptions, checkHeartbeat } from "./options/check-options.ts";
+export {
+  check,
+  checkData,
+  checkDuration,
+  checkKey,
+  checkKnown,
+  checkSignal,
+  checkText,
+  isWhole,
+} from "./options/check-values.ts";
 export { PassingStore } from "./passing-store.ts";
 export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
 export { announceGrant, type Takeover } from "./protocol/announcement.ts";
@@ -70,7 +80,6 @@ export {
   readRecord,
   wasReleasedByHolder,
 } from "./record.ts";
-export { retryDelayMs } from "./retry.ts";
 export {
   attributeNames,
   type ItemKey,
@@ -81,14 +90,6 @@ export {
   utf8Bytes,
   waiterSortKeyPrefix,
 } from "./schema.ts";
+export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
 export { type Moment, pause, sleep } from "./time/clock.ts";
-export {
-  check,
-  checkData,
-  checkDuration,
-  checkKey,
-  checkKnown,
-  checkSignal,
-  checkText,
-  isWhole,
-} from "./validation.ts";
+export { retryDelayMs } from "./time/retry.ts";

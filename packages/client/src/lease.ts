@@ -1,5 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { InvalidOptionsError, type LeaseErrorCode, LeaseLostError } from "./errors.ts";
+import { InvalidOptionsError, type LeaseErrorCode, LeaseLostError } from "./errors/errors.ts";
+import { ifOperational } from "./errors/operational.ts";
 import {
   type ConditionCheckOptions,
   type Fence,
@@ -9,12 +10,11 @@ import {
   leaseConditionCheck,
   type ValueFormat,
 } from "./fencing.ts";
-import { ifOperational } from "./operational.ts";
+import { checkKnown, checkText } from "./options/check-values.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
 import type { Ended, Tenancy } from "./protocol/tenancy.ts";
 import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey } from "./schema.ts";
-import { checkKnown, checkText } from "./validation.ts";
 
 /** A lease in a form that another process can adopt: plain JSON values. */
 export interface LeaseHandle

@@ -1,6 +1,6 @@
-import { LeaseLostError } from "./errors.ts";
+import { LeaseLostError } from "./errors/errors.ts";
+import { ifOperational } from "./errors/operational.ts";
 import type { Lease } from "./lease.ts";
-import { ifOperational } from "./operational.ts";
 
 /**
  * Runs work under a lease, and lets the lease go whatever becomes of the work.

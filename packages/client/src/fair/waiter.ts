@@ -1,4 +1,4 @@
-import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
+import { LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
 import type { AcquireCall } from "../protocol/acquirer.ts";
 import type { Acquisition, Granted } from "../protocol/acquisition.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";

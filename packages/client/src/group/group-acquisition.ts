@@ -1,5 +1,4 @@
-import { LeaseError, LeaseServiceError } from "../errors.ts";
-import { acquireAmongOthers } from "../expressions-group.ts";
+import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import { optionalWholeIn } from "../item-values.ts";
 import type { Takeover } from "../protocol/announcement.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
@@ -11,6 +10,7 @@ import type { TransactionResult } from "../store.ts";
 import { withBudget } from "../time/budget.ts";
 import type { Moment } from "../time/clock.ts";
 import { Claim } from "./claim.ts";
+import { acquireAmongOthers } from "./expressions.ts";
 
 /** Which locks are to be acquired together; all of it has been validated. */
 export interface GroupRequest {

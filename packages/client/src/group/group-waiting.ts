@@ -1,12 +1,12 @@
-import { LeaseServiceError } from "../errors.ts";
+import { LeaseServiceError } from "../errors/errors.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
 import { claimableIn, type Judge } from "../protocol/judge.ts";
 import type { Patience } from "../protocol/waiting.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
-import { retryDelayMs } from "../retry.ts";
 import { leaseItemKey } from "../schema.ts";
 import { withBudget } from "../time/budget.ts";
 import { sleep } from "../time/clock.ts";
+import { retryDelayMs } from "../time/retry.ts";
 import { GroupUnavailableError } from "./errors.ts";
 import type { GroupAcquisition, GroupGranted, GroupRefused } from "./group-acquisition.ts";
 

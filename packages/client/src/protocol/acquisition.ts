@@ -1,4 +1,4 @@
-import { LeaseError, LeaseServiceError, SlotDoneError } from "../errors.ts";
+import { LeaseError, LeaseServiceError, SlotDoneError } from "../errors/errors.ts";
 import { acquire, cancel, type Grant, renew, spend, takeOver } from "../expressions.ts";
 import {
   type GrantIdentity,

@@ -1,7 +1,7 @@
-import { isOperational } from "../operational.ts";
-import { PriorityQueue } from "../priority-queue.ts";
+import { isOperational } from "../errors/operational.ts";
 import { mostUpdatesTogether } from "../store.ts";
 import type { ProtocolContext } from "./context.ts";
+import { PriorityQueue } from "./priority-queue.ts";
 import type { Tenancy } from "./tenancy.ts";
 import { UpdateBatch } from "./update-batch.ts";
 

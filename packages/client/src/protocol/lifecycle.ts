@@ -1,4 +1,4 @@
-import { ClientClosedError, CloseIncompleteError, type Leftover } from "../errors-closing.ts";
+import { ClientClosedError, CloseIncompleteError, type Leftover } from "../errors/closing.ts";
 import { type Clock, pause, sleep } from "../time/clock.ts";
 import { Nap } from "../time/nap.ts";
 import type { Tenancy } from "./tenancy.ts";

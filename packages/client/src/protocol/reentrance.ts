@@ -1,4 +1,4 @@
-import { LeaseUnavailableError, SlotMismatchError } from "../errors.ts";
+import { LeaseUnavailableError, SlotMismatchError } from "../errors/errors.ts";
 import type { Clock } from "../time/clock.ts";
 import { Nap } from "../time/nap.ts";
 import type { AcquisitionRequest } from "./acquisition.ts";

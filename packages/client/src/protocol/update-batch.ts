@@ -1,4 +1,4 @@
-import { LeaseError, LeaseServiceError } from "../errors.ts";
+import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import type { CallOptions, UpdateRequest, UpdateResult } from "../store.ts";
 import type { ProtocolContext } from "./context.ts";
 

@@ -1,9 +1,9 @@
-import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
+import { LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
-import { type RetryStrategy, retryDelayMs } from "../retry.ts";
 import { leaseItemKey } from "../schema.ts";
 import { withBudget } from "../time/budget.ts";
 import { sleep } from "../time/clock.ts";
+import { type RetryStrategy, retryDelayMs } from "../time/retry.ts";
 import type { Acquisition, AcquisitionRequest, Granted } from "./acquisition.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "./context.ts";
 import { claimableIn, type Judge } from "./judge.ts";

@@ -1,4 +1,4 @@
-import { LeaseServiceError } from "../errors.ts";
+import { LeaseServiceError } from "../errors/errors.ts";
 import type { Moment } from "./clock.ts";
 import type { ServiceClock, ServiceTime } from "./service-clock.ts";
 

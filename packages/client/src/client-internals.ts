@@ -1,10 +1,10 @@
-import { describe, InvalidOptionsError } from "./errors.ts";
+import { describe, InvalidOptionsError } from "./errors/errors.ts";
 import type { FairQueues } from "./fair/fair-queues.ts";
 import type { FairTerms } from "./fair/options.ts";
 import type { ValueFormat } from "./fencing.ts";
 import type { Lease } from "./lease.ts";
-import type { WaitOptions } from "./options.ts";
-import type { ClientTimes } from "./options-check.ts";
+import type { ClientTimes } from "./options/check-options.ts";
+import type { WaitOptions } from "./options/options.ts";
 import type { Acquirer } from "./protocol/acquirer.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
 import type { Judge } from "./protocol/judge.ts";

@@ -1,8 +1,7 @@
-import { environmentNames } from "./environment.ts";
-import { InvalidOptionsError } from "./errors.ts";
-import type { DynamoDBSender, HoldOptions, LeaseClientOptions, WaitOptions } from "./options.ts";
-import type { RetryStrategy } from "./retry.ts";
-import { limits } from "./schema.ts";
+import { environmentNames } from "../environment.ts";
+import { InvalidOptionsError } from "../errors/errors.ts";
+import { limits } from "../schema.ts";
+import type { RetryStrategy } from "../time/retry.ts";
 import {
   check,
   checkDuration,
@@ -12,7 +11,8 @@ import {
   checkSlot,
   checkText,
   isWhole,
-} from "./validation.ts";
+} from "./check-values.ts";
+import type { DynamoDBSender, HoldOptions, LeaseClientOptions, WaitOptions } from "./options.ts";
 
 const clientOptionNames: readonly (keyof LeaseClientOptions)[] = [
   "tableName",

@@ -5,9 +5,9 @@
  *     replaceResult     the one that was seen is still there
  *     resultAndHolder   a result, and the lease under which the next one is computed
  */
-import { attributeNames, leaseItemKey, timeToLive } from "./schema.ts";
-import { cacheSortKey } from "./schema-cache.ts";
-import type { QueryRequest, UpdateRequest } from "./store.ts";
+import { attributeNames, leaseItemKey, timeToLive } from "../schema.ts";
+import type { QueryRequest, UpdateRequest } from "../store.ts";
+import { cacheSortKey } from "./schema.ts";
 
 const { data, fence, partitionKey, sortKey } = attributeNames;
 const ttl = attributeNames.timeToLive;

@@ -1,4 +1,4 @@
-import type { Randomness } from "./protocol/context.ts";
+import type { Randomness } from "../protocol/context.ts";
 
 /** How long something waits that has failed: a task, or a computation. */
 export interface BackoffOptions {

@@ -4,9 +4,9 @@
  *     acquire   each lock is free, or its record is still the one that was judged; and the fencing token is a new
  *               maximum on each of them
  */
-import { acquire, type Grant, takeOver } from "./expressions.ts";
-import { attributeNames } from "./schema.ts";
-import type { TransactionEntry } from "./store.ts";
+import { acquire, type Grant, takeOver } from "../expressions.ts";
+import { attributeNames } from "../schema.ts";
+import type { TransactionEntry } from "../store.ts";
 
 const { fence } = attributeNames;
 

@@ -1,6 +1,6 @@
-import { describe, InvalidOptionsError } from "./errors.ts";
-import { adviceFor } from "./option-names.ts";
-import { limits, utf8Bytes } from "./schema.ts";
+import { describe, InvalidOptionsError } from "../errors/errors.ts";
+import { limits, utf8Bytes } from "../schema.ts";
+import { adviceFor } from "./suggestions.ts";
 
 /** Refuses a value that is not as it has to be. */
 export function check(

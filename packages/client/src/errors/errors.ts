@@ -1,5 +1,5 @@
+import { limits } from "../schema.ts";
 import { brandClass } from "./brand.ts";
-import { limits } from "./schema.ts";
 
 /** Every code that a {@link LeaseError} can carry. Codes are stable; messages are for people and may change. */
 export type LeaseErrorCode =

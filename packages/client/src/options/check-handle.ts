@@ -1,8 +1,8 @@
-import { InvalidOptionsError } from "./errors.ts";
-import type { LeaseHandle } from "./lease.ts";
-import type { TenancyTerms } from "./protocol/tenancy.ts";
-import { isClosedToken, leaseSortKey, limits } from "./schema.ts";
-import { check, checkDuration, checkKey, checkKnown, checkSlot, checkText, isWhole } from "./validation.ts";
+import { InvalidOptionsError } from "../errors/errors.ts";
+import type { LeaseHandle } from "../lease.ts";
+import type { TenancyTerms } from "../protocol/tenancy.ts";
+import { isClosedToken, leaseSortKey, limits } from "../schema.ts";
+import { check, checkDuration, checkKey, checkKnown, checkSlot, checkText, isWhole } from "./check-values.ts";
 
 /** Refuses a field's value, or does nothing. */
 type FieldCheck = (field: string, value: unknown) => unknown;

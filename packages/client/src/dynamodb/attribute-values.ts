@@ -1,5 +1,5 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
-import type { Item } from "./store.ts";
+import type { Item } from "../store.ts";
 
 /** One value in DynamoDB's own form; a lease table holds no other kinds. */
 export type PlainAttributeValue = { readonly S: string } | { readonly N: string };

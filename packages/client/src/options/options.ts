@@ -1,9 +1,9 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import type { LeaseEventListener } from "./events.ts";
-import type { Randomness } from "./protocol/context.ts";
-import type { RetryStrategy } from "./retry.ts";
-import type { LeaseStore } from "./store.ts";
-import type { Clock } from "./time/clock.ts";
+import type { LeaseEventListener } from "../events.ts";
+import type { Randomness } from "../protocol/context.ts";
+import type { LeaseStore } from "../store.ts";
+import type { Clock } from "../time/clock.ts";
+import type { RetryStrategy } from "../time/retry.ts";
 
 /** What a DynamoDBClient and a DynamoDBDocumentClient have in common, as far as leases need it. */
 export type DynamoDBSender = Pick<DynamoDBClient, "send">;
