@@ -16,7 +16,7 @@ import { publish } from "./events.ts";
 import { FairQueues } from "./fair/fair-queues.ts";
 import { checkDataBesideQueue, type FairTerms, separateFairness } from "./fair/options.ts";
 import type { ValueFormat } from "./fencing.ts";
-import { handleOf, Lease, type LeaseHandle } from "./lease.ts";
+import { handleOf, Lease, type LeaseHandle, runUnder } from "./lease.ts";
 import { checkHandle } from "./options/check-handle.ts";
 import {
   type ClientTimes,
@@ -61,7 +61,6 @@ import { leaseSortKey, limits } from "./schema.ts";
 import type { LeaseStore } from "./store.ts";
 import { systemClock } from "./time/clock.ts";
 import { ServiceClock } from "./time/service-clock.ts";
-import { runUnder } from "./under-lease.ts";
 
 /**
  * Acquires and looks after leases in one table.

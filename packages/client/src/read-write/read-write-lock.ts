@@ -2,12 +2,11 @@ import type { LeaseClient } from "../client.ts";
 import { internalsOf } from "../client-internals.ts";
 import { untilAborted } from "../errors/aborted.ts";
 import { LeaseUnavailableError } from "../errors/errors.ts";
-import type { Lease } from "../lease.ts";
+import { type Lease, runUnder } from "../lease.ts";
 import type { AcquisitionTerms } from "../options/check-options.ts";
 import { checkKey, checkWork } from "../options/check-values.ts";
 import { OwnLeases } from "../own-leases.ts";
 import type { LeaseRecord } from "../record.ts";
-import { runUnder } from "../under-lease.ts";
 import { LeaseUpgradeError } from "./errors.ts";
 import {
   checkLockOptions,

@@ -3,12 +3,11 @@ import { internalsOf } from "../client-internals.ts";
 import { untilAborted } from "../errors/aborted.ts";
 import { LeaseUnavailableError } from "../errors/errors.ts";
 import type { WaitingCaller } from "../fair/queue.ts";
-import type { Lease } from "../lease.ts";
+import { type Lease, runUnder } from "../lease.ts";
 import { checkKey, checkWork } from "../options/check-values.ts";
 import { OwnLeases } from "../own-leases.ts";
 import type { LeaseRecord } from "../record.ts";
 import { permitNumber } from "../schema-semaphore.ts";
-import { runUnder } from "../under-lease.ts";
 import { FairSearch } from "./fair-search.ts";
 import {
   checkPermitOptions,
