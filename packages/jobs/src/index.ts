@@ -1,4 +1,7 @@
-/** Jobs on leases: runs that happen once for each scheduled time, sets of tasks that are done once each, and schedules. It loads no AWS SDK. */
+/**
+ * Jobs on leases: runs that happen once for each scheduled time, sets of tasks that are done once each, and
+ * schedules. It loads no AWS SDK.
+ */
 export type { BackoffOptions } from "@leasehold/client/internal";
 export type { BackfillOptions, BackfillReport } from "./runs/backfill.ts";
 export { RunsExhaustedError } from "./runs/errors.ts";

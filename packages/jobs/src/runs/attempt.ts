@@ -12,17 +12,17 @@ import type { RunContext, RunWork } from "./options.ts";
 import type { Passenger } from "./run-store.ts";
 import { runLimits } from "./schema.ts";
 
-/** How an attempt ended, once the ledger knows. */
+/** How an attempt ended, when its outcome is recorded. */
 export type Finished<T> =
   | { readonly state: "succeeded"; readonly result: T }
   | { readonly state: "failed"; readonly error: unknown };
 
-/** An outcome that is not confirmed is sent so often, with pauses that double from the first one. */
+/** An outcome that is not confirmed is sent this many times, with pauses that double from the first one. */
 const outcomeTries = 5;
 const firstPauseMs = 200;
 
-/** What an attempt is made of. */
-export interface AttemptParts {
+/** What an attempt works with. */
+export interface AttemptContext {
   readonly job: string;
   readonly slot: string;
   readonly lease: Lease;
@@ -34,45 +34,45 @@ export interface AttemptParts {
 
 /** One attempt at a run, from the claim to the outcome. */
 export class Attempt {
-  readonly #parts: AttemptParts;
+  readonly #context: AttemptContext;
   #remark: string | undefined;
 
-  constructor(parts: AttemptParts) {
-    this.#parts = parts;
+  constructor(context: AttemptContext) {
+    this.#context = context;
   }
 
   /**
    * Does the work and records the outcome: 1 request.
    *
-   * A success counts if the table still bears this attempt's token, even if its time ran out meanwhile: then nobody
-   * has begun another. Rejects with LeaseLostError when somebody has, or when the attempt was revoked; with
-   * LeaseServiceError when it is not known whether the success was recorded.
+   * A success counts when the item still has this attempt's token, even after its lease has expired: no other attempt
+   * has begun then. Rejects with LeaseLostError when another attempt has begun, or when this one was revoked. Rejects
+   * with LeaseServiceError when it is not known whether the success was recorded.
    */
   async perform<T>(work: RunWork<T>): Promise<Finished<T>> {
-    const { job, lease } = this.#parts;
+    const { job, lease } = this.#context;
     let result: T;
     try {
-      result = await work(this.#context());
+      result = await work(this.#runContext());
     } catch (error) {
-      // Ignored: the work's own error comes first, an outcome that cannot be recorded shows as lost when the lease ends,
-      // and the `error` event tells of a mistake.
+      // Ignored: the work's own error comes first. An outcome that cannot be recorded shows as lost when the lease ends,
+      // and the `error` event reports a mistake in the program.
       await this.#record("failed", this.#describe(error)).catch(() => false);
       return { state: "failed", error };
     }
     const { loss } = lease;
     if (loss?.reason === "revoked") {
-      // It has perhaps stopped half-way.
+      // The work may have stopped before its end.
       // Ignored: the revocation comes first, as the work's own error does.
       await this.#record("failed", cut(loss.message)).catch(() => false);
       throw loss;
     }
     if (await this.#record("succeeded", this.#remark)) return { state: "succeeded", result };
     if (loss !== undefined && loss.reason !== "expired") throw loss;
-    throw new LeaseLostError(job, this.#parts.passenger.isOutcomeSent ? "taken" : "released");
+    throw new LeaseLostError(job, this.#context.passenger.isOutcomeSent ? "taken" : "released");
   }
 
-  #context(): RunContext {
-    const { job, slot, lease, passenger, signal } = this.#parts;
+  #runContext(): RunContext {
+    const { job, slot, lease, passenger, signal } = this.#context;
     return {
       job,
       slot,
@@ -88,9 +88,12 @@ export class Attempt {
     };
   }
 
-  /** Sends the outcome with the release, again while it is not confirmed; gives false when the attempt is not ours. */
+  /**
+   * Sends the outcome with the release, again while it is not confirmed; gives false when the attempt is not this
+   * caller's.
+   */
   async #record(state: "succeeded" | "failed", remark: string | undefined): Promise<boolean> {
-    const { lease, passenger, clock } = this.#parts;
+    const { lease, passenger, clock } = this.#context;
     passenger.outcome = { state, endedAt: clock.now(), remark };
     for (let tries = 1; ; tries += 1) {
       try {
@@ -106,7 +109,7 @@ export class Attempt {
 
   #describe(error: unknown): string | undefined {
     try {
-      return cut(this.#parts.describeError(error));
+      return cut(this.#context.describeError(error));
     } catch {
       // Ignored: the work's own error comes first, and the remark says that it could not be described.
       return "an error that could not be described";
@@ -114,7 +117,7 @@ export class Attempt {
   }
 }
 
-/** Cuts a text to what a remark may be, between characters; undefined for none. */
+/** Cuts a text to the length of a remark, between characters; undefined for an empty text. */
 function cut(text: string): string | undefined {
   const whole = String(text).toWellFormed();
   if (whole === "") return undefined;

@@ -14,21 +14,21 @@ import { type MissedQuery, type MissedSlot, missedQueryNames } from "./missed.ts
 
 /** Options of {@link JobRuns.backfill}. */
 export interface BackfillOptions extends MissedQuery {
-  /** At most so many slots are tried. @default 100 */
+  /** At most this many slots are tried. @default 100 */
   readonly limit?: number;
-  /** Leaves the later slots alone once one has failed. @default false */
+  /** Does not try later slots when one has failed. @default false */
   readonly stopOnFailure?: boolean;
-  /** Aborts the work of the slot that is running, and ends the back-fill with it. @default - none */
+  /** Ends the back-fill, and aborts the work of the slot that is running. @default - none */
   readonly signal?: AbortSignal;
 }
 
-/** What a back-fill has done. */
+/** The result of a back-fill. */
 export interface BackfillReport {
   readonly succeeded: readonly string[];
   readonly failed: readonly { readonly slot: string; readonly error: unknown }[];
-  /** Slots that were missed and left alone: all attempts are spent, or somebody else ran or runs them meanwhile. */
+  /** Missed slots that were not run: their attempts are used up, or another caller ran or runs them. */
   readonly left: readonly string[];
-  /** Whether it went through the whole range: false when its limit, a failure or its signal ended it before. */
+  /** Whether it went through the whole range; false when its limit, a failure or its signal ended it earlier. */
   readonly complete: boolean;
 }
 
@@ -39,14 +39,14 @@ const backfillNames: readonly (keyof BackfillOptions)[] = [
   "signal",
 ];
 
-/** How a back-fill goes on, validated. */
+/** The options of a back-fill besides its query, validated. */
 export interface BackfillTerms {
   readonly limit: number;
   readonly stopOnFailure: boolean;
   readonly signal: AbortSignal | undefined;
 }
 
-/** Validates the options of a back-fill, and parts them from its query. */
+/** Validates the options of a back-fill, and separates its query. */
 export function checkBackfillOptions(
   options: BackfillOptions,
 ): BackfillTerms & { readonly query: MissedQuery } {
@@ -58,7 +58,7 @@ export function checkBackfillOptions(
   return { query, limit, stopOnFailure, signal };
 }
 
-/** Runs slots one after the other, as the terms have it. */
+/** Runs missed slots one after the other. */
 export async function backfillFrom(
   missed: AsyncIterable<MissedSlot>,
   { limit, stopOnFailure, signal }: BackfillTerms,
@@ -82,17 +82,17 @@ export async function backfillFrom(
       if (finished.state === "succeeded") succeeded.push(slot);
       else failed.push({ slot, error: finished.error });
     } catch (error) {
-      // The signal came before the slot had begun.
+      // The signal aborted before the slot had begun.
       if (isAbortOf(error, signal)) return report(false);
-      if (!isElsewhere(error)) throw error;
+      if (!cannotBeRun(error)) throw error;
       left.push(slot);
     }
   }
   return report(true);
 }
 
-/** Whether a slot is somebody else's by now, or has no attempts left. */
-function isElsewhere(error: unknown): boolean {
+/** Whether another caller has the slot, or it has no attempts left. */
+function cannotBeRun(error: unknown): boolean {
   return (
     error instanceof LeaseUnavailableError ||
     error instanceof SlotDoneError ||

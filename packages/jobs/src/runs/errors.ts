@@ -1,6 +1,6 @@
 import { brandClass, LeaseError } from "@leasehold/client/internal";
 
-/** The slot has had all its attempts, and none succeeded. Nothing is held; a larger `maxAttempts` allows more. */
+/** The slot has used up its attempts, and none succeeded. Nothing is held. A larger `maxAttempts` allows more. */
 export class RunsExhaustedError extends LeaseError {
   static {
     brandClass(RunsExhaustedError, "RunsExhaustedError");
@@ -11,19 +11,19 @@ export class RunsExhaustedError extends LeaseError {
   /** How many attempts there were. */
   readonly attempts: number;
   readonly maxAttempts: number;
-  /** What the last attempt that failed left behind, if it left anything. */
+  /** The remark of the last failed attempt, if there is one. */
   readonly remark: string | undefined;
 
   constructor(
     job: string,
     slot: string,
-    spent: { readonly attempts: number; readonly maxAttempts: number; readonly remark: string | undefined },
+    used: { readonly attempts: number; readonly maxAttempts: number; readonly remark: string | undefined },
   ) {
-    const { attempts, maxAttempts, remark } = spent;
+    const { attempts, maxAttempts, remark } = used;
     super(
       "LEASE_RUNS_EXHAUSTED",
       `the run ${slot} of ${JSON.stringify(job)} has had ${attempts} of ${maxAttempts} attempts` +
-        `${remark === undefined ? "" : ` (${remark})`}: mend its cause and raise maxAttempts, or skip it`,
+        `${remark === undefined ? "" : ` (${remark})`}: fix its cause and raise maxAttempts, or skip the slot`,
     );
     this.job = job;
     this.slot = slot;

@@ -1,8 +1,8 @@
 /**
- * Every expression of the ledger of runs.
+ * Every expression of job runs.
  *
- * A run's item is a lease, and the writes that move it on are the lease's own. What the ledger wants to know rides on
- * them, so that it costs no request:
+ * A run's item is a lease. The lease's own writes also carry what the history records, so that it costs no further
+ * request:
  *
  *     absent ──claim──▶ held ──renewal, progress──▶ held ──outcome──▶ succeeded: never held again
  *                        │                            │  └─outcome──▶ failed ──claim──▶ held ──▶ …
@@ -10,11 +10,11 @@
  *     absent, failed, (expired) ──skip──▶ skipped: never held again
  *     succeeded, skipped ──takeBack──▶ failed
  *
- *     claim     what the lease's own acquire or takeOver insists on, and attempts are left
- *     progress  what the lease's own renewal insists on
- *     outcome   what the lease's own release insists on: the token is mine
- *     skip      nobody holds it, or the record is still the one that was judged expired; and it is not done
- *     takeBack  it is done, and it ended as it was seen to have ended: by the same attempt, at the same time
+ *     claim     the condition of the lease's own acquire or takeOver, and attempts are left
+ *     progress  the condition of the lease's own renewal
+ *     outcome   the condition of the lease's own release: the token is mine
+ *     skip      the run is not held, or the record is still the one that was judged expired; and it is not done
+ *     takeBack  the run is done, and its end is unchanged: the same attempt, at the same time
  */
 import type { Item, QueryRequest, UpdateRequest } from "@leasehold/client";
 import { attributeNames, kindOf, namesIn, timeToLive } from "@leasehold/client/internal";
@@ -29,7 +29,7 @@ const countAttempt = `#${attempt} = if_not_exists(#${attempt}, :zero) + :one`;
 const countLoss = `#${lostAttempts} = if_not_exists(#${lostAttempts}, :zero) + :one`;
 const attemptsAreLeft = `(attribute_not_exists(#${attempt}) OR #${attempt} < :maxAttempts)`;
 
-/** A grant that begins an attempt, if one is left: the attempt is counted, and the last one's state forgotten. */
+/** A grant that begins an attempt, if one is left. It counts the attempt, and removes the state of the one before. */
 export function claim(grant: UpdateRequest, maxAttempts: number): UpdateRequest {
   const count = kindOf(grant) === "takeOver" ? `${countAttempt}, ${countLoss}` : countAttempt;
   const update = `${grant.update.replace(" REMOVE ", `, ${count} REMOVE `)}, #${state}, #${endedAt}, #${progress}`;
@@ -37,7 +37,7 @@ export function claim(grant: UpdateRequest, maxAttempts: number): UpdateRequest 
   return extend(grant, update, condition, { ":zero": 0, ":maxAttempts": maxAttempts });
 }
 
-/** A renewal that brings what the work reported. Sets plain values only, so that renewals can travel together. */
+/** A renewal that writes a progress report. It sets plain values only, so that renewals can share a request. */
 export function report(renewal: UpdateRequest, text: string): UpdateRequest {
   const update = `${renewal.update}, #${progress} = :progress`;
   return extend(renewal, update, renewal.condition, { ":progress": text });
@@ -48,14 +48,14 @@ export interface Outcome {
   readonly state: "succeeded" | "failed";
   readonly endedAt: number;
   readonly remark: string | undefined;
-  /** JSON text of a report that no renewal has brought yet. */
+  /** JSON text of a report that no renewal has written yet. */
   readonly progress: string | undefined;
 }
 
 const markReleased = `SET #${releasedToken} = :token, #${ttl} = :ttl`;
 const endLease = `#${token}, #${version}, #${expiresAt}, #${leaseDurationMs}, #${data}, #${revocation}`;
 
-/** The end of a lease that records how the attempt ended. Whose it was and when it began stay in the ledger. */
+/** The end of a lease that records the outcome of the attempt. The owner and the begin stay in the item. */
 export function recordOutcome(ending: UpdateRequest, outcome: Outcome, slot: string): UpdateRequest {
   const isDone = outcome.state === "succeeded";
   const update =
@@ -74,14 +74,14 @@ export function recordOutcome(ending: UpdateRequest, outcome: Outcome, slot: str
   });
 }
 
-/** The end of a lease that says nothing of the attempt: of one that was given up before it was known to have begun. */
+/** The end of a lease without an outcome: its attempt was given up before it was known to have begun. */
 export function endWithoutOutcome(ending: UpdateRequest): UpdateRequest {
   const isDone = ending.values[":slot"] !== undefined;
   const update = `${markReleased}${isDone ? `, #${doneSlot} = :slot` : ""} REMOVE ${endLease}`;
   return extend(ending, update, ending.condition, {});
 }
 
-/** A run that is not to take place. */
+/** A slot that is not to run. */
 export interface Skip {
   readonly job: string;
   readonly slot: string;
@@ -95,8 +95,8 @@ const isOpen = `attribute_not_exists(#${token}) AND attribute_not_exists(#${done
 const isUnchanged = `#${token} = :judgedToken AND #${version} = :judgedVersion`;
 
 /**
- * Records that a slot is not to run. A slot that somebody holds is refused, unless the record is the one that was
- * judged expired: that attempt counts as lost.
+ * Records that a slot is not to run. A slot that is held is refused, unless the record is still the one that was judged
+ * expired: that attempt counts as lost.
  */
 export function skip(
   { job, slot, now, ...skipped }: Skip,
@@ -105,8 +105,8 @@ export function skip(
   const update =
     `SET #${state} = :state, #${doneSlot} = :slot, #${owner} = :owner, #${endedAt} = :endedAt, #${ttl} = :ttl` +
     (skipped.remark === undefined ? "" : `, #${remark} = :remark`) +
-    // The loser's token is marked as spent, for late copies of its own claim; and as broken, so that a loser that
-    // was not dead does not take this for its own success.
+    // The lost attempt's token is revoked, because of late copies of its claim. It is also marked as broken, so that
+    // an attempt that was not dead does not take this write for its own success.
     (judged === undefined
       ? ""
       : `, #${releasedToken} = :judgedToken, #${brokenToken} = :judgedToken, ${countLoss}`) +
@@ -133,18 +133,18 @@ export function skip(
   };
 }
 
-/** A run that is not to count as done. */
+/** A run that is done and is to be opened again. */
 export interface RunTakenBack {
   readonly job: string;
   readonly slot: string;
-  /** The number of the latest attempt, as it was seen; 0 for none. */
+  /** The number of the latest attempt, as it was read; 0 for none. */
   readonly attempt: number;
-  /** When it ended, as it was seen. */
+  /** When it ended, as it was read. */
   readonly endedAt: number | undefined;
   readonly remark: string;
 }
 
-/** Opens a slot that is done: its attempts stay counted, and the last one has failed. */
+/** Opens a slot that is done. Its attempts stay counted, and the last one counts as failed. */
 export function takeBack({
   job,
   slot,
@@ -172,7 +172,7 @@ export function takeBack({
   };
 }
 
-/** Where in a job's ledger to look. */
+/** A range of a job's runs. */
 export interface RunRange {
   readonly job: string;
   /** From this slot on. */
@@ -183,8 +183,8 @@ export interface RunRange {
 }
 
 /**
- * Finds runs from one end of the range on. A sort key takes one condition, which bounds the end that the walk starts
- * from; the walk itself has to stop at the other, see {@link isBeyond}.
+ * Finds runs from one end of the range on. DynamoDB takes one condition on the sort key, which limits the end where
+ * the query starts. The reader has to stop at the other end: see {@link isBeyond}.
  */
 export function runsIn({
   job,
@@ -205,7 +205,7 @@ export function runsIn({
   };
 }
 
-/** Whether a walk has left its range, or the runs altogether. */
+/** Whether an item is after the range, or is no run. */
 export function isBeyond({ since, until, descending }: RunRange, item: Item): boolean {
   const place = String(item[sortKey]);
   if (!place.startsWith(runSortKeyPrefix)) return true;
@@ -214,7 +214,7 @@ export function isBeyond({ since, until, descending }: RunRange, item: Item): bo
   return until !== undefined && slot >= until;
 }
 
-/** Keeps an item at least until the ledger may forget its slot: a slot that is still to come stays longer. */
+/** Makes ttl keep an item at least until its slot may be forgotten: a slot in the future is kept longer. */
 export function keepForSlot(request: UpdateRequest, slot: string, keepForMs: number): UpdateRequest {
   const given = request.values[":ttl"];
   if (typeof given !== "number") return request;

@@ -19,9 +19,8 @@ import {
   timeToLive,
 } from "@leasehold/client/internal";
 import { Attempt, type Finished } from "./attempt.ts";
+import { AttemptGate, type SlotCall } from "./attempt-gate.ts";
 import { type BackfillOptions, type BackfillReport, backfillFrom, checkBackfillOptions } from "./backfill.ts";
-import { Entrance, type SlotCall } from "./entrance.ts";
-import { Ledger, pageSize } from "./ledger.ts";
 import {
   checkMissedQuery,
   type MissedQuery,
@@ -41,25 +40,29 @@ import {
   type RunWork,
 } from "./options.ts";
 import type { JobRun } from "./run.ts";
+import { pageSize, RunHistory } from "./run-history.ts";
 import { RunStore } from "./run-store.ts";
 import { runItemKey, runLimits } from "./schema.ts";
 import { skipSlot, takeBackRun } from "./skipping.ts";
 import { checkSlotTime, type Slot } from "./slots.ts";
 
-/** Items stay this much longer than promised: for clocks that differ, and for requests that were on their way. */
+/** Items are kept this much longer than promised: clocks may differ, and requests may arrive late. */
 const forgettingMarginMs = 60 * 60 * 1000;
 
 /**
- * The ledger of a job's runs, one for each slot: the time that a run is scheduled for.
+ * The runs of a job, with their history. There is one run for each slot, which is the time that it is scheduled for.
  *
- * Promised: a slot is never run to success twice, whatever is delivered twice, and no two attempts at it hold their
- * lease at once; failed and lost attempts are counted, and bounded. Not promised: that a slot's work has no effect
- * twice. An attempt that fails, dies or loses its lease half-way is retried, so fence what the work writes
- * (`lease.fence()`, `lease.conditionCheck()`) or make it repeatable. Different slots of a job may run side by side:
- * take a lock of the job's key where they must not.
+ * Promised:
+ * - A slot succeeds at most once, also when its trigger is delivered twice.
+ * - No two attempts at a slot hold its lease at the same time.
+ * - Failed and lost attempts are counted, and limited by `maxAttempts`.
  *
- * Make one for a job and keep it: heartbeats travel together, and dead attempts are recognised by having been watched.
- * Methods reject with InvalidOptionsError before they send anything, and with the client's service errors.
+ * Not promised: that the work of a slot takes effect only once. An attempt that fails, dies or loses its lease is
+ * retried. So fence the writes of the work (`lease.fence()`, `lease.conditionCheck()`), or make them repeatable.
+ * Different slots of a job may run at the same time: where they must not, take a lock under the job's key.
+ *
+ * Make one object for a job and keep it. Then heartbeats share requests, and dead attempts are recognised sooner. Methods
+ * reject with InvalidOptionsError before they send anything, and with the client's service errors.
  *
  * ```ts
  * const report = new JobRuns(client, "daily-report", { maxAttempts: 3 });
@@ -75,9 +78,9 @@ export class JobRuns {
   readonly #context: ProtocolContext;
   readonly #terms: JobRunsTerms;
   readonly #store: RunStore;
-  readonly #entrance: Entrance;
+  readonly #gate: AttemptGate;
   readonly #judge: Judge;
-  readonly #ledger: Ledger;
+  readonly #history: RunHistory;
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, job: string, options: JobRunsOptions = {}) {
@@ -92,20 +95,24 @@ export class JobRuns {
     });
     this.#context = { ...context, store: this.#store, retentionMs };
     this.#judge = new Judge(context.clock, context.clockSkewMs);
-    this.#entrance = new Entrance(new Acquirer(this.#context, this.#judge));
-    this.#ledger = new Ledger(context, this.job, this.#terms);
+    this.#gate = new AttemptGate(new Acquirer(this.#context, this.#judge));
+    this.#history = new RunHistory(context, this.job, this.#terms);
   }
 
   /**
-   * Runs a slot, and gives the work's result.
+   * Runs a slot, and resolves to the work's result.
    *
-   * 2 requests, one to begin and one to end, and the heartbeat's in between; 3 to retry a lost attempt; 1 when refused.
-   * Rejects with SlotDoneError when the slot has succeeded or was skipped, with SlotNotDueError (before anything is
-   * sent) when it lies ahead of this machine's clock by more than a minute, with LeaseUnavailableError while another
-   * attempt at it runs, with {@link RunsExhaustedError} when all attempts are spent; with the work's own error, which
-   * is recorded as a failure; with LeaseLostError when somebody else has begun another attempt meanwhile, which stands
-   * in place of this one; and with LeaseServiceError, also when a success could not be confirmed: then the slot may
-   * show as lost, and be retried.
+   * 2 requests, one to begin and one to end, and those of the heartbeat in between. 3 to retry a lost attempt, 1 when
+   * refused.
+   *
+   * Rejects:
+   * - with SlotDoneError when the slot has succeeded or was skipped.
+   * - with SlotNotDueError, before anything is sent, when the slot is more than a minute ahead of this machine's clock.
+   * - with LeaseUnavailableError while another attempt at the slot runs.
+   * - with {@link RunsExhaustedError} when all attempts are used up.
+   * - with the work's own error, which is recorded as a failure.
+   * - with LeaseLostError when another attempt has begun in the meantime. The other attempt counts.
+   * - with LeaseServiceError, also when a success could not be confirmed. Then the slot may show as lost, and be retried.
    */
   async run<T>(slot: Slot, work: RunWork<T>, options: RunOptions = {}): Promise<T> {
     const finished = await this.#run(this.#checkSlot(slot), work, options);
@@ -113,7 +120,10 @@ export class JobRuns {
     return finished.result;
   }
 
-  /** Like {@link JobRuns.run}, but gives undefined when the slot is done, or another attempt at it runs. Exhausted slots are refused all the same. */
+  /**
+   * Like {@link JobRuns.run}, but resolves to undefined when the slot is done or running. Rejects for exhausted slots
+   * as `run` does.
+   */
   async tryRun<T>(
     slot: Slot,
     work: RunWork<T>,
@@ -126,9 +136,9 @@ export class JobRuns {
   }
 
   /**
-   * Records that a slot is not to run, for a reason; one that has been skipped already stays as it is.
+   * Records that a slot is not to run, with an optional reason. A slot that is already skipped stays as it is.
    *
-   * 1 request; 2 when the slot's last attempt was lost. Rejects with SlotDoneError when it has succeeded, and with
+   * 1 request; 2 when the slot's last attempt was lost. Rejects with SlotDoneError when the slot has succeeded, and with
    * LeaseUnavailableError while an attempt runs.
    */
   async skip(slot: Slot, remark?: string): Promise<void> {
@@ -142,13 +152,13 @@ export class JobRuns {
   }
 
   /**
-   * Opens a slot that has succeeded or was skipped, so that it can be run again. For an operator, where that was a
-   * mistake: the run shows as failed with the remark, it is missed, and a back-fill runs it. Its attempts stay counted: a
-   * slot that has had all of them needs a larger `maxAttempts`.
+   * Opens a slot that has succeeded or was skipped by mistake, so that it can be run again. For operators. The run
+   * shows as failed with the remark, it counts as missed, and a back-fill runs it. Its attempts stay counted: a slot
+   * that has used up its attempts needs a larger `maxAttempts`.
    *
-   * Needs the run as it was read, so that it cannot hit another success. 1 request. Resolves to whether the slot is
-   * open with no attempt since: false where the run is not as it was seen. A job whose lock goes by slots, too, has to be
-   * let in there as well: see `client.takeBackSlot`.
+   * Needs the run as it was read, so that it cannot undo a later success. 1 request. Resolves to whether the slot is
+   * open and has had no attempt since; false when the run has changed. When the job also has a lock with slots, open
+   * that too: see `client.takeBackSlot`.
    */
   async takeBack(
     run: Pick<JobRun, "slot" | "attempt" | "endedAt">,
@@ -163,16 +173,17 @@ export class JobRuns {
     return await takeBackRun(this.#client.context, { job: this.job, slot, attempt, endedAt, remark });
   }
 
-  /** Reads a run; undefined for a slot that nobody has begun or skipped, and for one that is kept no more. 1 consistent read. */
+  /** Reads a run; undefined when the slot was neither begun nor skipped, or is not kept any more. 1 consistent read. */
   async get(slot: Slot): Promise<JobRun | undefined> {
-    return await this.#ledger.get(checkSlotTime("slot", slot));
+    return await this.#history.get(checkSlotTime("slot", slot));
   }
 
   /**
-   * Goes through the job's runs in the order of their slots, by pages as they are wanted.
+   * Goes through the job's runs in the order of their slots.
    *
-   * 1 request for each 250 runs of the range, whatever their state; never reads another job's. May lag a moment
-   * behind. An item that cannot be read is left out, and the client's `unreadable` event names it. Whether an attempt is running or lost is judged by this reader's clock.
+   * 1 request for each 250 runs of the range, whatever their state, sent when the caller asks for more. Never reads
+   * another job's runs. May lag a moment behind. An item that cannot be read is left out, and the client's
+   * `unreadable` event names it. This reader's clock decides whether an attempt shows as running or lost.
    *
    * ```ts
    * const report = new JobRuns(client, "daily-report");
@@ -184,7 +195,7 @@ export class JobRuns {
   async *runs(query: RunQuery = {}): AsyncGenerator<JobRun, void, undefined> {
     const { states, limit, ...range } = checkRunQuery(query);
     let left = limit;
-    for await (const run of this.#ledger.walk(range, states ? pageSize : limit, false)) {
+    for await (const run of this.#history.walk(range, states ? pageSize : limit, false)) {
       if (states !== undefined && !states.includes(run.state)) continue;
       yield run;
       left -= 1;
@@ -193,8 +204,8 @@ export class JobRuns {
   }
 
   /**
-   * Goes through the slots that were due and that have neither succeeded nor been skipped, oldest first: never begun,
-   * failed or lost, exhausted ones included. A slot that runs at the moment is not missed.
+   * Goes through the slots that were due and have neither succeeded nor been skipped, oldest first. They were never
+   * begun, have failed, or are lost; exhausted slots are included. A slot that is running is not missed.
    *
    * 1 consistent request for each 250 runs of the range. Throws InvalidOptionsError at once.
    *
@@ -207,16 +218,17 @@ export class JobRuns {
    */
   missed(query: MissedQuery): AsyncGenerator<MissedSlot, void, undefined> {
     const range = checkMissedQuery(query, this.#context.clock.now());
-    this.#ledger.checkKept("since", range.since);
+    this.#history.checkKept("since", range.since);
     return this.#missed(range);
   }
 
   /**
    * Runs the missed slots of a range, oldest first and one after the other.
    *
-   * The requests of {@link JobRuns.missed}, and of {@link JobRuns.run} for each slot. Several at once share the work.
-   * A slot that fails is in the report, and the next one follows unless `stopOnFailure`. Rejects with
-   * LeaseServiceError when the service fails: what was run is in the ledger, and calling it again goes on from there.
+   * The requests of {@link JobRuns.missed}, and of {@link JobRuns.run} for each slot. Several calls at the same time
+   * share the work. A slot that fails is in the report, and the next slot follows unless `stopOnFailure` is set.
+   * Rejects with LeaseServiceError when the service fails. The history has the slots that were run, so another call
+   * continues there.
    */
   async backfill(options: BackfillOptions, work: RunWork<unknown>): Promise<BackfillReport> {
     const { query, ...terms } = checkBackfillOptions(options);
@@ -233,7 +245,7 @@ export class JobRuns {
     this.#checkDue(slot);
     const place = runItemKey(job, slot).sk;
     const call = { ...terms, key: job, place, data: undefined, slot, resumes: terms.reentrant };
-    return await this.#entrance.through(call, (tenancy) => this.#attempt(call, tenancy, work));
+    return await this.#gate.run(call, (tenancy) => this.#attempt(call, tenancy, work));
   }
 
   async #attempt<T>({ slot, signal }: SlotCall, tenancy: Tenancy, work: RunWork<T>): Promise<Finished<T>> {
@@ -254,20 +266,23 @@ export class JobRuns {
   async *#missed(range: MissedRange): AsyncGenerator<MissedSlot, void, undefined> {
     if (range.since >= range.until) return;
     const { since, until } = range;
-    const runs = this.#ledger.walk({ since, until, descending: false }, pageSize, true);
+    const runs = this.#history.walk({ since, until, descending: false }, pageSize, true);
     yield* missedAmong(slotsOf(range), runs);
   }
 
-  /** A slot is the time that its run was scheduled for: no run can be due before, but by the difference of two clocks. */
+  /**
+   * A slot is the time that its run is scheduled for. It can only be ahead of this clock by the difference of two
+   * clocks.
+   */
   #checkDue(slot: string): void {
     const dueInMs = Date.parse(slot) - this.#context.clock.now();
     if (dueInMs > limits.slotAheadMs) throw new SlotNotDueError(this.job, slot, dueInMs);
   }
 
-  /** Gives a slot that the ledger is sure to remember, if it was ever run. */
+  /** Validates a slot that is certainly remembered if it was run. */
   #checkSlot(slot: Slot): string {
     const text = checkSlotTime("slot", slot);
-    this.#ledger.checkKept("slot", text);
+    this.#history.checkKept("slot", text);
     return text;
   }
 }
@@ -276,7 +291,7 @@ function checkWork(work: unknown): void {
   check(typeof work === "function", "work", work, "a function of the run");
 }
 
-/** Gives undefined for a slot that somebody else runs, has run or has skipped. */
+/** Gives undefined when another caller runs, has run or has skipped the slot. */
 function unlessTaken(error: unknown): undefined {
   if (error instanceof LeaseUnavailableError || error instanceof SlotDoneError) return undefined;
   throw error;

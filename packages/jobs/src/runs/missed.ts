@@ -6,29 +6,28 @@ import { checkSlotTime, type Slot } from "./slots.ts";
 
 /** When a job is due. */
 export interface Schedule {
-  /** The first time after a given one; nothing when there is none any more. */
+  /** The first time after a given one; undefined or null when there is none. */
   next(after: Date): Date | null | undefined;
 }
 
-/** Where to look for missed slots. */
+/** Options of {@link JobRuns.missed}. */
 export interface MissedQuery {
   /**
    * An expression of EventBridge Scheduler, in UTC: `cron(0 8 ? * MON-FRI *)`, or `rate(1 hour)` counted from the
-   * epoch. Where the schedule has a time zone or a start, give what `parseScheduleExpression` of
-   * `@leasehold/jobs` makes of both, or anything else with `next`. A rate without a start begins when it was
-   * deployed, and its slots cannot be told in advance.
+   * epoch. For a time zone or a start, give the result of {@link parseScheduleExpression}, or any other object with
+   * `next`. On AWS a rate without a start begins when it is deployed, so its slots cannot be computed.
    */
   readonly schedule: Schedule | string;
-  /** From this slot on; the ledger has to reach back so far (`keepForMs`). */
+  /** From this slot on; no earlier than the history is kept (`keepForMs`). */
   readonly since: Slot;
-  /** Up to, and without, this slot, and never beyond now. Leave recent slots time to begin by themselves. @default - now */
+  /** Up to, and without, this slot, and never beyond now. Leave recent slots time to begin. @default - now */
   readonly until?: Slot;
 }
 
-/** A slot that was due and that has neither succeeded nor been skipped, and that no attempt is under way for. */
+/** A slot that was due, that has neither succeeded nor been skipped, and that is not running. */
 export interface MissedSlot {
   readonly slot: string;
-  /** What became of its last attempt; undefined where none has begun. */
+  /** Its last attempt; undefined when none has begun. */
   readonly run: JobRun | undefined;
 }
 
@@ -41,7 +40,7 @@ export interface MissedRange {
   readonly until: string;
 }
 
-/** Validates where to look. */
+/** Validates a query. */
 export function checkMissedQuery(query: MissedQuery, now: number): MissedRange {
   const given = checkKnown(query, missedQueryNames, "query");
   const schedule = checkSchedule(given.schedule);
@@ -87,7 +86,7 @@ export function* slotsOf({ schedule, since, until }: MissedRange): Generator<str
   }
 }
 
-/** Picks the slots that no run has settled; both are in the order of time. */
+/** Gives the slots whose run is missing, failed or lost; slots and runs are in the order of time. */
 export async function* missedAmong(
   slots: Iterable<string>,
   runs: AsyncIterator<JobRun, unknown>,

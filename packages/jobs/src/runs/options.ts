@@ -13,91 +13,93 @@ import { checkSlotTime, type Slot } from "./slots.ts";
 
 /** Options of {@link JobRuns}. */
 export interface JobRunsOptions {
-  /** How often a slot is tried before it is parked; failed and lost attempts count alike. From 1 to 1000. @default 3 */
+  /** How many attempts a slot has; failed and lost attempts are both counted. From 1 to 1000. @default 3 */
   readonly maxAttempts?: number;
   /**
-   * For how long a run stays in the ledger, from its slot's time or its end, whichever is later. A slot older than
-   * that is refused, for the ledger could not tell whether it has run; so all who run a job have to agree on it. From
-   * 1 minute to 366 days.
-   * @default 2592000000 (30 days)
+   * How long a run stays in the history, from its slot's time or its end, whichever is later. An older slot is
+   * refused, because the history cannot tell whether it has run. So all processes that run a job have to use the same
+   * value. In milliseconds, from 1 minute to 366 days. @default 2592000000 (30 days)
    */
   readonly keepForMs?: number;
-  /** How long an attempt's lease lasts unless it is renewed. @default - the client's `leaseDurationMs` */
+  /**
+   * How long an attempt's lease lasts unless it is renewed, in milliseconds. @default - the client's
+   * `leaseDurationMs`
+   */
   readonly leaseDurationMs?: number;
-  /** As for `client.acquire`; without it, the lease has to outlast the work. @default true */
+  /** As for `client.acquire`. Without a heartbeat, the lease has to last longer than the work. @default true */
   readonly heartbeat?: boolean | number;
-  /** @default - the client's owner */
+  /** Readable label of the process that runs the job. @default - the client's owner */
   readonly owner?: string;
   /**
-   * The text that a failed attempt leaves as its remark, of which 1024 bytes are kept. Everybody who can read the
-   * table reads it: say here what must not be in it.
-   * @default - the error's name and message
+   * Gives the remark of a failed attempt, of which 1024 bytes are kept. All readers of the table can see it, so leave
+   * out what they must not see. @default - the error's name and message
    */
   readonly describeError?: (error: unknown) => string;
 }
 
 /** Options of one run. */
 export interface RunOptions {
-  /** How long to wait for another attempt at the slot to end. @default 0 */
+  /** How long to wait for another attempt at the slot to end, in milliseconds. @default 0 */
   readonly waitMs?: number;
-  /** The rhythm of waiting. @default { strategy: "untilExpiry" } */
+  /** How long to wait between two looks at the slot. @default { strategy: "untilExpiry" } */
   readonly retry?: RetryStrategy;
-  /** Gives up waiting, and aborts the signal that the work is given. @default - none */
+  /** Ends the wait, and aborts the signal that the work gets. @default - none */
   readonly signal?: AbortSignal;
-  /** @default - the ledger's */
+  /** Readable label of the caller. @default - the owner of the `JobRuns` */
   readonly owner?: string;
   /**
-   * Lets the same owner begin again at once where its earlier attempt has not ended, as when Lambda retries an
-   * invocation that has died: that attempt counts as lost. One that runs in this very object is not touched, nor one that
-   * was begun without `reentrant`. Needs an `owner`, here or of the ledger: an identity that no two workers share.
+   * Lets the same owner begin again at once when its earlier attempt has not ended, as when Lambda retries an
+   * invocation that has died. The earlier attempt counts as lost. An attempt that runs in this object is not taken
+   * over, nor one that was begun without `reentrant`. Needs an `owner`, here or in the options of `JobRuns`: an
+   * identity that no two workers share.
    * @default false
    */
   readonly reentrant?: boolean;
 }
 
-/** What the work of a run is given. */
+/** What the work of a run gets. */
 export interface RunContext {
   readonly job: string;
   readonly slot: string;
-  /** Of this attempt. Leave its end to the ledger. */
+  /** The lease of this attempt. `run` ends it: do not release it. */
   readonly lease: Lease;
-  /** Aborts when the lease is lost, and with the caller's own signal. */
+  /** Aborts when the lease is lost, and when the caller's own signal aborts. */
   readonly signal: AbortSignal;
   /** The number of this attempt, from 1. */
   readonly attempt: number;
   /**
-   * Keeps a report for the next renewal, or the outcome, to take along: plain JSON values, at most 4096 bytes. Sends
-   * nothing by itself; `await lease.renew()` after it brings it at once. Throws InvalidOptionsError.
+   * Sets the progress report, which the next renewal or the outcome writes: plain JSON values, at most 4096 bytes.
+   * Sends nothing itself; `await lease.renew()` after it writes it at once. Throws InvalidOptionsError.
    */
   progress(report: unknown): void;
-  /** Keeps a remark for the outcome: at most 1024 bytes. An error's text comes before it. Throws InvalidOptionsError. */
+  /** Sets the remark of a success: at most 1024 bytes. A failure has the error's text. Throws InvalidOptionsError. */
   remark(text: string): void;
 }
 
-/** What a run does. */
+/** The work of a run. */
 export type RunWork<T> = (context: RunContext) => Promise<T> | T;
 
-/** Which runs to list. */
+/** Options of {@link JobRuns.runs}. */
 export interface RunQuery {
   /** From this slot on. @default - the first that is kept */
   readonly since?: Slot;
   /** Up to, and without, this slot. @default - the last */
   readonly until?: Slot;
-  /** Only those in this state, or in one of these. All of the range are read. @default - every state */
+  /** Only runs in this state, or in one of these states. All runs of the range are read. @default - every state */
   readonly state?: RunState | readonly RunState[];
   /** Latest first. @default false */
   readonly descending?: boolean;
-  /** At most so many. @default - all */
+  /** At most this many. @default - all */
   readonly limit?: number;
 }
 
-/** Options that have been validated. */
+/** The options of `JobRuns`, validated and complete. */
 export interface JobRunsTerms {
   readonly maxAttempts: number;
   readonly keepForMs: number;
   readonly describeError: (error: unknown) => string;
   readonly acquisition: AcquisitionTerms;
-  /** The ledger's own owner; undefined where it goes by the client's. */
+  /** The owner in the options; undefined when the client's is used. */
   readonly owner: string | undefined;
 }
 
@@ -116,7 +118,7 @@ const states: readonly RunState[] = ["running", "succeeded", "failed", "lost", "
 const shortestKeepMs = 60_000;
 const defaultKeepMs = 30 * 24 * 60 * 60 * 1000;
 
-/** Validates the options of a ledger. */
+/** Validates the options of `JobRuns`. */
 export function checkJobRunsOptions(
   options: JobRunsOptions,
   { owner, times }: ClientInternals,
@@ -140,15 +142,15 @@ export function checkJobRunsOptions(
   };
 }
 
-/** Validates one run's options, and gives its terms. */
+/** Validates the options of one run. */
 export function checkRunOptions(
   options: RunOptions,
-  { acquisition, owner: ledgerOwner }: JobRunsTerms,
+  { acquisition, owner: defaultOwner }: JobRunsTerms,
   { times }: ClientInternals,
 ): AcquisitionTerms {
   const own = checkKnown(options, runOptionNames, "options");
-  const isOwners = own.owner === undefined && ledgerOwner !== undefined;
-  const given = isOwners ? { ...own, owner: ledgerOwner } : own;
+  const isOwners = own.owner === undefined && defaultOwner !== undefined;
+  const given = isOwners ? { ...own, owner: defaultOwner } : own;
   const terms = checkAcquireOptions(given, true, acquisition.owner, times);
   const { waitMs, retry, signal, owner, reentrant } = terms;
   return { ...acquisition, waitMs, retry, signal, owner, reentrant };

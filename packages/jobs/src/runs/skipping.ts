@@ -13,10 +13,10 @@ import { type RunTakenBack, type Skip, skip, takeBack } from "./expressions.ts";
 import { runAttributeNames } from "./schema.ts";
 
 /**
- * Skips a slot: 1 request, or 2 where its last attempt's lease may be taken over.
+ * Skips a slot: 1 request, or 2 when the lease of its last attempt has expired.
  *
- * A slot that is skipped already stays as it is, so that a skip whose answer was lost finds itself. Rejects with
- * SlotDoneError when the slot has succeeded, and with LeaseUnavailableError while an attempt runs.
+ * A slot that is already skipped stays as it is, so a repeated skip succeeds. Rejects with SlotDoneError when the
+ * slot has succeeded, and with LeaseUnavailableError while an attempt runs.
  */
 export async function skipSlot(context: ProtocolContext, judge: Judge, request: Skip): Promise<void> {
   const send = (judged: LeaseRecord | undefined): Promise<UpdateResult> =>
@@ -50,8 +50,8 @@ function unavailable(
 }
 
 /**
- * Opens a slot that is done, as it was seen: 1 request. Tells whether it is open, also when an earlier copy of this very
- * request has opened it.
+ * Opens a slot that is done, if it is unchanged: 1 request. Resolves to whether the slot is open, also when an
+ * earlier copy of this request has opened it.
  */
 export async function takeBackRun(context: ProtocolContext, request: RunTakenBack): Promise<boolean> {
   const { applied, item } = await callStore(context, (store, call) => store.update(takeBack(request), call));

@@ -1,12 +1,12 @@
 import { check } from "@leasehold/client/internal";
 
-/** A run's own time: a Date, or the text that its `toISOString` gives. */
+/** The time that a run is scheduled for: a Date, or the text that its `toISOString` gives. */
 export type Slot = string | Date;
 
 /** Years 0 to 9999 in UTC: as text, these sort in the order of time. */
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-/** Gives a slot as text, and refuses whatever is not one exact way to write one time. */
+/** Gives a slot as text. Refuses every other way to write a time: one slot has one text. */
 export function checkSlotTime(option: string, slot: unknown): string {
   const time =
     slot instanceof Date ? slot.getTime() : typeof slot === "string" ? Date.parse(slot) : Number.NaN;

@@ -7,67 +7,71 @@ import {
   unlessUnreadable,
   unreadableIn,
 } from "@leasehold/client/internal";
-import type { TaskDesk } from "./desk.ts";
+import { callWithRetry } from "./call-with-retry.ts";
 import { endedTask } from "./ended.ts";
 import { cancelTask, itemsUnder, requeueTask, unknownTask } from "./expressions.ts";
 import type { checkRequeueAllOptions, RequeueTerms } from "./options.ts";
-import { persist } from "./persistence.ts";
 import { fenceOf, isRequeueable, readTask, stateOf, type TaskRecord, type TaskState } from "./record.ts";
 import { endedTaskKey, endedTaskPrefix, openTaskKey, openTaskPrefix, taskAttributeNames } from "./schema.ts";
+import type { TaskContext } from "./task-context.ts";
 
-/** A transaction takes 100 entries, and a task two of them. */
+/** A transaction has up to 100 entries, and a task needs two. */
 export const tasksPerTransaction = 50;
 
-/** A cancel begins anew where workers had the task between its read and its write; after so many times it gives up. */
+/** A cancel starts again when a worker had the task between its read and its write. After this many times it gives up. */
 const mostCancelTries = 3;
 
-/** What people do with a set's tasks: look at them, cancel them, let them begin again. */
+/** What operators do with a set's tasks: read, cancel and requeue them. */
 export class TaskAdmin {
-  readonly #desk: TaskDesk;
+  readonly #context: TaskContext;
 
-  constructor(desk: TaskDesk) {
-    this.#desk = desk;
+  constructor(context: TaskContext) {
+    this.#context = context;
   }
 
-  /** Finds a task's item: 1 request for an open one, 2 for an ended one, 3 for none. */
+  /** Finds a task's item: 1 request for an open task, 2 for an ended one, 3 for an unknown one. */
   async find(id: string): Promise<Item | undefined> {
-    const { set, context } = this.#desk;
+    const { set } = this.#context;
     const item = (await this.#get(openTaskKey(set, id))) ?? (await this.#get(endedTaskKey(set, id)));
     if (item !== undefined) return item;
-    // It may have moved between the two reads, and back: this looks at both places at one moment.
+    // The task may have moved between the two reads, and back: this looks at both items at one moment.
     const check = unknownTask({ set, id });
-    const { refusals } = await persist(context, (store, call) => store.transact(check, call));
+    const { refusals } = await callWithRetry(this.#context, (store, call) => store.transact(check, call));
     return refusals.find((refusal) => refusal !== undefined)?.item;
   }
 
   async cancel(id: string, remark: string | undefined): Promise<boolean> {
-    const { context } = this.#desk;
+    const context = this.#context;
     const token = context.randomness.token();
     for (let tries = 0; tries < mostCancelTries; tries += 1) {
       const item = await this.find(id);
       if (item === undefined || stateOf(item) !== "waiting")
         return item !== undefined && stateOf(item) === "cancelled";
       const text = remark ?? String(item[taskAttributeNames.remark]);
-      const ended = endedTask(this.#desk, item, undefined, "cancelled", text, token);
+      const ended = endedTask(context, item, undefined, "cancelled", text, token);
       const entries = cancelTask(ended, fenceOf(item));
-      const result = await persist(context, (store, call) => store.transact(entries, call));
+      const result = await callWithRetry(context, (store, call) => store.transact(entries, call));
       if (result.applied || lastReleasedToken(result.refusals[1]?.item) === token) return true;
     }
     throw new LeaseServiceError(
       "LEASE_CONFLICT",
-      `the task ${JSON.stringify(id)} was not cancelled: workers had it each time between its read and its write; ` +
+      `the task ${JSON.stringify(id)} was not cancelled: each time, a worker had it between the read and the write; ` +
         "cancel it again",
     );
   }
 
   async requeue(id: string, terms: RequeueTerms): Promise<boolean> {
-    const item = await this.#get(endedTaskKey(this.#desk.set, id));
+    const item = await this.#get(endedTaskKey(this.#context.set, id));
     return (
       item !== undefined && isRequeueable(stateOf(item)) && (await this.#requeueSome([item], terms)) === 1
     );
   }
 
-  async requeueAll({ isMeant, limit, ...terms }: ReturnType<typeof checkRequeueAllOptions>): Promise<number> {
+  async requeueAll({
+    isSelected,
+    limit,
+    ...terms
+  }: ReturnType<typeof checkRequeueAllOptions>): Promise<number> {
     let requeued = 0;
     let batch: Item[] = [];
     const flush = async (): Promise<void> => {
@@ -76,7 +80,7 @@ export class TaskAdmin {
       if (items.length > 0) requeued += await this.#requeueSome(items, terms);
     };
     for await (const { item, task } of this.#under(endedTaskPrefix, true)) {
-      if (!isMeant(task)) continue;
+      if (!isSelected(task)) continue;
       batch.push(item);
       if (batch.length < Math.min(tasksPerTransaction, limit - requeued)) continue;
       await flush();
@@ -86,9 +90,13 @@ export class TaskAdmin {
     return requeued;
   }
 
-  /** Lets as many tasks begin again as still are as they were read; gives how many have, by this call or another. */
+  /**
+   * Requeues the tasks that have not changed since they were read; gives how many are requeued, by this call or
+   * another.
+   */
   async #requeueSome(items: readonly Item[], { maxAttempts, delayMs }: RequeueTerms): Promise<number> {
-    const { set, context, terms } = this.#desk;
+    const context = this.#context;
+    const { set, terms } = context;
     let left = items;
     let requeued = 0;
     while (left.length > 0) {
@@ -105,10 +113,12 @@ export class TaskAdmin {
           keepForMs: terms.keepForMs,
         });
       });
-      const { applied, refusals } = await persist(context, (store, call) => store.transact(entries, call));
+      const { applied, refusals } = await callWithRetry(context, (store, call) =>
+        store.transact(entries, call),
+      );
       if (applied) return requeued + left.length;
       const refusalsOf = (index: number) => [refusals[2 * index], refusals[2 * index + 1]] as const;
-      // An earlier copy of this request, or somebody else's, has done it: the task is open, or has ended once more.
+      // An earlier copy of this request, or another caller's, has done it: the task is open, or has ended once more.
       requeued += left.filter((_, index) => {
         const [ended, open] = refusalsOf(index);
         return ended !== undefined && (open !== undefined || ended.item !== undefined);
@@ -129,12 +139,13 @@ export class TaskAdmin {
     }
   }
 
-  /** Goes through the tasks of a set; one that cannot be read is passed over, and told of. */
+  /** Goes through the tasks of a set; leaves out and reports a task that cannot be read. */
   async *#under(
     prefix: string,
     consistent: boolean,
   ): AsyncGenerator<{ readonly item: Item; readonly task: TaskRecord }, void, undefined> {
-    const { set, context } = this.#desk;
+    const context = this.#context;
+    const { set } = context;
     let after: ItemKey | undefined;
     do {
       const request = { ...itemsUnder(set, prefix), consistent, ...(after ? { after } : {}) };
@@ -148,6 +159,6 @@ export class TaskAdmin {
   }
 
   #get(key: ItemKey): Promise<Item | undefined> {
-    return callStore(this.#desk.context, (store, call) => store.get({ key, consistent: true }, call));
+    return callStore(this.#context, (store, call) => store.get({ key, consistent: true }, call));
   }
 }

@@ -1,25 +1,25 @@
 import type { Item, LeaseRecord } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/internal";
-import type { TaskDesk } from "./desk.ts";
 import type { EndedTask } from "./expressions.ts";
 import { fenceOf } from "./record.ts";
 import { taskAttributeNames, taskIdOf } from "./schema.ts";
+import type { TaskContext } from "./task-context.ts";
 
-/** No attempt is left. */
+/** Whether a task has used up its attempts. */
 export function isExhausted(item: Item): boolean {
   return Number(item[taskAttributeNames.attempts]) >= Number(item[taskAttributeNames.maxAttempts]);
 }
 
-/** What stays of an open task when it ends; `record` is its last worker's, if there is one. */
+/** The item of an ended task, made from the open one. `record` is the last worker's claim, if there is one. */
 export function endedTask(
-  { set, terms, context }: TaskDesk,
+  { set, terms, clock }: TaskContext,
   item: Item,
   record: LeaseRecord | undefined,
   state: EndedTask["state"],
   remark: string,
   token: string,
 ): EndedTask {
-  const now = context.clock.now();
+  const now = clock.now();
   return {
     set,
     id: taskIdOf(String(item[attributeNames.sortKey])),
@@ -30,7 +30,7 @@ export function endedTask(
     attempts: Number(item[taskAttributeNames.attempts]),
     maxAttempts: Number(item[taskAttributeNames.maxAttempts]),
     worker: record && { owner: record.owner, acquiredAt: record.acquiredAt },
-    // Seeded from the time where it has never been claimed, as the first claim does.
+    // A task that was never claimed gets its number from the time, as a first claim would give it.
     fencingToken: fenceOf(item) ?? now,
     addedAt: Number(item[taskAttributeNames.addedAt]),
     now,

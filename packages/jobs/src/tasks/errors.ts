@@ -1,12 +1,12 @@
 import { brandClass, LeaseError } from "@leasehold/client/internal";
 
 /**
- * Why a task is not its worker's to end.
+ * Why a worker cannot end a task.
  *
- * - `taken`: another worker has claimed it, after this one's claim ran out.
- * - `returned`: it is waiting again.
- * - `ended`: it has ended already, by this worker's own earlier call or by another worker.
- * - `gone`: it is not in the table any more.
+ * - `taken`: another worker has claimed the task, after this worker's claim had expired.
+ * - `returned`: the task is waiting again.
+ * - `ended`: the task has ended already, by an earlier call of this worker or by another worker.
+ * - `gone`: the task is not in the table any more.
  */
 export type TaskLostReason = "taken" | "returned" | "ended" | "gone";
 
@@ -18,8 +18,8 @@ const meanings: Record<TaskLostReason, string> = {
 };
 
 /**
- * Work of {@link TaskSet.process} throws this where no further attempt can succeed: its task is parked, however many
- * attempts are left, with the message as its remark.
+ * Throw this from the work of {@link TaskSet.process} when no further attempt can succeed. The task is parked with
+ * the message as its remark, whatever attempts are left.
  *
  * ```ts
  * const letters = new TaskSet(client, "letters/2026-11-21");
@@ -37,7 +37,7 @@ export class FinalFailureError extends Error {
   override readonly name: string = "FinalFailureError";
 }
 
-/** A worker ends a task that it does not own any more. Nothing was changed. */
+/** A worker has tried to end a task that it does not own any more. Nothing was changed. */
 export class TaskLostError extends LeaseError {
   static {
     brandClass(TaskLostError, "TaskLostError");
@@ -51,7 +51,7 @@ export class TaskLostError extends LeaseError {
   constructor(set: string, taskId: string, reason: TaskLostReason, detail = "") {
     super(
       "LEASE_TASK_LOST",
-      `the task ${JSON.stringify(taskId)} of ${JSON.stringify(set)} is not this worker's to end (${reason}): ` +
+      `the task ${JSON.stringify(taskId)} of ${JSON.stringify(set)} cannot be ended by this worker (${reason}): ` +
         `${meanings[reason]}${detail}; nothing was changed`,
     );
     this.set = set;

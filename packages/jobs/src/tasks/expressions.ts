@@ -1,5 +1,5 @@
 /**
- * The expressions of tasks, beside those of the leases that their claims are (`expressions.ts` has renew).
+ * The expressions of tasks. A claim is a lease, and is renewed by the lease's own expression.
  *
  *     absent ──add──▶ waiting ──claim──▶ running ──end──▶ succeeded | failed | parked
  *                      ▲ │ ▲                │ ├──takeOver──▶ running for another
@@ -7,23 +7,24 @@
  *                      │ └──────────cancel──▶ cancelled
  *                      └─────────────requeue─ failed | parked | cancelled
  *
- *     add       no task of this id is open, and none has ended
- *     claim     it waits as it was seen, its time has come, attempts are left, and this token has not been spent
+ *     add       no open and no ended task has this id
+ *     claim     the task waits unchanged, it is due, attempts are left, and the token is not revoked
  *     takeOver  the record is still the one that was judged expired, and attempts are left
- *     giveBack  the claim is mine; the attempt counts
- *     undo      the claim is mine; the attempt does not count
- *     spend     the task is open; nothing but the mark of a spent token changes
+ *     giveBack  the claim is mine; the attempt is counted
+ *     undo      the claim is mine; the attempt is not counted
+ *     revoke    the task is open; only the revoked token is written
  *     end       the claim is mine, and the task has not ended
  *     park      no attempt is left, and the record is still the one that was judged expired, or was broken
- *     cancel    it waits as it was seen
- *     requeue   it has ended without success, and is as it was seen
+ *     cancel    the task waits unchanged
+ *     requeue   the task has ended without success, and is unchanged
  *
- * An open and an ended task are two items, so that nobody who looks for work reads what is done: ending moves it, in
- * one transaction. No write but add and requeue makes an open item, so that one that arrives late revives nothing.
+ * An open and an ended task are two items, so that a query for work does not read what is done. The end of a task
+ * moves it, in one transaction. Only add and requeue create an open item, so a write that arrives late cannot bring a
+ * task back.
  *
- * The fencing token grows with every claim and every requeue. "As it was seen" means that it is the same, or still
- * absent: so no late copy of a claim, a cancel or a requeue takes effect after the next one. "The claim is mine" means
- * the token and the fencing token that came with it.
+ * The fencing token grows with every claim and every requeue. "Unchanged" means that it is still the one that was
+ * read, or still absent. So a late copy of a claim, a cancel or a requeue has no effect after the next one. "The
+ * claim is mine" means: the token and the fencing token are mine.
  */
 import type { Item, QueryRequest, TransactionEntry, UpdateRequest } from "@leasehold/client";
 import { attributeNames, type ItemKey, namesIn, timeToLive } from "@leasehold/client/internal";
@@ -34,14 +35,14 @@ const { releasedToken, partitionKey, sortKey } = attributeNames;
 const ttl = attributeNames.timeToLive;
 const { state, attempts, maxAttempts, dueAt, payload, remark, addedAt, endedAt } = taskAttributeNames;
 
-/** Which task a write is about. */
-export interface TaskPlace {
+/** The task that a write changes. */
+export interface TaskId {
   readonly set: string;
   readonly id: string;
 }
 
 /** What adding a task writes. */
-export interface NewTask extends TaskPlace {
+export interface NewTask extends TaskId {
   readonly payload: string;
   readonly maxAttempts: number;
   readonly delayMs: number;
@@ -55,7 +56,7 @@ const makeWaiting =
 const isNotOpen = `attribute_not_exists(#${maxAttempts})`;
 const hasNotEnded = `attribute_not_exists(#${state})`;
 
-/** Adds a task that is not there yet: two entries, for it can be there as an open or as an ended one. */
+/** Adds a new task. Two entries, because an open or an ended task may have its id. */
 export function addTask(task: NewTask): readonly [TransactionEntry, TransactionEntry] {
   return [
     entryOf(openTaskKey(task.set, task.id), { update: makeWaiting }, isNotOpen, waitingValues(task)),
@@ -76,7 +77,7 @@ function waitingValues({ payload, maxAttempts, delayMs, now, keepForMs }: NewTas
   };
 }
 
-/** The fencing token of a task as it was seen; undefined for one that has never been claimed. */
+/** The fencing token that was read of a task; undefined when the task has never been claimed. */
 export type SeenFence = number | undefined;
 
 const isAsSeen = `#${fence} = :seenFence`;
@@ -88,8 +89,8 @@ function asSeen(seenFence: SeenFence): { readonly condition: string; readonly va
     : { condition: isAsSeen, values: { ":seenFence": seenFence } };
 }
 
-/** "The set does not know this task": of one that is there, its refusal brings the item, seen at one moment. */
-export function unknownTask({ set, id }: TaskPlace): readonly [TransactionEntry, TransactionEntry] {
+/** Checks that the set does not know a task. When it does, the refusal brings the item, read at one moment. */
+export function unknownTask({ set, id }: TaskId): readonly [TransactionEntry, TransactionEntry] {
   return [
     entryOf(openTaskKey(set, id), "check", isNotOpen, {}),
     entryOf(endedTaskKey(set, id), "check", hasNotEnded, {}),
@@ -97,7 +98,7 @@ export function unknownTask({ set, id }: TaskPlace): readonly [TransactionEntry,
 }
 
 /** What a claim writes. */
-export interface Claim extends TaskPlace {
+export interface Claim extends TaskId {
   readonly token: string;
   /** Never used before with this token. */
   readonly version: number;
@@ -111,7 +112,7 @@ export interface Claim extends TaskPlace {
 const claimIt =
   `SET #${token} = :token, #${version} = :version, #${owner} = :owner, #${acquiredAt} = :acquiredAt, ` +
   `#${expiresAt} = :expiresAt, #${leaseDurationMs} = :leaseDurationMs, #${ttl} = :ttl, ` +
-  // Seeded from the time, as for every lease: the number grows even where a task of the same id is added again.
+  // Starts with the time, as for every lease: the number grows even when a task of the same id is added again.
   `#${fence} = if_not_exists(#${fence}, :acquiredAt) + :one, ` +
   `#${attempts} = if_not_exists(#${attempts}, :zero) + :one`;
 const mayBeTried = `#${attempts} < #${maxAttempts} AND #${releasedToken} <> :token`;
@@ -119,8 +120,8 @@ const isWaiting = `attribute_not_exists(#${token})`;
 const isDue = `${isWaiting} AND #${dueAt} <= :acquiredAt AND ${mayBeTried}`;
 
 /**
- * Claims a task that waits as it was seen; the attempt is counted by the same write. A copy that arrives after any other
- * claim of the task is refused.
+ * Claims a task that waits unchanged; the same write counts the attempt. A copy that arrives after any other claim of the
+ * task is refused.
  */
 export function claimTask(claim: Claim, seenFence: SeenFence): UpdateRequest {
   const seen = asSeen(seenFence);
@@ -130,7 +131,7 @@ export function claimTask(claim: Claim, seenFence: SeenFence): UpdateRequest {
 
 const isUnchanged = `#${token} = :judgedToken AND #${version} = :judgedVersion`;
 
-/** Claims a task from the record that was judged expired; any write to that record in between defeats it. */
+/** Claims a task from the record that was judged expired. Any write to that record in between defeats it. */
 export function takeOverTask(claim: Claim, judged: Judged): UpdateRequest {
   const values = { ...claimValues(claim), ...judgedValues(judged) };
   const condition = `${isUnchanged} AND ${mayBeTried}`;
@@ -161,14 +162,14 @@ function claimValues(claim: Claim): Item {
   };
 }
 
-/** By what a claim proves itself. */
+/** What proves a claim. */
 export interface ClaimProof {
   readonly token: string;
   readonly fencingToken: number;
 }
 
-/** What the writes that return a task need. */
-interface Return extends TaskPlace {
+/** What the writes need that return a task. */
+interface Return extends TaskId {
   readonly now: number;
   readonly keepForMs: number;
 }
@@ -180,7 +181,7 @@ const letWait = `SET #${releasedToken} = :token, #${ttl} = :ttl`;
 const giveItBack = `${letWait}, #${remark} = :remark, #${dueAt} = :dueAt ${forgetWorker}`;
 const undoIt = `${letWait}, #${attempts} = if_not_exists(#${attempts}, :one) - :one ${forgetWorker}`;
 
-/** Lets a task wait for its next attempt. */
+/** Returns a task: it waits for its next attempt. */
 export function giveBackTask(
   task: Return & ClaimProof & { readonly remark: string; readonly dueAt: number },
 ): UpdateRequest {
@@ -194,13 +195,13 @@ export function giveBackTask(
   return updateOf(openTaskKey(task.set, task.id), giveItBack, isMine, values);
 }
 
-/** Lets a task wait as if it had not been claimed. */
+/** Returns a task as if it had not been claimed. */
 export function undoClaim(task: Return & ClaimProof): UpdateRequest {
   const values = { ...returnValues(task, task.now), ":fence": task.fencingToken, ":one": 1 };
   return updateOf(openTaskKey(task.set, task.id), undoIt, isMine, values);
 }
 
-/** The same for a claim whose answer never came, and its fencing token with it: nobody goes by that claim. */
+/** The same for a claim whose reply was lost. Its fencing token is not known, and no caller uses that claim. */
 export function takeBackClaim(task: Return & { readonly token: string }): UpdateRequest {
   const values = { ...returnValues(task, task.now), ":one": 1 };
   return updateOf(openTaskKey(task.set, task.id), undoIt, isClaimedByToken, values);
@@ -210,23 +211,23 @@ function returnValues({ token, keepForMs }: Return & { readonly token: string },
   return { ":token": token, ":ttl": timeToLive(from, keepForMs) };
 }
 
-/** Marks the token of a claim that has not landed as spent: then it never lands. */
-export function spendClaim(task: TaskPlace & { readonly token: string }): UpdateRequest {
+/** Revokes the token of a claim that has not taken effect: then it never does. */
+export function revokeClaim(task: TaskId & { readonly token: string }): UpdateRequest {
   const update = `SET #${releasedToken} = :token`;
   const condition = `attribute_exists(#${maxAttempts})`;
   return updateOf(openTaskKey(task.set, task.id), update, condition, { ":token": task.token }, true);
 }
 
-/** What stays of a task that has ended. */
-export interface EndedTask extends TaskPlace {
+/** The item of an ended task. */
+export interface EndedTask extends TaskId {
   readonly state: "succeeded" | "failed" | "parked" | "cancelled";
-  /** Written along, so that its writer recognises its own write. */
+  /** Written so that the writer recognises its own write. */
   readonly token: string;
   readonly remark: string;
   readonly payload: string;
   readonly attempts: number;
   readonly maxAttempts: number;
-  /** Who had it last; undefined where that was forgotten when its claim was broken. */
+  /** The last worker; undefined when its claim was broken, which removes it. */
   readonly worker: { readonly owner: string; readonly acquiredAt: number } | undefined;
   readonly fencingToken: number;
   readonly addedAt: number;
@@ -240,14 +241,14 @@ const keepAsEnded =
   `#${addedAt} = :addedAt, #${endedAt} = :endedAt, #${ttl} = :ttl`;
 const keepWithWorker = `${keepAsEnded}, #${owner} = :owner, #${acquiredAt} = :acquiredAt`;
 
-/** Ends a task for good, by whoever has claimed it. */
+/** Ends a task, for the worker that has claimed it. */
 export function endTask(task: EndedTask): readonly [TransactionEntry, TransactionEntry] {
   const open = openTaskKey(task.set, task.id);
   const proof = { ":token": task.token, ":fence": task.fencingToken };
   return [entryOf(open, "delete", isMine, proof), endedEntry(task)];
 }
 
-/** Ends a task that waits as it was seen. */
+/** Ends a task that waits unchanged. */
 export function cancelTask(
   task: EndedTask,
   seenFence: SeenFence,
@@ -257,10 +258,10 @@ export function cancelTask(
   return [entryOf(openTaskKey(task.set, task.id), "delete", condition, seen.values), endedEntry(task)];
 }
 
-const isSpent = `#${attempts} >= #${maxAttempts}`;
+const isUsedUp = `#${attempts} >= #${maxAttempts}`;
 
 /**
- * Ends a task whose last worker was lost: from the record that was judged expired, or without one where its claim was
+ * Ends a task whose last worker was lost: from the record that was judged expired, or without a record when the claim was
  * broken.
  */
 export function parkTask(
@@ -270,8 +271,8 @@ export function parkTask(
   const open = openTaskKey(task.set, task.id);
   const deletion =
     judged === undefined
-      ? entryOf(open, "delete", `${isWaiting} AND ${isSpent}`, {})
-      : entryOf(open, "delete", `${isUnchanged} AND ${isSpent}`, judgedValues(judged));
+      ? entryOf(open, "delete", `${isWaiting} AND ${isUsedUp}`, {})
+      : entryOf(open, "delete", `${isUnchanged} AND ${isUsedUp}`, judgedValues(judged));
   return [deletion, endedEntry(task)];
 }
 
@@ -297,8 +298,8 @@ const endedWithoutSuccess = `(#${state} = :failed OR #${state} = :parked OR #${s
 const makeWaitingAgain = `${makeWaiting}, #${fence} = :fence`;
 
 /**
- * Lets a task that has ended without success begin again, with all its attempts. The fencing token goes on: a worker of
- * the first round must not pass for a later one.
+ * Opens a task again that has ended without success, with all its attempts. The fencing token grows on, so that a
+ * worker of the first round is not taken for a later one.
  */
 export function requeueTask(
   task: NewTask & { readonly seenFence: number },
@@ -319,13 +320,13 @@ export function requeueTask(
 
 type TaskQuery = Pick<QueryRequest, "keyCondition" | "names" | "values">;
 
-/** Finds the items of a set that come after a sort key. */
+/** Finds the items of a set after a sort key. */
 export function itemsAfter(set: string, from: string): TaskQuery {
   const keyCondition = `#${partitionKey} = :set AND #${sortKey} > :from`;
   return { keyCondition, names: namesIn(keyCondition), values: { ":set": set, ":from": from } };
 }
 
-/** Finds the items of a set whose sort keys begin alike. */
+/** Finds the items of a set whose sort keys have a prefix. */
 export function itemsUnder(set: string, prefix: string): TaskQuery {
   const keyCondition = `#${partitionKey} = :set AND begins_with(#${sortKey}, :prefix)`;
   return { keyCondition, names: namesIn(keyCondition), values: { ":set": set, ":prefix": prefix } };

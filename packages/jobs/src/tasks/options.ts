@@ -16,35 +16,37 @@ import { taskLimits } from "./schema.ts";
 /** Options of a {@link TaskSet}. */
 export interface TaskSetOptions {
   /**
-   * How many claims a task may have before it fails or is parked, where the task does not say so itself. Written with
-   * each task when it is added: a set that is opened with another number does not change the tasks that are there. From
-   * 1 to 1000. @default 3
+   * How many claims a task may have before it fails or is parked. A task can have its own number. Written with each
+   * task when it is added: a set that is opened with another number does not change the tasks that are there. From 1
+   * to 1000.
+   * @default 3
    */
   readonly maxAttempts?: number;
   /**
-   * How long a task waits whose attempt has failed, where its worker does not say so with `retryAfterMs`. By default 5
-   * to 10 s after the first attempt, 10 to 20 s after the second, and so on up to 15 minutes, the exact time by chance:
-   * with 3 attempts, a task outlives any outage of 15 s. @default { delayMs: 10000, maxDelayMs: 900000 }
+   * How long a task waits after a failed attempt, unless its worker gives `retryAfterMs`. By default 5 to 10 s after
+   * the first attempt, 10 to 20 s after the second, and so on up to 15 minutes; the exact time is random. So a task
+   * with 3 attempts survives an outage of 15 s. @default { delayMs: 10000, maxDelayMs: 900000 }
    */
   readonly backoff?: BackoffOptions;
   /**
-   * For how long a claim lasts unless it is renewed: a dead worker's tasks return after this. In milliseconds, up to 366
-   * days, and no shorter than the client's `clockSkewMs` where that was given. @default - the client's
+   * How long a claim lasts unless it is renewed. The tasks of a dead worker return after this time. In milliseconds,
+   * up to 366 days, and no shorter than the client's `clockSkewMs` when that was given. @default - the client's
    */
   readonly leaseDurationMs?: number;
   /**
-   * Renews claims in the background: `true` for every third of their duration, or an interval in milliseconds,
-   * shorter than half of it. @default true
+   * Renews claims in the background: `true` for every third of their duration, or an interval in milliseconds that is
+   * shorter than half of the duration. @default true
    */
   readonly heartbeat?: boolean | number;
   /**
-   * A task that runs for longer than this is not renewed any more: its signal aborts, and it returns once its claim
-   * has run out. In milliseconds, up to 366 days. @default - no bound
+   * A task that runs for longer than this is not renewed any more. Its signal aborts, and it can be claimed again
+   * when its claim has expired. In milliseconds, up to 366 days. @default - no limit
    */
   readonly maxRunMs?: number;
   /**
-   * For how long DynamoDB's ttl keeps a task after its last change, open or ended. A task that nobody claims in that
-   * time is dropped, and the id of one that has ended may be added again. At least an hour. @default 2592000000 (30 days)
+   * How long DynamoDB's ttl keeps a task after its last change, open or ended. A task that is not claimed in that time is
+   * removed. After that time, the id of an ended task can be added again. In milliseconds, at least an hour.
+   * @default 2592000000 (30 days)
    */
   readonly keepForMs?: number;
   /** Readable label of the worker. @default - the client's owner */
@@ -53,9 +55,9 @@ export interface TaskSetOptions {
 
 /** A task to be added. */
 export interface TaskInput {
-  /** Names the task within its set: at most 512 bytes. */
+  /** The task's name within its set: at most 512 bytes. */
   readonly id: string;
-  /** Plain JSON values, at most 16 KiB as text: every claim and renewal is billed for their size. */
+  /** Plain JSON values, at most 16 KiB as text. Every claim and renewal is billed for their size. */
   readonly payload?: unknown;
   /** How many claims it may have before it fails or is parked: from 1 to 1000. @default - the set's */
   readonly maxAttempts?: number;
@@ -63,7 +65,7 @@ export interface TaskInput {
   readonly delayMs?: number;
 }
 
-/** How a task begins again. */
+/** Options of {@link TaskSet.requeue}. */
 export interface RequeueOptions {
   /** How many claims it may have this time: from 1 to 1000. @default - as many as before */
   readonly maxAttempts?: number;
@@ -71,52 +73,59 @@ export interface RequeueOptions {
   readonly delayMs?: number;
 }
 
-/** Which tasks {@link TaskSet.requeueAll} lets begin again, and how. */
+/** Options of {@link TaskSet.requeueAll}: which tasks are requeued, and how. */
 export interface RequeueAllOptions extends RequeueOptions {
-  /** @default - those that have failed and those that are parked */
+  /** Only tasks in this state. @default - tasks that have failed and tasks that are parked */
   readonly state?: "failed" | "parked" | "cancelled";
-  /** Picks tasks. @default - all */
+  /** Selects tasks. @default - all */
   readonly filter?: (task: TaskRecord) => boolean;
-  /** How many, at most. @default - all */
+  /** At most this many. @default - all */
   readonly limit?: number;
 }
 
-/** How a worker goes through a set. */
+/** Options of {@link TaskSet.work}. */
 export interface WorkOptions {
-  /** How many tasks it has at a time, at most. @default 1 */
+  /** At most this many tasks at a time: from 1 to 1000. @default 1 */
   readonly concurrency?: number;
-  /** How long it waits from one claim to the next, at least. @default 0 */
+  /** The shortest time from one claim to the next, in milliseconds. @default 0 */
   readonly pauseMs?: number;
   /**
-   * Where nothing can be claimed, it looks again after about this long, then after about twice as long, up to ten times
-   * this; sooner where a task comes due that it has seen. Beside many open tasks it looks more seldom: after about this
-   * long for every 32 of them, up to sixty times this. @default 1000
+   * How often the worker looks for tasks when none can be claimed, in milliseconds. It looks again after about this
+   * time, then after about twice this time, up to ten times this time; earlier when a task becomes due that it has
+   * seen. With many open tasks it looks less often: about this time for every 32 of them, up to sixty times this
+   * time. @default 1000
    */
   readonly pollMs?: number;
   /**
-   * When it ends by itself: `drained`, when no task is waiting or running, so that the tasks of workers that die are
-   * still done; `idle`, when none can be claimed now; `never`, for a set that tasks are added to. @default "drained"
+   * When the worker ends by itself. @default "drained"
+   *
+   * - `drained`: when no task is waiting or running. So the tasks of workers that die are still done.
+   * - `idle`: when no task can be claimed now.
+   * - `never`: for a set that tasks are added to.
    */
   readonly until?: "drained" | "idle" | "never";
-  /** Ends it: nothing more is claimed. Tasks that it has are not touched. @default - none */
+  /** Ends the worker: it claims no more tasks. Its tasks are not changed. @default - none */
   readonly signal?: AbortSignal;
 }
 
 /** Options of {@link TaskSet.process}. */
 export interface ProcessOptions extends WorkOptions {
-  /** How long a task whose work failed waits for its next attempt, in milliseconds. @default - the set's `backoff` */
+  /** How long a task waits after its work has failed, in milliseconds. @default - the set's `backoff` */
   readonly retryAfterMs?: number;
 }
 
-/** How a worker gives up an attempt. */
+/** Options of {@link Task.fail}. */
 export interface FailOptions {
-  /** How long the task waits for its next attempt, in milliseconds. Not beside `final`. @default - the set's `backoff` */
+  /**
+   * How long the task waits for its next attempt, in milliseconds. Not together with `final`. @default - the set's
+   * `backoff`
+   */
   readonly retryAfterMs?: number;
-  /** Whether no further attempt can succeed: then the task is parked, however many are left. @default false */
+  /** Whether no further attempt can succeed. Then the task is parked, whatever attempts are left. @default false */
   readonly final?: boolean;
 }
 
-/** A set's options, complete. */
+/** The options of a set, validated and complete. */
 export interface TaskSetTerms {
   readonly maxAttempts: number;
   readonly backoff: Required<BackoffOptions>;
@@ -127,13 +136,13 @@ export interface TaskSetTerms {
   readonly owner: string;
 }
 
-/** Work options, complete. */
+/** Work options, validated and complete. */
 export type WorkTerms = Required<Omit<WorkOptions, "signal">> & { readonly signal: AbortSignal | undefined };
 
 const defaultBackoffMs = 10_000;
 const defaultMaxBackoffMs = 15 * 60 * 1000;
 const defaultKeepForMs = 30 * 24 * 60 * 60 * 1000;
-/** Below this, a claim that is delayed for as long could make the fencing tokens start again. */
+/** With less, a claim that is delayed for as long could start the fencing tokens again. */
 const shortestKeepForMs = 60 * 60 * 1000;
 
 /** Validates a set's options. */
@@ -185,7 +194,7 @@ export function checkWorkOptions(options: WorkOptions): WorkTerms {
   };
 }
 
-/** Validates what `process` takes beside the work options. */
+/** Validates the options of `process`. */
 export function checkProcessOptions(
   options: ProcessOptions,
 ): WorkTerms & { readonly retryAfterMs: number | undefined } {
@@ -198,7 +207,7 @@ function checkRetryAfter(retryAfterMs: number | undefined): number | undefined {
   return retryAfterMs === undefined ? undefined : checkDuration("retryAfterMs", retryAfterMs, 0);
 }
 
-/** Validates how an attempt is given up. */
+/** Validates the options of `fail`. */
 export function checkFailOptions(options: FailOptions): {
   readonly retryAfterMs: number | undefined;
   readonly final: boolean;
@@ -211,21 +220,21 @@ export function checkFailOptions(options: FailOptions): {
     isAlone,
     "retryAfterMs",
     retryAfterMs,
-    "nothing beside final: a task that is parked has no next attempt",
+    "no value together with final: a parked task has no next attempt",
   );
   return { retryAfterMs: checkRetryAfter(retryAfterMs), final };
 }
 
-/** A task to be added, complete. */
+/** A task to be added, validated and complete. */
 export interface TaskTerms {
   readonly id: string;
-  /** As JSON text; empty for none. */
+  /** JSON text; empty for no payload. */
   readonly payload: string;
   readonly maxAttempts: number;
   readonly delayMs: number;
 }
 
-/** Validates tasks; what they leave open is the set's to say. */
+/** Validates tasks; the set's options are their defaults. */
 export function checkTasks(tasks: readonly TaskInput[], defaults: TaskSetTerms): readonly TaskTerms[] {
   check(Array.isArray(tasks), "tasks", tasks, "an array of tasks");
   const ids = new Set<string>();
@@ -256,7 +265,7 @@ function checkPayload(where: string, payload: unknown): string {
 
 const requeueOptionNames = ["maxAttempts", "delayMs"];
 
-/** Validates how a task begins again. */
+/** Validates the options of `requeue`. */
 export function checkRequeueOptions(options: RequeueOptions, more: readonly string[] = []): RequeueTerms {
   checkKnown(options, [...requeueOptionNames, ...more], "options");
   const { maxAttempts, delayMs = 0 } = options;
@@ -266,16 +275,16 @@ export function checkRequeueOptions(options: RequeueOptions, more: readonly stri
   };
 }
 
-/** How a task begins again, complete. */
+/** The options of `requeue`, validated and complete. */
 export interface RequeueTerms {
-  /** Undefined for as many as before. */
+  /** Undefined: as many as before. */
   readonly maxAttempts: number | undefined;
   readonly delayMs: number;
 }
 
-/** Validates which tasks begin again, and how. */
+/** Validates the options of `requeueAll`. */
 export function checkRequeueAllOptions(options: RequeueAllOptions): RequeueTerms & {
-  readonly isMeant: (task: TaskRecord) => boolean;
+  readonly isSelected: (task: TaskRecord) => boolean;
   readonly limit: number;
 } {
   const terms = checkRequeueOptions(options, ["state", "filter", "limit"]);
@@ -285,15 +294,15 @@ export function checkRequeueAllOptions(options: RequeueAllOptions): RequeueTerms
   check(typeof filter === "function", "filter", filter, "a function of the task");
   if (options.limit !== undefined) checkCount("limit", limit, Number.MAX_SAFE_INTEGER);
   const states: readonly TaskState[] = state === undefined ? ["failed", "parked"] : [state];
-  return { ...terms, isMeant: (task) => states.includes(task.state) && filter(task), limit };
+  return { ...terms, isSelected: (task) => states.includes(task.state) && filter(task), limit };
 }
 
-/** Validates a remark; none is empty. */
+/** Validates a remark; no remark is an empty text. */
 export function checkRemark(remark: unknown): string {
   return remark === undefined || remark === "" ? "" : checkText("remark", remark, taskLimits.remarkBytes);
 }
 
-/** Makes a remark of what somebody threw, cut to what a remark may be. */
+/** Makes a remark of what was thrown, cut to the length of a remark. */
 export function remarkOf(thrown: unknown): string {
   const text = (thrown instanceof Error && thrown.message) || String(thrown);
   // A third of the bytes: no character takes more than three for each of its UTF-16 units.
@@ -301,7 +310,7 @@ export function remarkOf(thrown: unknown): string {
   return cut.toWellFormed();
 }
 
-/** Validates the state that a list is about. */
+/** Validates the state of a list's tasks. */
 export function checkState(state: unknown): TaskState | undefined {
   const isState = state === undefined || taskStates.includes(state as TaskState);
   check(isState, "state", state, taskStates.join(", "));

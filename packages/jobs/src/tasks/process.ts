@@ -2,20 +2,20 @@ import { isAbortOf, isOperational } from "@leasehold/client/internal";
 import { FinalFailureError } from "./errors.ts";
 import { remarkOf, type WorkTerms } from "./options.ts";
 import type { Task } from "./task.ts";
-import type { WorkLoop } from "./work-loop.ts";
+import type { Worker } from "./worker.ts";
 
-/** What became of the tasks that one call of {@link TaskSet.process} has claimed or parked. */
+/** How the tasks ended that one call of {@link TaskSet.process} has claimed or parked. */
 export interface ProcessSummary {
   readonly succeeded: number;
-  /** For good: it was their last attempt. */
+  /** Failed in their last attempt. */
   readonly failed: number;
-  /** Set aside: their work threw a FinalFailureError, or this call found that the worker of their last attempt was lost. */
+  /** Set aside: the work threw a FinalFailureError, or the worker of the last attempt was found to be lost. */
   readonly parked: number;
-  /** Given back: they failed with attempts left, or were cut off by the caller's signal. */
+  /** Given back: they failed with attempts left, or the caller's signal ended their work. */
   readonly returned: number;
-  /** Ended by the work itself. */
+  /** Ended by the work itself, with `succeed`, `fail` or `release`. */
   readonly settled: number;
-  /** Not ended by this worker: the claim was lost, or the service did not confirm the ending. */
+  /** Not ended by this worker: the claim was lost, or the service did not confirm the end. */
   readonly lost: number;
 }
 
@@ -23,13 +23,13 @@ type Work = (task: Task) => Promise<unknown> | unknown;
 type ProcessTerms = WorkTerms & { readonly retryAfterMs: number | undefined };
 
 /**
- * Runs the work of task after task, and ends each by what became of it.
+ * Runs the work of one task after another, and ends each task with the result of its work.
  *
- * `stop` ends the loop: a mistake in the program that a task's ending meets aborts it, and is rejected with once all
- * work has settled.
+ * `stop` ends the worker. A mistake in the program that comes up while a task is ended aborts `stop`; the call
+ * rejects with it when all work has settled.
  */
 export async function processTasks(
-  loop: WorkLoop,
+  worker: Worker,
   work: Work,
   terms: ProcessTerms,
   stop: AbortController,
@@ -44,11 +44,11 @@ export async function processTasks(
     counts[outcome] += 1;
   };
   try {
-    for (let task = await loop.next(); task !== undefined; task = await loop.next()) {
-      loop.occupy(runAndCount(task));
+    for (let task = await worker.next(); task !== undefined; task = await worker.next()) {
+      worker.busyUntil(runAndCount(task));
     }
   } finally {
-    await loop.idle();
+    await worker.idle();
   }
   stop.signal.throwIfAborted();
   return counts;

@@ -13,14 +13,15 @@ import {
 import { taskAttributeNames, taskIdOf } from "./schema.ts";
 
 /**
- * How far a task has come.
+ * The state of a task.
  *
- * - `waiting`: nobody has it.
- * - `running`: a worker has claimed it; a worker that died shows until another claims the task.
- * - `succeeded`: done, exactly once.
+ * - `waiting`: no worker has it.
+ * - `running`: a worker has claimed it. When the worker has died, the task stays `running` until another worker
+ *   claims it.
+ * - `succeeded`: it is done.
  * - `failed`: its last attempt ended with `task.fail`.
- * - `parked`: set aside, for a person to look at: its worker said that no attempt can succeed (`final`), or the worker
- *   of its last attempt was lost, or had its claim broken.
+ * - `parked`: set aside for an operator. Its worker said that no attempt can succeed (`final`), or the worker of its last
+ *   attempt was lost, or the claim of that worker was broken.
  * - `cancelled`: withdrawn with `cancel` while it was waiting.
  */
 export type TaskState = "waiting" | "running" | "succeeded" | "failed" | "parked" | "cancelled";
@@ -35,7 +36,7 @@ export const taskStates: readonly TaskState[] = [
   "cancelled",
 ];
 
-/** Those that a task can begin again from. */
+/** The states from which a task can be requeued. */
 export type RequeueableState = "failed" | "parked" | "cancelled";
 
 /** Tells whether a task has ended without success. */
@@ -43,24 +44,24 @@ export function isRequeueable(state: TaskState): state is RequeueableState {
   return state === "failed" || state === "parked" || state === "cancelled";
 }
 
-/** A task as the table shows it. Times are epoch milliseconds of the clock of whoever wrote them. */
+/** A task as the table shows it. Times are epoch milliseconds, by the clock of the process that wrote them. */
 export interface TaskRecord {
   readonly id: string;
   readonly state: TaskState;
   readonly payload: unknown;
-  /** How often it has been claimed, attempts that were released apart. */
+  /** How often it has been claimed; attempts that were released are not counted. */
   readonly attempts: number;
   readonly maxAttempts: number;
-  /** What was last said of it; empty for nothing. */
+  /** The last remark; empty for none. */
   readonly remark: string;
   readonly addedAt: number;
-  /** Until when it is not claimed again; only of a waiting task. */
+  /** When it may be claimed; only of a waiting task. */
   readonly dueAt: number | undefined;
-  /** Who has it, or had it when it ended; undefined also where a broken claim has left nobody to name. */
+  /** The worker that has it, or had it when it ended. Undefined also when the worker's claim was broken. */
   readonly owner: string | undefined;
-  /** When the present or the last attempt was claimed. */
+  /** When the current or the last attempt was claimed. */
   readonly startedAt: number | undefined;
-  /** When the claim ends unless it is renewed; only of a running task. */
+  /** When the claim expires unless it is renewed; only of a running task. */
   readonly expiresAt: number | undefined;
   readonly endedAt: number | undefined;
 }
@@ -84,12 +85,12 @@ export function readTask(item: Item): TaskRecord {
   };
 }
 
-/** The fencing token of a task's last claim; undefined where it has never been claimed. */
+/** The fencing token of a task's last claim; undefined when it has never been claimed. */
 export function fenceOf(item: Item): number | undefined {
   return optionalWholeIn(item, attributeNames.fence);
 }
 
-/** When a task that waits may be claimed, in epoch milliseconds. */
+/** When a waiting task may be claimed, in epoch milliseconds. */
 export function dueAtOf(item: Item): number {
   return timeIn(item, taskAttributeNames.dueAt);
 }
@@ -101,7 +102,7 @@ export function stateOf(item: Item): TaskState {
   return item[attributeNames.token] === undefined ? "waiting" : "running";
 }
 
-/** An empty text stands for no payload. */
+/** An empty text means that there is no payload. */
 function payloadOf(item: Item): unknown {
   const { payload } = taskAttributeNames;
   return optionalTextIn(item, payload) === "" ? undefined : jsonIn(item, payload);

@@ -1,19 +1,22 @@
-/** Names, sort keys and limits of task items; without an SDK import, as `schema.ts`. */
+/** Names, sort keys and limits of task items. An open and an ended task are two items under the set's partition key. */
 import { type ItemKey, leaseItemKey } from "@leasehold/client/internal";
 
-/** Attributes that task items have beside those of a lease item. */
+/** Attributes of task items, besides those of a lease item. */
 export const taskAttributeNames = {
-  /** S, of an ended task alone: succeeded, failed, parked or cancelled. An open one is running while it has a token, else waiting. */
+  /**
+   * S, only of an ended task: succeeded, failed, parked or cancelled. An open task with a token is running, without
+   * one waiting.
+   */
   state: "state",
-  /** N: how often the task has been claimed; what was released without being counted is taken off again. */
+  /** N: how often the task has been claimed. An attempt that is released is subtracted again. */
   attempts: "attempts",
-  /** N: how many claims it may have; written when it is added, so that all workers agree. */
+  /** N: how many claims it may have. Written when the task is added, so that all workers agree. */
   maxAttempts: "maxAttempts",
-  /** N: not to be claimed before this, in epoch milliseconds. */
+  /** N: when it may be claimed, in epoch milliseconds. */
   dueAt: "dueAt",
   /** S: the payload as JSON text; empty for none. */
   payload: "payload",
-  /** S: what was last said of it; empty for nothing. */
+  /** S: the last remark; empty for none. */
   remark: "remark",
   /** N: when it was added, in epoch milliseconds. */
   addedAt: "addedAt",
@@ -22,13 +25,13 @@ export const taskAttributeNames = {
 } as const;
 
 /**
- * Sort keys of tasks that are waiting or running: this, eight hexadecimal digits that spread the ids evenly, `#` and
- * the id. A worker that starts at random digits starts at a random task, whatever the ids look like.
+ * Sort keys of open tasks, which are waiting or running: this prefix, eight hexadecimal digits that spread the ids
+ * evenly, `#` and the id. A worker that starts at random digits starts at a random task, whatever the ids look like.
  */
 export const openTaskPrefix = "task#";
 const spreadLength = 8;
 
-/** Sort keys of tasks that have ended: this and the id. Whoever looks for open tasks does not come across them. */
+/** Sort keys of ended tasks: this prefix and the id. A query for open tasks does not read them. */
 export const endedTaskPrefix = "done#";
 
 /** Bounds of a task, in bytes of UTF-8 unless the name says otherwise. */
@@ -40,39 +43,39 @@ export const taskLimits: {
 } = {
   /** A sort key has 1024 bytes. */
   idBytes: 512,
-  /** Every claim, renewal and ending is billed for it, and fifty tasks have to fit into a transaction of 4 MB. */
+  /** Every write of the task is billed for it, and fifty tasks have to fit into a transaction of 4 MB. */
   payloadBytes: 16 * 1024,
   remarkBytes: 1024,
   attempts: 1000,
 };
 
-/** Gives the place of a task that is waiting or running. */
-function openTaskPlace(id: string): string {
+/** Gives the sort key of an open task. */
+function openTaskSortKey(id: string): string {
   return `${openTaskPrefix}${spreadDigits(hashOf(id))}#${id}`;
 }
 
-/** Gives the key of the item of a task that is waiting or running. */
+/** Gives the key of an open task's item. */
 export function openTaskKey(set: string, id: string): ItemKey {
-  return leaseItemKey(set, openTaskPlace(id));
+  return leaseItemKey(set, openTaskSortKey(id));
 }
 
-/** Gives the key of the item of a task that has ended. */
+/** Gives the key of an ended task's item. */
 export function endedTaskKey(set: string, id: string): ItemKey {
   return leaseItemKey(set, endedTaskPrefix + id);
 }
 
-/** Gives the id of the task that a sort key is about. */
+/** Gives the id of the task with a sort key. */
 export function taskIdOf(sortKey: string): string {
   const isOpen = sortKey.startsWith(openTaskPrefix);
   return sortKey.slice(isOpen ? openTaskPrefix.length + spreadLength + 1 : endedTaskPrefix.length);
 }
 
-/** Gives what all open tasks begin with whose ids are spread to the same place. */
+/** Gives the prefix and the digits of an open task's sort key. */
 export function openTaskStartOf(sortKey: string): string {
   return sortKey.slice(0, openTaskPrefix.length + spreadLength);
 }
 
-/** Gives a place among the open tasks, from 0 for the first to 1 for the last. */
+/** Gives a sort key among the open tasks: before the first for 0, after the last for 1. */
 export function openTaskStart(fraction: number): string {
   return openTaskPrefix + spreadDigits(Math.floor(fraction * 2 ** 32));
 }
@@ -81,7 +84,7 @@ function spreadDigits(hash: number): string {
   return hash.toString(16).padStart(spreadLength, "0");
 }
 
-/** FNV-1a over the id's bytes, then mixed, since ids that differ only in their end would come to lie together. */
+/** FNV-1a over the id's bytes, then mixed: otherwise ids that differ only at their end would get similar digits. */
 function hashOf(id: string): number {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(id)) hash = Math.imul(hash ^ byte, 0x01000193);

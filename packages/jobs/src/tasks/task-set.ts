@@ -10,8 +10,8 @@ import {
   Judge,
 } from "@leasehold/client/internal";
 import { TaskAdmin, tasksPerTransaction } from "./admin.ts";
-import { ClaimAttempt } from "./claim.ts";
-import type { TaskDesk } from "./desk.ts";
+import { callWithRetry } from "./call-with-retry.ts";
+import { ClaimAttempt } from "./claim-attempt.ts";
 import { addTask } from "./expressions.ts";
 import {
   checkProcessOptions,
@@ -30,30 +30,34 @@ import {
   type TaskTerms,
   type WorkOptions,
 } from "./options.ts";
-import { persist } from "./persistence.ts";
 import { type ProcessSummary, processTasks } from "./process.ts";
 import { readTask, type TaskRecord, type TaskState } from "./record.ts";
 import { taskLimits } from "./schema.ts";
-import { type LookTerms, type NothingFound, placeOf, Scout } from "./scout.ts";
 import { Task } from "./task.ts";
-import { type TaskSource, WorkLoop } from "./work-loop.ts";
+import type { TaskContext } from "./task-context.ts";
+import { type FindTerms, type NothingFound, sortKeyOf, TaskFinder } from "./task-finder.ts";
+import { type TaskSource, Worker } from "./worker.ts";
 
-/** What a task is given back with that the body of a loop has neither ended nor released. */
+/** The remark of a task that the body of a `work` loop has neither ended nor released. */
 const leftOpenRemark = "left open by its worker";
 
 /**
- * A set of tasks, each of which is done once among many workers.
+ * A set of tasks for many workers, which does each task once.
  *
- * Promised: a task that has succeeded is never claimed again while the table remembers it (`keepForMs`); at most one
- * unexpired claim for each task while clocks differ by no more than the client's `clockSkewMs`; a worker that does not
- * own a task any more changes nothing; a task is claimed no more than `maxAttempts` times. Not promised: an order, or
- * that the work of a worker that was lost left no trace: fence its writes ({@link Task.fence}).
+ * Promised:
+ * - A task that has succeeded is never claimed again while the table remembers it (`keepForMs`).
+ * - A task has at most one unexpired claim, while clocks differ by no more than the client's `clockSkewMs`.
+ * - A worker that does not own a task any more changes nothing.
+ * - A task is claimed at most `maxAttempts` times.
  *
- * An item that cannot be read is passed over, and the client's `unreadable` event names it.
+ * Not promised: an order. Nor that a lost worker has changed nothing before it was lost: fence its writes
+ * ({@link Task.fence}).
  *
- * A task costs 2 requests, the claim and the ending, and a share of a look: 1 for about 32 open tasks. A set is one
- * partition of DynamoDB's: about 200 small tasks a second. Every method rejects with InvalidOptionsError before it
- * sends anything, and with the errors of a {@link LeaseClient}.
+ * An item that cannot be read is left out, and the client's `unreadable` event names it.
+ *
+ * A task costs 2 requests, one to claim it and one to end it, and its share of a query: 1 for about 32 open tasks. A
+ * set is one partition in DynamoDB: about 200 small tasks a second. Every method rejects with InvalidOptionsError
+ * before it sends anything, and with the errors of a {@link LeaseClient}.
  *
  * ```ts
  * const files = new TaskSet(client, "import/2026-11-21");
@@ -62,8 +66,8 @@ const leftOpenRemark = "left open by its worker";
  * ```
  */
 export class TaskSet {
-  readonly #desk: TaskDesk;
-  readonly #scout: Scout;
+  readonly #context: TaskContext;
+  readonly #finder: TaskFinder;
   readonly #admin: TaskAdmin;
 
   /** Throws InvalidOptionsError. Sends nothing. */
@@ -72,24 +76,25 @@ export class TaskSet {
     const terms = checkTaskSetOptions(options, { owner, times });
     const context = { ...shared, retentionMs: terms.keepForMs };
     const judge = new Judge(context.clock, context.clockSkewMs);
-    this.#desk = { set: checkKey(setName), terms, context, judge, heartbeat: new Heartbeat(context), format };
-    this.#scout = new Scout(this.#desk);
-    this.#admin = new TaskAdmin(this.#desk);
+    const heartbeat = new Heartbeat(context);
+    this.#context = { ...context, set: checkKey(setName), terms, judge, heartbeat, format };
+    this.#finder = new TaskFinder(this.#context);
+    this.#admin = new TaskAdmin(this.#context);
   }
 
   /** The set's name. */
   get name(): string {
-    return this.#desk.set;
+    return this.#context.set;
   }
 
   /**
-   * Adds those of the tasks whose ids the set does not know yet, whatever their state; the others stay as they are.
+   * Adds the tasks whose ids are new to the set. Tasks that the set knows stay as they are, whatever their state.
    *
-   * 1 request for every 50 tasks; 1 more for those of the 50 that are new where others are known. Where it rejects for
-   * the service, some may have been added: call it again.
+   * 1 request for every 50 tasks, and 1 more when some of the 50 are known and others are not. When it rejects because of
+   * the service, some tasks may have been added: call it again.
    */
   async add(tasks: readonly TaskInput[]): Promise<{ readonly added: number; readonly known: number }> {
-    const given = checkTasks(tasks, this.#desk.terms);
+    const given = checkTasks(tasks, this.#context.terms);
     let added = 0;
     for (let start = 0; start < given.length; start += tasksPerTransaction) {
       added += await this.#addSome(given.slice(start, start + tasksPerTransaction));
@@ -98,12 +103,12 @@ export class TaskSet {
   }
 
   async #addSome(tasks: readonly TaskTerms[]): Promise<number> {
-    const { set, context, terms } = this.#desk;
+    const { set, terms, clock } = this.#context;
     let left = tasks;
     while (left.length > 0) {
-      const common = { set, now: context.clock.now(), keepForMs: terms.keepForMs };
+      const common = { set, now: clock.now(), keepForMs: terms.keepForMs };
       const entries = left.flatMap((task) => addTask({ ...common, ...task }));
-      const result = await persist(context, (store, call) => store.transact(entries, call));
+      const result = await callWithRetry(this.#context, (store, call) => store.transact(entries, call));
       if (result.applied) return left.length;
       const isKnown = (index: number): boolean =>
         result.refusals[2 * index] !== undefined || result.refusals[2 * index + 1] !== undefined;
@@ -113,61 +118,64 @@ export class TaskSet {
   }
 
   /**
-   * Claims a task that waits, or one whose worker was lost; undefined where none can be claimed now.
+   * Claims a task that is waiting, or one whose worker was lost. Resolves to undefined when no task can be claimed now.
    *
-   * 1 request, and now and then 1 to look for tasks; 1 more for each that another worker was quicker with. The
-   * attempt counts from here: a worker that dies before it begins has used one up.
+   * 1 request, 1 more for each task that another worker has claimed first, and sometimes 1 to query for tasks. The claim
+   * counts as an attempt, also when the worker dies before it begins the work.
    */
   async claim(): Promise<Task | undefined> {
     const found = await this.#find({ maxAgeMs: 0, consistent: true });
     return "id" in found ? found : undefined;
   }
 
-  /** Tells of every task that it has parked on its way. */
-  async #find(terms: LookTerms, onParked: () => void = () => undefined): Promise<Task | NothingFound> {
-    const { lifecycle } = this.#desk.context;
+  /** Finds a task and claims it; calls `onParked` for each task that it has parked on the way. */
+  async #find(terms: FindTerms, onParked: () => void = () => undefined): Promise<Task | NothingFound> {
+    const { lifecycle } = this.#context;
     return await lifecycle.run(undefined, (signal) => this.#tryEach(terms, onParked, signal));
   }
 
-  async #tryEach(terms: LookTerms, onParked: () => void, signal: AbortSignal): Promise<Task | NothingFound> {
-    const { clock } = this.#desk.context;
-    // Each is tried once at most, so that this ends whatever the others do.
+  async #tryEach(terms: FindTerms, onParked: () => void, signal: AbortSignal): Promise<Task | NothingFound> {
+    const { clock } = this.#context;
+    // Each task is tried at most once, so this ends whatever other workers do.
     const tried = new Map<string, number>();
     for (;;) {
-      const next = await this.#scout.next(tried, terms);
-      if ("survey" in next) return next;
-      const place = placeOf(next.item);
-      const outcome = await new ClaimAttempt(this.#desk, next.item).run();
+      const next = await this.#finder.next(tried, terms);
+      if ("snapshot" in next) return next;
+      const sortKey = sortKeyOf(next.item);
+      const outcome = await new ClaimAttempt(this.#context, next.item).run();
       if (outcome instanceof Task) {
-        void outcome.ended.then(() => this.#scout.expect(place, outcome.claimableAt));
+        void outcome.ended.then(() => this.#finder.expect(sortKey, outcome.claimableAt));
         return outcome;
       }
       if (outcome.isParked) onParked();
       const claimableAt = clock.monotonic() + outcome.claimableInMs;
-      tried.set(place, claimableAt);
-      this.#scout.expect(place, claimableAt);
-      this.#scout.moveOn();
+      tried.set(sortKey, claimableAt);
+      this.#finder.expect(sortKey, claimableAt);
+      this.#finder.moveOn();
       signal.throwIfAborted();
     }
   }
 
   #source(onParked?: () => void): TaskSource {
-    const scout = this.#scout;
+    const finder = this.#finder;
     return {
-      get survey() {
-        return scout.survey;
+      get snapshot() {
+        return finder.snapshot;
       },
       find: (terms) => this.#find(terms, onParked),
     };
   }
 
   /**
-   * Goes through the set's tasks with a loop.
+   * Goes through the set's tasks in a loop.
    *
-   * With a `concurrency` of 1, a task that the body has left open when it asks for the next one, leaves the loop or
-   * throws is failed with the remark "left open by its worker": it waits for its next attempt if one is left. With
-   * more, the body starts its work without waiting for it, and the loop gives the next task when fewer than that many
-   * are open; when it ends by itself it waits for those that are, and when it is left they are failed likewise.
+   * With a `concurrency` of 1, the body has to end each task. A task is failed with the remark "left open by its
+   * worker" when the body asks for the next one, leaves the loop or throws, and has not ended it. It waits for its
+   * next attempt, if one is left.
+   *
+   * With a larger `concurrency`, the body starts its work and does not wait for it. The loop gives the next task when
+   * fewer tasks than that are open. When the loop ends by itself, it waits for the open tasks. When the body leaves
+   * it, they are failed as above.
    *
    * ```ts
    * const files = new TaskSet(client, "import/2026-11-21");
@@ -179,32 +187,34 @@ export class TaskSet {
    */
   async *work(options: WorkOptions = {}): AsyncGenerator<Task, void, undefined> {
     const terms = checkWorkOptions(options);
-    const loop = new WorkLoop(this.#desk.context, terms, this.#source());
+    const worker = new Worker(this.#context, terms, this.#source());
     const open = new Set<Task>();
     try {
       for (;;) {
-        const task = await loop.next();
+        const task = await worker.next();
         if (task === undefined) break;
         open.add(task);
         void task.ended.then(() => open.delete(task));
-        loop.occupy(task.ended);
+        worker.busyUntil(task.ended);
         yield task;
         if (terms.concurrency === 1) await closeLeftOpen(task);
       }
-      await loop.idle();
+      await worker.idle();
     } finally {
       await Promise.all([...open].map(closeLeftOpen));
     }
   }
 
   /**
-   * Does the work of every task: what it resolves to, if that is a text, becomes the remark of its success; what it
-   * throws becomes the remark of its failure, cut to 1,024 bytes. With a FinalFailureError the task is parked at once,
-   * however many attempts are left.
+   * Does the work of every task and ends the task with its result.
    *
-   * Work that has ended its task itself is left at that. Work that is cut off by the caller's own `signal`, which it
-   * shows by throwing that signal's reason, has its task released. Resolves when the loop is over and all work has
-   * settled. A task whose ending the service does not confirm counts as lost: another worker does it again.
+   * A text that the work resolves to becomes the remark of the success. An error that it throws becomes the remark of
+   * the failure, cut to 1,024 bytes. After a FinalFailureError the task is parked at once, whatever attempts are
+   * left.
+   *
+   * The work may end its task itself. When the caller's `signal` aborts and the work throws the signal's reason, the
+   * task is released. Resolves when no more tasks are claimed and all work has settled. A task whose end the service
+   * does not confirm counts as lost: another worker does it again.
    */
   async process(
     work: (task: Task) => Promise<unknown> | unknown,
@@ -218,16 +228,16 @@ export class TaskSet {
     };
     const stop = new AbortController();
     const signal = terms.signal === undefined ? stop.signal : AbortSignal.any([terms.signal, stop.signal]);
-    const loop = new WorkLoop(this.#desk.context, { ...terms, signal }, this.#source(onParked));
-    const summary = await processTasks(loop, work, terms, stop);
+    const worker = new Worker(this.#context, { ...terms, signal }, this.#source(onParked));
+    const summary = await processTasks(worker, work, terms, stop);
     return { ...summary, parked: summary.parked + found };
   }
 
   /**
-   * Gives one task as the table shows it; undefined where the set does not know it. Sees every earlier write.
+   * Reads one task; undefined when the set does not know it. Sees every earlier write.
    *
-   * 1 request for a task that waits or runs, 2 for one that has ended, 3 for one that is not known: the third is a
-   * transaction that writes nothing, and is billed as 4 write units.
+   * 1 request for a waiting or running task, 2 for an ended one, 3 for an unknown one. The third is a transaction
+   * that writes nothing, billed as 4 write units.
    */
   async get(id: string): Promise<TaskRecord | undefined> {
     checkText("id", id, taskLimits.idBytes);
@@ -236,13 +246,13 @@ export class TaskSet {
   }
 
   /**
-   * Cancels a task that waits, also one that waits for its next attempt: no worker claims it any more, and adding its id
-   * again changes nothing. `requeue` lets it begin after all.
+   * Cancels a waiting task, also one that waits for its next attempt. No worker claims it any more, and adding its id
+   * again changes nothing. `requeue` undoes it.
    *
-   * Resolves to whether it is cancelled, by this call or an earlier one; false where it is running, has ended otherwise
-   * or is not known: nothing was changed then. To stop a task that runs, break its claim (`client.forceRelease`), and
-   * cancel it once it waits. The remark is kept with it; without one, the last attempt's is. 2 requests, and 2 more each
-   * time a worker has had the task in between.
+   * Resolves to true when the task is cancelled, by this call or an earlier one. Resolves to false, and changes
+   * nothing, when the task is running, has ended otherwise or is unknown. To stop a running task, break its claim
+   * (`client.forceRelease`), and cancel it when it waits. The task keeps the remark, or that of its last attempt
+   * where none is given. 2 requests, and 2 more each time that a worker had the task in between.
    */
   async cancel(id: string, remark?: string): Promise<boolean> {
     checkText("id", id, taskLimits.idBytes);
@@ -250,9 +260,10 @@ export class TaskSet {
   }
 
   /**
-   * Lets a task that has failed, was parked or was cancelled begin again, with all its attempts. Its fencing tokens go on.
+   * Lets a task that has failed, was parked or was cancelled start again, with all its attempts. Its fencing tokens go on
+   * growing.
    *
-   * 2 requests. Resolves to false where the task has not ended so.
+   * 2 requests. Resolves to false when the task has not ended in one of these ways.
    */
   async requeue(id: string, options: RequeueOptions = {}): Promise<boolean> {
     checkText("id", id, taskLimits.idBytes);
@@ -260,11 +271,12 @@ export class TaskSet {
   }
 
   /**
-   * Lets many tasks begin again, each as `requeue` does: those that have failed or were parked, or those of one state.
+   * Requeues many tasks: those that have failed or were parked, or those of one state.
    *
-   * Resolves to how many are open again, by this call or by another at the same time. Goes through the ended tasks once, in
-   * the order of their ids: 1 request for about 1 MB of them, and 1 for every 50 that begin again. Where it rejects, for
-   * the service or because `filter` throws, some may have begun again: call it once more.
+   * Resolves to the number of tasks that are open again, by this call or by another one at the same time. Goes
+   * through the ended tasks once, in the order of their ids: 1 request for about 1 MB of them, and 1 for every 50
+   * that are requeued. When it rejects, because of the service or because `filter` throws, some tasks may be open
+   * again: call it once more.
    *
    * ```ts
    * const letters = new TaskSet(client, "letters/2026-11-21");
@@ -279,7 +291,7 @@ export class TaskSet {
     return await this.#admin.requeueAll(checkRequeueAllOptions(options));
   }
 
-  /** Counts the tasks of each state. Reads them all, 1 request for about 1 MB: for people, not for hot paths. */
+  /** Counts the tasks of each state. Reads them all, 1 request for about 1 MB: for operators, not for hot paths. */
   async counts(): Promise<Readonly<Record<TaskState, number>>> {
     const counts = { waiting: 0, running: 0, succeeded: 0, failed: 0, parked: 0, cancelled: 0 };
     for await (const { state } of this.list()) counts[state] += 1;
@@ -287,9 +299,11 @@ export class TaskSet {
   }
 
   /**
-   * Goes through the tasks, of one state or of all, by pages as they are wanted. Ended ones come in the order of their
-   * ids, open ones in none. 1 request for about 1 MB; open tasks are read without the ended ones, and the other way
-   * round. May lag a moment behind, and miss a task that ends meanwhile.
+   * Goes through the tasks of one state, or of all states. Ended tasks come in the order of their ids, open tasks in
+   * no order.
+   *
+   * 1 request for about 1 MB of tasks, sent when the caller asks for more. Open tasks are read without the ended
+   * ones, and the other way round. The result may lag a moment behind, and miss a task that ends meanwhile.
    */
   async *list(options: { readonly state?: TaskState } = {}): AsyncGenerator<TaskRecord, void, undefined> {
     checkKnown(options, ["state"], "options");
@@ -297,7 +311,10 @@ export class TaskSet {
   }
 }
 
-/** A task that cannot be failed now returns when its claim runs out. */
+/**
+ * Fails a task that the loop's body has left open. Where that is not possible now, the task returns when its claim
+ * expires.
+ */
 async function closeLeftOpen(task: Task): Promise<void> {
   if (await task.settled()) return;
   try {

@@ -7,57 +7,60 @@ import type {
   UpdateRequest,
 } from "@leasehold/client";
 import { backoffMs, Lease, lastReleasedToken, wasReleasedByHolder } from "@leasehold/client/internal";
-import type { ClaimTenancy } from "./claim-tenancy.ts";
-import type { TaskDesk } from "./desk.ts";
+import { callWithRetry } from "./call-with-retry.ts";
 import { endedTask, isExhausted } from "./ended.ts";
 import { TaskLostError, type TaskLostReason } from "./errors.ts";
 import { type ClaimProof, type EndedTask, endTask, giveBackTask, undoClaim } from "./expressions.ts";
+import type { HeldClaim } from "./held-claim.ts";
 import { checkFailOptions, checkRemark, type FailOptions } from "./options.ts";
-import { persist } from "./persistence.ts";
 import { readTask, stateOf, type TaskRecord } from "./record.ts";
+import type { TaskContext } from "./task-context.ts";
 
-/** What became of a task by its worker's word. */
+/** How a worker has ended a task. */
 export type TaskOutcome = "succeeded" | FailOutcome;
 
-/** What becomes of a task whose worker gives up an attempt. */
+/** What happens to a task when its worker gives up an attempt. */
 export type FailOutcome = "failed" | "parked" | "waiting";
 
 /**
  * A task that this worker has claimed.
  *
- * Its claim is a lease: renewed in the background, lost when it is not, fenced. Exactly one of `succeed`, `fail` and
- * `release` ends it. Each of them costs 1 request, is repeated where the service does not answer, and recognises what
- * its own earlier copy has done. Each rejects with {@link TaskLostError} where the task is not this worker's any more,
- * in which case nothing was changed; with LeaseServiceError where it is not known what became of it, in which case
- * the claim stands and is renewed on, and the call may be repeated; and with InvalidOptionsError.
+ * Its claim is a lease: it is renewed in the background, it is lost when it is not renewed, and its writes can be
+ * fenced. Exactly one of `succeed`, `fail` and `release` ends the task. Each costs 1 request, which is repeated when
+ * the service does not reply, and recognises its own earlier copy.
  *
- * The table decides: a worker whose claim has run out may still end a task that nobody else has claimed since.
+ * Each of the three rejects:
+ * - with {@link TaskLostError} when the task does not belong to this worker any more. Nothing was changed.
+ * - with LeaseServiceError when the result is not known. The claim stays, is still renewed, and the call may be repeated.
+ * - with InvalidOptionsError.
+ *
+ * The table decides: when its claim has expired, a worker may still end a task that no other worker has claimed since.
  */
 export class Task {
-  readonly #desk: TaskDesk;
-  readonly #tenancy: ClaimTenancy;
+  readonly #context: TaskContext;
+  readonly #claim: HeldClaim;
   readonly #item: Item;
   readonly #record: TaskRecord;
   readonly #lease: Lease;
   readonly #ended = Promise.withResolvers<void>();
-  #ending: { readonly wish: string; readonly done: Promise<TaskOutcome> } | undefined;
+  #ending: { readonly as: string; readonly done: Promise<TaskOutcome> } | undefined;
   #isOpen = true;
   #waitsForMs = 0;
 
   /** @internal Tasks are made by a TaskSet. */
-  constructor(desk: TaskDesk, tenancy: ClaimTenancy, item: Item) {
-    this.#desk = desk;
-    this.#tenancy = tenancy;
+  constructor(context: TaskContext, claim: HeldClaim, item: Item) {
+    this.#context = context;
+    this.#claim = claim;
     this.#item = item;
     this.#record = readTask(item);
-    this.#lease = new Lease(desk.context, tenancy, desk.format, undefined);
-    tenancy.onEnd(() => this.#ended.resolve());
-    tenancy.releaseBy(() => this.#giveBackIfOurs());
-    desk.context.hold(tenancy);
-    const { maxRunMs } = desk.terms;
+    this.#lease = new Lease(context, claim, context.format, undefined);
+    claim.onEnd(() => this.#ended.resolve());
+    claim.releaseBy(() => this.#giveBackIfOurs());
+    context.hold(claim);
+    const { maxRunMs } = context.terms;
     if (maxRunMs === undefined) return;
-    const tooLong = (): void => tenancy.validity.end("expired", `it has run for longer than ${maxRunMs} ms`);
-    tenancy.onEnd(desk.context.clock.schedule(tooLong, maxRunMs, { background: true }));
+    const tooLong = (): void => claim.validity.end("expired", `it has run for longer than ${maxRunMs} ms`);
+    claim.onEnd(context.clock.schedule(tooLong, maxRunMs, { background: true }));
   }
 
   /** The task's name within its set. */
@@ -69,17 +72,17 @@ export class Task {
     return this.#record.payload;
   }
 
-  /** Which attempt this is: 1 for the first. A worker that died before it began has used up one, too. */
+  /** The number of this attempt, from 1. An attempt whose worker died before it began is counted too. */
   get attempt(): number {
     return this.#record.attempts;
   }
 
-  /** How many attempts it may have. */
+  /** How many attempts the task may have. */
   get maxAttempts(): number {
     return this.#record.maxAttempts;
   }
 
-  /** What the attempt before was given back with; empty for nothing. */
+  /** The remark of the attempt before; empty for none. */
   get remark(): string {
     return this.#record.remark;
   }
@@ -95,68 +98,74 @@ export class Task {
   }
 
   /**
-   * Whether the claim protects its worker at this moment, by the worker's own clock; not while it is being ended, for
-   * another may have the task before the answer is here. Sends nothing.
+   * Whether the claim protects its worker at this moment, by the worker's own clock. False while the task is being ended:
+   * another worker may have it before the reply arrives. Sends nothing.
    */
   get held(): boolean {
     return this.#ending === undefined && this.#lease.held;
   }
 
   /**
-   * Aborts, with a LeaseLostError, as soon as the claim does not protect its worker any more, after `maxRunMs`, and
-   * when the task is ended.
+   * Aborts with a LeaseLostError when the claim does not protect its worker any more, after `maxRunMs`, and when the
+   * task is ended.
    */
   get signal(): AbortSignal {
     return this.#lease.signal;
   }
 
-  /** @internal Resolves when the claim has ended, for whatever reason. */
+  /** @internal Resolves when the claim has ended, for any reason. */
   get ended(): Promise<void> {
     return this.#ended.promise;
   }
 
-  /** @internal When it may be claimed next, on the monotonic clock, as far as this worker knows; undefined once it has ended. */
+  /**
+   * @internal When the task may be claimed next, on the monotonic clock, as far as is known; undefined when it has
+   * ended.
+   */
   get claimableAt(): number | undefined {
-    return this.#isOpen ? this.#desk.context.clock.monotonic() + this.#waitsForMs : undefined;
+    return this.#isOpen ? this.#context.clock.monotonic() + this.#waitsForMs : undefined;
   }
 
-  /** @internal Waits for an ending that is under way; gives whether its worker has ended it. */
+  /** @internal Waits for an end in progress; gives whether the worker has ended the task. */
   async settled(): Promise<boolean> {
     // Ignored: the call that ends it has the error.
     await this.#ending?.done.catch(() => undefined);
     return this.#ending !== undefined;
   }
 
-  /** @internal Renews it no more: it returns when its claim has run out. */
+  /** @internal Stops renewing the claim: the task can be claimed again when the claim has expired. */
   abandon(): void {
-    this.#tenancy.validity.end("expired", "its worker has given it up");
+    this.#claim.validity.end("expired", "its worker has given it up");
   }
 
-  /** Prolongs the claim by its duration; heartbeats do. 1 request. As `lease.renew`. */
+  /** Renews the claim, as heartbeats do; as `lease.renew`. 1 request. */
   renew(): Promise<void> {
     return this.#lease.renew();
   }
 
-  /** As `lease.fence`: parts of a write to your own item that no earlier claim of this task can undo. */
+  /**
+   * As `lease.fence`: conditions for a write to your own item, which refuse the writes of earlier claims of this
+   * task.
+   */
   fence(options: FenceOptions = {}): Fence {
     return this.#lease.fence(options);
   }
 
-  /** As `lease.conditionCheck`: an entry for your own transaction, which then succeeds only while the claim stands. */
+  /** As `lease.conditionCheck`: an entry for your own transaction, which then succeeds only while the claim is valid. */
   conditionCheck(options: ConditionCheckOptions = {}): LeaseConditionCheck {
     return this.#lease.conditionCheck(options);
   }
 
-  /** Ends the task for good. 1 transaction: the task moves to those that are done. */
+  /** Ends the task with success. 1 transaction, which moves it to the ended tasks. */
   async succeed(remark?: string): Promise<void> {
     const text = checkRemark(remark);
     await this.#end("succeeded", () => this.#finish("succeeded", text));
   }
 
   /**
-   * Gives up this attempt. The task waits, for `retryAfterMs` or by the set's `backoff`, and then for its next attempt;
-   * without one left, it has failed. With `final` it is parked at once, be it its last attempt or not. Resolves to which
-   * of the three.
+   * Gives up this attempt. While attempts are left, the task waits for its next one: for `retryAfterMs`, or by the
+   * set's `backoff`. Otherwise it has failed. With `final` it is parked at once, whatever attempts are left. Resolves
+   * to which of the three.
    */
   async fail(remark: string, options: FailOptions = {}): Promise<FailOutcome> {
     const { retryAfterMs, final } = checkFailOptions(options);
@@ -166,15 +175,15 @@ export class Task {
     const outcome = await this.#end(state, () =>
       isLast ? this.#finish(state, text) : this.#giveBack(text, retryAfterMs ?? this.#backoffMs()),
     );
-    // Nothing but `succeed` comes to the other one.
+    // Only `succeed` gives the remaining outcome.
     return outcome as FailOutcome;
   }
 
-  /** Gives the task back as if it had not been claimed: this attempt does not count. */
+  /** Gives the task back as if it had not been claimed: this attempt is not counted. */
   async release(): Promise<void> {
-    const { set, terms, context } = this.#desk;
+    const { set, terms, clock } = this.#context;
     await this.#end("waiting", () => {
-      const now = context.clock.now();
+      const now = clock.now();
       return this.#return(undoClaim({ set, id: this.id, ...this.#proof, now, keepForMs: terms.keepForMs }));
     });
   }
@@ -189,41 +198,41 @@ export class Task {
     }
   }
 
-  /** One ending at a time; the one that came through stands. */
-  async #end(wish: string, send: () => Promise<TaskOutcome>): Promise<TaskOutcome> {
-    const under = this.#ending;
-    if (under?.wish === wish) return await under.done;
-    // Ignored: the call that ends it otherwise has the error.
-    if (under !== undefined && (await under.done.catch(() => undefined)) !== undefined) {
+  /** Ends the task once: calls with the same outcome share one request, and a later call with another one is refused. */
+  async #end(as: string, send: () => Promise<TaskOutcome>): Promise<TaskOutcome> {
+    const ending = this.#ending;
+    if (ending?.as === as) return await ending.done;
+    // Ignored: the call with the other outcome has the error.
+    if (ending !== undefined && (await ending.done.catch(() => undefined)) !== undefined) {
       throw this.#lost("ended", " by this worker's earlier call");
     }
     const done = this.#endOnce(send);
-    this.#ending = { wish, done };
+    this.#ending = { as, done };
     return await done.catch((error: unknown) => {
-      // The task may still be this worker's: the caller may try again.
+      // The task may still belong to this worker: the caller may try again.
       if (!(error instanceof TaskLostError)) this.#ending = undefined;
       throw error;
     });
   }
 
   async #endOnce(send: () => Promise<TaskOutcome>): Promise<TaskOutcome> {
-    await this.#tenancy.pause();
+    await this.#claim.pause();
     try {
       const outcome = await send();
-      this.#tenancy.close(true);
+      this.#claim.close(true);
       return outcome;
     } catch (error) {
-      if (error instanceof TaskLostError) this.#tenancy.close(false);
-      else this.#tenancy.resume();
+      if (error instanceof TaskLostError) this.#claim.close(false);
+      else this.#claim.resume();
       throw error;
     }
   }
 
   async #finish(state: EndedTask["state"] & TaskOutcome, remark: string): Promise<TaskOutcome> {
     const { token } = this.#lease;
-    const ended = endedTask(this.#desk, this.#item, this.#tenancy.terms.record, state, remark, token);
-    const { context } = this.#desk;
-    const result = await persist(context, (store, call) => store.transact(endTask(ended), call));
+    const context = this.#context;
+    const ended = endedTask(context, this.#item, this.#claim.terms.record, state, remark, token);
+    const result = await callWithRetry(context, (store, call) => store.transact(endTask(ended), call));
     const [open, done] = result.refusals;
     const earlier = done?.item;
     if (!result.applied && earlier === undefined) throw this.#lossBy(open?.item);
@@ -235,8 +244,8 @@ export class Task {
   }
 
   #giveBack(remark: string, retryAfterMs: number): Promise<TaskOutcome> {
-    const { set, terms, context } = this.#desk;
-    const now = context.clock.now();
+    const { set, terms, clock } = this.#context;
+    const now = clock.now();
     const dueAt = now + retryAfterMs;
     this.#waitsForMs = retryAfterMs;
     const { keepForMs } = terms;
@@ -244,7 +253,7 @@ export class Task {
   }
 
   async #return(update: UpdateRequest): Promise<TaskOutcome> {
-    const result = await persist(this.#desk.context, (store, call) => store.update(update, call));
+    const result = await callWithRetry(this.#context, (store, call) => store.update(update, call));
     if (result.applied || wasReleasedByHolder(result.item, this.#lease.token)) return "waiting";
     throw this.#lossBy(result.item);
   }
@@ -254,18 +263,18 @@ export class Task {
     return this.#lost(stateOf(item) === "running" ? "taken" : "returned");
   }
 
-  /** By what this claim is told from any other, a late copy of its own request included. */
+  /** What distinguishes this claim from every other one, also from a late copy of its own request. */
   get #proof(): ClaimProof {
     const { token, fencingToken } = this.#lease;
     return { token, fencingToken };
   }
 
   #backoffMs(): number {
-    const { terms, context } = this.#desk;
-    return backoffMs(terms.backoff, this.attempt, context.randomness);
+    const { terms, randomness } = this.#context;
+    return backoffMs(terms.backoff, this.attempt, randomness);
   }
 
   #lost(reason: TaskLostReason, detail = ""): TaskLostError {
-    return new TaskLostError(this.#desk.set, this.id, reason, detail);
+    return new TaskLostError(this.#context.set, this.id, reason, detail);
   }
 }

@@ -10,15 +10,15 @@ import {
   type TenancyTerms,
 } from "@leasehold/client/internal";
 
-/** An ending waits this long for a renewal that is under way before it cuts it off. */
+/** The end of a task waits this long for a renewal in progress, and then cuts it off. */
 const renewalGraceMs = 1_000;
 
 /**
- * A worker's hold on a task: renewed as any lease is, and ended by writes of the task's own.
+ * A worker's hold on a task: renewed like any lease, and ended by the task's own writes.
  *
- * No renewal runs beside such a write, and none begins before its outcome is known.
+ * No renewal runs while such a write is in progress, and none begins before its result is known.
  */
-export class ClaimTenancy extends Tenancy {
+export class HeldClaim extends Tenancy {
   readonly #context: ProtocolContext;
   readonly #endedByWorker: { value: boolean };
   #giveBack: () => Promise<boolean> = () => Promise.resolve(false);
@@ -27,7 +27,7 @@ export class ClaimTenancy extends Tenancy {
 
   constructor(context: ProtocolContext, terms: TenancyTerms, belief: Belief) {
     const endedByWorker = { value: false };
-    // To a lease, an end without its own release is a loss; here the worker has ended it.
+    // A lease that ends without its own release is lost, but here the worker has ended the task.
     const publish = (event: LeaseEvent): void => {
       if (!(event.type === "lost" && endedByWorker.value)) context.publish(event);
     };
@@ -36,7 +36,7 @@ export class ClaimTenancy extends Tenancy {
     this.#endedByWorker = endedByWorker;
   }
 
-  /** How the task is given back where its claim is released as any lease is. */
+  /** Sets how the task is given back when its claim is released like any lease. */
   releaseBy(giveBack: () => Promise<boolean>): void {
     this.#giveBack = giveBack;
   }
@@ -51,7 +51,7 @@ export class ClaimTenancy extends Tenancy {
 
   override renew(send: SendUpdate): Promise<void> {
     if (this.#isPaused) {
-      const message = "the task is being ended: renew it where that has failed";
+      const message = "the task is being ended: renew it only after that has failed";
       return Promise.reject(new LeaseServiceError("LEASE_CONFLICT", message));
     }
     const cut = this.#renewing?.cut ?? new AbortController();
@@ -63,12 +63,12 @@ export class ClaimTenancy extends Tenancy {
     const forget = (): void => {
       if (this.#renewing === renewing) this.#renewing = undefined;
     };
-    // Ignored: the caller of this very renewal has the error.
+    // Ignored: the caller of this renewal has the error.
     done.then(forget, forget);
     return done;
   }
 
-  /** Lets a renewal that is under way finish, or cuts it off; none begins until `resume`. */
+  /** Lets a renewal in progress finish, or cuts it off. No renewal begins until `resume`. */
   async pause(): Promise<void> {
     this.#isPaused = true;
     const renewing = this.#renewing;
@@ -79,16 +79,18 @@ export class ClaimTenancy extends Tenancy {
     const graceIsOver = pause(this.#context.clock, renewalGraceMs, grace.signal);
     await Promise.race([done, graceIsOver]);
     grace.abort();
-    renewing.cut.abort(new LeaseServiceError("LEASE_NO_ANSWER", "cut off by the end of its task"));
+    renewing.cut.abort(
+      new LeaseServiceError("LEASE_NO_ANSWER", "the renewal was cut off by the end of its task"),
+    );
     await done;
   }
 
-  /** Lets renewals begin again, for it is not known to have ended. */
+  /** Allows renewals again: the task is not known to have ended. */
   resume(): void {
     this.#isPaused = false;
   }
 
-  /** The worker has ended it, or has learnt that it is not the worker's any more (`confirmed` is false). */
+  /** The worker has ended the task, or has learnt that another worker has it (`confirmed` is false). */
   close(confirmed: boolean): void {
     const { key, place, owner, fencingToken, acquiredAt } = this.terms.record;
     this.#endedByWorker.value = true;

@@ -8,14 +8,14 @@ import {
 } from "@leasehold/client/internal";
 import { isBeyond, type RunRange, runsIn } from "./expressions.ts";
 import type { JobRunsTerms } from "./options.ts";
-import { type JobRun, type Reading, readRun } from "./run.ts";
+import { type JobRun, type ReadContext, readRun } from "./run.ts";
 import { runItemKey } from "./schema.ts";
 
-/** How many runs one request reads at most. */
+/** One request reads at most this many runs. */
 export const pageSize = 250;
 
-/** A job's runs as they can be read, and how far back they are remembered. */
-export class Ledger {
+/** Reads a job's runs. A slot older than `keepForMs` is refused: the table may have forgotten that it has run. */
+export class RunHistory {
   readonly #context: ProtocolContext;
   readonly #job: string;
   readonly #terms: JobRunsTerms;
@@ -30,10 +30,10 @@ export class Ledger {
   async get(slot: string): Promise<JobRun | undefined> {
     const request = { key: runItemKey(this.#job, slot), consistent: true };
     const item = await callStore(this.#context, (store, call) => store.get(request, call));
-    return readRun(item, this.#reading());
+    return readRun(item, this.#readContext());
   }
 
-  /** Walks through a range by pages of at most `limit` runs: 1 request each. Leaves out what it cannot read. */
+  /** Goes through a range by pages of at most `limit` runs: 1 request each. Leaves out items that cannot be read. */
   async *walk(
     bounds: Omit<RunRange, "job">,
     limit: number,
@@ -46,29 +46,29 @@ export class Ledger {
     do {
       const asked = after === undefined ? request : { ...request, after };
       const page = await callStore(this.#context, (store, call) => store.query(asked, call));
-      const reading = this.#reading();
+      const context = this.#readContext();
       for (const item of page.items) {
         if (isBeyond(range, item)) return;
-        const run = unlessUnreadable(() => readRun(item, reading), unreadableIn(this.#context));
+        const run = unlessUnreadable(() => readRun(item, context), unreadableIn(this.#context));
         if (run !== undefined) yield run;
       }
       after = page.next;
     } while (after !== undefined);
   }
 
-  /** The first time that is sure to be remembered, if it was ever run, in epoch milliseconds. */
+  /** The earliest slot that is certainly remembered if it was run, in epoch milliseconds. */
   keptSince(): number {
     return this.#context.clock.now() - this.#terms.keepForMs;
   }
 
-  /** Refuses a slot that may have run and been forgotten since. */
+  /** Refuses a slot that may have run and been forgotten. */
   checkKept(option: string, slot: string): void {
     const since = this.keptSince();
-    const allowed = `${new Date(since).toISOString()} or later: what is older is forgotten (keepForMs)`;
+    const allowed = `${new Date(since).toISOString()} or later: older runs are forgotten (keepForMs)`;
     check(Date.parse(slot) >= since, option, slot, allowed);
   }
 
-  #reading(): Reading {
+  #readContext(): ReadContext {
     const { clock, clockSkewMs } = this.#context;
     return { now: clock.now(), clockSkewMs, maxAttempts: this.#terms.maxAttempts };
   }

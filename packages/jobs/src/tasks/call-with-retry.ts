@@ -7,29 +7,30 @@ import {
   sleep,
 } from "@leasehold/client/internal";
 
-/** The SDK has tried several times in each of these. */
+/** Each of these is several requests of the SDK's. */
 const mostTries = 3;
-const rhythm = { strategy: "fullJitter", delayMs: 200, maxDelayMs: 2_000 } as const;
+const delays = { strategy: "fullJitter", delayMs: 200, maxDelayMs: 2_000 } as const;
 
 /**
- * Makes a call that recognises its own earlier effect, and repeats it where the service failed or did not answer.
+ * Makes a call to the store, and repeats it when the service failed or did not reply.
  *
- * `onDoubt` is told of every write whose fate is unknown.
+ * The call has to recognise what its own earlier copy has done. `onDoubt` is called for each copy whose effect is
+ * unknown.
  */
-export async function persist<T>(
+export async function callWithRetry<T>(
   context: ProtocolContext,
-  task: (store: LeaseStore, call: CallOptions) => Promise<T>,
+  send: (store: LeaseStore, call: CallOptions) => Promise<T>,
   onDoubt: () => void = () => undefined,
 ): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await callStore(context, task);
+      return await callStore(context, send);
     } catch (error) {
       if (!(error instanceof LeaseServiceError) || !error.retryable) throw error;
       if (error.mayHaveLanded) onDoubt();
       if (attempt >= mostTries) throw error;
       const fraction = context.randomness.fraction();
-      await sleep(context.clock, retryDelayMs(rhythm, { attempt, claimableInMs: 0, fraction }));
+      await sleep(context.clock, retryDelayMs(delays, { attempt, claimableInMs: 0, fraction }));
     }
   }
 }

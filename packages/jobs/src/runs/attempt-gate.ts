@@ -11,39 +11,48 @@ export interface SlotCall extends AcquireCall {
   readonly slot: string;
 }
 
-/** How the calls of one object come to their slots, so that none takes an attempt from another one here. */
-export class Entrance {
+/**
+ * Lets the calls of one `JobRuns` object begin their attempts. With `reentrant`, a call may take over an attempt of
+ * its own owner that died elsewhere, but never one that runs in this object.
+ */
+export class AttemptGate {
   readonly #acquirer: Acquirer;
   /** Calls that wait for their slot, or run it. */
-  readonly #underWay = new Set<SlotCall>();
-  /** By slot, the end of a first try that may take an attempt of its own owner over. */
+  readonly #inProgress = new Set<SlotCall>();
+  /** By slot, the end of a first try that may take over an attempt of its own owner. */
   readonly #resuming = new Map<string, Promise<void>>();
 
   constructor(acquirer: Acquirer) {
     this.#acquirer = acquirer;
   }
 
-  /** Wins the slot's lease, or rejects with LeaseAbortedError where the signal ends the wait for it, and runs the attempt under it. */
-  async through<T>(call: SlotCall, attempt: (tenancy: Tenancy) => Promise<T>): Promise<T> {
-    // Whoever comes later lets it go first: what it could take over is then none of theirs.
+  /**
+   * Acquires the slot's lease and runs the attempt under it; rejects with LeaseAbortedError when the signal ends the
+   * wait.
+   */
+  async run<T>(call: SlotCall, attempt: (tenancy: Tenancy) => Promise<T>): Promise<T> {
+    // Later calls wait for an earlier first try: the attempt that they would find belongs to this object then.
     await this.#resuming.get(call.slot);
-    const isUnderWay = [...this.#underWay].some(({ slot }) => slot === call.slot);
-    this.#underWay.add(call);
+    const isInProgress = [...this.#inProgress].some(({ slot }) => slot === call.slot);
+    this.#inProgress.add(call);
     try {
       const tenancy = await untilAborted(call.key, call.signal, () =>
-        call.reentrant && !isUnderWay ? this.#resume(call) : this.#wait(call),
+        call.reentrant && !isInProgress ? this.#resume(call) : this.#wait(call),
       );
       return await attempt(tenancy);
     } finally {
-      this.#underWay.delete(call);
+      this.#inProgress.delete(call);
     }
   }
 
-  /** Begins at once where an attempt of the same owner, from elsewhere, has not ended; waits for others' as usual. */
+  /**
+   * Begins at once when an attempt of the same owner, from elsewhere, has not ended; waits for other owners' as
+   * usual.
+   */
   async #resume(call: SlotCall): Promise<Tenancy> {
     const { slot } = call;
     const resumed = this.#acquirer.acquire({ ...call, waitMs: 0 });
-    // Ignored: this very call has the error.
+    // Ignored: this call has the error.
     const settled = resumed.then(noOp, noOp);
     this.#resuming.set(slot, settled);
     try {

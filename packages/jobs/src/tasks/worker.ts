@@ -1,67 +1,71 @@
 import { LeaseServiceError, type ProtocolContext } from "@leasehold/client/internal";
 import type { WorkTerms } from "./options.ts";
-import { PollPace } from "./poll-pace.ts";
-import type { LookTerms, NothingFound, Survey } from "./scout.ts";
+import { PollInterval } from "./poll-interval.ts";
 import type { Task } from "./task.ts";
+import type { FindTerms, NothingFound, TaskSnapshot } from "./task-finder.ts";
 
-/** After this many claims in a row that the service failed, the loop gives up. */
+/** After this many failed claims in a row the worker gives up. */
 const mostFailures = 5;
 
-/** Whoever waits for a place is woken by it; this only has to be long. */
+/** A worker with `concurrency` tasks is woken when one ends. This only has to be long. */
 const longestWaitMs = 60 * 60 * 1000;
 
-/** Workers that know of the same task wake at the same time; spread over this, they do not all look at once. */
+/** Workers that know of the same task wake at the same time. Spread over this, they do not all query at once. */
 const wakeSpreadMs = 50;
 
-/** Where a loop's tasks come from. */
+/** Where a worker's tasks come from. */
 export interface TaskSource {
-  /** The last look at all open tasks, unless something was found to claim since. */
-  readonly survey: Survey | undefined;
-  find(terms: LookTerms): Promise<Task | NothingFound>;
+  /** The last look at all open tasks; undefined when a task to claim was found since. */
+  readonly snapshot: TaskSnapshot | undefined;
+  find(terms: FindTerms): Promise<Task | NothingFound>;
 }
 
-/** Claims one task after the other, at a pace, while there is room for another. */
-export class WorkLoop {
+/** Claims one task after another, at intervals, and has no more than `concurrency` of them at a time. */
+export class Worker {
   readonly #context: ProtocolContext;
   readonly #terms: WorkTerms;
   readonly #source: TaskSource;
-  readonly #pace: PollPace;
+  readonly #pollInterval: PollInterval;
+  /** One for each task that this worker has. */
   readonly #busy = new Set<Promise<void>>();
-  /** Whether the next look has to see every earlier write: those that were made before this loop began, at first. */
+  /**
+   * Whether the next look must be consistent. The first one must: it has to see what was added before this worker
+   * began.
+   */
   #mustBeSure = true;
   #claimedAt = Number.NEGATIVE_INFINITY;
   #failures = 0;
-  #freed = 0;
+  #tasksEnded = 0;
   #wake: () => void = () => undefined;
 
   constructor(context: ProtocolContext, terms: WorkTerms, source: TaskSource) {
     this.#context = context;
     this.#terms = terms;
     this.#source = source;
-    this.#pace = new PollPace(terms.pollMs, context.randomness);
+    this.#pollInterval = new PollInterval(terms.pollMs, context.randomness);
   }
 
-  /** Takes up a place until the promise settles. */
-  occupy(until: Promise<void>): void {
-    // Ignored: the caller that occupies it reports its error.
-    const place = until.then(
+  /** Counts a task among those that this worker has, until the promise settles. */
+  busyUntil(ended: Promise<void>): void {
+    // Ignored: the caller reports its error.
+    const settled = ended.then(
       () => undefined,
       () => undefined,
     );
-    this.#busy.add(place);
-    void place.then(() => {
-      this.#busy.delete(place);
-      this.#freed += 1;
+    this.#busy.add(settled);
+    void settled.then(() => {
+      this.#busy.delete(settled);
+      this.#tasksEnded += 1;
       this.#wake();
     });
   }
 
-  /** Resolves once no place is taken. */
+  /** Resolves when this worker has no task. */
   async idle(): Promise<void> {
     while (this.#busy.size > 0) await Promise.all(this.#busy);
   }
 
-  /** Gives the next task; undefined when the loop is over. */
+  /** Gives the next task; undefined when the worker's time is over. */
   async next(): Promise<Task | undefined> {
     const { signal, concurrency, pauseMs, pollMs, until } = this.#terms;
     const { clock, randomness } = this.#context;
@@ -70,34 +74,34 @@ export class WorkLoop {
       const pauseLeft = this.#claimedAt + pauseMs - clock.monotonic();
       if (pauseLeft > 0) await this.#sleep(pauseLeft);
       if (signal?.aborted) return undefined;
-      const freedBefore = this.#freed;
+      const endedBefore = this.#tasksEnded;
       const found = await this.#tryFind();
       if (found !== undefined && "id" in found) {
         this.#claimedAt = clock.monotonic();
         return found;
       }
       if (until === "idle" && found !== undefined) return undefined;
-      if (until === "drained" && found?.survey.openTasks === 0) {
-        if (found.survey.isConsistent) return undefined;
+      if (until === "drained" && found?.snapshot.openTasks === 0) {
+        if (found.snapshot.isConsistent) return undefined;
         this.#mustBeSure = true;
         continue;
       }
-      // What has ended meanwhile may have been the last that was seen running.
-      if (this.#freed > freedBefore) continue;
+      // A task that has ended meanwhile may have been the last one seen running.
+      if (this.#tasksEnded > endedBefore) continue;
       await this.#wait(found === undefined ? pollMs : this.#restMs(found, randomness.fraction()));
     }
   }
 
-  /** Gives undefined where the service failed in a way that may pass. */
+  /** Gives undefined when the service failed in a way that may pass. */
   async #tryFind(): Promise<Task | NothingFound | undefined> {
     const isSure = this.#mustBeSure || this.#terms.until === "idle";
-    const maxAgeMs = isSure ? 0 : this.#pace.restMs;
+    const maxAgeMs = isSure ? 0 : this.#pollInterval.ms;
     try {
-      const found = await this.#source.find({ maxAgeMs, consistent: isSure || !this.#pace.isIdle });
+      const found = await this.#source.find({ maxAgeMs, consistent: isSure || !this.#pollInterval.isIdle });
       this.#failures = 0;
       this.#mustBeSure = false;
-      if (!("id" in found)) this.#pace.foundNothing(found.survey);
-      else if (this.#source.survey === undefined) this.#pace.foundSome();
+      if (!("id" in found)) this.#pollInterval.foundNothing(found.snapshot);
+      else if (this.#source.snapshot === undefined) this.#pollInterval.foundSome();
       return found;
     } catch (error) {
       this.#failures += 1;
@@ -107,13 +111,13 @@ export class WorkLoop {
     }
   }
 
-  /** Until the next survey, or until a task that it has seen comes due. */
-  #restMs({ survey, claimableInMs }: NothingFound, fraction: number): number {
-    const nextSurveyInMs = survey.beganAt + this.#pace.restMs - this.#context.clock.monotonic();
-    return Math.max(1, Math.min(nextSurveyInMs, claimableInMs + wakeSpreadMs * fraction));
+  /** Until the next look at all open tasks, or until a task that was seen becomes due. */
+  #restMs({ snapshot, claimableInMs }: NothingFound, fraction: number): number {
+    const nextLookInMs = snapshot.beganAt + this.#pollInterval.ms - this.#context.clock.monotonic();
+    return Math.max(1, Math.min(nextLookInMs, claimableInMs + wakeSpreadMs * fraction));
   }
 
-  /** Waits for a time, for a place to fall free, or for the loop's end, whichever comes first. */
+  /** Waits until a time has passed, one of its tasks ends, or the signal aborts, whichever comes first. */
   async #wait(ms: number): Promise<void> {
     const over = new AbortController();
     this.#wake = () => over.abort();
