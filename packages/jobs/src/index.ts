@@ -1,6 +1,6 @@
 /**
- * Jobs on leases: runs that happen once for each scheduled time, sets of tasks that are done once each, and
- * schedules. It loads no AWS SDK.
+ * Jobs on leases: runs, one for each scheduled time; sets of tasks; schedules.
+ * It loads no AWS SDK, so infrastructure code may import it.
  */
 export type { BackoffOptions } from "@leasehold/client/internal";
 export type { BackfillOptions, BackfillReport } from "./runs/backfill.ts";

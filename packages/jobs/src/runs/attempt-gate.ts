@@ -6,11 +6,6 @@ import {
   untilAborted,
 } from "@leasehold/client/internal";
 
-/** One call for a slot. */
-export interface SlotCall extends AcquireCall {
-  readonly slot: string;
-}
-
 /**
  * Lets the calls of one `JobRuns` object begin their attempts. With `reentrant`, a call may take over an attempt of
  * its own owner that died elsewhere, but never one that runs in this object.
@@ -68,6 +63,11 @@ export class AttemptGate {
   #wait(call: SlotCall): Promise<Tenancy> {
     return this.#acquirer.acquire({ ...call, resumes: false });
   }
+}
+
+/** One call for a slot. */
+export interface SlotCall extends AcquireCall {
+  readonly slot: string;
 }
 
 function noOp(): void {}

@@ -12,26 +12,6 @@ import type { RunContext, RunWork } from "./options.ts";
 import type { Passenger } from "./run-store.ts";
 import { runLimits } from "./schema.ts";
 
-/** How an attempt ended, when its outcome is recorded. */
-export type Finished<T> =
-  | { readonly state: "succeeded"; readonly result: T }
-  | { readonly state: "failed"; readonly error: unknown };
-
-/** An outcome that is not confirmed is sent this many times, with pauses that double from the first one. */
-const outcomeTries = 5;
-const firstPauseMs = 200;
-
-/** What an attempt works with. */
-export interface AttemptContext {
-  readonly job: string;
-  readonly slot: string;
-  readonly lease: Lease;
-  readonly passenger: Passenger;
-  readonly signal: AbortSignal | undefined;
-  readonly clock: Clock;
-  readonly describeError: (error: unknown) => string;
-}
-
 /** One attempt at a run, from the claim to the outcome. */
 export class Attempt {
   readonly #context: AttemptContext;
@@ -115,6 +95,26 @@ export class Attempt {
       return "an error that could not be described";
     }
   }
+}
+
+/** How an attempt ended, when its outcome is recorded. */
+export type Finished<T> =
+  | { readonly state: "succeeded"; readonly result: T }
+  | { readonly state: "failed"; readonly error: unknown };
+
+/** An outcome that is not confirmed is sent this many times, with pauses that double from the first one. */
+const outcomeTries = 5;
+const firstPauseMs = 200;
+
+/** What an attempt works with. */
+export interface AttemptContext {
+  readonly job: string;
+  readonly slot: string;
+  readonly lease: Lease;
+  readonly passenger: Passenger;
+  readonly signal: AbortSignal | undefined;
+  readonly clock: Clock;
+  readonly describeError: (error: unknown) => string;
 }
 
 /** Cuts a text to the length of a remark, between characters; undefined for an empty text. */

@@ -1,3 +1,7 @@
+/**
+ * Runs missed slots, oldest first and one after the other.
+ * The history records each run, so a later back-fill continues where this one has stopped.
+ */
 import {
   check,
   checkKnown,

@@ -46,9 +46,6 @@ import { runItemKey, runLimits } from "./schema.ts";
 import { skipSlot, takeBackRun } from "./skipping.ts";
 import { checkSlotTime, type Slot } from "./slots.ts";
 
-/** Items are kept this much longer than promised: clocks may differ, and requests may arrive late. */
-const forgettingMarginMs = 60 * 60 * 1000;
-
 /**
  * The runs of a job, with their history. There is one run for each slot, which is the time that it is scheduled for.
  *
@@ -286,6 +283,9 @@ export class JobRuns {
     return text;
   }
 }
+
+/** Items are kept this much longer than promised: clocks may differ, and requests may arrive late. */
+const forgettingMarginMs = 60 * 60 * 1000;
 
 function checkWork(work: unknown): void {
   check(typeof work === "function", "work", work, "a function of the run");

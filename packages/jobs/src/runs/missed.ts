@@ -1,3 +1,7 @@
+/**
+ * Finds the missed slots of a schedule: due, but neither done nor running.
+ * Slots and runs both come in the order of time, so one pass over each is enough.
+ */
 import { check, checkKnown, InvalidOptionsError } from "@leasehold/client/internal";
 import { InvalidScheduleError } from "../schedule/errors.ts";
 import { parseScheduleExpression } from "../schedule/expression.ts";

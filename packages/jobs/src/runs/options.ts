@@ -1,3 +1,7 @@
+/**
+ * What callers of `JobRuns` may pass.
+ * A value that is not allowed is refused by name, before a request is sent.
+ */
 import type { Lease, RetryStrategy } from "@leasehold/client";
 import {
   type AcquisitionTerms,

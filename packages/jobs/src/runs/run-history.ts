@@ -11,9 +11,6 @@ import type { JobRunsTerms } from "./options.ts";
 import { type JobRun, type ReadContext, readRun } from "./run.ts";
 import { runItemKey } from "./schema.ts";
 
-/** One request reads at most this many runs. */
-export const pageSize = 250;
-
 /** Reads a job's runs. A slot older than `keepForMs` is refused: the table may have forgotten that it has run. */
 export class RunHistory {
   readonly #context: ProtocolContext;
@@ -73,3 +70,6 @@ export class RunHistory {
     return { now: clock.now(), clockSkewMs, maxAttempts: this.#terms.maxAttempts };
   }
 }
+
+/** One request reads at most this many runs. */
+export const pageSize = 250;

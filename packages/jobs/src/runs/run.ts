@@ -1,3 +1,7 @@
+/**
+ * A run, as its item shows it.
+ * No write marks `running` or `lost`: a reader tells them by the lease in the item.
+ */
 import type { Item } from "@leasehold/client";
 import {
   attributeNames,

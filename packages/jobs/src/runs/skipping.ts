@@ -1,3 +1,7 @@
+/**
+ * Operators close a slot without a run, or open one that is done.
+ * Each write is refused when the slot is not as the caller has read it.
+ */
 import type { LeaseRecord, UpdateResult } from "@leasehold/client";
 import {
   callStore,

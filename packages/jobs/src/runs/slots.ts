@@ -1,3 +1,7 @@
+/**
+ * The slot of a run: the time that it is scheduled for.
+ * Each time has exactly one text, so that two texts never mean one slot.
+ */
 import { check } from "@leasehold/client/internal";
 
 /** The time that a run is scheduled for: a Date, or the text that its `toISOString` gives. */

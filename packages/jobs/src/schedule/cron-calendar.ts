@@ -1,11 +1,14 @@
+/**
+ * Finds the next time that a cron expression names, in UTC.
+ * Years, months, days and hours that are over are skipped as a whole.
+ */
 import { monthOf } from "./cron-days.ts";
 import type { CronFields } from "./cron-fields.ts";
 
 const [minuteMs, hourMs, dayMs] = [60_000, 3_600_000, 86_400_000];
 
-/** Gives the first time in UTC after a given one that the fields name; undefined when there is none any more. */
+/** Gives the first time in UTC after a given one that the fields name; undefined when there is none. */
 export function nextInCalendar(fields: CronFields, afterMs: number): number | undefined {
-  // Whatever ends before the first minute that can match is passed over whole: years, months, days, hours.
   const fromMs = Math.floor(afterMs / minuteMs + 1) * minuteMs;
   for (const day of daysFrom(fields, fromMs)) {
     for (const hour of fields.hours) {
@@ -20,7 +23,7 @@ export function nextInCalendar(fields: CronFields, afterMs: number): number | un
   return undefined;
 }
 
-/** Goes through the days that match, by their beginnings, from the one that a time lies in. */
+/** Gives the begin of each matching day, from the day of a given time on. */
 function* daysFrom({ years, months, days }: CronFields, fromMs: number): Generator<number, void, undefined> {
   const firstYear = new Date(fromMs).getUTCFullYear();
   for (const year of years) {

@@ -1,4 +1,9 @@
-/** A month, as rules about its days see it. */
+/**
+ * Rules for the days of a month: by number, by weekday, and relative to the month's end.
+ * A rule gives only days that the month has.
+ */
+
+/** What a rule needs to know of a month. */
 export interface Month {
   /** How many days it has. */
   readonly length: number;
@@ -6,31 +11,31 @@ export interface Month {
   readonly firstWeekday: number;
 }
 
-/** Gives the days of a month that match, in their order. */
+/** Gives the matching days of a month, in order. */
 export type DayRule = (month: Month) => readonly number[];
 
 const daysInWeek = 7;
 
-/** Gives a month of the calendar; months count from 1. */
+/** Gives a month of the calendar. Months are counted from 1. */
 export function monthOf(year: number, month: number): Month {
   const length = new Date(Date.UTC(year, month, 0)).getUTCDate();
   return { length, firstWeekday: new Date(Date.UTC(year, month - 1, 1)).getUTCDay() };
 }
 
-/** Gives a rule for days that are named by their number. */
+/** Gives a rule for days by their number. */
 export function onDays(days: readonly number[]): DayRule {
   return ({ length }) => days.filter((day) => day <= length);
 }
 
-/** Gives a rule for the day so many days before the last. */
+/** Gives a rule for the day that is this many days before the last. */
 export function beforeLast(days: number): DayRule {
   return ({ length }) => [length - days];
 }
 
-/** The last of a month's days from Monday to Friday. */
+/** The last day of a month that is a Monday to Friday. */
 export const lastWorkday: DayRule = (month) => nearestWorkday(month.length)(month);
 
-/** Gives a rule for the day from Monday to Friday that is nearest to a day, within the month. */
+/** Gives a rule for the Monday to Friday that is nearest to a day, within the month. */
 export function nearestWorkday(day: number): DayRule {
   return (month) => {
     if (day > month.length) return [];
@@ -41,7 +46,7 @@ export function nearestWorkday(day: number): DayRule {
   };
 }
 
-/** Gives a rule for weekdays, from 1 for Sunday. */
+/** Gives a rule for weekdays; 1 is Sunday. */
 export function onWeekdays(weekdays: readonly number[]): DayRule {
   const wanted = new Set(weekdays.map((weekday) => weekday - 1));
   return (month) =>
@@ -50,7 +55,7 @@ export function onWeekdays(weekdays: readonly number[]): DayRule {
     );
 }
 
-/** Gives a rule for the nth of a weekday, in months that have it; counted from the end where n is negative. */
+/** Gives a rule for the nth of a weekday, in months that have it. A negative n counts from the month's end. */
 export function nthWeekday(weekday: number, nth: number): DayRule {
   const all = onWeekdays([weekday]);
   return (month) => {

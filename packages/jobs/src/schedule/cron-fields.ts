@@ -1,3 +1,7 @@
+/**
+ * Reads the six fields of a cron expression, by AWS's rules.
+ * What AWS refuses is refused here, with the field's name and its allowed values.
+ */
 import {
   beforeLast,
   type DayRule,
@@ -8,13 +12,13 @@ import {
   onWeekdays,
 } from "./cron-days.ts";
 
-/** One of the six fields of a cron expression, and what may stand in it. */
+/** One of the six fields of a cron expression, and its allowed values. */
 interface Field {
   readonly name: string;
   readonly min: number;
   readonly max: number;
   readonly names?: readonly string[];
-  /** Whether a range may run over the end, as FRI-MON does. */
+  /** Whether a range may go past the last value, as FRI-MON does. */
   readonly wraps: boolean;
   readonly steps: boolean;
 }
@@ -29,7 +33,7 @@ const month: Field = { name: "month", min: 1, max: 12, names: monthNames, wraps:
 const dayOfWeek: Field = { name: "day-of-week", min: 1, max: 7, names: dayNames, wraps: true, steps: false };
 const year: Field = { name: "year", min: 1970, max: 2199, wraps: false, steps: true };
 
-/** A cron expression as the numbers that it stands for, each in their order. */
+/** The numbers that a cron expression stands for, in order. */
 export interface CronFields {
   readonly minutes: readonly number[];
   readonly hours: readonly number[];
@@ -38,7 +42,7 @@ export interface CronFields {
   readonly years: readonly number[];
 }
 
-/** A complaint about one field. */
+/** What is wrong with one field. */
 export class CronFieldError extends Error {}
 
 /** The longest distance that keeps `L-3` within its month in every February. */
@@ -88,8 +92,7 @@ function dayOfMonthRule(text: string): DayRule {
   }
   const nearest = /^(\d+)W$/.exec(text)?.[1];
   if (nearest !== undefined) return nearestWorkday(number(nearest, dayOfMonth));
-  if (/[LW]/.test(text))
-    throw new CronFieldError(`in day-of-month, L and W must stand alone, not in ${text}`);
+  if (/[LW]/.test(text)) throw new CronFieldError(`in day-of-month, L and W must be alone, not in ${text}`);
   return onDays(listed(text, dayOfMonth));
 }
 
@@ -105,7 +108,7 @@ function dayOfWeekRule(text: string): DayRule {
   return onWeekdays(listed(text, dayOfWeek));
 }
 
-/** Writes values, lists, ranges and steps out as numbers. */
+/** Gives the numbers of values, lists, ranges and steps. */
 function listed(text: string, field: Field): readonly number[] {
   const values = new Set<number>();
   for (const part of text.split(",")) for (const value of valuesOf(part, field)) values.add(value);
@@ -152,6 +155,6 @@ function refuse(text: string, { name, min, max, names, steps }: Field): never {
   const words = names ? ` or ${names[0]}-${names.at(-1)}` : "";
   const forms = steps ? "lists, ranges and steps" : "lists and ranges";
   throw new CronFieldError(
-    `${JSON.stringify(text)} cannot stand in ${name}, which takes ${min}-${max}${words}, in ${forms}`,
+    `${JSON.stringify(text)} is not allowed in ${name}, which takes ${min}-${max}${words}, in ${forms}`,
   );
 }

@@ -1,13 +1,13 @@
 import { CronFieldError, cronFields } from "./cron-fields.ts";
 
 /**
- * Gives what to write in place of an expression that begins with seconds, as those of Quartz and Spring do; undefined
- * where that does not explain it.
+ * Gives the expression to write instead of one that begins with seconds, as in Quartz and Spring. Gives undefined
+ * when the seconds are not the mistake.
  */
 export function withoutSeconds(text: string): string | undefined {
   const [, minutes, hours, dayOfMonth, month, dayOfWeek, year = "*", ...more] = text.trim().split(/\s+/);
   if (dayOfWeek === undefined || more.length > 0) return undefined;
-  // Spring has * for both, and means the same.
+  // Spring writes * for both days, with the same meaning.
   const weekday = dayOfMonth !== "?" && dayOfWeek === "*" ? "?" : dayOfWeek;
   const fields = [minutes, hours, dayOfMonth, month, weekday, year].join(" ");
   if (!canBeRead(fields)) return undefined;

@@ -1,6 +1,6 @@
 import { brandClass, LeaseError } from "@leasehold/client/internal";
 
-/** A schedule's expression, time zone or time is not one that EventBridge Scheduler takes. */
+/** EventBridge Scheduler does not take this expression, time zone or time. */
 export class InvalidScheduleError extends LeaseError {
   static {
     brandClass(InvalidScheduleError, "InvalidScheduleError");

@@ -1,3 +1,7 @@
+/**
+ * Reads the expressions of EventBridge Scheduler.
+ * Cron expressions are searched in wall time; the time zone then decides which instants exist.
+ */
 import { nextInCalendar } from "./cron-calendar.ts";
 import { CronFieldError, type CronFields, cronFields } from "./cron-fields.ts";
 import { withoutSeconds } from "./cron-hint.ts";
@@ -7,19 +11,19 @@ import { TimeZone } from "./time-zone.ts";
 /** When a schedule fires. */
 export interface ScheduleTimes {
   readonly kind: "rate" | "cron" | "at";
-  /** The first time after a given one; undefined when there is none any more. */
+  /** Gives the first time after a given one; undefined when there is none. */
   next(after: Date): Date | undefined;
 }
 
-/** How an expression is read. */
+/** Options of {@link parseScheduleExpression}. */
 export interface ScheduleExpressionOptions {
-  /** An IANA name, such as Europe/Berlin; not an offset. Rates have no use for it. @default "UTC" */
+  /** An IANA name, such as Europe/Berlin; not an offset. It does not change rates. @default "UTC" */
   readonly timeZone?: string;
-  /** The first time of a rate; the others follow at its distance. @default - the epoch, so that minutes are whole */
+  /** The first time of a rate. @default - the epoch, so that a rate of minutes gives whole minutes */
   readonly start?: Date;
 }
 
-/** A date reaches so far from the epoch, in either direction. */
+/** A Date reaches this many days from the epoch, in both directions. */
 const longestDays = 100_000_000;
 
 const dayMs = 86_400_000;
@@ -29,11 +33,11 @@ const unitMs: Readonly<Record<string, number>> = { minute: 60_000, hour: 3_600_0
  * Reads an expression of EventBridge Scheduler: `rate(5 minutes)`, `cron(0 10 ? * MON-FRI *)`,
  * `at(2026-11-21T10:00:00)`.
  *
- * Times in a time zone behave as AWS documents it: one that the clocks skip in spring is skipped, one that they show
- * twice in autumn counts once, at its first occurrence; a day of a rate is always 24 hours.
+ * Times in a time zone are as AWS documents them. A time that the clocks skip in spring is skipped. A time that they
+ * show twice in autumn counts once, at its first occurrence. A day of a rate is always 24 hours.
  *
- * Throws InvalidScheduleError for what AWS would refuse, for `L-28` and farther from the month's end, and for a rate of
- * more than 100,000,000 days, which is as far as a Date reaches. Sends nothing.
+ * Throws InvalidScheduleError for every expression that AWS refuses. Also for `L-28` and earlier days before the
+ * month's end, and for a rate of more than 100,000,000 days, which is the range of a Date. Sends nothing.
  *
  * ```ts
  * parseScheduleExpression("cron(0 8 L * ? *)", { timeZone: "Europe/Berlin" }).next(new Date());
@@ -83,7 +87,7 @@ function cron(expression: string, body: string, zone: TimeZone): ScheduleTimes {
   return {
     kind: "cron",
     next(after) {
-      // It searches in wall time as if that were UTC; what the clocks skip or repeat is settled here.
+      // The search is in wall time, as if that were UTC. Times that the clocks skip or repeat are handled here.
       let wallMs: number | undefined = zone.wallTime(after.getTime());
       for (;;) {
         wallMs = nextInCalendar(fields, wallMs);
@@ -101,8 +105,7 @@ function checked(expression: string, body: string): CronFields {
   } catch (error) {
     if (!(error instanceof CronFieldError)) throw error;
     const instead = withoutSeconds(body);
-    const hint =
-      "; if its first field is seconds, as in Quartz and Spring, leave them out, for a schedule has none: ";
+    const hint = "; if its first field is seconds, as in Quartz and Spring, leave it out: ";
     throw new InvalidScheduleError(expression, error.message + (instead ? `${hint}write ${instead}` : ""));
   }
 }
@@ -110,7 +113,7 @@ function checked(expression: string, body: string): CronFields {
 function at(expression: string, body: string, zone: TimeZone): ScheduleTimes {
   const text = body.trim();
   const wallMs = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/.test(text) ? Date.parse(`${text}Z`) : Number.NaN;
-  // 31 February is read as a day in March.
+  // Date.parse reads 31 February as a day in March.
   if (Number.isNaN(wallMs) || !new Date(wallMs).toISOString().startsWith(text)) {
     throw new InvalidScheduleError(expression, "at needs a date and time as yyyy-mm-ddThh:mm:ss");
   }
@@ -126,7 +129,7 @@ function timeZone(expression: string, name: string): TimeZone {
   const offset = /^([+-])(\d\d)(?::?(\d\d))?$/.exec(name);
   if (offset !== null) {
     const [, sign, hours, minutes = "00"] = offset;
-    // Etc/GMT-2 is two hours ahead: its sign is the other way round.
+    // Etc/GMT-2 is two hours ahead of UTC: the sign is reversed.
     const fixed = Number(hours) === 0 ? "UTC" : `Etc/GMT${sign === "+" ? "-" : "+"}${Number(hours)}`;
     const instead = `an IANA name such as Europe/Berlin${minutes === "00" ? `, or ${fixed}` : ""}`;
     throw new InvalidScheduleError(

@@ -1,9 +1,9 @@
 /**
- * Converts between instants and the wall time of a time zone. A wall time is given as the epoch milliseconds that it
- * would be in UTC, so that a calendar in UTC can work on it.
+ * Converts between instants and the wall time of a time zone. A wall time is given as epoch milliseconds, as if it
+ * were in UTC, so that a calendar in UTC can work with it.
  */
 export class TimeZone {
-  /** Undefined for UTC: asking Intl for each would take a second for the minutes of a month. */
+  /** Undefined for UTC: with Intl, the minutes of a month would take a second. */
   readonly #format: Intl.DateTimeFormat | undefined;
 
   /** @throws RangeError for a name that the runtime does not know. */
@@ -22,7 +22,7 @@ export class TimeZone {
     });
   }
 
-  /** What the clocks on the wall show at an instant, to the second. */
+  /** Gives the wall time of an instant, in whole seconds. */
   wallTime(instantMs: number): number {
     if (this.#format === undefined) return Math.floor(instantMs / 1000) * 1000;
     const parts: Record<string, string> = {};
@@ -32,8 +32,7 @@ export class TimeZone {
   }
 
   /**
-   * The instant at which the clocks show a wall time; the first one where they show it twice, and undefined where
-   * they skip it.
+   * Gives the instant of a wall time: the first one when the clocks show it twice, undefined when they skip it.
    */
   instant(wallMs: number): number | undefined {
     if (this.#format === undefined) return wallMs;

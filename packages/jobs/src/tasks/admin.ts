@@ -15,12 +15,6 @@ import { fenceOf, isRequeueable, readTask, stateOf, type TaskRecord, type TaskSt
 import { endedTaskKey, endedTaskPrefix, openTaskKey, openTaskPrefix, taskAttributeNames } from "./schema.ts";
 import type { TaskContext } from "./task-context.ts";
 
-/** A transaction has up to 100 entries, and a task needs two. */
-export const tasksPerTransaction = 50;
-
-/** A cancel starts again when a worker had the task between its read and its write. After this many times it gives up. */
-const mostCancelTries = 3;
-
 /** What operators do with a set's tasks: read, cancel and requeue them. */
 export class TaskAdmin {
   readonly #context: TaskContext;
@@ -162,3 +156,9 @@ export class TaskAdmin {
     return callStore(this.#context, (store, call) => store.get({ key, consistent: true }, call));
   }
 }
+
+/** A transaction has up to 100 entries, and a task needs two. */
+export const tasksPerTransaction = 50;
+
+/** A cancel starts again when a worker had the task between its read and its write. After this many times it gives up. */
+const mostCancelTries = 3;

@@ -22,20 +22,6 @@ import { taskIdOf } from "./schema.ts";
 import { Task } from "./task.ts";
 import type { TaskContext } from "./task-context.ts";
 
-/** The remarks of a task that is parked: the claim of its last worker has expired, or was broken. */
-const lostRemark = "worker lost";
-const brokenRemark = "claim broken";
-
-/** Why a task was not claimed. */
-export interface NotClaimed {
-  /** Whether no attempt was left, and this claim has parked the task. */
-  readonly isParked: boolean;
-  /** When the task may be claimed, if nothing changes; infinite when that is not known. */
-  readonly claimableInMs: number;
-}
-
-const takenByAnother: NotClaimed = { isParked: false, claimableInMs: Number.POSITIVE_INFINITY };
-
 /**
  * One worker's attempt to claim one task, under one token.
  *
@@ -192,3 +178,17 @@ export class ClaimAttempt {
     if (isHeldBy(marked.item, this.#identity)) await send(undo);
   }
 }
+
+/** The remarks of a task that is parked: the claim of its last worker has expired, or was broken. */
+const lostRemark = "worker lost";
+const brokenRemark = "claim broken";
+
+/** Why a task was not claimed. */
+export interface NotClaimed {
+  /** Whether no attempt was left, and this claim has parked the task. */
+  readonly isParked: boolean;
+  /** When the task may be claimed, if nothing changes; infinite when that is not known. */
+  readonly claimableInMs: number;
+}
+
+const takenByAnother: NotClaimed = { isParked: false, claimableInMs: Number.POSITIVE_INFINITY };

@@ -10,9 +10,6 @@ import {
   type TenancyTerms,
 } from "@leasehold/client/internal";
 
-/** The end of a task waits this long for a renewal in progress, and then cuts it off. */
-const renewalGraceMs = 1_000;
-
 /**
  * A worker's hold on a task: renewed like any lease, and ended by the task's own writes.
  *
@@ -99,3 +96,6 @@ export class HeldClaim extends Tenancy {
     this.#context.publish({ type: "released", key, place, owner, fencingToken, heldMs, confirmed });
   }
 }
+
+/** The end of a task waits this long for a renewal in progress, and then cuts it off. */
+const renewalGraceMs = 1_000;

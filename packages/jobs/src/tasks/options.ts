@@ -1,3 +1,7 @@
+/**
+ * What callers of `TaskSet` and of `Task` may pass.
+ * A value that is not allowed is refused by name, before a request is sent.
+ */
 import {
   type BackoffOptions,
   type ClientInternals,

@@ -1,11 +1,6 @@
 import type { Randomness } from "@leasehold/client";
 import { pageSize, type TaskSnapshot } from "./task-finder.ts";
 
-/** After each look that finds nothing the interval doubles, up to this many times the `pollMs`... */
-const longestFactor = 10;
-/** ...and beside many open tasks it has one `pollMs` for each page of them, up to this many. */
-const mostPages = 60;
-
 /**
  * How long an idle worker waits between two looks at all open tasks: longer each time, and longer where a look costs
  * more.
@@ -51,3 +46,8 @@ export class PollInterval {
     this.#looksInVain = 0;
   }
 }
+
+/** After each look that finds nothing the interval doubles, up to this many times the `pollMs`... */
+const longestFactor = 10;
+/** ...and beside many open tasks it has one `pollMs` for each page of them, up to this many. */
+const mostPages = 60;

@@ -1,3 +1,7 @@
+/**
+ * Runs work for the tasks of a worker.
+ * Each task is ended exactly once: by its work, or by the result of its work.
+ */
 import { isAbortOf, isOperational } from "@leasehold/client/internal";
 import { FinalFailureError } from "./errors.ts";
 import { remarkOf, type WorkTerms } from "./options.ts";

@@ -1,3 +1,7 @@
+/**
+ * A task, as its item shows it.
+ * Reading refuses an item of another program with LeaseItemError, and guesses nothing.
+ */
 import type { Item } from "@leasehold/client";
 import {
   attributeNames,

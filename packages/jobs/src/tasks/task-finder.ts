@@ -15,44 +15,6 @@ import type { TaskContext } from "./task-context.ts";
 import { UpcomingTasks } from "./upcoming-tasks.ts";
 
 /**
- * How many open tasks one query brings. With more, queries are rarer, but their results are older when they are
- * tried, and more workers try the same tasks. Measured with 8 workers on 1,000 tasks: see docs/primitives/tasks.md.
- */
-export const pageSize = 32;
-
-/** A page without a claimable task is followed by a larger one, because a full look has to read all tasks. */
-const pageGrowth = 4;
-const largestPage = 1_000;
-
-/** What a look at all open tasks has seen, when it found none to claim. */
-export interface TaskSnapshot {
-  /** On the monotonic clock. */
-  readonly beganAt: number;
-  /** How many tasks were waiting or running. Tasks that cannot be read are not counted. */
-  readonly openTasks: number;
-  /** Whether it has seen every earlier write. */
-  readonly isConsistent: boolean;
-}
-
-/** As far as is known, no task can be claimed now. */
-export interface NothingFound {
-  readonly snapshot: TaskSnapshot;
-  /** When the first of the tasks may be claimed, if nothing changes. Infinite when there is none. */
-  readonly claimableInMs: number;
-}
-
-/** By sort key, the tasks that could not be claimed, and when each may be, on the monotonic clock. */
-export type Tried = ReadonlyMap<string, number>;
-
-/** How tasks are looked for. */
-export interface FindTerms {
-  /** A snapshot younger than this is used again. Only tasks that became due since are looked at. */
-  readonly maxAgeMs: number;
-  /** A consistent query sees every earlier write, and costs twice as much. */
-  readonly consistent: boolean;
-}
-
-/**
  * Finds tasks that can be claimed, in such a way that many workers rarely try the same one.
  *
  * It starts at a random task and tries the tasks of one page in random order. When a task is already taken, another
@@ -204,6 +166,44 @@ export class TaskFinder {
   #now(): number {
     return this.#context.clock.monotonic();
   }
+}
+
+/**
+ * How many open tasks one query brings. With more, queries are rarer, but their results are older when they are
+ * tried, and more workers try the same tasks. Measured with 8 workers on 1,000 tasks: see docs/primitives/tasks.md.
+ */
+export const pageSize = 32;
+
+/** A page without a claimable task is followed by a larger one, because a full look has to read all tasks. */
+const pageGrowth = 4;
+const largestPage = 1_000;
+
+/** What a look at all open tasks has seen, when it found none to claim. */
+export interface TaskSnapshot {
+  /** On the monotonic clock. */
+  readonly beganAt: number;
+  /** How many tasks were waiting or running. Tasks that cannot be read are not counted. */
+  readonly openTasks: number;
+  /** Whether it has seen every earlier write. */
+  readonly isConsistent: boolean;
+}
+
+/** As far as is known, no task can be claimed now. */
+export interface NothingFound {
+  readonly snapshot: TaskSnapshot;
+  /** When the first of the tasks may be claimed, if nothing changes. Infinite when there is none. */
+  readonly claimableInMs: number;
+}
+
+/** By sort key, the tasks that could not be claimed, and when each may be, on the monotonic clock. */
+export type Tried = ReadonlyMap<string, number>;
+
+/** How tasks are looked for. */
+export interface FindTerms {
+  /** A snapshot younger than this is used again. Only tasks that became due since are looked at. */
+  readonly maxAgeMs: number;
+  /** A consistent query sees every earlier write, and costs twice as much. */
+  readonly consistent: boolean;
 }
 
 /** The item's sort key. */

@@ -38,9 +38,6 @@ import type { TaskContext } from "./task-context.ts";
 import { type FindTerms, type NothingFound, sortKeyOf, TaskFinder } from "./task-finder.ts";
 import { type TaskSource, Worker } from "./worker.ts";
 
-/** The remark of a task that the body of a `work` loop has neither ended nor released. */
-const leftOpenRemark = "left open by its worker";
-
 /**
  * A set of tasks for many workers, which does each task once.
  *
@@ -310,6 +307,9 @@ export class TaskSet {
     yield* this.#admin.list(checkState(options.state));
   }
 }
+
+/** The remark of a task that the body of a `work` loop has neither ended nor released. */
+const leftOpenRemark = "left open by its worker";
 
 /**
  * Fails a task that the loop's body has left open. Where that is not possible now, the task returns when its claim

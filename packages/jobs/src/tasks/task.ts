@@ -16,12 +16,6 @@ import { checkFailOptions, checkRemark, type FailOptions } from "./options.ts";
 import { readTask, stateOf, type TaskRecord } from "./record.ts";
 import type { TaskContext } from "./task-context.ts";
 
-/** How a worker has ended a task. */
-export type TaskOutcome = "succeeded" | FailOutcome;
-
-/** What happens to a task when its worker gives up an attempt. */
-export type FailOutcome = "failed" | "parked" | "waiting";
-
 /**
  * A task that this worker has claimed.
  *
@@ -278,3 +272,9 @@ export class Task {
     return new TaskLostError(this.#context.set, this.id, reason, detail);
   }
 }
+
+/** How a worker has ended a task. */
+export type TaskOutcome = "succeeded" | FailOutcome;
+
+/** What happens to a task when its worker gives up an attempt. */
+export type FailOutcome = "failed" | "parked" | "waiting";

@@ -1,6 +1,3 @@
-/** How many tasks are remembered: those that may be claimed first. A later look finds the others. */
-const mostRemembered = 1_000;
-
 /** Open tasks that could not be claimed when they were last seen, and when each may be, on the monotonic clock. */
 export class UpcomingTasks {
   /** By sort key. */
@@ -41,3 +38,6 @@ export class UpcomingTasks {
     return first;
   }
 }
+
+/** How many tasks are remembered: those that may be claimed first. A later look finds the others. */
+const mostRemembered = 1_000;

@@ -4,22 +4,6 @@ import { PollInterval } from "./poll-interval.ts";
 import type { Task } from "./task.ts";
 import type { FindTerms, NothingFound, TaskSnapshot } from "./task-finder.ts";
 
-/** After this many failed claims in a row the worker gives up. */
-const mostFailures = 5;
-
-/** A worker with `concurrency` tasks is woken when one ends. This only has to be long. */
-const longestWaitMs = 60 * 60 * 1000;
-
-/** Workers that know of the same task wake at the same time. Spread over this, they do not all query at once. */
-const wakeSpreadMs = 50;
-
-/** Where a worker's tasks come from. */
-export interface TaskSource {
-  /** The last look at all open tasks; undefined when a task to claim was found since. */
-  readonly snapshot: TaskSnapshot | undefined;
-  find(terms: FindTerms): Promise<Task | NothingFound>;
-}
-
 /** Claims one task after another, at intervals, and has no more than `concurrency` of them at a time. */
 export class Worker {
   readonly #context: ProtocolContext;
@@ -130,4 +114,20 @@ export class Worker {
   async #sleep(ms: number, signal = this.#terms.signal): Promise<void> {
     await this.#context.lifecycle.pause(ms, signal);
   }
+}
+
+/** After this many failed claims in a row the worker gives up. */
+const mostFailures = 5;
+
+/** A worker with `concurrency` tasks is woken when one ends. This only has to be long. */
+const longestWaitMs = 60 * 60 * 1000;
+
+/** Workers that know of the same task wake at the same time. Spread over this, they do not all query at once. */
+const wakeSpreadMs = 50;
+
+/** Where a worker's tasks come from. */
+export interface TaskSource {
+  /** The last look at all open tasks; undefined when a task to claim was found since. */
+  readonly snapshot: TaskSnapshot | undefined;
+  find(terms: FindTerms): Promise<Task | NothingFound>;
 }
