@@ -1,5 +1,5 @@
 import type { LeaseClient, ListCursor } from "@leasehold/client";
-import { JobRuns } from "@leasehold/client/job-runs";
+import { JobRuns } from "@leasehold/jobs";
 import { type Answering, answering } from "../support/answers.ts";
 import { dynamodb } from "../support/dynamodb.ts";
 import { leaseClient } from "../support/leases.ts";

@@ -1,5 +1,5 @@
 import type { LeaseClient } from "@leasehold/client";
-import type { JobRun, JobRuns, MissedSlot } from "@leasehold/client/job-runs";
+import type { JobRun, JobRuns, MissedSlot } from "@leasehold/jobs";
 import { closeUnpaidOrdersKey } from "./job.ts";
 import type { OrderBook } from "./orders.ts";
 import { closeInRun, openRuns } from "./runs.ts";

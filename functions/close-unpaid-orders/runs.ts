@@ -1,10 +1,5 @@
 import { type Lease, type LeaseClient, LeaseLostError, SlotDoneError } from "@leasehold/client";
-import {
-  JobRuns,
-  type JobRunsOptions,
-  type RunContext,
-  RunsExhaustedError,
-} from "@leasehold/client/job-runs";
+import { JobRuns, type JobRunsOptions, type RunContext, RunsExhaustedError } from "@leasehold/jobs";
 import { warn } from "../support/log.ts";
 import { type CloseUnpaidOrders, closeOrdersUnder, type JobOutcome, type Progress } from "./job.ts";
 import { parkedMessage } from "./schema.ts";

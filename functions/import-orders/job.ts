@@ -6,7 +6,7 @@ import {
   LeaseLostError,
   LeaseUnavailableError,
 } from "@leasehold/client";
-import type { RunContext } from "@leasehold/client/job-runs";
+import type { RunContext } from "@leasehold/jobs";
 import { choiceIn, durationIn, fieldsOf, nameIn } from "../support/input.ts";
 import { checkKeyIs } from "../support/key-policy.ts";
 import { hasTimeLeft, leaseForInvocation, waitWithin } from "../support/working-time.ts";

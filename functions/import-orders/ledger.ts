@@ -1,5 +1,5 @@
 import { type Lease, type LeaseClient, LeaseError } from "@leasehold/client";
-import { JobRuns, type RunWork } from "@leasehold/client/job-runs";
+import { JobRuns, type RunWork } from "@leasehold/jobs";
 import { warn } from "../support/log.ts";
 import { isTaken, runAt } from "../support/unscheduled-runs.ts";
 import type { TransferOutcome } from "./job.ts";

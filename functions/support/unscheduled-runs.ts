@@ -1,5 +1,5 @@
 import { LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
-import { type JobRuns, RunsExhaustedError, type RunWork } from "@leasehold/client/job-runs";
+import { type JobRuns, RunsExhaustedError, type RunWork } from "@leasehold/jobs";
 
 /**
  * Does a run that nothing has scheduled, and has it in the ledger by the time at which it begins. One that begins in a

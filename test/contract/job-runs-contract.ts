@@ -11,7 +11,7 @@ import {
   JobRuns,
   type JobRunsOptions,
   RunsExhaustedError,
-} from "../../packages/client/src/job-runs/index.ts";
+} from "../../packages/jobs/src/index.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
 import { newKey } from "./new-key.ts";

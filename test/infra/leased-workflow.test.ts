@@ -8,7 +8,7 @@ import {
   LeaseTable,
   LeaseWakeup,
 } from "@leasehold/cdk";
-import { acquire, release, render, renew, renewUnlessRevoked } from "@leasehold/client/expressions";
+import { acquire, release, render, renew, renewUnlessRevoked } from "@leasehold/client/internal";
 import { definitionProblems } from "@leasehold/local/definitions";
 import { App, type CfnElement, Duration, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";

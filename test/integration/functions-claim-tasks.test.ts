@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Clock, InvalidOptionsError, type LeaseClientOptions, systemClock } from "@leasehold/client";
-import { type Task, type TaskRecord, TaskSet, type TaskSetOptions } from "@leasehold/client/tasks";
+import { type Task, type TaskRecord, TaskSet, type TaskSetOptions } from "@leasehold/jobs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { compareChecksum } from "../../functions/claim-tasks/checksum.ts";
 import { taskSetKey } from "../../functions/claim-tasks/schema.ts";

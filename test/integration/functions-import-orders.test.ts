@@ -1,6 +1,6 @@
 import { InvalidOptionsError, LeaseClient, LeaseLostError } from "@leasehold/client";
-import type { JobRun } from "@leasehold/client/job-runs";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import type { JobRun } from "@leasehold/jobs";
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { runTransfer, type TransferJob, transferOrders } from "../../functions/import-orders/job.ts";
 import { openTransferRuns } from "../../functions/import-orders/ledger.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { QueryCommand } from "@aws-sdk/client-dynamodb";
 import { afterAll, expect, inject, onTestFinished, test } from "vitest";
-import { type JobRun, JobRuns } from "../../packages/client/src/job-runs/index.ts";
+import { type JobRun, JobRuns } from "../../packages/jobs/src/index.ts";
 import { eventually } from "../support/patience.ts";
 import { messageFrom, startScript } from "../support/processes.ts";
 import { makeTable } from "../support/table.ts";

@@ -1,7 +1,7 @@
 import { LeaseClient } from "@leasehold/client";
-import { type JobRun, JobRuns } from "@leasehold/client/job-runs";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { type JobRun, JobRuns } from "@leasehold/jobs";
 import type { Context } from "aws-lambda";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { onSchedule, type ScheduledJob } from "../../functions/close-unpaid-orders/handler.ts";
@@ -9,7 +9,7 @@ import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts
 import type { FoundOrder } from "../../functions/close-unpaid-orders/order.ts";
 import { type CloseResult, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
 import { attemptsOfTrigger } from "../../functions/close-unpaid-orders/runs.ts";
-import { runItemKey } from "../../packages/client/src/schema-job-runs.ts";
+import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
 
 const tick = "2026-01-01T10:00:00.000Z";
 const anyCall = { signal: new AbortController().signal, isCurrent: () => true };

@@ -1,6 +1,6 @@
 import { LeaseClient } from "@leasehold/client";
-import type { JobRuns } from "@leasehold/client/job-runs";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import type { JobRuns } from "@leasehold/jobs";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { closeUnpaidOrdersKey as key } from "../../functions/close-unpaid-orders/job.ts";
 import type { FoundOrder } from "../../functions/close-unpaid-orders/order.ts";

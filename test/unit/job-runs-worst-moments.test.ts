@@ -7,14 +7,14 @@ import {
 } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { internalsOf } from "../../packages/client/src/internals.ts";
+import { internalsOf } from "../../packages/client/src/client-internals.ts";
 import {
   type JobRun,
   JobRuns,
   type JobRunsOptions,
   RunsExhaustedError,
-} from "../../packages/client/src/job-runs/index.ts";
-import { runItemKey } from "../../packages/client/src/schema-job-runs.ts";
+} from "../../packages/jobs/src/index.ts";
+import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { watchedMs } from "../support/watching.ts";
 

@@ -7,7 +7,7 @@ import {
   SingletonJobTarget,
 } from "@leasehold/cdk";
 import { LeaseClient } from "@leasehold/client";
-import { render, takeOverCalls } from "@leasehold/client/expressions";
+import { render, takeOverCalls } from "@leasehold/client/internal";
 import { ManualClock, type MemoryLeaseStore } from "@leasehold/client/testing";
 import { App, Duration, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";

@@ -2,8 +2,8 @@ import { LeaseError, type TransactionEntry, type UpdateRequest } from "@leasehol
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { cacheSortKey, flightSortKey } from "../../packages/client/src/schema-cache.ts";
 import { type ComputeContext, SingleFlight } from "../../packages/client/src/single-flight/index.ts";
+import { cacheSortKey, flightSortKey } from "../../packages/client/src/single-flight/schema.ts";
 import { Beliefs } from "../support/simulated-beliefs.ts";
 import type { Change } from "../support/simulated-table.ts";
 import type { Tamper } from "../support/simulated-weather.ts";

@@ -1,4 +1,4 @@
-import { InvalidOptionsError } from "./errors.ts";
+import { InvalidOptionsError } from "./errors/errors.ts";
 import {
   breakLease,
   type LeasePlace,
@@ -8,10 +8,10 @@ import {
   takeBackSlot,
 } from "./expressions.ts";
 import { lookAtAll, recordsIn, unreadableIn } from "./looks.ts";
+import { check, checkKey, checkKnown, checkSlot, checkText } from "./options/check-values.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
 import { type LeaseRecord, lastDoneSlot, readRecord, wasBroken } from "./record.ts";
 import { type ItemKey, leaseItemKey, limits } from "./schema.ts";
-import { check, checkKey, checkKnown, checkSlot, checkText } from "./validation.ts";
 
 /** Which of a key's leases is meant, where it has several. */
 export interface PlaceOptions {

@@ -2,7 +2,7 @@ import { optionalTextIn, parsedJson, textIn, timeIn, wholeIn } from "./item-valu
 import { attributeNames, isClosedToken } from "./schema.ts";
 import type { Item } from "./store.ts";
 
-export { LeaseItemError } from "./errors.ts";
+export { LeaseItemError } from "./errors/errors.ts";
 
 /** A lock's state as the table shows it while its lease has not been released. */
 export interface LeaseRecord {

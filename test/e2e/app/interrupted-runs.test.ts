@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { LeaseEvent } from "@leasehold/client";
-import { type JobRun, JobRuns } from "@leasehold/client/job-runs";
 import { leaseSortKey } from "@leasehold/client/schema";
+import { type JobRun, JobRuns } from "@leasehold/jobs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { closeUnpaidOrdersKey as key } from "../../../functions/close-unpaid-orders/job.ts";
 import { startTestApp, type TestApp, until } from "../../support/app.ts";

@@ -1,5 +1,5 @@
-import { type JobRun, JobRuns } from "@leasehold/client/job-runs";
 import { metricNames } from "@leasehold/client/metrics";
+import { type JobRun, JobRuns } from "@leasehold/jobs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeUnpaidOrdersKey as key } from "../../../functions/close-unpaid-orders/job.ts";
 import { startTestApp, type TestApp, until } from "../../support/app.ts";

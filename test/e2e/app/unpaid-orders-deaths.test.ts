@@ -1,5 +1,5 @@
-import { JobRuns } from "@leasehold/client/job-runs";
 import { leaseSortKey } from "@leasehold/client/schema";
+import { JobRuns } from "@leasehold/jobs";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { closeUnpaidOrdersKey as key } from "../../../functions/close-unpaid-orders/job.ts";
 import type {
@@ -7,7 +7,7 @@ import type {
   MissedAnswer,
   RunsAnswer,
 } from "../../../functions/close-unpaid-orders/run-report.ts";
-import { runSortKeyPrefix } from "../../../packages/client/src/schema-job-runs.ts";
+import { runSortKeyPrefix } from "../../../packages/jobs/src/runs/schema.ts";
 import { startTestApp, type TestApp, until } from "../../support/app.ts";
 import { kindOf } from "../../support/lease-writes.ts";
 import type { Answer, Behaviour, Matcher } from "../../support/proxy.ts";

@@ -1,7 +1,7 @@
-import type { ClientInternals } from "../internals.ts";
-import type { HoldOptions, WaitOptions } from "../options.ts";
-import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
-import { checkData, checkKnown } from "../validation.ts";
+import type { ClientInternals } from "../client-internals.ts";
+import { type AcquisitionTerms, checkAcquireOptions } from "../options/check-options.ts";
+import { checkData, checkKnown } from "../options/check-values.ts";
+import type { HoldOptions, WaitOptions } from "../options/options.ts";
 
 /** Options of a read lock that is not waited for: a lease's, without `slot` and `lockAtLeastForMs`. */
 export type TryReadOptions = Omit<HoldOptions, "slot" | "lockAtLeastForMs">;

@@ -1,11 +1,11 @@
-import { LeaseServiceError } from "../errors.ts";
+import { LeaseServiceError } from "../errors/errors.ts";
 import type { Lease } from "../lease.ts";
-import type { WaitOptions } from "../options.ts";
-import type { AcquisitionTerms } from "../options-check.ts";
+import type { AcquisitionTerms } from "../options/check-options.ts";
+import type { WaitOptions } from "../options/options.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
-import { retryDelayMs } from "../retry.ts";
 import { bounded } from "../time/bounded.ts";
 import { pause, sleep } from "../time/clock.ts";
+import { retryDelayMs } from "../time/retry.ts";
 
 /** One caller's patience: how much is left of it, what one request may take of it, and the rhythm of its looks. */
 export class Patience {

@@ -1,13 +1,12 @@
-import { untilAborted } from "../aborted.ts";
 import type { LeaseClient } from "../client.ts";
-import { LeaseUnavailableError } from "../errors.ts";
-import { internalsOf } from "../internals.ts";
-import type { Lease } from "../lease.ts";
-import type { AcquisitionTerms } from "../options-check.ts";
+import { internalsOf } from "../client-internals.ts";
+import { untilAborted } from "../errors/aborted.ts";
+import { LeaseUnavailableError } from "../errors/errors.ts";
+import { type Lease, runUnder } from "../lease.ts";
+import type { AcquisitionTerms } from "../options/check-options.ts";
+import { checkKey, checkWork } from "../options/check-values.ts";
 import { OwnLeases } from "../own-leases.ts";
 import type { LeaseRecord } from "../record.ts";
-import { runUnder } from "../under-lease.ts";
-import { checkKey, checkWork } from "../validation.ts";
 import { LeaseUpgradeError } from "./errors.ts";
 import {
   checkLockOptions,

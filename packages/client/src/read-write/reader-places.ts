@@ -1,4 +1,4 @@
-import { LeaseLostError } from "../errors.ts";
+import { LeaseLostError } from "../errors/errors.ts";
 import type { Lease } from "../lease.ts";
 import { mostReaders } from "../schema-read-write.ts";
 

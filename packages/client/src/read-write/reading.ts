@@ -1,6 +1,6 @@
-import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
+import { LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
 import type { Lease } from "../lease.ts";
-import type { AcquisitionTerms } from "../options-check.ts";
+import type { AcquisitionTerms } from "../options/check-options.ts";
 import { contentionOf } from "../protocol/announcement.ts";
 import { isOpenTo, type LeaseRecord } from "../record.ts";
 import { readerPlace, writerPlace } from "../schema-read-write.ts";

@@ -1,5 +1,5 @@
-import { LeaseUnavailableError } from "../errors.ts";
-import type { ClientInternals } from "../internals.ts";
+import type { ClientInternals } from "../client-internals.ts";
+import { LeaseUnavailableError } from "../errors/errors.ts";
 import { isReaderPlace } from "../schema-read-write.ts";
 import type { Obstacle, Participants } from "./participants.ts";
 import type { ReaderPlaces } from "./reader-places.ts";

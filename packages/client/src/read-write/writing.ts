@@ -1,7 +1,7 @@
-import { LeaseLostError, type LeaseServiceError } from "../errors.ts";
+import { LeaseLostError, type LeaseServiceError } from "../errors/errors.ts";
+import { isOperational } from "../errors/operational.ts";
 import type { Lease } from "../lease.ts";
-import { isOperational } from "../operational.ts";
-import type { AcquisitionTerms } from "../options-check.ts";
+import type { AcquisitionTerms } from "../options/check-options.ts";
 import { contentionOf } from "../protocol/announcement.ts";
 import { shortestBudgetMs } from "../protocol/context.ts";
 import type { LeaseRecord } from "../record.ts";

@@ -1,8 +1,8 @@
-import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
+import { LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
 import type { FairTerms } from "../fair/options.ts";
 import { paceMs } from "../fair/pace.ts";
 import type { Lease } from "../lease.ts";
-import type { AcquisitionTerms } from "../options-check.ts";
+import type { AcquisitionTerms } from "../options/check-options.ts";
 import { callBudgetMs, shortestBudgetMs } from "../protocol/context.ts";
 import { WakeableSleep } from "../time/wakeable-sleep.ts";
 import { PermitSearch, type Rest, type Scene } from "./permit-search.ts";

@@ -1,9 +1,9 @@
+import type { ClientInternals } from "../client-internals.ts";
 import { type FairTerms, separateFairness } from "../fair/options.ts";
-import type { ClientInternals } from "../internals.ts";
-import type { AcquireOptions, HoldOptions, WaitOptions } from "../options.ts";
-import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
+import { type AcquisitionTerms, checkAcquireOptions } from "../options/check-options.ts";
+import { check, checkData, checkKnown, isWhole } from "../options/check-values.ts";
+import type { AcquireOptions, HoldOptions, WaitOptions } from "../options/options.ts";
 import { mostPermits } from "../schema-semaphore.ts";
-import { check, checkData, checkKnown, isWhole } from "../validation.ts";
 
 /** Options of a {@link Semaphore}. */
 export interface SemaphoreOptions {

@@ -1,4 +1,4 @@
-import { LeaseLostError } from "../errors.ts";
+import { LeaseLostError } from "../errors/errors.ts";
 import type { Lease } from "../lease.ts";
 
 /** What one Semaphore object knows without asking: which permits are its own, and which to try first. Hints all. */

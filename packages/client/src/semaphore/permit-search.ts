@@ -1,13 +1,13 @@
-import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
-import type { ClientInternals } from "../internals.ts";
+import type { ClientInternals } from "../client-internals.ts";
+import { LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
 import type { Lease } from "../lease.ts";
-import type { WaitOptions } from "../options.ts";
-import type { AcquisitionTerms } from "../options-check.ts";
+import type { AcquisitionTerms } from "../options/check-options.ts";
+import type { WaitOptions } from "../options/options.ts";
 import { callBudgetMs, shortestBudgetMs } from "../protocol/context.ts";
-import { retryDelayMs } from "../retry.ts";
 import { permitPlace } from "../schema-semaphore.ts";
 import { bounded } from "../time/bounded.ts";
 import { sleep } from "../time/clock.ts";
+import { retryDelayMs } from "../time/retry.ts";
 import type { PermitMemory } from "./permit-memory.ts";
 import type { PermitWatch } from "./permit-watch.ts";
 import type { Survey } from "./survey.ts";

@@ -1,4 +1,4 @@
-import type { LeaseUnavailableError } from "../errors.ts";
+import type { LeaseUnavailableError } from "../errors/errors.ts";
 import { permitsOf } from "../expressions-semaphore.ts";
 import { type LookOptions, lookAtAll } from "../looks.ts";
 import type { ProtocolContext } from "../protocol/context.ts";

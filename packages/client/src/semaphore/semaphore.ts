@@ -1,14 +1,13 @@
-import { untilAborted } from "../aborted.ts";
 import type { LeaseClient } from "../client.ts";
-import { LeaseUnavailableError } from "../errors.ts";
+import { internalsOf } from "../client-internals.ts";
+import { untilAborted } from "../errors/aborted.ts";
+import { LeaseUnavailableError } from "../errors/errors.ts";
 import type { WaitingCaller } from "../fair/queue.ts";
-import { internalsOf } from "../internals.ts";
-import type { Lease } from "../lease.ts";
+import { type Lease, runUnder } from "../lease.ts";
+import { checkKey, checkWork } from "../options/check-values.ts";
 import { OwnLeases } from "../own-leases.ts";
 import type { LeaseRecord } from "../record.ts";
 import { permitNumber } from "../schema-semaphore.ts";
-import { runUnder } from "../under-lease.ts";
-import { checkKey, checkWork } from "../validation.ts";
 import { FairSearch } from "./fair-search.ts";
 import {
   checkPermitOptions,

@@ -1,4 +1,4 @@
-import type { LeaseUnavailableError } from "../errors.ts";
+import type { LeaseUnavailableError } from "../errors/errors.ts";
 import { isOpenTo } from "../record.ts";
 
 /** A permit that somebody holds, as far as is known. */

@@ -1,4 +1,5 @@
-import { LeaseUnavailableError } from "../errors.ts";
+import type { ClientInternals } from "../client-internals.ts";
+import { LeaseUnavailableError } from "../errors/errors.ts";
 import type { LeasePlace } from "../expressions.ts";
 import { lockWithQueue } from "../expressions-fair.ts";
 import { type Arrival, Arrivals } from "../fair/arrivals.ts";
@@ -6,7 +7,6 @@ import { QueueFullError } from "../fair/errors.ts";
 import type { FairTerms } from "../fair/options.ts";
 import { inLine, shortOwner, type WaitingCaller } from "../fair/queue.ts";
 import type { Observer } from "../fair/sighting.ts";
-import type { ClientInternals } from "../internals.ts";
 import type { Lease } from "../lease.ts";
 import type { LookOptions } from "../looks.ts";
 import { callBudgetMs } from "../protocol/context.ts";

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "@leasehold/client";
-import { parseScheduleExpression, type ScheduleTimes } from "@leasehold/client/schedule";
+import { parseScheduleExpression, type ScheduleTimes } from "@leasehold/jobs";
 import type { ScheduleSpec } from "../assembly/types.ts";
 import { scheduledTimeText, targetInput } from "./input.ts";
 
