@@ -1,12 +1,5 @@
 import type { DynamoDBClient, DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
-import {
-  type CallOptions,
-  type Clock,
-  createLeaseTable,
-  type LeaseStore,
-  type UpdateRequest,
-  type UpdateResult,
-} from "@leasehold/client";
+import { type CallOptions, type Clock, createLeaseTable, type LeaseStore } from "@leasehold/client";
 import { settled } from "@leasehold/client/testing";
 import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
 import { PatientClock } from "./patient-clock.ts";

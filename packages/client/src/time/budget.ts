@@ -46,6 +46,8 @@ export class CallBudget implements CallOptions {
   readonly #since: Moment;
   readonly #outer: AbortSignal | undefined;
   readonly #controller = new AbortController();
+  // Own properties, for stores that take the call apart.
+  readonly signal: AbortSignal = this.#controller.signal;
   readonly #cancelTimer: () => void;
 
   /** Throws the reason of a signal that has aborted. */
@@ -60,10 +62,6 @@ export class CallBudget implements CallOptions {
       const message = `no answer within ${Math.round(withinMs)} ms`;
       this.#controller.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
     }, withinMs);
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
   }
 
   readonly isCurrent = (): boolean => {
