@@ -5,6 +5,7 @@ import {
   LeaseUnavailableError,
   untilAborted,
 } from "@leasehold/client/internal";
+import type { RunForm } from "./run-form.ts";
 
 /**
  * Lets the calls of one `JobRuns` object begin their attempts. With `reentrant`, a call may take over an attempt of
@@ -46,7 +47,7 @@ export class AttemptGate {
    */
   async #resume(call: SlotCall): Promise<HeldLease> {
     const { slot } = call;
-    const resumed = this.#acquirer.acquire({ ...call, waitMs: 0 });
+    const resumed = this.#acquirer.acquire({ ...call, waitMs: 0 }, call.formOf());
     // Ignored: this call has the error.
     const settled = resumed.then(noOp, noOp);
     this.#resuming.set(slot, settled);
@@ -61,13 +62,15 @@ export class AttemptGate {
   }
 
   #wait(call: SlotCall): Promise<HeldLease> {
-    return this.#acquirer.acquire({ ...call, resumes: false });
+    return this.#acquirer.acquire({ ...call, resumes: false }, call.formOf());
   }
 }
 
 /** One call for a slot. */
 export interface SlotCall extends AcquireCall {
   readonly slot: string;
+  /** Makes the form of one attempt's lease. */
+  readonly formOf: () => RunForm;
 }
 
 function noOp(): void {}
