@@ -1,3 +1,5 @@
+// The entry of the tool: what this repository imports from it.
+
 export type { LocalAppEvent } from "./app/events.ts";
 export { UnknownResourceError } from "./app/names.ts";
 export type { LocalAppOptions } from "./app/options.ts";
