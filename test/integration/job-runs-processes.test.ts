@@ -43,10 +43,10 @@ test("a killed worker's slot is retried by others that get every slot delivered,
   const workers = ["a", "b", "c"].map((owner) => startWorker({ job, owner, slots }));
   await Promise.all(workers.map((worker) => messageFrom(worker)));
 
-  const ledger: JobRun[] = [];
-  for await (const run of runs.runs()) ledger.push(run);
-  expect(ledger.map((run) => [run.slot, run.state])).toEqual(slots.map((slot) => [slot, "succeeded"]));
-  expect(ledger.filter((run) => run.attempt > 1)).toMatchObject([
+  const history: JobRun[] = [];
+  for await (const run of runs.runs()) history.push(run);
+  expect(history.map((run) => [run.slot, run.state])).toEqual(slots.map((slot) => [slot, "succeeded"]));
+  expect(history.filter((run) => run.attempt > 1)).toMatchObject([
     { slot: hangsIn, attempt: 2, lostAttempts: 1 },
   ]);
   const { Items = [] } = await table.dynamodb.send(

@@ -187,7 +187,7 @@ describe("its back-fill", () => {
     expect(book.asked).toEqual([]);
   });
 
-  test("that loses the lock stops, and says so; what it had begun is in the ledger", async () => {
+  test("that loses the lock stops, and says so; what it had begun is in the run history", async () => {
     book.onAsked = async () => {
       const { token = "" } = (await leases().inspect(key)) ?? {};
       await leases().forceRelease(key, { token });

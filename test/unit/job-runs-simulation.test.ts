@@ -25,7 +25,7 @@ const processes = 4;
 const job = "report";
 const maxAttempts = 3;
 const keepForMs = 60_000;
-/** The ledger keeps an item an hour longer than it promises. */
+/** The run history keeps an item an hour longer than it promises. */
 const nightMs = keepForMs + 2 * 3_600_000;
 const slotMs = 20_000;
 const states: readonly RunState[] = ["running", "succeeded", "failed", "lost", "skipped"];

@@ -41,7 +41,7 @@ async function standAtSecondOrder(shop: Shop): Promise<StandingRun> {
   return { ...run, environmentId, scheduledTime: trigger.scheduledTime, write };
 }
 
-/** What the ledger has about a run. */
+/** What the history has about a run. */
 async function ledgerOf({ scheduledTime }: StandingRun): Promise<JobRun | undefined> {
   return await new JobRuns(it.leases, key).get(scheduledTime);
 }
@@ -64,7 +64,7 @@ async function runOnceFree(shop: Shop): Promise<Success> {
   }
 }
 
-/** Whether an event is about the lock, and not about the run that is in the ledger. */
+/** Whether an event is about the lock, and not about the run that is in the run history. */
 function isOfTheLock(event: LeaseEvent): boolean {
   return "place" in event && event.place === leaseSortKey;
 }

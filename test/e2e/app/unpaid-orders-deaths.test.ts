@@ -66,7 +66,7 @@ function write(place: "lock" | "run", kind: ReturnType<typeof kindOf>): Matcher 
 const query: Matcher = ({ operation, body }) =>
   operation === "Query" && body.ExpressionAttributeValues[":dueBefore"] !== undefined;
 
-/** Each request of a run, in their order; and what the ledger has in the end of a run that died there. */
+/** Each request of a run, in their order; and what the run history has in the end of a run that died there. */
 interface Death {
   readonly at: string;
   readonly step: (shop: Shop) => Matcher;
@@ -89,7 +89,7 @@ const cases = deaths.flatMap((death) =>
 );
 
 test.each(cases)(
-  "an instance that is killed at $at, whose request lands $lands the death: every order is closed once, and the ledger has attempt $attempt",
+  "an instance that is killed at $at, whose request lands $lands the death: every order is closed once, and the run history has attempt $attempt",
   async ({ step, lands, attempt }) => {
     const shop = await Shop.open(it, 2);
     const trigger = nextTrigger();

@@ -5,10 +5,10 @@ import { isTaken, runAt } from "../support/unscheduled-runs.ts";
 import type { TransferOutcome } from "./job.ts";
 import { runFailedMessage, type TransferKind, transferKey } from "./schema.ts";
 
-/** How far back the ledger reaches; all who open it have to agree on it. */
+/** How far back the run history reaches; all who open it have to agree on it. */
 const keepForMs = 30 * 86_400_000;
 
-/** A run whose lock was taken over: it has failed in the ledger, and answers what it came to. */
+/** A run whose lock was taken over: it has failed in the run history, and answers what it came to. */
 export class RunLostError extends Error {
   readonly outcome: Extract<TransferOutcome, { readonly result: "lost" }>;
 
@@ -19,7 +19,7 @@ export class RunLostError extends Error {
   }
 }
 
-/** Opens the ledger of imports and exports: under the lock's key, next to the lock. */
+/** Opens the history of imports and exports: under the lock's key, next to the lock. */
 export function openTransferRuns(leases: LeaseClient, leaseDurationMs?: number): JobRuns {
   const lasting = leaseDurationMs === undefined ? {} : { leaseDurationMs };
   // Nothing tries a run again: what it left is done by the next one, under its own name.
@@ -27,7 +27,7 @@ export function openTransferRuns(leases: LeaseClient, leaseDurationMs?: number):
 }
 
 /**
- * Does a run of the function under the lock, and has it in the ledger from its begin to its end: 2 requests.
+ * Does a run of the function under the lock, and has it in the run history from its begin to its end: 2 requests.
  *
  * Its name is the time at which it got the lock. One that dies shows as lost when its lease, as long as the lock's, has
  * ended; one that fails, as failed, with a log line that an alarm counts.
@@ -52,7 +52,7 @@ export async function recordRun(
 }
 
 /**
- * Has the end of a workflow's run in the ledger, under the time at which the workflow got the lock: 2 requests. Its
+ * Has the end of a workflow's run in the run history, under the time at which the workflow got the lock: 2 requests. Its
  * begin, and what it is at, is in the workflow's own history.
  *
  * A record is no reason to fail: what the service refuses is logged.
