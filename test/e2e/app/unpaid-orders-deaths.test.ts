@@ -1,3 +1,4 @@
+// @module-tag long
 import { JobRuns } from "@leasehold/client/job-runs";
 import { leaseSortKey } from "@leasehold/client/schema";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
