@@ -197,11 +197,7 @@ describe("groups under delays, lost and late answers, freezes, deaths, ttl and c
   });
 
   it.each([
-    [
-      "a takeover of a record that has changed since",
-      without("#version = :ifVersion"),
-      /believes to hold/,
-    ],
+    ["a takeover of a record that has changed since", without("#version = :ifVersion"), /believes to hold/],
     ["a grant of a lock that is held", without("attribute_not_exists(#token)", isGrant), /believes to hold/],
     [
       "a fencing token that is no new maximum",
