@@ -1,12 +1,11 @@
 import type { LeaseClient, LeaseClientOptions } from "@leasehold/client";
 import { FairLock } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
-import { JobRuns } from "@leasehold/client/job-runs";
 import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
-import { TaskSet } from "@leasehold/client/tasks";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
 
 /** Where operations are performed. */
 export interface OperationSite {

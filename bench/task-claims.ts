@@ -1,5 +1,5 @@
 import type { DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
-import { TaskSet } from "@leasehold/client/tasks";
+import { TaskSet } from "@leasehold/jobs";
 import { messageFrom, startScript } from "../test/support/processes.ts";
 import type { Target } from "../test/support/proxy.ts";
 import type { TestTable } from "../test/support/table.ts";

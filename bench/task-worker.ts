@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
 import { LeaseClient } from "@leasehold/client";
-import { TaskSet } from "@leasehold/client/tasks";
+import { TaskSet } from "@leasehold/jobs";
 import { countRequests } from "./counted.ts";
 
 /** What a worker is started with. */

@@ -1,5 +1,5 @@
 import { LeaseClient, type LeaseStore, type UpdateRequest } from "@leasehold/client";
-import { release, render } from "@leasehold/client/expressions";
+import { release, render } from "@leasehold/client/internal";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { type LeaseLockOptions, leased } from "@leasehold/middy";
 import type { Context } from "aws-lambda";

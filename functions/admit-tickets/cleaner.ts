@@ -1,5 +1,5 @@
 import type { LeaseClient, ListCursor } from "@leasehold/client";
-import { JobRuns } from "@leasehold/client/job-runs";
+import { JobRuns } from "@leasehold/jobs";
 import { type Answering, answering } from "../support/answers.ts";
 import { dynamodb } from "../support/dynamodb.ts";
 import { leaseClient } from "../support/leases.ts";
@@ -44,7 +44,7 @@ const runsLookedAt = 10;
  * is to clean. A desk at which somebody alive waits refuses the cleaner.
  *
  * It reads the whole lease table, page by page of a megabyte each, which can be more than one invocation has time for:
- * so it goes on where the last one stopped. Each run is in a ledger, which remembers that.
+ * so it goes on where the last one stopped. Each run is in a run history, which remembers that.
  */
 export async function cleanDesks({ leases, remainingMs, now = Date.now }: Cleaning): Promise<CleaningReport> {
   const leaseDurationMs = leaseForInvocation(remainingMs());

@@ -10,7 +10,7 @@ export const silenceVariable = "ADMIT_TICKETS_SILENCE_MS";
 /** Locks of departments begin with this; then comes the department's name. */
 export const departmentKeyPrefix = "admit-tickets/";
 
-/** The ledger of the cleaner's runs, which remembers where it stopped. */
+/** The history of the cleaner's runs, which remembers where it stopped. */
 export const cleaningKey = "clean-desks";
 
 /** A department's name becomes part of a lock's key. */

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { FinalFailureError } from "@leasehold/client/tasks";
+import { FinalFailureError } from "@leasehold/jobs";
 
 /**
  * Does one task: compares a document's SHA-256 with the one that was announced, and gives the remark of its success.

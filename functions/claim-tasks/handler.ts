@@ -1,4 +1,4 @@
-import type { TaskInput } from "@leasehold/client/tasks";
+import type { TaskInput } from "@leasehold/jobs";
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
 import { required } from "../support/environment.ts";

@@ -1,4 +1,4 @@
-import type { Task, TaskSet } from "@leasehold/client/tasks";
+import type { Task, TaskSet } from "@leasehold/jobs";
 import { type Answering, answering } from "../support/answers.ts";
 import { documents } from "../support/documents.ts";
 import { required } from "../support/environment.ts";

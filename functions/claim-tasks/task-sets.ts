@@ -1,4 +1,4 @@
-import { TaskSet } from "@leasehold/client/tasks";
+import { TaskSet } from "@leasehold/jobs";
 import { dynamodb } from "../support/dynamodb.ts";
 import { wholeNumber } from "../support/environment.ts";
 import { leaseClient } from "../support/leases.ts";

@@ -1,4 +1,4 @@
-import type { Task, TaskSet } from "@leasehold/client/tasks";
+import type { Task, TaskSet } from "@leasehold/jobs";
 import { untilTimeIsUp } from "../support/working-time.ts";
 
 /** What a worker did. */

@@ -34,7 +34,7 @@ export interface ScheduledJob extends Pick<CloseUnpaidOrders, "orders" | "before
 
 /**
  * Makes the handler of a schedule: one run for each scheduled time, however often the trigger comes and on however many
- * instances, and never two at once; each run is in the ledger.
+ * instances, and never two at once; each run is in the run history.
  *
  * A run that loses its lease rejects and leaves its slot open: the trigger's retry, or the next tick, closes the rest. One
  * whose time is over before its orders are says so, and the next tick goes on. A trigger whose time is still to come is
@@ -81,10 +81,10 @@ const scheduled = once(() =>
  *     → { "result": "exhausted", "slot": "2026-11-21T08:00:00.000Z", "attempts": 3 }
  *
  * Dies before it has acquired: the trigger's retry or the next tick runs. Then, before its run has begun: the same, and
- * the ledger knows of nothing. Between two orders: what is closed stays closed, both leases end, the run shows as lost,
+ * the run history knows of nothing. Between two orders: what is closed stays closed, both leases end, the run shows as lost,
  * and whoever runs then closes the rest. Within an order: its transaction has landed or not. After the last order and
  * before the run's end: the retry runs once more and finds nothing to close. After the run's end and before the slot is
- * marked as done: the ledger knows, and the retry answers `doneBefore`. Frozen for longer than its lease: its next write
+ * marked as done: the run history knows, and the retry answers `doneBefore`. Frozen for longer than its lease: its next write
  * is refused.
  */
 export const handler: Answering<TriggerOutcome> = answering((event, context) =>

@@ -41,7 +41,7 @@ export async function doneSlot({ leases }: { readonly leases: LeaseClient }): Pr
 }
 
 /**
- * Takes back a slot that is done by mistake, at the lock and then in the ledger: back to `to`, or to none.
+ * Takes back a slot that is done by mistake, at the lock and then in the run history: back to `to`, or to none.
  *
  * A slot that lies ahead would keep out every tick until then. Where the second step fails, the call can be repeated.
  */

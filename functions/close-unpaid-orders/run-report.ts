@@ -1,5 +1,5 @@
 import type { LeaseClient } from "@leasehold/client";
-import type { JobRun, JobRuns, MissedSlot } from "@leasehold/client/job-runs";
+import type { JobRun, JobRuns, MissedSlot } from "@leasehold/jobs";
 import { closeUnpaidOrdersKey } from "./job.ts";
 import type { OrderBook } from "./orders.ts";
 import { closeInRun, openRuns } from "./runs.ts";
@@ -77,7 +77,7 @@ export async function runsSince(
 ): Promise<RunsAnswer> {
   const counts = { running: 0, succeeded: 0, failed: 0, lost: 0, exhausted: 0, skipped: 0 };
   const shown: ShownRun[] = [];
-  for await (const run of ledger(leases).runs({ since, descending: true })) {
+  for await (const run of jobRuns(leases).runs({ since, descending: true })) {
     const its = standingOf(run);
     counts[its] += 1;
     const isWanted = standing === undefined ? its !== "succeeded" : its === standing;
@@ -94,7 +94,7 @@ export async function missedSince(
   const until = new Date(now() - graceMs).toISOString();
   const missed: MissedSlot[] = [];
   let complete = true;
-  for await (const one of ledger(leases).missed({ schedule, since, until })) {
+  for await (const one of jobRuns(leases).missed({ schedule, since, until })) {
     complete = missed.length < mostShown;
     if (!complete) break;
     missed.push(one);
@@ -124,7 +124,7 @@ export interface BackfillTerms {
  *
  * It has the lock from the first slot to the last, so ticks that come meanwhile are skipped: the slots that it runs
  * close what they would have closed. The lock is taken before a slot is begun, as the trigger does, so that the two never
- * wait for each other. Without a slot of its own the lock lets earlier ones in; the ledger refuses those that are done.
+ * wait for each other. Without a slot of its own the lock lets earlier ones in; the run history refuses those that are done.
  *
  * Rejects with LeaseUnavailableError when the lock stays held, and with LeaseLostError when it is lost.
  */
@@ -146,7 +146,7 @@ export async function backfillSince(
   });
 }
 
-function ledger(leases: LeaseClient): JobRuns {
+function jobRuns(leases: LeaseClient): JobRuns {
   return openRuns(leases, { key: closeUnpaidOrdersKey });
 }
 

@@ -1,10 +1,5 @@
 import { type Lease, type LeaseClient, LeaseLostError, SlotDoneError } from "@leasehold/client";
-import {
-  JobRuns,
-  type JobRunsOptions,
-  type RunContext,
-  RunsExhaustedError,
-} from "@leasehold/client/job-runs";
+import { JobRuns, type JobRunsOptions, type RunContext, RunsExhaustedError } from "@leasehold/jobs";
 import { warn } from "../support/log.ts";
 import { type CloseUnpaidOrders, closeOrdersUnder, type JobOutcome, type Progress } from "./job.ts";
 import { parkedMessage } from "./schema.ts";
@@ -15,7 +10,7 @@ export const attemptsOfTrigger = 3;
 /** How long the lock and a run last unless they are renewed, where nobody says. */
 export const usualLeaseMs = 45_000;
 
-/** How far back the ledger reaches; all who run the job have to agree on it. */
+/** How far back the run history reaches; all who run the job have to agree on it. */
 const keepForMs = 30 * 86_400_000;
 
 type Ran = Extract<JobOutcome, { readonly result: "ran" }>;
@@ -37,7 +32,7 @@ export interface RunUnderLock {
   readonly lock: { readonly lease: Lease; readonly signal: AbortSignal };
 }
 
-/** Opens the ledger of the job's runs: under the lock's key, next to the lock. */
+/** Opens the history of the job's runs: under the lock's key, next to the lock. */
 export function openRuns(
   leases: LeaseClient,
   { key, ...options }: { readonly key: string } & Pick<JobRunsOptions, "leaseDurationMs" | "maxAttempts">,
@@ -46,10 +41,10 @@ export function openRuns(
 }
 
 /**
- * Runs a slot under the lock, once: 2 requests of the ledger's, to begin and to end, and those of the orders.
+ * Runs a slot under the lock, once: 2 requests of the run history, to begin and to end, and those of the orders.
  *
  * Waits for an earlier attempt at the slot that has neither ended nor been given up. Rejects with the work's error and
- * with LeaseLostError, which the ledger has then as failed or lost; with LeaseUnavailableError when the wait is over;
+ * with LeaseLostError, which the run history has then as failed or lost; with LeaseUnavailableError when the wait is over;
  * and with the signal's reason.
  */
 export async function runSlot(

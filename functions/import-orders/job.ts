@@ -6,11 +6,11 @@ import {
   LeaseLostError,
   LeaseUnavailableError,
 } from "@leasehold/client";
-import type { RunContext } from "@leasehold/client/job-runs";
+import type { RunContext } from "@leasehold/jobs";
 import { choiceIn, durationIn, fieldsOf, nameIn } from "../support/input.ts";
 import { checkKeyIs } from "../support/key-policy.ts";
 import { hasTimeLeft, leaseForInvocation, waitWithin } from "../support/working-time.ts";
-import { RunLostError, recordEnd, recordRun } from "./ledger.ts";
+import { RunLostError, recordEnd, recordRun } from "./run-history.ts";
 import { type TransferKind, transferKey, transferKinds } from "./schema.ts";
 import type { ChunkResult, OrderTransfer } from "./transfer.ts";
 
@@ -86,7 +86,7 @@ export async function transferOrders(
  *
  * Stops in time and leaves the rest to the next run. One that dies, or is frozen beyond its lease, is taken over at its
  * end: its successor goes on with the chunks that are still pending, and the gate keeps late writes out. The run is in the
- * ledger, from its first look to its end.
+ * run history, from its first look to its end.
  */
 export async function runTransfer(
   job: TransferJob,
@@ -133,7 +133,7 @@ async function transferPending(
  * Does one chunk for a workflow that holds the lock and whose heartbeat keeps it.
  *
  * The handle may be as old as the workflow: the fence alone decides. A step that is repeated after its answer was lost
- * finds its chunk done. The step that finds nothing left, or fails, is the workflow's last: the ledger has its end.
+ * finds its chunk done. The step that finds nothing left, or fails, is the workflow's last: the run history has its end.
  * Rejects with LeaseLostError when a later holder has written.
  */
 export async function transferStep(

@@ -1,8 +1,8 @@
 import { LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
-import { type JobRuns, RunsExhaustedError, type RunWork } from "@leasehold/client/job-runs";
+import { type JobRuns, RunsExhaustedError, type RunWork } from "@leasehold/jobs";
 
 /**
- * Does a run that nothing has scheduled, and has it in the ledger by the time at which it begins. One that begins in a
+ * Does a run that nothing has scheduled, and has it in the run history by the time at which it begins. One that begins in a
  * millisecond of an earlier one's takes the next.
  */
 export async function runAt<T>(runs: JobRuns, time: number, work: RunWork<T>): Promise<T> {

@@ -21,7 +21,7 @@ const nodes = [
   ["the newest Node", process.execPath],
 ] as const;
 const cdkPackages = ["@leasehold/client", "@leasehold/cdk"];
-const clientPackages = ["@leasehold/client", "@leasehold/middy"];
+const clientPackages = ["@leasehold/client", "@leasehold/jobs", "@leasehold/middy"];
 
 function archivesOf({ archives }: Supplies, names: readonly string[]): string[] {
   return names.map((name) => {

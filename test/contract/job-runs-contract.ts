@@ -11,7 +11,7 @@ import {
   JobRuns,
   type JobRunsOptions,
   RunsExhaustedError,
-} from "../../packages/client/src/job-runs/index.ts";
+} from "../../packages/jobs/src/index.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
 import { newKey } from "./new-key.ts";
@@ -61,7 +61,7 @@ export function jobRunsContract(place: (clock: PatientClock) => Place): void {
   });
 
   describe("a run", () => {
-    test("gives the work's result, and the ledger says who ran it, when, and that it succeeded", async () => {
+    test("gives the work's result, and the run history says who ran it, when, and that it succeeded", async () => {
       const runs = runsOf("a");
       const slot = hoursAgo(1);
       const startedAt = clock.now();

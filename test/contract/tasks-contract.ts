@@ -7,7 +7,7 @@ import {
   type TaskRecord,
   TaskSet,
   type TaskSetOptions,
-} from "../../packages/client/src/tasks/index.ts";
+} from "../../packages/jobs/src/index.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
 import { newKey } from "./new-key.ts";

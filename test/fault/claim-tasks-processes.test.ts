@@ -1,8 +1,9 @@
+// @module-tag long
 import type { ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
 import { afterAll, beforeEach, expect, inject, onTestFinished, test } from "vitest";
 import type { WorkReport } from "../../functions/claim-tasks/worker.ts";
-import { type TaskInput, type TaskRecord, TaskSet } from "../../packages/client/src/tasks/index.ts";
+import { type TaskInput, type TaskRecord, TaskSet } from "../../packages/jobs/src/index.ts";
 import { messageFrom, startScript } from "../support/processes.ts";
 import { type Matcher, op, startProxy } from "../support/proxy.ts";
 import { errorIn, type HeldRequest, hold } from "../support/proxy-behaviours.ts";

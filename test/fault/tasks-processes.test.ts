@@ -1,7 +1,8 @@
+// @module-tag long
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, expect, inject, onTestFinished, test } from "vitest";
-import { type TaskRecord, TaskSet } from "../../packages/client/src/tasks/index.ts";
+import { type TaskRecord, TaskSet } from "../../packages/jobs/src/index.ts";
 import { startScript } from "../support/processes.ts";
 import { makeTable } from "../support/table.ts";
 import type { TaskWorkerConfig, TaskWorkerMessage } from "./fixtures/task-worker.ts";

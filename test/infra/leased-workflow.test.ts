@@ -8,7 +8,8 @@ import {
   LeaseTable,
   LeaseWakeup,
 } from "@leasehold/cdk";
-import { acquire, release, render, renew, renewUnlessRevoked } from "@leasehold/client/expressions";
+import { acquire, release, render, renew, renewUnlessRevoked } from "@leasehold/client/internal";
+import { definitionProblems } from "@leasehold/local/definitions";
 import { App, type CfnElement, Duration, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
@@ -18,8 +19,8 @@ import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, it } from "vitest";
 import { wakeHandlerBundle } from "../../packages/cdk/src/workflow/wake-handler-bundle.ts";
 import { bundleFile, bundleSource } from "../../packages/cdk/wake/bundle.ts";
-import { compileFilters } from "../../packages/local/src/streams/filter.ts";
-import { definitionsIn, problemsOf } from "../support/definitions.ts";
+import { compileFilters } from "../../tools/local/src/streams/filter.ts";
+import { definitionsIn } from "../support/definitions.ts";
 
 function stackOf(options: { stream?: boolean } = {}): { stack: Stack; table: LeaseTable } {
   const stack = new Stack(new App(), "Test");
@@ -61,12 +62,12 @@ describe("a leased workflow", () => {
     });
     const definitions = definitionsIn(Template.fromStack(stack));
     expect(Object.keys(definitions)).toHaveLength(4);
-    for (const definition of Object.values(definitions)) expect(problemsOf(definition)).toEqual([]);
+    for (const definition of Object.values(definitions)) expect(definitionProblems(definition)).toEqual([]);
   });
 
   it.each(["fail", "skip"] as const)("that is to %s passes it too", (whenHeld) => {
     const definitions = definitionsIn(workflowOf({ whenHeld }));
-    for (const definition of Object.values(definitions)) expect(problemsOf(definition)).toEqual([]);
+    for (const definition of Object.values(definitions)) expect(definitionProblems(definition)).toEqual([]);
   });
 
   it("sends the client's own expressions", () => {

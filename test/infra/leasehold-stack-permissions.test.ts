@@ -124,7 +124,7 @@ const systems: System[] = [
     entry: "cleaner.ts",
     keys: `${departmentKeyPrefix}*`,
     // To find the desks that are held it lists the leases, which no key can limit.
-    // It has a ledger of its own, under another key.
+    // It has a run history of its own, under another key.
     onLeases: [...use, ...usePrimitives, "dynamodb:Scan"].sort(),
   },
 ];

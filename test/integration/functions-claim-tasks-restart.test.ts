@@ -1,6 +1,6 @@
 import { LeaseClient } from "@leasehold/client";
-import { FinalFailureError, type Task, TaskSet } from "@leasehold/client/tasks";
 import { ManualClock } from "@leasehold/client/testing";
+import { FinalFailureError, type Task, TaskSet } from "@leasehold/jobs";
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { register } from "../../functions/claim-tasks/register.ts";
 import { RegisteredSets } from "../../functions/claim-tasks/registered-sets.ts";

@@ -9,7 +9,7 @@ import { UpdateItemCommand } from "@aws-sdk/client-dynamodb";
 import { marshall } from "@aws-sdk/util-dynamodb";
 import type { LeaseHandle } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
-import { park, render } from "@leasehold/client/expressions";
+import { park, render } from "@leasehold/client/internal";
 import { leaseItemKey, waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";

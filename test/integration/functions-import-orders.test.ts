@@ -1,9 +1,9 @@
 import { InvalidOptionsError, LeaseClient, LeaseLostError } from "@leasehold/client";
-import type { JobRun } from "@leasehold/client/job-runs";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import type { JobRun } from "@leasehold/jobs";
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { runTransfer, type TransferJob, transferOrders } from "../../functions/import-orders/job.ts";
-import { openTransferRuns } from "../../functions/import-orders/ledger.ts";
+import { openTransferRuns } from "../../functions/import-orders/run-history.ts";
 import { pendingKey, type TransferKind, transferKey } from "../../functions/import-orders/schema.ts";
 import { OrderTransfer, UnusableChunkError } from "../../functions/import-orders/transfer.ts";
 import { KeyNotAllowedError } from "../../functions/support/key-policy.ts";
@@ -229,7 +229,7 @@ describe("the import and export of orders", () => {
     },
   );
 
-  describe("in the ledger", () => {
+  describe("in the run history", () => {
     const runs = async (): Promise<readonly JobRun[]> => {
       const list: JobRun[] = [];
       for await (const run of openTransferRuns(worker("reader").leases).runs()) list.push(run);

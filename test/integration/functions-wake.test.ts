@@ -1,6 +1,6 @@
 import { UpdateItemCommand } from "@aws-sdk/client-dynamodb";
 import { marshall } from "@aws-sdk/util-dynamodb";
-import { park, render } from "@leasehold/client/expressions";
+import { park, render } from "@leasehold/client/internal";
 import { waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { type ParkedWaiter, parkedWaiters } from "../../packages/cdk/wake/parked-waiters.ts";

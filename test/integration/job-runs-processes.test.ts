@@ -1,7 +1,8 @@
+// @module-tag long
 import { once } from "node:events";
 import { QueryCommand } from "@aws-sdk/client-dynamodb";
 import { afterAll, expect, inject, onTestFinished, test } from "vitest";
-import { type JobRun, JobRuns } from "../../packages/client/src/job-runs/index.ts";
+import { type JobRun, JobRuns } from "../../packages/jobs/src/index.ts";
 import { eventually } from "../support/patience.ts";
 import { messageFrom, startScript } from "../support/processes.ts";
 import { makeTable } from "../support/table.ts";
@@ -43,10 +44,10 @@ test("a killed worker's slot is retried by others that get every slot delivered,
   const workers = ["a", "b", "c"].map((owner) => startWorker({ job, owner, slots }));
   await Promise.all(workers.map((worker) => messageFrom(worker)));
 
-  const ledger: JobRun[] = [];
-  for await (const run of runs.runs()) ledger.push(run);
-  expect(ledger.map((run) => [run.slot, run.state])).toEqual(slots.map((slot) => [slot, "succeeded"]));
-  expect(ledger.filter((run) => run.attempt > 1)).toMatchObject([
+  const history: JobRun[] = [];
+  for await (const run of runs.runs()) history.push(run);
+  expect(history.map((run) => [run.slot, run.state])).toEqual(slots.map((slot) => [slot, "succeeded"]));
+  expect(history.filter((run) => run.attempt > 1)).toMatchObject([
     { slot: hangsIn, attempt: 2, lostAttempts: 1 },
   ]);
   const { Items = [] } = await table.dynamodb.send(

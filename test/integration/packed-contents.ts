@@ -27,7 +27,12 @@ export function describePackedContents(packed: () => PackedProject): void {
   describe("the packages as they are published", () => {
     it("are those that are not private", () => {
       expect(names).toEqual(
-        expect.arrayContaining(["@leasehold/client", "@leasehold/middy", "@leasehold/cdk"]),
+        expect.arrayContaining([
+          "@leasehold/client",
+          "@leasehold/jobs",
+          "@leasehold/middy",
+          "@leasehold/cdk",
+        ]),
       );
       expect(names).not.toContain("@leasehold/local");
       expect([...packed().archives.keys()].sort()).toEqual([...names].sort());

@@ -1,6 +1,6 @@
 import { marshall } from "@aws-sdk/util-dynamodb";
 import { LeaseClient, type LeaseEvent, type LeaseStore } from "@leasehold/client";
-import { removeWaiter, type WaitsBy, waitersOf } from "@leasehold/client/expressions";
+import { removeWaiter, type WaitsBy, waitersOf } from "@leasehold/client/internal";
 import { readRecord } from "@leasehold/client/record";
 import { type ItemKey, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { DynamoDBClient, type DynamoDBClientConfig, GetItemCommand } from "@aws-sdk/client-dynamodb";
 import { LeaseClient } from "@leasehold/client";
 import { acquireAll } from "@leasehold/client/group";
-import { TaskSet } from "@leasehold/client/tasks";
+import { TaskSet } from "@leasehold/jobs";
 import { describe, expect, test } from "vitest";
 import { readArguments } from "../../acceptance/arguments.ts";
 import { checked } from "../../acceptance/check.ts";

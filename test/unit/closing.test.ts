@@ -1,15 +1,14 @@
 import { ClientClosedError, CloseIncompleteError, LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { FairLock } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
-import { JobRuns } from "@leasehold/client/job-runs";
 import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
-import { TaskSet } from "@leasehold/client/tasks";
 import { ManualClock, settled } from "@leasehold/client/testing";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
-import { internalsOf } from "../../packages/client/src/internals.ts";
+import { internalsOf } from "../../packages/client/src/client-internals.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;

@@ -1,4 +1,4 @@
-import { parseScheduleExpression } from "@leasehold/client/schedule";
+import { parseScheduleExpression } from "@leasehold/jobs";
 import { Cron } from "croner";
 import fc from "fast-check";
 import { expect, test } from "vitest";

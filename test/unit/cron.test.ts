@@ -1,5 +1,5 @@
 import { LeaseError } from "@leasehold/client";
-import { InvalidScheduleError, parseScheduleExpression } from "@leasehold/client/schedule";
+import { InvalidScheduleError, parseScheduleExpression } from "@leasehold/jobs";
 import { describe, expect, test } from "vitest";
 
 interface Case {
@@ -264,7 +264,7 @@ describe("cron expressions of AWS", () => {
 
   test("a refusal says which field is wrong and what it takes", () => {
     expect(() => parseScheduleExpression("cron(0 24 * * ? *)")).toThrow(
-      /"24" cannot stand in hours, which takes 0-23/,
+      /"24" is not allowed in hours, which takes 0-23/,
     );
   });
 

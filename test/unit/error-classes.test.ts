@@ -2,14 +2,12 @@ import * as client from "@leasehold/client";
 import { LeaseError } from "@leasehold/client";
 import * as fair from "@leasehold/client/fair";
 import * as group from "@leasehold/client/group";
-import * as jobRuns from "@leasehold/client/job-runs";
 import * as leader from "@leasehold/client/leader";
 import * as readWrite from "@leasehold/client/read-write";
 import * as record from "@leasehold/client/record";
-import * as schedule from "@leasehold/client/schedule";
 import * as semaphore from "@leasehold/client/semaphore";
 import * as singleFlight from "@leasehold/client/single-flight";
-import * as tasks from "@leasehold/client/tasks";
+import * as jobs from "@leasehold/jobs";
 import { describe, expect, it } from "vitest";
 
 type ErrorClass = new (...args: never[]) => Error;
@@ -18,14 +16,12 @@ const entries = {
   client,
   fair,
   group,
-  jobRuns,
+  jobs,
   leader,
   readWrite,
   record,
-  schedule,
   semaphore,
   singleFlight,
-  tasks,
 };
 
 /** Thrown by a caller's own work, to say that no attempt can succeed: the package never raises it. */

@@ -1,13 +1,11 @@
 import type * as Client from "@leasehold/client";
 import type * as Fair from "@leasehold/client/fair";
 import type * as Group from "@leasehold/client/group";
-import type * as JobRuns from "@leasehold/client/job-runs";
 import type * as Leader from "@leasehold/client/leader";
 import type * as ReadWrite from "@leasehold/client/read-write";
-import type * as Schedule from "@leasehold/client/schedule";
 import type * as SingleFlight from "@leasehold/client/single-flight";
-import type * as Tasks from "@leasehold/client/tasks";
 import type * as Testing from "@leasehold/client/testing";
+import type * as Jobs from "@leasehold/jobs";
 import type * as Middy from "@leasehold/middy";
 import { describe, expect, it, vi } from "vitest";
 
@@ -15,12 +13,10 @@ type ErrorClass = new (...args: never[]) => Error;
 type Copy = typeof Client &
   typeof Fair &
   typeof Group &
-  typeof JobRuns &
+  typeof Jobs &
   typeof Leader &
   typeof ReadWrite &
-  typeof Schedule &
   typeof SingleFlight &
-  typeof Tasks &
   typeof Testing &
   typeof Middy;
 
@@ -29,17 +25,14 @@ async function loadCopy(): Promise<Copy> {
   vi.resetModules();
   const modules = await Promise.all([
     import("@leasehold/client"),
-    import("@leasehold/client/durable"),
     import("@leasehold/client/fair"),
     import("@leasehold/client/group"),
-    import("@leasehold/client/job-runs"),
     import("@leasehold/client/leader"),
     import("@leasehold/client/read-write"),
-    import("@leasehold/client/schedule"),
     import("@leasehold/client/single-flight"),
-    import("@leasehold/client/tasks"),
     import("@leasehold/client/testing"),
     import("@leasehold/durable"),
+    import("@leasehold/jobs"),
     import("@leasehold/middy"),
   ]);
   return Object.assign({}, ...modules);
@@ -142,11 +135,13 @@ describe("a client of another copy of the package", () => {
 
   it("is refused by a primitive with the reason, for the parts of two copies need not fit", () => {
     const client = new other.LeaseClient({ tableName: "leases" });
-    expect(() => new one.FairLock(client as Client.LeaseClient, "desk")).toThrow(
-      expect.objectContaining({
-        code: "LEASE_INVALID_OPTIONS",
-        message: expect.stringMatching(/LeaseClient of another copy of @leasehold\/client.*npm ls/),
-      }),
-    );
+    const refusal = expect.objectContaining({
+      code: "LEASE_INVALID_OPTIONS",
+      message: expect.stringMatching(/LeaseClient of another copy of @leasehold\/client.*npm ls/),
+    });
+    const ofOther = client as Client.LeaseClient;
+    expect(() => new one.FairLock(ofOther, "desk")).toThrow(refusal);
+    expect(() => new one.TaskSet(ofOther, "files")).toThrow(refusal);
+    expect(() => new one.JobRuns(ofOther, "nightly")).toThrow(refusal);
   });
 });

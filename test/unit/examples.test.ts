@@ -16,13 +16,11 @@ import { environmentNames } from "@leasehold/client/environment";
 import { metricsListener } from "@leasehold/client/metrics";
 import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
 import { FairLock, QueueFullError } from "@leasehold/client/fair";
-import { JobRuns, RunsExhaustedError } from "@leasehold/client/job-runs";
+import { FinalFailureError, JobRuns, parseScheduleExpression, RunsExhaustedError, TaskSet } from "@leasehold/jobs";
 import { Leader } from "@leasehold/client/leader";
 import { LeaseUpgradeError, ReadWriteLock } from "@leasehold/client/read-write";
-import { parseScheduleExpression } from "@leasehold/client/schedule";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
-import { FinalFailureError, TaskSet } from "@leasehold/client/tasks";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { LambdaRuntime, readAssembly, resolveApp, startApp, startEngine, StateMachines } from "@leasehold/local";
 import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
@@ -108,13 +106,13 @@ function asModule(code: string): string {
   return `${preamble}\nexport async function example(${list}): Promise<unknown> {\n${body}\nreturn [${parameters.map(([name]) => name)}];\n}\n`;
 }
 
-it("every example of the README and of the packages' docstrings compiles", async () => {
+it("every example of the READMEs and of the docstrings compiles", async () => {
   const files = [
     "README.md",
     ...globSync(
       [
-        "packages/*/src/**/*.ts",
-        "packages/*/README.md",
+        "{packages,tools}/*/src/**/*.ts",
+        "{packages,tools}/*/README.md",
         "docs/{durable,lambda,singleton-jobs}.md",
         "docs/{primitives,systems}/*.md",
       ],

@@ -1,7 +1,7 @@
 import { LeaseClient } from "@leasehold/client";
-import { type JobRun, JobRuns } from "@leasehold/client/job-runs";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { type JobRun, JobRuns } from "@leasehold/jobs";
 import type { Context } from "aws-lambda";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { onSchedule, type ScheduledJob } from "../../functions/close-unpaid-orders/handler.ts";
@@ -9,7 +9,7 @@ import { closeUnpaidOrdersKey } from "../../functions/close-unpaid-orders/job.ts
 import type { FoundOrder } from "../../functions/close-unpaid-orders/order.ts";
 import { type CloseResult, OrderBook } from "../../functions/close-unpaid-orders/orders.ts";
 import { attemptsOfTrigger } from "../../functions/close-unpaid-orders/runs.ts";
-import { runItemKey } from "../../packages/client/src/schema-job-runs.ts";
+import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
 
 const tick = "2026-01-01T10:00:00.000Z";
 const anyCall = { signal: new AbortController().signal, isCurrent: () => true };
@@ -44,7 +44,7 @@ function leases(): LeaseClient {
   return new LeaseClient({ store, clock });
 }
 
-/** What the ledger has about a slot. */
+/** What the history has about a slot. */
 async function entry(slot: string = tick): Promise<JobRun | undefined> {
   return await new JobRuns(leases(), closeUnpaidOrdersKey).get(slot);
 }
@@ -145,7 +145,7 @@ describe("the schedule that closes unpaid orders", () => {
     expect(book.closed).toEqual(["o-1", "o-2"]);
   });
 
-  test("orders that are parked are counted in the answer and in the ledger, and logged for the alarm", async () => {
+  test("orders that are parked are counted in the answer and in the run history, and logged for the alarm", async () => {
     book.results.push("parked", "closed");
     expect(await instance()({ scheduledTime: tick })).toMatchObject({ result: "ran", closed: 1, parked: 1 });
     expect(await entry()).toMatchObject({
@@ -200,7 +200,7 @@ describe("the schedule that closes unpaid orders", () => {
   );
 });
 
-describe("the ledger of its runs", () => {
+describe("the history of its runs", () => {
   test("has a run that succeeded, with what it closed", async () => {
     await instance()({ scheduledTime: tick });
     expect(await entry()).toMatchObject({
@@ -348,7 +348,7 @@ describe("the ledger of its runs", () => {
     expect(await instance()({ scheduledTime: tick })).toEqual({ result: "doneBefore", slot: tick });
   });
 
-  test("one tick costs 4 requests to the lease table, a repeated trigger 1, and the ledger's item lies next to the lock", async () => {
+  test("one tick costs 4 requests to the lease table, a repeated trigger 1, and the run history's item lies next to the lock", async () => {
     const update = vi.spyOn(store, "update");
     await instance()({ scheduledTime: tick });
     expect(update.mock.calls.map(([{ key }]) => key)).toEqual([

@@ -5,7 +5,7 @@ import {
 } from "@aws-sdk/client-lambda";
 import { InvalidToken, TaskDoesNotExist, TaskTimedOut } from "@aws-sdk/client-sfn";
 import { marshall } from "@aws-sdk/util-dynamodb";
-import { acquire, type Grant, release, render } from "@leasehold/client/expressions";
+import { acquire, type Grant, release, render } from "@leasehold/client/internal";
 import type { LeaseRecord } from "@leasehold/client/record";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { MemoryLeaseStore } from "@leasehold/client/testing";

@@ -1,6 +1,6 @@
 import { LeaseClient } from "@leasehold/client";
-import type { JobRuns } from "@leasehold/client/job-runs";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import type { JobRuns } from "@leasehold/jobs";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { closeUnpaidOrdersKey as key } from "../../functions/close-unpaid-orders/job.ts";
 import type { FoundOrder } from "../../functions/close-unpaid-orders/order.ts";
@@ -187,7 +187,7 @@ describe("its back-fill", () => {
     expect(book.asked).toEqual([]);
   });
 
-  test("that loses the lock stops, and says so; what it had begun is in the ledger", async () => {
+  test("that loses the lock stops, and says so; what it had begun is in the run history", async () => {
     book.onAsked = async () => {
       const { token = "" } = (await leases().inspect(key)) ?? {};
       await leases().forceRelease(key, { token });

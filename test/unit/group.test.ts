@@ -8,7 +8,7 @@ import {
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { acquire, render } from "../../packages/client/src/expressions.ts";
-import { acquireAmongOthers } from "../../packages/client/src/expressions-group.ts";
+import { acquireAmongOthers } from "../../packages/client/src/group/expressions.ts";
 import { acquireAll, type GroupOptions } from "../../packages/client/src/group/index.ts";
 import { groupContract } from "../contract/group-contract.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";

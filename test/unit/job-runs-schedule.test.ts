@@ -1,7 +1,6 @@
 import { LeaseClient } from "@leasehold/client";
-import { JobRuns, type MissedQuery } from "@leasehold/client/job-runs";
-import { parseScheduleExpression } from "@leasehold/client/schedule";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { JobRuns, type MissedQuery, parseScheduleExpression } from "@leasehold/jobs";
 import { beforeEach, expect, test } from "vitest";
 
 /** 1 January 2026 is a Thursday. */

@@ -3,8 +3,8 @@ import { attributeNames } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { JobRuns, type RunContext, type RunState } from "../../packages/client/src/job-runs/index.ts";
-import { runAttributeNames, runItemKey } from "../../packages/client/src/schema-job-runs.ts";
+import { JobRuns, type RunContext, type RunState } from "../../packages/jobs/src/index.ts";
+import { runAttributeNames, runItemKey } from "../../packages/jobs/src/runs/schema.ts";
 import { Beliefs } from "../support/simulated-beliefs.ts";
 import type { SimulatedProcess } from "../support/simulated-process.ts";
 import type { Change } from "../support/simulated-table.ts";
@@ -25,7 +25,7 @@ const processes = 4;
 const job = "report";
 const maxAttempts = 3;
 const keepForMs = 60_000;
-/** The ledger keeps an item an hour longer than it promises. */
+/** The run history keeps an item an hour longer than it promises. */
 const nightMs = keepForMs + 2 * 3_600_000;
 const slotMs = 20_000;
 const states: readonly RunState[] = ["running", "succeeded", "failed", "lost", "skipped"];
@@ -273,12 +273,12 @@ describe("the runs of a job under delays, lost and late answers, freezes, deaths
   });
 
   it.each([
-    ["a claim of a slot that is done", without("#doneSlot < :slot"), /was (succeeded|skipped), and is/],
-    ["a claim without an attempt left", without("#attempt < :maxAttempts"), /went from the attempt 3 to 4/],
-    ["a takeover of an attempt that has renewed", without("#version = :judgedVersion"), /believes to hold/],
+    ["a claim of a slot that is done", without("#doneSlot < :ifDoneSlot"), /was (succeeded|skipped), and is/],
+    ["a claim without an attempt left", without("#attempt < :ifAttempt"), /went from the attempt 3 to 4/],
+    ["a takeover of an attempt that has renewed", without("#version = :ifVersion"), /believes to hold/],
     [
       "an outcome of another's attempt",
-      without("#token = :token AND #fence = :fence", isOutcome),
+      without("#token = :ifToken AND #fence = :ifFence", isOutcome),
       /believes to hold|by nobody/,
     ],
   ])("are seen through: %s", async (_, mistake, violation) => {

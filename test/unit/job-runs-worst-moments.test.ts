@@ -7,14 +7,14 @@ import {
 } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { internalsOf } from "../../packages/client/src/internals.ts";
+import { internalsOf } from "../../packages/client/src/client-internals.ts";
 import {
   type JobRun,
   JobRuns,
   type JobRunsOptions,
   RunsExhaustedError,
-} from "../../packages/client/src/job-runs/index.ts";
-import { runItemKey } from "../../packages/client/src/schema-job-runs.ts";
+} from "../../packages/jobs/src/index.ts";
+import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { watchedMs } from "../support/watching.ts";
 
@@ -228,7 +228,7 @@ describe("answers that got lost", () => {
     expect(await runsOf("b").run(slot, (run) => run.attempt)).toBe(2);
   });
 
-  test("of a claim that never arrived and is given up: nothing shows in the ledger", async () => {
+  test("of a claim that never arrived and is given up: nothing shows in the run history", async () => {
     store.next("request lost");
     await expect(runsOf("a").run(slot, () => 1)).rejects.toThrow(LeaseServiceError);
     await clock.advance(0);
@@ -468,7 +468,7 @@ describe("bad input", () => {
     ["owner", job, { owner: "" }],
     ["describeError", job, { describeError: "name" }],
     ["options.maxAttempt", job, { maxAttempt: 3 }],
-  ])("a ledger with a bad %s is refused by name (%#)", (option, name, options) => {
+  ])("job runs with a bad %s is refused by name (%#)", (option, name, options) => {
     const make = () => new JobRuns(client(), name, options as JobRunsOptions);
     expect(make).toThrow(expect.objectContaining({ option: option === "job" ? "key" : option }));
   });
@@ -546,9 +546,9 @@ describe("bad input", () => {
 
   test("an error's text is cut between characters, and one that cannot be described is an error all the same", async () => {
     const runs = new JobRuns(client(), job, { maxAttempts: 9 });
-    const remarkAfter = async (ledger: JobRuns, error: unknown): Promise<string | undefined> => {
-      await ledger.run(slot, () => Promise.reject(error)).catch(() => undefined);
-      return (await ledger.get(slot))?.remark;
+    const remarkAfter = async (runs: JobRuns, error: unknown): Promise<string | undefined> => {
+      await runs.run(slot, () => Promise.reject(error)).catch(() => undefined);
+      return (await runs.get(slot))?.remark;
     };
     const long = await remarkAfter(runs, new Error("€".repeat(1000)));
     expect(long).toMatch(/^Error: €+…$/);

@@ -8,12 +8,12 @@ import {
 } from "@leasehold/client";
 import { FairLock } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
-import { JobRuns } from "@leasehold/client/job-runs";
 import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { JobRuns } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
 import { heldLease, put } from "../support/foreign-items.ts";
 

@@ -6,18 +6,17 @@ import {
   type LeaseStore,
 } from "@leasehold/client";
 import { acquireAll } from "@leasehold/client/group";
-import { JobRuns } from "@leasehold/client/job-runs";
 import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
-import { TaskSet } from "@leasehold/client/tasks";
 import { ManualClock } from "@leasehold/client/testing";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { leased } from "@leasehold/middy";
 import type { Context } from "aws-lambda";
 import { beforeEach, describe, expect, it } from "vitest";
 import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
-import { isMistake, isOperational } from "../../packages/client/src/operational.ts";
+import { isMistake, isOperational } from "../../packages/client/src/errors/operational.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 9_000;

@@ -7,11 +7,11 @@ import {
 } from "@leasehold/client";
 import { FairLock } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
-import { JobRuns } from "@leasehold/client/job-runs";
 import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
+import { JobRuns } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
 import { ScriptedStore } from "../support/scripted-store.ts";
 

@@ -2,8 +2,8 @@ import { LeaseError, type TransactionEntry, type UpdateRequest } from "@leasehol
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { cacheSortKey, flightSortKey } from "../../packages/client/src/schema-cache.ts";
 import { type ComputeContext, SingleFlight } from "../../packages/client/src/single-flight/index.ts";
+import { cacheSortKey, flightSortKey } from "../../packages/client/src/single-flight/schema.ts";
 import { Beliefs } from "../support/simulated-beliefs.ts";
 import type { Change } from "../support/simulated-table.ts";
 import type { Tamper } from "../support/simulated-weather.ts";
@@ -296,7 +296,7 @@ describe("single flights under delays, lost and late answers, lagging reads, fre
   });
 
   it.each([
-    ["a takeover of a holder that has renewed", without("#version = :judgedVersion"), /believes to hold/],
+    ["a takeover of a holder that has renewed", without("#version = :ifVersion"), /believes to hold/],
     [
       "a second holder beside the first",
       without("attribute_not_exists(#token)", isGrant),

@@ -1,8 +1,8 @@
 import { type CallOptions, LeaseClient, LeaseServiceError, type TransactionEntry } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { endedTaskKey, openTaskKey } from "../../packages/client/src/schema-tasks.ts";
-import { type Task, TaskSet, type TaskSetOptions } from "../../packages/client/src/tasks/index.ts";
+import { type Task, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
+import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
 import { type Call, ScriptedStore } from "../support/scripted-store.ts";
 
 let clock: ManualClock;

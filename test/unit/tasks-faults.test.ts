@@ -9,19 +9,14 @@ import {
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { render, renew } from "../../packages/client/src/expressions.ts";
-import { claimTask } from "../../packages/client/src/expressions-tasks.ts";
+import { type Task, TaskLostError, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
+import { claimTask } from "../../packages/jobs/src/tasks/expressions.ts";
 import {
   endedTaskKey,
   endedTaskPrefix,
   openTaskKey,
   taskIdOf,
-} from "../../packages/client/src/schema-tasks.ts";
-import {
-  type Task,
-  TaskLostError,
-  TaskSet,
-  type TaskSetOptions,
-} from "../../packages/client/src/tasks/index.ts";
+} from "../../packages/jobs/src/tasks/schema.ts";
 import { type Call, ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;

@@ -1,7 +1,7 @@
 import { LeaseClient, type QueryRequest } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type Task, TaskSet, type WorkOptions } from "../../packages/client/src/tasks/index.ts";
+import { type Task, TaskSet, type WorkOptions } from "../../packages/jobs/src/index.ts";
 import { Random } from "../simulation/random.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 

@@ -1,6 +1,6 @@
 import { LeaseClient } from "@leasehold/client";
 import { expect, test } from "vitest";
-import { TaskSet } from "../../packages/client/src/tasks/index.ts";
+import { TaskSet } from "../../packages/jobs/src/index.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 /** Eight workers of clients of their own, each with one task at a time, on one table. */

@@ -3,14 +3,14 @@ import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { breakLease, render } from "../../packages/client/src/expressions.ts";
+import { type Task, TaskSet } from "../../packages/jobs/src/index.ts";
 import {
   endedTaskKey,
   endedTaskPrefix,
   openTaskKey,
   taskAttributeNames,
   taskIdOf,
-} from "../../packages/client/src/schema-tasks.ts";
-import { type Task, TaskSet } from "../../packages/client/src/tasks/index.ts";
+} from "../../packages/jobs/src/tasks/schema.ts";
 import { Beliefs } from "../support/simulated-beliefs.ts";
 import type { Change } from "../support/simulated-table.ts";
 import type { Tamper } from "../support/simulated-weather.ts";

@@ -1,13 +1,8 @@
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { endedTaskKey, openTaskKey } from "../../packages/client/src/schema-tasks.ts";
-import {
-  FinalFailureError,
-  type Task,
-  TaskSet,
-  type TaskSetOptions,
-} from "../../packages/client/src/tasks/index.ts";
+import { FinalFailureError, type Task, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
+import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
 import { type Fate, ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;

@@ -1,7 +1,7 @@
 import { type Lease, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { retryDelayMs } from "../../packages/client/src/retry.ts";
+import { retryDelayMs } from "../../packages/client/src/time/retry.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { watchedMs } from "../support/watching.ts";
 

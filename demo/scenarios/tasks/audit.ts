@@ -1,4 +1,4 @@
-import type { TaskRecord, TaskState } from "@leasehold/client/tasks";
+import type { TaskRecord, TaskState } from "@leasehold/jobs";
 import { type Check, check, listed, promise } from "../../check.ts";
 import { type Grant, overlaps, takenOver } from "../../lease-history.ts";
 import { ranOut, type WasCutShort } from "../../lease-log.ts";

@@ -1,4 +1,4 @@
-import type { TaskRecord } from "@leasehold/client/tasks";
+import type { TaskRecord } from "@leasehold/jobs";
 import type { WorkReport } from "../../../functions/claim-tasks/worker.ts";
 import type { Grant } from "../../lease-history.ts";
 import type { LoggedLeaseEvent } from "../../lease-log.ts";

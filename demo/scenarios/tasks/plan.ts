@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { TaskInput } from "@leasehold/client/tasks";
+import type { TaskInput } from "@leasehold/jobs";
 import { taskSetKey } from "../../../functions/claim-tasks/schema.ts";
 import type { GateRequest } from "../../gate.ts";
 

@@ -1,5 +1,5 @@
 import { LeaseClient } from "@leasehold/client";
-import { type TaskRecord, TaskSet } from "@leasehold/client/tasks";
+import { type TaskRecord, TaskSet } from "@leasehold/jobs";
 import type { LocalAppEvent } from "@leasehold/local";
 import { taskSetKey } from "../../../functions/claim-tasks/schema.ts";
 import type { HeldRequest } from "../../gate.ts";

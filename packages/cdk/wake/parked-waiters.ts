@@ -5,7 +5,7 @@ import {
   GetItemCommand,
   QueryCommand,
 } from "@aws-sdk/client-dynamodb";
-import { removeWaiter, type WaitsBy, waitersOf } from "@leasehold/client/expressions";
+import { removeWaiter, type WaitsBy, waitersOf } from "@leasehold/client/internal";
 import { attributeNames, type ItemKey, leaseItemKey } from "@leasehold/client/schema";
 import type { Waiters } from "./waking.ts";
 

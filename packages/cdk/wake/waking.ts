@@ -1,4 +1,4 @@
-import type { WaitsBy } from "@leasehold/client/expressions";
+import type { WaitsBy } from "@leasehold/client/internal";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent, StreamRecord } from "aws-lambda";
 

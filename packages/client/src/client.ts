@@ -1,17 +1,22 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { nameAbort } from "./aborted.ts";
-import { brandClass } from "./brand.ts";
+
+import { showInternals } from "./client-internals.ts";
 import { createDynamoDBClient } from "./dynamodb/client.ts";
 import { DynamoDBLeaseStore, isDocumentClient } from "./dynamodb/store.ts";
-import { InvalidOptionsError, LeaseUnavailableError, SlotDoneError, SlotMismatchError } from "./errors.ts";
-import { ClientClosedError, CloseIncompleteError } from "./errors-closing.ts";
+import { nameAbort } from "./errors/aborted.ts";
+import { brandClass } from "./errors/brand.ts";
+import { ClientClosedError, CloseIncompleteError } from "./errors/closing.ts";
+import {
+  InvalidOptionsError,
+  LeaseUnavailableError,
+  SlotDoneError,
+  SlotMismatchError,
+} from "./errors/errors.ts";
 import { publish } from "./events.ts";
 import { FairQueues } from "./fair/fair-queues.ts";
 import { checkDataBesideQueue, type FairTerms, separateFairness } from "./fair/options.ts";
 import type { ValueFormat } from "./fencing.ts";
-import { checkHandle } from "./handle.ts";
-import { showInternals } from "./internals.ts";
-import { handleOf, Lease, type LeaseHandle } from "./lease.ts";
+import { handleOf, Lease, type LeaseHandle, runUnder } from "./lease.ts";
 import {
   type HolderOptions,
   LeaseAdmin,
@@ -21,20 +26,29 @@ import {
   type PlaceOptions,
   type TakeBackSlotOptions,
 } from "./lease-admin.ts";
+import { checkHandle } from "./options/check-handle.ts";
+import {
+  type ClientTimes,
+  checkAcquireOptions,
+  checkClientOptions,
+  checkHeartbeat,
+} from "./options/check-options.ts";
+import {
+  checkData,
+  checkDuration,
+  checkKey,
+  checkKnown,
+  checkText,
+  checkWork,
+} from "./options/check-values.ts";
+import { defaultOwner } from "./options/default-owner.ts";
 import type {
   AcquireOptions,
   CloseOptions,
   LeaseClientOptions,
   TryAcquireOptions,
   WaitOptions,
-} from "./options.ts";
-import {
-  type ClientTimes,
-  checkAcquireOptions,
-  checkClientOptions,
-  checkHeartbeat,
-} from "./options-check.ts";
-import { defaultOwner } from "./owner.ts";
+} from "./options/options.ts";
 import { Acquirer } from "./protocol/acquirer.ts";
 import { callBudgetMs, type ProtocolContext, systemRandomness } from "./protocol/context.ts";
 import { ExpiryDetector } from "./protocol/expiry-detector.ts";
@@ -48,8 +62,6 @@ import { TimedStore } from "./store/timed-store.ts";
 import type { LeaseStore } from "./store.ts";
 import { systemClock } from "./time/clock.ts";
 import { ServiceClock } from "./time/service-clock.ts";
-import { runUnder } from "./under-lease.ts";
-import { checkData, checkDuration, checkKey, checkKnown, checkText, checkWork } from "./validation.ts";
 
 /**
  * Acquires and looks after leases in one table.

@@ -1,5 +1,5 @@
 import { channel } from "node:diagnostics_channel";
-import type { LeaseErrorCode, LeaseLostReason } from "./errors.ts";
+import type { LeaseErrorCode, LeaseLostReason } from "./errors/errors.ts";
 
 /** What every event about one lease says. */
 interface LeaseEventSubject {

@@ -1,4 +1,4 @@
-import { toAttributeValues } from "./attribute-values.ts";
+import { toAttributeValues } from "./dynamodb/attribute-values.ts";
 import { noLaterHolder } from "./expressions.ts";
 import type { LeaseRecord } from "./record.ts";
 import { type ItemKey, leaseItemKey } from "./schema.ts";

@@ -1,6 +1,7 @@
-export { brandClass } from "./brand.ts";
 export { LeaseClient } from "./client.ts";
 export { type CreateLeaseTableOptions, createLeaseTable } from "./dynamodb/table.ts";
+export { brandClass } from "./errors/brand.ts";
+export { ClientClosedError, CloseIncompleteError, type Leftover } from "./errors/closing.ts";
 export {
   InvalidOptionsError,
   LeaseAbortedError,
@@ -17,8 +18,7 @@ export {
   SlotDoneError,
   SlotMismatchError,
   SlotNotDueError,
-} from "./errors.ts";
-export { ClientClosedError, CloseIncompleteError, type Leftover } from "./errors-closing.ts";
+} from "./errors/errors.ts";
 export type {
   AcquiredEvent,
   CompletionFailedEvent,
@@ -62,10 +62,9 @@ export type {
   PlaceInQueue,
   TryAcquireOptions,
   WaitOptions,
-} from "./options.ts";
+} from "./options/options.ts";
 export type { Randomness } from "./protocol/context.ts";
 export type { LeaseRecord } from "./record.ts";
-export type { RetryStrategy } from "./retry.ts";
 export type {
   CallOptions,
   GetRequest,
@@ -80,4 +79,5 @@ export type {
   UpdateResult,
 } from "./store.ts";
 export { type Clock, systemClock } from "./time/clock.ts";
+export type { RetryStrategy } from "./time/retry.ts";
 export type { ServiceTime } from "./time/service-clock.ts";

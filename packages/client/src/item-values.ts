@@ -1,4 +1,4 @@
-import { describe, LeaseItemError } from "./errors.ts";
+import { describe, LeaseItemError } from "./errors/errors.ts";
 import { attributeNames } from "./schema.ts";
 import type { Item } from "./store.ts";
 

@@ -1,4 +1,4 @@
-import { InvalidOptionsError } from "./errors.ts";
+import { InvalidOptionsError } from "./errors/errors.ts";
 import {
   breakLease,
   type LeasePlace,
@@ -8,6 +8,7 @@ import {
   takeBackSlot,
 } from "./expressions.ts";
 import { leasesIn, lookAtAll, recordsIn, unreadableIn } from "./looks.ts";
+import { check, checkKey, checkKnown, checkSlot, checkText } from "./options/check-values.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
 import { type LeaseRecord, lastDoneSlot, wasBroken } from "./record.ts";
 import { type ItemKey, leaseItemKey, limits } from "./schema.ts";
@@ -15,7 +16,6 @@ import { isSeatSortKey } from "./seats/schema.ts";
 import { seatOf } from "./seats/seat.ts";
 import { askSeatToStop, breakSeat } from "./seats/seat-form.ts";
 import type { Item, UpdateResult } from "./store.ts";
-import { check, checkKey, checkKnown, checkSlot, checkText } from "./validation.ts";
 
 /** Which of a key's leases is meant, where it has several. */
 export interface PlaceOptions {

@@ -1,5 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { InvalidOptionsError, type LeaseErrorCode, LeaseLostError } from "./errors.ts";
+import { InvalidOptionsError, type LeaseErrorCode, LeaseLostError } from "./errors/errors.ts";
+import { ifOperational } from "./errors/operational.ts";
 import {
   type ConditionCheckOptions,
   type Fence,
@@ -9,12 +10,11 @@ import {
   leaseConditionCheck,
   type ValueFormat,
 } from "./fencing.ts";
-import { ifOperational } from "./operational.ts";
+import { checkKnown, checkText } from "./options/check-values.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
 import type { Ended, HeldLease } from "./protocol/held-lease.ts";
 import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey } from "./schema.ts";
-import { checkKnown, checkText } from "./validation.ts";
 
 /** A lease in a form that another process can adopt: plain JSON values. */
 export interface LeaseHandle
@@ -293,4 +293,32 @@ export class Lease implements AsyncDisposable {
 function checkFormat(format: unknown): ValueFormat {
   if (format === "native" || format === "attributeValue") return format;
   throw new InvalidOptionsError("format", format, "native or attributeValue");
+}
+
+/**
+ * Runs work under a lease, and lets the lease go whatever becomes of the work.
+ *
+ * The work's own error comes first: a mistake in the program that the release meets then is told by an `error` event
+ * alone. A result is given only if the lease protected it to its end, which completes the lease's slot, or was revoked; else
+ * LeaseLostError. A release that fails, or of which nobody knows whether it has landed, does not hide a result: what it
+ * leaves frees itself when the lease ends.
+ */
+export async function runUnder<T>(lease: Lease, work: (lease: Lease) => Promise<T> | T): Promise<T> {
+  let isComplete = false;
+  try {
+    const result = await work(lease);
+    const { loss } = lease;
+    if (loss !== undefined && loss.reason !== "revoked") throw loss;
+    // What was revoked has perhaps stopped half-way: its slot stays open.
+    isComplete = loss === undefined;
+    if (isComplete) {
+      const wasOurs = await lease.complete().catch(ifOperational(undefined));
+      // Broken or taken while it had time left, which nothing has told the work.
+      if (wasOurs === false) throw new LeaseLostError(lease.key, "taken");
+    }
+    return result;
+  } finally {
+    // Ignored: the work's own error comes first, and the `error` event tells of a mistake.
+    if (!isComplete) await lease.release().catch(() => false);
+  }
 }

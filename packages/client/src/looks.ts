@@ -1,4 +1,4 @@
-import { LeaseItemError } from "./errors.ts";
+import { LeaseItemError } from "./errors/errors.ts";
 import { callBudgetMs, type ProtocolContext } from "./protocol/context.ts";
 import { type LeaseRecord, readRecord } from "./record.ts";
 import { attributeNames, type ItemKey } from "./schema.ts";

@@ -3,7 +3,7 @@ import { attributeNames, isClosedToken } from "./schema.ts";
 import type { Seat } from "./seats/schema.ts";
 import type { Item } from "./store.ts";
 
-export { LeaseItemError } from "./errors.ts";
+export { LeaseItemError } from "./errors/errors.ts";
 
 /** A lock's state as the table shows it while its lease has not been released. */
 export interface LeaseRecord {

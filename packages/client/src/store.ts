@@ -1,4 +1,4 @@
-import type { LeaseError } from "./errors.ts";
+import type { LeaseError } from "./errors/errors.ts";
 import type { ItemKey } from "./schema.ts";
 import type { CallOptions } from "./time/budget.ts";
 

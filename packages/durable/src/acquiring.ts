@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { CallbackError, type DurableContext, defaultSerdes, StepError } from "@aws/durable-execution-sdk-js";
 import { type Lease, type LeaseHandle, LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
-import { type DurableLock, longestOwner } from "@leasehold/client/durable";
+import { type DurableLock, longestOwner } from "./durable-lock.ts";
 import { portably, retryService } from "./failures.ts";
 import type { DurableTerms } from "./options.ts";
 

@@ -1,5 +1,5 @@
 import { type HoldOptions, InvalidOptionsError, type Lease, type LeaseClient } from "@leasehold/client";
-import { DurableLock } from "@leasehold/client/durable";
+import { DurableLock } from "./durable-lock.ts";
 
 /** Options of `withDurableLease`. They have to be the same each time that the execution is replayed. */
 export interface DurableLeaseOptions

@@ -1,7 +1,8 @@
+// @module-tag long
 import { setTimeout as delay } from "node:timers/promises";
 import type { LeaseEvent } from "@leasehold/client";
-import { type JobRun, JobRuns } from "@leasehold/client/job-runs";
 import { leaseSortKey } from "@leasehold/client/schema";
+import { type JobRun, JobRuns } from "@leasehold/jobs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { closeUnpaidOrdersKey as key } from "../../../functions/close-unpaid-orders/job.ts";
 import { startTestApp, type TestApp, until } from "../../support/app.ts";
@@ -41,7 +42,7 @@ async function standAtSecondOrder(shop: Shop): Promise<StandingRun> {
   return { ...run, environmentId, scheduledTime: trigger.scheduledTime, write };
 }
 
-/** What the ledger has about a run. */
+/** What the history has about a run. */
 async function ledgerOf({ scheduledTime }: StandingRun): Promise<JobRun | undefined> {
   return await new JobRuns(it.leases, key).get(scheduledTime);
 }
@@ -64,7 +65,7 @@ async function runOnceFree(shop: Shop): Promise<Success> {
   }
 }
 
-/** Whether an event is about the lock, and not about the run that is in the ledger. */
+/** Whether an event is about the lock, and not about the run that is in the run history. */
 function isOfTheLock(event: LeaseEvent): boolean {
   return "place" in event && event.place === leaseSortKey;
 }

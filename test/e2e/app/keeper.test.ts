@@ -1,4 +1,5 @@
-import { render, renewUnlessRevoked } from "@leasehold/client/expressions";
+// @module-tag long
+import { render, renewUnlessRevoked } from "@leasehold/client/internal";
 import { leaseSortKey } from "@leasehold/client/schema";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { transferKey } from "../../../functions/import-orders/schema.ts";

@@ -1,5 +1,5 @@
-import { type JobRun, JobRuns } from "@leasehold/client/job-runs";
 import { metricNames } from "@leasehold/client/metrics";
+import { type JobRun, JobRuns } from "@leasehold/jobs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closeUnpaidOrdersKey as key } from "../../../functions/close-unpaid-orders/job.ts";
 import { startTestApp, type TestApp, until } from "../../support/app.ts";
@@ -37,9 +37,9 @@ test("a schedule that fires twice for the same time runs its job once, also at o
   expect(counts()).toEqual({ succeeded: 1, skipped: 3, failed: 0 });
   expect(await shop.state()).toEqual({ closings: [1, 1, 1], restocked: 3 });
   expect(await it.leaseItem(key)).toMatchObject({ doneSlot: scheduledTime.toISOString() });
-  const ledger: JobRun[] = [];
-  for await (const run of new JobRuns(it.leases, key).runs()) ledger.push(run);
-  expect(ledger).toMatchObject([
+  const history: JobRun[] = [];
+  for await (const run of new JobRuns(it.leases, key).runs()) history.push(run);
+  expect(history).toMatchObject([
     { slot: scheduledTime.toISOString(), state: "succeeded", attempt: 1, progress: { closed: 3, parked: 0 } },
   ]);
 });

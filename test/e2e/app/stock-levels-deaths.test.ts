@@ -1,3 +1,4 @@
+// @module-tag long
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
@@ -9,7 +10,7 @@ import {
   freshForVariable,
   movementsPartition,
 } from "../../../functions/resource-cache/schema.ts";
-import { cacheSortKey } from "../../../packages/client/src/schema-cache.ts";
+import { cacheSortKey } from "../../../packages/client/src/single-flight/schema.ts";
 import { startTestApp, type TestApp, until } from "../../support/app.ts";
 import type { Matcher } from "../../support/proxy.ts";
 import { errorIn, type HeldRequest, hold } from "../../support/proxy-behaviours.ts";

@@ -36,7 +36,7 @@ async function operations(id: string, event: object): Promise<readonly string[]>
   return it.proxy.requests.filter((request) => !isOfTheStream(request)).map(({ operation }) => operation);
 }
 
-test("an import asks for 4 requests, the lock's and the ledger's, and 3 for each chunk, and 1 to see that nothing is left; an export for 1 more a chunk; one that is skipped for 1", async () => {
+test("an import asks for 4 requests, the lock's and the run history's, and 3 for each chunk, and 1 to see that nothing is left; an export for 1 more a chunk; one that is skipped for 1", async () => {
   const add = (kind: TransferKind, chunk: string, content: object): Promise<void> =>
     put("Imports/Orders", { ...pendingKey(kind, chunk), ...content });
   for (const chunk of ["c1", "c2"]) {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { BatchWriteCommand } from "@aws-sdk/lib-dynamodb";
 import { attributeNames } from "@leasehold/client/schema";
-import { TaskSet } from "@leasehold/client/tasks";
+import { TaskSet } from "@leasehold/jobs";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { taskSetKey } from "../../../functions/claim-tasks/schema.ts";
 import { pendingKey } from "../../../functions/import-orders/schema.ts";

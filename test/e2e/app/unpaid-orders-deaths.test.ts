@@ -1,5 +1,6 @@
-import { JobRuns } from "@leasehold/client/job-runs";
+// @module-tag long
 import { leaseSortKey } from "@leasehold/client/schema";
+import { JobRuns } from "@leasehold/jobs";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { closeUnpaidOrdersKey as key } from "../../../functions/close-unpaid-orders/job.ts";
 import type {
@@ -7,7 +8,7 @@ import type {
   MissedAnswer,
   RunsAnswer,
 } from "../../../functions/close-unpaid-orders/run-report.ts";
-import { runSortKeyPrefix } from "../../../packages/client/src/schema-job-runs.ts";
+import { runSortKeyPrefix } from "../../../packages/jobs/src/runs/schema.ts";
 import { startTestApp, type TestApp, until } from "../../support/app.ts";
 import { kindOf } from "../../support/lease-writes.ts";
 import type { Answer, Behaviour, Matcher } from "../../support/proxy.ts";
@@ -66,7 +67,7 @@ function write(place: "lock" | "run", kind: ReturnType<typeof kindOf>): Matcher 
 const query: Matcher = ({ operation, body }) =>
   operation === "Query" && body.ExpressionAttributeValues[":dueBefore"] !== undefined;
 
-/** Each request of a run, in their order; and what the ledger has in the end of a run that died there. */
+/** Each request of a run, in their order; and what the run history has in the end of a run that died there. */
 interface Death {
   readonly at: string;
   readonly step: (shop: Shop) => Matcher;
@@ -89,7 +90,7 @@ const cases = deaths.flatMap((death) =>
 );
 
 test.each(cases)(
-  "an instance that is killed at $at, whose request lands $lands the death: every order is closed once, and the ledger has attempt $attempt",
+  "an instance that is killed at $at, whose request lands $lands the death: every order is closed once, and the run history has attempt $attempt",
   async ({ step, lands, attempt }) => {
     const shop = await Shop.open(it, 2);
     const trigger = nextTrigger();

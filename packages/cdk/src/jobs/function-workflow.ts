@@ -1,4 +1,4 @@
-import { endCalls, markCalls, takeOverCalls } from "@leasehold/client/expressions";
+import { endCalls, markCalls, takeOverCalls } from "@leasehold/client/internal";
 import { attributeNames } from "@leasehold/client/schema";
 import { Aws, Duration, Stack, Token } from "aws-cdk-lib";
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";

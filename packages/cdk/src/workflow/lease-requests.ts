@@ -17,7 +17,7 @@ import {
   requestRevocation,
   takeOver,
   type Write,
-} from "@leasehold/client/expressions";
+} from "@leasehold/client/internal";
 import { attributeNames, closedToken, leaseSortKey, waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { type Json, jsonata, literal } from "./asl.ts";
 

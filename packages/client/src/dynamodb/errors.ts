@@ -4,9 +4,9 @@ import {
   LeaseItemError,
   LeaseServiceError,
   LeaseTableError,
-} from "../errors.ts";
-import { isMistake } from "../operational.ts";
-import type { DynamoDBSender } from "../options.ts";
+} from "../errors/errors.ts";
+import { isMistake } from "../errors/operational.ts";
+import type { DynamoDBSender } from "../options/options.ts";
 import type { UpdateRequest } from "../store.ts";
 import { locationOf } from "./location.ts";
 

@@ -1,5 +1,5 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import type { DynamoDBSender } from "../options.ts";
+import type { DynamoDBSender } from "../options/options.ts";
 
 /** The parts of a client's settings that say where it sends its requests; a test double may have none of them. */
 type Settings = Partial<Pick<DynamoDBClient["config"], "region" | "endpoint">>;

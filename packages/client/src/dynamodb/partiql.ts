@@ -1,7 +1,7 @@
 import type { BatchStatementRequest } from "@aws-sdk/client-dynamodb";
-import { toAttributeValue } from "../attribute-values.ts";
 import { attributeNames } from "../schema.ts";
 import type { Item, UpdateRequest } from "../store.ts";
+import { toAttributeValue } from "./attribute-values.ts";
 
 /**
  * Writes a conditional update as a PartiQL statement, so that several can travel in one BatchExecuteStatement.

@@ -8,10 +8,9 @@ import {
   TransactWriteItemsCommand,
   UpdateItemCommand,
 } from "@aws-sdk/client-dynamodb";
-import { expressionValues, fromAttributeValues, toAttributeValues } from "../attribute-values.ts";
-import type { LeaseError } from "../errors.ts";
-import { isMistake } from "../operational.ts";
-import type { DynamoDBSender } from "../options.ts";
+import type { LeaseError } from "../errors/errors.ts";
+import { isMistake } from "../errors/operational.ts";
+import type { DynamoDBSender } from "../options/options.ts";
 import type { ItemKey } from "../schema.ts";
 import {
   type CallOptions,
@@ -28,6 +27,7 @@ import {
   type UpdateResult,
 } from "../store.ts";
 import { type Clock, systemClock } from "../time/clock.ts";
+import { expressionValues, fromAttributeValues, toAttributeValues } from "./attribute-values.ts";
 import { BatchPause } from "./batch-pause.ts";
 import { isBatchRefusal, rejectionFor, statementError, toItemError, toLeaseError } from "./errors.ts";
 import { toStatement } from "./partiql.ts";

@@ -6,14 +6,14 @@ import {
   type TableDescription,
   UpdateTimeToLiveCommand,
 } from "@aws-sdk/client-dynamodb";
-import { LeaseError, LeaseServiceError, LeaseTableError } from "../errors.ts";
-import type { DynamoDBSender } from "../options.ts";
-import { checkClock, checkSender, checkTableName } from "../options-check.ts";
+import { LeaseError, LeaseServiceError, LeaseTableError } from "../errors/errors.ts";
+import { checkClock, checkSender, checkTableName } from "../options/check-options.ts";
+import { checkDuration, checkKnown } from "../options/check-values.ts";
+import type { DynamoDBSender } from "../options/options.ts";
 import { attributeNames } from "../schema.ts";
 import { withBudget } from "../time/budget.ts";
 import { type Clock, sleep, systemClock } from "../time/clock.ts";
 import { ServiceClock } from "../time/service-clock.ts";
-import { checkDuration, checkKnown } from "../validation.ts";
 import { createDynamoDBClient } from "./client.ts";
 import { rejectionFor } from "./errors.ts";
 import { locationOf } from "./location.ts";

@@ -1,6 +1,6 @@
 import type { TransactionCanceledException, TransactWriteItem } from "@aws-sdk/client-dynamodb";
-import { expressionValues, fromAttributeValues, toAttributeValues } from "../attribute-values.ts";
 import type { TransactionEntry, TransactionResult } from "../store.ts";
+import { expressionValues, fromAttributeValues, toAttributeValues } from "./attribute-values.ts";
 
 /** Writes an entry as DynamoDB takes it; a refusal brings the item that refused. */
 export function toTransactItem(tableName: string, entry: TransactionEntry): TransactWriteItem {

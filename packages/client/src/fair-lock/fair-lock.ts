@@ -1,17 +1,17 @@
 import type { LeaseClient } from "../client.ts";
+import { type ClientInternals, internalsOf } from "../client-internals.ts";
 import { lockWithQueue } from "../expressions-fair.ts";
 import type { Company } from "../fair/company.ts";
 import { checkMaxWaiters } from "../fair/options.ts";
 import { aboutMs } from "../fair/pace.ts";
 import { inLine, type WaitingCaller } from "../fair/queue.ts";
-import { type ClientInternals, internalsOf } from "../internals.ts";
 import { Lease } from "../lease.ts";
-import type { AcquireOptions, PlaceInQueue } from "../options.ts";
-import { holdOptionNames } from "../options-check.ts";
+import { holdOptionNames } from "../options/check-options.ts";
+import { check, checkDuration, checkKey, checkKnown, checkText } from "../options/check-values.ts";
+import type { AcquireOptions, PlaceInQueue } from "../options/options.ts";
 import { callStore } from "../protocol/context.ts";
 import type { LeaseRecord } from "../record.ts";
 import { leaseSortKey, limits } from "../schema.ts";
-import { check, checkDuration, checkKey, checkKnown, checkText } from "../validation.ts";
 import { Visits } from "./visits.ts";
 
 /** Options of a {@link FairLock}. */

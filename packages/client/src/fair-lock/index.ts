@@ -1,6 +1,6 @@
 export { QueueFullError } from "../fair/errors.ts";
 export type { WaitingCaller } from "../fair/queue.ts";
-export type { PlaceInQueue } from "../options.ts";
+export type { PlaceInQueue } from "../options/options.ts";
 export {
   type CheckIn,
   type CheckInOptions,

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { LeaseLostError, LeaseServiceError } from "../errors.ts";
+import { LeaseLostError, LeaseServiceError } from "../errors/errors.ts";
 import { keep, lockWithQueue, passOver } from "../expressions-fair.ts";
 import type { Company } from "../fair/company.ts";
 import { joining, removable } from "../fair/line.ts";

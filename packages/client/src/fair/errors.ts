@@ -1,5 +1,5 @@
-import { brandClass } from "../brand.ts";
-import { LeaseError } from "../errors.ts";
+import { brandClass } from "../errors/brand.ts";
+import { LeaseError } from "../errors/errors.ts";
 
 /** As many wait for the lock as may. Nothing is held, and nobody waits for this caller. */
 export class QueueFullError extends LeaseError {

@@ -1,4 +1,4 @@
-import { LeaseServiceError } from "../errors.ts";
+import { LeaseServiceError } from "../errors/errors.ts";
 import { join, leave, passOver, type WrittenPlace } from "../expressions-fair.ts";
 import { optionalWholeIn } from "../item-values.ts";
 import type { AcquireCall } from "../protocol/acquirer.ts";

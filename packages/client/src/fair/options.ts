@@ -1,8 +1,8 @@
-import type { AcquireOptions, PlaceInQueue, TryAcquireOptions, WaitOptions } from "../options.ts";
-import { holdOptionNames, waitOptionNames } from "../options-check.ts";
+import { holdOptionNames, waitOptionNames } from "../options/check-options.ts";
+import { check, checkKnown, checkSize, isWhole } from "../options/check-values.ts";
+import type { AcquireOptions, PlaceInQueue, TryAcquireOptions, WaitOptions } from "../options/options.ts";
 import { utf8Bytes } from "../schema.ts";
 import { fairLimits } from "../schema-fair.ts";
-import { check, checkKnown, checkSize, isWhole } from "../validation.ts";
 
 /** What a fair caller asks for beside what every caller does, validated. */
 export interface FairTerms {

@@ -1,4 +1,4 @@
-import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
+import { LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
 import type { AcquireAttempt, Granted } from "../protocol/acquire-attempt.ts";
 import type { AcquireCall } from "../protocol/acquirer.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";

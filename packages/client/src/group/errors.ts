@@ -1,5 +1,5 @@
-import { brandClass } from "../brand.ts";
-import { LeaseUnavailableError, type RefusalDetails } from "../errors.ts";
+import { brandClass } from "../errors/brand.ts";
+import { LeaseUnavailableError, type RefusalDetails } from "../errors/errors.ts";
 
 /** One lock of a group that somebody else holds. */
 export interface HeldKey {

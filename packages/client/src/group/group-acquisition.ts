@@ -1,5 +1,4 @@
-import { LeaseError, LeaseServiceError } from "../errors.ts";
-import { acquireAmongOthers } from "../expressions-group.ts";
+import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import { optionalWholeIn } from "../item-values.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
 import { claimableIn } from "../protocol/expiry-detector.ts";
@@ -10,6 +9,7 @@ import { attributeNames, leaseSortKey } from "../schema.ts";
 import type { TransactionResult } from "../store.ts";
 import type { Moment } from "../time/clock.ts";
 import { Claim } from "./claim.ts";
+import { acquireAmongOthers } from "./expressions.ts";
 
 /** Which locks are to be acquired together; all of it has been validated. */
 export interface GroupRequest {

@@ -1,12 +1,12 @@
-import type { LeaseServiceError } from "../errors.ts";
+import type { LeaseServiceError } from "../errors/errors.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
 import { claimableIn } from "../protocol/expiry-detector.ts";
 import type { WaitTerms } from "../protocol/retry-loop.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
-import { retryDelayMs } from "../retry.ts";
 import { leaseItemKey } from "../schema.ts";
 import { passing } from "../store/timed-store.ts";
 import { sleep } from "../time/clock.ts";
+import { retryDelayMs } from "../time/retry.ts";
 import { GroupUnavailableError } from "./errors.ts";
 import type { GroupAcquisition, GroupGranted, GroupRefused } from "./group-acquisition.ts";
 

@@ -1,8 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { LeaseLostError } from "../errors.ts";
+import { LeaseLostError } from "../errors/errors.ts";
+import { ifOperational, isOperational } from "../errors/operational.ts";
 import type { ConditionCheckOptions, LeaseConditionCheck } from "../fencing.ts";
 import type { Lease } from "../lease.ts";
-import { ifOperational, isOperational } from "../operational.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
 import { UpdateBatch } from "../protocol/update-batch.ts";

@@ -1,13 +1,19 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { isAbortOf, untilAborted } from "../aborted.ts";
+
 import type { LeaseClient } from "../client.ts";
-import { InvalidOptionsError, LeaseLostError, LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
-import { internalsOf } from "../internals.ts";
+import { internalsOf } from "../client-internals.ts";
+import { isAbortOf, untilAborted } from "../errors/aborted.ts";
+import {
+  InvalidOptionsError,
+  LeaseLostError,
+  LeaseServiceError,
+  LeaseUnavailableError,
+} from "../errors/errors.ts";
+import { ifOperational } from "../errors/operational.ts";
 import type { Lease } from "../lease.ts";
-import { ifOperational } from "../operational.ts";
+import { check, checkKey, checkKnown, checkSignal } from "../options/check-values.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import { retryDelayMs } from "../retry.ts";
-import { check, checkKey, checkKnown, checkSignal } from "../validation.ts";
+import { retryDelayMs } from "../time/retry.ts";
 import { checkObserveOptions, type ObserveOptions, type Reign, readReign, reigns } from "./observation.ts";
 import { checkLeaderOptions, type LeaderOptions, type LeaderTerms } from "./options.ts";
 

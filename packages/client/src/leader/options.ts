@@ -1,10 +1,10 @@
-import { InvalidOptionsError, type LeaseLostError } from "../errors.ts";
-import type { ClientInternals } from "../internals.ts";
+import type { ClientInternals } from "../client-internals.ts";
+import { InvalidOptionsError, type LeaseLostError } from "../errors/errors.ts";
 import type { Lease } from "../lease.ts";
-import type { WaitOptions } from "../options.ts";
-import { checkAcquireOptions } from "../options-check.ts";
+import { checkAcquireOptions } from "../options/check-options.ts";
+import { checkData, checkDuration, checkKnown } from "../options/check-values.ts";
+import type { WaitOptions } from "../options/options.ts";
 import { limits } from "../schema.ts";
-import { checkData, checkDuration, checkKnown } from "../validation.ts";
 
 /** Options of a {@link Leader}. */
 export interface LeaderOptions

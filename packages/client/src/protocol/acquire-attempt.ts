@@ -1,4 +1,4 @@
-import { LeaseError, LeaseServiceError, SlotDoneError } from "../errors.ts";
+import { LeaseError, LeaseServiceError, SlotDoneError } from "../errors/errors.ts";
 import { type LeaseRecord, lastDoneSlot } from "../record.ts";
 import type { Write } from "../store/write.ts";
 import type { Item, UpdateResult } from "../store.ts";

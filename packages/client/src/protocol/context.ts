@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { asError, isOperational } from "../errors/operational.ts";
 import type { LeaseErrorEvent, LeaseEvent, ShortLeaseEvent } from "../events.ts";
-import { asError, isOperational } from "../operational.ts";
 import type { TimedStore } from "../store/timed-store.ts";
 import type { CallOptions, LeaseStore } from "../store.ts";
 import { callBudgetMs, withBudget } from "../time/budget.ts";

@@ -1,8 +1,8 @@
-import { isOperational } from "../operational.ts";
-import { PriorityQueue } from "../priority-queue.ts";
+import { isOperational } from "../errors/operational.ts";
 import { mostUpdatesTogether } from "../store.ts";
 import type { ProtocolContext } from "./context.ts";
 import type { HeldLease } from "./held-lease.ts";
+import { PriorityQueue } from "./priority-queue.ts";
 import { UpdateBatch } from "./update-batch.ts";
 
 interface Beat {

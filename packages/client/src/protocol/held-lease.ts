@@ -1,6 +1,6 @@
-import { LeaseError, type LeaseLostReason, LeaseServiceError } from "../errors.ts";
+import { LeaseError, type LeaseLostReason, LeaseServiceError } from "../errors/errors.ts";
+import { asError, isOperational } from "../errors/operational.ts";
 import type { LeaseEvent } from "../events.ts";
-import { asError, isOperational } from "../operational.ts";
 import {
   type LeaseRecord,
   lastDoneSlot,

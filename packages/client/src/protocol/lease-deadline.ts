@@ -1,4 +1,4 @@
-import { LeaseLostError, type LeaseLostReason } from "../errors.ts";
+import { LeaseLostError, type LeaseLostReason } from "../errors/errors.ts";
 import type { Moment } from "../time/clock.ts";
 import type { ServiceClock } from "../time/service-clock.ts";
 

@@ -1,4 +1,4 @@
-import { ClientClosedError, CloseIncompleteError, type Leftover } from "../errors-closing.ts";
+import { ClientClosedError, CloseIncompleteError, type Leftover } from "../errors/closing.ts";
 import { type Clock, pause, sleep } from "../time/clock.ts";
 import { WakeableSleep } from "../time/wakeable-sleep.ts";
 import type { HeldLease } from "./held-lease.ts";

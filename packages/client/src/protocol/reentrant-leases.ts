@@ -1,4 +1,4 @@
-import { LeaseUnavailableError, SlotMismatchError } from "../errors.ts";
+import { LeaseUnavailableError, SlotMismatchError } from "../errors/errors.ts";
 import type { Clock } from "../time/clock.ts";
 import { WakeableSleep } from "../time/wakeable-sleep.ts";
 import type { AcquireTerms } from "./acquire-attempt.ts";

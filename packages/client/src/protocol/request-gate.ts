@@ -1,6 +1,6 @@
-import { LeaseServiceError } from "../errors.ts";
-import { PriorityQueue } from "../priority-queue.ts";
+import { LeaseServiceError } from "../errors/errors.ts";
 import type { Clock } from "../time/clock.ts";
+import { PriorityQueue } from "./priority-queue.ts";
 
 /**
  * By default the SDK has 50 connections, and further requests wait for one in the order of their sending: there a

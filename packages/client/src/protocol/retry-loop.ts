@@ -1,10 +1,10 @@
-import { type LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
+import { type LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
 import type { LeaseRecord } from "../record.ts";
-import { type RetryStrategy, retryDelayMs } from "../retry.ts";
 import { leaseItemKey } from "../schema.ts";
 import { passing } from "../store/timed-store.ts";
 import { callBudgetMs } from "../time/budget.ts";
 import { type Clock, sleep } from "../time/clock.ts";
+import { type RetryStrategy, retryDelayMs } from "../time/retry.ts";
 import type { AcquireAttempt, AcquireTerms, Granted } from "./acquire-attempt.ts";
 import { type ProtocolContext, shortestBudgetMs } from "./context.ts";
 import type { Prospect } from "./lease-form.ts";

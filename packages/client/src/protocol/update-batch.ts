@@ -1,4 +1,4 @@
-import { LeaseError, LeaseServiceError } from "../errors.ts";
+import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import { render, type Write } from "../store/write.ts";
 import type { UpdateRequest, UpdateResult } from "../store.ts";
 import type { Bounds, CallBudget } from "../time/budget.ts";

@@ -1,5 +1,5 @@
-import { brandClass } from "../brand.ts";
-import { LeaseError } from "../errors.ts";
+import { brandClass } from "../errors/brand.ts";
+import { LeaseError } from "../errors/errors.ts";
 
 /**
  * An owner that holds a read lock has asked for the write lock, which would wait for that very reader. Nothing was

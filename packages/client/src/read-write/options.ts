@@ -1,5 +1,5 @@
 /** What callers ask of a read-write lock, and what its readers and writers have to fit beside. */
-import type { HoldOptions, WaitOptions } from "../options.ts";
+import type { HoldOptions, WaitOptions } from "../options/options.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import { seatLimits } from "../seats/schema.ts";
 import type { SeatRule } from "../seats/seat-item.ts";

@@ -1,11 +1,11 @@
 import type { LeaseClient } from "../client.ts";
 import type { Lease } from "../lease.ts";
+import { runUnder } from "../lease.ts";
+import { checkKnown, checkWork } from "../options/check-values.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import type { LeaseRecord } from "../record.ts";
 import { seatSortKeys } from "../seats/schema.ts";
 import { checkSeatOptions, orUndefined, SeatItem } from "../seats/seat-item.ts";
-import { runUnder } from "../under-lease.ts";
-import { checkKnown, checkWork } from "../validation.ts";
 import { LeaseUpgradeError } from "./errors.ts";
 import {
   intentRule,

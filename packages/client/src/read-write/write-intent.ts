@@ -1,4 +1,4 @@
-import type { ClientInternals } from "../internals.ts";
+import type { ClientInternals } from "../client-internals.ts";
 import { Acquirer } from "../protocol/acquirer.ts";
 import { inBackground } from "../protocol/context.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";

@@ -2,23 +2,24 @@
  * One item of seats, as the primitive that it belongs to uses it: checks what a caller asks for, acquires, looks, and
  * waits until it is empty.
  */
-import { untilAborted } from "../aborted.ts";
+
 import type { LeaseClient } from "../client.ts";
-import { type LeaseError, LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
-import { type ClientInternals, internalsOf } from "../internals.ts";
+import { type ClientInternals, internalsOf } from "../client-internals.ts";
+import { untilAborted } from "../errors/aborted.ts";
+import { type LeaseError, LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
 import { Lease } from "../lease.ts";
-import type { WaitOptions } from "../options.ts";
-import { type AcquisitionTerms, checkAcquireOptions } from "../options-check.ts";
+import { type AcquisitionTerms, checkAcquireOptions } from "../options/check-options.ts";
+import { checkData, checkDuration, checkKey, checkKnown } from "../options/check-values.ts";
+import type { WaitOptions } from "../options/options.ts";
 import { callBudgetMs } from "../protocol/context.ts";
 import type { Prospect } from "../protocol/lease-form.ts";
 import { WaitBudget } from "../protocol/retry-loop.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
-import { retryDelayMs } from "../retry.ts";
 import { leaseItemKey } from "../schema.ts";
 import { passing } from "../store/timed-store.ts";
 import type { GetRequest } from "../store.ts";
 import { sleep } from "../time/clock.ts";
-import { checkData, checkDuration, checkKey, checkKnown } from "../validation.ts";
+import { retryDelayMs } from "../time/retry.ts";
 import { type SeatKind, seatLimits } from "./schema.ts";
 import { type SeatRecord, seatsIn } from "./seat.ts";
 import { SeatForm, type SeatTerms } from "./seat-form.ts";

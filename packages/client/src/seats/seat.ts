@@ -2,7 +2,7 @@
  * Seats as leases: reads those of an item, and writes a lease as a seat's text. An item whose counters do not equal
  * its seats, or with a seat that cannot be read, is refused: nothing could be judged by it.
  */
-import { LeaseItemError } from "../errors.ts";
+import { LeaseItemError } from "../errors/errors.ts";
 import { parsedJson } from "../item-values.ts";
 import type { LeaseRecord } from "../record.ts";
 import { attributeNames, isClosedToken } from "../schema.ts";

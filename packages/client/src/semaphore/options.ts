@@ -1,10 +1,10 @@
 /** What callers ask of a semaphore, and how it is checked: nothing is sent for what could not work. */
-import type { ClientInternals } from "../internals.ts";
-import type { HoldOptions, WaitOptions } from "../options.ts";
+import type { ClientInternals } from "../client-internals.ts";
+import { check, checkKnown, isWhole } from "../options/check-values.ts";
+import type { HoldOptions, WaitOptions } from "../options/options.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import { seatLimits } from "../seats/schema.ts";
 import { checkSeatOptions, type SeatCall } from "../seats/seat-item.ts";
-import { check, checkKnown, isWhole } from "../validation.ts";
 
 /** The most permits that a semaphore can have. */
 export const mostPermits: number = seatLimits.mostSeats;

@@ -1,12 +1,12 @@
 import type { LeaseClient } from "../client.ts";
 import type { Lease } from "../lease.ts";
+import { runUnder } from "../lease.ts";
+import { checkWork } from "../options/check-values.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import type { LeaseRecord } from "../record.ts";
 import { seatSortKeys } from "../seats/schema.ts";
 import { takenBy } from "../seats/seat.ts";
 import { orUndefined, SeatItem } from "../seats/seat-item.ts";
-import { runUnder } from "../under-lease.ts";
-import { checkWork } from "../validation.ts";
 import {
   checkPermitOptions,
   checkSemaphoreOptions,

@@ -1,10 +1,9 @@
-import { InvalidOptionsError, LeaseError } from "../errors.ts";
+import { InvalidOptionsError, LeaseError } from "../errors/errors.ts";
+import { isOperational } from "../errors/operational.ts";
 import { optionalWholeIn } from "../item-values.ts";
-import { isOperational } from "../operational.ts";
 import { callBudgetMs, callStore, type ProtocolContext } from "../protocol/context.ts";
 import { readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
-import { flightSortKey } from "../schema-cache.ts";
 import { bounded } from "./bounded.ts";
 import type { ResultCache } from "./cache.ts";
 import {
@@ -18,6 +17,7 @@ import {
 } from "./entry.ts";
 import { CacheUnreadableError, CacheUnwritableError } from "./errors.ts";
 import type { CacheFailedEvent } from "./events.ts";
+import { flightSortKey } from "./schema.ts";
 import { type ResultAndHolder, TableCache } from "./table-cache.ts";
 
 /** Puts up with somebody else's cache: one that throws, hangs, or holds what is not ours. */

@@ -1,5 +1,5 @@
-import { brandClass } from "../brand.ts";
-import { LeaseError } from "../errors.ts";
+import { brandClass } from "../errors/brand.ts";
+import { LeaseError } from "../errors/errors.ts";
 import type { CachedFailure } from "./entry.ts";
 
 /** A computation took longer than `computeTimeoutMs`. Its signal has aborted, its lock is let go, its result is dropped. */

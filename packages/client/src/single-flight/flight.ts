@@ -1,9 +1,8 @@
-import { LeaseUnavailableError } from "../errors.ts";
-import type { ClientInternals } from "../internals.ts";
+import type { ClientInternals } from "../client-internals.ts";
+import { LeaseUnavailableError } from "../errors/errors.ts";
+import { isOperational } from "../errors/operational.ts";
 import type { Lease } from "../lease.ts";
-import { isOperational } from "../operational.ts";
-import { flightSortKey } from "../schema-cache.ts";
-import { check } from "../validation.ts";
+import { check } from "../options/check-values.ts";
 import { type AttemptTerms, attempted } from "./attempts.ts";
 import { bounded } from "./bounded.ts";
 import type { CacheAccess } from "./cache-access.ts";
@@ -21,6 +20,7 @@ import type { SingleFlightEvent, ValueSource } from "./events.ts";
 import { HolderWatch } from "./holder-watch.ts";
 import type { CallTerms, ComputeContext, FlightTerms } from "./options.ts";
 import { Passengers, type Served } from "./passengers.ts";
+import { flightSortKey } from "./schema.ts";
 
 /** What every flight of one SingleFlight works with. */
 export interface FlightDeck {

@@ -1,8 +1,8 @@
-import { LeaseServiceError, LeaseUnavailableError } from "../errors.ts";
+import { LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import type { LeaseRecord } from "../record.ts";
-import { type RetryStrategy, retryDelayMs } from "../retry.ts";
 import { sleep } from "../time/clock.ts";
+import { type RetryStrategy, retryDelayMs } from "../time/retry.ts";
 import type { CacheAccess } from "./cache-access.ts";
 import type { CacheEntry } from "./entry.ts";
 import { CacheUnreadableError } from "./errors.ts";

@@ -1,8 +1,8 @@
-import type { BackoffOptions } from "../backoff.ts";
 import type { Lease } from "../lease.ts";
-import { type ClientTimes, checkAcquireOptions, checkRetry } from "../options-check.ts";
-import type { RetryStrategy } from "../retry.ts";
-import { check, checkDuration, checkKnown, checkSignal } from "../validation.ts";
+import { type ClientTimes, checkAcquireOptions, checkRetry } from "../options/check-options.ts";
+import { check, checkDuration, checkKnown, checkSignal } from "../options/check-values.ts";
+import type { BackoffOptions } from "../time/backoff.ts";
+import type { RetryStrategy } from "../time/retry.ts";
 import type { AttemptTerms } from "./attempts.ts";
 import type { ResultCache } from "./cache.ts";
 import type { Lifetimes } from "./entry.ts";

@@ -1,4 +1,4 @@
-import type { LeaseUnavailableError } from "../errors.ts";
+import type { LeaseUnavailableError } from "../errors/errors.ts";
 import type { Clock } from "../time/clock.ts";
 import type { ValueSource } from "./events.ts";
 import type { CallTerms } from "./options.ts";

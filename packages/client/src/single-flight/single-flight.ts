@@ -1,7 +1,7 @@
-import { untilAborted } from "../aborted.ts";
 import type { LeaseClient } from "../client.ts";
-import { internalsOf } from "../internals.ts";
-import { checkKey } from "../validation.ts";
+import { internalsOf } from "../client-internals.ts";
+import { untilAborted } from "../errors/aborted.ts";
+import { checkKey } from "../options/check-values.ts";
 import { CacheAccess } from "./cache-access.ts";
 import { publishFlightEvent, type SingleFlightEvent, type ValueSource } from "./events.ts";
 import { type Compute, Flight, type FlightDeck, type FlightPlan } from "./flight.ts";

@@ -1,15 +1,15 @@
 import type { LeaseClient } from "../client.ts";
-import { replaceResult, resultAndHolder, type StoredResult, storeResult } from "../expressions-cache.ts";
-import { type ClientInternals, internalsOf } from "../internals.ts";
+import { type ClientInternals, internalsOf } from "../client-internals.ts";
 import { parsedJson } from "../item-values.ts";
+import { checkData } from "../options/check-values.ts";
 import { callStore } from "../protocol/context.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
-import { cacheSortKey, flightSortKey } from "../schema-cache.ts";
 import type { Item } from "../store.ts";
-import { checkData } from "../validation.ts";
 import type { ResultCache } from "./cache.ts";
 import { type CacheEntry, readEntry } from "./entry.ts";
+import { replaceResult, resultAndHolder, type StoredResult, storeResult } from "./expressions.ts";
+import { cacheSortKey, flightSortKey } from "./schema.ts";
 
 /** A result, and who computes the next one. */
 export interface ResultAndHolder {

@@ -1,4 +1,4 @@
-import { type LeaseError, LeaseServiceError } from "../errors.ts";
+import { type LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import type {
   CallOptions,
   GetRequest,

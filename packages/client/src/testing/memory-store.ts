@@ -1,4 +1,4 @@
-import { LeaseServiceError } from "../errors.ts";
+import { LeaseServiceError } from "../errors/errors.ts";
 import { attributeNames, type ItemKey } from "../schema.ts";
 import type {
   CallOptions,

@@ -1,4 +1,4 @@
-import { LeaseServiceError } from "../errors.ts";
+import { LeaseServiceError } from "../errors/errors.ts";
 import type { Clock } from "./clock.ts";
 
 /** Runs an attempt that is given up as unanswered when its time is over, or when the caller's signal aborts. */

@@ -1,4 +1,4 @@
-import { LeaseServiceError } from "../errors.ts";
+import { LeaseServiceError } from "../errors/errors.ts";
 import type { Moment } from "./clock.ts";
 import type { ServiceClock, ServiceTime } from "./service-clock.ts";
 
@@ -12,12 +12,12 @@ export interface CallOptions {
    * A process that was frozen for days wakes with its retry due. By then ttl may have removed the item, and the
    * fencing tokens with it.
    */
-  isCurrent(): boolean;
+  readonly isCurrent: () => boolean;
   /**
    * To be called when an attempt is sent; what it gives, when its answer has arrived, with what the answer says of the
    * service's time, or undefined. @default - the caller does not want to know the time
    */
-  timed?(): (time: ServiceTime | undefined) => void;
+  readonly timed?: () => (time: ServiceTime | undefined) => void;
 }
 
 /** What bounds one call. */
@@ -46,6 +46,8 @@ export class CallBudget implements CallOptions {
   readonly #since: Moment;
   readonly #outer: AbortSignal | undefined;
   readonly #controller = new AbortController();
+  // Own properties, for stores that take the call apart.
+  readonly signal: AbortSignal = this.#controller.signal;
   readonly #cancelTimer: () => void;
 
   /** Throws the reason of a signal that has aborted. */
@@ -62,22 +64,18 @@ export class CallBudget implements CallOptions {
     }, withinMs);
   }
 
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  isCurrent(): boolean {
+  readonly isCurrent = (): boolean => {
     const now = this.#clock.moment();
     const isOld =
       now.monotonic - this.#since.monotonic > this.#withinMs ||
       now.wall - this.#since.wall > this.#withinMs + wallToleranceMs;
     return !this.signal.aborted && !isOld;
-  }
+  };
 
-  timed(): (time: ServiceTime | undefined) => void {
+  readonly timed = (): ((time: ServiceTime | undefined) => void) => {
     const sentAt = this.#clock.moment();
     return (time) => this.#clock.note(time, sentAt);
-  }
+  };
 
   end(): void {
     this.#cancelTimer();

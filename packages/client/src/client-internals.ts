@@ -1,0 +1,45 @@
+import { describe, InvalidOptionsError } from "./errors/errors.ts";
+import type { FairQueues } from "./fair/fair-queues.ts";
+import type { FairTerms } from "./fair/options.ts";
+import type { ValueFormat } from "./fencing.ts";
+import type { Lease } from "./lease.ts";
+import type { ClientTimes } from "./options/check-options.ts";
+import type { WaitOptions } from "./options/options.ts";
+import type { Acquirer } from "./protocol/acquirer.ts";
+import type { ProtocolContext } from "./protocol/context.ts";
+
+/** What the other primitives of this package are made of. */
+export interface ClientInternals {
+  readonly context: ProtocolContext;
+  readonly format: ValueFormat;
+  /** The client's owner, for options that name none. */
+  readonly owner: string;
+  readonly times: ClientTimes;
+  readonly queues: FairQueues;
+  readonly acquirer: Acquirer;
+  /** As `client.acquire`, for a lease at another place under the key; in the order of arrival with `fair`. */
+  acquireAt(key: string, place: string, options: WaitOptions, fair?: FairTerms): Promise<Lease>;
+}
+
+/** Beside the client and not in it, so that they are no part of what users see. */
+const known = new WeakMap<object, ClientInternals>();
+
+/** Shows a client's parts to the rest of the package. */
+export function showInternals(client: object, parts: ClientInternals): void {
+  known.set(client, parts);
+}
+
+/** The parts of two copies, which may be two versions, need not fit together. */
+const ofAnotherCopy = {
+  finding: "is a LeaseClient of another copy of @leasehold/client",
+  advice: "install one version (npm ls @leasehold/client), and bundle either all that imports it or nothing",
+};
+
+/** Gives a client's parts. Throws InvalidOptionsError for anything that is no LeaseClient of this package. */
+export function internalsOf(client: unknown): ClientInternals {
+  const isObject = typeof client === "object" && client !== null;
+  const parts = isObject ? known.get(client) : undefined;
+  if (parts !== undefined) return parts;
+  const isOfAnotherCopy = describe(client) === "a LeaseClient";
+  throw new InvalidOptionsError("client", client, "a LeaseClient", isOfAnotherCopy ? ofAnotherCopy : {});
+}

@@ -1,7 +1,0 @@
-export {
-  DurableLock,
-  type DurableLockOptions,
-  longestOwner,
-  type Outcome,
-  type Waiter,
-} from "./durable-lock.ts";

@@ -1,0 +1,37 @@
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import type { Item } from "../store.ts";
+
+/** One value in DynamoDB's own form; a lease table holds no other kinds. */
+export type PlainAttributeValue = { readonly S: string } | { readonly N: string };
+
+/** Writes one plain value in DynamoDB's own form. */
+export function toAttributeValue(value: string | number): PlainAttributeValue {
+  return typeof value === "string" ? { S: value } : { N: String(value) };
+}
+
+/** Writes plain values in DynamoDB's own form. */
+export function toAttributeValues(values: Item): Record<string, PlainAttributeValue> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, toAttributeValue(value)]));
+}
+
+/** The values that an expression refers to, as a command takes them: DynamoDB refuses an empty map. */
+export function expressionValues(values: Item): {
+  readonly ExpressionAttributeValues?: Record<string, PlainAttributeValue>;
+} {
+  return Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: toAttributeValues(values) };
+}
+
+/**
+ * Reads strings and numbers from DynamoDB's own form; a lease table holds no other kinds.
+ *
+ * A value of another kind, which another program or a person has written, is given as NaN: it is there, which a
+ * condition on the item sees too, and every reader refuses it.
+ */
+export function fromAttributeValues(
+  attributes: Record<string, AttributeValue> | undefined,
+): Item | undefined {
+  if (attributes === undefined) return undefined;
+  const item: Record<string, string | number> = {};
+  for (const [name, value] of Object.entries(attributes)) item[name] = value.S ?? Number(value.N);
+  return item;
+}

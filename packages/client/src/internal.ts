@@ -1,0 +1,104 @@
+/**
+ * For Leasehold's own packages alone: what primitives, constructs and the durable lease are made of. Nothing here is
+ * promised from one version to the next, so those packages ask for exactly their own version of the client. It loads
+ * no AWS SDK.
+ */
+
+export { type ClientInternals, internalsOf } from "./client-internals.ts";
+export { isAbortOf, untilAborted } from "./errors/aborted.ts";
+export { brandClass } from "./errors/brand.ts";
+export {
+  InvalidOptionsError,
+  LeaseError,
+  LeaseLostError,
+  LeaseServiceError,
+  LeaseUnavailableError,
+  SlotDoneError,
+  SlotNotDueError,
+} from "./errors/errors.ts";
+export { isOperational } from "./errors/operational.ts";
+export {
+  acquire,
+  cancel,
+  endCalls,
+  type Grant,
+  heldBySomebody,
+  type LeasePlace,
+  markCalls,
+  namesIn,
+  park,
+  parkCallback,
+  recordOnly,
+  release,
+  removeWaiter,
+  render,
+  renew,
+  renewUnlessRevoked,
+  requestRevocation,
+  takeOver,
+  takeOverCalls,
+  type WaitsBy,
+  waitersOf,
+} from "./expressions.ts";
+export {
+  jsonIn,
+  optionalTextIn,
+  optionalTimeIn,
+  optionalWholeIn,
+  optionalWordIn,
+  textIn,
+  timeIn,
+  wholeIn,
+} from "./item-values.ts";
+export { Lease } from "./lease.ts";
+export { unlessUnreadable, unreadableIn } from "./looks.ts";
+export { checkHandle } from "./options/check-handle.ts";
+export { type AcquisitionTerms, checkAcquireOptions, checkHeartbeat } from "./options/check-options.ts";
+export {
+  check,
+  checkData,
+  checkDuration,
+  checkKey,
+  checkKnown,
+  checkSignal,
+  checkText,
+  isWhole,
+} from "./options/check-values.ts";
+export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
+export { announceGrant } from "./protocol/announcement.ts";
+export { callStore, inBackground, type ProtocolContext } from "./protocol/context.ts";
+export { claimableIn, ExpiryDetector } from "./protocol/expiry-detector.ts";
+export { Heartbeat } from "./protocol/heartbeat.ts";
+export { type Ended, HeldLease, type HeldLeaseTerms, type SendUpdate } from "./protocol/held-lease.ts";
+export type { Belief } from "./protocol/lease-deadline.ts";
+export type {
+  Cancellation,
+  Ending,
+  LeaseForm,
+  Prospect,
+  Renewal,
+  Takeover,
+} from "./protocol/lease-form.ts";
+export { LockForm } from "./protocol/lock-form.ts";
+export {
+  type GrantIdentity,
+  isHeldBy,
+  lastDoneSlot,
+  lastReleasedToken,
+  readRecord,
+  wasReleasedByHolder,
+} from "./record.ts";
+export {
+  attributeNames,
+  type ItemKey,
+  leaseItemKey,
+  leaseSortKey,
+  limits,
+  timeToLive,
+  utf8Bytes,
+  waiterSortKeyPrefix,
+} from "./schema.ts";
+export { amended, type Condition, type Count, type Write } from "./store/write.ts";
+export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
+export { type Moment, pause, sleep } from "./time/clock.ts";
+export { retryDelayMs } from "./time/retry.ts";

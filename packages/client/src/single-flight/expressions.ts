@@ -1,0 +1,55 @@
+/**
+ * The expressions of results that are computed in single flight.
+ *
+ *     storeResult       no later holder of the lock has stored one
+ *     replaceResult     the one that was seen is still there
+ *     resultAndHolder   a result, and the lease under which the next one is computed
+ */
+import { attributeNames, leaseItemKey, timeToLive } from "../schema.ts";
+import type { QueryRequest, UpdateRequest } from "../store.ts";
+import { cacheSortKey } from "./schema.ts";
+
+const { data, fence, partitionKey, sortKey } = attributeNames;
+const ttl = attributeNames.timeToLive;
+
+/** What a result's item says. */
+export interface StoredResult {
+  readonly key: string;
+  /** JSON text. */
+  readonly text: string;
+  /** Of the lease under which it was computed. */
+  readonly fencingToken: number;
+  /** When nobody can use it any more, in epoch milliseconds. */
+  readonly endsAt: number;
+}
+
+/** Stores a result unless a later holder has stored one. The same holder may store again, so that a repeat is harmless. */
+export function storeResult({ key, text, fencingToken, endsAt }: StoredResult): UpdateRequest {
+  return {
+    key: leaseItemKey(key, cacheSortKey),
+    update: `SET #${data} = :text, #${fence} = :fence, #${ttl} = :ttl`,
+    condition: `attribute_not_exists(#${fence}) OR #${fence} <= :fence`,
+    names: { [`#${data}`]: data, [`#${fence}`]: fence, [`#${ttl}`]: ttl },
+    values: { ":text": text, ":fence": fencingToken, ":ttl": timeToLive(endsAt, 0) },
+    returnsItem: false,
+  };
+}
+
+/**
+ * Stores a result in the place of the one that was seen, and of no other: not of the mark of an invalidation either.
+ *
+ * A copy that arrives late changes nothing. A repeat is refused, and finds its own fencing token.
+ */
+export function replaceResult(result: StoredResult, seenFencingToken: number): UpdateRequest {
+  const { values, ...request } = storeResult(result);
+  return { ...request, condition: `#${fence} = :seen`, values: { ...values, ":seen": seenFencingToken } };
+}
+
+/** Finds a result and the lease of whoever computes the next one. */
+export function resultAndHolder(key: string): Pick<QueryRequest, "keyCondition" | "names" | "values"> {
+  return {
+    keyCondition: `#${partitionKey} = :key AND begins_with(#${sortKey}, :cache)`,
+    names: { [`#${partitionKey}`]: partitionKey, [`#${sortKey}`]: sortKey },
+    values: { ":key": key, ":cache": cacheSortKey },
+  };
+}

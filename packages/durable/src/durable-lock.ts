@@ -1,0 +1,165 @@
+import type { HoldOptions, LeaseClient, LeaseEvent, LeaseHandle } from "@leasehold/client";
+import {
+  Acquirer,
+  type AcquisitionTerms,
+  type ClientInternals,
+  checkAcquireOptions,
+  checkData,
+  checkHandle,
+  checkKey,
+  checkKnown,
+  checkText,
+  HeldLease,
+  InvalidOptionsError,
+  internalsOf,
+  Lease,
+  LeaseUnavailableError,
+  LockForm,
+  leaseSortKey,
+  limits,
+  type ProtocolContext,
+  parkCallback,
+  SlotDoneError,
+  waiterSortKeyPrefix,
+} from "@leasehold/client/internal";
+
+/** Options of a {@link DurableLock}. */
+export interface DurableLockOptions
+  extends Pick<HoldOptions, "leaseDurationMs" | "data" | "slot" | "lockAtLeastForMs"> {
+  /**
+   * Whether work goes on under the lease in this process. While it does not, the end of a lease by this process's clock is
+   * no event: the process may have been frozen, while another one has renewed the lease.
+   */
+  readonly isWorking: () => boolean;
+}
+
+/** What an attempt to acquire has come to. */
+export type Outcome =
+  | { readonly state: "granted"; readonly lease: Lease }
+  | { readonly state: "refused"; readonly error: LeaseUnavailableError }
+  | { readonly state: "done"; readonly error: SlotDoneError };
+
+/** One who waits without a process. */
+export interface Waiter {
+  /** As for {@link DurableLock.attempt}. */
+  readonly owner: string;
+  /** In epoch milliseconds; the same each time that the same one parks. */
+  readonly waitingSince: number;
+  /** Lambda's id of the callback that the release shall complete. */
+  readonly callbackId: string;
+  /** When the callback times out, in epoch milliseconds. */
+  readonly expiresAt: number;
+}
+
+/** Lambda's limit for a callback's id. */
+const callbackIdBytes = 1024;
+
+/** No time in milliseconds has more digits. */
+const longestTime = String(Number.MAX_SAFE_INTEGER).length;
+
+/** The longest owner that a lock takes, in bytes: it has to fit into a waiter's sort key, behind a time. */
+export const longestOwner: number = limits.sortKeyBytes - waiterSortKeyPrefix.length - longestTime - 1;
+
+/**
+ * A lock for a holder that outlives its process, and whose calls may be repeated: the steps of a durable execution.
+ *
+ * Every call stands alone. What it holds belongs to the owner and not to this process: such leases are not in
+ * `client.held()`, and `client.close()` does not release them. `@leasehold/durable` is built on it.
+ *
+ * Rejects as the client does.
+ */
+export class DurableLock {
+  /** The lock's name. */
+  readonly key: string;
+  /** How long a renewal prolongs the lease. */
+  readonly leaseDurationMs: number;
+  readonly #internals: ClientInternals;
+  readonly #context: ProtocolContext;
+  readonly #terms: AcquisitionTerms;
+  readonly #data: string | undefined;
+
+  /** Throws InvalidOptionsError. Sends nothing. */
+  constructor(client: LeaseClient, key: string, options: DurableLockOptions) {
+    this.#internals = internalsOf(client);
+    const { owner, times, context } = this.#internals;
+    const { isWorking, ...given } = checkKnown(
+      options,
+      ["leaseDurationMs", "data", "slot", "lockAtLeastForMs", "isWorking"],
+      "options",
+    );
+    this.key = checkKey(key);
+    this.#terms = checkAcquireOptions(given, true, owner, times);
+    this.leaseDurationMs = this.#terms.leaseDurationMs;
+    this.#data = checkData(given.data);
+    if (!Number.isFinite(context.clockSkewMs)) {
+      const allowed =
+        "a number of milliseconds: who forgets everything between two looks cannot watch a holder";
+      throw new InvalidOptionsError("clockSkewMs", context.clockSkewMs, allowed);
+    }
+    const publish = (event: LeaseEvent): void => {
+      if (event.type !== "lost" || event.reason !== "expired" || isWorking()) context.publish(event);
+    };
+    this.#context = { ...context, hold: () => undefined, publish };
+  }
+
+  /** The time by the client's clock, in epoch milliseconds. */
+  now(): number {
+    return this.#context.clock.now();
+  }
+
+  /**
+   * Tries once to acquire the lock for an owner: an identity that nobody else has, and that a repetition of the same
+   * call has again.
+   *
+   * 1 request for a lock that is free. 2 to take over from a dead holder, or from an earlier attempt of the same owner
+   * that nobody has heard of: then the lease gets a new token and a larger fencing token, so that the process of the
+   * earlier attempt can do nothing with what it has.
+   */
+  async attempt(owner: string): Promise<Outcome> {
+    const { format } = this.#internals;
+    const identity = { owner: checkText("owner", owner, longestOwner), reentrant: true, resumes: true };
+    const call = { ...this.#terms, ...identity, data: this.#data, key: this.key, sortKey: leaseSortKey };
+    try {
+      // A new one each time: it remembers what it has won, and would share that with the owner's next attempt.
+      const held = await new Acquirer(this.#context).acquire(call);
+      return { state: "granted", lease: new Lease(this.#context, held, format, this.#terms.slot) };
+    } catch (error) {
+      if (error instanceof LeaseUnavailableError) return { state: "refused", error };
+      if (error instanceof SlotDoneError) return { state: "done", error };
+      throw error;
+    }
+  }
+
+  /**
+   * Parks an owner, so that the release of the lock completes its callback. One that was parked before keeps its place.
+   *
+   * 1 transaction of a check and a write. Resolves to false, and writes nothing, where nobody holds the lock.
+   */
+  async park(waiter: Waiter): Promise<boolean> {
+    const { retentionMs } = this.#context;
+    const owner = checkText("owner", waiter.owner, longestOwner);
+    const callbackId = checkText("callbackId", waiter.callbackId, callbackIdBytes);
+    const parked = { ...waiter, owner, callbackId, key: this.key, retentionMs };
+    const { applied } = await this.#context.table.transact(parkCallback(parked));
+    return applied;
+  }
+
+  /**
+   * Takes a granted lease on again from its handle, in another process or a later invocation. Sends nothing.
+   *
+   * It protects nothing until its first renewal is confirmed, however young the handle is: meanwhile the lease may have
+   * been lost.
+   */
+  resume(handle: LeaseHandle): Lease {
+    const terms = checkHandle(handle, this.#context.table.tableName);
+    // Versions have to grow. Taken from the time, those of this process pass those of earlier ones, unknown to it.
+    const record = { ...terms.record, version: Math.max(terms.record.version, this.now()) };
+    const held = new HeldLease(
+      this.#context,
+      new LockForm(record.key, record.place),
+      { ...terms, record },
+      undefined,
+    );
+    return new Lease(this.#context, held, this.#internals.format, terms.slot);
+  }
+}

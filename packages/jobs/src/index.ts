@@ -1,0 +1,32 @@
+/**
+ * Jobs on leases: runs, one for each scheduled time; sets of tasks; schedules.
+ * It loads no AWS SDK, so infrastructure code may import it.
+ */
+export type { BackoffOptions } from "@leasehold/client/internal";
+export type { BackfillOptions, BackfillReport } from "./runs/backfill.ts";
+export { RunsExhaustedError } from "./runs/errors.ts";
+export { JobRuns } from "./runs/job-runs.ts";
+export type { MissedQuery, MissedSlot, Schedule } from "./runs/missed.ts";
+export type { JobRunsOptions, RunContext, RunOptions, RunQuery, RunWork } from "./runs/options.ts";
+export type { JobRun, RunState } from "./runs/run.ts";
+export type { Slot } from "./runs/slots.ts";
+export { InvalidScheduleError } from "./schedule/errors.ts";
+export {
+  parseScheduleExpression,
+  type ScheduleExpressionOptions,
+  type ScheduleTimes,
+} from "./schedule/expression.ts";
+export { FinalFailureError, TaskLostError, type TaskLostReason } from "./tasks/errors.ts";
+export type {
+  FailOptions,
+  ProcessOptions,
+  RequeueAllOptions,
+  RequeueOptions,
+  TaskInput,
+  TaskSetOptions,
+  WorkOptions,
+} from "./tasks/options.ts";
+export type { ProcessSummary } from "./tasks/process.ts";
+export type { TaskRecord, TaskState } from "./tasks/record.ts";
+export type { FailOutcome, Task } from "./tasks/task.ts";
+export { TaskSet } from "./tasks/task-set.ts";

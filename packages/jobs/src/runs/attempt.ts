@@ -1,0 +1,135 @@
+import type { Clock, Lease } from "@leasehold/client";
+import {
+  check,
+  checkData,
+  checkText,
+  LeaseLostError,
+  LeaseServiceError,
+  sleep,
+  utf8Bytes,
+} from "@leasehold/client/internal";
+import type { RunContext, RunWork } from "./options.ts";
+import type { RunForm } from "./run-form.ts";
+import { runLimits } from "./schema.ts";
+
+/** One attempt at a run, from the claim to the outcome. */
+export class Attempt {
+  readonly #context: AttemptContext;
+  #remark: string | undefined;
+
+  constructor(context: AttemptContext) {
+    this.#context = context;
+  }
+
+  /**
+   * Does the work and records the outcome: 1 request.
+   *
+   * A success counts when the item still has this attempt's token, even after its lease has expired: no other attempt
+   * has begun then. Rejects with LeaseLostError when another attempt has begun, or when this one was revoked. Rejects
+   * with LeaseServiceError when it is not known whether the success was recorded.
+   */
+  async perform<T>(work: RunWork<T>): Promise<Finished<T>> {
+    const { job, lease } = this.#context;
+    let result: T;
+    try {
+      result = await work(this.#runContext());
+    } catch (error) {
+      // Ignored: the work's own error comes first. An outcome that cannot be recorded shows as lost when the lease ends,
+      // and the `error` event reports a mistake in the program.
+      await this.#record("failed", this.#describe(error)).catch(() => false);
+      return { state: "failed", error };
+    }
+    const { loss } = lease;
+    if (loss?.reason === "revoked") {
+      // The work may have stopped before its end.
+      // Ignored: the revocation comes first, as the work's own error does.
+      await this.#record("failed", cut(loss.message)).catch(() => false);
+      throw loss;
+    }
+    if (await this.#record("succeeded", this.#remark)) return { state: "succeeded", result };
+    if (loss !== undefined && loss.reason !== "expired") throw loss;
+    throw new LeaseLostError(job, this.#context.form.isOutcomeSent ? "taken" : "released");
+  }
+
+  #runContext(): RunContext {
+    const { job, slot, lease, form, signal } = this.#context;
+    return {
+      job,
+      slot,
+      lease,
+      signal: signal === undefined ? lease.signal : AbortSignal.any([lease.signal, signal]),
+      attempt: form.attempt,
+      progress: (report) => {
+        form.progress = checkReport(report);
+      },
+      remark: (text) => {
+        this.#remark = checkText("remark", text, runLimits.remarkBytes);
+      },
+    };
+  }
+
+  /**
+   * Sends the outcome with the release, again while it is not confirmed; gives false when the attempt is not this
+   * caller's.
+   */
+  async #record(state: "succeeded" | "failed", remark: string | undefined): Promise<boolean> {
+    const { lease, form, clock } = this.#context;
+    form.outcome = { state, endedAt: clock.now(), remark };
+    for (let tries = 1; ; tries += 1) {
+      try {
+        const confirmed = await (state === "succeeded" ? lease.complete() : lease.release());
+        return confirmed && form.isOutcomeSent;
+      } catch (error) {
+        const mayPass = error instanceof LeaseServiceError && error.retryable;
+        if (!mayPass || tries >= outcomeTries) throw error;
+      }
+      await sleep(clock, firstPauseMs * 2 ** (tries - 1));
+    }
+  }
+
+  #describe(error: unknown): string | undefined {
+    try {
+      return cut(this.#context.describeError(error));
+    } catch {
+      // Ignored: the work's own error comes first, and the remark says that it could not be described.
+      return "an error that could not be described";
+    }
+  }
+}
+
+/** How an attempt ended, when its outcome is recorded. */
+export type Finished<T> =
+  | { readonly state: "succeeded"; readonly result: T }
+  | { readonly state: "failed"; readonly error: unknown };
+
+/** An outcome that is not confirmed is sent this many times, with pauses that double from the first one. */
+const outcomeTries = 5;
+const firstPauseMs = 200;
+
+/** What an attempt works with. */
+export interface AttemptContext {
+  readonly job: string;
+  readonly slot: string;
+  readonly lease: Lease;
+  readonly form: RunForm;
+  readonly signal: AbortSignal | undefined;
+  readonly clock: Clock;
+  readonly describeError: (error: unknown) => string;
+}
+
+/** Cuts a text to the length of a remark, between characters; undefined for an empty text. */
+function cut(text: string): string | undefined {
+  const whole = String(text).toWellFormed();
+  if (whole === "") return undefined;
+  if (utf8Bytes(whole) <= runLimits.remarkBytes) return whole;
+  const room = new Uint8Array(runLimits.remarkBytes - utf8Bytes("…"));
+  const { read } = new TextEncoder().encodeInto(whole, room);
+  return `${whole.slice(0, read)}…`;
+}
+
+/** Turns a report into JSON text. */
+function checkReport(report: unknown): string {
+  const text = checkData(report, "progress", runLimits.progressBytes);
+  check(text !== undefined, "progress", report, "plain JSON values");
+  return text;
+}

@@ -1,0 +1,104 @@
+/**
+ * Finds the missed slots of a schedule: due, but neither done nor running.
+ * Slots and runs both come in the order of time, so one pass over each is enough.
+ */
+import { check, checkKnown, InvalidOptionsError } from "@leasehold/client/internal";
+import { InvalidScheduleError } from "../schedule/errors.ts";
+import { parseScheduleExpression } from "../schedule/expression.ts";
+import type { JobRun } from "./run.ts";
+import { checkSlotTime, type Slot } from "./slots.ts";
+
+/** When a job is due. */
+export interface Schedule {
+  /** The first time after a given one; undefined or null when there is none. */
+  next(after: Date): Date | null | undefined;
+}
+
+/** Options of {@link JobRuns.missed}. */
+export interface MissedQuery {
+  /**
+   * An expression of EventBridge Scheduler, in UTC: `cron(0 8 ? * MON-FRI *)`, or `rate(1 hour)` counted from the
+   * epoch. For a time zone or a start, give the result of {@link parseScheduleExpression}, or any other object with
+   * `next`. On AWS a rate without a start begins when it is deployed, so its slots cannot be computed.
+   */
+  readonly schedule: Schedule | string;
+  /** From this slot on; no earlier than the history is kept (`keepForMs`). */
+  readonly since: Slot;
+  /** Up to, and without, this slot, and never beyond now. Leave recent slots time to begin. @default - now */
+  readonly until?: Slot;
+}
+
+/** A slot that was due, that has neither succeeded nor been skipped, and that is not running. */
+export interface MissedSlot {
+  readonly slot: string;
+  /** Its last attempt; undefined when none has begun. */
+  readonly run: JobRun | undefined;
+}
+
+/** The options of a query. */
+export const missedQueryNames: readonly (keyof MissedQuery)[] = ["schedule", "since", "until"];
+/** A range that has been validated. */
+export interface MissedRange {
+  readonly schedule: Schedule;
+  readonly since: string;
+  readonly until: string;
+}
+
+/** Validates a query. */
+export function checkMissedQuery(query: MissedQuery, now: number): MissedRange {
+  const given = checkKnown(query, missedQueryNames, "query");
+  const schedule = checkSchedule(given.schedule);
+  const since = checkSlotTime("since", given.since);
+  const until = given.until === undefined ? undefined : checkSlotTime("until", given.until);
+  const upTo = Math.min(until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until), now);
+  return { schedule, since, until: new Date(upTo).toISOString() };
+}
+
+function checkSchedule(schedule: unknown): Schedule {
+  if (typeof schedule === "string") return parsed(schedule);
+  const isSchedule = typeof schedule === "object" && schedule !== null && "next" in schedule;
+  const allowed =
+    "an expression such as cron(0 8 * * ? *), or an object with next(after), which gives the first time after a Date";
+  check(isSchedule && typeof schedule.next === "function", "schedule", schedule, allowed);
+  return schedule as Schedule;
+}
+
+function parsed(expression: string): Schedule {
+  try {
+    return parseScheduleExpression(expression);
+  } catch (error) {
+    if (!(error instanceof InvalidScheduleError)) throw error;
+    throw new InvalidOptionsError(
+      "schedule",
+      expression,
+      `an expression of EventBridge Scheduler: ${error.problem}`,
+    );
+  }
+}
+
+/** Goes through a schedule's slots within a range. */
+export function* slotsOf({ schedule, since, until }: MissedRange): Generator<string, void, undefined> {
+  let after = Date.parse(since) - 1;
+  for (;;) {
+    const next = schedule.next(new Date(after));
+    if (next === null || next === undefined) return;
+    const slot = checkSlotTime("schedule.next", next);
+    check(Date.parse(slot) > after, "schedule.next", slot, `a time after ${new Date(after).toISOString()}`);
+    if (slot >= until) return;
+    yield slot;
+    after = Date.parse(slot);
+  }
+}
+
+/** Gives the slots whose run is missing, failed or lost; slots and runs are in the order of time. */
+export async function* missedAmong(
+  slots: Iterable<string>,
+  runs: AsyncIterator<JobRun, unknown>,
+): AsyncGenerator<MissedSlot, void, undefined> {
+  let current = await runs.next();
+  for (const slot of slots) {
+    while (!current.done && current.value.slot < slot) current = await runs.next();
+    const run = !current.done && current.value.slot === slot ? current.value : undefined;
+    if (run === undefined || run.state === "failed" || run.state === "lost") yield { slot, run };
+  }
+}

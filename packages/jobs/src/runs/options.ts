@@ -1,0 +1,192 @@
+/**
+ * What callers of `JobRuns` may pass.
+ * A value that is not allowed is refused by name, before a request is sent.
+ */
+import type { Lease, RetryStrategy } from "@leasehold/client";
+import {
+  type AcquisitionTerms,
+  type ClientInternals,
+  check,
+  checkAcquireOptions,
+  checkDuration,
+  checkKnown,
+  isWhole,
+} from "@leasehold/client/internal";
+import type { RunState } from "./run.ts";
+import { checkSlotTime, type Slot } from "./slots.ts";
+
+/** Options of {@link JobRuns}. */
+export interface JobRunsOptions {
+  /** How many attempts a slot has; failed and lost attempts are both counted. From 1 to 1000. @default 3 */
+  readonly maxAttempts?: number;
+  /**
+   * How long a run stays in the history, from its slot's time or its end, whichever is later. An older slot is
+   * refused, because the history cannot tell whether it has run. So all processes that run a job have to use the same
+   * value. In milliseconds, from 1 minute to 366 days. @default 2592000000 (30 days)
+   */
+  readonly keepForMs?: number;
+  /**
+   * How long an attempt's lease lasts unless it is renewed, in milliseconds. @default - the client's
+   * `leaseDurationMs`
+   */
+  readonly leaseDurationMs?: number;
+  /** As for `client.acquire`. Without a heartbeat, the lease has to last longer than the work. @default true */
+  readonly heartbeat?: boolean | number;
+  /** Readable label of the process that runs the job. @default - the client's owner */
+  readonly owner?: string;
+  /**
+   * Gives the remark of a failed attempt, of which 1024 bytes are kept. All readers of the table can see it, so leave
+   * out what they must not see. @default - the error's name and message
+   */
+  readonly describeError?: (error: unknown) => string;
+}
+
+/** Options of one run. */
+export interface RunOptions {
+  /** How long to wait for another attempt at the slot to end, in milliseconds. @default 0 */
+  readonly waitMs?: number;
+  /** How long to wait between two looks at the slot. @default { strategy: "untilExpiry" } */
+  readonly retry?: RetryStrategy;
+  /** Ends the wait, and aborts the signal that the work gets. @default - none */
+  readonly signal?: AbortSignal;
+  /** Readable label of the caller. @default - the owner of the `JobRuns` */
+  readonly owner?: string;
+  /**
+   * Lets the same owner begin again at once when its earlier attempt has not ended, as when Lambda retries an
+   * invocation that has died. The earlier attempt counts as lost. An attempt that runs in this object is not taken
+   * over, nor one that was begun without `reentrant`. Needs an `owner`, here or in the options of `JobRuns`: an
+   * identity that no two workers share.
+   * @default false
+   */
+  readonly reentrant?: boolean;
+}
+
+/** What the work of a run gets. */
+export interface RunContext {
+  readonly job: string;
+  readonly slot: string;
+  /** The lease of this attempt. `run` ends it: do not release it. */
+  readonly lease: Lease;
+  /** Aborts when the lease is lost, and when the caller's own signal aborts. */
+  readonly signal: AbortSignal;
+  /** The number of this attempt, from 1. */
+  readonly attempt: number;
+  /**
+   * Sets the progress report, which the next renewal or the outcome writes: plain JSON values, at most 4096 bytes.
+   * Sends nothing itself; `await lease.renew()` after it writes it at once. Throws InvalidOptionsError.
+   */
+  progress(report: unknown): void;
+  /** Sets the remark of a success: at most 1024 bytes. A failure has the error's text. Throws InvalidOptionsError. */
+  remark(text: string): void;
+}
+
+/** The work of a run. */
+export type RunWork<T> = (context: RunContext) => Promise<T> | T;
+
+/** Options of {@link JobRuns.runs}. */
+export interface RunQuery {
+  /** From this slot on. @default - the first that is kept */
+  readonly since?: Slot;
+  /** Up to, and without, this slot. @default - the last */
+  readonly until?: Slot;
+  /** Only runs in this state, or in one of these states. All runs of the range are read. @default - every state */
+  readonly state?: RunState | readonly RunState[];
+  /** Latest first. @default false */
+  readonly descending?: boolean;
+  /** At most this many. @default - all */
+  readonly limit?: number;
+}
+
+/** The options of `JobRuns`, validated and complete. */
+export interface JobRunsTerms {
+  readonly maxAttempts: number;
+  readonly keepForMs: number;
+  readonly describeError: (error: unknown) => string;
+  readonly acquisition: AcquisitionTerms;
+  /** The owner in the options; undefined when the client's is used. */
+  readonly owner: string | undefined;
+}
+
+const jobRunsOptionNames: readonly (keyof JobRunsOptions)[] = [
+  "maxAttempts",
+  "keepForMs",
+  "leaseDurationMs",
+  "heartbeat",
+  "owner",
+  "describeError",
+];
+const runOptionNames: readonly (keyof RunOptions)[] = ["waitMs", "retry", "signal", "owner", "reentrant"];
+const runQueryNames: readonly (keyof RunQuery)[] = ["since", "until", "state", "descending", "limit"];
+const states: readonly RunState[] = ["running", "succeeded", "failed", "lost", "skipped"];
+
+const shortestKeepMs = 60_000;
+const defaultKeepMs = 30 * 24 * 60 * 60 * 1000;
+
+/** Validates the options of `JobRuns`. */
+export function checkJobRunsOptions(
+  options: JobRunsOptions,
+  { owner, times }: ClientInternals,
+): JobRunsTerms {
+  const given = checkKnown(options, jobRunsOptionNames, "options");
+  const { maxAttempts = 3, keepForMs = defaultKeepMs, describeError = nameAndMessage } = given;
+  const isBound = isWhole(maxAttempts) && maxAttempts >= 1 && maxAttempts <= 1000;
+  check(isBound, "maxAttempts", maxAttempts, "a whole number from 1 to 1000");
+  check(typeof describeError === "function", "describeError", describeError, "a function of an error");
+  const lease = {
+    leaseDurationMs: given.leaseDurationMs ?? times.leaseDurationMs,
+    heartbeat: given.heartbeat ?? true,
+    owner: given.owner ?? owner,
+  };
+  return {
+    maxAttempts,
+    keepForMs: checkDuration("keepForMs", keepForMs, shortestKeepMs),
+    describeError,
+    acquisition: checkAcquireOptions(lease, true, owner, times),
+    owner: options.owner,
+  };
+}
+
+/** Validates the options of one run. */
+export function checkRunOptions(
+  options: RunOptions,
+  { acquisition, owner: defaultOwner }: JobRunsTerms,
+  { times }: ClientInternals,
+): AcquisitionTerms {
+  const own = checkKnown(options, runOptionNames, "options");
+  const isOwners = own.owner === undefined && defaultOwner !== undefined;
+  const given = isOwners ? { ...own, owner: defaultOwner } : own;
+  const terms = checkAcquireOptions(given, true, acquisition.owner, times);
+  const { waitMs, retry, signal, owner, reentrant } = terms;
+  return { ...acquisition, waitMs, retry, signal, owner, reentrant };
+}
+
+/** A query that has been validated. */
+export interface RunQueryTerms {
+  readonly since: string | undefined;
+  readonly until: string | undefined;
+  readonly states: readonly RunState[] | undefined;
+  readonly descending: boolean;
+  readonly limit: number;
+}
+
+/** Validates a query. */
+export function checkRunQuery(query: RunQuery): RunQueryTerms {
+  const given = checkKnown(query, runQueryNames, "query");
+  const { state, descending = false, limit } = given;
+  const wanted = state === undefined ? undefined : [state].flat();
+  const isKnown = wanted === undefined || (wanted.length > 0 && wanted.every((one) => states.includes(one)));
+  check(isKnown, "state", state, `${states.join(", ")}, or an array of these`);
+  check(typeof descending === "boolean", "descending", descending, "true or false");
+  if (limit !== undefined) check(isWhole(limit) && limit >= 1, "limit", limit, "a whole number from 1");
+  return {
+    since: given.since === undefined ? undefined : checkSlotTime("since", given.since),
+    until: given.until === undefined ? undefined : checkSlotTime("until", given.until),
+    states: wanted,
+    descending,
+    limit: limit ?? Number.POSITIVE_INFINITY,
+  };
+}
+
+function nameAndMessage(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+}

@@ -1,0 +1,104 @@
+/**
+ * A run, as its item shows it.
+ * No write marks `running` or `lost`: a reader tells them by the lease in the item.
+ */
+import type { Item } from "@leasehold/client";
+import {
+  attributeNames,
+  jsonIn,
+  optionalTextIn,
+  optionalTimeIn,
+  optionalWholeIn,
+  readRecord,
+  textIn,
+} from "@leasehold/client/internal";
+import { runAttributeNames, runSortKeyPrefix } from "./schema.ts";
+
+/**
+ * The state of a run.
+ *
+ * - `running`: an attempt is in progress.
+ * - `succeeded`: the slot is done, and is never run again.
+ * - `failed`: the last attempt ended with an error. It is retried while attempts are left.
+ * - `lost`: the last attempt's lease ended without an outcome. It is retried while attempts are left.
+ * - `skipped`: a caller has recorded that the slot is not to run.
+ */
+export type RunState = "running" | "succeeded" | "failed" | "lost" | "skipped";
+
+/** One run of a job, as the history shows it: its slot, and the latest attempt at it. */
+export interface JobRun {
+  readonly job: string;
+  /** The time that the run was scheduled for. */
+  readonly slot: string;
+  readonly state: RunState;
+  /** The number of the latest attempt, from 1; 0 for a slot that was skipped before its first attempt. */
+  readonly attempt: number;
+  /**
+   * How many earlier attempts ended without an outcome and were taken over. Attempts that an operator broke are not
+   * counted.
+   */
+  readonly lostAttempts: number;
+  /** Whether all attempts are used up and none succeeded. Skip the slot then, or raise `maxAttempts`. */
+  readonly exhausted: boolean;
+  /** The owner of the latest attempt, or of the call that skipped the slot. */
+  readonly owner: string | undefined;
+  /** Grows with every attempt at this slot. Numbers of different slots cannot be compared. */
+  readonly fencingToken: number | undefined;
+  /** When the latest attempt began, in epoch milliseconds of its owner's clock. */
+  readonly startedAt: number | undefined;
+  /** When it ended. For a lost attempt: when its lease ended, while the item still has the lease. */
+  readonly endedAt: number | undefined;
+  /** When the lease of a running attempt expires unless it is renewed. */
+  readonly expiresAt: number | undefined;
+  /** The remark of the work, of its error, or of the skip. While an attempt runs: the remark of the attempt before. */
+  readonly remark: string | undefined;
+  /** The last progress report of the latest attempt. */
+  readonly progress: unknown;
+}
+
+/** What a reader needs to tell the state of a run. */
+export interface ReadContext {
+  readonly now: number;
+  readonly clockSkewMs: number;
+  readonly maxAttempts: number;
+}
+
+/** Reads a run; undefined for a missing item, and for a run that never began. Throws LeaseItemError. */
+export function readRun(item: Item | undefined, context: ReadContext): JobRun | undefined {
+  if (item === undefined) return undefined;
+  const attempt = optionalWholeIn(item, runAttributeNames.attempt) ?? 0;
+  const record = readRecord(item);
+  const state = stateOf(item, context);
+  // A claim that was given up before it took effect leaves only its revoked token.
+  if (attempt === 0 && state !== "skipped") return undefined;
+  const isOpen = state === "failed" || state === "lost";
+  return {
+    job: textIn(item, attributeNames.partitionKey),
+    slot: textIn(item, attributeNames.sortKey).slice(runSortKeyPrefix.length),
+    state,
+    attempt,
+    lostAttempts: optionalWholeIn(item, runAttributeNames.lostAttempts) ?? 0,
+    exhausted: isOpen && attempt >= context.maxAttempts,
+    owner: optionalTextIn(item, attributeNames.owner),
+    fencingToken: optionalWholeIn(item, attributeNames.fence),
+    startedAt: optionalTimeIn(item, attributeNames.acquiredAt),
+    endedAt:
+      optionalTimeIn(item, runAttributeNames.endedAt) ?? (state === "lost" ? record?.expiresAt : undefined),
+    expiresAt: state === "running" ? record?.expiresAt : undefined,
+    remark: optionalTextIn(item, runAttributeNames.remark),
+    progress: jsonIn(item, runAttributeNames.progress),
+  };
+}
+
+function stateOf(item: Item, { now, clockSkewMs }: ReadContext): RunState {
+  const record = readRecord(item);
+  if (record !== undefined) {
+    // For display only: an attempt to run the slot again does not rely on this reader's clock alone.
+    const allowanceMs = Number.isFinite(clockSkewMs) ? clockSkewMs : record.leaseDurationMs;
+    return now - allowanceMs > record.expiresAt ? "lost" : "running";
+  }
+  const state = item[runAttributeNames.state];
+  if (state === "succeeded" || state === "failed" || state === "skipped") return state;
+  // A process that adopted the lease completes or releases it without an outcome.
+  return item[attributeNames.doneSlot] === undefined ? "lost" : "succeeded";
+}

@@ -1,0 +1,65 @@
+/**
+ * Operators close a slot without a run, or open one that is done.
+ * Each write is refused when the slot is not as the caller has read it.
+ */
+import type { LeaseRecord, UpdateResult } from "@leasehold/client";
+import {
+  callStore,
+  claimableIn,
+  LeaseUnavailableError,
+  lastDoneSlot,
+  type ProtocolContext,
+  readRecord,
+  SlotDoneError,
+} from "@leasehold/client/internal";
+import { type RunTakenBack, type Skip, skip, takeBack } from "./expressions.ts";
+import { runAttributeNames } from "./schema.ts";
+
+/**
+ * Skips a slot: 1 request, or 2 when the lease of its last attempt has expired.
+ *
+ * A slot that is already skipped stays as it is, so a repeated skip succeeds. Rejects with SlotDoneError when the
+ * slot has succeeded, and with LeaseUnavailableError while an attempt runs.
+ */
+export async function skipSlot(context: ProtocolContext, request: Skip): Promise<void> {
+  const { detector } = context;
+  const send = (judged: LeaseRecord | undefined): Promise<UpdateResult> =>
+    callStore(context, (store, call) => store.update(skip(request, judged), call));
+
+  const first = await send(undefined);
+  if (isSkipped(first, request)) return;
+  const seen = readRecord(first.item);
+  const verdict = seen && detector.judge(seen);
+  if (verdict?.expired !== true) throw unavailable(request, seen, verdict ? claimableIn(verdict) : 0);
+
+  const second = await send(seen);
+  if (isSkipped(second, request)) return;
+  const now = readRecord(second.item);
+  throw unavailable(request, now, now ? claimableIn(detector.judge(now)) : 0);
+}
+
+function isSkipped({ applied, item }: UpdateResult, { job, slot }: Skip): boolean {
+  if (applied || item?.[runAttributeNames.state] === "skipped") return true;
+  const done = lastDoneSlot(item);
+  if (done !== undefined) throw new SlotDoneError(job, slot, done);
+  return false;
+}
+
+function unavailable(
+  { job }: Skip,
+  record: LeaseRecord | undefined,
+  claimableInMs: number,
+): LeaseUnavailableError {
+  return new LeaseUnavailableError(job, record, Math.ceil(claimableInMs));
+}
+
+/**
+ * Opens a slot that is done, if it is unchanged: 1 request. Resolves to whether the slot is open, also when an
+ * earlier copy of this request has opened it.
+ */
+export async function takeBackRun(context: ProtocolContext, request: RunTakenBack): Promise<boolean> {
+  const { applied, item } = await callStore(context, (store, call) => store.update(takeBack(request), call));
+  if (applied) return true;
+  const isAsSeen = Number(item?.[runAttributeNames.attempt] ?? 0) === request.attempt;
+  return item !== undefined && isAsSeen && readRecord(item) === undefined && lastDoneSlot(item) === undefined;
+}

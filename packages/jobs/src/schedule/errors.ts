@@ -1,0 +1,19 @@
+import { brandClass, LeaseError } from "@leasehold/client/internal";
+
+/** EventBridge Scheduler does not take this expression, time zone or time. */
+export class InvalidScheduleError extends LeaseError {
+  static {
+    brandClass(InvalidScheduleError, "InvalidScheduleError");
+  }
+  override readonly name: string = "InvalidScheduleError";
+  /** The expression, as it was given. */
+  readonly expression: string;
+  /** What is wrong with it, and what is allowed. */
+  readonly problem: string;
+
+  constructor(expression: string, problem: string) {
+    super("INVALID_SCHEDULE", `${JSON.stringify(expression)} is not a schedule: ${problem}`);
+    this.expression = expression;
+    this.problem = problem;
+  }
+}

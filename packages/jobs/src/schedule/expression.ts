@@ -1,0 +1,149 @@
+/**
+ * Reads the expressions of EventBridge Scheduler.
+ * Cron expressions are searched in wall time; the time zone then decides which instants exist.
+ */
+import { nextInCalendar } from "./cron-calendar.ts";
+import { CronFieldError, type CronFields, cronFields } from "./cron-fields.ts";
+import { withoutSeconds } from "./cron-hint.ts";
+import { InvalidScheduleError } from "./errors.ts";
+import { TimeZone } from "./time-zone.ts";
+
+/** When a schedule fires. */
+export interface ScheduleTimes {
+  readonly kind: "rate" | "cron" | "at";
+  /** Gives the first time after a given one; undefined when there is none. */
+  next(after: Date): Date | undefined;
+}
+
+/** Options of {@link parseScheduleExpression}. */
+export interface ScheduleExpressionOptions {
+  /** An IANA name, such as Europe/Berlin; not an offset. It does not change rates. @default "UTC" */
+  readonly timeZone?: string;
+  /** The first time of a rate. @default - the epoch, so that a rate of minutes gives whole minutes */
+  readonly start?: Date;
+}
+
+/** A Date reaches this many days from the epoch, in both directions. */
+const longestDays = 100_000_000;
+
+const dayMs = 86_400_000;
+const unitMs: Readonly<Record<string, number>> = { minute: 60_000, hour: 3_600_000, day: dayMs };
+
+/**
+ * Reads an expression of EventBridge Scheduler: `rate(5 minutes)`, `cron(0 10 ? * MON-FRI *)`,
+ * `at(2026-11-21T10:00:00)`.
+ *
+ * Times in a time zone are as AWS documents them. A time that the clocks skip in spring is skipped. A time that they
+ * show twice in autumn counts once, at its first occurrence. A day of a rate is always 24 hours.
+ *
+ * Throws InvalidScheduleError for every expression that AWS refuses. Also for `L-28` and earlier days before the
+ * month's end, and for a rate of more than 100,000,000 days, which is the range of a Date. Sends nothing.
+ *
+ * ```ts
+ * parseScheduleExpression("cron(0 8 L * ? *)", { timeZone: "Europe/Berlin" }).next(new Date());
+ * ```
+ */
+export function parseScheduleExpression(
+  expression: string,
+  options: ScheduleExpressionOptions = {},
+): ScheduleTimes {
+  const [, kind, body = ""] = /^\s*(rate|cron|at)\(([^()]*)\)\s*$/.exec(expression) ?? [];
+  const zone = timeZone(expression, options.timeZone ?? "UTC");
+  switch (kind) {
+    case "rate":
+      return rate(expression, body, options.start ?? new Date(0));
+    case "cron":
+      return cron(expression, body, zone);
+    case "at":
+      return at(expression, body, zone);
+  }
+  throw new InvalidScheduleError(
+    expression,
+    "it must be rate(value unit), cron(six fields) or at(yyyy-mm-ddThh:mm:ss)",
+  );
+}
+
+function rate(expression: string, body: string, start: Date): ScheduleTimes {
+  const [, count = "", unit = ""] = /^\s*(\d+)\s+(minute|hour|day)s?\s*$/.exec(body) ?? [];
+  const periodMs = Number(count) * (unitMs[unit] ?? 0);
+  const longestMs = longestDays * dayMs;
+  if (periodMs === 0 || periodMs > longestMs) {
+    const text = `a rate is a positive whole number and one of minutes, hours and days, at most ${longestDays} days`;
+    throw new InvalidScheduleError(expression, text);
+  }
+  return {
+    kind: "rate",
+    next(after) {
+      const passedMs = after.getTime() - start.getTime();
+      const periods = passedMs < 0 ? 0 : Math.floor(passedMs / periodMs) + 1;
+      const timeMs = start.getTime() + periods * periodMs;
+      return timeMs > longestMs ? undefined : new Date(timeMs);
+    },
+  };
+}
+
+function cron(expression: string, body: string, zone: TimeZone): ScheduleTimes {
+  const fields = checked(expression, body);
+  return {
+    kind: "cron",
+    next(after) {
+      // The search is in wall time, as if that were UTC. Times that the clocks skip or repeat are handled here.
+      let wallMs: number | undefined = zone.wallTime(after.getTime());
+      for (;;) {
+        wallMs = nextInCalendar(fields, wallMs);
+        if (wallMs === undefined) return undefined;
+        const instantMs = zone.instant(wallMs);
+        if (instantMs !== undefined && instantMs > after.getTime()) return new Date(instantMs);
+      }
+    },
+  };
+}
+
+function checked(expression: string, body: string): CronFields {
+  try {
+    return cronFields(body);
+  } catch (error) {
+    if (!(error instanceof CronFieldError)) throw error;
+    const instead = withoutSeconds(body);
+    const hint = "; if its first field is seconds, as in Quartz and Spring, leave it out: ";
+    throw new InvalidScheduleError(expression, error.message + (instead ? `${hint}write ${instead}` : ""));
+  }
+}
+
+function at(expression: string, body: string, zone: TimeZone): ScheduleTimes {
+  const text = body.trim();
+  const wallMs = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/.test(text) ? Date.parse(`${text}Z`) : Number.NaN;
+  // Date.parse reads 31 February as a day in March.
+  if (Number.isNaN(wallMs) || !new Date(wallMs).toISOString().startsWith(text)) {
+    throw new InvalidScheduleError(expression, "at needs a date and time as yyyy-mm-ddThh:mm:ss");
+  }
+  const instantMs = zone.instant(wallMs);
+  return {
+    kind: "at",
+    next: (after) =>
+      instantMs !== undefined && instantMs > after.getTime() ? new Date(instantMs) : undefined,
+  };
+}
+
+function timeZone(expression: string, name: string): TimeZone {
+  const offset = /^([+-])(\d\d)(?::?(\d\d))?$/.exec(name);
+  if (offset !== null) {
+    const [, sign, hours, minutes = "00"] = offset;
+    // Etc/GMT-2 is two hours ahead of UTC: the sign is reversed.
+    const fixed = Number(hours) === 0 ? "UTC" : `Etc/GMT${sign === "+" ? "-" : "+"}${Number(hours)}`;
+    const instead = `an IANA name such as Europe/Berlin${minutes === "00" ? `, or ${fixed}` : ""}`;
+    throw new InvalidScheduleError(
+      expression,
+      `the time zone ${JSON.stringify(name)} is an offset; allowed: ${instead}`,
+    );
+  }
+  try {
+    return new TimeZone(name);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new InvalidScheduleError(
+      expression,
+      `the time zone ${JSON.stringify(name)} is not known; allowed: an IANA name such as Europe/Berlin`,
+    );
+  }
+}

@@ -1,0 +1,164 @@
+import type { Item } from "@leasehold/client";
+import {
+  callStore,
+  type ItemKey,
+  LeaseServiceError,
+  lastReleasedToken,
+  unlessUnreadable,
+  unreadableIn,
+} from "@leasehold/client/internal";
+import { callWithRetry } from "./call-with-retry.ts";
+import { endedTask } from "./ended.ts";
+import { cancelTask, itemsUnder, requeueTask, unknownTask } from "./expressions.ts";
+import type { checkRequeueAllOptions, RequeueTerms } from "./options.ts";
+import { fenceOf, isRequeueable, readTask, stateOf, type TaskRecord, type TaskState } from "./record.ts";
+import { endedTaskKey, endedTaskPrefix, openTaskKey, openTaskPrefix, taskAttributeNames } from "./schema.ts";
+import type { TaskContext } from "./task-context.ts";
+
+/** What operators do with a set's tasks: read, cancel and requeue them. */
+export class TaskAdmin {
+  readonly #context: TaskContext;
+
+  constructor(context: TaskContext) {
+    this.#context = context;
+  }
+
+  /** Finds a task's item: 1 request for an open task, 2 for an ended one, 3 for an unknown one. */
+  async find(id: string): Promise<Item | undefined> {
+    const { set } = this.#context;
+    const item = (await this.#get(openTaskKey(set, id))) ?? (await this.#get(endedTaskKey(set, id)));
+    if (item !== undefined) return item;
+    // The task may have moved between the two reads, and back: this looks at both items at one moment.
+    const check = unknownTask({ set, id });
+    const { refusals } = await callWithRetry(this.#context, (store, call) => store.transact(check, call));
+    return refusals.find((refusal) => refusal !== undefined)?.item;
+  }
+
+  async cancel(id: string, remark: string | undefined): Promise<boolean> {
+    const context = this.#context;
+    const token = context.randomness.token();
+    for (let tries = 0; tries < mostCancelTries; tries += 1) {
+      const item = await this.find(id);
+      if (item === undefined || stateOf(item) !== "waiting")
+        return item !== undefined && stateOf(item) === "cancelled";
+      const text = remark ?? String(item[taskAttributeNames.remark]);
+      const ended = endedTask(context, item, undefined, "cancelled", text, token);
+      const entries = cancelTask(ended, fenceOf(item));
+      const result = await callWithRetry(context, (store, call) => store.transact(entries, call));
+      if (result.applied || lastReleasedToken(result.refusals[1]?.item) === token) return true;
+    }
+    throw new LeaseServiceError(
+      "LEASE_CONFLICT",
+      `the task ${JSON.stringify(id)} was not cancelled: each time, a worker had it between the read and the write; ` +
+        "cancel it again",
+    );
+  }
+
+  async requeue(id: string, terms: RequeueTerms): Promise<boolean> {
+    const item = await this.#get(endedTaskKey(this.#context.set, id));
+    return (
+      item !== undefined && isRequeueable(stateOf(item)) && (await this.#requeueSome([item], terms)) === 1
+    );
+  }
+
+  async requeueAll({
+    isSelected,
+    limit,
+    ...terms
+  }: ReturnType<typeof checkRequeueAllOptions>): Promise<number> {
+    let requeued = 0;
+    let batch: Item[] = [];
+    const flush = async (): Promise<void> => {
+      const items = batch;
+      batch = [];
+      if (items.length > 0) requeued += await this.#requeueSome(items, terms);
+    };
+    for await (const { item, task } of this.#under(endedTaskPrefix, true)) {
+      if (!isSelected(task)) continue;
+      batch.push(item);
+      if (batch.length < Math.min(tasksPerTransaction, limit - requeued)) continue;
+      await flush();
+      if (requeued >= limit) break;
+    }
+    await flush();
+    return requeued;
+  }
+
+  /**
+   * Requeues the tasks that have not changed since they were read; gives how many are requeued, by this call or
+   * another.
+   */
+  async #requeueSome(items: readonly Item[], { maxAttempts, delayMs }: RequeueTerms): Promise<number> {
+    const context = this.#context;
+    const { set, terms } = context;
+    let left = items;
+    let requeued = 0;
+    while (left.length > 0) {
+      const entries = left.flatMap((item) => {
+        const task = readTask(item);
+        return requeueTask({
+          set,
+          id: task.id,
+          payload: String(item[taskAttributeNames.payload]),
+          maxAttempts: maxAttempts ?? task.maxAttempts,
+          delayMs,
+          seenFence: fenceOf(item) ?? 0,
+          now: context.clock.now(),
+          keepForMs: terms.keepForMs,
+        });
+      });
+      const { applied, refusals } = await callWithRetry(context, (store, call) =>
+        store.transact(entries, call),
+      );
+      if (applied) return requeued + left.length;
+      const refusalsOf = (index: number) => [refusals[2 * index], refusals[2 * index + 1]] as const;
+      // An earlier copy of this request, or another caller's, has done it: the task is open, or has ended once more.
+      requeued += left.filter((_, index) => {
+        const [ended, open] = refusalsOf(index);
+        return ended !== undefined && (open !== undefined || ended.item !== undefined);
+      }).length;
+      left = left.filter((_, index) => refusalsOf(index).every((refusal) => refusal === undefined));
+    }
+    return requeued;
+  }
+
+  async *list(state: TaskState | undefined): AsyncGenerator<TaskRecord, void, undefined> {
+    const isOpen = state === "waiting" || state === "running";
+    const prefixes =
+      state === undefined ? [openTaskPrefix, endedTaskPrefix] : [isOpen ? openTaskPrefix : endedTaskPrefix];
+    for (const prefix of prefixes) {
+      for await (const { task } of this.#under(prefix, false)) {
+        if (state === undefined || task.state === state) yield task;
+      }
+    }
+  }
+
+  /** Goes through the tasks of a set; leaves out and reports a task that cannot be read. */
+  async *#under(
+    prefix: string,
+    consistent: boolean,
+  ): AsyncGenerator<{ readonly item: Item; readonly task: TaskRecord }, void, undefined> {
+    const context = this.#context;
+    const { set } = context;
+    let after: ItemKey | undefined;
+    do {
+      const request = { ...itemsUnder(set, prefix), consistent, ...(after ? { after } : {}) };
+      const page = await callStore(context, (store, call) => store.query(request, call));
+      for (const item of page.items) {
+        const task = unlessUnreadable(() => readTask(item), unreadableIn(context));
+        if (task !== undefined) yield { item, task };
+      }
+      after = page.next;
+    } while (after !== undefined);
+  }
+
+  #get(key: ItemKey): Promise<Item | undefined> {
+    return callStore(this.#context, (store, call) => store.get({ key, consistent: true }, call));
+  }
+}
+
+/** A transaction has up to 100 entries, and a task needs two. */
+export const tasksPerTransaction = 50;
+
+/** A cancel starts again when a worker had the task between its read and its write. After this many times it gives up. */
+const mostCancelTries = 3;

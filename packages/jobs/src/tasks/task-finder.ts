@@ -1,0 +1,216 @@
+import type { Item, QueryRequest, ScanPage } from "@leasehold/client";
+import {
+  attributeNames,
+  callStore,
+  claimableIn,
+  type ItemKey,
+  readRecord,
+  unlessUnreadable,
+  unreadableIn,
+} from "@leasehold/client/internal";
+import { itemsAfter, itemsUnder } from "./expressions.ts";
+import { dueAtOf, readTask } from "./record.ts";
+import { openTaskPrefix, openTaskStart, openTaskStartOf } from "./schema.ts";
+import type { TaskContext } from "./task-context.ts";
+import { UpcomingTasks } from "./upcoming-tasks.ts";
+
+/**
+ * Finds tasks that can be claimed, in such a way that many workers rarely try the same one.
+ *
+ * It starts at a random task and tries the tasks of one page in random order. When a task is already taken, another
+ * worker is busy in this part of the set, so the next query starts elsewhere. When no task can be claimed, the finder
+ * has read all open tasks and remembers when each may be claimed. Until the next full look, it then sends 1 small
+ * query for each task that becomes due.
+ */
+export class TaskFinder {
+  readonly #context: TaskContext;
+  #found: Item[] = [];
+  #snapshot: TaskSnapshot | undefined;
+  readonly #upcoming = new UpcomingTasks();
+  /** Whether one page held all open tasks lately. Then a full look may start at the first task. */
+  #isSmall = false;
+
+  constructor(context: TaskContext) {
+    this.#context = context;
+  }
+
+  /** The last look at all open tasks; undefined when a task to claim was found since. */
+  get snapshot(): TaskSnapshot | undefined {
+    return this.#snapshot;
+  }
+
+  /**
+   * Gives the item of a task that may be claimable, and that is not among those tried already. 1 request or more,
+   * unless an earlier page has left one.
+   */
+  async next(tried: Tried, terms: FindTerms): Promise<{ readonly item: Item } | NothingFound> {
+    for (;;) {
+      const item = this.#found.pop();
+      if (item === undefined) {
+        const nothing = await this.#look(tried, terms);
+        if (nothing !== undefined) return nothing;
+      } else if (!tried.has(sortKeyOf(item))) {
+        return { item };
+      }
+    }
+  }
+
+  /** Drops what was found: another worker is busy in this part of the set. */
+  moveOn(): void {
+    this.#found = [];
+  }
+
+  /** Notes when a task may be claimed, on the monotonic clock; undefined when it is not open any more. */
+  expect(sortKey: string, at: number | undefined): void {
+    this.#upcoming.set(sortKey, at);
+  }
+
+  async #look(tried: Tried, terms: FindTerms): Promise<NothingFound | undefined> {
+    const snapshot = this.#snapshot;
+    const isYoung = snapshot !== undefined && this.#now() - snapshot.beganAt < terms.maxAgeMs;
+    // There were open tasks, and none of them is left: the set may be drained by now.
+    const isOutdated = snapshot !== undefined && snapshot.openTasks > 0 && this.#upcoming.isEmpty;
+    if (!isYoung || isOutdated) return await this.#lookAtAll(tried, terms.consistent);
+    const soonest = this.#upcoming.soonest(tried);
+    if (soonest === undefined || soonest.at > this.#now()) {
+      return { snapshot, claimableInMs: this.#soonestInMs(tried) };
+    }
+    await this.#lookAt(soonest.sortKey, tried);
+    return undefined;
+  }
+
+  #soonestInMs(tried: Tried): number {
+    return (this.#upcoming.soonest(tried)?.at ?? Number.POSITIVE_INFINITY) - this.#now();
+  }
+
+  /** Reads a task that should be due by now, and its neighbours. 1 request. */
+  async #lookAt(sortKey: string, tried: Tried): Promise<void> {
+    const from = openTaskStartOf(sortKey);
+    const page = await this.#page({ ...itemsAfter(this.#context.set, from), limit: pageSize }, true);
+    const open = this.#readable(page.items.filter(isOpen));
+    const isAtEnd = page.next === undefined || open.length < page.items.length;
+    this.#upcoming.forget(from, isAtEnd ? undefined : sortKeyOf(open.at(-1) ?? {}));
+    this.#upcoming.set(sortKey, undefined);
+    this.#found = this.#claimableOf(open, tried);
+  }
+
+  /** Reads page after page until a task can be claimed; gives undefined then. */
+  async #lookAtAll(tried: Tried, consistent: boolean): Promise<NothingFound | undefined> {
+    const { set, randomness } = this.#context;
+    const beganAt = this.#now();
+    let limit = pageSize;
+    this.#snapshot = undefined;
+    if (!this.#isSmall) {
+      const start = openTaskStart(randomness.fraction());
+      const page = await this.#page({ ...itemsAfter(set, start), limit }, consistent);
+      this.#found = this.#claimableOf(this.#readable(page.items.filter(isOpen)), tried);
+      if (this.#found.length > 0) return undefined;
+      if (page.next !== undefined) limit *= pageGrowth;
+    }
+    this.#upcoming.clear();
+    let after: ItemKey | undefined;
+    let openTasks = 0;
+    do {
+      const request = { ...itemsUnder(set, openTaskPrefix), limit, ...(after ? { after } : {}) };
+      const page = await this.#page(request, consistent);
+      const open = this.#readable(page.items);
+      openTasks += open.length;
+      this.#found = this.#claimableOf(open, tried);
+      this.#isSmall = after === undefined && page.next === undefined && openTasks < pageSize;
+      if (this.#found.length > 0) return undefined;
+      after = page.next;
+      limit = Math.min(limit * pageGrowth, largestPage);
+    } while (after !== undefined);
+    this.#snapshot = { beganAt, openTasks, isConsistent: consistent };
+    return { snapshot: this.#snapshot, claimableInMs: this.#soonestInMs(tried) };
+  }
+
+  #page(request: Omit<QueryRequest, "consistent">, consistent: boolean): Promise<ScanPage> {
+    return callStore(this.#context, (store, call) => store.query({ ...request, consistent }, call));
+  }
+
+  /** Leaves out tasks that cannot be read, and reports each: the other tasks must still be done. */
+  #readable(items: readonly Item[]): Item[] {
+    const onUnreadable = unreadableIn(this.#context);
+    const isReadable = (item: Item): boolean =>
+      unlessUnreadable(() => {
+        readRecord(item);
+        dueAtOf(item);
+        return readTask(item);
+      }, onUnreadable) !== undefined;
+    return items.filter(isReadable);
+  }
+
+  /** Picks tasks that can be claimed, in random order and at most a page; remembers when the others can be. */
+  #claimableOf(items: readonly Item[], tried: Tried): Item[] {
+    const { randomness } = this.#context;
+    const found: { readonly item: Item; readonly at: number }[] = [];
+    for (const item of items) {
+      const sortKey = sortKeyOf(item);
+      const inMs = this.#claimableIn(item);
+      const at = tried.get(sortKey) ?? (inMs > 0 ? this.#now() + inMs : undefined);
+      if (at !== undefined) this.expect(sortKey, at);
+      else found.push({ item, at: randomness.fraction() });
+    }
+    found.sort((one, other) => one.at - other.at);
+    return found.slice(0, pageSize).map(({ item }) => item);
+  }
+
+  /** Only a guess where a worker may be dead: the claim itself decides. */
+  #claimableIn(item: Item): number {
+    const record = readRecord(item);
+    if (record === undefined) return dueAtOf(item) - this.#context.clock.now();
+    return claimableIn(this.#context.detector.judge(record));
+  }
+
+  #now(): number {
+    return this.#context.clock.monotonic();
+  }
+}
+
+/**
+ * How many open tasks one query brings. With more, queries are rarer, but their results are older when they are
+ * tried, and more workers try the same tasks. Measured with 8 workers on 1,000 tasks: see docs/primitives/tasks.md.
+ */
+export const pageSize = 32;
+
+/** A page without a claimable task is followed by a larger one, because a full look has to read all tasks. */
+const pageGrowth = 4;
+const largestPage = 1_000;
+
+/** What a look at all open tasks has seen, when it found none to claim. */
+export interface TaskSnapshot {
+  /** On the monotonic clock. */
+  readonly beganAt: number;
+  /** How many tasks were waiting or running. Tasks that cannot be read are not counted. */
+  readonly openTasks: number;
+  /** Whether it has seen every earlier write. */
+  readonly isConsistent: boolean;
+}
+
+/** As far as is known, no task can be claimed now. */
+export interface NothingFound {
+  readonly snapshot: TaskSnapshot;
+  /** When the first of the tasks may be claimed, if nothing changes. Infinite when there is none. */
+  readonly claimableInMs: number;
+}
+
+/** By sort key, the tasks that could not be claimed, and when each may be, on the monotonic clock. */
+export type Tried = ReadonlyMap<string, number>;
+
+/** How tasks are looked for. */
+export interface FindTerms {
+  /** A snapshot younger than this is used again. Only tasks that became due since are looked at. */
+  readonly maxAgeMs: number;
+  /** A consistent query sees every earlier write, and costs twice as much. */
+  readonly consistent: boolean;
+}
+
+/** The item's sort key. */
+export function sortKeyOf(item: Item): string {
+  return String(item[attributeNames.sortKey]);
+}
+
+function isOpen(item: Item): boolean {
+  return sortKeyOf(item).startsWith(openTaskPrefix);
+}

@@ -1,0 +1,326 @@
+import type { LeaseClient } from "@leasehold/client";
+import {
+  checkKey,
+  checkKnown,
+  checkText,
+  ExpiryDetector,
+  Heartbeat,
+  InvalidOptionsError,
+  internalsOf,
+  isOperational,
+} from "@leasehold/client/internal";
+import { TaskAdmin, tasksPerTransaction } from "./admin.ts";
+import { callWithRetry } from "./call-with-retry.ts";
+import { ClaimAttempt } from "./claim-attempt.ts";
+import { addTask } from "./expressions.ts";
+import {
+  checkProcessOptions,
+  checkRemark,
+  checkRequeueAllOptions,
+  checkRequeueOptions,
+  checkState,
+  checkTaskSetOptions,
+  checkTasks,
+  checkWorkOptions,
+  type ProcessOptions,
+  type RequeueAllOptions,
+  type RequeueOptions,
+  type TaskInput,
+  type TaskSetOptions,
+  type TaskTerms,
+  type WorkOptions,
+} from "./options.ts";
+import { type ProcessSummary, processTasks } from "./process.ts";
+import { readTask, type TaskRecord, type TaskState } from "./record.ts";
+import { taskLimits } from "./schema.ts";
+import { Task } from "./task.ts";
+import type { TaskContext } from "./task-context.ts";
+import { type FindTerms, type NothingFound, sortKeyOf, TaskFinder } from "./task-finder.ts";
+import { type TaskSource, Worker } from "./worker.ts";
+
+/**
+ * A set of tasks for many workers, which does each task once.
+ *
+ * Promised:
+ * - A task that has succeeded is never claimed again while the table remembers it (`keepForMs`).
+ * - A task has at most one unexpired claim, while clocks differ by no more than the client's `clockSkewMs`.
+ * - A worker that does not own a task any more changes nothing.
+ * - A task is claimed at most `maxAttempts` times.
+ *
+ * Not promised: an order. Nor that a lost worker has changed nothing before it was lost: fence its writes
+ * ({@link Task.fence}).
+ *
+ * An item that cannot be read is left out, and the client's `unreadable` event names it.
+ *
+ * A task costs 2 requests, one to claim it and one to end it, and its share of a query: 1 for about 32 open tasks. A
+ * set is one partition in DynamoDB: about 200 small tasks a second. Every method rejects with InvalidOptionsError
+ * before it sends anything, and with the errors of a {@link LeaseClient}.
+ *
+ * ```ts
+ * const files = new TaskSet(client, "import/2026-11-21");
+ * await files.add([{ id: "orders.csv", payload: { rows: 1200 } }, { id: "prices.csv" }]);
+ * await files.process((task) => importFile(task.id, { signal: task.signal }), { concurrency: 4 });
+ * ```
+ */
+export class TaskSet {
+  readonly #context: TaskContext;
+  readonly #finder: TaskFinder;
+  readonly #admin: TaskAdmin;
+
+  /** Throws InvalidOptionsError. Sends nothing. */
+  constructor(client: LeaseClient, setName: string, options: TaskSetOptions = {}) {
+    const { context: shared, owner, times, format } = internalsOf(client);
+    const terms = checkTaskSetOptions(options, { owner, times });
+    const context = { ...shared, retentionMs: terms.keepForMs };
+    const detector = new ExpiryDetector(context.clock, context.clockSkewMs);
+    const heartbeat = new Heartbeat(context);
+    this.#context = { ...context, set: checkKey(setName), terms, detector, heartbeat, format };
+    this.#finder = new TaskFinder(this.#context);
+    this.#admin = new TaskAdmin(this.#context);
+  }
+
+  /** The set's name. */
+  get name(): string {
+    return this.#context.set;
+  }
+
+  /**
+   * Adds the tasks whose ids are new to the set. Tasks that the set knows stay as they are, whatever their state.
+   *
+   * 1 request for every 50 tasks, and 1 more when some of the 50 are known and others are not. When it rejects because of
+   * the service, some tasks may have been added: call it again.
+   */
+  async add(tasks: readonly TaskInput[]): Promise<{ readonly added: number; readonly known: number }> {
+    const given = checkTasks(tasks, this.#context.terms);
+    let added = 0;
+    for (let start = 0; start < given.length; start += tasksPerTransaction) {
+      added += await this.#addSome(given.slice(start, start + tasksPerTransaction));
+    }
+    return { added, known: given.length - added };
+  }
+
+  async #addSome(tasks: readonly TaskTerms[]): Promise<number> {
+    const { set, terms, clock } = this.#context;
+    let left = tasks;
+    while (left.length > 0) {
+      const common = { set, now: clock.now(), keepForMs: terms.keepForMs };
+      const entries = left.flatMap((task) => addTask({ ...common, ...task }));
+      const result = await callWithRetry(this.#context, (store, call) => store.transact(entries, call));
+      if (result.applied) return left.length;
+      const isKnown = (index: number): boolean =>
+        result.refusals[2 * index] !== undefined || result.refusals[2 * index + 1] !== undefined;
+      left = left.filter((_, index) => !isKnown(index));
+    }
+    return 0;
+  }
+
+  /**
+   * Claims a task that is waiting, or one whose worker was lost. Resolves to undefined when no task can be claimed now.
+   *
+   * 1 request, 1 more for each task that another worker has claimed first, and sometimes 1 to query for tasks. The claim
+   * counts as an attempt, also when the worker dies before it begins the work.
+   */
+  async claim(): Promise<Task | undefined> {
+    const found = await this.#find({ maxAgeMs: 0, consistent: true });
+    return "id" in found ? found : undefined;
+  }
+
+  /** Finds a task and claims it; calls `onParked` for each task that it has parked on the way. */
+  async #find(terms: FindTerms, onParked: () => void = () => undefined): Promise<Task | NothingFound> {
+    const { lifecycle } = this.#context;
+    return await lifecycle.run(undefined, (signal) => this.#tryEach(terms, onParked, signal));
+  }
+
+  async #tryEach(terms: FindTerms, onParked: () => void, signal: AbortSignal): Promise<Task | NothingFound> {
+    const { clock } = this.#context;
+    // Each task is tried at most once, so this ends whatever other workers do.
+    const tried = new Map<string, number>();
+    for (;;) {
+      const next = await this.#finder.next(tried, terms);
+      if ("snapshot" in next) return next;
+      const sortKey = sortKeyOf(next.item);
+      const outcome = await new ClaimAttempt(this.#context, next.item).run();
+      if (outcome instanceof Task) {
+        void outcome.ended.then(() => this.#finder.expect(sortKey, outcome.claimableAt));
+        return outcome;
+      }
+      if (outcome.isParked) onParked();
+      const claimableAt = clock.monotonic() + outcome.claimableInMs;
+      tried.set(sortKey, claimableAt);
+      this.#finder.expect(sortKey, claimableAt);
+      this.#finder.moveOn();
+      signal.throwIfAborted();
+    }
+  }
+
+  #source(onParked?: () => void): TaskSource {
+    const finder = this.#finder;
+    return {
+      get snapshot() {
+        return finder.snapshot;
+      },
+      find: (terms) => this.#find(terms, onParked),
+    };
+  }
+
+  /**
+   * Goes through the set's tasks in a loop.
+   *
+   * With a `concurrency` of 1, the body has to end each task. A task is failed with the remark "left open by its
+   * worker" when the body asks for the next one, leaves the loop or throws, and has not ended it. It waits for its
+   * next attempt, if one is left.
+   *
+   * With a larger `concurrency`, the body starts its work and does not wait for it. The loop gives the next task when
+   * fewer tasks than that are open. When the loop ends by itself, it waits for the open tasks. When the body leaves
+   * it, they are failed as above.
+   *
+   * ```ts
+   * const files = new TaskSet(client, "import/2026-11-21");
+   * for await (const task of files.work({ pauseMs: 100 })) {
+   *   if (task.attempt > 1) await task.fail("left for a person", { retryAfterMs: 3_600_000 });
+   *   else await importFile(task.id, { signal: task.signal }).then(() => task.succeed("imported"));
+   * }
+   * ```
+   */
+  async *work(options: WorkOptions = {}): AsyncGenerator<Task, void, undefined> {
+    const terms = checkWorkOptions(options);
+    const worker = new Worker(this.#context, terms, this.#source());
+    const open = new Set<Task>();
+    try {
+      for (;;) {
+        const task = await worker.next();
+        if (task === undefined) break;
+        open.add(task);
+        void task.ended.then(() => open.delete(task));
+        worker.busyUntil(task.ended);
+        yield task;
+        if (terms.concurrency === 1) await closeLeftOpen(task);
+      }
+      await worker.idle();
+    } finally {
+      await Promise.all([...open].map(closeLeftOpen));
+    }
+  }
+
+  /**
+   * Does the work of every task and ends the task with its result.
+   *
+   * A text that the work resolves to becomes the remark of the success. An error that it throws becomes the remark of
+   * the failure, cut to 1,024 bytes. After a FinalFailureError the task is parked at once, whatever attempts are
+   * left.
+   *
+   * The work may end its task itself. When the caller's `signal` aborts and the work throws the signal's reason, the
+   * task is released. Resolves when no more tasks are claimed and all work has settled. A task whose end the service
+   * does not confirm counts as lost: another worker does it again.
+   */
+  async process(
+    work: (task: Task) => Promise<unknown> | unknown,
+    options: ProcessOptions = {},
+  ): Promise<ProcessSummary> {
+    if (typeof work !== "function") throw new InvalidOptionsError("work", work, "a function of the task");
+    const terms = checkProcessOptions(options);
+    let found = 0;
+    const onParked = (): void => {
+      found += 1;
+    };
+    const stop = new AbortController();
+    const signal = terms.signal === undefined ? stop.signal : AbortSignal.any([terms.signal, stop.signal]);
+    const worker = new Worker(this.#context, { ...terms, signal }, this.#source(onParked));
+    const summary = await processTasks(worker, work, terms, stop);
+    return { ...summary, parked: summary.parked + found };
+  }
+
+  /**
+   * Reads one task; undefined when the set does not know it. Sees every earlier write.
+   *
+   * 1 request for a waiting or running task, 2 for an ended one, 3 for an unknown one. The third is a transaction
+   * that writes nothing, billed as 4 write units.
+   */
+  async get(id: string): Promise<TaskRecord | undefined> {
+    checkText("id", id, taskLimits.idBytes);
+    const item = await this.#admin.find(id);
+    return item && readTask(item);
+  }
+
+  /**
+   * Cancels a waiting task, also one that waits for its next attempt. No worker claims it any more, and adding its id
+   * again changes nothing. `requeue` undoes it.
+   *
+   * Resolves to true when the task is cancelled, by this call or an earlier one. Resolves to false, and changes
+   * nothing, when the task is running, has ended otherwise or is unknown. To stop a running task, break its claim
+   * (`client.forceRelease`), and cancel it when it waits. The task keeps the remark, or that of its last attempt
+   * where none is given. 2 requests, and 2 more each time that a worker had the task in between.
+   */
+  async cancel(id: string, remark?: string): Promise<boolean> {
+    checkText("id", id, taskLimits.idBytes);
+    return await this.#admin.cancel(id, remark === undefined ? undefined : checkRemark(remark));
+  }
+
+  /**
+   * Lets a task that has failed, was parked or was cancelled start again, with all its attempts. Its fencing tokens go on
+   * growing.
+   *
+   * 2 requests. Resolves to false when the task has not ended in one of these ways.
+   */
+  async requeue(id: string, options: RequeueOptions = {}): Promise<boolean> {
+    checkText("id", id, taskLimits.idBytes);
+    return await this.#admin.requeue(id, checkRequeueOptions(options));
+  }
+
+  /**
+   * Requeues many tasks: those that have failed or were parked, or those of one state.
+   *
+   * Resolves to the number of tasks that are open again, by this call or by another one at the same time. Goes
+   * through the ended tasks once, in the order of their ids: 1 request for about 1 MB of them, and 1 for every 50
+   * that are requeued. When it rejects, because of the service or because `filter` throws, some tasks may be open
+   * again: call it once more.
+   *
+   * ```ts
+   * const letters = new TaskSet(client, "letters/2026-11-21");
+   * const requeued = await letters.requeueAll({
+   *   state: "failed",
+   *   filter: ({ remark }) => remark.includes("ECONNREFUSED"),
+   *   limit: 1_000,
+   * });
+   * ```
+   */
+  async requeueAll(options: RequeueAllOptions = {}): Promise<number> {
+    return await this.#admin.requeueAll(checkRequeueAllOptions(options));
+  }
+
+  /** Counts the tasks of each state. Reads them all, 1 request for about 1 MB: for operators, not for hot paths. */
+  async counts(): Promise<Readonly<Record<TaskState, number>>> {
+    const counts = { waiting: 0, running: 0, succeeded: 0, failed: 0, parked: 0, cancelled: 0 };
+    for await (const { state } of this.list()) counts[state] += 1;
+    return counts;
+  }
+
+  /**
+   * Goes through the tasks of one state, or of all states. Ended tasks come in the order of their ids, open tasks in
+   * no order.
+   *
+   * 1 request for about 1 MB of tasks, sent when the caller asks for more. Open tasks are read without the ended
+   * ones, and the other way round. The result may lag a moment behind, and miss a task that ends meanwhile.
+   */
+  async *list(options: { readonly state?: TaskState } = {}): AsyncGenerator<TaskRecord, void, undefined> {
+    checkKnown(options, ["state"], "options");
+    yield* this.#admin.list(checkState(options.state));
+  }
+}
+
+/** The remark of a task that the body of a `work` loop has neither ended nor released. */
+const leftOpenRemark = "left open by its worker";
+
+/**
+ * Fails a task that the loop's body has left open. Where that is not possible now, the task returns when its claim
+ * expires.
+ */
+async function closeLeftOpen(task: Task): Promise<void> {
+  if (await task.settled()) return;
+  try {
+    await task.fail(leftOpenRemark);
+  } catch (error) {
+    task.abandon();
+    if (!isOperational(error)) throw error;
+  }
+}

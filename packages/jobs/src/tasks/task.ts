@@ -1,0 +1,280 @@
+import type {
+  ConditionCheckOptions,
+  Fence,
+  FenceOptions,
+  Item,
+  LeaseConditionCheck,
+  UpdateRequest,
+} from "@leasehold/client";
+import { backoffMs, Lease, lastReleasedToken, wasReleasedByHolder } from "@leasehold/client/internal";
+import { callWithRetry } from "./call-with-retry.ts";
+import { endedTask, isExhausted } from "./ended.ts";
+import { TaskLostError, type TaskLostReason } from "./errors.ts";
+import { type ClaimProof, type EndedTask, endTask, giveBackTask, undoClaim } from "./expressions.ts";
+import type { HeldClaim } from "./held-claim.ts";
+import { checkFailOptions, checkRemark, type FailOptions } from "./options.ts";
+import { readTask, stateOf, type TaskRecord } from "./record.ts";
+import type { TaskContext } from "./task-context.ts";
+
+/**
+ * A task that this worker has claimed.
+ *
+ * Its claim is a lease: it is renewed in the background, it is lost when it is not renewed, and its writes can be
+ * fenced. Exactly one of `succeed`, `fail` and `release` ends the task. Each costs 1 request, which is repeated when
+ * the service does not reply, and recognises its own earlier copy.
+ *
+ * Each of the three rejects:
+ * - with {@link TaskLostError} when the task does not belong to this worker any more. Nothing was changed.
+ * - with LeaseServiceError when the result is not known. The claim stays, is still renewed, and the call may be repeated.
+ * - with InvalidOptionsError.
+ *
+ * The table decides: when its claim has expired, a worker may still end a task that no other worker has claimed since.
+ */
+export class Task {
+  readonly #context: TaskContext;
+  readonly #claim: HeldClaim;
+  readonly #item: Item;
+  readonly #record: TaskRecord;
+  readonly #lease: Lease;
+  readonly #ended = Promise.withResolvers<void>();
+  #ending: { readonly as: string; readonly done: Promise<TaskOutcome> } | undefined;
+  #isOpen = true;
+  #waitsForMs = 0;
+
+  /** @internal Tasks are made by a TaskSet. */
+  constructor(context: TaskContext, claim: HeldClaim, item: Item) {
+    this.#context = context;
+    this.#claim = claim;
+    this.#item = item;
+    this.#record = readTask(item);
+    this.#lease = new Lease(context, claim, context.format, undefined);
+    claim.onEnd(() => this.#ended.resolve());
+    claim.releaseBy(() => this.#giveBackIfOurs());
+    context.hold(claim);
+    const { maxRunMs } = context.terms;
+    if (maxRunMs === undefined) return;
+    const tooLong = (): void => claim.deadline.end("expired", `it has run for longer than ${maxRunMs} ms`);
+    claim.onEnd(context.clock.schedule(tooLong, maxRunMs, { background: true }));
+  }
+
+  /** The task's name within its set. */
+  get id(): string {
+    return this.#record.id;
+  }
+
+  get payload(): unknown {
+    return this.#record.payload;
+  }
+
+  /** The number of this attempt, from 1. An attempt whose worker died before it began is counted too. */
+  get attempt(): number {
+    return this.#record.attempts;
+  }
+
+  /** How many attempts the task may have. */
+  get maxAttempts(): number {
+    return this.#record.maxAttempts;
+  }
+
+  /** The remark of the attempt before; empty for none. */
+  get remark(): string {
+    return this.#record.remark;
+  }
+
+  /** Grows with every claim of the task. */
+  get fencingToken(): number {
+    return this.#lease.fencingToken;
+  }
+
+  /** When the claim ends unless it is renewed, in epoch milliseconds of this machine's clock. */
+  get expiresAt(): number {
+    return this.#lease.expiresAt;
+  }
+
+  /**
+   * Whether the claim protects its worker at this moment, by the worker's own clock. False while the task is being ended:
+   * another worker may have it before the reply arrives. Sends nothing.
+   */
+  get held(): boolean {
+    return this.#ending === undefined && this.#lease.held;
+  }
+
+  /**
+   * Aborts with a LeaseLostError when the claim does not protect its worker any more, after `maxRunMs`, and when the
+   * task is ended.
+   */
+  get signal(): AbortSignal {
+    return this.#lease.signal;
+  }
+
+  /** @internal Resolves when the claim has ended, for any reason. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  /**
+   * @internal When the task may be claimed next, on the monotonic clock, as far as is known; undefined when it has
+   * ended.
+   */
+  get claimableAt(): number | undefined {
+    return this.#isOpen ? this.#context.clock.monotonic() + this.#waitsForMs : undefined;
+  }
+
+  /** @internal Waits for an end in progress; gives whether the worker has ended the task. */
+  async settled(): Promise<boolean> {
+    // Ignored: the call that ends it has the error.
+    await this.#ending?.done.catch(() => undefined);
+    return this.#ending !== undefined;
+  }
+
+  /** @internal Stops renewing the claim: the task can be claimed again when the claim has expired. */
+  abandon(): void {
+    this.#claim.deadline.end("expired", "its worker has given it up");
+  }
+
+  /** Renews the claim, as heartbeats do; as `lease.renew`. 1 request. */
+  renew(): Promise<void> {
+    return this.#lease.renew();
+  }
+
+  /**
+   * As `lease.fence`: conditions for a write to your own item, which refuse the writes of earlier claims of this
+   * task.
+   */
+  fence(options: FenceOptions = {}): Fence {
+    return this.#lease.fence(options);
+  }
+
+  /** As `lease.conditionCheck`: an entry for your own transaction, which then succeeds only while the claim is valid. */
+  conditionCheck(options: ConditionCheckOptions = {}): LeaseConditionCheck {
+    return this.#lease.conditionCheck(options);
+  }
+
+  /** Ends the task with success. 1 transaction, which moves it to the ended tasks. */
+  async succeed(remark?: string): Promise<void> {
+    const text = checkRemark(remark);
+    await this.#end("succeeded", () => this.#finish("succeeded", text));
+  }
+
+  /**
+   * Gives up this attempt. While attempts are left, the task waits for its next one: for `retryAfterMs`, or by the
+   * set's `backoff`. Otherwise it has failed. With `final` it is parked at once, whatever attempts are left. Resolves
+   * to which of the three.
+   */
+  async fail(remark: string, options: FailOptions = {}): Promise<FailOutcome> {
+    const { retryAfterMs, final } = checkFailOptions(options);
+    const text = checkRemark(remark);
+    const state = final ? "parked" : "failed";
+    const isLast = final || isExhausted(this.#item);
+    const outcome = await this.#end(state, () =>
+      isLast ? this.#finish(state, text) : this.#giveBack(text, retryAfterMs ?? this.#backoffMs()),
+    );
+    // Only `succeed` gives the remaining outcome.
+    return outcome as FailOutcome;
+  }
+
+  /** Gives the task back as if it had not been claimed: this attempt is not counted. */
+  async release(): Promise<void> {
+    const { set, terms, clock } = this.#context;
+    await this.#end("waiting", () => {
+      const now = clock.now();
+      return this.#return(undoClaim({ set, id: this.id, ...this.#proof, now, keepForMs: terms.keepForMs }));
+    });
+  }
+
+  async #giveBackIfOurs(): Promise<boolean> {
+    try {
+      await this.release();
+      return true;
+    } catch (error) {
+      if (error instanceof TaskLostError) return false;
+      throw error;
+    }
+  }
+
+  /** Ends the task once: calls with the same outcome share one request, and a later call with another one is refused. */
+  async #end(as: string, send: () => Promise<TaskOutcome>): Promise<TaskOutcome> {
+    const ending = this.#ending;
+    if (ending?.as === as) return await ending.done;
+    // Ignored: the call with the other outcome has the error.
+    if (ending !== undefined && (await ending.done.catch(() => undefined)) !== undefined) {
+      throw this.#lost("ended", " by this worker's earlier call");
+    }
+    const done = this.#endOnce(send);
+    this.#ending = { as, done };
+    return await done.catch((error: unknown) => {
+      // The task may still belong to this worker: the caller may try again.
+      if (!(error instanceof TaskLostError)) this.#ending = undefined;
+      throw error;
+    });
+  }
+
+  async #endOnce(send: () => Promise<TaskOutcome>): Promise<TaskOutcome> {
+    await this.#claim.pause();
+    try {
+      const outcome = await send();
+      this.#claim.close(true);
+      return outcome;
+    } catch (error) {
+      if (error instanceof TaskLostError) this.#claim.close(false);
+      else this.#claim.resume();
+      throw error;
+    }
+  }
+
+  async #finish(state: EndedTask["state"] & TaskOutcome, remark: string): Promise<TaskOutcome> {
+    const { token } = this.#lease;
+    const context = this.#context;
+    const ended = endedTask(context, this.#item, this.#claim.terms.record, state, remark, token);
+    const result = await callWithRetry(context, (store, call) => store.transact(endTask(ended), call));
+    const [open, done] = result.refusals;
+    const earlier = done?.item;
+    if (!result.applied && earlier === undefined) throw this.#lossBy(open?.item);
+    this.#isOpen = false;
+    if (earlier === undefined) return state;
+    const isOurs = lastReleasedToken(earlier) === token;
+    if (isOurs && stateOf(earlier) === state) return state;
+    throw this.#lost("ended", `: it has ${stateOf(earlier)}, by ${isOurs ? "this worker" : "another"}`);
+  }
+
+  #giveBack(remark: string, retryAfterMs: number): Promise<TaskOutcome> {
+    const { set, terms, clock } = this.#context;
+    const now = clock.now();
+    const dueAt = now + retryAfterMs;
+    this.#waitsForMs = retryAfterMs;
+    const { keepForMs } = terms;
+    return this.#return(giveBackTask({ set, id: this.id, ...this.#proof, now, keepForMs, remark, dueAt }));
+  }
+
+  async #return(update: UpdateRequest): Promise<TaskOutcome> {
+    const result = await callWithRetry(this.#context, (store, call) => store.update(update, call));
+    if (result.applied || wasReleasedByHolder(result.item, this.#lease.token)) return "waiting";
+    throw this.#lossBy(result.item);
+  }
+
+  #lossBy(item: Item | undefined): TaskLostError {
+    if (item === undefined) return this.#lost("gone", " as an open one: it may have ended");
+    return this.#lost(stateOf(item) === "running" ? "taken" : "returned");
+  }
+
+  /** What distinguishes this claim from every other one, also from a late copy of its own request. */
+  get #proof(): ClaimProof {
+    const { token, fencingToken } = this.#lease;
+    return { token, fencingToken };
+  }
+
+  #backoffMs(): number {
+    const { terms, randomness } = this.#context;
+    return backoffMs(terms.backoff, this.attempt, randomness);
+  }
+
+  #lost(reason: TaskLostReason, detail = ""): TaskLostError {
+    return new TaskLostError(this.#context.set, this.id, reason, detail);
+  }
+}
+
+/** How a worker has ended a task. */
+export type TaskOutcome = "succeeded" | FailOutcome;
+
+/** What happens to a task when its worker gives up an attempt. */
+export type FailOutcome = "failed" | "parked" | "waiting";

@@ -1,0 +1,133 @@
+import { LeaseServiceError, type ProtocolContext } from "@leasehold/client/internal";
+import type { WorkTerms } from "./options.ts";
+import { PollInterval } from "./poll-interval.ts";
+import type { Task } from "./task.ts";
+import type { FindTerms, NothingFound, TaskSnapshot } from "./task-finder.ts";
+
+/** Claims one task after another, at intervals, and has no more than `concurrency` of them at a time. */
+export class Worker {
+  readonly #context: ProtocolContext;
+  readonly #terms: WorkTerms;
+  readonly #source: TaskSource;
+  readonly #pollInterval: PollInterval;
+  /** One for each task that this worker has. */
+  readonly #busy = new Set<Promise<void>>();
+  /**
+   * Whether the next look must be consistent. The first one must: it has to see what was added before this worker
+   * began.
+   */
+  #mustBeSure = true;
+  #claimedAt = Number.NEGATIVE_INFINITY;
+  #failures = 0;
+  #tasksEnded = 0;
+  #wake: () => void = () => undefined;
+
+  constructor(context: ProtocolContext, terms: WorkTerms, source: TaskSource) {
+    this.#context = context;
+    this.#terms = terms;
+    this.#source = source;
+    this.#pollInterval = new PollInterval(terms.pollMs, context.randomness);
+  }
+
+  /** Counts a task among those that this worker has, until the promise settles. */
+  busyUntil(ended: Promise<void>): void {
+    // Ignored: the caller reports its error.
+    const settled = ended.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#busy.add(settled);
+    void settled.then(() => {
+      this.#busy.delete(settled);
+      this.#tasksEnded += 1;
+      this.#wake();
+    });
+  }
+
+  /** Resolves when this worker has no task. */
+  async idle(): Promise<void> {
+    while (this.#busy.size > 0) await Promise.all(this.#busy);
+  }
+
+  /** Gives the next task; undefined when the worker's time is over. */
+  async next(): Promise<Task | undefined> {
+    const { signal, concurrency, pauseMs, pollMs, until } = this.#terms;
+    const { clock, randomness } = this.#context;
+    for (;;) {
+      while (this.#busy.size >= concurrency && !signal?.aborted) await this.#wait(longestWaitMs);
+      const pauseLeft = this.#claimedAt + pauseMs - clock.monotonic();
+      if (pauseLeft > 0) await this.#sleep(pauseLeft);
+      if (signal?.aborted) return undefined;
+      const endedBefore = this.#tasksEnded;
+      const found = await this.#tryFind();
+      if (found !== undefined && "id" in found) {
+        this.#claimedAt = clock.monotonic();
+        return found;
+      }
+      if (until === "idle" && found !== undefined) return undefined;
+      if (until === "drained" && found?.snapshot.openTasks === 0) {
+        if (found.snapshot.isConsistent) return undefined;
+        this.#mustBeSure = true;
+        continue;
+      }
+      // A task that has ended meanwhile may have been the last one seen running.
+      if (this.#tasksEnded > endedBefore) continue;
+      await this.#wait(found === undefined ? pollMs : this.#restMs(found, randomness.fraction()));
+    }
+  }
+
+  /** Gives undefined when the service failed in a way that may pass. */
+  async #tryFind(): Promise<Task | NothingFound | undefined> {
+    const isSure = this.#mustBeSure || this.#terms.until === "idle";
+    const maxAgeMs = isSure ? 0 : this.#pollInterval.ms;
+    try {
+      const found = await this.#source.find({ maxAgeMs, consistent: isSure || !this.#pollInterval.isIdle });
+      this.#failures = 0;
+      this.#mustBeSure = false;
+      if (!("id" in found)) this.#pollInterval.foundNothing(found.snapshot);
+      else if (this.#source.snapshot === undefined) this.#pollInterval.foundSome();
+      return found;
+    } catch (error) {
+      this.#failures += 1;
+      const mayPass = error instanceof LeaseServiceError && error.retryable;
+      if (!mayPass || this.#failures >= mostFailures) throw error;
+      return undefined;
+    }
+  }
+
+  /** Until the next look at all open tasks, or until a task that was seen becomes due. */
+  #restMs({ snapshot, claimableInMs }: NothingFound, fraction: number): number {
+    const nextLookInMs = snapshot.beganAt + this.#pollInterval.ms - this.#context.clock.monotonic();
+    return Math.max(1, Math.min(nextLookInMs, claimableInMs + wakeSpreadMs * fraction));
+  }
+
+  /** Waits until a time has passed, one of its tasks ends, or the signal aborts, whichever comes first. */
+  async #wait(ms: number): Promise<void> {
+    const over = new AbortController();
+    this.#wake = () => over.abort();
+    const { signal } = this.#terms;
+    const either = signal === undefined ? over.signal : AbortSignal.any([over.signal, signal]);
+    await this.#sleep(ms, either);
+  }
+
+  /** Sleeps until the signal aborts at the latest; rejects when the client is closed. */
+  async #sleep(ms: number, signal = this.#terms.signal): Promise<void> {
+    await this.#context.lifecycle.pause(ms, signal);
+  }
+}
+
+/** After this many failed claims in a row the worker gives up. */
+const mostFailures = 5;
+
+/** A worker with `concurrency` tasks is woken when one ends. This only has to be long. */
+const longestWaitMs = 60 * 60 * 1000;
+
+/** Workers that know of the same task wake at the same time. Spread over this, they do not all query at once. */
+const wakeSpreadMs = 50;
+
+/** Where a worker's tasks come from. */
+export interface TaskSource {
+  /** The last look at all open tasks; undefined when a task to claim was found since. */
+  readonly snapshot: TaskSnapshot | undefined;
+  find(terms: FindTerms): Promise<Task | NothingFound>;
+}

@@ -1,0 +1,59 @@
+import { build } from "esbuild";
+import { describe, expect, it } from "vitest";
+
+/** The sources that a program with these lines holds, and what it loads from outside, as a bundler sees it. */
+async function loadedBy(program: string): Promise<readonly string[]> {
+  const { metafile } = await build({
+    stdin: { contents: program, resolveDir: import.meta.dirname, loader: "ts" },
+    bundle: true,
+    write: false,
+    metafile: true,
+    platform: "node",
+    format: "esm",
+    external: ["@aws-sdk/*"],
+    conditions: ["leasehold-source"],
+  });
+  const [output] = Object.values(metafile.outputs);
+  const held = Object.entries(output?.inputs ?? {}).filter(([, { bytesInOutput }]) => bytesInOutput > 0);
+  const outside = output?.imports.map(({ path }) => path) ?? [];
+  return [...held.map(([path]) => path), ...outside].filter((path) => path !== "<stdin>");
+}
+
+const everythingOf = (entry: string): string => `export * from "${entry}";`;
+
+describe("an entry", () => {
+  it("is seen to load the SDK, where it does", async () => {
+    expect(await loadedBy(everythingOf("@leasehold/client"))).toContain("@aws-sdk/client-dynamodb");
+  });
+
+  it.each([
+    "@leasehold/jobs",
+    ...["internal", "schema", "record", "metrics", "environment"].map((name) => `@leasehold/client/${name}`),
+  ])("loads no SDK: %s", async (entry) => {
+    const loaded = await loadedBy(everythingOf(entry));
+    expect(loaded.length).toBeGreaterThan(0);
+    expect(loaded.filter((path) => path.startsWith("@aws-sdk/"))).toEqual([]);
+  });
+
+  it.each(["schema", "metrics", "environment"])(
+    "is a file of its own, without the client: %s",
+    async (name) => {
+      const loaded = await loadedBy(everythingOf(`@leasehold/client/${name}`));
+      expect(loaded).toEqual([expect.stringMatching(new RegExp(`/src/${name}\\.ts$`))]);
+    },
+  );
+});
+
+describe("a bundle of @leasehold/jobs", () => {
+  it("that reads schedules holds neither runs, nor tasks, nor the lock's protocol", async () => {
+    const loaded = await loadedBy('export { parseScheduleExpression } from "@leasehold/jobs";');
+    expect(loaded).toContainEqual(expect.stringContaining("jobs/src/schedule/expression.ts"));
+    expect(loaded.filter((path) => /src\/(runs|tasks|protocol)\//.test(path))).toEqual([]);
+  });
+
+  it("that runs jobs holds no tasks", async () => {
+    const loaded = await loadedBy('export { JobRuns } from "@leasehold/jobs";');
+    expect(loaded).toContainEqual(expect.stringContaining("jobs/src/runs/job-runs.ts"));
+    expect(loaded.filter((path) => path.includes("/src/tasks/"))).toEqual([]);
+  });
+});

@@ -1,0 +1,175 @@
+// The raw assembly, and AppSpec: the plain data that it is resolved to.
+
+/** Plain data as it stands in a template. */
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
+
+/** A JSON object. */
+export type JsonObject = { readonly [name: string]: Json };
+
+/** A resource of a template, with its intrinsics unresolved. */
+export interface RawResource {
+  readonly Type: string;
+  readonly Properties?: JsonObject;
+  readonly Condition?: string;
+  readonly Metadata?: JsonObject;
+}
+
+/** A template, as far as it matters here. */
+export interface RawTemplate {
+  readonly Resources?: Readonly<Record<string, RawResource>>;
+  readonly Parameters?: Readonly<Record<string, JsonObject>>;
+  readonly Conditions?: Readonly<Record<string, Json>>;
+  readonly Mappings?: JsonObject;
+  readonly Outputs?: Readonly<Record<string, JsonObject>>;
+}
+
+/** One stack of a cloud assembly. */
+export interface RawStack {
+  /** Its name in CloudFormation. */
+  readonly name: string;
+  readonly template: RawTemplate;
+  /** Files and directories of assets by the object key that templates name. */
+  readonly assets: ReadonlyMap<string, string>;
+  /** Construct paths by logical id. */
+  readonly paths: ReadonlyMap<string, string>;
+}
+
+/** A cloud assembly as it lies on the disk. */
+export interface Assembly {
+  readonly directory: string;
+  readonly stacks: readonly RawStack[];
+}
+
+/** What a resource is called: people may use any of these, as long as it is unique. */
+export interface ResourceName {
+  readonly stack: string;
+  readonly logicalId: string;
+  /** The construct's path, without the `Resource` at its end. */
+  readonly path: string | undefined;
+  /** The physical name. */
+  readonly name: string;
+  readonly arn: string;
+}
+
+/** A table to create. */
+export interface TableSpec extends ResourceName {
+  readonly attributes: readonly { readonly name: string; readonly type: "S" | "N" | "B" }[];
+  readonly key: readonly KeyPart[];
+  readonly globalIndexes: readonly IndexSpec[];
+  readonly localIndexes: readonly IndexSpec[];
+  /** The view type of the stream, where there is one. */
+  readonly streamViewType: string | undefined;
+  /** The stream's ARN as functions see it. */
+  readonly streamArn: string | undefined;
+  readonly timeToLiveAttribute: string | undefined;
+}
+
+export interface KeyPart {
+  readonly name: string;
+  readonly type: "HASH" | "RANGE";
+}
+
+export interface IndexSpec {
+  readonly name: string;
+  readonly key: readonly KeyPart[];
+  readonly projection: "ALL" | "KEYS_ONLY" | "INCLUDE";
+  readonly nonKeyAttributes: readonly string[];
+}
+
+/** A function to run. */
+export interface FunctionSpec extends ResourceName {
+  /** The directory of its code; undefined for inline code. */
+  readonly codeDir: string | undefined;
+  readonly inlineCode: string | undefined;
+  readonly handler: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  readonly memoryMb: number;
+  readonly reservedConcurrency: number | undefined;
+  /** How often a failed asynchronous invocation is tried again. */
+  readonly retries: number;
+  /** How old an asynchronous event may become; undefined for Lambda's own limit. */
+  readonly maxEventAgeMs: number | undefined;
+  /** Where the record of an event goes whose invocations all failed. */
+  readonly onFailureArn: string | undefined;
+  /** Where the event itself goes then. */
+  readonly deadLetterArn: string | undefined;
+}
+
+/** A table's stream that feeds a function. */
+export interface StreamMappingSpec extends ResourceName {
+  readonly streamArn: string;
+  readonly tableName: string;
+  readonly functionName: string;
+  readonly enabled: boolean;
+  readonly batchSize: number;
+  readonly batchingWindowMs: number;
+  readonly startingPosition: "TRIM_HORIZON" | "LATEST";
+  /** Patterns of which one must match; empty for all records. */
+  readonly filters: readonly JsonObject[];
+  /** Undefined for as long as the record lives. */
+  readonly retries: number | undefined;
+  readonly maximumRecordAgeMs: number | undefined;
+  readonly bisect: boolean;
+  readonly reportsItemFailures: boolean;
+  readonly onFailureArn: string | undefined;
+}
+
+/** A schedule of EventBridge Scheduler. */
+export interface ScheduleSpec extends ResourceName {
+  readonly expression: string;
+  readonly timeZone: string;
+  readonly enabled: boolean;
+  readonly startDate: Date | undefined;
+  readonly endDate: Date | undefined;
+  readonly targetArn: string;
+  /** The text of the target's input. */
+  readonly input: string | undefined;
+  readonly retries: number;
+  readonly maximumEventAgeMs: number;
+  readonly deadLetterArn: string | undefined;
+}
+
+/** A rule of EventBridge that matches events. */
+export interface RuleSpec extends ResourceName {
+  readonly pattern: JsonObject;
+  readonly busName: string;
+  readonly enabled: boolean;
+  readonly targets: readonly RuleTargetSpec[];
+}
+
+/** What a rule starts, and with what: the event itself, unless there is an input, a path or a template. */
+export interface RuleTargetSpec {
+  readonly arn: string;
+  readonly input: string | undefined;
+  readonly inputPath: string | undefined;
+  readonly template: string | undefined;
+  /** What the template's placeholders stand for. */
+  readonly paths: Readonly<Record<string, string>>;
+}
+
+/** A state machine. */
+export interface StateMachineSpec extends ResourceName {
+  /** The definition, as JSON text. */
+  readonly definition: string;
+}
+
+/** A queue. */
+export interface QueueSpec extends ResourceName {
+  readonly url: string;
+}
+
+/** What an assembly amounts to on this machine. */
+export interface AppSpec {
+  readonly tables: readonly TableSpec[];
+  readonly functions: readonly FunctionSpec[];
+  readonly streamMappings: readonly StreamMappingSpec[];
+  readonly schedules: readonly ScheduleSpec[];
+  readonly rules: readonly RuleSpec[];
+  readonly stateMachines: readonly StateMachineSpec[];
+  readonly queues: readonly QueueSpec[];
+  /** By `<stack>.<output>`. */
+  readonly outputs: Readonly<Record<string, Json>>;
+  /** Resources and outputs that nothing here knows; resources without local behaviour are not listed. */
+  readonly ignored: readonly string[];
+}

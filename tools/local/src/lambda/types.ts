@@ -1,0 +1,135 @@
+// What a LambdaRuntime takes and gives.
+
+import type { Clock } from "@leasehold/client";
+
+/** A function as the template describes it. */
+export interface FunctionDefinition {
+  /** The function's name, as callers use it. */
+  readonly name: string;
+  /** The directory with the bundle: what Lambda has as /var/task. */
+  readonly codeDir: string;
+  /** File and export, such as `index.handler`: looked for in index.js, index.mjs and index.cjs. */
+  readonly handler: string;
+  /** The variables that the template sets. @default - none */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** How long an invocation may take, in milliseconds, from 1 to 900 000. */
+  readonly timeoutMs: number;
+  /** The memory in MB, from 128 to 10 240. Bounds the heap; nothing else is limited. @default 128 */
+  readonly memoryMb?: number;
+  /** How many invocations may run at once, from 0 (every one is throttled). @default - no bound */
+  readonly reservedConcurrency?: number;
+  /** How often a failed asynchronous invocation is tried again, from 0 to 2. @default 2 */
+  readonly retries?: number;
+  /** The wait before the first retry of an asynchronous invocation; the second waits twice as long. @default 60 000 */
+  readonly retryDelayMs?: number;
+  /** How old an asynchronous event may become before it is given up, in milliseconds. @default 21 600 000 */
+  readonly maxEventAgeMs?: number;
+  /** Takes the record of an asynchronous event that was given up. Nothing is awaited. @default - it is dropped */
+  readonly onAsyncFailure?: (record: AsyncFailureRecord) => void;
+  /** What the handler sees as `invokedFunctionArn`. @default - of account 000000000000 in the runtime's region */
+  readonly arn?: string;
+}
+
+/** How an invocation ended, as the service reports it: a function's own error is an answer too. */
+export interface InvokeResult {
+  /** What the handler returned, or `{ errorType, errorMessage, trace? }`. */
+  readonly payload: unknown;
+  /** Set when the payload is an error. */
+  readonly functionError?: "Unhandled";
+  readonly requestId: string;
+}
+
+/** One request's options. */
+export interface InvokeOptions {
+  /** Gives up waiting. The function runs on, as it does on Lambda when a caller goes away. @default - waits */
+  readonly signal?: AbortSignal;
+  /** The request id that the handler sees. @default - a new UUID */
+  readonly requestId?: string;
+}
+
+/**
+ * - `starting`: the process loads its code. Its first invocation waits for that.
+ * - `busy`: an invocation is under way.
+ * - `idle`: waits for the next invocation, stopped as Lambda stops it.
+ * - `gone`: it was told to end, and its process has not ended yet.
+ */
+export type EnvironmentState = "starting" | "idle" | "busy" | "gone";
+
+/** One execution environment: a process that serves one invocation at a time. */
+export interface EnvironmentInfo {
+  readonly id: string;
+  readonly functionName: string;
+  /** Undefined until the process was started. */
+  readonly pid: number | undefined;
+  readonly state: EnvironmentState;
+  /** Whether the process is stopped (SIGSTOP), between invocations or by `freeze`. */
+  readonly frozen: boolean;
+  /** The invocation that it has, or for which it is being started. */
+  readonly requestId?: string;
+}
+
+/** A line that a function wrote to standard output or standard error. */
+export interface LambdaLogLine {
+  readonly functionName: string;
+  readonly environmentId: string;
+  /** The invocation during which it was read; undefined while the code is loaded. */
+  readonly requestId?: string;
+  readonly line: string;
+}
+
+/** What can happen to an environment. */
+export type LambdaEventType =
+  | "started"
+  | "invoked"
+  | "responded"
+  | "failed"
+  | "timedOut"
+  | "frozen"
+  | "thawed"
+  | "killed"
+  | "ended";
+
+/** Something happened to an environment. `frozen` and `thawed` come for Lambda's own freezes as well. */
+export interface LambdaEvent {
+  readonly type: LambdaEventType;
+  readonly functionName: string;
+  readonly environmentId: string;
+  readonly requestId?: string;
+}
+
+/** What Lambda sends to an on-failure destination. */
+export interface AsyncFailureRecord {
+  readonly version: "1.0";
+  readonly timestamp: string;
+  readonly requestContext: {
+    readonly requestId: string;
+    readonly functionArn: string;
+    readonly condition: "RetriesExhausted" | "EventAgeExceeded" | "ZeroReservedConcurrency";
+    readonly approximateInvokeCount: number;
+  };
+  readonly requestPayload: unknown;
+  /** Absent when the function never ran. */
+  readonly responseContext?: {
+    readonly statusCode: 200;
+    readonly executedVersion: "$LATEST";
+    readonly functionError: "Unhandled";
+  };
+  readonly responsePayload?: unknown;
+}
+
+/** What a runtime is started with. */
+export interface LambdaRuntimeOptions {
+  /** Takes every line that a function prints. @default - dropped */
+  readonly onLog?: (line: LambdaLogLine) => void;
+  /** Takes what happens to the environments. @default - dropped */
+  readonly onEvent?: (event: LambdaEvent) => void;
+  /**
+   * Times the timeouts and the retries. The functions themselves have the machine's clock, and the deadline that
+   * they are told is on it.
+   *
+   * @default - the machine's own
+   */
+  readonly clock?: Clock;
+  /** Variables for every function, such as a local endpoint; a function's own win. @default - none */
+  readonly baseEnvironment?: Readonly<Record<string, string>>;
+}

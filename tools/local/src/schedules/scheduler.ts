@@ -1,0 +1,226 @@
+// EventBridge Scheduler on the injected clock. What was missed in a pause is not made up for.
+
+import { type Clock, systemClock } from "@leasehold/client";
+import { parseScheduleExpression, type ScheduleTimes } from "@leasehold/jobs";
+import type { ScheduleSpec } from "../assembly/types.ts";
+import { scheduledTimeText, targetInput } from "./input.ts";
+
+/** What became of a schedule's time. */
+export interface ScheduleEvent {
+  /** `fired`: the target took it. `retrying`, `gaveUp`: it did not, this time or at all. */
+  readonly type: "fired" | "retrying" | "gaveUp";
+  readonly schedule: ScheduleSpec;
+  readonly scheduledTime: Date;
+  readonly executionId: string;
+  readonly attempt: number;
+  /** By how much the attempt was later than scheduled, in milliseconds; 0 for one that was fired at will. */
+  readonly lateMs: number;
+  readonly error?: unknown;
+}
+
+/** One firing, as it was sent to the target. */
+export interface Fired {
+  readonly scheduledTime: Date;
+  readonly executionId: string;
+  /** The text that the target got. */
+  readonly input: string;
+}
+
+/** What a scheduler works with. */
+export interface SchedulerOptions {
+  /** Hands the input to a target; rejects when the target does not take it. */
+  readonly send: (targetArn: string, input: string) => Promise<void>;
+  /** Takes the input of a firing that was given up, where the schedule has a dead-letter queue. */
+  readonly deadLetter?: (
+    queueArn: string,
+    input: string,
+    attributes: Readonly<Record<string, string>>,
+  ) => void;
+  readonly onEvent?: (event: ScheduleEvent) => void;
+  /** @default - the machine's own */
+  readonly clock?: Clock;
+  /** The wait before the first retry; it doubles from one to the next, up to five minutes. @default 1000 */
+  readonly retryDelayMs?: number;
+}
+
+interface Entry {
+  readonly spec: ScheduleSpec;
+  readonly times: ScheduleTimes;
+  cancel: () => void;
+}
+
+/** The wall clock may be set, and a timer does not notice: it looks again at least this often. */
+const longestSleepMs = 60_000;
+const longestRetryDelayMs = 300_000;
+
+/**
+ * Fires schedules at their times, as EventBridge Scheduler does.
+ *
+ * A time that was missed, because the machine slept, is fired once, late, with its own scheduled time; of several
+ * that were missed it is the first, and the schedule goes on from now. A rate without a start date fires at once.
+ */
+export class Scheduler {
+  readonly #options: SchedulerOptions;
+  readonly #clock: Clock;
+  readonly #entries = new Map<string, Entry>();
+  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #stopping = new AbortController();
+  #running = false;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /**
+   * Adds a schedule. It fires once the scheduler runs.
+   *
+   * Throws InvalidScheduleError for an expression or a time zone that AWS would refuse.
+   */
+  add(spec: ScheduleSpec): void {
+    const now = Math.floor(this.#clock.now() / 1000) * 1000;
+    const times = parseScheduleExpression(spec.expression, {
+      timeZone: spec.timeZone,
+      start: spec.startDate ?? new Date(now),
+    });
+    const entry: Entry = { spec, times, cancel: () => {} };
+    this.#entries.set(spec.arn, entry);
+    if (this.#running) this.#arm(entry, now - 1);
+  }
+
+  /** Begins to fire; also after pause(). What was missed in between is not made up for. */
+  start(): void {
+    if (this.#running || this.#stopping.signal.aborted) return;
+    this.#running = true;
+    const after = Math.floor(this.#clock.now() / 1000) * 1000 - 1;
+    for (const entry of this.#entries.values()) this.#arm(entry, after);
+  }
+
+  /** Stops firing; what is on its way is still delivered. */
+  pause(): void {
+    this.#running = false;
+    for (const entry of this.#entries.values()) entry.cancel();
+  }
+
+  /** When a schedule fires next; undefined if it does not. */
+  next(spec: ScheduleSpec): Date | undefined {
+    const entry = this.#entries.get(spec.arn);
+    return entry === undefined ? undefined : this.#nextOf(entry, this.#clock.now());
+  }
+
+  /**
+   * Fires a schedule now, whatever its state. Resolves when the target has taken it.
+   *
+   * Rejects with the target's error when the schedule's retry policy is at its end.
+   */
+  async fire(spec: ScheduleSpec, options: { readonly scheduledTime?: Date } = {}): Promise<Fired> {
+    const scheduledTime = options.scheduledTime ?? new Date(Math.floor(this.#clock.now() / 1000) * 1000);
+    return this.#track(this.#deliver(spec, scheduledTime, options.scheduledTime !== undefined));
+  }
+
+  /** Ends it: nothing fires any more, retries included. Resolves when nothing is under way. */
+  async stop(): Promise<void> {
+    this.pause();
+    this.#stopping.abort();
+    // Ignored: each that fails was reported as an event.
+    await Promise.allSettled(this.#underWay);
+  }
+
+  #arm(entry: Entry, afterMs: number): void {
+    const next = this.#nextOf(entry, afterMs);
+    if (next !== undefined) this.#wait(entry, next);
+  }
+
+  #wait(entry: Entry, due: Date): void {
+    const delayMs = Math.min(Math.max(0, due.getTime() - this.#clock.now()), longestSleepMs);
+    entry.cancel = this.#clock.schedule(
+      () => {
+        if (this.#clock.now() < due.getTime()) {
+          this.#wait(entry, due);
+          return;
+        }
+        // Ignored: it was reported as an event.
+        this.#track(this.#deliver(entry.spec, due, false)).catch(() => {});
+        this.#arm(entry, this.#clock.now());
+      },
+      delayMs,
+      { background: true },
+    );
+  }
+
+  #nextOf({ spec, times }: Entry, afterMs: number): Date | undefined {
+    if (!spec.enabled) return undefined;
+    const fromMs = spec.startDate === undefined ? afterMs : Math.max(afterMs, spec.startDate.getTime() - 1);
+    const next = times.next(new Date(fromMs));
+    const isOver = next !== undefined && spec.endDate !== undefined && next > spec.endDate;
+    return isOver ? undefined : next;
+  }
+
+  async #deliver(spec: ScheduleSpec, scheduledTime: Date, atWill: boolean): Promise<Fired> {
+    const executionId = crypto.randomUUID();
+    const startedAt = this.#clock.monotonic();
+    for (let attempt = 1; ; attempt++) {
+      const input = targetInput(spec, { scheduledTime, executionId, attempt });
+      const lateMs = atWill ? 0 : Math.max(0, this.#clock.now() - scheduledTime.getTime());
+      const event = { schedule: spec, scheduledTime, executionId, attempt, lateMs };
+      try {
+        await this.#options.send(spec.targetArn, input);
+        this.#options.onEvent?.({ type: "fired", ...event });
+        return { scheduledTime, executionId, input };
+      } catch (error) {
+        const ageMs = this.#clock.monotonic() - startedAt;
+        const isLast = attempt > spec.retries || ageMs >= spec.maximumEventAgeMs;
+        if (isLast || this.#stopping.signal.aborted) {
+          this.#options.onEvent?.({ type: "gaveUp", ...event, error });
+          this.#toDeadLetters(spec, input, executionId, attempt, error);
+          throw error;
+        }
+        this.#options.onEvent?.({ type: "retrying", ...event, error });
+        await this.#backOff(attempt);
+      }
+    }
+  }
+
+  #toDeadLetters(
+    spec: ScheduleSpec,
+    input: string,
+    executionId: string,
+    attempt: number,
+    error: unknown,
+  ): void {
+    if (spec.deadLetterArn === undefined) return;
+    this.#options.deadLetter?.(spec.deadLetterArn, input, {
+      ERROR_CODE: error instanceof Error ? error.name : "Error",
+      ERROR_MESSAGE: error instanceof Error ? error.message : String(error),
+      EXECUTION_ID: executionId,
+      EXECUTION_TIME: scheduledTimeText(new Date(this.#clock.now())),
+      RETRY_ATTEMPTS: String(attempt - 1),
+      SCHEDULE_ARN: spec.arn,
+      TARGET_ARN: spec.targetArn,
+    });
+  }
+
+  #backOff(attempt: number): Promise<void> {
+    const delayMs = Math.min((this.#options.retryDelayMs ?? 1000) * 2 ** (attempt - 1), longestRetryDelayMs);
+    const { signal } = this.#stopping;
+    return new Promise((resolve) => {
+      const done = (): void => {
+        cancel();
+        signal.removeEventListener("abort", done);
+        resolve();
+      };
+      const cancel = this.#clock.schedule(done, delayMs, { background: true });
+      signal.addEventListener("abort", done, { once: true });
+    });
+  }
+
+  #track<Result>(work: Promise<Result>): Promise<Result> {
+    this.#underWay.add(work);
+    const forget = (): void => {
+      this.#underWay.delete(work);
+    };
+    // Ignored: what fails is for its own caller.
+    work.then(forget, forget);
+    return work;
+  }
+}
