@@ -616,8 +616,8 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       await new Semaphore(client, key, { permits: 2 }).acquire();
       await new ReadWriteLock(client, key).read();
       await (await new Semaphore(client, `${key}/other`, { permits: 2 }).acquire()).release();
-      const places = (await clientOf("admin").inspectAll(key)).map(({ place }) => place.split("#")[0]);
-      expect(places.sort()).toEqual(["lease", "permit", "rw"]);
+      const places = (await clientOf("admin").inspectAll(key)).map(({ place }) => place);
+      expect(places.sort()).toEqual(["lease", "read-write", "semaphore"]);
       expect(await client.inspectAll(`${key}/other`)).toEqual([]);
     });
 
@@ -630,8 +630,8 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
         return places;
       };
       expect(await placesOf({ prefix: key })).toEqual([]);
-      expect(await placesOf({ prefix: key, all: true })).toEqual(["permit#000"]);
-      expect(await placesOf({ all: true })).toEqual(["permit#000"]);
+      expect(await placesOf({ prefix: key, all: true })).toEqual(["semaphore"]);
+      expect(await placesOf({ all: true })).toEqual(["semaphore"]);
     });
 
     it("a lease of another primitive is inspected, asked to stop and broken by its place", async () => {

@@ -59,6 +59,27 @@ export function seatSteps(...wanted: readonly Wish["what"][]): fc.Arbitrary<Seat
   );
 }
 
+/** Steps of writers that hold for long, and renew all the time. */
+export const renewals: fc.Arbitrary<SeatStep> = fc.oneof(
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant("acquire" as const),
+      caller: fc.nat(callers - 1),
+      what: fc.constant("write" as const),
+      permits: fc.constant(1),
+      waitMs: fc.constant(12_000),
+      heartbeat: fc.constant(true),
+      reentrant: fc.constant(false),
+      lockAtLeastForMs: fc.constant(0),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 1_000 }) }),
+  },
+);
+
 /** A lease that was granted, and what it was for. */
 interface Grant extends Pick<Wish, "what" | "permits"> {
   readonly lease: Lease;

@@ -299,9 +299,6 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
     ({ semaphore }) =>
       () =>
         semaphore.acquire(),
-    ({ client }) =>
-      () =>
-        new Semaphore(client, "s", { permits: 2, fair: true }).acquire(),
   ],
   "Semaphore.tryAcquire": [
     "usePrimitives",
@@ -314,6 +311,12 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
     ({ semaphore }) =>
       () =>
         semaphore.withPermit({}, done),
+  ],
+  "Semaphore.drain": [
+    "read",
+    ({ semaphore }) =>
+      () =>
+        semaphore.drain(),
   ],
   "ReadWriteLock.inspect": [
     "read",

@@ -306,9 +306,10 @@ export class HeldLease {
     }
   }
 
-  /** Whether only its own owner, or an operator, could have ended it by now. */
+  /** Whether a seat can have been ended by nobody but its holder yet, or else by an operator. */
   #isStillBelieved(): boolean {
-    if (this.#lastBelief === undefined || this.terms.record.reentrant) return false;
+    const { seat, reentrant } = this.terms.record;
+    if (this.#lastBelief === undefined || seat === undefined || reentrant) return false;
     const { since, forMs } = this.#lastBelief;
     return this.#context.clock.elapsedSince(since) < forMs;
   }

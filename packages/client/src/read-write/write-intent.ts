@@ -35,7 +35,7 @@ export function writerFirst({ context, times }: ClientInternals, intent: SeatFor
             key: call.key,
             place: call.sortKey,
             owner: call.owner,
-            operation: "cancel",
+            operation: "renew",
           }),
         );
         const loop = new RetryLoop(context, attempt, call, (blocker) => {

@@ -31,6 +31,9 @@ const { fence, releasedToken, brokenToken, timeToLive: ttl } = attributeNames;
 
 const { passedPerWrite } = seatLimits;
 
+/** No item shows when a pause ends: a caller that waits tries again after so long. */
+const pausedRetryMs = 60_000;
+
 /** By kind, how much may be taken already. */
 export type Bounds = Readonly<Partial<Record<SeatKind, number>>>;
 
@@ -50,6 +53,7 @@ export interface SeatTerms extends Seat {
  *
  * The bounds are conditions on the counters of the very write that takes the seat; a write that removes seats insists
  * that they are there. So the counters always equal the seats, and nothing else has to hold for the promise.
+ * Only what takes or prolongs a seat sets the ttl, which then outlasts all seats: none lasts as long as the retention.
  * A seat proves itself by its own fencing number, under its token: a late copy of its acquire has another number.
  */
 export class SeatForm implements LeaseForm {
@@ -111,12 +115,10 @@ export class SeatForm implements LeaseForm {
   }
 
   /** A cooldown takes the seat's place under another token, which nobody holds: the counters stay as they are. */
-  release({ shown, now, retentionMs, cooldown }: Ending): Write {
+  release({ shown, cooldown }: Ending): Write {
     const seat = withSeat(shown, this.#terms);
     const write = removal(this.#itemKey, seat);
-    if (cooldown === undefined) {
-      return { ...write, set: { ...write.set, [ttl]: timeToLive(now, retentionMs) } };
-    }
+    if (cooldown === undefined) return write;
     const { until: expiresAt, forMs: leaseDurationMs } = cooldown;
     const token = closedToken(seat.token);
     const content = { ...seat, expiresAt, leaseDurationMs, reentrant: false };
@@ -124,12 +126,11 @@ export class SeatForm implements LeaseForm {
       [textAttribute(token)]: seatText(content, undefined),
       [fenceAttribute(token)]: seat.fencingToken,
       [releasedToken]: seat.token,
-      [ttl]: timeToLive(expiresAt, retentionMs),
     };
     return { ...write, set };
   }
 
-  cancel({ token, now, retentionMs }: Cancellation): Write {
+  cancel({ token }: Cancellation): Write {
     const { kind, permits, reentrantOwner } = this.#terms;
     const own = [textAttribute(token), fenceAttribute(token), revocationAttribute(token)];
     return {
@@ -137,7 +138,6 @@ export class SeatForm implements LeaseForm {
       set: {
         ...counted([], { kind, permits: -permits }),
         [releasedToken]: token,
-        [ttl]: timeToLive(now, retentionMs),
       },
       remove: reentrantOwner === undefined ? own : [...own, ownerAttribute(kind, reentrantOwner)],
       insist: [[fenceAttribute(token), "exists"]],
@@ -147,7 +147,7 @@ export class SeatForm implements LeaseForm {
   revoke({ token, now, retentionMs }: Cancellation): Write {
     return {
       key: this.#itemKey,
-      set: { [releasedToken]: token, [ttl]: timeToLive(now, retentionMs) },
+      set: { [releasedToken]: token, [ttl]: { of: ttl, from: timeToLive(now, retentionMs), by: 0 } },
       insist: [[fenceAttribute(token), "missing"]],
       returnsItem: true,
     };
@@ -218,7 +218,7 @@ export class SeatForm implements LeaseForm {
           gone.push(seat);
           if (blocker === undefined || endsIn(seat) > endsIn(blocker)) blocker = seat;
         }
-        if (left > most) return { blocker, claimableInMs: Number.POSITIVE_INFINITY, takeovers: [] };
+        if (left > most) return { blocker, claimableInMs: pausedRetryMs, takeovers: [] };
       }
     }
     const claimableInMs = blocker === undefined ? 0 : endsIn(blocker);

@@ -43,8 +43,9 @@ export function checkSeatOptions(
   const given = checkKnown(options, mayWait ? [...names, "waitMs", "retry"] : names, "options");
   const { permits = 1, ...others } = given;
   const terms = checkAcquireOptions(others, mayWait, owner, times);
-  // Every write sets the item's ttl for its own lease: later than the retention, another's could still stand.
-  checkDuration("leaseDurationMs", terms.leaseDurationMs, times.shortestLeaseMs, times.retentionMs);
+  // Each lease sets the item's ttl by its own end, which has to outlast the others: a quarter is for writes under way.
+  const longestMs = Math.floor(0.75 * times.retentionMs);
+  checkDuration("leaseDurationMs", terms.leaseDurationMs, times.shortestLeaseMs, longestMs);
   return { ...terms, permits, data: checkData(terms.data, "data", seatLimits.dataBytes) };
 }
 
