@@ -10,11 +10,13 @@ import {
   type Engine,
   EngineStartError,
   EngineUnavailableError,
+  InvalidDefinitionError,
   InvalidEndpointError,
   type LocalAppEvent,
   startApp,
   startEngine,
 } from "@leasehold/local";
+import { definitionProblems } from "@leasehold/local/definitions";
 import { Ending, exitCodes } from "./endings.ts";
 import { Gate } from "./gate.ts";
 import type { Stage } from "./scenario.ts";
@@ -56,6 +58,10 @@ export async function setStage(resources: AsyncDisposableStack, options: StageOp
     startApp({ assemblyDir, engine, schedules: false, environment, onEvent }),
   );
   const { tables, functions, stateMachines } = app.spec;
+  for (const { name, definition } of stateMachines) {
+    const problems = definitionProblems(JSON.parse(definition));
+    if (problems.length > 0) throw new InvalidDefinitionError(name, problems);
+  }
   step.done(`${tables.length} tables, ${functions.length} functions, ${stateMachines.length} state machines`);
   const dynamodb = resources.adopt(new DynamoDBClient(clientConfig), (client) => endOf(client));
   const streams = resources.adopt(new DynamoDBStreamsClient(clientConfig), (client) => endOf(client));

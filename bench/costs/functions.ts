@@ -1,5 +1,5 @@
 import { LeaseClient, type LeaseStore, type UpdateRequest } from "@leasehold/client";
-import { release } from "@leasehold/client/internal";
+import { release, render } from "@leasehold/client/internal";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { type LeaseLockOptions, leased } from "@leasehold/middy";
 import type { Context } from "aws-lambda";
@@ -14,10 +14,11 @@ export const handlerRun: Usage = { invocation: 1, gigabyteSecond: 0.5 * 0.1 };
 /** In a table with a LeaseWakeup each release of a lock calls its function, which looks for a waiter: 1 query. */
 export const wakeUp: Usage = sumOf([handlerRun, 1], [{ readUnit: 1 }, 1]);
 
-const sample = { key, token: "token", fencingToken: 1, now: 1, retentionMs: 1 };
+const shown = { token: "token", fencingToken: 1 };
+const ending = { shown, now: 1, retentionMs: 1, cooldown: undefined };
 const releases: ReadonlySet<string> = new Set([
-  release({ ...sample, slot: undefined }).update,
-  release({ ...sample, slot: "slot" }).update,
+  render(release({ key }, { ...ending, slot: undefined })).update,
+  render(release({ key }, { ...ending, slot: "slot" })).update,
 ]);
 
 /** Whether a write lets a lock go. */

@@ -4,7 +4,7 @@ import { DynamoDBDocumentClient, PutCommand, ScanCommand } from "@aws-sdk/lib-dy
 import { leaseSortKey } from "@leasehold/client/schema";
 import { afterAll, beforeEach, expect, inject, onTestFinished, test } from "vitest";
 import { doneKey, pendingKey, transferKey } from "../../functions/import-orders/schema.ts";
-import { kindOf } from "../../packages/client/src/expressions.ts";
+import { kindOf } from "../support/lease-writes.ts";
 import { messageFrom, startScript } from "../support/processes.ts";
 import { type Matcher, startProxy } from "../support/proxy.ts";
 import { errorIn, type HeldRequest, hold } from "../support/proxy-behaviours.ts";

@@ -7,6 +7,7 @@ import {
   SingletonJobTarget,
 } from "@leasehold/cdk";
 import { ManualClock } from "@leasehold/client/testing";
+import { definitionProblems } from "@leasehold/local/definitions";
 import { App, Duration, Fn, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
@@ -14,7 +15,7 @@ import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambd
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
-import { definitionsIn, problemsOf } from "../support/definitions.ts";
+import { definitionsIn } from "../support/definitions.ts";
 import { machineArn, StepFunctions } from "../support/step-functions.ts";
 
 const env = { account: "111122223333", region: "eu-west-1" };
@@ -93,7 +94,7 @@ describe("a table of another account", () => {
     const clock = new ManualClock();
     const steps = new StepFunctions(clock);
     for (const [name, definition] of Object.entries(definitions)) {
-      expect(problemsOf(definition)).toEqual([]);
+      expect(definitionProblems(definition)).toEqual([]);
       steps.define(name, definition);
     }
     const name = Object.keys(definitions).find((id) => id.startsWith("ImportStateMachine")) ?? "";

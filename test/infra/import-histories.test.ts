@@ -1,7 +1,7 @@
 import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
 import { chunksPerExecution } from "../../infra/systems/transfer-loop.ts";
-import { StatesError } from "../../packages/local/src/state-machines/errors.ts";
+import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
 import { definitionsIn } from "../support/definitions.ts";
 import { machineArn, StepFunctions } from "../support/step-functions.ts";

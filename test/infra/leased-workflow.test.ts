@@ -8,7 +8,8 @@ import {
   LeaseTable,
   LeaseWakeup,
 } from "@leasehold/cdk";
-import { acquire, release, renew, renewUnlessRevoked } from "@leasehold/client/internal";
+import { acquire, release, render, renew, renewUnlessRevoked } from "@leasehold/client/internal";
+import { definitionProblems } from "@leasehold/local/definitions";
 import { App, type CfnElement, Duration, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
@@ -18,8 +19,8 @@ import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { describe, expect, it } from "vitest";
 import { wakeHandlerBundle } from "../../packages/cdk/src/workflow/wake-handler-bundle.ts";
 import { bundleFile, bundleSource } from "../../packages/cdk/wake/bundle.ts";
-import { compileFilters } from "../../packages/local/src/streams/filter.ts";
-import { definitionsIn, problemsOf } from "../support/definitions.ts";
+import { compileFilters } from "../../tools/local/src/streams/filter.ts";
+import { definitionsIn } from "../support/definitions.ts";
 
 function stackOf(options: { stream?: boolean } = {}): { stack: Stack; table: LeaseTable } {
   const stack = new Stack(new App(), "Test");
@@ -61,39 +62,44 @@ describe("a leased workflow", () => {
     });
     const definitions = definitionsIn(Template.fromStack(stack));
     expect(Object.keys(definitions)).toHaveLength(4);
-    for (const definition of Object.values(definitions)) expect(problemsOf(definition)).toEqual([]);
+    for (const definition of Object.values(definitions)) expect(definitionProblems(definition)).toEqual([]);
   });
 
   it.each(["fail", "skip"] as const)("that is to %s passes it too", (whenHeld) => {
     const definitions = definitionsIn(workflowOf({ whenHeld }));
-    for (const definition of Object.values(definitions)) expect(problemsOf(definition)).toEqual([]);
+    for (const definition of Object.values(definitions)) expect(definitionProblems(definition)).toEqual([]);
   });
 
   it("sends the client's own expressions", () => {
     const definitions = Object.values(definitionsIn(workflowOf({}))) as Requests[];
     // The same name in two machines stands for the same request.
     const states = Object.assign({}, ...definitions.map(({ States }) => States)) as Requests["States"];
+    const lock = { key: "k" };
     const grant = {
-      key: "k",
       token: "t",
       version: 1,
       owner: "o",
-      fencingToken: 1,
       acquiredAt: 1,
       expiresAt: 1,
       leaseDurationMs: 1,
       retentionMs: 1,
+      reentrant: false,
+      data: undefined,
+      slot: undefined,
     };
-    const ending = { key: "k", token: "t", fencingToken: 1, now: 1, retentionMs: 1, slot: undefined };
+    const shown = { token: "t", fencingToken: 1 };
+    const renewal = { shown, version: 1, expiresAt: 1, leaseDurationMs: 1, retentionMs: 1 };
+    const ending = { shown, now: 1, retentionMs: 1, slot: undefined, cooldown: undefined };
     const expected = {
-      Leasehold_Acquire: acquire({ ...grant, data: undefined, slot: undefined }),
-      Renew1: renewUnlessRevoked(grant),
-      RenewFirst: renew(grant),
-      RenewHeld: renew(grant),
-      Leasehold_Release: release(ending),
-      Leasehold_ReleaseFailed: release(ending),
+      Leasehold_Acquire: acquire(lock, grant),
+      Renew1: renewUnlessRevoked(lock, renewal),
+      RenewFirst: renew(lock, renewal),
+      RenewHeld: renew(lock, renewal),
+      Leasehold_Release: release(lock, ending),
+      Leasehold_ReleaseFailed: release(lock, ending),
     };
-    for (const [name, { update, condition, names, values }] of Object.entries(expected)) {
+    for (const [name, write] of Object.entries(expected)) {
+      const { update, condition, names, values } = render(write);
       expect(states[name]?.Arguments, name).toMatchObject({
         UpdateExpression: update,
         ConditionExpression: condition,

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { runbookAnchors } from "@leasehold/cdk";
 import { environmentNames } from "@leasehold/client/environment";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
+import { definitionProblems } from "@leasehold/local/definitions";
 import { App } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { describe, expect, test } from "vitest";
@@ -15,7 +16,7 @@ import { LeaseholdStack } from "../../infra/leasehold-stack.ts";
 import { systemRunbookAnchors } from "../../infra/runbook.ts";
 import { referenceTo, resourcesOf, textsIn } from "../support/cloudformation.ts";
 import { leaseholdTemplate } from "../support/cloudformation-app.ts";
-import { definitionsIn, problemsOf } from "../support/definitions.ts";
+import { definitionsIn } from "../support/definitions.ts";
 
 const { template, json } = leaseholdTemplate();
 const tables = resourcesOf(json, "AWS::DynamoDB::GlobalTable");
@@ -310,5 +311,5 @@ test("every state machine passes an independent validator, and its expressions t
   // The keeper and what hears of ends, the import workflow and its batches, the acceptance's workflow, and the guard of
   // redriven workflows.
   expect(definitions).toHaveLength(6);
-  for (const definition of definitions) expect(problemsOf(definition)).toEqual([]);
+  for (const definition of definitions) expect(definitionProblems(definition)).toEqual([]);
 });

@@ -6,6 +6,7 @@ import {
   SingletonJob,
   SingletonJobTarget,
 } from "@leasehold/cdk";
+import { definitionProblems } from "@leasehold/local/definitions";
 import { App, Duration, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
@@ -13,7 +14,7 @@ import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { LogLevel, Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
-import { definitionsIn, problemsOf } from "../support/definitions.ts";
+import { definitionsIn } from "../support/definitions.ts";
 
 type Make = (stack: Stack, table: LeaseTable, props: ObservabilityProps) => unknown;
 
@@ -143,7 +144,7 @@ describe("a workflow's timeout", () => {
     const work = new Pass(stack, "Nothing");
     new LeasedWorkflow(stack, "Import", { table, work, ...(timeout ? { timeout } : {}) });
     const definitions = Object.entries(definitionsIn(Template.fromStack(stack)));
-    for (const [, definition] of definitions) expect(problemsOf(definition)).toEqual([]);
+    for (const [, definition] of definitions) expect(definitionProblems(definition)).toEqual([]);
     return definitions.flatMap(([id, definition]) =>
       id.startsWith("ImportStateMachine") ? [(definition as { TimeoutSeconds?: number }).TimeoutSeconds] : [],
     );

@@ -9,6 +9,7 @@ import {
   type SingletonJobProps,
   SingletonJobTarget,
 } from "@leasehold/cdk";
+import { definitionProblems } from "@leasehold/local/definitions";
 import { App, Duration, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import {
@@ -25,7 +26,7 @@ import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
 import { findingsIn } from "../support/cdk-nag.ts";
 import { type CloudFormationTemplate, templateProblems } from "../support/cloudformation.ts";
-import { definitionsIn, problemsOf } from "../support/definitions.ts";
+import { definitionsIn } from "../support/definitions.ts";
 
 const env = { account: "111122223333", region: "eu-west-1" };
 const arnOf = (region: string, account = env.account): string =>
@@ -178,7 +179,7 @@ describe.each<JobOverlap>(["skip", "queue", "replace"])(
     test("has state machines without fault to an independent validator", () => {
       const definitions = Object.values(definitionsIn(template));
       expect(definitions.length).toBeGreaterThan(10);
-      for (const definition of definitions) expect(problemsOf(definition)).toEqual([]);
+      for (const definition of definitions) expect(definitionProblems(definition)).toEqual([]);
     });
 
     test("has the findings of cdk-nag that the app has acknowledged, with reasons, and no others", () => {

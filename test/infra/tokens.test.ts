@@ -8,6 +8,7 @@ import {
   type SingletonJobProps,
   SingletonJobTarget,
 } from "@leasehold/cdk";
+import { definitionProblems } from "@leasehold/local/definitions";
 import { App, Aws, CfnParameter, Duration, Lazy, Stack } from "aws-cdk-lib";
 import { Match, Template } from "aws-cdk-lib/assertions";
 import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
@@ -16,7 +17,7 @@ import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambd
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { Pass } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
-import { definitionsIn, problemsOf } from "../support/definitions.ts";
+import { definitionsIn } from "../support/definitions.ts";
 
 interface World {
   readonly stack: Stack;
@@ -156,7 +157,7 @@ describe("a key or a name that is known later", () => {
       });
       expect(definitions[1]).toEqual(definitions[0]);
       for (const definition of Object.values(definitions[1] ?? {}))
-        expect(problemsOf(definition)).toEqual([]);
+        expect(definitionProblems(definition)).toEqual([]);
     },
   );
 
@@ -166,7 +167,7 @@ describe("a key or a name that is known later", () => {
     const table = new LeaseTable(stack, "Named", { tableName });
     new LeasedWorkflow(stack, "Import", { table, key: "import", work: new Pass(stack, "Nothing") });
     for (const definition of Object.values(definitionsIn(Template.fromStack(stack)))) {
-      expect(problemsOf(definition)).toEqual([]);
+      expect(definitionProblems(definition)).toEqual([]);
     }
   });
 });

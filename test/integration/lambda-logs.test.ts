@@ -25,7 +25,7 @@ const clients: Readonly<Record<string, readonly string[]>> = {
   "the local client with AWS's console": [
     "--import",
     inSource("test/support/lambda-console.ts"),
-    inSource("packages/local/src/lambda/bootstrap.ts"),
+    inSource("tools/local/src/lambda/bootstrap.ts"),
   ],
   ...(own === undefined ? {} : { "AWS's own client": [own] }),
 };

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import type { EnvironmentInfo } from "../../packages/local/src/lambda/types.ts";
+import type { EnvironmentInfo } from "../../tools/local/src/lambda/types.ts";
 import { eventually } from "../support/patience.ts";
 import { survivorsOf } from "./fixtures/holder.ts";
 

@@ -8,15 +8,15 @@ import {
   ResourceNotFoundException,
   RuntimeClosedError,
   TooManyRequestsException,
-} from "../../packages/local/src/lambda/errors.ts";
-import { LambdaRuntime } from "../../packages/local/src/lambda/runtime.ts";
+} from "../../tools/local/src/lambda/errors.ts";
+import { LambdaRuntime } from "../../tools/local/src/lambda/runtime.ts";
 import type {
   AsyncFailureRecord,
   FunctionDefinition,
   LambdaEvent,
   LambdaLogLine,
   LambdaRuntimeOptions,
-} from "../../packages/local/src/lambda/types.ts";
+} from "../../tools/local/src/lambda/types.ts";
 import { eventually, patienceMs } from "../support/patience.ts";
 
 const folder = (name: string): string => fileURLToPath(new URL(`./fixtures/lambda/${name}`, import.meta.url));

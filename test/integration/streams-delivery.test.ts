@@ -1,14 +1,14 @@
 import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
-import type { JsonObject } from "../../packages/local/src/assembly/types.ts";
+import type { JsonObject } from "../../tools/local/src/assembly/types.ts";
 import {
   type DeliveryRules,
   deliver,
   type FailedBatch,
   type InvokeAnswer,
-} from "../../packages/local/src/streams/delivery.ts";
-import { type StreamEventRecord, toEventRecord } from "../../packages/local/src/streams/event.ts";
-import { compileFilters, UnsupportedFilterError } from "../../packages/local/src/streams/filter.ts";
+} from "../../tools/local/src/streams/delivery.ts";
+import { type StreamEventRecord, toEventRecord } from "../../tools/local/src/streams/event.ts";
+import { compileFilters, UnsupportedFilterError } from "../../tools/local/src/streams/filter.ts";
 
 const rules: DeliveryRules = {
   retries: 2,

@@ -7,11 +7,11 @@ import {
 import { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
 import { availableEngines, type Engine, startEngine } from "@leasehold/local";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { StreamMappingSpec, TableSpec } from "../../packages/local/src/assembly/types.ts";
-import type { FailedBatch, InvokeAnswer } from "../../packages/local/src/streams/delivery.ts";
-import type { StreamEventRecord } from "../../packages/local/src/streams/event.ts";
-import { StreamPoller } from "../../packages/local/src/streams/poller.ts";
-import { createTable } from "../../packages/local/src/tables/create.ts";
+import { createTable } from "../../tools/local/src/app/tables.ts";
+import type { StreamMappingSpec, TableSpec } from "../../tools/local/src/assembly/types.ts";
+import type { FailedBatch, InvokeAnswer } from "../../tools/local/src/streams/delivery.ts";
+import type { StreamEventRecord } from "../../tools/local/src/streams/event.ts";
+import { StreamPoller } from "../../tools/local/src/streams/poller.ts";
 import { until } from "./local-app-fixture.ts";
 
 const streamArn = "arn:aws:dynamodb:us-east-1:123456789012:table/Items/stream/x";
@@ -32,8 +32,7 @@ describe.for(await availableEngines())("the stream of a table on %s", (name) => 
 
   beforeEach(async () => {
     tableName = `items-${crypto.randomUUID()}`;
-    const created = await createTable(dynamodb, tableSpec(tableName));
-    engineStreamArn = String(created.engineStreamArn);
+    engineStreamArn = String(await createTable(dynamodb, tableSpec(tableName)));
   });
 
   afterEach(async () => {
@@ -205,7 +204,7 @@ describe.runIf((await availableEngines()).includes("dynamodb-local"))("ttl", () 
     await using engine = await startEngine({ engine: "dynamodb-local" });
     const dynamodb = new DynamoDBClient({ ...engine.clientConfig });
     const client = new DynamoDBStreamsClient({ ...engine.clientConfig });
-    const { engineStreamArn } = await createTable(dynamodb, tableSpec("items"));
+    const engineStreamArn = await createTable(dynamodb, tableSpec("items"));
     const records: StreamEventRecord[] = [];
     const poller = new StreamPoller({
       mapping: { ...mapping, tableName: "items", filters: [{ eventName: ["REMOVE"] }] },

@@ -7,6 +7,7 @@ import type {
   UpdateRequest,
   UpdateResult,
 } from "@leasehold/client";
+import { actorOf, kindOf } from "../support/lease-writes.ts";
 import type { Host } from "./host.ts";
 import type { Traffic } from "./network.ts";
 import { epoch, type World } from "./world.ts";
@@ -87,13 +88,13 @@ export class Monitor implements Traffic {
   }
 
   sent(host: Host, request: UpdateRequest): void {
-    const token = request.values[":token"];
-    const closedToken = request.values[":closedToken"];
-    if (closedToken !== undefined) {
-      this.#closedUntil.set(String(closedToken), this.#world.now + Number(request.values[":remaining"]));
+    const token = actorOf(request.values);
+    const { ":token": set, ":leaseDurationMs": lasting } = request.values;
+    const kind = kindOf(request);
+    if (kind === "end" && set !== undefined) {
+      this.#closedUntil.set(String(set), this.#world.now + Number(lasting));
     }
-    const isRenewal = ":version" in request.values && !(":acquiredAt" in request.values);
-    if (isRenewal && this.#endedTokens.has(String(token))) {
+    if (kind === "renew" && this.#endedTokens.has(String(token))) {
       this.#fail(`${host.name} sent a renewal of ${request.key.pk} after it had begun to release it`);
     }
   }
@@ -107,7 +108,7 @@ export class Monitor implements Traffic {
       }
       return;
     }
-    const actor = request.values[":token"];
+    const actor = actorOf(request.values);
     const [was, is] = [before?.token, after?.token];
     if (String(before?.doneSlot ?? "") > String(after?.doneSlot ?? "")) {
       this.#fail(`${key} went back from the done slot ${before?.doneSlot} to ${after?.doneSlot}`);

@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type * as Expressions from "../../packages/client/src/expressions.ts";
 import { release } from "../../packages/client/src/expressions.ts";
-import type * as JudgeModule from "../../packages/client/src/protocol/judge.ts";
-import type * as TenancyModule from "../../packages/client/src/protocol/tenancy.ts";
-import type * as ValidityModule from "../../packages/client/src/protocol/validity.ts";
-import type { Belief } from "../../packages/client/src/protocol/validity.ts";
-import type * as RecordModule from "../../packages/client/src/record.ts";
-import type { UpdateRequest } from "../../packages/client/src/store.ts";
+import type * as JudgeModule from "../../packages/client/src/protocol/expiry-detector.ts";
+import type * as TenancyModule from "../../packages/client/src/protocol/held-lease.ts";
+import type * as ValidityModule from "../../packages/client/src/protocol/lease-deadline.ts";
+import type { Belief } from "../../packages/client/src/protocol/lease-deadline.ts";
+import type * as LeaseFormModule from "../../packages/client/src/protocol/lease-form.ts";
+import type { Condition, Write } from "../../packages/client/src/store/write.ts";
 import type { Moment } from "../../packages/client/src/time/clock.ts";
 import type * as ServiceClockModule from "../../packages/client/src/time/service-clock.ts";
 import type { ExpiryCheck, ServiceClock } from "../../packages/client/src/time/service-clock.ts";
@@ -42,26 +42,18 @@ async function firstViolation(subject: Subject): Promise<Outcome> {
   throw new Error(`no violation in ${mostSeeds} seeds`);
 }
 
-/** Without a part of its condition; the names and values that only this part used go with it. */
-function withCondition(request: UpdateRequest, condition: string): UpdateRequest {
-  const isUsed = ([placeholder]: [string, unknown]): boolean => {
-    return `${request.update} ${condition} `.match(new RegExp(`${placeholder}\\b`)) !== null;
-  };
-  return {
-    ...request,
-    condition,
-    names: Object.fromEntries(Object.entries(request.names).filter(isUsed)),
-    values: Object.fromEntries(Object.entries(request.values).filter(isUsed)),
-  };
+/** With no other condition than this one. */
+function insistingOn(write: Write, condition: Condition): Write {
+  return { ...write, insist: [condition] };
 }
 
 afterEach(() => {
   for (const path of [
     "expressions.ts",
-    "record.ts",
-    "protocol/judge.ts",
-    "protocol/tenancy.ts",
-    "protocol/validity.ts",
+    "protocol/lease-form.ts",
+    "protocol/expiry-detector.ts",
+    "protocol/held-lease.ts",
+    "protocol/lease-deadline.ts",
     "time/service-clock.ts",
   ]) {
     vi.doUnmock(`${source}/${path}`);
@@ -71,83 +63,89 @@ afterEach(() => {
 describe("the simulation catches", () => {
   it("a release that does not insist on its token", async () => {
     const subject = await plantInExpressions((original) => ({
-      release: (ending) => withCondition(original.release(ending), "attribute_exists(#token)"),
+      release: (lease, ending) => insistingOn(original.release(lease, ending), ["token", "exists"]),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/a stale write of .* changed/);
   });
 
   it("an expiry that is judged without the allowance for skew", async () => {
-    const subject = await plant<typeof JudgeModule>(`${source}/protocol/judge.ts`, ({ Judge }) => ({
-      Judge: class extends Judge {
-        constructor(clock: ServiceClock, clockSkewMs: number) {
-          const hasty = {
-            monotonic: () => clock.monotonic(),
-            earliest: () => (clock.latest() ?? 0) + clockSkewMs,
-          };
-          super(hasty as ServiceClock, clockSkewMs);
-        }
-      },
-    }));
+    const subject = await plant<typeof JudgeModule>(
+      `${source}/protocol/expiry-detector.ts`,
+      ({ ExpiryDetector }) => ({
+        ExpiryDetector: class extends ExpiryDetector {
+          constructor(clock: ServiceClock, clockSkewMs: number) {
+            const hasty = {
+              monotonic: () => clock.monotonic(),
+              earliest: () => (clock.latest() ?? 0) + clockSkewMs,
+            };
+            super(hasty as ServiceClock, clockSkewMs);
+          }
+        },
+      }),
+    );
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/is held by .* and by/);
   });
 
   it("a fencing token that is lost when the item goes", async () => {
-    const forgetful = (request: UpdateRequest): UpdateRequest => ({
-      ...request,
-      update: request.update.replace("if_not_exists(#fence, :acquiredAt)", "if_not_exists(#fence, :one)"),
-    });
+    const fence = { of: "fence", from: 1, by: 1 };
+    const forgetful = (write: Write): Write => ({ ...write, set: { ...write.set, fence } });
     const subject = await plantInExpressions((original) => ({
-      acquire: (grant) => forgetful(original.acquire(grant)),
-      takeOver: (grant, judged) => forgetful(original.takeOver(grant, judged)),
+      acquire: (lease, grant) => forgetful(original.acquire(lease, grant)),
+      takeOver: (lease, grant, judged) => forgetful(original.takeOver(lease, grant, judged)),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/the fencing token of .* went from|a stale fenced write/);
   });
 
   it("an own write that is taken for contention", async () => {
-    const subject = await plant<typeof RecordModule>(`${source}/record.ts`, () => ({
-      isHeldBy: () => false,
+    const subject = await plant<typeof LeaseFormModule>(`${source}/protocol/lease-form.ts`, (original) => ({
+      leaseOf: (...asked) => {
+        const lease = original.leaseOf(...asked);
+        return lease && { ...lease, owner: "somebody else" };
+      },
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/is held by its own acquisition/);
   });
 
   it("a heartbeat that goes on after the release", async () => {
-    const subject = await plant<typeof TenancyModule>(`${source}/protocol/tenancy.ts`, ({ Tenancy }) => ({
-      Tenancy: class extends Tenancy {
-        readonly #context: ConstructorParameters<typeof Tenancy>[0];
+    const subject = await plant<typeof TenancyModule>(
+      `${source}/protocol/held-lease.ts`,
+      ({ HeldLease }) => ({
+        HeldLease: class extends HeldLease {
+          readonly #context: ConstructorParameters<typeof HeldLease>[0];
 
-        constructor(...parameters: ConstructorParameters<typeof Tenancy>) {
-          super(...parameters);
-          [this.#context] = parameters;
-        }
+          constructor(...parameters: ConstructorParameters<typeof HeldLease>) {
+            super(...parameters);
+            [this.#context] = parameters;
+          }
 
-        override async release(): Promise<TenancyModule.Ended> {
-          const { key, token, fencingToken } = this.terms.record;
-          const { store, clock, retentionMs } = this.#context;
-          const request = release({
-            key,
-            token,
-            fencingToken,
-            now: clock.now(),
-            retentionMs,
-            slot: undefined,
-          });
-          const call = { signal: new AbortController().signal, isCurrent: () => true };
-          return { wasOurs: (await store.update(request, call)).applied, isRecorded: false };
-        }
-      },
-    }));
+          override async release(): Promise<TenancyModule.Ended> {
+            const { key, token, fencingToken } = this.terms.record;
+            const { table, clock, retentionMs } = this.#context;
+            const ending = {
+              shown: { token, fencingToken },
+              now: clock.now(),
+              retentionMs,
+              slot: undefined,
+              cooldown: undefined,
+            };
+            const { applied } = await table.update(release({ key }, ending));
+            return { wasOurs: applied, isRecorded: false };
+          }
+        },
+      }),
+    );
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/sent a renewal of .* after it had begun to release/);
   });
 
   it("a takeover that does not insist on the record that was judged", async () => {
     const subject = await plantInExpressions((original) => ({
-      takeOver: (grant, judged) =>
-        withCondition(original.takeOver(grant, judged), "attribute_exists(#token)"),
+      takeOver: (lease, grant, judged) =>
+        insistingOn(original.takeOver(lease, grant, judged), ["token", "exists"]),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/is held by .* and by/);
@@ -155,7 +153,7 @@ describe("the simulation catches", () => {
 
   it("a slot that is not looked at before a grant", async () => {
     const subject = await plantInExpressions((original) => ({
-      acquire: (grant) => original.acquire({ ...grant, slot: undefined }),
+      acquire: (lease, grant) => original.acquire(lease, { ...grant, slot: undefined }),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/was granted the slot/);
@@ -163,7 +161,8 @@ describe("the simulation catches", () => {
 
   it("a renewal that may shorten a newer one", async () => {
     const subject = await plantInExpressions((original) => ({
-      renew: (renewal) => withCondition(original.renew(renewal), "#token = :token"),
+      renew: (lease, renewal) =>
+        insistingOn(original.renew(lease, renewal), ["token", "=", renewal.shown.token]),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/is held by .* and by/);
@@ -174,9 +173,9 @@ describe("the simulation catches", () => {
       stillHeld: (lease) => {
         const { names, values } = original.stillHeld(lease);
         return {
-          condition: "#token = :token",
+          condition: "#token = :ifToken",
           names: { "#token": names["#token"] ?? "" },
-          values: { ":token": values[":token"] ?? "" },
+          values: { ":ifToken": values[":ifToken"] ?? "" },
         };
       },
     }));
@@ -234,20 +233,23 @@ describe("the simulation catches", () => {
   });
 
   it("a deadline that counts from the answer", async () => {
-    const subject = await plant<typeof ValidityModule>(`${source}/protocol/validity.ts`, ({ Validity }) => ({
-      Validity: class extends Validity {
-        readonly #clock: ServiceClock;
+    const subject = await plant<typeof ValidityModule>(
+      `${source}/protocol/lease-deadline.ts`,
+      ({ LeaseDeadline }) => ({
+        LeaseDeadline: class extends LeaseDeadline {
+          readonly #clock: ServiceClock;
 
-        constructor(...parameters: ConstructorParameters<typeof Validity>) {
-          super(...parameters);
-          this.#clock = parameters[1];
-        }
+          constructor(...parameters: ConstructorParameters<typeof LeaseDeadline>) {
+            super(...parameters);
+            this.#clock = parameters[1];
+          }
 
-        override confirm({ forMs }: Belief, expiresAt: number): void {
-          super.confirm({ since: this.#clock.moment(), forMs }, expiresAt);
-        }
-      },
-    }));
+          override confirm({ forMs }: Belief, expiresAt: number): void {
+            super.confirm({ since: this.#clock.moment(), forMs }, expiresAt);
+          }
+        },
+      }),
+    );
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/is held by .* and by/);
   });
@@ -257,7 +259,7 @@ describe("a violation", () => {
   it("is told with its seed, the way to replay it and what led to it, and replays exactly", async () => {
     const plantRelease = () =>
       plantInExpressions((original) => ({
-        release: (ending) => withCondition(original.release(ending), "attribute_exists(#token)"),
+        release: (lease, ending) => insistingOn(original.release(lease, ending), ["token", "exists"]),
       }));
     const first = await firstViolation(await plantRelease());
     const again = await simulate(first.seed, await plantRelease());

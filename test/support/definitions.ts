@@ -1,6 +1,4 @@
-import validate from "asl-validator";
 import type { Template } from "aws-cdk-lib/assertions";
-import jsonata from "jsonata";
 
 type Json = unknown;
 
@@ -37,69 +35,13 @@ function arn(service: string, resource: string): string {
   return `arn:aws:${service}:us-east-1:123456789012:${resource}`;
 }
 
-/** What an independent validator, and the real JSONata parser, find wrong with a definition. */
-export function problemsOf(definition: Json): string[] {
-  const { isValid, errors } = validate(structuredClone(definition));
-  return [
-    ...(isValid ? [] : errors.map((error) => JSON.stringify(error))),
-    ...jsonataProblems(definition, ""),
-  ];
-}
-
-function jsonataProblems(value: Json, path: string): string[] {
-  if (typeof value === "string") return expressionProblems(value, path);
-  if (typeof value !== "object" || value === null) return [];
-  return Object.entries(value).flatMap(([name, member]) => jsonataProblems(member, `${path}/${name}`));
-}
-
-function expressionProblems(text: string, path: string): string[] {
-  const source = /^\{%(.*)%\}$/s.exec(text)?.[1];
-  if (source === undefined) return text.includes("{%") ? [`${path}: JSONata inside of text`] : [];
-  try {
-    jsonata(source);
-  } catch (error) {
-    return [`${path}: ${(error as Error).message}`];
-  }
-  // Step Functions refuses what JSONata has gained since.
-  return source.includes("??") || source.includes("?:")
-    ? [`${path}: an operator that Step Functions refuses`]
-    : [];
-}
-
-type Fields = Readonly<Record<string, Json>>;
-
-/**
- * What Step Functions refuses about names: two states of one name, wherever they are, and an inner scope that assigns a
- * variable of an outer one. Also names that are too long, or that keep a state out of CloudWatch Logs.
- */
-export function nameProblemsOf(definition: Json): string[] {
-  return namesIn(definition, new Set(), new Set());
-}
-
-function namesIn(graph: Json, names: Set<string>, outer: ReadonlySet<string>): string[] {
-  const states = Object.entries((graph as { States: Record<string, Fields> }).States);
-  const scope = new Set(outer);
-  for (const [, state] of states) for (const variable of assignedBy(state)) scope.add(variable);
-  return states.flatMap(([name, state]) => {
-    const problems = [
-      ...(names.has(name) ? [`two states are called ${name}`] : []),
-      ...(/^[\w-]{1,80}$/.test(name) ? [] : [`the state's name ${name} cannot be logged`]),
-      ...assignedBy(state)
-        .filter((variable) => outer.has(variable))
-        .map((variable) => `${name} assigns $${variable} of an outer scope`),
-    ];
-    names.add(name);
-    const inner = [...((state.Branches as Json[] | undefined) ?? []), state.ItemProcessor, state.Iterator];
-    return [
-      ...problems,
-      ...inner.filter((each) => each !== undefined).flatMap((each) => namesIn(each, names, scope)),
-    ];
+/** The names of all states of a definition, those of branches and iterations included. */
+export function stateNamesOf(definition: Json): string[] {
+  const { States } = definition as { States: Record<string, Fields> };
+  return Object.entries(States).flatMap(([name, { Branches, ItemProcessor, Iterator: iterator }]) => {
+    const inner = [...((Branches as Json[] | undefined) ?? []), ItemProcessor, iterator];
+    return [name, ...inner.filter((graph) => graph !== undefined).flatMap(stateNamesOf)];
   });
 }
 
-function assignedBy(state: Fields): string[] {
-  const exits = [state, ...[state.Choices, state.Catch].filter(Array.isArray).flat()] as Fields[];
-  return exits.flatMap(({ Assign }) =>
-    Object.keys((Assign as Fields) ?? {}).map((name) => name.replace(/\.\$$/, "")),
-  );
-}
+type Fields = Readonly<Record<string, Json>>;

@@ -1,15 +1,7 @@
 import type { DynamoDBClient, DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
-import {
-  type CallOptions,
-  type Clock,
-  createLeaseTable,
-  type LeaseStore,
-  type UpdateRequest,
-  type UpdateResult,
-} from "@leasehold/client";
+import { type CallOptions, type Clock, createLeaseTable, type LeaseStore } from "@leasehold/client";
 import { settled } from "@leasehold/client/testing";
 import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
-import { PassingStore } from "../../packages/client/src/passing-store.ts";
 import { PatientClock } from "./patient-clock.ts";
 import type { Target } from "./proxy.ts";
 import { sdkClient } from "./table.ts";
@@ -33,36 +25,23 @@ export interface EnginePlace {
  * A store on an engine whose answers say nothing of the time: that is the time of the test's clock. What the engine says of
  * its own time would be told as a skew, for the test's clock stands still while a slow request is under way.
  */
-class StoreInTestTime extends PassingStore {
-  override readonly isLocal = true;
+class StoreInTestTime implements LeaseStore {
+  readonly tableName: string;
+  readonly isLocal = true;
+  readonly #store: LeaseStore;
 
-  override update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult> {
-    return super.update(request, untimed(options));
+  constructor(store: LeaseStore) {
+    this.tableName = store.tableName;
+    this.#store = store;
   }
 
-  override updateMany(
-    ...[requests, options]: Parameters<LeaseStore["updateMany"]>
-  ): ReturnType<LeaseStore["updateMany"]> {
-    return super.updateMany(requests, untimed(options));
-  }
-
-  override transact(
-    ...[entries, options]: Parameters<LeaseStore["transact"]>
-  ): ReturnType<LeaseStore["transact"]> {
-    return super.transact(entries, untimed(options));
-  }
-
-  override get(...[request, options]: Parameters<LeaseStore["get"]>): ReturnType<LeaseStore["get"]> {
-    return super.get(request, untimed(options));
-  }
-
-  override query(...[request, options]: Parameters<LeaseStore["query"]>): ReturnType<LeaseStore["query"]> {
-    return super.query(request, untimed(options));
-  }
-
-  override scan(...[request, options]: Parameters<LeaseStore["scan"]>): ReturnType<LeaseStore["scan"]> {
-    return super.scan(request, untimed(options));
-  }
+  readonly update: LeaseStore["update"] = (request, call) => this.#store.update(request, untimed(call));
+  readonly updateMany: LeaseStore["updateMany"] = (requests, call) =>
+    this.#store.updateMany(requests, untimed(call));
+  readonly transact: LeaseStore["transact"] = (entries, call) => this.#store.transact(entries, untimed(call));
+  readonly get: LeaseStore["get"] = (request, call) => this.#store.get(request, untimed(call));
+  readonly query: LeaseStore["query"] = (request, call) => this.#store.query(request, untimed(call));
+  readonly scan: LeaseStore["scan"] = (request, call) => this.#store.scan(request, untimed(call));
 }
 
 function untimed({ timed: _, ...options }: CallOptions): CallOptions {

@@ -2,7 +2,7 @@ import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { endedDefinition } from "../../packages/cdk/src/workflow/ended-definition.ts";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
-import type { ExecutionDescription } from "../../packages/local/src/state-machines/execution.ts";
+import type { ExecutionDescription } from "../../tools/local/src/state-machines/execution.ts";
 import { machineArn, StepFunctions } from "./step-functions.ts";
 
 export const leaseDurationMs = 9_000;

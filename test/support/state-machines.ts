@@ -1,7 +1,7 @@
 import { ManualClock } from "@leasehold/client/testing";
-import type { StateMachineEvent } from "../../packages/local/src/state-machines/events.ts";
-import { StateMachines } from "../../packages/local/src/state-machines/state-machines.ts";
-import type { ServiceCall } from "../../packages/local/src/state-machines/task.ts";
+import type { StateMachineEvent } from "../../tools/local/src/state-machines/events.ts";
+import { StateMachines } from "../../tools/local/src/state-machines/state-machines.ts";
+import type { ServiceCall } from "../../tools/local/src/state-machines/task.ts";
 
 export const machineArn = "arn:aws:states:eu-central-1:123456789012:stateMachine:test";
 export const startTime: number = Date.UTC(2026, 0, 1);

@@ -3,9 +3,9 @@ import { type ItemKey, leaseItemKey } from "@leasehold/client/schema";
 import { type ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import type { Json } from "../../packages/cdk/src/workflow/asl.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
-import { StatesError } from "../../packages/local/src/state-machines/errors.ts";
-import type { StateMachineListener } from "../../packages/local/src/state-machines/events.ts";
-import { StateMachines } from "../../packages/local/src/state-machines/state-machines.ts";
+import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
+import type { StateMachineListener } from "../../tools/local/src/state-machines/events.ts";
+import { StateMachines } from "../../tools/local/src/state-machines/state-machines.ts";
 
 type Wire = Record<string, { readonly S?: string; readonly N?: string }>;
 

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { toLeaseError } from "../../packages/client/src/dynamodb/errors.ts";
 import { toStatement } from "../../packages/client/src/dynamodb/partiql.ts";
 import { isDocumentClient } from "../../packages/client/src/dynamodb/store.ts";
-import { renew } from "../../packages/client/src/expressions.ts";
+import { render, renew } from "../../packages/client/src/expressions.ts";
 
 const idle = new AbortController().signal;
 const leases = { tableName: "leases", dynamodb: new DynamoDBClient({ region: "eu-central-1" }) };
@@ -141,15 +141,18 @@ it("only a rejection is not worth repeating", () => {
 });
 
 it("a renewal as PartiQL says what its update expression says, with every value a parameter", () => {
-  const request = renew({
-    key: "k'\"; --",
-    token: "t",
-    fencingToken: 6,
-    version: 7,
-    expiresAt: 5_000,
-    leaseDurationMs: 1_000,
-    retentionMs: 0,
-  });
+  const request = render(
+    renew(
+      { key: "k'\"; --" },
+      {
+        shown: { token: "t", fencingToken: 6 },
+        version: 7,
+        expiresAt: 5_000,
+        leaseDurationMs: 1_000,
+        retentionMs: 0,
+      },
+    ),
+  );
   expect(toStatement("leases", request)).toEqual({
     Statement:
       'UPDATE "leases" SET "version" = ? SET "expiresAt" = ? SET "leaseDurationMs" = ? SET "ttl" = ? ' +

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { RuleSpec, RuleTargetSpec } from "../../packages/local/src/assembly/types.ts";
-import { EventBus } from "../../packages/local/src/services/event-bus.ts";
-import { eventRules } from "../../packages/local/src/services/event-rules.ts";
-import { statusEvent } from "../../packages/local/src/state-machines/status-event.ts";
+import type { RuleSpec, RuleTargetSpec } from "../../tools/local/src/assembly/types.ts";
+import { EventBus } from "../../tools/local/src/services/event-bus.ts";
+import { eventRules } from "../../tools/local/src/services/event-rules.ts";
+import { statusEvent } from "../../tools/local/src/state-machines/status-event.ts";
 
 const target: RuleTargetSpec = {
   arn: "target",
@@ -134,8 +134,8 @@ describe("the event of an execution's status", () => {
 
   it("comes from aws.states, with the input as text, and is not kept as one that was put", () => {
     const { bus, sent } = busWith({ pattern: { source: ["aws.states"], detail: { status: ["ABORTED"] } } });
-    bus.tell(statusEvent(execution));
-    bus.tell(statusEvent({ ...execution, status: "SUCCEEDED" }));
+    bus.publish(statusEvent(execution));
+    bus.publish(statusEvent({ ...execution, status: "SUCCEEDED" }));
     expect(bus.events).toEqual([]);
     expect(sent).toMatchObject([
       [

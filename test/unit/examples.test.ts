@@ -111,7 +111,7 @@ it("every example of the README and of the packages' docstrings compiles", async
     "README.md",
     ...globSync(
       [
-        "packages/*/src/**/*.ts",
+        "{packages,tools}/*/src/**/*.ts",
         "packages/*/README.md",
         "docs/{durable,lambda,singleton-jobs}.md",
         "docs/{primitives,systems}/*.md",

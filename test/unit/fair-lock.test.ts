@@ -2,7 +2,7 @@ import { type Lease, LeaseClient, LeaseServiceError, LeaseUnavailableError } fro
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { acquire } from "../../packages/client/src/expressions.ts";
+import { acquire, render } from "../../packages/client/src/expressions.ts";
 import { inTurn, join, passOver } from "../../packages/client/src/expressions-fair.ts";
 import { readQueue } from "../../packages/client/src/fair/queue.ts";
 import { placeLeaseMs } from "../../packages/client/src/fair/standing.ts";
@@ -513,7 +513,6 @@ describe("a fair lock", () => {
     const lock = { key: "k" };
     const place = { id: "0123456789abcdef", maxWaiters: 5, ttl: 1, passed: [] };
     const grant = {
-      ...lock,
       token: "00000000-0000-0000-0123-456789abcdef",
       version: 1,
       owner: "w",
@@ -521,15 +520,16 @@ describe("a fair lock", () => {
       expiresAt: 1 + leaseDurationMs,
       leaseDurationMs,
       retentionMs: 1,
+      reentrant: false,
       data: undefined,
       slot: undefined,
     };
-    const late = inTurn(acquire(grant), { own: { id: place.id, ticket: 1 }, passed: [] });
+    const late = render(inTurn(acquire(lock, grant), { own: { id: place.id, ticket: 1 }, passed: [] }));
     table.updateNow(join(lock, { ...place, text: "first" }));
     table.updateNow(passOver(lock, [{ id: place.id, text: "first" }]));
     table.updateNow(join(lock, { ...place, text: "second" }));
     expect(table.updateNow(late).applied).toBe(false);
-    const now = inTurn(acquire(grant), { own: { id: place.id, ticket: 2 }, passed: [] });
+    const now = render(inTurn(acquire(lock, grant), { own: { id: place.id, ticket: 2 }, passed: [] }));
     expect(table.updateNow(now).applied).toBe(true);
   });
 

@@ -5,7 +5,7 @@ import {
 } from "@aws-sdk/client-lambda";
 import { InvalidToken, TaskDoesNotExist, TaskTimedOut } from "@aws-sdk/client-sfn";
 import { marshall } from "@aws-sdk/util-dynamodb";
-import { acquire, type Grant, release } from "@leasehold/client/internal";
+import { acquire, type Grant, release, render } from "@leasehold/client/internal";
 import type { LeaseRecord } from "@leasehold/client/record";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
@@ -25,7 +25,6 @@ beforeEach(() => {
 /** A lease item in the form in which the stream shows it, as the client's own expressions write it. */
 function held(key: string, owner = "A"): NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"] {
   const grant: Grant = {
-    key,
     token: `token-of-${owner}-${key}`,
     version: 1,
     owner,
@@ -33,10 +32,11 @@ function held(key: string, owner = "A"): NonNullable<DynamoDBRecord["dynamodb"]>
     expiresAt: 1_500,
     leaseDurationMs: 500,
     retentionMs: 0,
+    reentrant: false,
     data: '{"secret":"payload"}',
     slot: undefined,
   };
-  return imageOf(store.updateNow(acquire(grant)).item);
+  return imageOf(store.updateNow(render(acquire({ key }, grant))).item);
 }
 
 function imageOf(item: unknown): NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"] {
@@ -46,7 +46,9 @@ function imageOf(item: unknown): NonNullable<DynamoDBRecord["dynamodb"]>["OldIma
 function tombstone(key: string, owner = "A"): NonNullable<DynamoDBRecord["dynamodb"]>["OldImage"] {
   const token = `token-of-${owner}-${key}`;
   const fencingToken = Number(store.peek(leaseItemKey(key))?.fence);
-  store.updateNow(release({ key, token, fencingToken, now: 2_000, retentionMs: 0, slot: undefined }));
+  const shown = { token, fencingToken };
+  const ending = { shown, now: 2_000, retentionMs: 0, slot: undefined, cooldown: undefined };
+  store.updateNow(render(release({ key }, ending)));
   return imageOf(store.peek(leaseItemKey(key)));
 }
 

@@ -7,7 +7,7 @@ import {
 } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { acquire } from "../../packages/client/src/expressions.ts";
+import { acquire, render } from "../../packages/client/src/expressions.ts";
 import { acquireAmongOthers } from "../../packages/client/src/group/expressions.ts";
 import { acquireAll, type GroupOptions } from "../../packages/client/src/group/index.ts";
 import { groupContract } from "../contract/group-contract.ts";
@@ -444,9 +444,8 @@ describe("the requests of a group", () => {
     });
   });
 
-  it("carry the single lease's own expression, all but the fencing token's counting", () => {
+  it("carry the single lease's own write, all but the fencing token's counting", () => {
     const grant = {
-      key: "k",
       token: "t",
       version: 1,
       owner: "o",
@@ -454,14 +453,15 @@ describe("the requests of a group", () => {
       expiresAt: 15,
       leaseDurationMs: 10,
       retentionMs: 0,
+      reentrant: false,
       data: undefined,
       slot: undefined,
     };
-    const single = acquire(grant);
-    const entry = acquireAmongOthers(grant, undefined, 77);
-    expect(single.update).toContain("#fence = if_not_exists(#fence, :acquiredAt) + :one");
+    const single = render(acquire({ key: "k" }, grant));
+    const entry = acquireAmongOthers("k", grant, undefined, 77);
+    expect(single.update).toContain("#fence = if_not_exists(#fence, :fromFence) + :byFence");
     expect(entry.action).toEqual({
-      update: single.update.replace("if_not_exists(#fence, :acquiredAt) + :one", ":fence"),
+      update: single.update.replace("if_not_exists(#fence, :fromFence) + :byFence", ":fence"),
     });
     expect(entry.condition.startsWith(`${single.condition} AND `)).toBe(true);
   });

@@ -7,14 +7,14 @@ import {
   SingletonJobTarget,
 } from "@leasehold/cdk";
 import { LeaseClient } from "@leasehold/client";
-import { takeOverCalls } from "@leasehold/client/internal";
+import { render, takeOverCalls } from "@leasehold/client/internal";
 import { ManualClock, type MemoryLeaseStore } from "@leasehold/client/testing";
 import { App, Duration, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
 import { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 import { beforeEach, describe, expect, it } from "vitest";
-import { StatesError } from "../../packages/local/src/state-machines/errors.ts";
+import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
 import { definitionsIn } from "../support/definitions.ts";
 import { machineArn, StepFunctions } from "../support/step-functions.ts";
 
@@ -449,7 +449,7 @@ describe("a function that is locked from outside", () => {
     // Between the grant and the mark another run has had the lock, and has marked its call.
     afterWrite(1, (write) => {
       const later = { key, fencingToken: Number.MAX_SAFE_INTEGER, now: clock.now(), retentionMs: 0 };
-      expect(write(takeOverCalls(later)).applied).toBe(true);
+      expect(write(render(takeOverCalls(later))).applied).toBe(true);
     });
     const run = start();
     await clock.advance(3 * minute);

@@ -1,7 +1,8 @@
 import { LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { kindOf, renew } from "../../packages/client/src/expressions.ts";
+import { render, renew } from "../../packages/client/src/expressions.ts";
+import { kindOf } from "../support/lease-writes.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 let clock: ManualClock;
@@ -54,12 +55,12 @@ describe("an acquire whose answer is lost", () => {
     const update = store.update.bind(store);
     let isRenewed = false;
     store.update = async (request, call) => {
-      const { ":token": token, ":fence": fence, ":version": version } = request.values;
+      const { ":ifToken": token, ":ifFence": fence, ":version": version } = request.values;
       if (kindOf(request) === "renew" && !isRenewed) {
         isRenewed = true;
         const terms = { leaseDurationMs: 10_000, retentionMs: 10_000, expiresAt: clock.now() + 3_000 };
-        const mine = { token: String(token), fencingToken: Number(fence), version: Number(version) };
-        store.table.updateNow(renew({ key: "k", ...mine, ...terms }));
+        const shown = { token: String(token), fencingToken: Number(fence) };
+        store.table.updateNow(render(renew({ key: "k" }, { shown, version: Number(version), ...terms })));
       }
       return await update(request, call);
     };
@@ -159,7 +160,7 @@ it("a takeover that never arrived is refused when it arrives after all, for its 
   await expect(clientOf("a").acquire("k")).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
   const late = store.calls[2]?.requests[0];
   await settled();
-  expect(late?.values).toHaveProperty(":judgedToken");
+  expect(late?.values).toHaveProperty(":ifVersion");
   expect(late && store.table.updateNow(late).applied).toBe(false);
   expect((await clientOf("b").acquire("k")).held).toBe(true);
 });

@@ -1,6 +1,6 @@
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
-import { StateMachines } from "../../packages/local/src/state-machines/state-machines.ts";
+import { StateMachines } from "../../tools/local/src/state-machines/state-machines.ts";
 import { bench, machineArn, only } from "../support/state-machines.ts";
 import { collectUncaught } from "../support/uncaught.ts";
 

@@ -1,7 +1,7 @@
 import { settled } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
-import { StatesError } from "../../packages/local/src/state-machines/errors.ts";
-import type { ServiceCall, TaskContext } from "../../packages/local/src/state-machines/task.ts";
+import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
+import type { ServiceCall, TaskContext } from "../../tools/local/src/state-machines/task.ts";
 import { bench, only } from "../support/state-machines.ts";
 
 const never: ServiceCall = () => new Promise(() => {});

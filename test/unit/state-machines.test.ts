@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ServiceCall } from "../../packages/local/src/state-machines/task.ts";
+import type { ServiceCall } from "../../tools/local/src/state-machines/task.ts";
 import { bench, only, startTime } from "../support/state-machines.ts";
 
 /** Runs a machine that needs no time to pass. */
@@ -307,13 +307,9 @@ describe("JSONata", () => {
     expect(await evaluate("$toMillis($now()) = $millis()")).toMatchObject({ output: true });
   });
 
-  test("the functions of Step Functions are there", async () => {
-    expect(await evaluate("$partition([1,2,3], 2)")).toMatchObject({ output: [[1, 2], [3]] });
-    expect(await evaluate("$range(0, 10, 5)")).toMatchObject({ output: [0, 5, 10] });
+  test("the functions of Step Functions that our machines use are there", async () => {
     expect(await evaluate("$hash('a', 'MD5')")).toMatchObject({ output: "0cc175b9c0f1b6a831c399e269772661" });
     expect(await evaluate("$parse('{\"a\":[1]}').a[0]")).toMatchObject({ output: 1 });
-    expect(await evaluate("$random()")).toMatchObject({ output: 0.5 });
-    expect(await evaluate("$random(7) = $random(7)")).toMatchObject({ output: true });
     expect((await evaluate("$uuid()")).output).toMatch(/^[0-9a-f-]{36}$/);
   });
 

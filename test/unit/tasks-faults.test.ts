@@ -8,7 +8,7 @@ import {
 } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { renew } from "../../packages/client/src/expressions.ts";
+import { render, renew } from "../../packages/client/src/expressions.ts";
 import { type Task, TaskLostError, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
 import { claimTask } from "../../packages/jobs/src/tasks/expressions.ts";
 import {
@@ -417,9 +417,9 @@ describe("a worker that is thought dead and renews at the last moment", () => {
         const { token, fence } = open() ?? {};
         const expiresAt = clock.now() + leaseDurationMs;
         const place = openTaskKey("set", task.id).sk;
-        const mine = { token: String(token), fencingToken: Number(fence), version: 9 };
-        const renewal = { key: "set", place, ...mine, expiresAt, leaseDurationMs };
-        expect(store.table.updateNow(renew({ ...renewal, retentionMs: 0 })).applied).toBe(true);
+        const shown = { token: String(token), fencingToken: Number(fence) };
+        const renewal = { shown, version: 9, expiresAt, leaseDurationMs, retentionMs: 0 };
+        expect(store.table.updateNow(render(renew({ key: "set", place }, renewal))).applied).toBe(true);
       }
       return proceed(...call);
     };

@@ -2,7 +2,7 @@ import { type Item, LeaseError, type TransactionEntry, type UpdateRequest } from
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { breakLease } from "../../packages/client/src/expressions.ts";
+import { breakLease, render } from "../../packages/client/src/expressions.ts";
 import { type Task, TaskSet } from "../../packages/jobs/src/index.ts";
 import {
   endedTaskKey,
@@ -317,7 +317,7 @@ class Import {
     const token = item?.[attributeNames.token];
     if (token === undefined || item?.[attributeNames.fence] !== task.fencingToken) return;
     running.parts.claimed.delete(task);
-    world.table.update(breakLease({ key: set, place, token: String(token) }));
+    world.table.update(render(breakLease({ key: set, place }, String(token))));
     world.count("broken");
   }
 

@@ -6,7 +6,7 @@ import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definit
 import { redriveGuardDefinition } from "../../packages/cdk/src/workflow/redrive-guard.ts";
 import { workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
-import { StatesError } from "../../packages/local/src/state-machines/errors.ts";
+import { StatesError } from "../../tools/local/src/state-machines/errors.ts";
 import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
 
 const leaseDurationMs = 9_000;

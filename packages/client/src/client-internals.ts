@@ -7,7 +7,6 @@ import type { ClientTimes } from "./options/check-options.ts";
 import type { WaitOptions } from "./options/options.ts";
 import type { Acquirer } from "./protocol/acquirer.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
-import type { Judge } from "./protocol/judge.ts";
 
 /** What the other primitives of this package are made of. */
 export interface ClientInternals {
@@ -18,7 +17,6 @@ export interface ClientInternals {
   readonly times: ClientTimes;
   readonly queues: FairQueues;
   readonly acquirer: Acquirer;
-  readonly judge: Judge;
   /** As `client.acquire`, for a lease at another place under the key; in the order of arrival with `fair`. */
   acquireAt(key: string, place: string, options: WaitOptions, fair?: FairTerms): Promise<Lease>;
 }

@@ -17,6 +17,15 @@ import { FairQueues } from "./fair/fair-queues.ts";
 import { checkDataBesideQueue, type FairTerms, separateFairness } from "./fair/options.ts";
 import type { ValueFormat } from "./fencing.ts";
 import { handleOf, Lease, type LeaseHandle, runUnder } from "./lease.ts";
+import {
+  type HolderOptions,
+  LeaseAdmin,
+  type LeasePage,
+  type ListOptions,
+  type ListPagesOptions,
+  type PlaceOptions,
+  type TakeBackSlotOptions,
+} from "./lease-admin.ts";
 import { checkHandle } from "./options/check-handle.ts";
 import {
   type ClientTimes,
@@ -40,24 +49,16 @@ import type {
   TryAcquireOptions,
   WaitOptions,
 } from "./options/options.ts";
-import {
-  type HolderOptions,
-  type LeasePage,
-  type ListOptions,
-  type ListPagesOptions,
-  Oversight,
-  type PlaceOptions,
-  type TakeBackSlotOptions,
-} from "./oversight.ts";
 import { Acquirer } from "./protocol/acquirer.ts";
 import { callBudgetMs, type ProtocolContext, systemRandomness } from "./protocol/context.ts";
-import { Judge } from "./protocol/judge.ts";
+import { ExpiryDetector } from "./protocol/expiry-detector.ts";
 import { Lifecycle } from "./protocol/lifecycle.ts";
 import { RequestGate } from "./protocol/request-gate.ts";
 import { shortLeaseWatch } from "./protocol/short-lease-watch.ts";
 import { SkewWatch } from "./protocol/skew-watch.ts";
 import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey, limits } from "./schema.ts";
+import { TimedStore } from "./store/timed-store.ts";
 import type { LeaseStore } from "./store.ts";
 import { systemClock } from "./time/clock.ts";
 import { ServiceClock } from "./time/service-clock.ts";
@@ -90,7 +91,7 @@ export class LeaseClient implements AsyncDisposable {
   readonly #format: ValueFormat;
   readonly #acquirer: Acquirer;
   readonly #queues: FairQueues;
-  readonly #oversight: Oversight;
+  readonly #admin: LeaseAdmin;
   readonly #lifecycle: Lifecycle;
 
   /** Throws {@link InvalidOptionsError}. Sends nothing. */
@@ -112,7 +113,9 @@ export class LeaseClient implements AsyncDisposable {
     this.#format = dynamodb !== undefined && isDocumentClient(dynamodb) ? "native" : "attributeValue";
     this.#context = {
       store,
+      table: new TimedStore(store, serviceClock),
       clock: serviceClock,
+      detector: new ExpiryDetector(serviceClock, clockSkewMs),
       gate: new RequestGate(serviceClock),
       randomness,
       clockSkewMs,
@@ -123,10 +126,9 @@ export class LeaseClient implements AsyncDisposable {
       lifecycle: this.#lifecycle,
       hold: (tenancy) => this.#lifecycle.hold(tenancy),
     };
-    const judge = new Judge(serviceClock, clockSkewMs);
-    this.#acquirer = new Acquirer(this.#context, judge);
-    this.#queues = new FairQueues(this.#context, judge);
-    this.#oversight = new Oversight(this.#context);
+    this.#acquirer = new Acquirer(this.#context);
+    this.#queues = new FairQueues(this.#context);
+    this.#admin = new LeaseAdmin(this.#context);
     showInternals(this, {
       context: this.#context,
       format: this.#format,
@@ -134,7 +136,6 @@ export class LeaseClient implements AsyncDisposable {
       times: this.#times,
       queues: this.#queues,
       acquirer: this.#acquirer,
-      judge,
       acquireAt: (key, place, others, fair) => this.#acquire(key, { fair, others }, true, place),
     });
   }
@@ -211,7 +212,7 @@ export class LeaseClient implements AsyncDisposable {
    * LeaseItemError where another program has written the item.
    */
   async inspect(key: string, options: PlaceOptions = {}): Promise<LeaseRecord | undefined> {
-    return await this.#oversight.inspect(key, options);
+    return await this.#admin.inspect(key, options);
   }
 
   /**
@@ -220,7 +221,7 @@ export class LeaseClient implements AsyncDisposable {
    * megabyte of the items under the key. An item that cannot be read is left out, and the `unreadable` event names it.
    */
   async inspectAll(key: string): Promise<LeaseRecord[]> {
-    return await this.#oversight.inspectAll(key);
+    return await this.#admin.inspectAll(key);
   }
 
   /**
@@ -236,7 +237,7 @@ export class LeaseClient implements AsyncDisposable {
    */
   async *list(options: ListOptions = {}): AsyncGenerator<LeaseRecord, void, undefined> {
     checkKnown(options, ["prefix", "all"], "options");
-    for await (const { leases } of this.#oversight.listPages(options)) yield* leases;
+    for await (const { leases } of this.#admin.listPages(options)) yield* leases;
   }
 
   /**
@@ -252,7 +253,7 @@ export class LeaseClient implements AsyncDisposable {
    * ```
    */
   async *listPages(options: ListPagesOptions = {}): AsyncGenerator<LeasePage, void, undefined> {
-    yield* this.#oversight.listPages(options);
+    yield* this.#admin.listPages(options);
   }
 
   /**
@@ -271,7 +272,7 @@ export class LeaseClient implements AsyncDisposable {
    * ```
    */
   async forceRelease(key: string, options: HolderOptions): Promise<boolean> {
-    return await this.#oversight.forceRelease(key, options);
+    return await this.#admin.forceRelease(key, options);
   }
 
   /**
@@ -285,7 +286,7 @@ export class LeaseClient implements AsyncDisposable {
     key: string,
     options: HolderOptions & { readonly reason?: string },
   ): Promise<boolean> {
-    return await this.#oversight.requestRevocation(key, options);
+    return await this.#admin.requestRevocation(key, options);
   }
 
   /** Where the signal aborts, the error names the key; the other primitives look for the signal's own reason. */
@@ -355,7 +356,7 @@ export class LeaseClient implements AsyncDisposable {
 
   /** Reads the latest slot that is done under a key; undefined where none is. 1 consistent read. */
   async doneSlot(key: string): Promise<string | undefined> {
-    return await this.#oversight.doneSlot(key);
+    return await this.#admin.doneSlot(key);
   }
 
   /**
@@ -374,7 +375,7 @@ export class LeaseClient implements AsyncDisposable {
    * ```
    */
   async takeBackSlot(key: string, options: TakeBackSlotOptions): Promise<boolean> {
-    return await this.#oversight.takeBackSlot(key, options);
+    return await this.#admin.takeBackSlot(key, options);
   }
 
   async #acquire(
@@ -388,8 +389,9 @@ export class LeaseClient implements AsyncDisposable {
     const data = checkData(terms.data);
     if (fair !== undefined) checkDataBesideQueue(data);
     terms.signal?.throwIfAborted();
-    const call = { ...terms, key, place, data, resumes: terms.reentrant };
-    const tenancy = await this.#acquirer.acquire(call, fair && ((own) => this.#queues.approach(own, fair)));
-    return new Lease(this.#context, tenancy, this.#format, terms.slot);
+    const order = fair && this.#queues.order(fair);
+    const call = { ...terms, key, sortKey: place, data, resumes: terms.reentrant, order };
+    const lease = await this.#acquirer.acquire(call);
+    return new Lease(this.#context, lease, this.#format, terms.slot);
   }
 }

@@ -15,6 +15,7 @@
 import type { LeasePlace } from "./expressions.ts";
 import { attributeNames, leaseItemKey } from "./schema.ts";
 import { fairAttributeNames, placePrefix, ticketPrefix } from "./schema-fair.ts";
+import { amended, type Condition, type Write } from "./store/write.ts";
 import type { GetRequest, Item, UpdateRequest } from "./store.ts";
 
 const { lastTicket, waiting, typicalHoldMs } = fairAttributeNames;
@@ -35,53 +36,39 @@ export interface Turn {
 }
 
 /** A grant to a newcomer while nobody waits, or to the head of the queue, whose place it takes along. */
-export function inTurn(grant: UpdateRequest, { own, passed }: Turn): UpdateRequest {
-  const going = removal(passed);
-  const conditions = [grant.condition, ...going.conditions];
-  const names = { ...grant.names, ...going.names, "#waiting": waiting };
-  const gone = [...going.removed];
-  const values: Record<string, string | number> = { ...grant.values, ...going.values };
+export function inTurn(grant: Write, { own, passed }: Turn): Write {
   const removals = passed.length + (own === undefined ? 0 : 1);
-  if (own === undefined) {
-    // Without a place, nobody may wait but those that are passed over.
-    const isAlone =
-      removals === 0 ? "(attribute_not_exists(#waiting) OR #waiting = :removed)" : "#waiting = :removed";
-    conditions.push(isAlone);
-    values[":removed"] = removals;
-  } else {
-    // Whoever was passed over and has joined anew has another ticket: an earlier turn's write, arriving late, is refused.
-    conditions.push("#qMine = :ticket");
-    Object.assign(names, { "#qMine": ticketPrefix + own.id, "#wMine": placePrefix + own.id });
-    gone.push("#qMine", "#wMine");
-    values[":removed"] = removals;
-    values[":ticket"] = own.ticket;
-  }
-  const condition = conditions.join(" AND ");
-  if (removals === 0) return { ...grant, condition, names, values };
-  const update = `${grant.update.replace(" REMOVE ", `, ${countDown} REMOVE `)}, ${gone.join(", ")}`;
-  return { ...grant, update, condition, names, values };
+  const gone = [...passed.map(({ id }) => id), ...(own === undefined ? [] : [own.id])];
+  const isAlone: Condition =
+    removals === 0
+      ? {
+          anyOf: [
+            [waiting, "missing"],
+            [waiting, "=", 0],
+          ],
+        }
+      : [waiting, "=", removals];
+  return amended(grant, {
+    set: removals === 0 ? {} : { [waiting]: { of: waiting, from: removals, by: -removals } },
+    remove: gone.flatMap((id) => [ticketPrefix + id, placePrefix + id]),
+    insist: [
+      ...passed.map(({ id, text }): Condition => [placePrefix + id, "=", text]),
+      // Whoever was passed over and has joined anew has another ticket: an earlier turn's write, arriving late, is refused.
+      own === undefined ? isAlone : [ticketPrefix + own.id, "=", own.ticket],
+    ],
+  });
 }
 
 const countDown = "#waiting = if_not_exists(#waiting, :removed) - :removed";
 
 /** The end of a lease that notes how long holders typically hold the lock. */
-export function noteHold(ending: UpdateRequest, typicalMs: number): UpdateRequest {
-  return {
-    ...ending,
-    update: ending.update.replace(" REMOVE ", ", #typicalHoldMs = :typicalHoldMs REMOVE "),
-    names: { ...ending.names, "#typicalHoldMs": typicalHoldMs },
-    values: { ...ending.values, ":typicalHoldMs": typicalMs },
-  };
+export function noteHold(ending: Write, typicalMs: number): Write {
+  return amended(ending, { set: { [typicalHoldMs]: typicalMs } });
 }
 
 /** The end of a lease that nobody has renewed since it was seen: its owner may have come again meanwhile. */
-export function endIfUnrenewed(ending: UpdateRequest, version: number): UpdateRequest {
-  return {
-    ...ending,
-    condition: `${ending.condition} AND #version = :seenVersion`,
-    names: { ...ending.names, "#version": attributeNames.version },
-    values: { ...ending.values, ":seenVersion": version },
-  };
+export function endIfUnrenewed(ending: Write, version: number): Write {
+  return amended(ending, { insist: [[attributeNames.version, "=", version]] });
 }
 
 /** What a waiter that joins writes. */

@@ -9,6 +9,7 @@ import { release } from "./expressions.ts";
 import type { LeaseRecord } from "./record.ts";
 import { attributeNames } from "./schema.ts";
 import { readWriteSortKeyPrefix } from "./schema-read-write.ts";
+import { amended, render } from "./store/write.ts";
 import type { QueryRequest, UpdateRequest } from "./store.ts";
 
 const { partitionKey, sortKey, version } = attributeNames;
@@ -26,28 +27,19 @@ export function participantsOf(key: string): Pick<QueryRequest, "keyCondition" |
  * Takes a dead holder's lease away without taking its place: any write to the record since it was judged defeats
  * this, and no renewal of the dead one can succeed after it.
  */
-export function removeDead(
-  judged: Pick<LeaseRecord, "key" | "place" | "token" | "fencingToken" | "version">,
-  now: number,
-  retentionMs: number,
-): UpdateRequest {
-  const { key, place, token, fencingToken } = judged;
-  const letGo = release({ key, place, token, fencingToken, now, retentionMs, slot: undefined });
-  return {
-    ...letGo,
-    condition: `${letGo.condition} AND #${version} = :judgedVersion`,
-    values: { ...letGo.values, ":judgedVersion": judged.version },
-  };
+export function removeDead(judged: LeaseRecord, now: number, retentionMs: number): UpdateRequest {
+  const { key, place } = judged;
+  const letGo = release(
+    { key, place },
+    { shown: judged, now, retentionMs, slot: undefined, cooldown: undefined },
+  );
+  return render(amended(letGo, { insist: [[version, "=", judged.version]] }));
 }
 
 /** No write has this version. */
 const noVersion = -1;
 
 /** Reads an item by a write that is always refused, with the permissions of a write alone. */
-export function askAbout(
-  record: Pick<LeaseRecord, "key" | "place" | "token" | "fencingToken">,
-  now: number,
-  retentionMs: number,
-): UpdateRequest {
+export function askAbout(record: LeaseRecord, now: number, retentionMs: number): UpdateRequest {
   return removeDead({ ...record, version: noVersion }, now, retentionMs);
 }

@@ -45,6 +45,15 @@ export type {
 } from "./fencing.ts";
 export { Lease, type LeaseHandle } from "./lease.ts";
 export type {
+  HolderOptions,
+  LeasePage,
+  ListCursor,
+  ListOptions,
+  ListPagesOptions,
+  PlaceOptions,
+  TakeBackSlotOptions,
+} from "./lease-admin.ts";
+export type {
   AcquireOptions,
   CloseOptions,
   DynamoDBSender,
@@ -54,15 +63,6 @@ export type {
   TryAcquireOptions,
   WaitOptions,
 } from "./options/options.ts";
-export type {
-  HolderOptions,
-  LeasePage,
-  ListCursor,
-  ListOptions,
-  ListPagesOptions,
-  PlaceOptions,
-  TakeBackSlotOptions,
-} from "./oversight.ts";
 export type { Randomness } from "./protocol/context.ts";
 export type { LeaseRecord } from "./record.ts";
 export type {

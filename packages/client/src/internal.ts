@@ -20,11 +20,9 @@ export { isOperational } from "./errors/operational.ts";
 export {
   acquire,
   cancel,
-  close,
   endCalls,
   type Grant,
   heldBySomebody,
-  kindOf,
   type LeasePlace,
   markCalls,
   namesIn,
@@ -33,6 +31,7 @@ export {
   recordOnly,
   release,
   removeWaiter,
+  render,
   renew,
   renewUnlessRevoked,
   requestRevocation,
@@ -65,14 +64,22 @@ export {
   checkText,
   isWhole,
 } from "./options/check-values.ts";
-export { PassingStore } from "./passing-store.ts";
 export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
-export { announceGrant, type Takeover } from "./protocol/announcement.ts";
+export { announceGrant } from "./protocol/announcement.ts";
 export { callStore, inBackground, type ProtocolContext } from "./protocol/context.ts";
+export { claimableIn, ExpiryDetector } from "./protocol/expiry-detector.ts";
 export { Heartbeat } from "./protocol/heartbeat.ts";
-export { claimableIn, Judge } from "./protocol/judge.ts";
-export { type Ended, type SendUpdate, Tenancy, type TenancyTerms } from "./protocol/tenancy.ts";
-export type { Belief } from "./protocol/validity.ts";
+export { type Ended, HeldLease, type HeldLeaseTerms, type SendUpdate } from "./protocol/held-lease.ts";
+export type { Belief } from "./protocol/lease-deadline.ts";
+export type {
+  Cancellation,
+  Ending,
+  LeaseForm,
+  Prospect,
+  Renewal,
+  Takeover,
+} from "./protocol/lease-form.ts";
+export { LockForm } from "./protocol/lock-form.ts";
 export {
   type GrantIdentity,
   isHeldBy,
@@ -91,6 +98,7 @@ export {
   utf8Bytes,
   waiterSortKeyPrefix,
 } from "./schema.ts";
+export { amended, type Condition, type Count, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
 export { type Moment, pause, sleep } from "./time/clock.ts";
 export { retryDelayMs } from "./time/retry.ts";

@@ -12,7 +12,7 @@ import {
 } from "./fencing.ts";
 import { checkKnown, checkText } from "./options/check-values.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
-import type { Ended, Tenancy } from "./protocol/tenancy.ts";
+import type { Ended, HeldLease } from "./protocol/held-lease.ts";
 import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey } from "./schema.ts";
 
@@ -32,13 +32,13 @@ export interface LeaseHandle
   readonly slot?: string;
 }
 
-/** By tenancy, the handles that have not been released: more than one where an owner holds it reentrantly. */
-const handles = new WeakMap<Tenancy, Set<Lease>>();
+/** By lease, the handles that have not been released: more than one where an owner holds it reentrantly. */
+const handles = new WeakMap<HeldLease, Set<Lease>>();
 
-/** Gives a handle of a tenancy that is held; undefined where it has none, or has ended. */
-export function handleOf(tenancy: Tenancy): Lease | undefined {
-  const [lease] = handles.get(tenancy) ?? [];
-  return lease?.held ? lease : undefined;
+/** Gives a handle of a lease that is held; undefined where it has none, or has ended. */
+export function handleOf(lease: HeldLease): Lease | undefined {
+  const [handle] = handles.get(lease) ?? [];
+  return handle?.held ? handle : undefined;
 }
 
 /**
@@ -54,7 +54,7 @@ export function handleOf(tenancy: Tenancy): Lease | undefined {
  */
 export class Lease implements AsyncDisposable {
   readonly #context: ProtocolContext;
-  readonly #tenancy: Tenancy;
+  readonly #lease: HeldLease;
   readonly #format: ValueFormat;
   readonly #slot: string | undefined;
   #release: Promise<Ended> | undefined;
@@ -63,49 +63,49 @@ export class Lease implements AsyncDisposable {
    * @internal Leases are made by a LeaseClient. One handle of a reentrant lease may stand for its slot, and another one
    * for none.
    */
-  constructor(context: ProtocolContext, tenancy: Tenancy, format: ValueFormat, slot: string | undefined) {
+  constructor(context: ProtocolContext, lease: HeldLease, format: ValueFormat, slot: string | undefined) {
     this.#context = context;
-    this.#tenancy = tenancy;
+    this.#lease = lease;
     this.#format = format;
     this.#slot = slot;
-    const others = handles.get(tenancy);
-    if (others === undefined) handles.set(tenancy, new Set([this]));
+    const others = handles.get(lease);
+    if (others === undefined) handles.set(lease, new Set([this]));
     else others.add(this);
   }
 
   /** The lock's name. */
   get key(): string {
-    return this.#tenancy.terms.record.key;
+    return this.#lease.terms.record.key;
   }
 
   /** Which of the key's leases it is: "lease", or the permit, run or task that it stands for. */
   get place(): string {
-    return this.#tenancy.terms.record.place;
+    return this.#lease.terms.record.place;
   }
 
   /** Readable label of who holds it. */
   get owner(): string {
-    return this.#tenancy.terms.record.owner;
+    return this.#lease.terms.record.owner;
   }
 
   /** Unique id of this acquisition. */
   get token(): string {
-    return this.#tenancy.terms.record.token;
+    return this.#lease.terms.record.token;
   }
 
   /** Grows with every acquisition of the key: of two holders, the one with the larger number came later. */
   get fencingToken(): number {
-    return this.#tenancy.terms.record.fencingToken;
+    return this.#lease.terms.record.fencingToken;
   }
 
   /** When it was acquired, in epoch milliseconds of the clock of whoever acquired it. */
   get acquiredAt(): number {
-    return this.#tenancy.terms.record.acquiredAt;
+    return this.#lease.terms.record.acquiredAt;
   }
 
   /** When it ends unless it is renewed, in epoch milliseconds of the clock of whoever renewed it last. */
   get expiresAt(): number {
-    return this.#tenancy.validity.expiresAt;
+    return this.#lease.deadline.expiresAt;
   }
 
   /** The run that it stands for, if it stands for one. */
@@ -115,7 +115,7 @@ export class Lease implements AsyncDisposable {
 
   /** The payload that was stored with it. */
   get data(): unknown {
-    return this.#tenancy.terms.record.data;
+    return this.#lease.terms.record.data;
   }
 
   /** Whether it protects its holder at this moment, by the holder's own clock. Sends nothing. */
@@ -125,7 +125,7 @@ export class Lease implements AsyncDisposable {
 
   /** How much longer it protects its holder, in milliseconds; 0 when it does not. Sends nothing. */
   remainingMs(): number {
-    return this.#release === undefined ? this.#tenancy.validity.remainingMs() : 0;
+    return this.#release === undefined ? this.#lease.deadline.remainingMs() : 0;
   }
 
   /**
@@ -136,7 +136,7 @@ export class Lease implements AsyncDisposable {
    * A timer can fire late in a process that was frozen; reading this property, or `held`, looks at the clock.
    */
   get signal(): AbortSignal {
-    return this.#tenancy.validity.signal;
+    return this.#lease.deadline.signal;
   }
 
   /** @internal Why it protects nothing any more, unless its holder let it go. */
@@ -154,9 +154,9 @@ export class Lease implements AsyncDisposable {
    */
   async renew(): Promise<void> {
     if (this.#release !== undefined) throw new LeaseLostError(this.key, "released");
-    await this.#tenancy.renew((request, options) => this.#context.store.update(request, options));
+    await this.#lease.renew();
     // One that was adopted after its time is held from now on.
-    this.#context.hold(this.#tenancy);
+    this.#context.hold(this.#lease);
   }
 
   /**
@@ -186,8 +186,8 @@ export class Lease implements AsyncDisposable {
   }
 
   #end(completed: boolean): Promise<Ended> {
-    handles.get(this.#tenancy)?.delete(this);
-    this.#release ??= this.#tenancy.release(completed).catch((error: unknown) => {
+    handles.get(this.#lease)?.delete(this);
+    this.#release ??= this.#lease.release(completed).catch((error: unknown) => {
       this.#release = undefined;
       throw error;
     });
@@ -210,18 +210,18 @@ export class Lease implements AsyncDisposable {
 
   /** Gives what another process needs to `adopt` the lease. The same lease goes on in both. */
   toJSON(): LeaseHandle {
-    const { record, leaseDurationMs, closedUntil } = this.#tenancy.terms;
+    const { record, leaseDurationMs, closedUntil } = this.#lease.terms;
     const slot = this.#slot;
     const { key, place, owner, token, fencingToken, acquiredAt } = record;
     return {
-      tableName: this.#context.store.tableName,
+      tableName: this.#context.table.tableName,
       key,
       owner,
       token,
-      version: this.#tenancy.version,
+      version: this.#lease.version,
       fencingToken,
       acquiredAt,
-      expiresAt: this.#tenancy.believedUntil,
+      expiresAt: this.#lease.believedUntil,
       leaseDurationMs,
       ...(closedUntil === undefined ? {} : { closedUntil }),
       ...(slot === undefined ? {} : { slot }),
@@ -278,7 +278,7 @@ export class Lease implements AsyncDisposable {
   conditionCheck(options: ConditionCheckOptions = {}): LeaseConditionCheck {
     const given = checkKnown(options, ["format"], "options");
     const format = checkFormat(given.format ?? this.#format);
-    return leaseConditionCheck(this.#context.store.tableName, this.#tenancy.terms.record, format);
+    return leaseConditionCheck(this.#context.table.tableName, this.#lease.terms.record, format);
   }
 }
 

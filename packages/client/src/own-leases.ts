@@ -1,5 +1,5 @@
 import type { Lease } from "./lease.ts";
-import { type OwnPatience, ownTurn } from "./protocol/reentrance.ts";
+import { type SiblingWait, waitForSibling } from "./protocol/reentrant-leases.ts";
 import type { Clock } from "./time/clock.ts";
 
 /** Finds the lease that a reentrant owner has in one object, so that it is entered again without a request. */
@@ -18,7 +18,7 @@ export class OwnLeases {
    * for each other no longer than their patience allows, or a call to the service may take.
    */
   async enter(
-    patience: OwnPatience & { readonly owner: string },
+    patience: SiblingWait & { readonly owner: string },
     win: () => Promise<Lease>,
     again: (lease: Lease) => Promise<Lease>,
   ): Promise<Lease> {
@@ -27,7 +27,7 @@ export class OwnLeases {
     for (;;) {
       const current = this.#leases.get(owner);
       if (current === undefined) break;
-      await ownTurn(this.#clock, { key: this.#key, startedAt, patience }, current);
+      await waitForSibling(this.#clock, { key: this.#key, startedAt, patience }, current);
       // Ignored: the call that was to win it has the error.
       const lease = await current.catch(() => undefined);
       // The signal is of the lease that all its handles share; a handle that was released is not its end.

@@ -3,23 +3,23 @@ import {
   Acquirer,
   type AcquisitionTerms,
   type ClientInternals,
-  callStore,
   checkAcquireOptions,
   checkData,
   checkHandle,
   checkKey,
   checkKnown,
   checkText,
+  HeldLease,
   InvalidOptionsError,
   internalsOf,
   Lease,
   LeaseUnavailableError,
+  LockForm,
   leaseSortKey,
   limits,
   type ProtocolContext,
   parkCallback,
   SlotDoneError,
-  Tenancy,
   waiterSortKeyPrefix,
 } from "@leasehold/client/internal";
 
@@ -116,13 +116,13 @@ export class DurableLock {
    * earlier attempt can do nothing with what it has.
    */
   async attempt(owner: string): Promise<Outcome> {
-    const { judge, format } = this.#internals;
+    const { format } = this.#internals;
     const identity = { owner: checkText("owner", owner, longestOwner), reentrant: true, resumes: true };
-    const call = { ...this.#terms, ...identity, data: this.#data, key: this.key, place: leaseSortKey };
+    const call = { ...this.#terms, ...identity, data: this.#data, key: this.key, sortKey: leaseSortKey };
     try {
       // A new one each time: it remembers what it has won, and would share that with the owner's next attempt.
-      const tenancy = await new Acquirer(this.#context, judge).acquire(call);
-      return { state: "granted", lease: new Lease(this.#context, tenancy, format, this.#terms.slot) };
+      const held = await new Acquirer(this.#context).acquire(call);
+      return { state: "granted", lease: new Lease(this.#context, held, format, this.#terms.slot) };
     } catch (error) {
       if (error instanceof LeaseUnavailableError) return { state: "refused", error };
       if (error instanceof SlotDoneError) return { state: "done", error };
@@ -140,9 +140,7 @@ export class DurableLock {
     const owner = checkText("owner", waiter.owner, longestOwner);
     const callbackId = checkText("callbackId", waiter.callbackId, callbackIdBytes);
     const parked = { ...waiter, owner, callbackId, key: this.key, retentionMs };
-    const { applied } = await callStore(this.#context, (store, call) =>
-      store.transact(parkCallback(parked), call),
-    );
+    const { applied } = await this.#context.table.transact(parkCallback(parked));
     return applied;
   }
 
@@ -153,10 +151,15 @@ export class DurableLock {
    * been lost.
    */
   resume(handle: LeaseHandle): Lease {
-    const terms = checkHandle(handle, this.#context.store.tableName);
+    const terms = checkHandle(handle, this.#context.table.tableName);
     // Versions have to grow. Taken from the time, those of this process pass those of earlier ones, unknown to it.
     const record = { ...terms.record, version: Math.max(terms.record.version, this.now()) };
-    const tenancy = new Tenancy(this.#context, { ...terms, record }, undefined);
-    return new Lease(this.#context, tenancy, this.#internals.format, terms.slot);
+    const held = new HeldLease(
+      this.#context,
+      new LockForm(record.key, record.place),
+      { ...terms, record },
+      undefined,
+    );
+    return new Lease(this.#context, held, this.#internals.format, terms.slot);
   }
 }

@@ -9,7 +9,7 @@ export interface EndingRequest {
 
 /** Who wants to know how a request goes on. */
 export interface RequestObserver {
-  /** The handler's result, or an error, is there: the moment by which to judge whether the handler still runs. */
+  /** The handler's result, or an error, is there: the moment by which to detector whether the handler still runs. */
   onOutcome(): void;
   /** The request ends now, without the remaining hooks. It rejects in place of the response. */
   onCutShort(stage: Stage, error: unknown): Promise<void>;

@@ -3,8 +3,8 @@ import { FairLock } from "@leasehold/client/fair";
 import type { InvokeResult } from "@leasehold/local";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { departmentKeyPrefix, silenceVariable } from "../../../functions/admit-tickets/schema.ts";
-import { kindOf } from "../../../packages/client/src/expressions.ts";
 import { startTestApp, type TestApp, until } from "../../support/app.ts";
+import { kindOf } from "../../support/lease-writes.ts";
 import type { Matcher } from "../../support/proxy.ts";
 import { type HeldRequest, hold } from "../../support/proxy-behaviours.ts";
 

@@ -7,9 +7,9 @@ import type {
   MissedAnswer,
   RunsAnswer,
 } from "../../../functions/close-unpaid-orders/run-report.ts";
-import { kindOf } from "../../../packages/client/src/expressions.ts";
 import { runSortKeyPrefix } from "../../../packages/jobs/src/runs/schema.ts";
 import { startTestApp, type TestApp, until } from "../../support/app.ts";
+import { kindOf } from "../../support/lease-writes.ts";
 import type { Answer, Behaviour, Matcher } from "../../support/proxy.ts";
 import { nextTrigger, Shop } from "../../support/shop.ts";
 

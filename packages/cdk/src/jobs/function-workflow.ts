@@ -154,9 +154,11 @@ const markRetentionMs = Duration.days(7).toMilliseconds();
 /** A write of the mark, beside the lease. */
 function markState(tableName: string, mark: Mark): Record<string, unknown> {
   const sample = mark({ key: "key", fencingToken: 1, now: 1, retentionMs: 1 });
-  const { update, condition, ...write } = placed(sample as Parameters<typeof placed>[0], {
-    ":fence": "$lease.fencingToken",
+  const fence = "$lease.fencingToken";
+  const { update, condition, ...write } = placed(sample, {
+    ":ifFence": fence,
     ":ttl": `$ceil(($millis() + ${markRetentionMs}) / 1000)`,
+    ...(attributeNames.fence in sample.set ? { ":fence": fence } : {}),
   });
   const Key = {
     [attributeNames.partitionKey]: { S: jsonata("$lease.key") },

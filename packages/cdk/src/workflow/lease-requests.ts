@@ -7,15 +7,16 @@
 import {
   acquire,
   cancel,
-  close,
   heldBySomebody,
   park,
   recordOnly,
   release,
+  render,
   renew,
   renewUnlessRevoked,
   requestRevocation,
   takeOver,
+  type Write,
 } from "@leasehold/client/internal";
 import { attributeNames, closedToken, leaseSortKey, waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { type Json, jsonata, literal } from "./asl.ts";
@@ -37,32 +38,23 @@ function variable({ variablePrefix = "" }: Pick<LeaseTerms, "variablePrefix">, n
 /** JSONata by placeholder. */
 type Values = Readonly<Record<`:${string}`, string>>;
 
-/** The shape of one of the client's expressions, with sample values. */
-interface Sample {
-  readonly update: string;
-  readonly condition: string;
-  readonly names: Readonly<Record<string, string>>;
-  readonly values: Readonly<Record<string, string | number>>;
-}
-
-const sample = {
-  key: "key",
+/** The lock's item; its key is put in afterwards. */
+const lock = { key: "key" };
+const grant = {
   token: "token",
-  fencingToken: 1,
   version: 1,
   owner: "owner",
   acquiredAt: 1,
   expiresAt: 1,
   leaseDurationMs: 1,
   retentionMs: 1,
-  now: 1,
+  reentrant: false,
   data: undefined,
   slot: undefined,
-  closedUntil: 2,
-  closedForMs: 1,
-  reason: "reason",
-  taskToken: "taskToken",
 };
+const shown = { token: "token", fencingToken: 1 };
+const renewal = { shown, version: 1, expiresAt: 1, leaseDurationMs: 1, retentionMs: 1 };
+const ending = { shown, now: 1, retentionMs: 1, slot: undefined, cooldown: undefined };
 
 /** JSONata for the ttl of an item whose lease ends after some more milliseconds; as the client's `timeToLive`. */
 function timeToLiveAfter(durationMs: string, { retentionMs }: LeaseTerms): string {
@@ -79,7 +71,9 @@ function grantValues(terms: LeaseTerms, leaseDurationMs: number): Values {
     ":expiresAt": `$millis() + ${leaseDurationMs}`,
     ":leaseDurationMs": String(leaseDurationMs),
     ":ttl": timeToLiveAfter(String(leaseDurationMs), terms),
-    ":one": "1",
+    ":fromFence": "$millis()",
+    ":byFence": "1",
+    ":ifReleasedToken": variable(terms, "token"),
   };
 }
 
@@ -89,37 +83,38 @@ export function acquireArguments(terms: LeaseTerms, leaseDurationMs: number, onc
   return once
     ? updateItem(
         terms,
-        acquire({ ...sample, slot: "slot" }),
-        { ...values, ":slot": variable(terms, "slot") },
+        acquire(lock, { ...grant, slot: "slot" }),
+        { ...values, ":ifDoneSlot": variable(terms, "slot") },
         true,
       )
-    : updateItem(terms, acquire(sample), values, true);
+    : updateItem(terms, acquire(lock, grant), values, true);
 }
 
 /** Takes a lock from the record in the variable `record`, which was judged expired. */
 export function takeOverArguments(terms: LeaseTerms, leaseDurationMs: number): Json {
   const values = {
     ...grantValues(terms, leaseDurationMs),
-    ":judgedToken": ofRecord("token", "S", terms),
-    ":judgedVersion": ofRecord("version", "N", terms),
+    ":ifToken": ofRecord("token", "S", terms),
+    ":ifVersion": ofRecord("version", "N", terms),
   };
-  return updateItem(terms, takeOver(sample, { token: "token", version: 1 }), values, true);
+  return updateItem(terms, takeOver(lock, grant, { token: "token", version: 1 }), values, true);
 }
 
 /** Prolongs the lease of the variables token, fence, version and leaseDurationMs; not while its holder is asked to stop. */
 export function renewArguments(terms: LeaseTerms): Json {
-  return updateItem(terms, renewUnlessRevoked(sample), renewalValues(terms), true);
+  return updateItem(terms, renewUnlessRevoked(lock, renewal), renewalValues(terms), true);
 }
 
 /** Prolongs the same lease, whether its holder is asked to stop or not. */
 export function renewHeldArguments(terms: LeaseTerms): Json {
-  return updateItem(terms, renew(sample), renewalValues(terms), true);
+  return updateItem(terms, renew(lock, renewal), renewalValues(terms), true);
 }
 
 function renewalValues(terms: LeaseTerms): Values {
   return {
-    ":token": "$token",
-    ":fence": "$fence",
+    ":ifToken": "$token",
+    ":ifFence": "$fence",
+    ":ifVersion": "$version + 1",
     ":version": "$version + 1",
     ":expiresAt": "$millis() + $leaseDurationMs",
     ":leaseDurationMs": "$leaseDurationMs",
@@ -129,45 +124,55 @@ function renewalValues(terms: LeaseTerms): Values {
 
 /** Lets the lock go; with `once`, the variable `slot` is done. */
 export function releaseArguments(terms: LeaseTerms, once: boolean): Json {
-  const values = { ...proof(terms), ":ttl": timeToLiveAfter("0", terms) };
-  return once
-    ? updateItem(terms, release({ ...sample, slot: "slot" }), { ...values, ":slot": variable(terms, "slot") })
-    : updateItem(terms, release(sample), values);
+  return endArguments(terms, once, { ":ttl": timeToLiveAfter("0", terms) }, undefined);
 }
 
 /** Lets the lock go, but keeps it closed until the variable `closedUntil`. */
 export function closeArguments(terms: LeaseTerms, once: boolean): Json {
   const closedUntil = variable(terms, "closedUntil");
-  const values = {
-    ...proof(terms),
-    ":closedToken": `${literal(closedToken(""))} & ${variable(terms, "token")}`,
-    ":closedUntil": closedUntil,
-    ":remaining": `$max([0, ${closedUntil} - $millis()])`,
+  const values: Values = {
+    ":token": `${literal(closedToken(""))} & ${variable(terms, "token")}`,
+    ":expiresAt": closedUntil,
+    ":leaseDurationMs": `$max([0, ${closedUntil} - $millis()])`,
     ":ttl": `$ceil((${closedUntil} + ${terms.retentionMs}) / 1000)`,
   };
+  return endArguments(terms, once, values, { until: 2, forMs: 1 });
+}
+
+function endArguments(
+  terms: LeaseTerms,
+  once: boolean,
+  values: Values,
+  cooldown: { readonly until: number; readonly forMs: number } | undefined,
+): Json {
+  const all = { ...values, ...proof(terms), ":releasedToken": variable(terms, "token") };
   return once
-    ? updateItem(terms, close({ ...sample, slot: "slot" }), { ...values, ":slot": variable(terms, "slot") })
-    : updateItem(terms, close(sample), values);
+    ? updateItem(terms, release(lock, { ...ending, cooldown, slot: "slot" }), {
+        ...all,
+        ":doneSlot": variable(terms, "slot"),
+      })
+    : updateItem(terms, release(lock, { ...ending, cooldown }), all);
 }
 
 /** Takes back an acquisition whose answer never came. */
 export function cancelArguments(terms: LeaseTerms): Json {
-  const values = { ":token": variable(terms, "token"), ":ttl": timeToLiveAfter("0", terms) };
-  return updateItem(terms, cancel(sample), values);
+  const token = variable(terms, "token");
+  const values = { ":releasedToken": token, ":ifToken": token, ":ttl": timeToLiveAfter("0", terms) };
+  return updateItem(terms, cancel(lock, { token: "token", now: 1, retentionMs: 1 }), values);
 }
 
 /** The values by which a lease proves itself. */
 function proof(terms: LeaseTerms): Values {
-  return { ":token": variable(terms, "token"), ":fence": variable(terms, "fence") };
+  return { ":ifToken": variable(terms, "token"), ":ifFence": variable(terms, "fence") };
 }
 
 /** Asks the holder in the variable `record` to stop. */
 export function revokeArguments(terms: LeaseTerms): Json {
   const values = {
-    ":token": ofRecord("token", "S", terms),
-    ":reason": `'replaced by ' & ${variable(terms, "owner")}`,
+    ":ifToken": ofRecord("token", "S", terms),
+    ":revocation": `'replaced by ' & ${variable(terms, "owner")}`,
   };
-  return updateItem(terms, requestRevocation(sample), values);
+  return updateItem(terms, requestRevocation(lock, "token", "reason"), values);
 }
 
 /** Reads the lease item without its payload, seeing every earlier write. */
@@ -187,16 +192,13 @@ export function inspectArguments(terms: LeaseTerms): Json {
  * find the waiter.
  */
 export function parkArguments(terms: LeaseTerms): Json {
-  const { condition, names } = heldBySomebody();
-  const waiter = park(sample);
+  const { condition, names } = render(heldBySomebody(lock.key));
+  const waiter = park({ pk: "key", sk: "waiter" }, { taskToken: "taskToken", expiresAt: 1, retentionMs: 1 });
   const {
     update,
     condition: _,
     ...write
-  } = placed(
-    { ...waiter, condition: "" },
-    { ":taskToken": "$states.context.Task.Token", ":ttl": timeToLiveAfter("0", terms) },
-  );
+  } = placed(waiter, { ":taskToken": "$states.context.Task.Token", ":ttl": timeToLiveAfter("0", terms) });
   const since = `$string(${variable(terms, "waitingSince")})`;
   const place = jsonata(`${literal(waiterSortKeyPrefix)} & ${since} & '#' & ${variable(terms, "owner")}`);
   return {
@@ -250,14 +252,14 @@ export function attributeOf(item: string, attribute: keyof typeof attributeNames
 }
 
 /** With `returnsWritten` the answer has the attributes that were written, and no others: a payload may be too large. */
-function updateItem(terms: LeaseTerms, request: Sample, values: Values, returnsWritten = false): Json {
-  const { update, condition, ...write } = placed(request, values);
+function updateItem(terms: LeaseTerms, write: Write, values: Values, returnsWritten = false): Json {
+  const { update, condition, ...expression } = placed(write, values);
   return {
     TableName: terms.tableName,
     Key: keyOf(terms, leaseSortKey),
     UpdateExpression: update,
     ConditionExpression: condition,
-    ...write,
+    ...expression,
     ...(returnsWritten ? { ReturnValues: "UPDATED_NEW" } : {}),
   };
 }
@@ -271,7 +273,7 @@ function keyOf(terms: LeaseTerms, sortKey: string): Json {
 
 /** Puts JSONata in the place of sample values: texts stay texts, and numbers are written as DynamoDB takes them. */
 export function placed(
-  { update, condition, names, values: samples }: Sample,
+  write: Write,
   values: Values,
 ): {
   readonly update: string;
@@ -279,6 +281,7 @@ export function placed(
   readonly ExpressionAttributeNames: Json;
   readonly ExpressionAttributeValues: Json;
 } {
+  const { update, condition, names, values: samples } = render(write);
   const [wanted, given] = [Object.keys(samples).sort(), Object.keys(values).sort()];
   if (wanted.join() !== given.join()) {
     throw new Error(`the expression wants ${wanted.join(", ")}, and is given ${given.join(", ")}`);

@@ -4,15 +4,15 @@ import { keep, lockWithQueue, passOver } from "../expressions-fair.ts";
 import type { Company } from "../fair/company.ts";
 import { joining, removable } from "../fair/line.ts";
 import { placeText, type QueuePlace, shortOwner, typicalAfter, typicalHold } from "../fair/queue.ts";
+import { QueuedForm } from "../fair/queued-form.ts";
 import type { Sighting } from "../fair/sighting.ts";
 import { Standing } from "../fair/standing.ts";
-import { TurnStore } from "../fair/turn-store.ts";
-import { Acquisition } from "../protocol/acquisition.ts";
+import { AcquireAttempt } from "../protocol/acquire-attempt.ts";
 import { announceGrant, contentionOf } from "../protocol/announcement.ts";
 import { callBudgetMs, callStore, type ProtocolContext } from "../protocol/context.ts";
-import type { Judge } from "../protocol/judge.ts";
-import { Tenancy } from "../protocol/tenancy.ts";
-import { isHeldBy, isOpenTo, type LeaseRecord } from "../record.ts";
+import { HeldLease } from "../protocol/held-lease.ts";
+import { isOpenTo, type LeaseRecord } from "../record.ts";
+import { leaseSortKey } from "../schema.ts";
 import { fairLimits } from "../schema-fair.ts";
 import type { UpdateRequest } from "../store.ts";
 
@@ -32,7 +32,7 @@ export interface Visit {
 }
 
 /** The lock, or where in its queue the visitor stands; neither for one that is not there and does not join. */
-export type VisitOutcome = { readonly tenancy: Tenancy } | { readonly standing: Standing } | undefined;
+export type VisitOutcome = { readonly tenancy: HeldLease } | { readonly standing: Standing } | undefined;
 
 /**
  * Callers without a thread of their own at one lock: each comes by now and then, and is known by its owner.
@@ -42,7 +42,6 @@ export type VisitOutcome = { readonly tenancy: Tenancy } | { readonly standing: 
  */
 export class Visits {
   readonly #context: ProtocolContext;
-  readonly #judge: Judge;
   readonly #company: Company;
   readonly #lock: { readonly key: string; readonly place: string };
 
@@ -56,7 +55,6 @@ export class Visits {
       if (event.type !== "lost") context.publish(event);
     };
     this.#context = { ...context, publish, hold: () => undefined };
-    this.#judge = company.observer.judge;
     this.#company = company;
     this.#lock = lock;
   }
@@ -74,7 +72,7 @@ export class Visits {
         sighting = await this.#look();
       } else if (mayTry && (standing.ownPlace() !== undefined || visit.join) && this.#isNext(standing)) {
         const outcome = await this.#takeTurn(visit, standing);
-        if (outcome instanceof Tenancy) return { tenancy: outcome };
+        if (outcome instanceof HeldLease) return { tenancy: outcome };
         sighting = outcome;
         // Where it was refused for another holder, whose time is not over, another attempt now would be, too.
         mayTry = sighting.record === undefined || isOpenTo(sighting.record, visit.owner);
@@ -129,10 +127,10 @@ export class Visits {
   }
 
   /** Prolongs the lease that the owner has; undefined where it is gone by now. */
-  async #renewed({ leaseDurationMs }: Visit, record: LeaseRecord): Promise<Tenancy | undefined> {
-    const tenancy = new Tenancy(this.#context, termsOf(record, leaseDurationMs), undefined);
+  async #renewed({ leaseDurationMs }: Visit, record: LeaseRecord): Promise<HeldLease | undefined> {
+    const tenancy = new HeldLease(this.#context, this.#form(), termsOf(record, leaseDurationMs), undefined);
     try {
-      await tenancy.renew((request, options) => this.#context.store.update(request, options));
+      await tenancy.renew();
       return tenancy;
     } catch (error) {
       if (!(error instanceof LeaseLostError)) throw error;
@@ -141,17 +139,17 @@ export class Visits {
     }
   }
 
-  async #takeTurn(visit: Visit, standing: Standing): Promise<Tenancy | Sighting> {
+  async #takeTurn(visit: Visit, standing: Standing): Promise<HeldLease | Sighting> {
     const ahead = standing.ahead();
     if (ahead.length > fairLimits.removalsPerWrite) {
       return await this.#write(passOver(this.#lock, removable(ahead)));
     }
     const { owner, leaseDurationMs } = visit;
-    const store = new TurnStore(this.#context.store, this.#context.clock);
-    store.turn = { own: standing.ownPlace(), passed: removable(ahead) };
-    const context = { ...this.#context, store };
-    const request = {
-      ...this.#lock,
+    const form = this.#form();
+    form.turn = { own: standing.ownPlace(), passed: removable(ahead) };
+    const terms = {
+      key: form.key,
+      sortKey: form.sortKey,
       owner,
       leaseDurationMs,
       // It is the owner's, wherever that comes by next. What another copy of this visit has won meanwhile is renewed,
@@ -161,14 +159,22 @@ export class Visits {
       data: undefined,
       slot: undefined,
     };
-    const outcome = await new Acquisition(context, this.#judge, request).attempt(callBudgetMs, undefined);
+    const attempt = new AcquireAttempt(this.#context, form, terms);
+    const outcome = await attempt.try({ withinMs: callBudgetMs });
     if (!outcome.granted) {
-      return this.#company.observer.seeRefused(store.lastItem, outcome.claimableInMs);
+      return this.#company.observer.seeRefused(outcome.item, outcome.prospect.claimableInMs);
     }
-    const { record, takeover, belief } = outcome;
+    const { record, takeovers, belief } = outcome;
     const waitedMs = this.#context.clock.now() - (standing.ownPlace()?.since ?? record.acquiredAt);
-    announceGrant(context, record, takeover, Math.max(0, waitedMs));
-    return new Tenancy(context, termsOf(record, leaseDurationMs), belief);
+    announceGrant(this.#context, record, takeovers, Math.max(0, waitedMs));
+    return new HeldLease(this.#context, form, termsOf(record, leaseDurationMs), belief);
+  }
+
+  #form(): QueuedForm {
+    return new QueuedForm(
+      { key: this.#lock.key, sortKey: this.#lock.place ?? leaseSortKey },
+      this.#context.clock,
+    );
   }
 
   /** The write that keeps the visitor's place, or joins; undefined for one that does not join. */
@@ -204,15 +210,14 @@ export class Visits {
 
   /** Lets the lock go, and notes how long it was held. Rejects where its owner has renewed it since it was seen. */
   async #release(record: LeaseRecord, { item }: Sighting): Promise<void> {
-    const store = new TurnStore(this.#context.store, this.#context.clock);
-    store.endsVersion = record.version;
-    store.typicalMs = () =>
+    const form = this.#form();
+    form.endsVersion = record.version;
+    form.typicalMs = () =>
       typicalAfter(typicalHold(item), Math.max(0, this.#context.clock.now() - record.acquiredAt));
-    store.onReleased = () => this.#company.released();
-    const context = { ...this.#context, store };
-    const tenancy = new Tenancy(context, termsOf(record, record.leaseDurationMs), undefined);
+    form.onReleased = () => this.#company.released();
+    const tenancy = new HeldLease(this.#context, form, termsOf(record, record.leaseDurationMs), undefined);
     const { wasOurs } = await tenancy.release(false);
-    if (!wasOurs && isHeldBy(store.lastItem, record)) throw this.#tooBusy();
+    if (!wasOurs && form.shown.some(({ token }) => token === record.token)) throw this.#tooBusy();
   }
 
   async #write(request: UpdateRequest): Promise<Sighting> {
@@ -231,6 +236,6 @@ function placeIdOf(owner: string): string {
   return createHash("sha256").update(owner).digest("hex").slice(0, idLength);
 }
 
-function termsOf(record: LeaseRecord, leaseDurationMs: number): ConstructorParameters<typeof Tenancy>[1] {
+function termsOf(record: LeaseRecord, leaseDurationMs: number): ConstructorParameters<typeof HeldLease>[2] {
   return { record, leaseDurationMs, closedUntil: undefined, slot: undefined };
 }

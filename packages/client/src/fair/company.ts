@@ -1,7 +1,6 @@
 import type { LeasePlace } from "../expressions.ts";
 import { keep, lockWithQueue, type WrittenPlace } from "../expressions-fair.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import type { Judge } from "../protocol/judge.ts";
 import { fairLimits } from "../schema-fair.ts";
 import { withBudget } from "../time/budget.ts";
 import { type Arrival, Arrivals } from "./arrivals.ts";
@@ -37,10 +36,10 @@ export class Company {
   readonly #arrivals = new Arrivals();
   #latest: Sighting | undefined;
 
-  constructor(context: ProtocolContext, judge: Judge, lock: LeasePlace) {
+  constructor(context: ProtocolContext, lock: LeasePlace) {
     this.#context = context;
     this.#lock = lock;
-    this.observer = new Observer(context, judge);
+    this.observer = new Observer(context);
   }
 
   /** Whether nobody here waits. */

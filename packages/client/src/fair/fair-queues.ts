@@ -1,14 +1,10 @@
 import type { LeasePlace } from "../expressions.ts";
-import type { AcquireCall } from "../protocol/acquirer.ts";
-import type { Acquisition, Granted } from "../protocol/acquisition.ts";
-import type { Approach } from "../protocol/approach.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import type { Judge } from "../protocol/judge.ts";
-import type { LeaseRecord } from "../record.ts";
+import type { OrderedWait, WaitOrder } from "../protocol/wait-order.ts";
 import { Company } from "./company.ts";
 import type { FairTerms } from "./options.ts";
 import { typicalAfter, typicalHold } from "./queue.ts";
-import { TurnStore } from "./turn-store.ts";
+import { QueuedForm } from "./queued-form.ts";
 import { Waiter } from "./waiter.ts";
 
 /** How many locks' queues a client keeps an eye on; of those that nobody waits in, the one used longest ago goes first. */
@@ -17,18 +13,16 @@ const mostCompanies = 1000;
 /** The queues of one client: those of its callers that wait for one lock, wait together. */
 export class FairQueues {
   readonly #context: ProtocolContext;
-  readonly #judge: Judge;
   readonly #companies = new Map<string, Company>();
 
-  constructor(context: ProtocolContext, judge: Judge) {
+  constructor(context: ProtocolContext) {
     this.#context = context;
-    this.#judge = judge;
   }
 
   /** Gives those who wait here for a lock, and what they remember of it. */
   company(lock: LeasePlace): Company {
     const id = JSON.stringify([lock.key, lock.place]);
-    const company = this.#companies.get(id) ?? new Company(this.#context, this.#judge, lock);
+    const company = this.#companies.get(id) ?? new Company(this.#context, lock);
     this.#companies.delete(id);
     this.#companies.set(id, company);
     if (this.#companies.size > mostCompanies) this.#forgetOne(company);
@@ -36,25 +30,33 @@ export class FairQueues {
   }
 
   /** In the order in which callers came. */
-  approach(call: AcquireCall, terms: FairTerms): Approach {
-    const shared = this.#context;
-    const company = this.company(call);
-    const store = new TurnStore(shared.store, shared.clock, call.resumes ? call.owner : undefined);
-    const grant = async (
-      acquisition: Acquisition,
-      onContended: (record: LeaseRecord) => void,
-    ): Promise<Granted> => {
-      const parts = { call, terms, context: shared, store, company, acquisition, onContended };
-      const granted = await new Waiter(parts).grant();
-      const typicalMs = typicalHold(store.lastItem);
-      store.typicalMs = () => {
-        const heldMs = shared.clock.monotonic() - granted.belief.since.monotonic;
-        return typicalAfter(typicalMs, Math.max(heldMs, call.lockAtLeastForMs));
-      };
-      store.onReleased = () => company.released();
-      return granted;
+  order(terms: FairTerms): WaitOrder {
+    return {
+      begin: (context, { key, sortKey }, call) => {
+        const { clock } = context;
+        const company = this.company({ key, place: sortKey });
+        const form = new QueuedForm({ key, sortKey }, clock, call.resumes ? call.owner : undefined);
+        const grant: OrderedWait["grant"] = async (attempt, onContended) => {
+          const granted = await new Waiter({
+            call,
+            terms,
+            context,
+            form,
+            company,
+            attempt,
+            onContended,
+          }).grant();
+          const typicalMs = typicalHold(granted.item);
+          form.typicalMs = () => {
+            const heldMs = clock.monotonic() - granted.belief.since.monotonic;
+            return typicalAfter(typicalMs, Math.max(heldMs, call.lockAtLeastForMs));
+          };
+          form.onReleased = () => company.released();
+          return granted;
+        };
+        return { form, grant };
+      },
     };
-    return { context: { ...shared, store }, judge: this.#judge, grant };
   }
 
   #forgetOne(newest: Company): void {

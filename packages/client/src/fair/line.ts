@@ -71,7 +71,13 @@ export class Line {
       const { sighting } = standing;
       if (sighting === undefined || standing.ownPlace() !== undefined || isPointless()) break;
       const { text, until, ends } = standing.newPlace(leftMs());
-      const request = joining(call, terms.maxWaiters, standing, { id, text, until }, context.retentionMs);
+      const request = joining(
+        { ...call, place: call.sortKey },
+        terms.maxWaiters,
+        standing,
+        { id, text, until },
+        context.retentionMs,
+      );
       this.#mayStand = true;
       this.#ends = ends;
       const failure = await this.#write(request, budgetMs);
@@ -82,7 +88,10 @@ export class Line {
 
   /** Passes over as many of the dead as one write can. Gives the error that may pass, if it ended with one. */
   async passOver(over: readonly WrittenPlace[], budgetMs: number): Promise<LeaseServiceError | undefined> {
-    return await this.#write(passOver(this.#parts.call, removable(over)), budgetMs);
+    return await this.#write(
+      passOver({ ...this.#parts.call, place: this.#parts.call.sortKey }, removable(over)),
+      budgetMs,
+    );
   }
 
   /** Gives our place up in the background, if there may be one. */
@@ -90,9 +99,9 @@ export class Line {
     if (!this.#mayStand) return;
     this.#mayStand = false;
     const { id, call, context } = this.#parts;
-    const { key, place, owner } = call;
+    const { key, sortKey: place, owner } = call;
     const expiresAt = Math.ceil(context.clock.now() + this.#ends - context.clock.monotonic());
-    const left = callStore(context, (store, options) => store.update(leave(call, id), options));
+    const left = callStore(context, (store, options) => store.update(leave({ key, place }, id), options));
     const passed = inBackground(context, { key, place, owner, operation: "leaveQueue" });
     context.lifecycle.remove({ key, place, expiresAt }, left, passed);
   }

@@ -1,5 +1,5 @@
 import type { ProtocolContext } from "../protocol/context.ts";
-import { claimableIn, type Judge } from "../protocol/judge.ts";
+import { claimableIn } from "../protocol/expiry-detector.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames } from "../schema.ts";
 import type { Item } from "../store.ts";
@@ -20,14 +20,12 @@ export interface Sighting {
 
 /** Reads answers. One for each lock: it remembers for how long things have stayed unchanged. */
 export class Observer {
-  readonly judge: Judge;
   readonly lapses: Lapses;
   readonly #context: ProtocolContext;
   #typicalMs: number | undefined;
 
-  constructor(context: ProtocolContext, judge: Judge) {
+  constructor(context: ProtocolContext) {
     this.#context = context;
-    this.judge = judge;
     this.lapses = new Lapses(context.clock, context.clockSkewMs);
   }
 
@@ -39,7 +37,7 @@ export class Observer {
   /** Reads an answer that has just come. Call it once for each. */
   see(item: Item | undefined): Sighting {
     const record = readRecord(item);
-    return this.#sighting(item, record && claimableIn(this.judge.judge(record)));
+    return this.#sighting(item, record && claimableIn(this.#context.detector.judge(record)));
   }
 
   /** The places whose time is not over, of what has been seen last. */

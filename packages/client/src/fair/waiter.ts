@@ -1,18 +1,18 @@
 import { LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
+import type { AcquireAttempt, Granted } from "../protocol/acquire-attempt.ts";
 import type { AcquireCall } from "../protocol/acquirer.ts";
-import type { Acquisition, Granted } from "../protocol/acquisition.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
 import type { LeaseRecord } from "../record.ts";
 import { fairLimits, waiterId } from "../schema-fair.ts";
 import { sleep } from "../time/clock.ts";
-import { Nap } from "../time/nap.ts";
+import { WakeableSleep } from "../time/wakeable-sleep.ts";
 import type { Companion, Company, Prolonged } from "./company.ts";
 import { Line, removable } from "./line.ts";
 import type { FairTerms } from "./options.ts";
 import { aboutMs } from "./pace.ts";
+import type { QueuedForm } from "./queued-form.ts";
 import type { Sighting } from "./sighting.ts";
 import { placeLeaseMs, Standing } from "./standing.ts";
-import type { TurnStore } from "./turn-store.ts";
 
 /** Sleeps are shortened by up to this share, so that waiters do not look in step. */
 const jitterShare = 0.1;
@@ -22,9 +22,9 @@ export interface WaiterParts {
   readonly call: AcquireCall;
   readonly terms: FairTerms;
   readonly context: ProtocolContext;
-  readonly store: TurnStore;
+  readonly form: QueuedForm;
   readonly company: Company;
-  readonly acquisition: Acquisition;
+  readonly attempt: AcquireAttempt;
   readonly onContended: (record: LeaseRecord) => void;
 }
 
@@ -40,7 +40,7 @@ export class Waiter implements Companion {
   readonly #deadline: number;
   readonly #standing: Standing;
   readonly #line: Line;
-  readonly #nap: Nap;
+  readonly #nap: WakeableSleep;
   /** No attempt before this, on the monotonic clock: the last one was refused for what a look cannot show. */
   #notBefore = 0;
   #failure: LeaseServiceError | undefined;
@@ -48,10 +48,10 @@ export class Waiter implements Companion {
   #arrived: () => void = () => undefined;
 
   constructor(parts: WaiterParts) {
-    const { acquisition, call, terms, context, company } = parts;
+    const { attempt, call, terms, context, company } = parts;
     this.#parts = parts;
-    this.#id = waiterId(acquisition.token);
-    this.#nap = new Nap(context.clock);
+    this.#id = waiterId(attempt.token);
+    this.#nap = new WakeableSleep(context.clock);
     const standing = new Standing(this.#id, call.owner, context, company.observer);
     this.#standing = standing;
     const learn = (sighting: Sighting): void => this.#learn(sighting);
@@ -130,7 +130,7 @@ export class Waiter implements Companion {
       const passed = removable(ahead);
       const own = this.#standing.ownPlace();
       const isFirst = this.#standing.sighting === undefined && own === undefined;
-      this.#parts.store.turn = { own, passed };
+      this.#parts.form.turn = { own, passed };
       const granted = await this.#attempt();
       if (granted !== undefined) return granted;
       if (!isFirst || this.#failure !== undefined) this.#notBefore = this.#now() + this.#standing.paceMs(1);
@@ -139,16 +139,17 @@ export class Waiter implements Companion {
   }
 
   async #attempt(): Promise<Granted | undefined> {
-    const { acquisition, call, company, store } = this.#parts;
+    const { attempt, call, company } = this.#parts;
     try {
-      const outcome = await acquisition.attempt(this.#budgetMs(), call.signal);
+      const outcome = await attempt.try({ withinMs: this.#budgetMs(), signal: call.signal });
       if (outcome.granted) {
-        this.#learn(company.observer.see(store.lastItem));
+        this.#learn(company.observer.see(outcome.item));
         return outcome;
       }
       this.#failure = undefined;
-      if (outcome.record !== undefined) this.#parts.onContended(outcome.record);
-      this.#learn(company.observer.seeRefused(store.lastItem, outcome.claimableInMs));
+      const { blocker, claimableInMs } = outcome.prospect;
+      if (blocker !== undefined) this.#parts.onContended(blocker);
+      this.#learn(company.observer.seeRefused(outcome.item, claimableInMs));
     } catch (error) {
       this.#pass(error);
     }
@@ -160,7 +161,7 @@ export class Waiter implements Companion {
     if (this.#now() < this.#notBefore) return false;
     // Nothing is known, and nobody here waits: an attempt tells most.
     if (sighting === undefined) return true;
-    if (sighting.record?.token === this.#parts.acquisition.token) return true;
+    if (sighting.record?.token === this.#parts.attempt.token) return true;
     return this.#standing.isNext();
   }
 

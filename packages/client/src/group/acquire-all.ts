@@ -8,7 +8,8 @@ import { type AcquisitionTerms, checkAcquireOptions } from "../options/check-opt
 import { check, checkData, checkKey, checkKnown } from "../options/check-values.ts";
 import type { WaitOptions } from "../options/options.ts";
 import { announceGrant, contentionOf } from "../protocol/announcement.ts";
-import { Tenancy } from "../protocol/tenancy.ts";
+import { HeldLease } from "../protocol/held-lease.ts";
+import { LockForm } from "../protocol/lock-form.ts";
 import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
 import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
 import { GroupWaiting } from "./group-waiting.ts";
@@ -93,7 +94,7 @@ async function acquireThese(
   data: string | undefined,
 ): Promise<LeaseGroup> {
   const { context, acquirer, format } = inner;
-  const winThese = (missing: readonly { readonly key: string }[]): Promise<Tenancy[]> =>
+  const winThese = (missing: readonly { readonly key: string }[]): Promise<HeldLease[]> =>
     win(
       inner,
       missing.map(({ key }) => key),
@@ -101,10 +102,10 @@ async function acquireThese(
       data,
     );
   const { owner, leaseDurationMs } = terms;
-  const wishes = wanted.map((key) => ({ key, place: leaseSortKey, owner, slot: undefined }));
-  for (const wish of wishes) context.noteLease({ ...wish, leaseDurationMs });
+  const wishes = wanted.map((key) => ({ key, sortKey: leaseSortKey, owner, slot: undefined }));
+  for (const key of wanted) context.noteLease({ key, place: leaseSortKey, owner, leaseDurationMs });
   const tenancies = terms.reentrant
-    ? await acquirer.reentrance.enterAll(wishes, terms, winThese)
+    ? await acquirer.reentrant.shareAll(wishes, terms, winThese)
     : await winThese(wishes);
   const members = tenancies.map((tenancy) => {
     acquirer.keepAlive(tenancy, terms.heartbeatMs);
@@ -124,7 +125,7 @@ async function win(
   keys: readonly string[],
   terms: AcquisitionTerms,
   data: string | undefined,
-): Promise<Tenancy[]> {
+): Promise<HeldLease[]> {
   const { context } = inner;
   const { leaseDurationMs, lockAtLeastForMs } = terms;
   const startedAt = context.clock.monotonic();
@@ -135,24 +136,31 @@ async function win(
     const { belief } = granted;
     const heldSince = belief.since.monotonic;
     const terms = { record, leaseDurationMs, heldSince, closedUntil, slot: undefined };
-    const tenancy = new Tenancy(context, terms, belief);
+    const tenancy = new HeldLease(context, new LockForm(record.key, record.place), terms, belief);
     context.hold(tenancy);
-    announceGrant(context, record, granted.takeovers.get(record.key), waitedMs);
+    const takeover = granted.takeovers.get(record.key);
+    announceGrant(context, record, takeover === undefined ? [] : [takeover], waitedMs);
     return tenancy;
   });
 }
 
 async function grant(
-  { context, judge }: ClientInternals,
+  { context }: ClientInternals,
   keys: readonly string[],
   terms: AcquisitionTerms,
   data: string | undefined,
 ): Promise<GroupGranted> {
   const { owner, leaseDurationMs, reentrant } = terms;
-  const acquisition = new GroupAcquisition(context, judge, { keys, owner, leaseDurationMs, reentrant, data });
+  const acquisition = new GroupAcquisition(context, {
+    keys,
+    owner,
+    leaseDurationMs,
+    reentrant,
+    data,
+  });
   const contended = contentionOf(context, owner);
   try {
-    return await new GroupWaiting(context, judge, acquisition, keys, terms).grant((records) => {
+    return await new GroupWaiting(context, acquisition, keys, terms).grant((records) => {
       for (const record of records) contended(record);
     });
   } catch (error) {

@@ -1,14 +1,14 @@
-import { cancel, spend } from "../expressions.ts";
-import { callStore, inBackground, type ProtocolContext } from "../protocol/context.ts";
+import { cancel, revokeToken } from "../expressions.ts";
+import { inBackground, type ProtocolContext } from "../protocol/context.ts";
 import { isHeldBy } from "../record.ts";
 import { attributeNames, leaseSortKey } from "../schema.ts";
-import type { UpdateRequest, UpdateResult } from "../store.ts";
+import type { Write } from "../store/write.ts";
 
 /**
  * One token's claim to several locks: what it has written so far, and how to take that back.
  *
  * Its transactions are all or nothing, so that one lock tells about all: where it does not bear the token, no
- * transaction has landed; and once the token is marked as spent on it, none will.
+ * transaction has landed; and once the token is revoked on it, none will.
  */
 export class Claim {
   readonly token: string;
@@ -62,27 +62,23 @@ export class Claim {
   async #takeBack(): Promise<void> {
     const [first, ...others] = this.#keys;
     if (first === undefined || !(await this.#hadLanded(first))) return;
-    await Promise.all(others.map((key) => this.#send(cancel(this.#ending(key)))));
+    await Promise.all(others.map((key) => this.#context.table.update(this.#cancelling(key))));
   }
 
-  /** Takes the first lock back, or marks the token as spent on it; tells whether the token may be on the others. */
+  /** Takes the first lock back, or revokes the token on it; tells whether the token may be on the others. */
   async #hadLanded(key: string): Promise<boolean> {
-    const ending = this.#ending(key);
-    const cancelled = await this.#send({ ...cancel(ending), returnsItem: true });
+    const { table } = this.#context;
+    const cancelled = await table.update({ ...this.#cancelling(key), returnsItem: true });
     if (cancelled.applied) return this.#fences.has(Number(cancelled.item?.[attributeNames.fence]));
-    const marked = await this.#send(spend(ending));
+    const marked = await table.update(revokeToken({ key }, this.token));
     if (marked.applied && !isHeldBy(marked.item, this)) return false;
     // Landed just now, or let go by its holder just now.
-    await this.#send(cancel(ending));
+    await table.update(this.#cancelling(key));
     return true;
   }
 
-  #ending(key: string): Parameters<typeof cancel>[0] {
+  #cancelling(key: string): Write {
     const { clock, retentionMs } = this.#context;
-    return { key, token: this.token, now: clock.now(), retentionMs };
-  }
-
-  #send(request: UpdateRequest): Promise<UpdateResult> {
-    return callStore(this.#context, (store, call) => store.update(request, call));
+    return cancel({ key }, { token: this.token, now: clock.now(), retentionMs });
   }
 }

@@ -4,15 +4,13 @@
  *     acquire   each lock is free, or its record is still the one that was judged; and the fencing token is a new
  *               maximum on each of them
  */
-import { acquire, type Grant, takeOver } from "../expressions.ts";
+import { acquire, takeOver } from "../expressions.ts";
+import type { Grant } from "../protocol/lease-form.ts";
 import { attributeNames } from "../schema.ts";
+import { amended, renderEntry } from "../store/write.ts";
 import type { TransactionEntry } from "../store.ts";
 
 const { fence } = attributeNames;
-
-/** How a single grant counts its fencing token on. */
-const countedOn = `if_not_exists(#${fence}, :acquiredAt) + :one`;
-const isNewMaximum = `(attribute_not_exists(#${fence}) OR #${fence} < :fence)`;
 
 /**
  * Takes one lock of several: from nobody, or from the record that was judged.
@@ -21,17 +19,23 @@ const isNewMaximum = `(attribute_not_exists(#${fence}) OR #${fence} < :fence)`;
  * afterwards. This one is chosen beforehand, and refused unless it is larger than every earlier one of the lock.
  */
 export function acquireAmongOthers(
+  key: string,
   grant: Grant,
   judged: { readonly token: string; readonly version: number } | undefined,
   fencingToken: number,
 ): TransactionEntry {
-  const { key, update, condition, names, values } = judged ? takeOver(grant, judged) : acquire(grant);
-  const { ":one": _counted, ...others } = values;
-  return {
-    key,
-    condition: `${condition} AND ${isNewMaximum}`,
-    names,
-    values: { ...others, ":fence": fencingToken },
-    action: { update: update.replace(countedOn, ":fence") },
-  };
+  const write = judged ? takeOver({ key }, grant, judged) : acquire({ key }, grant);
+  return renderEntry(
+    amended(write, {
+      set: { [fence]: fencingToken },
+      insist: [
+        {
+          anyOf: [
+            [fence, "missing"],
+            [fence, "<", fencingToken],
+          ],
+        },
+      ],
+    }),
+  );
 }

@@ -1,13 +1,12 @@
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import { optionalWholeIn } from "../item-values.ts";
-import type { Takeover } from "../protocol/announcement.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
-import { claimableIn, type Judge } from "../protocol/judge.ts";
-import type { Belief } from "../protocol/validity.ts";
+import { claimableIn } from "../protocol/expiry-detector.ts";
+import type { Belief } from "../protocol/lease-deadline.ts";
+import type { Takeover } from "../protocol/lease-form.ts";
 import { isHeldBy, isOpenTo, type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
 import { attributeNames, leaseSortKey } from "../schema.ts";
 import type { TransactionResult } from "../store.ts";
-import { withBudget } from "../time/budget.ts";
 import type { Moment } from "../time/clock.ts";
 import { Claim } from "./claim.ts";
 import { acquireAmongOthers } from "./expressions.ts";
@@ -66,15 +65,13 @@ const mostRounds = 3;
  */
 export class GroupAcquisition {
   readonly #context: ProtocolContext;
-  readonly #judge: Judge;
   readonly #request: GroupRequest;
   #claim: Claim;
   /** The largest fencing token that any of the locks has shown. */
   #largestFence = 0;
 
-  constructor(context: ProtocolContext, judge: Judge, request: GroupRequest) {
+  constructor(context: ProtocolContext, request: GroupRequest) {
     this.#context = context;
-    this.#judge = judge;
     this.#request = request;
     this.#claim = new Claim(context, request);
   }
@@ -153,20 +150,14 @@ export class GroupAcquisition {
     budgetMs: number,
     signal: AbortSignal | undefined,
   ): Promise<TransactionResult> {
-    const { clock, store, retentionMs } = this.#context;
+    const { table, retentionMs } = this.#context;
     const claim = this.#claim;
     const entries = records.map((record) => {
       const grant = { ...record, retentionMs, data: this.#request.data, slot: undefined };
-      return acquireAmongOthers(grant, plan.get(record.key)?.judged, record.fencingToken);
+      return acquireAmongOthers(record.key, grant, plan.get(record.key)?.judged, record.fencingToken);
     });
     try {
-      const result = await withBudget(
-        clock,
-        budgetMs,
-        signal,
-        (call) => store.transact(entries, call),
-        since,
-      );
+      const result = await table.transact(entries, { withinMs: budgetMs, signal, since });
       if (result.retried) claim.isUncertain = true;
       return result;
     } catch (error) {
@@ -198,7 +189,7 @@ export class GroupAcquisition {
         plan.set(key, { judged: record, takeover: undefined });
         continue;
       }
-      const verdict = this.#judge.judge(record);
+      const verdict = this.#context.detector.judge(record);
       const ground = this.#isResumable(record) ? "sameOwner" : verdict.expired ? verdict.ground : undefined;
       if (ground === undefined) obstacles.push({ record, claimableInMs: claimableIn(verdict) });
       else plan.set(key, { judged: record, takeover: record.closed ? undefined : { ground, from: record } });

@@ -1,10 +1,10 @@
-import { LeaseServiceError } from "../errors/errors.ts";
+import type { LeaseServiceError } from "../errors/errors.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
-import { claimableIn, type Judge } from "../protocol/judge.ts";
-import type { Patience } from "../protocol/waiting.ts";
+import { claimableIn } from "../protocol/expiry-detector.ts";
+import type { WaitTerms } from "../protocol/retry-loop.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { leaseItemKey } from "../schema.ts";
-import { withBudget } from "../time/budget.ts";
+import { passing } from "../store/timed-store.ts";
 import { sleep } from "../time/clock.ts";
 import { retryDelayMs } from "../time/retry.ts";
 import { GroupUnavailableError } from "./errors.ts";
@@ -36,23 +36,20 @@ const longestConflictDelayMs = 320;
  */
 export class GroupWaiting {
   readonly #context: ProtocolContext;
-  readonly #judge: Judge;
   readonly #acquisition: GroupAcquisition;
   readonly #keys: readonly string[];
-  readonly #patience: Patience;
+  readonly #patience: WaitTerms;
   readonly #startedAt: number;
   #looks = 0;
   #conflicts = 0;
 
   constructor(
     context: ProtocolContext,
-    judge: Judge,
     acquisition: GroupAcquisition,
     keys: readonly string[],
-    patience: Patience,
+    patience: WaitTerms,
   ) {
     this.#context = context;
-    this.#judge = judge;
     this.#acquisition = acquisition;
     this.#keys = keys;
     this.#patience = patience;
@@ -81,7 +78,7 @@ export class GroupWaiting {
       return outcome.granted ? outcome : this.#prospect(outcome);
     } catch (error) {
       signal?.throwIfAborted();
-      return { obstacles: [], failure: retryable(error) };
+      return { obstacles: [], failure: passing(error) };
     }
   }
 
@@ -129,22 +126,22 @@ export class GroupWaiting {
 
   /** Looks at a lock without writing; a look that was not answered is made good by the next one. */
   async #look({ key, place }: LeaseRecord): Promise<LeaseRecord | "free" | "unknown"> {
-    const { clock, store } = this.#context;
+    const { table } = this.#context;
     const { signal } = this.#patience;
     const request = { key: leaseItemKey(key, place), consistent: false };
-    const budgetMs = Math.min(this.#budgetMs(), callBudgetMs);
+    const withinMs = Math.min(this.#budgetMs(), callBudgetMs);
     try {
-      const item = await withBudget(clock, budgetMs, signal, (call) => store.get(request, call));
+      const item = await table.get(request, { withinMs, signal });
       return readRecord(item) ?? "free";
     } catch (error) {
       signal?.throwIfAborted();
-      retryable(error);
+      passing(error);
       return "unknown";
     }
   }
 
   #revised(record: LeaseRecord): Obstacle {
-    const claimableInMs = claimableIn(this.#judge.judge(record));
+    const claimableInMs = claimableIn(this.#context.detector.judge(record));
     return { record, claimableAt: this.#context.clock.monotonic() + claimableInMs };
   }
 
@@ -188,10 +185,4 @@ export class GroupWaiting {
       waitedMs: this.#patience.waitMs,
     });
   }
-}
-
-/** Gives an error that may pass; throws every other. */
-function retryable(error: unknown): LeaseServiceError {
-  if (error instanceof LeaseServiceError && error.retryable) return error;
-  throw error;
 }

@@ -4,13 +4,13 @@ import { ifOperational, isOperational } from "../errors/operational.ts";
 import type { ConditionCheckOptions, LeaseConditionCheck } from "../fencing.ts";
 import type { Lease } from "../lease.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import type { Tenancy } from "../protocol/tenancy.ts";
+import type { HeldLease } from "../protocol/held-lease.ts";
 import { UpdateBatch } from "../protocol/update-batch.ts";
 
 /** One lock of a group: what its holder sees, and what prolongs it. */
 export interface Member {
   readonly lease: Lease;
-  readonly tenancy: Tenancy;
+  readonly tenancy: HeldLease;
 }
 
 /**
@@ -94,7 +94,7 @@ export class LeaseGroup implements AsyncDisposable {
   async renew(): Promise<void> {
     const batch = new UpdateBatch(this.#context, this.#context.clock.monotonic() + this.remainingMs());
     const renewals = this.#members.map(({ tenancy }) =>
-      tenancy.renew((request, options) => batch.update(request, options)),
+      tenancy.renew((write, bounds) => batch.update(write, bounds)),
     );
     void batch.send();
     const failures = failuresOf(await Promise.allSettled(renewals));

@@ -1,6 +1,6 @@
 import { InvalidOptionsError } from "../errors/errors.ts";
 import type { LeaseHandle } from "../lease.ts";
-import type { TenancyTerms } from "../protocol/tenancy.ts";
+import type { HeldLeaseTerms } from "../protocol/held-lease.ts";
 import { isClosedToken, leaseSortKey, limits } from "../schema.ts";
 import { check, checkDuration, checkKey, checkKnown, checkSlot, checkText, isWhole } from "./check-values.ts";
 
@@ -36,7 +36,7 @@ const fieldChecks: Record<keyof LeaseHandle, FieldCheck> = {
 };
 
 /** Checks a handle that came from elsewhere, and gives what it says of its lease. */
-export function checkHandle(handle: LeaseHandle, tableName: string): TenancyTerms {
+export function checkHandle(handle: LeaseHandle, tableName: string): HeldLeaseTerms {
   const given = checkKnown(handle, Object.keys(fieldChecks), "handle");
   check(
     given.tableName === tableName,

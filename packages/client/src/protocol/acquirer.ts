@@ -1,64 +1,72 @@
-import { Acquisition, type AcquisitionRequest } from "./acquisition.ts";
+import type { LeaseRecord } from "../record.ts";
+import { AcquireAttempt, type AcquireTerms } from "./acquire-attempt.ts";
 import { announceGrant, contentionOf } from "./announcement.ts";
-import { type Approach, straight } from "./approach.ts";
 import type { ProtocolContext } from "./context.ts";
 import { Heartbeat } from "./heartbeat.ts";
-import type { Judge } from "./judge.ts";
-import { Reentrance } from "./reentrance.ts";
-import { Tenancy, type TenancyTerms } from "./tenancy.ts";
-import type { Patience } from "./waiting.ts";
+import { HeldLease, type HeldLeaseTerms } from "./held-lease.ts";
+import type { LeaseForm } from "./lease-form.ts";
+import { LockForm } from "./lock-form.ts";
+import { ReentrantLeases } from "./reentrant-leases.ts";
+import type { WaitTerms } from "./retry-loop.ts";
+import { unordered, type WaitOrder } from "./wait-order.ts";
 
 /** One call to acquire, validated. */
-export interface AcquireCall extends AcquisitionRequest, Patience {
+export interface AcquireCall extends AcquireTerms, WaitTerms {
   readonly heartbeatMs: number | undefined;
   readonly lockAtLeastForMs: number;
+  /** In which order the callers that wait get it. @default - none */
+  readonly order?: WaitOrder | undefined;
 }
 
-/** Turns calls to acquire into tenancies, and keeps what they share: sightings, heartbeats, reentrant leases. */
+/** Turns calls to acquire into leases that are held, and keeps what they share: heartbeats and reentrant leases. */
 export class Acquirer {
-  readonly #context: ProtocolContext;
-  readonly #judge: Judge;
-  readonly #heartbeat: Heartbeat;
   /** Which of its leases reentrant owners may be let into. */
-  readonly reentrance: Reentrance;
+  readonly reentrant: ReentrantLeases;
+  readonly #context: ProtocolContext;
+  readonly #heartbeat: Heartbeat;
 
-  constructor(context: ProtocolContext, judge: Judge) {
+  constructor(context: ProtocolContext) {
     this.#context = context;
-    this.#judge = judge;
     this.#heartbeat = new Heartbeat(context);
-    this.reentrance = new Reentrance(context.clock);
+    this.reentrant = new ReentrantLeases(context.clock);
   }
 
   /**
-   * Wins the lock, or shares the same owner's hold on it. Rejects with ClientClosedError when the client is closed
-   * meanwhile. In every case of failure nothing stays held.
+   * Wins a lease of the given form, or shares the same owner's hold on it. Rejects with ClientClosedError when the client
+   * is closed meanwhile. In every case of failure nothing stays held.
    */
   async acquire(
     call: AcquireCall,
-    approachOf: (call: AcquireCall) => Approach = (own) => straight(this.#context, this.#judge, own),
-  ): Promise<Tenancy> {
-    this.#context.noteLease(call);
-    return await this.#context.lifecycle.run(call.signal, async (signal) => {
-      const own = { ...call, signal };
-      const win = (): Promise<Tenancy> => this.#win(own, approachOf(own));
-      const tenancy = own.resumes ? await this.reentrance.enter(own, own, win) : await win();
-      return this.keepAlive(tenancy, own.heartbeatMs);
-    });
+    form: LeaseForm = new LockForm(call.key, call.sortKey),
+  ): Promise<HeldLease> {
+    const { lifecycle, noteLease } = this.#context;
+    noteLease({ ...call, place: call.sortKey });
+    const open = lifecycle.begin(call.signal);
+    try {
+      const own = { ...call, signal: open.signal };
+      const lease = own.resumes
+        ? await this.reentrant.share({ ...own, shareKey: form.shareKey }, own, () => this.#win(own, form))
+        : await this.#win(own, form);
+      lifecycle.throwIfClosed();
+      return this.keepAlive(lease, own.heartbeatMs);
+    } finally {
+      open.end();
+    }
   }
 
-  /** Renews a tenancy in the background, where an interval is given; a shared one may be shorter than its caller asked. */
-  keepAlive(tenancy: Tenancy, heartbeatMs: number | undefined): Tenancy {
-    if (heartbeatMs === undefined || tenancy.validity.lost !== undefined) return tenancy;
-    const { leaseDurationMs } = tenancy.terms;
-    this.#heartbeat.start(tenancy, heartbeatMs < leaseDurationMs / 2 ? heartbeatMs : leaseDurationMs / 3);
-    return tenancy;
+  /** Renews a lease in the background, where an interval is given; a shared one may be shorter than its caller asked. */
+  keepAlive(lease: HeldLease, heartbeatMs: number | undefined): HeldLease {
+    if (heartbeatMs === undefined || lease.deadline.lost !== undefined) return lease;
+    const { leaseDurationMs } = lease.terms;
+    this.#heartbeat.start(lease, heartbeatMs < leaseDurationMs / 2 ? heartbeatMs : leaseDurationMs / 3);
+    return lease;
   }
 
   /**
-   * Carries on a tenancy that another process won. One that no renewal has confirmed yet is held only once one has, for
+   * Carries on a lease that another process won. One that no renewal has confirmed yet is held only once one has, for
    * nothing else would ever end it here.
    */
-  adopt(terms: TenancyTerms, heartbeatMs: number | undefined): Tenancy {
+  adopt(terms: HeldLeaseTerms, heartbeatMs: number | undefined): HeldLease {
     const { clock, clockSkewMs, lifecycle, hold } = this.#context;
     lifecycle.throwIfClosed();
     const { record, leaseDurationMs } = terms;
@@ -66,26 +74,39 @@ export class Acquirer {
     // Where clocks are not to be compared, another's expiry says nothing: a renewal has to show that it stands.
     const leftMs = clock.timeUntil(record.expiresAt) - clockSkewMs;
     const belief = leftMs > 0 ? { since, forMs: Math.min(leftMs, leaseDurationMs) } : undefined;
-    const tenancy = new Tenancy(this.#context, terms, belief);
-    if (belief !== undefined || heartbeatMs !== undefined) hold(tenancy);
-    return this.keepAlive(tenancy, heartbeatMs);
+    const form = new LockForm(record.key, record.place);
+    const lease = new HeldLease(this.#context, form, terms, belief);
+    if (belief !== undefined || heartbeatMs !== undefined) hold(lease);
+    return this.keepAlive(lease, heartbeatMs);
   }
 
-  async #win(call: AcquireCall, { context, judge, grant }: Approach): Promise<Tenancy> {
+  async #win(call: AcquireCall, given: LeaseForm): Promise<HeldLease> {
+    const context = this.#context;
     const { clock } = context;
     const startedAt = clock.monotonic();
-    const acquisition = new Acquisition(context, judge, call);
-    const granted = await grant(acquisition, contentionOf(context, call.owner)).catch((error: unknown) => {
-      acquisition.abandon();
+    const { form, grant } = (call.order ?? unordered).begin(context, given, call);
+    const attempt = new AcquireAttempt(context, form, call);
+    try {
+      const { record, belief, takeovers } = await grant(attempt, contentionOf(context, call.owner));
+      const { leaseDurationMs, slot } = call;
+      const terms = {
+        record,
+        leaseDurationMs,
+        heldSince: belief.since.monotonic,
+        slot,
+        closedUntil: closedUntil(call, record),
+      };
+      const lease = new HeldLease(context, form, terms, belief);
+      context.hold(lease);
+      announceGrant(context, record, takeovers, clock.monotonic() - startedAt);
+      return lease;
+    } catch (error) {
+      attempt.abandon();
       throw error;
-    });
-    const { record, belief, takeover } = granted;
-    const closedUntil = call.lockAtLeastForMs > 0 ? record.acquiredAt + call.lockAtLeastForMs : undefined;
-    const { leaseDurationMs, slot } = call;
-    const terms = { record, leaseDurationMs, heldSince: belief.since.monotonic, closedUntil, slot };
-    const tenancy = new Tenancy(context, terms, belief);
-    context.hold(tenancy);
-    announceGrant(context, record, takeover, clock.monotonic() - startedAt);
-    return tenancy;
+    }
   }
+}
+
+function closedUntil({ lockAtLeastForMs }: AcquireCall, { acquiredAt }: LeaseRecord): number | undefined {
+  return lockAtLeastForMs > 0 ? acquiredAt + lockAtLeastForMs : undefined;
 }

@@ -1,23 +1,16 @@
-import type { TakeoverGround } from "../events.ts";
 import type { LeaseRecord } from "../record.ts";
 import type { ProtocolContext } from "./context.ts";
-
-/** From whom a lock was taken, and why. */
-export interface Takeover {
-  readonly ground: TakeoverGround;
-  readonly from: LeaseRecord;
-}
+import type { Takeover } from "./lease-form.ts";
 
 /** Tells that a lock was taken, and from whom if its holder had not released it. */
 export function announceGrant(
   { publish }: ProtocolContext,
   { key, place, owner, fencingToken, expiresAt }: LeaseRecord,
-  takeover: Takeover | undefined,
+  takeovers: readonly Takeover[],
   waitedMs: number,
 ): void {
   const subject = { key, place, owner, fencingToken };
-  if (takeover !== undefined) {
-    const { ground, from: before } = takeover;
+  for (const { ground, from: before } of takeovers) {
     const from = { owner: before.owner, fencingToken: before.fencingToken, expiresAt: before.expiresAt };
     publish({ type: "takeover", ...subject, ground, from });
   }

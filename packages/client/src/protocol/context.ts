@@ -1,12 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { asError, isOperational } from "../errors/operational.ts";
 import type { LeaseErrorEvent, LeaseEvent, ShortLeaseEvent } from "../events.ts";
+import type { TimedStore } from "../store/timed-store.ts";
 import type { CallOptions, LeaseStore } from "../store.ts";
-import { withBudget } from "../time/budget.ts";
+import { callBudgetMs, withBudget } from "../time/budget.ts";
 import type { ServiceClock } from "../time/service-clock.ts";
+import type { ExpiryDetector } from "./expiry-detector.ts";
+import type { HeldLease } from "./held-lease.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { RequestGate } from "./request-gate.ts";
-import type { Tenancy } from "./tenancy.ts";
 
 /** Where tokens and jitter come from. */
 export interface Randomness {
@@ -26,7 +28,11 @@ export const systemRandomness: Randomness = {
 /** What every part of the protocol works with; one for each client. */
 export interface ProtocolContext {
   readonly store: LeaseStore;
+  /** The same store, each of whose calls ends in time. */
+  readonly table: TimedStore;
   readonly clock: ServiceClock;
+  /** Which leases' time is over. */
+  readonly detector: ExpiryDetector;
   /** What renewals and attempts to acquire are sent through. */
   readonly gate: RequestGate;
   readonly randomness: Randomness;
@@ -38,11 +44,10 @@ export interface ProtocolContext {
   /** What is under way, until the client is closed. */
   readonly lifecycle: Lifecycle;
   /** Takes note of a lease that the client holds from now on. */
-  readonly hold: (tenancy: Tenancy) => void;
+  readonly hold: (lease: HeldLease) => void;
 }
 
-/** How long one call waits for its answer, retries included, when its caller sets no nearer bound. */
-export const callBudgetMs = 10_000;
+export { callBudgetMs };
 
 /** An answer is given at least this much time: one that comes too late for its lease is made good by a renewal. */
 export const shortestBudgetMs = 1_000;

@@ -1,12 +1,12 @@
 import { isOperational } from "../errors/operational.ts";
 import { mostUpdatesTogether } from "../store.ts";
 import type { ProtocolContext } from "./context.ts";
+import type { HeldLease } from "./held-lease.ts";
 import { PriorityQueue } from "./priority-queue.ts";
-import type { Tenancy } from "./tenancy.ts";
 import { UpdateBatch } from "./update-batch.ts";
 
 interface Beat {
-  readonly tenancy: Tenancy;
+  readonly lease: HeldLease;
   intervalMs: number;
 }
 
@@ -28,7 +28,7 @@ const shortestRetryMs = 50;
  */
 export class Heartbeat {
   readonly #context: ProtocolContext;
-  readonly #beats = new Map<Tenancy, Beat>();
+  readonly #beats = new Map<HeldLease, Beat>();
   /** Beats to come, by when they are due on the monotonic clock. */
   readonly #scheduled = new PriorityQueue<Beat>();
   /** Beats that are due and have not been sent, by the deadlines of their leases. */
@@ -42,24 +42,24 @@ export class Heartbeat {
   }
 
   /**
-   * Renews a tenancy every `intervalMs` until it ends; sooner the first time, if little of it is left. One that is renewed
+   * Renews a lease every `intervalMs` until it ends; sooner the first time, if little of it is left. One that is renewed
    * already, for another of its handles, is renewed at the shorter of both intervals.
    */
-  start(tenancy: Tenancy, intervalMs: number): void {
-    const known = this.#beats.get(tenancy);
+  start(lease: HeldLease, intervalMs: number): void {
+    const known = this.#beats.get(lease);
     if (known !== undefined) {
       known.intervalMs = Math.min(known.intervalMs, intervalMs);
       return;
     }
-    const beat: Beat = { tenancy, intervalMs };
-    this.#beats.set(tenancy, beat);
-    tenancy.onEnd(() => this.#forget(beat));
-    const halfway = this.#context.clock.monotonic() + tenancy.validity.remainingMs() / 2;
+    const beat: Beat = { lease, intervalMs };
+    this.#beats.set(lease, beat);
+    lease.onEnd(() => this.#forget(beat));
+    const halfway = this.#context.clock.monotonic() + lease.deadline.remainingMs() / 2;
     this.#schedule(beat, Math.min(this.#nextDue(intervalMs), halfway));
   }
 
   #forget(beat: Beat): void {
-    this.#beats.delete(beat.tenancy);
+    this.#beats.delete(beat.lease);
     this.#scheduled.delete(beat);
     this.#due.delete(beat);
     if (this.#beats.size === 0) this.#disarm();
@@ -71,7 +71,7 @@ export class Heartbeat {
   }
 
   #schedule(beat: Beat, dueAt: number): void {
-    if (!this.#beats.has(beat.tenancy)) return;
+    if (!this.#beats.has(beat.lease)) return;
     this.#scheduled.set(beat, dueAt);
     this.#arm();
   }
@@ -104,14 +104,14 @@ export class Heartbeat {
   }
 
   #makeDue(beat: Beat, now: number): void {
-    const { tenancy } = beat;
+    const { lease } = beat;
     this.#scheduled.delete(beat);
     try {
-      const deadline = now + tenancy.validity.remainingMs();
+      const deadline = now + lease.deadline.remainingMs();
       // To look at the time that is left can be what ends it.
-      if (this.#beats.has(tenancy)) this.#due.set(beat, deadline);
+      if (this.#beats.has(lease)) this.#due.set(beat, deadline);
     } catch (error) {
-      tenancy.fail(error);
+      lease.fail(error);
     }
   }
 
@@ -141,28 +141,28 @@ export class Heartbeat {
     for (let count = 0; count < mostUpdatesTogether; count += 1) {
       const beat = this.#due.take();
       if (beat === undefined) break;
-      void this.#renew(beat, batch).catch((error: unknown) => beat.tenancy.fail(error));
+      void this.#renew(beat, batch).catch((error: unknown) => beat.lease.fail(error));
     }
     await batch.send();
   }
 
   /** Hands its request to the batch before it first gives way. Rejects with what is no failure of the service's. */
   async #renew(beat: Beat, batch: UpdateBatch): Promise<void> {
-    const { tenancy, intervalMs } = beat;
+    const { lease, intervalMs } = beat;
     try {
-      await tenancy.renew((request, options) => batch.update(request, options));
+      await lease.renew((write, bounds) => batch.update(write, bounds));
       this.#schedule(beat, this.#nextDue(intervalMs));
     } catch (error) {
       if (!isOperational(error)) throw error;
       // Whatever it was may pass before the deadline, credentials that have run out included.
-      this.#schedule(beat, this.#retryAt(tenancy));
+      this.#schedule(beat, this.#retryAt(lease));
     }
   }
 
-  #retryAt(tenancy: Tenancy): number {
+  #retryAt(lease: HeldLease): number {
     const { clock, randomness } = this.#context;
     // A lease that no renewal has confirmed yet has no deadline.
-    const leftMs = tenancy.validity.remainingMs() || tenancy.terms.leaseDurationMs;
+    const leftMs = lease.deadline.remainingMs() || lease.terms.leaseDurationMs;
     const jitter = 1 - jitterShare * randomness.fraction();
     return clock.monotonic() + Math.max(leftMs * retryShare * jitter, shortestRetryMs);
   }

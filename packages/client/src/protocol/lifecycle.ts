@@ -1,10 +1,16 @@
 import { ClientClosedError, CloseIncompleteError, type Leftover } from "../errors/closing.ts";
 import { type Clock, pause, sleep } from "../time/clock.ts";
-import { Nap } from "../time/nap.ts";
-import type { Tenancy } from "./tenancy.ts";
+import { WakeableSleep } from "../time/wakeable-sleep.ts";
+import type { HeldLease } from "./held-lease.ts";
 
 /** What a write in the background removes, and what stays until it ends by itself if the write fails. */
 export type Removal = Omit<Leftover, "error">;
+
+/** A call that is under way; `end` it when it has settled. */
+export interface OpenCall {
+  readonly signal: AbortSignal;
+  end(): void;
+}
 
 /** Ends a call that is under way. */
 type CallOff = (reason: ClientClosedError) => void;
@@ -15,7 +21,7 @@ type CallOff = (reason: ClientClosedError) => void;
  */
 export class Lifecycle {
   readonly #clock: Clock;
-  readonly #held = new Set<Tenancy>();
+  readonly #held = new Set<HeldLease>();
   readonly #calls = new Set<CallOff>();
   readonly #removals = new Set<{ readonly removal: Removal }>();
   /** What could not be removed since the client was closed. */
@@ -28,7 +34,7 @@ export class Lifecycle {
   }
 
   /** What is held and has not ended, in the order of acquisition. */
-  get held(): readonly Tenancy[] {
+  get held(): readonly HeldLease[] {
     return [...this.#held];
   }
 
@@ -38,11 +44,11 @@ export class Lifecycle {
   }
 
   /** Takes note of a lease until it ends. One that is won while the client closes is let go at once. */
-  hold(tenancy: Tenancy): void {
-    if (this.#held.has(tenancy) || tenancy.validity.lost !== undefined) return;
-    this.#held.add(tenancy);
-    tenancy.onEnd(() => this.#held.delete(tenancy));
-    if (this.#isClosed) tenancy.letGo();
+  hold(lease: HeldLease): void {
+    if (this.#held.has(lease) || lease.deadline.lost !== undefined) return;
+    this.#held.add(lease);
+    lease.onEnd(() => this.#held.delete(lease));
+    if (this.#isClosed) lease.letGo();
   }
 
   /** Takes note of a call until the function that this returns is called. Throws ClientClosedError. */
@@ -56,24 +62,36 @@ export class Lifecycle {
   }
 
   /**
-   * Makes a call whose signal aborts with the caller's, and with ClientClosedError when the client is closed.
+   * Begins a call whose signal aborts with the caller's, and with ClientClosedError when the client is closed. Throws the
+   * reason of a signal that has aborted, and ClientClosedError.
    *
    * Not AbortSignal.any: what it makes stays known to a source that lives as long as the client, and forgets one that
    * nobody else refers to.
    */
-  async run<T>(signal: AbortSignal | undefined, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  begin(signal: AbortSignal | undefined): OpenCall {
     signal?.throwIfAborted();
     const cut = new AbortController();
     const leave = this.enter((reason) => cut.abort(reason));
     const onAbort = (): void => cut.abort(signal?.reason);
     signal?.addEventListener("abort", onAbort, { once: true });
+    return {
+      signal: cut.signal,
+      end: () => {
+        signal?.removeEventListener("abort", onAbort);
+        leave();
+      },
+    };
+  }
+
+  /** Makes a call within {@link Lifecycle.begin} and its end. */
+  async run<T>(signal: AbortSignal | undefined, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const open = this.begin(signal);
     try {
-      const result = await call(cut.signal);
+      const result = await call(open.signal);
       this.throwIfClosed();
       return result;
     } finally {
-      signal?.removeEventListener("abort", onAbort);
-      leave();
+      open.end();
     }
   }
 
@@ -115,7 +133,7 @@ export class Lifecycle {
     if (!this.#isClosed) {
       this.#isClosed = true;
       for (const callOff of [...this.#calls]) callOff(new ClientClosedError());
-      for (const tenancy of [...this.#held]) tenancy.letGo();
+      for (const lease of [...this.#held]) lease.letGo();
     }
     await this.#untilIdle(timeoutMs);
     const left = new Map<Removal, unknown>(this.#failed);
@@ -137,7 +155,7 @@ export class Lifecycle {
 
   async #untilIdle(timeoutMs: number): Promise<void> {
     if (this.#isIdle) return;
-    const nap = new Nap(this.#clock);
+    const nap = new WakeableSleep(this.#clock);
     const wake = (): void => nap.wake();
     this.#idleListeners.add(wake);
     await nap.sleep(timeoutMs, undefined);

@@ -44,44 +44,54 @@ export class RequestGate {
 
   /** Sends a request that renews leases, of which the first ends at `deadline`. Rejects with the signal's reason. */
   async renew<T>(deadline: number, signal: AbortSignal | undefined, send: () => Promise<T>): Promise<T> {
-    if (!this.#enter(deadline, mostRequests)) await this.#wait(deadline, mostRequests, signal);
+    if (!this.#admit(deadline, mostRequests)) await this.#wait(deadline, mostRequests, signal);
     try {
       return await send();
     } finally {
-      this.#leave();
+      this.#makeRoom();
+    }
+  }
+
+  /** Sends another request, as {@link RequestGate.enter} admits it, and tells it how much of `withinMs` is left. */
+  async pass<T>({ signal, withinMs }: GateOptions, send: (leftMs: number) => Promise<T>): Promise<T> {
+    const waitedMs = await this.enter(withinMs, signal);
+    let failure: unknown;
+    try {
+      return await send(withinMs - waitedMs);
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      this.leave(failure);
     }
   }
 
   /**
-   * Sends another request, and tells it how much of `withinMs` is left.
+   * Waits until another request than a renewal may be sent, and gives for how long it has waited; `leave` has to follow.
    *
    * Rejects with the signal's reason, and with LeaseServiceError when it has waited for too long; then nothing was sent.
    */
-  async pass<T>({ signal, withinMs }: GateOptions, send: (leftMs: number) => Promise<T>): Promise<T> {
-    const waitedMs = this.#enter(Number.POSITIVE_INFINITY, mostBesideRenewals)
-      ? 0
-      : await this.#waitBehindRenewals(signal, withinMs);
-    try {
-      const result = await send(withinMs - waitedMs);
-      this.#served();
-      return result;
-    } catch (error) {
-      // Any other error says that the service has answered.
-      if (!(error instanceof LeaseServiceError)) this.#served();
-      throw error;
-    } finally {
-      this.#leave();
-    }
+  async enter(withinMs: number, signal: AbortSignal | undefined): Promise<number> {
+    const mayGo = this.#admit(Number.POSITIVE_INFINITY, mostBesideRenewals);
+    return mayGo ? 0 : await this.#waitBehindRenewals(signal, withinMs);
   }
 
-  #enter(priority: number, limit: number): boolean {
+  /** Ends a request that was let in, with the error that it met, if it met one. */
+  leave(failure: unknown): void {
+    // Any error but the service's says that the service has answered.
+    const isServed = !(failure instanceof LeaseServiceError);
+    if (isServed && this.#waiting.size > 0) this.#servedAt = this.#clock.monotonic();
+    this.#makeRoom();
+  }
+
+  #admit(priority: number, limit: number): boolean {
     const { first } = this.#waiting;
     const mayGo = this.#underWay < limit && (first === undefined || priority < first.priority);
     if (mayGo) this.#underWay += 1;
     return mayGo;
   }
 
-  #leave(): void {
+  #makeRoom(): void {
     this.#underWay -= 1;
     for (;;) {
       const next = this.#waiting.first?.item;
@@ -90,10 +100,6 @@ export class RequestGate {
       this.#underWay += 1;
       next.go();
     }
-  }
-
-  #served(): void {
-    if (this.#waiting.size > 0) this.#servedAt = this.#clock.monotonic();
   }
 
   async #waitBehindRenewals(signal: AbortSignal | undefined, withinMs: number): Promise<number> {

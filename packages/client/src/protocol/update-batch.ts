@@ -1,10 +1,12 @@
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
-import type { CallOptions, UpdateRequest, UpdateResult } from "../store.ts";
+import { render, type Write } from "../store/write.ts";
+import type { UpdateRequest, UpdateResult } from "../store.ts";
+import type { Bounds, CallBudget } from "../time/budget.ts";
 import type { ProtocolContext } from "./context.ts";
 
 interface Entry {
   readonly request: UpdateRequest;
-  readonly options: CallOptions;
+  readonly call: CallBudget;
   readonly answered: PromiseWithResolvers<UpdateResult>;
 }
 
@@ -15,7 +17,7 @@ interface Entry {
  * settle only by a request of its own gets one when the gate has room for it.
  */
 export class UpdateBatch {
-  readonly #context: Pick<ProtocolContext, "store" | "gate">;
+  readonly #context: Pick<ProtocolContext, "table" | "gate">;
   /** When the lease that ends first ends, on the monotonic clock. */
   readonly #deadline: number;
   /** By item: one batch takes each of them once. */
@@ -25,22 +27,27 @@ export class UpdateBatch {
   readonly #cut = new AbortController();
   #isOpen = true;
 
-  constructor(context: Pick<ProtocolContext, "store" | "gate">, deadline: number) {
+  constructor(context: Pick<ProtocolContext, "table" | "gate">, deadline: number) {
     this.#context = context;
     this.#deadline = deadline;
   }
 
   /** Adds a write to the batch; one that comes too late, or is the second of its item, is sent alone. */
-  update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult> {
-    const item = JSON.stringify(request.key);
-    const entry = { request, options, answered: Promise.withResolvers<UpdateResult>() };
-    options.signal.addEventListener("abort", () => this.#leave(entry), { once: true });
+  async update(write: Write, bounds: Bounds): Promise<UpdateResult> {
+    const item = JSON.stringify(write.key);
+    const call = this.#context.table.begin(bounds);
+    const entry = { request: render(write), call, answered: Promise.withResolvers<UpdateResult>() };
+    call.signal.addEventListener("abort", () => this.#leave(entry), { once: true });
     if (!this.#isOpen || this.#entries.has(item)) this.#sendAlone(entry);
     else {
       this.#entries.set(item, entry);
       this.#present.add(entry);
     }
-    return entry.answered.promise;
+    try {
+      return await entry.answered.promise;
+    } finally {
+      call.end();
+    }
   }
 
   /** Sends what has been handed over. Resolves when the batch itself is over, and never rejects. */
@@ -49,9 +56,9 @@ export class UpdateBatch {
     const [first, ...others] = this.#entries.values();
     if (first === undefined) return;
     if (others.length > 0) return await this.#sendTogether([first, ...others]);
-    const { request, options, answered } = first;
+    const { request, call, answered } = first;
     try {
-      answered.resolve(await this.#context.store.update(request, options));
+      answered.resolve(await this.#context.table.updateWithin(request, call));
     } catch (error) {
       answered.reject(error);
     }
@@ -60,13 +67,10 @@ export class UpdateBatch {
   async #sendTogether(entries: readonly [Entry, ...Entry[]]): Promise<void> {
     const { signal } = this.#cut;
     const requests = entries.map(({ request }) => request);
-    const isCurrent = (): boolean => [...this.#present].every(({ options }) => options.isCurrent());
+    const isCurrent = (): boolean => [...this.#present].every(({ call }) => call.isCurrent());
+    const timed = (): ReturnType<CallBudget["timed"]> => entries[0].call.timed();
     try {
-      const results = await this.#context.store.updateMany(requests, {
-        ...entries[0].options,
-        signal,
-        isCurrent,
-      });
+      const results = await this.#context.table.updateMany(requests, { signal, isCurrent, timed });
       for (const [index, entry] of entries.entries()) this.#settle(entry, results[index]);
     } catch (error) {
       if (error instanceof LeaseError) for (const entry of entries) this.#settle(entry, error);
@@ -83,15 +87,15 @@ export class UpdateBatch {
     else entry.answered.resolve(result);
   }
 
-  #sendAlone({ request, options, answered }: Entry): void {
-    const { store, gate } = this.#context;
+  #sendAlone({ request, call, answered }: Entry): void {
+    const { table, gate } = this.#context;
     gate
-      .renew(this.#deadline, options.signal, () => store.update(request, options))
+      .renew(this.#deadline, call.signal, () => table.updateWithin(request, call))
       .then(answered.resolve, answered.reject);
   }
 
   #leave(entry: Entry): void {
-    const { signal } = entry.options;
+    const { signal } = entry.call;
     const why = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
     entry.answered.reject(
       new LeaseServiceError("LEASE_NO_ANSWER", `the renewal's answer was not awaited any longer: ${why}`, {

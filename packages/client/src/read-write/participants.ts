@@ -1,7 +1,7 @@
 import { askAbout, participantsOf, removeDead } from "../expressions-read-write.ts";
 import { type LookOptions, lookAtAll } from "../looks.ts";
 import { callBudgetMs, type ProtocolContext } from "../protocol/context.ts";
-import { claimableIn, Judge } from "../protocol/judge.ts";
+import { claimableIn, ExpiryDetector } from "../protocol/expiry-detector.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { leaseItemKey } from "../schema.ts";
 import { isReaderPlace, writerPlace } from "../schema-read-write.ts";
@@ -24,12 +24,12 @@ export interface Present {
 export class Participants {
   readonly #context: ProtocolContext;
   readonly #key: string;
-  readonly #judge: Judge;
+  readonly #detector: ExpiryDetector;
 
   constructor(context: ProtocolContext, key: string) {
     this.#context = context;
     this.#key = key;
-    this.#judge = new Judge(context.clock, context.clockSkewMs);
+    this.#detector = new ExpiryDetector(context.clock, context.clockSkewMs);
   }
 
   /** Reads the leases of all that have not released theirs: 1 request for each megabyte. */
@@ -47,7 +47,7 @@ export class Participants {
 
   /** Judges a record that an answer has just brought. */
   judged(record: LeaseRecord): Obstacle {
-    const claimableInMs = claimableIn(this.#judge.judge(record));
+    const claimableInMs = claimableIn(this.#detector.judge(record));
     return { record, claimableAt: this.#context.clock.monotonic() + claimableInMs };
   }
 
@@ -64,7 +64,7 @@ export class Participants {
     const { clock, retentionMs } = this.#context;
     const asked = await this.#update(askAbout(dead, clock.now(), retentionMs), look);
     const record = readRecord(asked.item);
-    if (record === undefined || !this.#judge.judge(record).expired) return record;
+    if (record === undefined || !this.#detector.judge(record).expired) return record;
     const removed = await this.#update(removeDead(record, clock.now(), retentionMs), look);
     return removed.applied ? undefined : readRecord(removed.item);
   }

@@ -4,7 +4,7 @@ import { paceMs } from "../fair/pace.ts";
 import type { Lease } from "../lease.ts";
 import type { AcquisitionTerms } from "../options/check-options.ts";
 import { callBudgetMs, shortestBudgetMs } from "../protocol/context.ts";
-import { Nap } from "../time/nap.ts";
+import { WakeableSleep } from "../time/wakeable-sleep.ts";
 import { PermitSearch, type Rest, type Scene } from "./permit-search.ts";
 import type { Turnstile, TurnstileState } from "./turnstile.ts";
 
@@ -94,7 +94,7 @@ export class FairSearch {
 
   /** Waits until those who came before, here, have a permit, wait in turn or have given up. */
   async #behind(before: Promise<unknown>): Promise<void> {
-    const nap = new Nap(this.#scene.client.context.clock);
+    const nap = new WakeableSleep(this.#scene.client.context.clock);
     void before.then(() => nap.wake());
     await nap.sleep(Math.max(this.#leftMs(), 0), this.#terms.signal);
   }
@@ -131,7 +131,7 @@ export class FairSearch {
     this.#fair.onPlace?.({ place: 1, aboutMs: turnstile.typicalMs });
     const signal = this.#terms.signal ? AbortSignal.any([this.#terms.signal, turn.signal]) : turn.signal;
     const terms = { ...this.#terms, waitMs: this.#waitMs(), signal };
-    const nap = new Nap(client.context.clock);
+    const nap = new WakeableSleep(client.context.clock);
     let isReleased = false;
     const stopListening = memory.onReleased(() => {
       isReleased = true;

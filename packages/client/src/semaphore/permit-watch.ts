@@ -2,7 +2,7 @@ import type { LeaseUnavailableError } from "../errors/errors.ts";
 import { permitsOf } from "../expressions-semaphore.ts";
 import { type LookOptions, lookAtAll } from "../looks.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import { claimableIn, Judge } from "../protocol/judge.ts";
+import { claimableIn, ExpiryDetector } from "../protocol/expiry-detector.ts";
 import type { LeaseRecord } from "../record.ts";
 import { permitNumber } from "../schema-semaphore.ts";
 import { type Holding, Survey } from "./survey.ts";
@@ -12,7 +12,7 @@ export class PermitWatch {
   readonly #context: ProtocolContext;
   readonly #key: string;
   readonly #permits: number;
-  readonly #judge: Judge;
+  readonly #detector: ExpiryDetector;
   /** Permits that could not be taken over although their time seemed to be up, and when another attempt makes sense. */
   readonly #refusals = new Map<number, { readonly expiresAt: number; readonly until: number }>();
 
@@ -20,7 +20,7 @@ export class PermitWatch {
     this.#context = context;
     this.#key = key;
     this.#permits = permits;
-    this.#judge = new Judge(context.clock, context.clockSkewMs);
+    this.#detector = new ExpiryDetector(context.clock, context.clockSkewMs);
   }
 
   /** Reads the leases of all permits that have not been released: 1 request for each megabyte. */
@@ -40,7 +40,7 @@ export class PermitWatch {
     const holdings = records.map((record): Holding => {
       const permit = permitNumber(record.place) ?? this.#permits;
       const { owner, expiresAt, closed, reentrant } = record;
-      const claimableAt = now + claimableIn(this.#judge.judge(record));
+      const claimableAt = now + claimableIn(this.#detector.judge(record));
       const refusal = this.#refusals.get(permit);
       const isSame = refusal?.expiresAt === expiresAt;
       return {

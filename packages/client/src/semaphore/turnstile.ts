@@ -10,7 +10,7 @@ import type { Observer } from "../fair/sighting.ts";
 import type { Lease } from "../lease.ts";
 import type { LookOptions } from "../looks.ts";
 import { callBudgetMs } from "../protocol/context.ts";
-import { claimableIn } from "../protocol/judge.ts";
+import { claimableIn } from "../protocol/expiry-detector.ts";
 import type { LeaseRecord } from "../record.ts";
 import { turnPlace } from "../schema-semaphore.ts";
 import { withBudget } from "../time/budget.ts";
@@ -88,7 +88,7 @@ export class Turnstile {
     const item = await withBudget(clock, budgetMs, signal, (call) => store.get(request, call));
     const observer = this.#observer;
     const { record, places } = observer.see(item);
-    const heldForMs = record === undefined ? 0 : claimableIn(observer.judge.judge(record));
+    const heldForMs = record === undefined ? 0 : claimableIn(this.#client.context.detector.judge(record));
     const living = observer.living(places);
     const passing = heldForMs > 0 ? record : undefined;
     const waiting = inLine([...(passing === undefined ? [] : [waiterIn(passing)]), ...living]);

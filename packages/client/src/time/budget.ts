@@ -20,45 +20,83 @@ export interface CallOptions {
   readonly timed?: () => (time: ServiceTime | undefined) => void;
 }
 
+/** What bounds one call. */
+export interface Bounds {
+  /** How long it may take, in milliseconds, retries included. @default 10000 */
+  readonly withinMs?: number;
+  /** Ends it early; it rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** From which moment its time counts. @default - now */
+  readonly since?: Moment;
+}
+
+/** How long one call waits for its answer, retries included, when its caller sets no nearer bound. */
+export const callBudgetMs = 10_000;
+
 /** A wall clock may be set by this much within a call without making its request too old. */
 const wallToleranceMs = 1_000;
 
 /**
- * Runs a call within `budgetMs`, counted from `since`: its signal aborts then, or when the outer signal does, and its
- * request is current until then by both clocks, whichever timer fires first after a freeze.
- *
- * The call has to settle promptly once its signal aborts.
+ * One call's time: its signal aborts when the time is over, or when the caller's signal does, and its request is current
+ * until then by both clocks, whichever timer fires first after a freeze. `end` it when the call has settled.
  */
+export class CallBudget implements CallOptions {
+  readonly #clock: ServiceClock;
+  readonly #withinMs: number;
+  readonly #since: Moment;
+  readonly #outer: AbortSignal | undefined;
+  readonly #controller = new AbortController();
+  // Own properties, for stores that take the call apart.
+  readonly signal: AbortSignal = this.#controller.signal;
+  readonly #cancelTimer: () => void;
+
+  /** Throws the reason of a signal that has aborted. */
+  constructor(clock: ServiceClock, { withinMs = callBudgetMs, signal, since = clock.moment() }: Bounds) {
+    signal?.throwIfAborted();
+    this.#clock = clock;
+    this.#withinMs = withinMs;
+    this.#since = since;
+    this.#outer = signal;
+    signal?.addEventListener("abort", this.#onOuterAbort, { once: true });
+    this.#cancelTimer = clock.schedule(() => {
+      const message = `no answer within ${Math.round(withinMs)} ms`;
+      this.#controller.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
+    }, withinMs);
+  }
+
+  readonly isCurrent = (): boolean => {
+    const now = this.#clock.moment();
+    const isOld =
+      now.monotonic - this.#since.monotonic > this.#withinMs ||
+      now.wall - this.#since.wall > this.#withinMs + wallToleranceMs;
+    return !this.signal.aborted && !isOld;
+  };
+
+  readonly timed = (): ((time: ServiceTime | undefined) => void) => {
+    const sentAt = this.#clock.moment();
+    return (time) => this.#clock.note(time, sentAt);
+  };
+
+  end(): void {
+    this.#cancelTimer();
+    this.#outer?.removeEventListener("abort", this.#onOuterAbort);
+  }
+
+  readonly #onOuterAbort = (): void => this.#controller.abort(this.#outer?.reason);
+}
+
+/** Runs a call of another kind within its time. */
 export async function withBudget<T>(
   clock: ServiceClock,
-  budgetMs: number,
-  outer: AbortSignal | undefined,
+  withinMs: number,
+  signal: AbortSignal | undefined,
   task: (call: CallOptions) => Promise<T>,
   since: Moment = clock.moment(),
 ): Promise<T> {
-  outer?.throwIfAborted();
-  const controller = new AbortController();
-  const { signal } = controller;
-  const isCurrent = (): boolean => {
-    const now = clock.moment();
-    const isOld =
-      now.monotonic - since.monotonic > budgetMs || now.wall - since.wall > budgetMs + wallToleranceMs;
-    return !signal.aborted && !isOld;
-  };
-  const timed = (): ((time: ServiceTime | undefined) => void) => {
-    const sentAt = clock.moment();
-    return (time) => clock.note(time, sentAt);
-  };
-  const onOuterAbort = (): void => controller.abort(outer?.reason);
-  outer?.addEventListener("abort", onOuterAbort, { once: true });
-  const cancel = clock.schedule(() => {
-    const message = `no answer within ${Math.round(budgetMs)} ms`;
-    controller.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
-  }, budgetMs);
+  const call = new CallBudget(clock, { withinMs, signal, since });
   try {
-    return await task({ signal, isCurrent, timed });
+    return await task(call);
   } finally {
-    cancel();
-    outer?.removeEventListener("abort", onOuterAbort);
+    call.end();
   }
 }

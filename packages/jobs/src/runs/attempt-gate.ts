@@ -1,10 +1,11 @@
 import {
   type AcquireCall,
   type Acquirer,
+  type HeldLease,
   LeaseUnavailableError,
-  type Tenancy,
   untilAborted,
 } from "@leasehold/client/internal";
+import type { RunForm } from "./run-form.ts";
 
 /**
  * Lets the calls of one `JobRuns` object begin their attempts. With `reentrant`, a call may take over an attempt of
@@ -25,16 +26,16 @@ export class AttemptGate {
    * Acquires the slot's lease and runs the attempt under it; rejects with LeaseAbortedError when the signal ends the
    * wait.
    */
-  async run<T>(call: SlotCall, attempt: (tenancy: Tenancy) => Promise<T>): Promise<T> {
+  async run<T>(call: SlotCall, attempt: (lease: HeldLease) => Promise<T>): Promise<T> {
     // Later calls wait for an earlier first try: the attempt that they would find belongs to this object then.
     await this.#resuming.get(call.slot);
     const isInProgress = [...this.#inProgress].some(({ slot }) => slot === call.slot);
     this.#inProgress.add(call);
     try {
-      const tenancy = await untilAborted(call.key, call.signal, () =>
+      const lease = await untilAborted(call.key, call.signal, () =>
         call.reentrant && !isInProgress ? this.#resume(call) : this.#wait(call),
       );
-      return await attempt(tenancy);
+      return await attempt(lease);
     } finally {
       this.#inProgress.delete(call);
     }
@@ -44,9 +45,9 @@ export class AttemptGate {
    * Begins at once when an attempt of the same owner, from elsewhere, has not ended; waits for other owners' as
    * usual.
    */
-  async #resume(call: SlotCall): Promise<Tenancy> {
+  async #resume(call: SlotCall): Promise<HeldLease> {
     const { slot } = call;
-    const resumed = this.#acquirer.acquire({ ...call, waitMs: 0 });
+    const resumed = this.#acquirer.acquire({ ...call, waitMs: 0 }, call.formOf());
     // Ignored: this call has the error.
     const settled = resumed.then(noOp, noOp);
     this.#resuming.set(slot, settled);
@@ -60,14 +61,16 @@ export class AttemptGate {
     return await this.#wait(call);
   }
 
-  #wait(call: SlotCall): Promise<Tenancy> {
-    return this.#acquirer.acquire({ ...call, resumes: false });
+  #wait(call: SlotCall): Promise<HeldLease> {
+    return this.#acquirer.acquire({ ...call, resumes: false }, call.formOf());
   }
 }
 
 /** One call for a slot. */
 export interface SlotCall extends AcquireCall {
   readonly slot: string;
+  /** Makes the form of one attempt's lease. */
+  readonly formOf: () => RunForm;
 }
 
 function noOp(): void {}

@@ -9,7 +9,7 @@ import {
   utf8Bytes,
 } from "@leasehold/client/internal";
 import type { RunContext, RunWork } from "./options.ts";
-import type { Passenger } from "./run-store.ts";
+import type { RunForm } from "./run-form.ts";
 import { runLimits } from "./schema.ts";
 
 /** One attempt at a run, from the claim to the outcome. */
@@ -48,19 +48,19 @@ export class Attempt {
     }
     if (await this.#record("succeeded", this.#remark)) return { state: "succeeded", result };
     if (loss !== undefined && loss.reason !== "expired") throw loss;
-    throw new LeaseLostError(job, this.#context.passenger.isOutcomeSent ? "taken" : "released");
+    throw new LeaseLostError(job, this.#context.form.isOutcomeSent ? "taken" : "released");
   }
 
   #runContext(): RunContext {
-    const { job, slot, lease, passenger, signal } = this.#context;
+    const { job, slot, lease, form, signal } = this.#context;
     return {
       job,
       slot,
       lease,
       signal: signal === undefined ? lease.signal : AbortSignal.any([lease.signal, signal]),
-      attempt: passenger.attempt,
+      attempt: form.attempt,
       progress: (report) => {
-        passenger.progress = checkReport(report);
+        form.progress = checkReport(report);
       },
       remark: (text) => {
         this.#remark = checkText("remark", text, runLimits.remarkBytes);
@@ -73,12 +73,12 @@ export class Attempt {
    * caller's.
    */
   async #record(state: "succeeded" | "failed", remark: string | undefined): Promise<boolean> {
-    const { lease, passenger, clock } = this.#context;
-    passenger.outcome = { state, endedAt: clock.now(), remark };
+    const { lease, form, clock } = this.#context;
+    form.outcome = { state, endedAt: clock.now(), remark };
     for (let tries = 1; ; tries += 1) {
       try {
         const confirmed = await (state === "succeeded" ? lease.complete() : lease.release());
-        return confirmed && passenger.isOutcomeSent;
+        return confirmed && form.isOutcomeSent;
       } catch (error) {
         const mayPass = error instanceof LeaseServiceError && error.retryable;
         if (!mayPass || tries >= outcomeTries) throw error;
@@ -111,7 +111,7 @@ export interface AttemptContext {
   readonly job: string;
   readonly slot: string;
   readonly lease: Lease;
-  readonly passenger: Passenger;
+  readonly form: RunForm;
   readonly signal: AbortSignal | undefined;
   readonly clock: Clock;
   readonly describeError: (error: unknown) => string;

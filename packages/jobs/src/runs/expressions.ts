@@ -17,7 +17,14 @@
  *     takeBack  the run is done, and its end is unchanged: the same attempt, at the same time
  */
 import type { Item, QueryRequest, UpdateRequest } from "@leasehold/client";
-import { attributeNames, kindOf, namesIn, timeToLive } from "@leasehold/client/internal";
+import {
+  amended,
+  attributeNames,
+  type Count,
+  namesIn,
+  timeToLive,
+  type Write,
+} from "@leasehold/client/internal";
 import { runAttributeNames, runItemKey, runSortKeyPrefix } from "./schema.ts";
 
 const { partitionKey, sortKey, token, version, owner, releasedToken, brokenToken, doneSlot } = attributeNames;
@@ -25,22 +32,32 @@ const { acquiredAt, expiresAt, leaseDurationMs, data, revocation } = attributeNa
 const ttl = attributeNames.timeToLive;
 const { state, attempt, lostAttempts, endedAt, remark, progress } = runAttributeNames;
 
-const countAttempt = `#${attempt} = if_not_exists(#${attempt}, :zero) + :one`;
-const countLoss = `#${lostAttempts} = if_not_exists(#${lostAttempts}, :zero) + :one`;
-const attemptsAreLeft = `(attribute_not_exists(#${attempt}) OR #${attempt} < :maxAttempts)`;
+function counted(attribute: string): { readonly [attribute: string]: Count } {
+  return { [attribute]: { of: attribute, from: 0, by: 1 } };
+}
 
 /** A grant that begins an attempt, if one is left. It counts the attempt, and removes the state of the one before. */
-export function claim(grant: UpdateRequest, maxAttempts: number): UpdateRequest {
-  const count = kindOf(grant) === "takeOver" ? `${countAttempt}, ${countLoss}` : countAttempt;
-  const update = `${grant.update.replace(" REMOVE ", `, ${count} REMOVE `)}, #${state}, #${endedAt}, #${progress}`;
-  const condition = `${grant.condition} AND ${attemptsAreLeft}`;
-  return extend(grant, update, condition, { ":zero": 0, ":maxAttempts": maxAttempts });
+export function claim(
+  grant: Write,
+  { maxAttempts, isTakeover }: { readonly maxAttempts: number; readonly isTakeover: boolean },
+): Write {
+  return amended(grant, {
+    set: { ...counted(attempt), ...(isTakeover ? counted(lostAttempts) : {}) },
+    remove: [state, endedAt, progress],
+    insist: [
+      {
+        anyOf: [
+          [attempt, "missing"],
+          [attempt, "<", maxAttempts],
+        ],
+      },
+    ],
+  });
 }
 
 /** A renewal that writes a progress report. It sets plain values only, so that renewals can share a request. */
-export function report(renewal: UpdateRequest, text: string): UpdateRequest {
-  const update = `${renewal.update}, #${progress} = :progress`;
-  return extend(renewal, update, renewal.condition, { ":progress": text });
+export function report(renewal: Write, text: string): Write {
+  return amended(renewal, { set: { [progress]: text } });
 }
 
 /** How an attempt ended. */
@@ -52,33 +69,29 @@ export interface Outcome {
   readonly progress: string | undefined;
 }
 
-const markReleased = `SET #${releasedToken} = :token, #${ttl} = :ttl`;
-const endLease = `#${token}, #${version}, #${expiresAt}, #${leaseDurationMs}, #${data}, #${revocation}`;
+const leaseAttributes = [token, version, expiresAt, leaseDurationMs, data, revocation];
 
 /** The end of a lease that records the outcome of the attempt. The owner and the begin stay in the item. */
-export function recordOutcome(ending: UpdateRequest, outcome: Outcome, slot: string): UpdateRequest {
+export function recordOutcome(ending: Write, outcome: Outcome, slot: string): Write {
   const isDone = outcome.state === "succeeded";
-  const update =
-    `${markReleased}, #${state} = :state, #${endedAt} = :endedAt` +
-    (isDone ? `, #${doneSlot} = :slot` : "") +
-    (outcome.progress === undefined ? "" : `, #${progress} = :progress`) +
-    (outcome.remark === undefined ? "" : `, #${remark} = :remark`) +
-    ` REMOVE ${endLease}` +
-    (outcome.remark === undefined ? `, #${remark}` : "");
-  return extend(ending, update, ending.condition, {
-    ":state": outcome.state,
-    ":endedAt": outcome.endedAt,
-    ...(isDone ? { ":slot": slot } : {}),
-    ...(outcome.progress === undefined ? {} : { ":progress": outcome.progress }),
-    ...(outcome.remark === undefined ? {} : { ":remark": outcome.remark }),
-  });
+  const { [doneSlot]: _done, ...set } = ending.set;
+  return {
+    ...ending,
+    set: {
+      ...set,
+      [state]: outcome.state,
+      [endedAt]: outcome.endedAt,
+      ...(isDone ? { [doneSlot]: slot } : {}),
+      ...(outcome.progress === undefined ? {} : { [progress]: outcome.progress }),
+      ...(outcome.remark === undefined ? {} : { [remark]: outcome.remark }),
+    },
+    remove: [...leaseAttributes, ...(outcome.remark === undefined ? [remark] : [])],
+  };
 }
 
 /** The end of a lease without an outcome: its attempt was given up before it was known to have begun. */
-export function endWithoutOutcome(ending: UpdateRequest): UpdateRequest {
-  const isDone = ending.values[":slot"] !== undefined;
-  const update = `${markReleased}${isDone ? `, #${doneSlot} = :slot` : ""} REMOVE ${endLease}`;
-  return extend(ending, update, ending.condition, {});
+export function endWithoutOutcome(ending: Write): Write {
+  return { ...ending, remove: leaseAttributes };
 }
 
 /** A slot that is not to run. */
@@ -92,6 +105,8 @@ export interface Skip {
 }
 
 const isOpen = `attribute_not_exists(#${token}) AND attribute_not_exists(#${doneSlot})`;
+const countLoss = `#${lostAttempts} = if_not_exists(#${lostAttempts}, :zero) + :one`;
+const endLease = leaseAttributes.map((name) => `#${name}`).join(", ");
 const isUnchanged = `#${token} = :judgedToken AND #${version} = :judgedVersion`;
 
 /**
@@ -215,14 +230,8 @@ export function isBeyond({ since, until, descending }: RunRange, item: Item): bo
 }
 
 /** Makes ttl keep an item at least until its slot may be forgotten: a slot in the future is kept longer. */
-export function keepForSlot(request: UpdateRequest, slot: string, keepForMs: number): UpdateRequest {
-  const given = request.values[":ttl"];
-  if (typeof given !== "number") return request;
+export function keepForSlot(write: Write, slot: string, keepForMs: number): Write {
+  const given = write.set[ttl];
   const needed = timeToLive(Date.parse(slot), keepForMs);
-  return needed <= given ? request : { ...request, values: { ...request.values, ":ttl": needed } };
-}
-
-function extend(request: UpdateRequest, update: string, condition: string, values: Item): UpdateRequest {
-  const used = { ...request.values, ...values };
-  return { ...request, update, condition, names: namesIn(`${update} ${condition}`), values: used };
+  return typeof given === "number" && needed > given ? amended(write, { set: { [ttl]: needed } }) : write;
 }

@@ -5,9 +5,9 @@ import {
   check,
   checkKey,
   checkText,
+  type HeldLease,
   internalsOf,
   isWhole,
-  Judge,
   Lease,
   LeaseLostError,
   LeaseUnavailableError,
@@ -15,7 +15,6 @@ import {
   type ProtocolContext,
   SlotDoneError,
   SlotNotDueError,
-  type Tenancy,
   timeToLive,
 } from "@leasehold/client/internal";
 import { Attempt, type Finished } from "./attempt.ts";
@@ -40,8 +39,8 @@ import {
   type RunWork,
 } from "./options.ts";
 import type { JobRun } from "./run.ts";
+import { RunForm } from "./run-form.ts";
 import { pageSize, RunHistory } from "./run-history.ts";
-import { RunStore } from "./run-store.ts";
 import { runItemKey, runLimits } from "./schema.ts";
 import { skipSlot, takeBackRun } from "./skipping.ts";
 import { checkSlotTime, type Slot } from "./slots.ts";
@@ -74,9 +73,7 @@ export class JobRuns {
   readonly #client: ClientInternals;
   readonly #context: ProtocolContext;
   readonly #terms: JobRunsTerms;
-  readonly #store: RunStore;
   readonly #gate: AttemptGate;
-  readonly #judge: Judge;
   readonly #history: RunHistory;
 
   /** Throws InvalidOptionsError. Sends nothing. */
@@ -86,13 +83,8 @@ export class JobRuns {
     this.#terms = checkJobRunsOptions(options, this.#client);
     const { context } = this.#client;
     const retentionMs = this.#terms.keepForMs + forgettingMarginMs;
-    this.#store = new RunStore(context.store, {
-      maxAttempts: this.#terms.maxAttempts,
-      keepForMs: retentionMs,
-    });
-    this.#context = { ...context, store: this.#store, retentionMs };
-    this.#judge = new Judge(context.clock, context.clockSkewMs);
-    this.#gate = new AttemptGate(new Acquirer(this.#context, this.#judge));
+    this.#context = { ...context, retentionMs };
+    this.#gate = new AttemptGate(new Acquirer(this.#context));
     this.#history = new RunHistory(context, this.job, this.#terms);
   }
 
@@ -145,7 +137,14 @@ export class JobRuns {
     const now = clock.now();
     const ttl = timeToLive(Math.max(now, Date.parse(at)), retentionMs);
     const { owner } = this.#terms.acquisition;
-    await skipSlot(this.#client.context, this.#judge, { job: this.job, slot: at, owner, remark, now, ttl });
+    await skipSlot(this.#client.context, {
+      job: this.job,
+      slot: at,
+      owner,
+      remark,
+      now,
+      ttl,
+    });
   }
 
   /**
@@ -240,24 +239,21 @@ export class JobRuns {
     const { job } = this;
     const terms = checkRunOptions(options, this.#terms, this.#client);
     this.#checkDue(slot);
-    const place = runItemKey(job, slot).sk;
-    const call = { ...terms, key: job, place, data: undefined, slot, resumes: terms.reentrant };
-    return await this.#gate.run(call, (tenancy) => this.#attempt(call, tenancy, work));
+    const rules = { maxAttempts: this.#terms.maxAttempts, keepForMs: this.#context.retentionMs };
+    const formOf = (): RunForm => new RunForm(job, slot, rules);
+    const { sk: sortKey } = runItemKey(job, slot);
+    const call = { ...terms, key: job, sortKey, data: undefined, slot, resumes: terms.reentrant, formOf };
+    return await this.#gate.run(call, (lease) => this.#attempt(call, lease, work));
   }
 
-  async #attempt<T>({ slot, signal }: SlotCall, tenancy: Tenancy, work: RunWork<T>): Promise<Finished<T>> {
+  async #attempt<T>({ slot, signal }: SlotCall, held: HeldLease, work: RunWork<T>): Promise<Finished<T>> {
     const { job } = this;
-    const lease = new Lease(this.#context, tenancy, this.#client.format, slot);
-    const passenger = this.#store.passenger(lease.token);
-    if (passenger === undefined) throw new LeaseLostError(job, "released");
+    const form = held.form as RunForm;
+    if (form.isGivenUp) throw new LeaseLostError(job, "released");
+    const lease = new Lease(this.#context, held, this.#client.format, slot);
     const { clock } = this.#context;
     const { describeError } = this.#terms;
-    const attempt = new Attempt({ job, slot, lease, passenger, signal, clock, describeError });
-    try {
-      return await attempt.perform(work);
-    } finally {
-      this.#store.dismiss(lease.token);
-    }
+    return await new Attempt({ job, slot, lease, form, signal, clock, describeError }).perform(work);
   }
 
   async *#missed(range: MissedRange): AsyncGenerator<MissedSlot, void, undefined> {

@@ -6,7 +6,6 @@ import type { LeaseRecord, UpdateResult } from "@leasehold/client";
 import {
   callStore,
   claimableIn,
-  type Judge,
   LeaseUnavailableError,
   lastDoneSlot,
   type ProtocolContext,
@@ -22,20 +21,21 @@ import { runAttributeNames } from "./schema.ts";
  * A slot that is already skipped stays as it is, so a repeated skip succeeds. Rejects with SlotDoneError when the
  * slot has succeeded, and with LeaseUnavailableError while an attempt runs.
  */
-export async function skipSlot(context: ProtocolContext, judge: Judge, request: Skip): Promise<void> {
+export async function skipSlot(context: ProtocolContext, request: Skip): Promise<void> {
+  const { detector } = context;
   const send = (judged: LeaseRecord | undefined): Promise<UpdateResult> =>
     callStore(context, (store, call) => store.update(skip(request, judged), call));
 
   const first = await send(undefined);
   if (isSkipped(first, request)) return;
   const seen = readRecord(first.item);
-  const verdict = seen && judge.judge(seen);
+  const verdict = seen && detector.judge(seen);
   if (verdict?.expired !== true) throw unavailable(request, seen, verdict ? claimableIn(verdict) : 0);
 
   const second = await send(seen);
   if (isSkipped(second, request)) return;
   const now = readRecord(second.item);
-  throw unavailable(request, now, now ? claimableIn(judge.judge(now)) : 0);
+  throw unavailable(request, now, now ? claimableIn(detector.judge(now)) : 0);
 }
 
 function isSkipped({ applied, item }: UpdateResult, { job, slot }: Skip): boolean {

@@ -58,23 +58,23 @@ export class ClaimAttempt {
   }
 
   async #claim(): Promise<Task | NotClaimed> {
-    const { clock, judge } = this.#context;
+    const { clock, detector } = this.#context;
     const since = clock.moment();
     const first = await this.#claimAsSeen(since);
-    if (this.#isOurs(first)) return this.#settle(first, since, undefined);
+    if (this.#isOurs(first)) return this.#settle(first, since, []);
 
     if (first.item === undefined) return takenByAnother;
     const seen = readRecord(first.item);
     if (seen === undefined) return await this.#notDue(first.item);
-    const verdict = judge.judge(seen);
+    const verdict = detector.judge(seen);
     if (!verdict.expired) return { isParked: false, claimableInMs: verdict.claimableInMs };
     if (isExhausted(first.item)) return await this.#park(first.item, seen);
     const takenAt = clock.moment();
     const second = await this.#send(takeOverTask(this.#grant(takenAt), seen));
     if (!this.#isOurs(second)) return takenByAnother;
     // A copy of the first claim took effect in between: the lease in the table counts from that one.
-    if (readRecord(second.item)?.version !== this.#version) return this.#settle(second, since, undefined);
-    return this.#settle(second, takenAt, { ground: verdict.ground, from: seen });
+    if (readRecord(second.item)?.version !== this.#version) return this.#settle(second, since, []);
+    return this.#settle(second, takenAt, [{ ground: verdict.ground, from: seen }]);
   }
 
   /** Another worker may have had the task and returned it since it was read. Then it is tried once more, as it is now. */
@@ -125,7 +125,7 @@ export class ClaimAttempt {
     return result;
   }
 
-  #settle({ item = {} }: UpdateResult, since: Moment, takeover: Takeover | undefined): Task {
+  #settle({ item = {} }: UpdateResult, since: Moment, takeovers: readonly Takeover[]): Task {
     const context = this.#context;
     const { terms, heartbeat, clock } = context;
     const { leaseDurationMs } = terms;
@@ -142,7 +142,7 @@ export class ClaimAttempt {
     const leaseTerms = { record, leaseDurationMs, closedUntil: undefined, slot: undefined };
     const claim = new HeldClaim(context, leaseTerms, { since, forMs });
     if (terms.heartbeatMs !== undefined) heartbeat.start(claim, terms.heartbeatMs);
-    announceGrant(context, record, takeover, clock.monotonic() - since.monotonic);
+    announceGrant(context, record, takeovers, clock.monotonic() - since.monotonic);
     return new Task(context, claim, item);
   }
 

@@ -2,12 +2,13 @@ import type { LeaseEvent } from "@leasehold/client";
 import {
   type Belief,
   type Ended,
+  HeldLease,
+  type HeldLeaseTerms,
   LeaseServiceError,
+  LockForm,
   type ProtocolContext,
   pause,
   type SendUpdate,
-  Tenancy,
-  type TenancyTerms,
 } from "@leasehold/client/internal";
 
 /**
@@ -15,20 +16,20 @@ import {
  *
  * No renewal runs while such a write is in progress, and none begins before its result is known.
  */
-export class HeldClaim extends Tenancy {
+export class HeldClaim extends HeldLease {
   readonly #context: ProtocolContext;
   readonly #endedByWorker: { value: boolean };
   #giveBack: () => Promise<boolean> = () => Promise.resolve(false);
   #renewing: { readonly done: Promise<void>; readonly cut: AbortController } | undefined;
   #isPaused = false;
 
-  constructor(context: ProtocolContext, terms: TenancyTerms, belief: Belief) {
+  constructor(context: ProtocolContext, terms: HeldLeaseTerms, belief: Belief) {
     const endedByWorker = { value: false };
     // A lease that ends without its own release is lost, but here the worker has ended the task.
     const publish = (event: LeaseEvent): void => {
       if (!(event.type === "lost" && endedByWorker.value)) context.publish(event);
     };
-    super({ ...context, publish }, terms, belief);
+    super({ ...context, publish }, new LockForm(terms.record.key, terms.record.place), terms, belief);
     this.#context = context;
     this.#endedByWorker = endedByWorker;
   }
@@ -46,15 +47,16 @@ export class HeldClaim extends Tenancy {
     this.#context.lifecycle.follow(this.removal, this.#giveBack());
   }
 
-  override renew(send: SendUpdate): Promise<void> {
+  override renew(send: SendUpdate = (...sent) => this.#context.table.update(...sent)): Promise<void> {
     if (this.#isPaused) {
       const message = "the task is being ended: renew it only after that has failed";
       return Promise.reject(new LeaseServiceError("LEASE_CONFLICT", message));
     }
     const cut = this.#renewing?.cut ?? new AbortController();
-    const done = super.renew((request, options) =>
-      send(request, { ...options, signal: AbortSignal.any([options.signal, cut.signal]) }),
-    );
+    const done = super.renew((write, bounds) => {
+      const signals = [cut.signal, ...(bounds.signal === undefined ? [] : [bounds.signal])];
+      return send(write, { ...bounds, signal: AbortSignal.any(signals) });
+    });
     const renewing = { done, cut };
     this.#renewing = renewing;
     const forget = (): void => {
@@ -91,7 +93,7 @@ export class HeldClaim extends Tenancy {
   close(confirmed: boolean): void {
     const { key, place, owner, fencingToken, acquiredAt } = this.terms.record;
     this.#endedByWorker.value = true;
-    this.validity.end(confirmed ? "released" : "taken");
+    this.deadline.end(confirmed ? "released" : "taken");
     const heldMs = Math.max(0, this.#context.clock.now() - acquiredAt);
     this.#context.publish({ type: "released", key, place, owner, fencingToken, heldMs, confirmed });
   }

@@ -160,7 +160,7 @@ export class TaskFinder {
   #claimableIn(item: Item): number {
     const record = readRecord(item);
     if (record === undefined) return dueAtOf(item) - this.#context.clock.now();
-    return claimableIn(this.#context.judge.judge(record));
+    return claimableIn(this.#context.detector.judge(record));
   }
 
   #now(): number {

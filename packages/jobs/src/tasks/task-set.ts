@@ -3,11 +3,11 @@ import {
   checkKey,
   checkKnown,
   checkText,
+  ExpiryDetector,
   Heartbeat,
   InvalidOptionsError,
   internalsOf,
   isOperational,
-  Judge,
 } from "@leasehold/client/internal";
 import { TaskAdmin, tasksPerTransaction } from "./admin.ts";
 import { callWithRetry } from "./call-with-retry.ts";
@@ -71,10 +71,10 @@ export class TaskSet {
   constructor(client: LeaseClient, setName: string, options: TaskSetOptions = {}) {
     const { context: shared, owner, times, format } = internalsOf(client);
     const terms = checkTaskSetOptions(options, { owner, times });
-    const context = { ...shared, retentionMs: terms.keepForMs };
-    const judge = new Judge(context.clock, context.clockSkewMs);
+    const detector = new ExpiryDetector(shared.clock, shared.clockSkewMs);
+    const context = { ...shared, detector, retentionMs: terms.keepForMs };
     const heartbeat = new Heartbeat(context);
-    this.#context = { ...context, set: checkKey(setName), terms, judge, heartbeat, format };
+    this.#context = { ...context, set: checkKey(setName), terms, heartbeat, format };
     this.#finder = new TaskFinder(this.#context);
     this.#admin = new TaskAdmin(this.#context);
   }

@@ -53,7 +53,7 @@ export class Task {
     context.hold(claim);
     const { maxRunMs } = context.terms;
     if (maxRunMs === undefined) return;
-    const tooLong = (): void => claim.validity.end("expired", `it has run for longer than ${maxRunMs} ms`);
+    const tooLong = (): void => claim.deadline.end("expired", `it has run for longer than ${maxRunMs} ms`);
     claim.onEnd(context.clock.schedule(tooLong, maxRunMs, { background: true }));
   }
 
@@ -129,7 +129,7 @@ export class Task {
 
   /** @internal Stops renewing the claim: the task can be claimed again when the claim has expired. */
   abandon(): void {
-    this.#claim.validity.end("expired", "its worker has given it up");
+    this.#claim.deadline.end("expired", "its worker has given it up");
   }
 
   /** Renews the claim, as heartbeats do; as `lease.renew`. 1 request. */

@@ -1,0 +1,275 @@
+import { LeaseError, LeaseServiceError, SlotDoneError } from "../errors/errors.ts";
+import { type LeaseRecord, lastDoneSlot } from "../record.ts";
+import type { Write } from "../store/write.ts";
+import type { Item, UpdateResult } from "../store.ts";
+import { type Bounds, callBudgetMs } from "../time/budget.ts";
+import type { Moment } from "../time/clock.ts";
+import { inBackground, type ProtocolContext, shortestBudgetMs } from "./context.ts";
+import type { Belief } from "./lease-deadline.ts";
+import { type Grant, type LeaseForm, leaseOf, type Prospect, type Takeover } from "./lease-form.ts";
+
+/** What is to be acquired; durations have been validated. */
+export interface AcquireTerms {
+  readonly key: string;
+  readonly sortKey: string;
+  readonly owner: string;
+  readonly leaseDurationMs: number;
+  /** Whether the same owner may be let in again while the lease stands. */
+  readonly reentrant: boolean;
+  /** Whether a reentrant lease of the same owner that stands is shared, or taken over. */
+  readonly resumes: boolean;
+  /** JSON text. */
+  readonly data: string | undefined;
+  /** The run that it stands for. */
+  readonly slot: string | undefined;
+}
+
+/** A lease that is ours. */
+export interface Granted {
+  readonly granted: true;
+  readonly record: LeaseRecord;
+  readonly belief: Belief;
+  /** From whom it was taken, where it was. */
+  readonly takeovers: readonly Takeover[];
+  /** The item as the granting write left it. */
+  readonly item: Item | undefined;
+}
+
+/** What keeps it from us. */
+export interface Refused {
+  readonly granted: false;
+  readonly prospect: Prospect;
+  readonly item: Item | undefined;
+}
+
+/** A write of ours that takes the lease or prolongs it: when it was made, and what tells it from every other. */
+interface OwnWrite {
+  readonly at: Moment;
+  readonly version: number;
+  readonly expiresAt: number;
+}
+
+/** How often a grant is renewed at once, to agree with the table on when it ends. */
+const mostRenewals = 2;
+
+/**
+ * One acquisition, from its first request to its end, under one token.
+ *
+ * The token stays the same over all tries, so that a write whose answer was lost is recognised by the next try, and can
+ * be taken back when there is none.
+ */
+export class AcquireAttempt {
+  readonly token: string;
+  readonly form: LeaseForm;
+  readonly #context: ProtocolContext;
+  readonly #terms: AcquireTerms;
+  /** The version of the last write: each one differs, so that an observer that judged an earlier one does not mistake them. */
+  #version = 0;
+  /** Whether a write of ours may have landed, or may yet land, unknown to us. */
+  #uncertain = false;
+  #triesTakeover = false;
+
+  constructor(context: ProtocolContext, form: LeaseForm, terms: AcquireTerms) {
+    this.token = context.randomness.token();
+    this.form = form;
+    this.#context = context;
+    this.#terms = terms;
+  }
+
+  /**
+   * Tries once: 1 request, or 2 where the refusal shows leases that may be taken over, and no `known` look has shown them
+   * before. Waits until there is room for it beside the client's renewals, for up to `withinMs`.
+   *
+   * Rejects with SlotDoneError, and when the service fails; then another try, or `abandon`, has to follow.
+   */
+  async try(
+    { withinMs, signal }: Bounds & { readonly withinMs: number },
+    known?: Prospect,
+  ): Promise<Granted | Refused> {
+    const { gate } = this.#context;
+    // Before the first request is made: its lease counts from there.
+    const waitedMs = await gate.enter(withinMs, signal);
+    let failure: unknown;
+    try {
+      const usefulMs = Math.max(this.#terms.leaseDurationMs, shortestBudgetMs);
+      const leftMs = Math.max(withinMs - waitedMs, shortestBudgetMs);
+      const bounds = { withinMs: Math.min(leftMs, usefulMs, callBudgetMs), signal };
+
+      const takeovers = known?.takeovers ?? [];
+      const first = await this.#take(takeovers, bounds);
+      if (first.granted || first.prospect.takeovers.length === 0) return first;
+      return await this.#take(first.prospect.takeovers, bounds);
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      gate.leave(failure);
+    }
+  }
+
+  /**
+   * Gives the acquisition up.
+   *
+   * Where a write may have landed it is taken back in the background, without waiting: 1 request, or 2 where another
+   * holds the lock and a takeover may be under way. Should that fail too, the lock frees itself when the lease ends.
+   */
+  abandon(): void {
+    if (!this.#uncertain) return;
+    const { clock, lifecycle } = this.#context;
+    const { key, sortKey: place, owner, leaseDurationMs } = this.#terms;
+    const passed = inBackground(this.#context, { key, place, owner, operation: "cancel" });
+    lifecycle.remove({ key, place, expiresAt: clock.now() + leaseDurationMs }, this.#takeBack(), passed);
+  }
+
+  async #takeBack(): Promise<void> {
+    const { clock, retentionMs, table } = this.#context;
+    const cancelling = this.form.cancel({ token: this.token, now: clock.now(), retentionMs });
+    const { applied } = await table.update(cancelling);
+    const revoking = this.form.revoke(this.token);
+    if (applied || !this.#triesTakeover || revoking === undefined) return;
+    const marked = await table.update(revoking);
+    // The takeover has landed just now.
+    if (this.#isOurs(marked.item)) await table.update(cancelling);
+  }
+
+  /** Sends the write that takes it, in the place of some leases or of none. */
+  async #take(takeovers: readonly Takeover[], bounds: Bounds): Promise<Granted | Refused> {
+    if (takeovers.length > 0) this.#triesTakeover = true;
+    const own = this.#nextWrite();
+    const passed = takeovers.map(({ from }) => from);
+    const result = await this.#write(this.form.acquire(this.#grant(own), passed), own.at, bounds);
+    if (result.applied || this.#isOurs(result.item))
+      return await this.#settle(result, own, bounds, takeovers);
+    return this.#refused(result.item);
+  }
+
+  async #write(write: Write, since: Moment, bounds: Bounds): Promise<UpdateResult> {
+    try {
+      const result = await this.#context.table.update(write, { ...bounds, since });
+      if (result.retried) this.#uncertain = true;
+      return result;
+    } catch (error) {
+      if (error instanceof LeaseError && error.mayHaveLanded) this.#uncertain = true;
+      throw error;
+    }
+  }
+
+  #isOurs(item: Item | undefined): boolean {
+    return leaseOf(this.form, item, this.token)?.owner === this.#terms.owner;
+  }
+
+  /** Versions that others wrote with this token are passed, too. */
+  #nextWrite(latestVersion = 0): OwnWrite {
+    const { clock } = this.#context;
+    this.#version = Math.max(this.#version, latestVersion) + 1;
+    const at = clock.moment();
+    return { at, version: this.#version, expiresAt: clock.expiryOf(at, this.#terms.leaseDurationMs) };
+  }
+
+  #grant({ at, version, expiresAt }: OwnWrite): Grant {
+    const { owner, leaseDurationMs, reentrant, data, slot } = this.#terms;
+    const { clock, retentionMs } = this.#context;
+    const acquiredAt = clock.timeOf(at);
+    const { token } = this;
+    return {
+      token,
+      version,
+      owner,
+      acquiredAt,
+      expiresAt,
+      leaseDurationMs,
+      retentionMs,
+      reentrant,
+      data,
+      slot,
+    };
+  }
+
+  /** What an item that a look has brought promises this attempt. Throws SlotDoneError. */
+  judge(item: Item | undefined): Prospect {
+    this.#checkSlot(item);
+    return this.form.judge(item, this.#terms, this.#context.detector);
+  }
+
+  #checkSlot(item: Item | undefined): void {
+    const { key, slot } = this.#terms;
+    const done = lastDoneSlot(item);
+    if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);
+  }
+
+  #refused(item: Item | undefined): Refused {
+    return { granted: false, prospect: this.judge(item), item };
+  }
+
+  /**
+   * Turns an item that shows our token into a grant.
+   *
+   * The table's expiry has to be the one that our deadline counts from, and right by the service's clock. It is not
+   * where an earlier try's write landed late, nor where this was the first request of a machine whose wall clock is
+   * wrong; and a lease whose answer took too long is over already. Then one renewal sets everything right.
+   */
+  async #settle(
+    result: UpdateResult,
+    granting: OwnWrite,
+    bounds: Bounds,
+    takeovers: readonly Takeover[],
+  ): Promise<Granted | Refused> {
+    const { key, leaseDurationMs } = this.#terms;
+    const { retentionMs } = this.#context;
+    let written = granting;
+    let { item } = result;
+    let record: LeaseRecord | undefined = this.#readOwn(item);
+    for (let left = mostRenewals; record !== undefined; left -= 1) {
+      const belief = this.#beliefIn(record, written, left === 0);
+      if (belief !== undefined) {
+        this.form.confirmed?.(item);
+        return {
+          granted: true,
+          record,
+          belief,
+          takeovers: takeovers.filter(({ from }) => !from.closed),
+          item,
+        };
+      }
+      if (left === 0) {
+        this.#uncertain = true;
+        throw new LeaseServiceError(
+          "LEASE_NO_ANSWER",
+          `the answers for the lock ${JSON.stringify(key)} take longer than its lease of ${leaseDurationMs} ms: ` +
+            "lengthen leaseDurationMs",
+        );
+      }
+      written = this.#nextWrite(record.version);
+      const { version, expiresAt } = written;
+      const renewal = { shown: record, version, expiresAt, leaseDurationMs, retentionMs };
+      ({ item } = await this.#write(this.form.renew(renewal), written.at, bounds));
+      record = leaseOf(this.form, item, this.token);
+    }
+    return this.#refused(item);
+  }
+
+  /** Ours, but perhaps with a number in it that another program has spoilt: then it has to be taken back. */
+  #readOwn(item: Item | undefined): LeaseRecord {
+    const wasUncertain = this.#uncertain;
+    this.#uncertain = true;
+    const record = leaseOf(this.form, item, this.token);
+    if (record === undefined) {
+      throw new LeaseServiceError(
+        "LEASE_REQUEST_REJECTED",
+        `the answer for the lock ${JSON.stringify(this.#terms.key)} does not bear the record that was written`,
+      );
+    }
+    this.#uncertain = wasUncertain;
+    return record;
+  }
+
+  /** What may be believed of a record that bears our token; undefined where a renewal has to make it right. */
+  #beliefIn(record: LeaseRecord, { at, version, expiresAt }: OwnWrite, isLast: boolean): Belief | undefined {
+    // Another renewer of this token, as a hand-over's other end is, may use the same version with another expiry.
+    if (record.version !== version || record.expiresAt !== expiresAt) return undefined;
+    const { clock } = this.#context;
+    const { believedMs, isSound } = clock.checkExpiry(expiresAt, at, this.#terms.leaseDurationMs);
+    const isUseful = clock.elapsedSince(at) < believedMs;
+    return isUseful && (isSound || isLast) ? { since: at, forMs: believedMs } : undefined;
+  }
+}

@@ -1,0 +1,363 @@
+import { LeaseError, type LeaseLostReason, LeaseServiceError } from "../errors/errors.ts";
+import { asError, isOperational } from "../errors/operational.ts";
+import type { LeaseEvent } from "../events.ts";
+import {
+  type LeaseRecord,
+  lastDoneSlot,
+  lastReleasedToken,
+  wasBroken,
+  wasReleasedByHolder,
+} from "../record.ts";
+import { closedToken } from "../schema.ts";
+import type { Write } from "../store/write.ts";
+import type { Item, UpdateResult } from "../store.ts";
+import type { Bounds } from "../time/budget.ts";
+import { type Moment, pause } from "../time/clock.ts";
+import type { ProtocolContext } from "./context.ts";
+import { type Belief, LeaseDeadline } from "./lease-deadline.ts";
+import { type LeaseForm, leaseOf } from "./lease-form.ts";
+import type { Removal } from "./lifecycle.ts";
+
+/** What identifies a lease and what it asks for when it renews. */
+export interface HeldLeaseTerms {
+  readonly record: LeaseRecord;
+  readonly leaseDurationMs: number;
+  /** When it was acquired, on the monotonic clock. @default - by the record, which another process may have written */
+  readonly heldSince?: number;
+  /** Until when a release keeps the lock closed, in epoch milliseconds; undefined to open it at once. */
+  readonly closedUntil: number | undefined;
+  /** The run that it stands for. */
+  readonly slot: string | undefined;
+}
+
+/** What the end of a lease has come to. */
+export interface Ended {
+  /** Whether the lock was still this token's to end. */
+  readonly wasOurs: boolean;
+  /** Whether its slot is recorded as done, or will be when the last handle ends. */
+  readonly isRecorded: boolean;
+}
+
+const notOurs: Ended = { wasOurs: false, isRecorded: false };
+
+/** Sends one conditional write; heartbeats pass one that lets writes travel together. */
+export type SendUpdate = (write: Write, bounds: Bounds) => Promise<UpdateResult>;
+
+/** One renewal takes no longer than this, nor than half of what is left, so that a hanging one leaves time for another. */
+const longestRenewalMs = 5_000;
+/** How often one renewal is repeated at once, because its answer showed that it wrote a wrong expiry. */
+const mostCorrections = 1;
+/** A release waits this long for a renewal that is under way before it cuts it off. */
+const renewalGraceMs = 1_000;
+
+/**
+ * One token's hold on a lock: its renewals, at most one at a time, and its end, never beside a renewal.
+ */
+export class HeldLease {
+  readonly form: LeaseForm;
+  readonly terms: HeldLeaseTerms;
+  readonly deadline: LeaseDeadline;
+  /** What its release removes from the table. */
+  readonly removal: Removal;
+  readonly #context: ProtocolContext;
+  /** As the table showed it last. */
+  #shown: LeaseRecord;
+  /** On the monotonic clock. */
+  readonly #heldSince: number;
+  #version: number;
+  /** Whether the table has been seen without our token: then there is nothing left to release. */
+  #isGone = false;
+  #renewing: { readonly done: Promise<void>; readonly cut: AbortController } | undefined;
+  #isEnding = false;
+  #ending: Promise<Ended | "unknown"> | undefined;
+  /** Whether a release may have landed, unknown to us. */
+  #mayHaveEnded = false;
+  #holds = 1;
+  /** Whether one of its handles has asked for the slot to be recorded. */
+  #isCompleted = false;
+  readonly #endListeners: (() => void)[] = [];
+
+  /** Without a belief it is unconfirmed: it protects nothing until a renewal has shown that it still stands. */
+  constructor(context: ProtocolContext, form: LeaseForm, terms: HeldLeaseTerms, belief: Belief | undefined) {
+    const { record } = terms;
+    this.terms = terms;
+    this.#context = context;
+    this.form = form;
+    this.#shown = record;
+    this.#version = record.version;
+    const { clock } = context;
+    this.#heldSince = terms.heldSince ?? clock.monotonic() - Math.max(0, clock.now() - record.acquiredAt);
+    this.deadline = new LeaseDeadline(record.key, context.clock, record.expiresAt, (reason) =>
+      this.#ended(reason),
+    );
+    const { deadline } = this;
+    this.removal = {
+      key: record.key,
+      place: record.place,
+      get expiresAt() {
+        return deadline.expiresAt;
+      },
+    };
+    if (belief !== undefined) this.deadline.confirm(belief, record.expiresAt);
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  /**
+   * Until when another process may believe in it, in epoch milliseconds of the service: the table may show a later
+   * expiry, but those who only watch the record do not wait for that.
+   */
+  get believedUntil(): number {
+    const { clock } = this.#context;
+    const now = clock.earliest() ?? clock.now();
+    return Math.min(this.deadline.expiresAt, Math.floor(now + this.deadline.remainingMs()));
+  }
+
+  /** Calls back when it ends, for whatever reason. */
+  onEnd(listener: () => void): void {
+    this.#endListeners.push(listener);
+  }
+
+  /** One more handle shares it; it ends with the last one. */
+  retain(): void {
+    this.#holds += 1;
+  }
+
+  /** Prolongs it: 1 request. Callers at the same time share one. Rejects when it is lost or the service fails. */
+  async renew(
+    send: SendUpdate = (write, bounds) => this.#context.table.update(write, bounds),
+  ): Promise<void> {
+    this.#throwIfLost();
+    if (this.#renewing === undefined) {
+      const cut = new AbortController();
+      // An unconfirmed lease has no deadline yet.
+      const remainingMs = this.deadline.remainingMs() || this.terms.leaseDurationMs;
+      const budgetMs = Math.min(remainingMs / 2, longestRenewalMs);
+      const done = this.#renewOnce(budgetMs, send, cut.signal).finally(() => {
+        this.#renewing = undefined;
+      });
+      this.#renewing = { done, cut };
+    }
+    await this.#renewing.done;
+    this.#throwIfLost();
+  }
+
+  /** Ends the holder's belief in it, for its heartbeat met a mistake in the program. It stays in the table. */
+  fail(error: unknown): void {
+    if (this.deadline.lost !== undefined) return;
+    this.#publish({ type: "error", operation: "renew", error: asError(error) });
+    this.deadline.end("failed", undefined, { cause: error });
+  }
+
+  /**
+   * Ends it: 1 request, none if it is known to be gone, or while it has other handles. `completed` records its slot as
+   * done, when the last handle ends.
+   *
+   * Rejects with LeaseServiceError where the service did not confirm. Where others have had the lock since, it stays
+   * unknown whether an earlier copy of the release had landed, or whether the lock was taken away before.
+   */
+  async release(completed: boolean): Promise<Ended> {
+    if (this.#holds > 1) {
+      this.#holds -= 1;
+      this.#isCompleted ||= completed;
+      const { lost } = this.deadline;
+      return lost === undefined || lost.reason === "revoked"
+        ? { wasOurs: true, isRecorded: completed }
+        : notOurs;
+    }
+    const ended = await this.#endOnce(completed);
+    if (ended !== "unknown") return ended;
+    throw new LeaseServiceError(
+      "LEASE_NO_ANSWER",
+      `an answer to the release of ${JSON.stringify(this.terms.record.key)} was lost, and others have had the lock ` +
+        "since: it is not known whether the release had landed. Nothing stays held",
+    );
+  }
+
+  /** Ends it for all of its handles, in the background. */
+  letGo(): void {
+    this.#holds = 1;
+    void this.#endOnce(false);
+  }
+
+  #endOnce(completed: boolean): Promise<Ended | "unknown"> {
+    this.#isEnding = true;
+    if (this.#ending === undefined) {
+      this.#ending = this.#end(completed || this.#isCompleted).catch((error: unknown) => {
+        // The lock may still be ours: the caller may try again.
+        this.#ending = undefined;
+        if (!isOperational(error)) {
+          this.#publish({ type: "error", operation: "release", error: asError(error) });
+        }
+        throw error;
+      });
+      this.#context.lifecycle.follow(this.removal, this.#ending);
+    }
+    return this.#ending;
+  }
+
+  async #renewOnce(
+    budgetMs: number,
+    send: SendUpdate,
+    cut: AbortSignal,
+    corrections = mostCorrections,
+  ): Promise<void> {
+    const { clock, retentionMs } = this.#context;
+    const { record, leaseDurationMs } = this.terms;
+    const since = clock.moment();
+    const expiresAt = clock.expiryOf(since, leaseDurationMs, this.deadline.expiresAt);
+    const version = this.#version + 1;
+    this.#version = version;
+    const renewal = { shown: this.#shown, version, expiresAt, leaseDurationMs, retentionMs };
+    const result = await send(this.form.renew(renewal), { withinMs: budgetMs, signal: cut, since });
+
+    const now = this.#ownIn(result.item);
+    if (now === undefined) {
+      this.#isGone = true;
+      this.deadline.end(...this.#lossBy(result.item));
+      return;
+    }
+    this.#shown = now;
+    this.form.confirmed?.(result.item);
+    if (now.version === version && now.expiresAt === expiresAt) {
+      const { believedMs, isSound } = clock.checkExpiry(expiresAt, since, leaseDurationMs);
+      if (believedMs > 0) this.deadline.confirm({ since, forMs: believedMs }, expiresAt);
+      // A confirmation that comes after the deadline revives nothing.
+      if (believedMs > 0 && this.deadline.lost === undefined) this.#publish({ type: "renewed", expiresAt });
+      if (now.revocation !== undefined) this.deadline.end("revoked", now.revocation);
+      if (isSound || this.deadline.lost !== undefined) return;
+      // This answer has told the service's time, which the expiry was too far from.
+      if (corrections > 0) return await this.#renewOnce(budgetMs, send, cut, corrections - 1);
+      if (believedMs === 0) throw clocksMoved(record.key);
+      return;
+    }
+    // Another process renews the same token, as after a hand-over: carry on from its version.
+    this.#version = Math.max(this.#version, now.version);
+    await this.#renewOnce(budgetMs, send, cut, corrections);
+  }
+
+  /** A late copy of the acquisition may have brought the token back, with another fencing token: for nobody. */
+  #ownIn(item: Item | undefined): LeaseRecord | undefined {
+    const { token, fencingToken } = this.terms.record;
+    const now = leaseOf(this.form, item, token);
+    return now?.fencingToken === fencingToken ? now : undefined;
+  }
+
+  /** Why it is lost, by an item that does not show it. */
+  #lossBy(item: Item | undefined): [reason: LeaseLostReason, detail?: string] {
+    const { token } = this.terms.record;
+    const leases = this.form.leasesIn(item);
+    const [holder] = leases;
+    if (holder !== undefined) {
+      const isClosed = leases.some((lease) => lease.token === closedToken(token));
+      return [isClosed ? "released" : "taken", `held by ${JSON.stringify(holder.owner)}`];
+    }
+    if (lastReleasedToken(item) === token) return ["released"];
+    // Without an item ttl has removed it; with another's tombstone another caller took it over and let it go.
+    return [item === undefined ? "expired" : "taken"];
+  }
+
+  async #end(completed: boolean): Promise<Ended | "unknown"> {
+    const { clock } = this.#context;
+    this.deadline.end("released");
+    await this.#settleRenewal();
+    if (this.#isGone) {
+      this.#publish({ type: "released", heldMs: this.#heldMs(), confirmed: false });
+      return notOurs;
+    }
+
+    const { record } = this.terms;
+    const slot = completed ? this.terms.slot : undefined;
+    const at = clock.moment();
+    const remainsClosed = this.#remainsClosed(at);
+    const cooldown =
+      remainsClosed > 0
+        ? { until: clock.expiryOf(at, remainsClosed), forMs: Math.ceil(remainsClosed) }
+        : undefined;
+    const { retentionMs } = this.#context;
+    const ending = { shown: this.#shown, now: clock.timeOf(at), retentionMs, slot, cooldown };
+    let confirmed = false;
+    try {
+      const result = await this.#context.table.update(this.form.release(ending));
+      confirmed = result.applied || wasReleasedByHolder(result.item, record.token);
+      // What has landed may be an earlier release, which left the slot open.
+      const isRecorded = slot !== undefined && (result.applied || (lastDoneSlot(result.item) ?? "") >= slot);
+      if (confirmed) {
+        this.form.released?.();
+        return { wasOurs: true, isRecorded };
+      }
+      const mayHaveEnded = result.retried || this.#mayHaveEnded;
+      const isKnown = this.#ownIn(result.item) !== undefined || wasBroken(result.item, record.token);
+      return mayHaveEnded && !isKnown ? "unknown" : notOurs;
+    } catch (error) {
+      if (error instanceof LeaseError && error.mayHaveLanded) this.#mayHaveEnded = true;
+      throw error;
+    } finally {
+      this.#publish({ type: "released", heldMs: this.#heldMs(), confirmed });
+    }
+  }
+
+  /** For how much longer the lock has to stay closed; on the monotonic clock, where this process has acquired it. */
+  #remainsClosed(at: Moment): number {
+    const { record, heldSince, closedUntil } = this.terms;
+    if (closedUntil === undefined) return 0;
+    const closedForMs = closedUntil - record.acquiredAt;
+    const heldMs =
+      heldSince === undefined
+        ? Math.max(0, this.#context.clock.timeOf(at) - record.acquiredAt)
+        : at.monotonic - heldSince;
+    return closedForMs - heldMs;
+  }
+
+  /** Lets a renewal that is under way finish, or cuts it off, so that it never runs beside the release. */
+  async #settleRenewal(): Promise<void> {
+    const renewing = this.#renewing;
+    if (renewing === undefined) return;
+    // Ignored: the renewal's own caller has its error.
+    const done = renewing.done.catch(() => undefined);
+    const grace = new AbortController();
+    const graceIsOver = pause(this.#context.clock, renewalGraceMs, grace.signal);
+    await Promise.race([done, graceIsOver]);
+    grace.abort();
+    const message = "cut off by the release of its lease";
+    renewing.cut.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
+    await done;
+  }
+
+  #ended(reason: LeaseLostReason): void {
+    for (const listener of this.#endListeners) listener();
+    if (!this.#isEnding) this.#publish({ type: "lost", reason, heldMs: this.#heldMs() });
+  }
+
+  #throwIfLost(): void {
+    if (this.deadline.lost !== undefined) throw this.deadline.lost;
+  }
+
+  #heldMs(): number {
+    return Math.round(this.#context.clock.monotonic() - this.#heldSince);
+  }
+
+  #publish(event: HeldLeaseEvent): void {
+    const { key, place, owner, fencingToken } = this.terms.record;
+    const subject = { key, place, owner };
+    this.#context.publish(
+      event.type === "error" ? { ...subject, ...event } : { ...subject, fencingToken, ...event },
+    );
+  }
+}
+
+/** The part of an event that is not said of every one of a lease's. */
+type HeldLeaseEvent = LeaseEvent extends infer Event
+  ? Event extends { readonly type: "renewed" | "lost" | "released" | "error" }
+    ? Omit<Event, "key" | "place" | "owner" | "fencingToken">
+    : never
+  : never;
+
+function clocksMoved(key: string): LeaseServiceError {
+  return new LeaseServiceError(
+    "LEASE_NO_ANSWER",
+    `this machine's clocks moved apart while the lock ${JSON.stringify(key)} was renewed, each time: renew it again`,
+  );
+}

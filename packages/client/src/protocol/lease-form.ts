@@ -1,0 +1,114 @@
+/**
+ * How a lease lies in its item: the writes that move it on, and what an item says of it. The protocol is the same for
+ * all forms: whatever form a lease has, its writes prove it by its token and its fencing token, and a write that takes
+ * the place of an expired lease is refused if that lease has changed since it was judged.
+ */
+import type { TakeoverGround } from "../events.ts";
+import type { LeaseRecord } from "../record.ts";
+import type { Write } from "../store/write.ts";
+import type { Item } from "../store.ts";
+import type { ExpiryDetector } from "./expiry-detector.ts";
+
+/** What an acquisition writes. */
+export interface Grant {
+  readonly token: string;
+  /** Never used before with this token: a record that comes back has to differ from the one that was judged. */
+  readonly version: number;
+  readonly owner: string;
+  readonly acquiredAt: number;
+  readonly expiresAt: number;
+  readonly leaseDurationMs: number;
+  readonly retentionMs: number;
+  /** Whether the same owner may take the lease over while it stands. */
+  readonly reentrant: boolean;
+  /** JSON text. */
+  readonly data: string | undefined;
+  /** Refused where this slot, or a later one, is done. */
+  readonly slot: string | undefined;
+}
+
+/** What a renewal writes. */
+export interface Renewal {
+  /** The lease as its holder saw it last. */
+  readonly shown: LeaseRecord;
+  readonly version: number;
+  readonly expiresAt: number;
+  readonly leaseDurationMs: number;
+  readonly retentionMs: number;
+}
+
+/** What the end of a lease writes. */
+export interface Ending {
+  /** The lease as its holder saw it last. */
+  readonly shown: LeaseRecord;
+  readonly now: number;
+  readonly retentionMs: number;
+  /** The slot that is done; nothing is said of any slot where it is undefined. */
+  readonly slot: string | undefined;
+  /** For how much longer nobody may have it; undefined to let the next caller in at once. */
+  readonly cooldown: { readonly until: number; readonly forMs: number } | undefined;
+}
+
+/** What takes an acquisition back. */
+export interface Cancellation {
+  readonly token: string;
+  readonly now: number;
+  readonly retentionMs: number;
+}
+
+/** A lease whose time is over, or which its own owner shares, and why it may be taken. */
+export interface Takeover {
+  readonly ground: TakeoverGround;
+  readonly from: LeaseRecord;
+}
+
+/** What an item promises a caller. */
+export interface Prospect {
+  /** The lease whose end lets the caller in; undefined where none keeps it out. */
+  readonly blocker: LeaseRecord | undefined;
+  /** In how many milliseconds an attempt can succeed, if nothing changes; 0 for at once. */
+  readonly claimableInMs: number;
+  /** The leases that the next attempt takes the place of; none while it cannot succeed. */
+  readonly takeovers: readonly Takeover[];
+}
+
+/** One way for leases to lie in an item. */
+export interface LeaseForm {
+  readonly key: string;
+  readonly sortKey: string;
+  /** What a reentrant owner's leases of one item have to have in common to be shared. @default - nothing */
+  readonly shareKey?: string;
+  /**
+   * Takes a lease: where there is room, or in the place of `passed`, which are as they were judged. Refused to a token that was
+   * revoked. Wants the item.
+   */
+  acquire(grant: Grant, passed: readonly LeaseRecord[]): Write;
+  /** Prolongs it; a renewal that arrives late does not shorten a newer one. Wants the item. */
+  renew(renewal: Renewal): Write;
+  /** Lets it go, or keeps it closed for the cooldown. The fencing token survives. */
+  release(ending: Ending): Write;
+  /**
+   * Takes back an acquisition whose write may have landed, may be under way or may be lost: a lease that is there goes, and
+   * the token is revoked, so that a late copy is refused. Refused where another's lease is in the way of that.
+   */
+  cancel(cancellation: Cancellation): Write;
+  /** Revokes a token beside leases of others, which stay as they are; undefined where `cancel` does that. Wants the item. */
+  revoke(token: string): Write | undefined;
+  /** Every lease that an item shows, those that have expired and cooldowns included. Throws LeaseItemError. */
+  leasesIn(item: Item | undefined): readonly LeaseRecord[];
+  /** What an item promises a caller. To be called once for each answer, for the detector counts from the first sight. */
+  judge(
+    item: Item | undefined,
+    caller: { readonly owner: string; readonly resumes: boolean },
+    detector: ExpiryDetector,
+  ): Prospect;
+  /** Called when the service has confirmed that the lease was won or prolonged, with the item as it is then. */
+  confirmed?(item: Item | undefined): void;
+  /** Called when the service has confirmed that the lease was let go. */
+  released?(): void;
+}
+
+/** A token's own lease in an item; undefined where it is not there. */
+export function leaseOf(form: LeaseForm, item: Item | undefined, token: string): LeaseRecord | undefined {
+  return form.leasesIn(item).find((lease) => lease.token === token);
+}

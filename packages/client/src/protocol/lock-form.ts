@@ -1,0 +1,63 @@
+import { acquire, cancel, type LeasePlace, release, renew, revokeToken, takeOver } from "../expressions.ts";
+import { isOpenTo, type LeaseRecord, readRecord } from "../record.ts";
+import type { Write } from "../store/write.ts";
+import type { Item } from "../store.ts";
+import type { ExpiryDetector } from "./expiry-detector.ts";
+import type { Cancellation, Ending, Grant, LeaseForm, Prospect, Renewal } from "./lease-form.ts";
+
+/** A lease that has an item to itself: the lock's own form, and that of runs. */
+export class LockForm implements LeaseForm {
+  readonly key: string;
+  readonly sortKey: string;
+
+  constructor(key: string, sortKey: string) {
+    this.key = key;
+    this.sortKey = sortKey;
+  }
+
+  acquire(grant: Grant, [passed]: readonly LeaseRecord[]): Write {
+    return passed === undefined ? acquire(this.#lease, grant) : takeOver(this.#lease, grant, passed);
+  }
+
+  renew(renewal: Renewal): Write {
+    return renew(this.#lease, renewal);
+  }
+
+  release(ending: Ending): Write {
+    return release(this.#lease, ending);
+  }
+
+  cancel(cancellation: Cancellation): Write {
+    return cancel(this.#lease, cancellation);
+  }
+
+  revoke(token: string): Write {
+    return revokeToken(this.#lease, token);
+  }
+
+  leasesIn(item: Item | undefined): readonly LeaseRecord[] {
+    const record = readRecord(item);
+    return record === undefined ? [] : [record];
+  }
+
+  judge(
+    item: Item | undefined,
+    { owner, resumes }: { readonly owner: string; readonly resumes: boolean },
+    detector: ExpiryDetector,
+  ): Prospect {
+    const [record] = this.leasesIn(item);
+    if (record === undefined) return { blocker: undefined, claimableInMs: 0, takeovers: [] };
+    const expiry = detector.judge(record);
+    if (resumes && isOpenTo(record, owner)) return taken(record, "sameOwner");
+    if (expiry.expired) return taken(record, expiry.ground);
+    return { blocker: record, claimableInMs: expiry.claimableInMs, takeovers: [] };
+  }
+
+  get #lease(): LeasePlace {
+    return { key: this.key, place: this.sortKey };
+  }
+}
+
+function taken(from: LeaseRecord, ground: Prospect["takeovers"][number]["ground"]): Prospect {
+  return { blocker: from, claimableInMs: 0, takeovers: [{ ground, from }] };
+}

@@ -1,0 +1,138 @@
+import { LeaseUnavailableError, SlotMismatchError } from "../errors/errors.ts";
+import type { Clock } from "../time/clock.ts";
+import { WakeableSleep } from "../time/wakeable-sleep.ts";
+import type { AcquireTerms } from "./acquire-attempt.ts";
+import { callBudgetMs } from "./context.ts";
+import type { HeldLease } from "./held-lease.ts";
+import type { WaitTerms } from "./retry-loop.ts";
+
+/** A lock, who wants it, and for which run. */
+interface Wish extends Pick<AcquireTerms, "key" | "sortKey" | "owner" | "slot"> {
+  /** What the owner's leases of one item have to have in common to be shared. */
+  readonly shareKey?: string | undefined;
+}
+
+/** How long a caller waits for another call of its own owner. */
+export type SiblingWait = Pick<WaitTerms, "waitMs" | "signal">;
+
+/** An owner's hold on a lock, or the call that is about to win it. */
+type Entry = { readonly lease: HeldLease } | { readonly winning: Promise<unknown> };
+
+/** Lets an owner that holds a lease in this client in again, without asking the service. */
+export class ReentrantLeases {
+  readonly #clock: Clock;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Gives the owner's live lease, retained once more, or wins a new one. Callers at the same time share one. */
+  async share(wish: Wish, patience: SiblingWait, win: () => Promise<HeldLease>): Promise<HeldLease> {
+    const [lease] = await this.shareAll([wish], patience, async () => [await win()]);
+    if (lease === undefined) throw new Error("nothing was won");
+    return lease;
+  }
+
+  /**
+   * Gives the owner's live leases of several locks, retained once more each; those that it lacks are won together.
+   *
+   * While it waits for another call of the same owner it keeps nothing from anybody, so that two of them cannot wait
+   * for each other; and it waits no longer than its own patience allows, or a call to the service may take. Rejects with
+   * LeaseUnavailableError when that is over, with SlotMismatchError where the owner's lease stands for another slot, with
+   * the signal's reason, and with what `win` rejects with; then nothing stays retained.
+   */
+  async shareAll<W extends Wish>(
+    wishes: readonly W[],
+    patience: SiblingWait,
+    win: (missing: readonly W[]) => Promise<readonly HeldLease[]>,
+  ): Promise<HeldLease[]> {
+    const startedAt = this.#clock.monotonic();
+    for (;;) {
+      const winning = this.#winning(wishes);
+      const [first] = winning;
+      if (first === undefined) break;
+      // Ignored: the calls that are to win them have the errors.
+      const all = Promise.allSettled(winning.map(({ won }) => won));
+      await waitForSibling(this.#clock, { key: first.key, startedAt, patience }, all);
+    }
+    // From here to the entries of those that are to be won nobody else has a turn.
+    const held = new Map<W, HeldLease>();
+    for (const wish of wishes) {
+      const lease = this.#liveLease(wish);
+      if (lease !== undefined) held.set(wish, lease);
+    }
+    for (const lease of held.values()) lease.retain();
+    const missing = wishes.filter((wish) => !held.has(wish));
+    if (missing.length > 0) {
+      const winning = win(missing);
+      for (const wish of missing) this.#entries.set(idOf(wish), { winning });
+      const won = await winning.catch(async (error: unknown) => {
+        for (const wish of missing) this.#entries.delete(idOf(wish));
+        // Those that it had already go on for their other holders.
+        // Ignored: why the others were not won comes first, and the `error` event tells of a mistake.
+        await Promise.allSettled([...held.values()].map((lease) => lease.release(false)));
+        throw error;
+      });
+      for (const [index, wish] of missing.entries()) {
+        const lease = won[index];
+        if (lease === undefined) continue;
+        held.set(wish, lease);
+        this.#keep(idOf(wish), lease);
+      }
+    }
+    return wishes.flatMap((wish) => held.get(wish) ?? []);
+  }
+
+  /** Those of the locks that another call of the same owner is about to win. */
+  #winning(wishes: readonly Wish[]): { readonly key: string; readonly won: Promise<unknown> }[] {
+    return wishes.flatMap((wish) => {
+      const entry = this.#entries.get(idOf(wish));
+      return entry !== undefined && "winning" in entry ? [{ key: wish.key, won: entry.winning }] : [];
+    });
+  }
+
+  #liveLease(wish: Wish): HeldLease | undefined {
+    const entry = this.#entries.get(idOf(wish));
+    if (entry === undefined || !("lease" in entry)) return undefined;
+    const { lease } = entry;
+    if (lease.deadline.remainingMs() <= 0) return undefined;
+    const { key, slot } = wish;
+    const heldSlot = lease.terms.slot;
+    if (slot !== undefined && slot !== heldSlot) throw new SlotMismatchError(key, slot, heldSlot);
+    return lease;
+  }
+
+  #keep(id: string, lease: HeldLease): void {
+    const entry = { lease };
+    this.#entries.set(id, entry);
+    lease.onEnd(() => {
+      if (this.#entries.get(id) === entry) this.#entries.delete(id);
+    });
+  }
+}
+
+function idOf({ key, sortKey, shareKey, owner }: Wish): string {
+  return JSON.stringify([key, sortKey, shareKey, owner]);
+}
+
+/**
+ * Waits until another call of the same owner has ended, in whatever way.
+ *
+ * Rejects with the signal's reason, and with LeaseUnavailableError when the patience, and what a call to the service may
+ * take, are over.
+ */
+export async function waitForSibling(
+  clock: Clock,
+  wait: { readonly key: string; readonly startedAt: number; readonly patience: SiblingWait },
+  other: Promise<unknown>,
+): Promise<void> {
+  const { key, startedAt, patience } = wait;
+  const leftMs = Math.max(patience.waitMs, callBudgetMs) - (clock.monotonic() - startedAt);
+  const nap = new WakeableSleep(clock);
+  const wake = (): void => nap.wake();
+  // Ignored: the other call has the error.
+  void other.then(wake, wake);
+  const isOver = leftMs <= 0 || !(await nap.sleep(leftMs, patience.signal));
+  if (isOver) throw new LeaseUnavailableError(key, undefined, 0);
+}

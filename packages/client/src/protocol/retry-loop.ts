@@ -1,0 +1,153 @@
+import { type LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
+import type { LeaseRecord } from "../record.ts";
+import { leaseItemKey } from "../schema.ts";
+import { passing } from "../store/timed-store.ts";
+import { callBudgetMs } from "../time/budget.ts";
+import { type Clock, sleep } from "../time/clock.ts";
+import { type RetryStrategy, retryDelayMs } from "../time/retry.ts";
+import type { AcquireAttempt, AcquireTerms, Granted } from "./acquire-attempt.ts";
+import { type ProtocolContext, shortestBudgetMs } from "./context.ts";
+import type { Prospect } from "./lease-form.ts";
+
+/** How long to wait, and in what rhythm. */
+export interface WaitTerms {
+  readonly waitMs: number;
+  readonly retry: RetryStrategy;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** The time that one caller gives its wait, on the monotonic clock. */
+export class WaitBudget {
+  readonly #clock: Clock;
+  readonly #deadline: number;
+
+  constructor(clock: Clock, waitMs: number) {
+    this.#clock = clock;
+    this.#deadline = clock.monotonic() + waitMs;
+  }
+
+  get leftMs(): number {
+    return this.#deadline - this.#clock.monotonic();
+  }
+
+  /** How long one more call to the service may take: a last one gets the time that an answer needs. */
+  get callMs(): number {
+    return Math.max(this.leftMs, shortestBudgetMs);
+  }
+}
+
+/** What is known of the lease between two tries. */
+interface Outlook {
+  readonly prospect: Prospect;
+  /** When a try can hope to succeed, on the monotonic clock. */
+  readonly claimableAt: number;
+  /** Why the last try has told nothing about the lease. */
+  readonly failure: LeaseServiceError | undefined;
+}
+
+const nothingKnown: Prospect = { blocker: undefined, claimableInMs: 0, takeovers: [] };
+
+/**
+ * One caller's unordered wait: tries until the lease is its own or its time is over.
+ *
+ * Between tries it looks with reads that may lag and cost a tenth of a refused write; it tries only when a read shows
+ * that there is room, or when the holder's time is up.
+ */
+export class RetryLoop {
+  readonly #context: ProtocolContext;
+  readonly #attempt: AcquireAttempt;
+  readonly #call: AcquireTerms & WaitTerms;
+  readonly #onContended: (record: LeaseRecord) => void;
+  readonly #budget: WaitBudget;
+  #looks = 0;
+
+  constructor(
+    context: ProtocolContext,
+    attempt: AcquireAttempt,
+    call: AcquireTerms & WaitTerms,
+    onContended: (record: LeaseRecord) => void,
+  ) {
+    this.#context = context;
+    this.#attempt = attempt;
+    this.#call = call;
+    this.#onContended = onContended;
+    this.#budget = new WaitBudget(context.clock, call.waitMs);
+  }
+
+  async grant(): Promise<Granted> {
+    const { signal, waitMs } = this.#call;
+    let known: Prospect | undefined;
+    for (;;) {
+      let outlook: Outlook;
+      try {
+        const withinMs = waitMs > 0 ? this.#budget.callMs : Number.POSITIVE_INFINITY;
+        const outcome = await this.#attempt.try({ withinMs, signal }, known);
+        if (outcome.granted) return outcome;
+        outlook = this.#outlookOf(outcome.prospect);
+        if (outcome.prospect.blocker !== undefined) this.#onContended(outcome.prospect.blocker);
+      } catch (error) {
+        signal?.throwIfAborted();
+        const failure = passing(error);
+        outlook = { prospect: nothingKnown, claimableAt: Number.POSITIVE_INFINITY, failure };
+      }
+      known = await this.#untilWorthwhile(outlook);
+    }
+  }
+
+  /**
+   * Sleeps and looks until another try can hope for success, and gives what the last look has shown; rejects when there
+   * is no time left for one.
+   */
+  async #untilWorthwhile(last: Outlook): Promise<Prospect | undefined> {
+    const { clock, randomness } = this.#context;
+    let outlook = last;
+    for (;;) {
+      if (this.#budget.leftMs <= 0) throw outlook.failure ?? this.#unavailable(outlook);
+      this.#looks += 1;
+      const delayMs = retryDelayMs(this.#call.retry, {
+        attempt: this.#looks,
+        claimableInMs: Math.max(0, outlook.claimableAt - clock.monotonic()),
+        fraction: randomness.fraction(),
+      });
+      await sleep(clock, Math.min(delayMs, this.#budget.leftMs), this.#call.signal);
+      // After a failure nothing is known of the lease, and our own write may have landed: only a try tells.
+      if (outlook.failure !== undefined || clock.monotonic() >= outlook.claimableAt) return undefined;
+      const prospect = await this.#look();
+      if (prospect === undefined) continue;
+      // An own write that landed late is recognised by the next try, too.
+      const isOwn = prospect.blocker?.token === this.#attempt.token;
+      if (isOwn || prospect.claimableInMs <= 0) return prospect;
+      outlook = this.#outlookOf(prospect);
+    }
+  }
+
+  /** Looks without writing; undefined where the look was not answered, which the next one makes good. */
+  async #look(): Promise<Prospect | undefined> {
+    const { gate, table } = this.#context;
+    const { signal, key, sortKey } = this.#call;
+    const withinMs = Math.min(this.#budget.callMs, callBudgetMs);
+    try {
+      const request = { key: leaseItemKey(key, sortKey), consistent: false };
+      const item = await gate.pass({ signal, withinMs }, (leftMs) =>
+        table.get(request, { withinMs: leftMs, signal }),
+      );
+      return this.#attempt.judge(item);
+    } catch (error) {
+      signal?.throwIfAborted();
+      passing(error);
+      return undefined;
+    }
+  }
+
+  #outlookOf(prospect: Prospect): Outlook {
+    const claimableAt = this.#context.clock.monotonic() + prospect.claimableInMs;
+    return { prospect, claimableAt, failure: undefined };
+  }
+
+  #unavailable({ prospect: { blocker }, claimableAt }: Outlook): LeaseUnavailableError {
+    const { key, owner, reentrant, waitMs } = this.#call;
+    const retryAfterMs = Math.max(0, Math.ceil(claimableAt - this.#context.clock.monotonic()));
+    const isOwn = blocker?.owner === owner && !blocker.closed && !reentrant;
+    return new LeaseUnavailableError(key, blocker, retryAfterMs, { waitedMs: waitMs, isOwn });
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * A conditional write of one item as data: what it sets, removes and insists on. `render` alone turns it into DynamoDB's
+ * expressions; so one part of the program can amend another's write without reading its text.
+ */
+import type { ItemKey } from "../schema.ts";
+import type { TransactionEntry, UpdateRequest } from "../store.ts";
+
+type Value = string | number;
+
+/** A number that the service counts: what `of` holds, or `from` where the item has no such attribute, plus `by`. */
+export interface Count {
+  readonly of: string;
+  readonly from: number;
+  readonly by: number;
+}
+
+/** A test of one attribute. Where the attribute is missing, only `<>` and `missing` hold. */
+export type Test =
+  | readonly [attribute: string, comparison: "=" | "<>" | "<" | "<=", value: Value]
+  | readonly [attribute: string, presence: "exists" | "missing"];
+
+/** A test, or several of which one has to hold. */
+export type Condition = Test | { readonly anyOf: readonly Test[] };
+
+/** One conditional write of one item. */
+export interface Write {
+  readonly key: ItemKey;
+  /** New values by attribute. */
+  readonly set: Readonly<Record<string, Value | Count>>;
+  readonly remove?: readonly string[];
+  /** All of them have to hold, as one moment's item shows them; otherwise nothing is written. */
+  readonly insist: readonly Condition[];
+  /** Whether the item is wanted after a success too; it costs the service a little time. @default false */
+  readonly returnsItem?: boolean;
+}
+
+/** What one part of the program adds to another's write; an attribute that both set has this one's value. */
+export type Amendment = Partial<Pick<Write, "set" | "remove" | "insist">>;
+
+/** Adds to a write: what is set, removed and insisted on beside its own. */
+export function amended(write: Write, { set = {}, remove = [], insist = [] }: Amendment): Write {
+  return {
+    ...write,
+    set: { ...write.set, ...set },
+    remove: [...(write.remove ?? []), ...remove],
+    insist: [...write.insist, ...insist],
+  };
+}
+
+/** Turns a write into DynamoDB's expressions. A value's placeholder is named after its attribute: `:owner`, `:ifToken`. */
+export function render(write: Write): UpdateRequest {
+  const expression = new Expression();
+  const update = expression.update(write);
+  const condition = expression.condition(write.insist);
+  const { names, values } = expression;
+  return { key: write.key, update, condition, names, values, returnsItem: write.returnsItem ?? false };
+}
+
+/** Turns a write into an entry of a transaction: without anything to set or remove, a check of its conditions. */
+export function renderEntry(write: Write): TransactionEntry {
+  const { key, update, condition, names, values } = render(write);
+  return { key, condition, names, values, action: update === "" ? "check" : { update } };
+}
+
+/** Turns conditions into an expression of their own, for a write that is somebody else's. */
+export function renderConditions(
+  insist: readonly Condition[],
+): Pick<UpdateRequest, "condition" | "names" | "values"> {
+  const expression = new Expression();
+  const condition = expression.condition(insist);
+  return { condition, names: expression.names, values: expression.values };
+}
+
+const isWord = /^\w+$/;
+
+class Expression {
+  readonly names: Record<string, string> = {};
+  readonly values: Record<string, Value> = {};
+  /** Placeholders of names that cannot be their own. */
+  readonly #others = new Map<string, string>();
+
+  update({ set, remove = [] }: Write): string {
+    const assignments = Object.entries(set).map(
+      ([attribute, value]) => `${this.#name(attribute)} = ${this.#operand(attribute, value)}`,
+    );
+    const removed = remove.map((attribute) => this.#name(attribute));
+    const clauses = [
+      ...(assignments.length > 0 ? [`SET ${assignments.join(", ")}`] : []),
+      ...(removed.length > 0 ? [`REMOVE ${removed.join(", ")}`] : []),
+    ];
+    return clauses.join(" ");
+  }
+
+  condition(insist: readonly Condition[]): string {
+    return insist
+      .map((condition) =>
+        "anyOf" in condition
+          ? `(${condition.anyOf.map((test) => this.#test(test)).join(" OR ")})`
+          : this.#test(condition),
+      )
+      .join(" AND ");
+  }
+
+  #test([attribute, comparison, value]: Test): string {
+    const name = this.#name(attribute);
+    if (comparison === "exists") return `attribute_exists(${name})`;
+    if (comparison === "missing") return `attribute_not_exists(${name})`;
+    return `${name} ${comparison} ${this.#value("if", attribute, value as Value)}`;
+  }
+
+  #operand(attribute: string, value: Value | Count): string {
+    if (typeof value !== "object") return this.#value("", attribute, value);
+    const { of, from, by } = value;
+    const current = `if_not_exists(${this.#name(of)}, ${this.#value("from", attribute, from)})`;
+    return `${current} + ${this.#value("by", attribute, by)}`;
+  }
+
+  #name(attribute: string): string {
+    if (isWord.test(attribute)) {
+      this.names[`#${attribute}`] = attribute;
+      return `#${attribute}`;
+    }
+    const known = this.#others.get(attribute);
+    if (known !== undefined) return known;
+    const placeholder = `#n${this.#others.size}`;
+    this.#others.set(attribute, placeholder);
+    this.names[placeholder] = attribute;
+    return placeholder;
+  }
+
+  /** Placeholders are short: an expression may have 4 KB. */
+  #value(role: "" | "if" | "from" | "by", attribute: string, value: Value): string {
+    const word = isWord.test(attribute) ? attribute : this.#name(attribute).slice(1);
+    const named = role === "" ? `:${word}` : `:${role}${word.charAt(0).toUpperCase()}${word.slice(1)}`;
+    let placeholder = named;
+    for (let other = 2; placeholder in this.values; other += 1) placeholder = `${named}${other}`;
+    this.values[placeholder] = value;
+    return placeholder;
+  }
+}

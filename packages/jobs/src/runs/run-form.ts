@@ -1,0 +1,106 @@
+import type { Item, LeaseRecord } from "@leasehold/client";
+import {
+  type Cancellation,
+  type Ending,
+  type Grant,
+  LockForm,
+  optionalWholeIn,
+  type Prospect,
+  type Renewal,
+  type Write,
+} from "@leasehold/client/internal";
+import { RunsExhaustedError } from "./errors.ts";
+import { claim, endWithoutOutcome, keepForSlot, type Outcome, recordOutcome, report } from "./expressions.ts";
+import { runAttributeNames, runItemKey } from "./schema.ts";
+
+/**
+ * The lease of one attempt at a run. The lease's own writes also carry what the history records.
+ *
+ * The claim counts the attempt, renewals write reports, and the release writes the outcome. So a run costs only the
+ * requests of its lease, and lost and late replies are handled for the history as they are for the lease.
+ */
+export class RunForm extends LockForm {
+  /** JSON text of the latest report that no renewal has written yet. */
+  progress: string | undefined;
+  outcome: Omit<Outcome, "progress"> | undefined;
+  readonly #slot: string;
+  readonly #rules: RunRules;
+  #attempt = 0;
+  #end: "none" | "withOutcome" | "without" = "none";
+
+  constructor(job: string, slot: string, rules: RunRules) {
+    super(job, runItemKey(job, slot).sk);
+    this.#slot = slot;
+    this.#rules = rules;
+  }
+
+  /** The number of the attempt; known when its lease is held. */
+  get attempt(): number {
+    return this.#attempt;
+  }
+
+  /** Whether a write with the outcome has been sent. */
+  get isOutcomeSent(): boolean {
+    return this.#end === "withOutcome";
+  }
+
+  /** Whether the lease was released before there was an outcome. */
+  get isGivenUp(): boolean {
+    return this.#end === "without";
+  }
+
+  override acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
+    const { maxAttempts } = this.#rules;
+    return this.#kept(claim(super.acquire(grant, passed), { maxAttempts, isTakeover: passed.length > 0 }));
+  }
+
+  override renew(renewal: Renewal): Write {
+    const write = super.renew(renewal);
+    return this.#kept(this.progress === undefined ? write : report(write, this.progress));
+  }
+
+  override release(ending: Ending): Write {
+    const write = super.release(ending);
+    if (this.outcome === undefined) {
+      this.#end = "without";
+      return this.#kept(endWithoutOutcome(write));
+    }
+    this.#end = "withOutcome";
+    return this.#kept(recordOutcome(write, { ...this.outcome, progress: this.progress }, this.#slot));
+  }
+
+  override cancel(cancellation: Cancellation): Write {
+    return this.#kept(endWithoutOutcome(super.cancel(cancellation)));
+  }
+
+  /** Throws RunsExhaustedError when only the limit on attempts refuses a claim. */
+  override judge(...asked: Parameters<LockForm["judge"]>): Prospect {
+    const prospect = super.judge(...asked);
+    const [item] = asked;
+    const attempts = (item && optionalWholeIn(item, runAttributeNames.attempt)) ?? 0;
+    const { maxAttempts } = this.#rules;
+    if (prospect.claimableInMs > 0 || attempts < maxAttempts) return prospect;
+    const remark = item?.[runAttributeNames.remark];
+    throw new RunsExhaustedError(this.key, this.#slot, {
+      attempts,
+      maxAttempts,
+      remark: remark === undefined ? undefined : String(remark),
+    });
+  }
+
+  /** A report that was set after the write was sent waits for the next renewal. */
+  confirmed(item: Item | undefined): void {
+    this.#attempt = Number(item?.[runAttributeNames.attempt]);
+    if (this.progress === item?.[runAttributeNames.progress]) this.progress = undefined;
+  }
+
+  #kept(write: Write): Write {
+    return keepForSlot(write, this.#slot, this.#rules.keepForMs);
+  }
+}
+
+/** What is the same for all runs of a job. */
+export interface RunRules {
+  readonly maxAttempts: number;
+  readonly keepForMs: number;
+}

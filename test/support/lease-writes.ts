@@ -1,0 +1,15 @@
+/** What one of a lease's writes does. */
+export type LeaseWrite = "acquire" | "takeOver" | "renew" | "end" | "other";
+
+/** Tells a lease's writes apart, as they are sent, by the values that they bring. */
+export function kindOf({ values }: { readonly values: Readonly<Record<string, unknown>> }): LeaseWrite {
+  if (values[":acquiredAt"] !== undefined) return values[":ifVersion"] === undefined ? "acquire" : "takeOver";
+  if (values[":version"] !== undefined) return "renew";
+  return values[":releasedToken"] !== undefined && values[":ttl"] !== undefined ? "end" : "other";
+}
+
+/** The token of the acquisition that a write belongs to, by the values that it brings. */
+export function actorOf(values: Readonly<Record<string, string | number>>): string | number | undefined {
+  if (values[":releasedToken"] !== undefined) return values[":releasedToken"];
+  return values[":acquiredAt"] === undefined ? values[":ifToken"] : values[":token"];
+}

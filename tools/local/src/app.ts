@@ -1,0 +1,211 @@
+import { type AppParts, assemble } from "./app/assemble.ts";
+import { findResource } from "./app/names.ts";
+import { checkOptions, type LocalAppOptions } from "./app/options.ts";
+import type { AppSpec, Json, ResourceName, TableSpec } from "./assembly/types.ts";
+import type { EnvironmentInfo, InvokeOptions, InvokeResult } from "./lambda/types.ts";
+import type { Fired } from "./schedules/scheduler.ts";
+import type { BusEvent } from "./services/event-bus.ts";
+import type { QueueMessage } from "./services/queues.ts";
+import type { ExecutionDescription } from "./state-machines/execution.ts";
+import type { ExecutionHistory } from "./state-machines/history.ts";
+
+/**
+ * Runs a synthesized app on this machine: its tables on the engine, its functions' own bundles in processes, its
+ * streams, schedules and state machines.
+ *
+ * It takes seconds at most; nothing is compiled. Everything ends with `close()`. Where the start fails, what had begun
+ * is ended first.
+ *
+ * Rejects with InvalidOptionsError; with AssemblyError and its kinds for an assembly that cannot be read or run here;
+ * with InvalidDefinitionError for a state machine, InvalidScheduleError for a schedule and UnsupportedFilterError for a
+ * stream's filter that is not known here; and with the engine's error where a table cannot be created.
+ *
+ * @example
+ * await using engine = await startEngine();
+ * await using app = await startApp({ assemblyDir: "cdk.out", engine });
+ * const { payload } = await app.invoke("Acquire", { key: "orders" });
+ */
+export async function startApp(options: LocalAppOptions): Promise<LocalApp> {
+  checkOptions(options);
+  const cleanups = new AsyncDisposableStack();
+  try {
+    return new LocalApp(await assemble(options, cleanups), cleanups);
+  } catch (error) {
+    // Ignored: the first error tells why; what goes wrong on the way out would hide it.
+    await cleanups.disposeAsync().catch(() => {});
+    throw error;
+  }
+}
+
+/**
+ * A synthesized app that runs here; made by {@link startApp}.
+ *
+ * Wherever an `id` is asked for, the logical id, the physical name, the ARN or the end of the construct path will do;
+ * UnknownResourceError is thrown for one that nothing, or more than one thing, is called by.
+ */
+export class LocalApp implements AsyncDisposable {
+  readonly #parts: AppParts;
+  readonly #cleanups: AsyncDisposableStack;
+  #closing: Promise<void> | undefined;
+
+  /** Use {@link startApp}. */
+  constructor(parts: AppParts, cleanups: AsyncDisposableStack) {
+    this.#parts = parts;
+    this.#cleanups = cleanups;
+  }
+
+  /** What the assembly amounts to: every resource with its names, and what was ignored. */
+  get spec(): AppSpec {
+    return this.#parts.spec;
+  }
+
+  /** The stacks' outputs, as `<stack>.<output>`. */
+  get outputs(): Readonly<Record<string, Json>> {
+    return this.spec.outputs;
+  }
+
+  /**
+   * Where Step Functions, Lambda, EventBridge and SQS answer for this app, in the same words as on AWS: for an SDK client
+   * whose `endpoint` it is. Signatures are not checked.
+   */
+  get servicesEndpoint(): string {
+    return this.#parts.servicesEndpoint;
+  }
+
+  /** The tables, with their physical names. */
+  get tables(): readonly TableSpec[] {
+    return this.spec.tables;
+  }
+
+  /** The physical name of a table. */
+  tableName(id: string): string {
+    return findResource("table", this.spec.tables, id).name;
+  }
+
+  /** Invokes a function and waits for its end; a function's own failure is a result with `functionError`. */
+  invoke(id: string, payload?: unknown, options: InvokeOptions = {}): Promise<InvokeResult> {
+    return this.#parts.lambda.invoke(this.#functionName(id), payload, options);
+  }
+
+  /** Hands an event to a function, which may be tried again, and gives its request id. */
+  invokeAsync(id: string, payload?: unknown): string {
+    return this.#parts.lambda.invokeAsync(this.#functionName(id), payload);
+  }
+
+  /** The processes of a function, or of all. */
+  environments(id?: string): EnvironmentInfo[] {
+    return this.#parts.lambda.environments(id === undefined ? undefined : this.#functionName(id));
+  }
+
+  /** Kills a process as a crash would. Resolves when it is gone. */
+  kill(environmentId: string): Promise<void> {
+    return this.#parts.lambda.kill(environmentId);
+  }
+
+  /** Stops a process in the middle of whatever it does, until `thaw`. */
+  freeze(environmentId: string): void {
+    this.#parts.lambda.freeze(environmentId);
+  }
+
+  /** Lets a process go on that `freeze` stopped. */
+  thaw(environmentId: string): void {
+    this.#parts.lambda.thaw(environmentId);
+  }
+
+  /** Starts an execution of a state machine. Throws StatesError with the names of the Step Functions API. */
+  startExecution(
+    id: string,
+    input: unknown = {},
+    name?: string,
+  ): { readonly executionArn: string; readonly startDate: string } {
+    const { arn } = findResource("state machine", this.spec.stateMachines, id);
+    return this.#parts.machines.start({
+      stateMachineArn: arn,
+      input,
+      ...(name === undefined ? {} : { name }),
+    });
+  }
+
+  /** The executions of a state machine, or of all, in the order of their start. */
+  executions(id?: string): ExecutionDescription[] {
+    const { machines } = this.#parts;
+    if (id === undefined) return machines.executions();
+    return machines.executions(findResource("state machine", this.spec.stateMachines, id).arn);
+  }
+
+  /** Resolves when an execution has ended, in whichever way. */
+  finished(executionArn: string): Promise<ExecutionDescription> {
+    return this.#parts.machines.finished(executionArn);
+  }
+
+  /** What an execution went through so far. */
+  history(executionArn: string): ExecutionHistory {
+    return this.#parts.machines.history(executionArn);
+  }
+
+  /** Stops an execution; one that has ended stays as it is. */
+  stopExecution(
+    executionArn: string,
+    reason: { readonly error?: string; readonly cause?: string } = {},
+  ): void {
+    this.#parts.machines.stop(executionArn, reason);
+  }
+
+  /** Lets an execution go on that failed, timed out or was stopped. Throws StatesError, `ExecutionNotRedrivable`. */
+  redriveExecution(executionArn: string): { readonly redriveDate: string } {
+    return this.#parts.machines.redrive(executionArn);
+  }
+
+  /**
+   * Fires a schedule now, whatever its state and its times. Resolves when the target has taken it.
+   *
+   * @param options.scheduledTime The time that the target is told. @default - now, in whole seconds
+   */
+  async fire(id: string, options: { readonly scheduledTime?: Date } = {}): Promise<Fired> {
+    return this.#parts.scheduler.fire(findResource("schedule", this.spec.schedules, id), options);
+  }
+
+  /** When a schedule fires next; undefined if it is disabled or over. */
+  nextFire(id: string): Date | undefined {
+    return this.#parts.scheduler.next(findResource("schedule", this.spec.schedules, id));
+  }
+
+  /** Keeps the schedules from firing; what is missed is not made up for. */
+  pauseSchedules(): void {
+    this.#parts.scheduler.pause();
+  }
+
+  /** Lets the schedules fire again, or for the first time. */
+  resumeSchedules(): void {
+    this.#parts.scheduler.start();
+  }
+
+  /** Every event that was put on a bus, the oldest first. */
+  get events(): readonly BusEvent[] {
+    return this.#parts.bus.events;
+  }
+
+  /** The queues. */
+  get queues(): readonly ResourceName[] {
+    return this.spec.queues;
+  }
+
+  /** The messages of a queue, the oldest first. Nothing takes them out. */
+  messages(id: string): readonly QueueMessage[] {
+    return this.#parts.queues.messages(findResource("queue", this.spec.queues, id));
+  }
+
+  /** Ends everything that the app began, and deletes its tables if they have a suffix. The engine goes on. */
+  close(): Promise<void> {
+    this.#closing ??= this.#cleanups.disposeAsync();
+    return this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #functionName(id: string): string {
+    return findResource("function", this.spec.functions, id).name;
+  }
+}

@@ -1,0 +1,71 @@
+import { type Clock, InvalidOptionsError } from "@leasehold/client";
+import type { Engine } from "../engine/types.ts";
+import type { LocalAppListener } from "./events.ts";
+
+/** What startApp takes. */
+export interface LocalAppOptions {
+  /** The directory of the cloud assembly, such as `cdk.out`. */
+  readonly assemblyDir: string;
+  /** Where the tables are created. The app neither starts nor stops it. */
+  readonly engine: Engine;
+  /**
+   * Times the schedules and the state machines. Functions and streams have the machine's own.
+   *
+   * @default - the machine's own
+   */
+  readonly clock?: Clock;
+  /** Whether schedules fire by themselves; `fire` and `resumeSchedules` work either way. @default true */
+  readonly schedules?: boolean;
+  /** Variables for every function; they win over the template's. @default - none */
+  readonly environment?: Readonly<Record<string, string>>;
+  /**
+   * Added to the name of every table. Tables with a suffix are deleted at the end.
+   *
+   * @default - a random one on an endpoint from DYNAMODB_ENDPOINT; none on an engine that startEngine() started
+   */
+  readonly tableSuffix?: string;
+  /** The wait before the first retry of a failed stream batch, in milliseconds. @default 1000 */
+  readonly streamRetryDelayMs?: number;
+  /**
+   * The wait before the first retry of a failed asynchronous invocation, in milliseconds; the second waits twice as
+   * long. @default 60000, as on Lambda
+   */
+  readonly asyncRetryDelayMs?: number;
+  /** Takes what happens in the app. What it throws is thrown again at the next tick. @default - dropped */
+  readonly onEvent?: LocalAppListener;
+}
+
+const optionNames: readonly (keyof LocalAppOptions)[] = [
+  "assemblyDir",
+  "engine",
+  "clock",
+  "schedules",
+  "environment",
+  "tableSuffix",
+  "streamRetryDelayMs",
+  "asyncRetryDelayMs",
+  "onEvent",
+];
+
+/** Refuses what cannot be meant, before anything is started. */
+export function checkOptions(options: LocalAppOptions): void {
+  for (const [name, value] of Object.entries(options)) {
+    if (!(optionNames as readonly string[]).includes(name)) {
+      throw new InvalidOptionsError(name, value, `one of the options ${optionNames.join(", ")}`);
+    }
+  }
+  const { assemblyDir, engine, tableSuffix } = options;
+  if (typeof assemblyDir !== "string" || assemblyDir === "") {
+    throw new InvalidOptionsError("assemblyDir", assemblyDir, "the directory of a cloud assembly");
+  }
+  if (typeof engine !== "object" || engine === null || typeof engine.clientConfig !== "object") {
+    throw new InvalidOptionsError("engine", engine, "an engine, from startEngine()");
+  }
+  if (tableSuffix !== undefined && !/^[\w.-]{0,64}$/.test(tableSuffix)) {
+    throw new InvalidOptionsError(
+      "tableSuffix",
+      tableSuffix,
+      "at most 64 characters that a table's name may have",
+    );
+  }
+}

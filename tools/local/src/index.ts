@@ -1,0 +1,21 @@
+export type { LocalAppEvent } from "./app/events.ts";
+export { UnknownResourceError } from "./app/names.ts";
+export type { LocalAppOptions } from "./app/options.ts";
+export { LocalApp, startApp } from "./app.ts";
+export { AssemblyError, UnsupportedIntrinsicError, UnsupportedResourceError } from "./assembly/errors.ts";
+export { readAssembly } from "./assembly/read.ts";
+export { resolveApp } from "./assembly/resolve.ts";
+export type { AppSpec } from "./assembly/types.ts";
+export {
+  EndpointUnreachableError,
+  EngineStartError,
+  EngineUnavailableError,
+  InvalidEndpointError,
+} from "./engine/errors.ts";
+export { availableEngines, startEngine } from "./engine/start.ts";
+export type { Engine, EngineClientConfig, LocalEngineName } from "./engine/types.ts";
+export { LambdaRuntime } from "./lambda/runtime.ts";
+export type { EnvironmentInfo, InvokeResult } from "./lambda/types.ts";
+export { InvalidDefinitionError } from "./state-machines/errors.ts";
+export type { ExecutionDescription } from "./state-machines/execution.ts";
+export { StateMachines } from "./state-machines/state-machines.ts";

@@ -1,0 +1,291 @@
+import type { Clock } from "@leasehold/client";
+import type { CheckedFunction } from "./definition.ts";
+import { lambdaLimits } from "./limits.ts";
+import type { OrphanGuard } from "./orphan-guard.ts";
+import { exited, exitReason, type Outcome, responseTooLarge, timedOut } from "./outcome.ts";
+import { processEnvironment } from "./process-environment.ts";
+import {
+  type Delivery,
+  type Reception,
+  type RuntimeApi,
+  type RuntimeApiHost,
+  startRuntimeApi,
+} from "./runtime-api.ts";
+import { Sandbox } from "./sandbox.ts";
+import type {
+  EnvironmentInfo,
+  EnvironmentState,
+  LambdaEvent,
+  LambdaEventType,
+  LambdaLogLine,
+} from "./types.ts";
+
+/** One invocation on its way through an environment. */
+export interface Invocation {
+  readonly requestId: string;
+  readonly payload: string;
+  /** Called once, when the environment is ready for the next one or gone. */
+  readonly settle: (outcome: Outcome) => void;
+}
+
+/** What all environments of a runtime share. */
+export interface EnvironmentContext {
+  readonly clock: Clock;
+  readonly guard: OrphanGuard;
+  readonly baseEnvironment: Readonly<Record<string, string>>;
+  readonly log: (line: LambdaLogLine) => void;
+  readonly publish: (event: LambdaEvent) => void;
+}
+
+/**
+ * One execution environment: its process, its Runtime API and what state the two are in.
+ *
+ * It is started for one invocation, serves others after it, one at a time, and is stopped in between. An invocation
+ * is settled when the client asks for the next one, as Lambda ends its invoke phase, or when the process is gone:
+ * a caller that invokes again at once finds this environment idle, and never a killed process that still runs.
+ */
+export class Environment {
+  readonly id: string;
+  readonly #fn: CheckedFunction;
+  readonly #context: EnvironmentContext;
+  readonly #onFree: () => void;
+  readonly #gone = Promise.withResolvers<void>();
+  #state: EnvironmentState = "starting";
+  #frozen = false;
+  #sandbox: Sandbox | undefined;
+  #api: RuntimeApi | undefined;
+  #invocation: Invocation | undefined;
+  /** How the invocation ended, once that is known. */
+  #outcome: Outcome | undefined;
+  /** The request whose output it is that comes in. */
+  #printing: string | undefined;
+  #deliver: ((delivery: Delivery) => void) | undefined;
+  #cancelTimeout: () => void = () => {};
+
+  /** @param onFree Called when the environment became idle, and when it is gone. */
+  constructor(
+    id: string,
+    fn: CheckedFunction,
+    context: EnvironmentContext,
+    first: Invocation,
+    onFree: () => void,
+  ) {
+    this.id = id;
+    this.#fn = fn;
+    this.#context = context;
+    this.#invocation = first;
+    this.#onFree = onFree;
+    this.#start().catch((error: unknown) => {
+      this.#line(String(error));
+      this.#ended(`Runtime could not be started: ${String(error)}`);
+    });
+  }
+
+  get state(): EnvironmentState {
+    return this.#state;
+  }
+
+  /** Resolves when the process is gone. */
+  get gone(): Promise<void> {
+    return this.#gone.promise;
+  }
+
+  get info(): EnvironmentInfo {
+    return {
+      id: this.id,
+      functionName: this.#fn.name,
+      pid: this.#sandbox?.pid,
+      state: this.#state,
+      frozen: this.#frozen,
+      ...(this.#invocation ? { requestId: this.#invocation.requestId } : {}),
+    };
+  }
+
+  /** Gives an idle environment its next invocation. */
+  invoke(invocation: Invocation): void {
+    this.#thaw();
+    this.#invocation = invocation;
+    this.#begin();
+  }
+
+  /** Stops the process, whatever it is doing. Its timeout runs on. */
+  freeze(): void {
+    if (this.#frozen || this.#state === "gone") return;
+    this.#frozen = true;
+    this.#sandbox?.signalAll("SIGSTOP");
+    this.#publish("frozen");
+  }
+
+  /** Continues a process that `freeze` stopped; an idle one stays stopped until its next invocation. */
+  thaw(): void {
+    if (this.#state !== "idle") this.#thaw();
+  }
+
+  /** Kills the process as a crash would. */
+  kill(): void {
+    if (this.#state === "gone") return;
+    this.#publish("killed");
+    this.#kill();
+  }
+
+  /** Ends an idle process as Lambda does, with SIGTERM first, and any other at once. */
+  async shutdown(): Promise<void> {
+    if (this.#state === "idle") {
+      this.#thaw();
+      this.#state = "gone";
+      this.#sandbox?.terminate();
+      // The machine's timer: an injected clock may stand still.
+      const timer = setTimeout(() => this.#sandbox?.signalAll("SIGKILL"), lambdaLimits.shutdownMs);
+      await this.gone;
+      clearTimeout(timer);
+    } else {
+      this.#kill();
+      await this.gone;
+    }
+  }
+
+  async #start(): Promise<void> {
+    this.#api = await startRuntimeApi(this.#runtimeApi(), lambdaLimits.responseBytes);
+    if (this.#state === "gone") {
+      this.#ended(exitReason(null, "SIGKILL"));
+      return;
+    }
+    const { clock, guard, baseEnvironment } = this.#context;
+    const variables = processEnvironment(this.#fn, baseEnvironment, this.#api.address, clock.now());
+    this.#sandbox = new Sandbox(this.#fn, variables, guard, {
+      line: (line) => this.#line(line),
+      ended: (code, signal) => this.#ended(exitReason(code, signal)),
+    });
+    if (this.#frozen) this.#sandbox.signalAll("SIGSTOP");
+    this.#limit(lambdaLimits.initMs);
+    this.#publish("started");
+  }
+
+  #runtimeApi(): RuntimeApiHost {
+    return {
+      next: (deliver) => this.#next(deliver),
+      response: (requestId, body) => {
+        const tooLarge = body === undefined;
+        const outcome = tooLarge ? responseTooLarge(lambdaLimits.responseBytes) : { payload: body };
+        const reception = this.#answered(requestId, outcome);
+        return reception === "taken" && tooLarge ? "tooLarge" : reception;
+      },
+      error: (requestId, body = "null") =>
+        this.#answered(requestId, { payload: body, functionError: "Unhandled" }),
+      initError: (body = "null") => {
+        if (this.#state !== "starting") return "misplaced";
+        this.#fail({ payload: body, functionError: "Unhandled" });
+        this.#kill();
+        return "taken";
+      },
+    };
+  }
+
+  /** The client has answered all that it had, and is free. */
+  #next(deliver: (delivery: Delivery) => void): Reception {
+    if (this.#state === "starting") {
+      this.#cancelTimeout();
+      this.#deliver = deliver;
+      this.#begin();
+      return "taken";
+    }
+    if (this.#state !== "busy" || this.#outcome === undefined) return "misplaced";
+    this.#deliver = deliver;
+    this.#state = "idle";
+    this.#settle(this.#outcome);
+    this.freeze();
+    // A listener of these events may have killed it already.
+    if (this.#state === "idle") this.#onFree();
+    return "taken";
+  }
+
+  #begin(): void {
+    const { requestId, payload } = this.#invocation as Invocation;
+    this.#state = "busy";
+    this.#outcome = undefined;
+    this.#printing = requestId;
+    const { timeoutMs, arn } = this.#fn;
+    this.#limit(timeoutMs);
+    this.#publish("invoked");
+    // The function has the machine's clock, whatever clock times it here.
+    this.#deliver?.({ requestId, payload, deadlineMs: Date.now() + timeoutMs, functionArn: arn });
+    this.#deliver = undefined;
+  }
+
+  #answered(requestId: string, outcome: Outcome): Reception {
+    if (requestId !== this.#invocation?.requestId) return "stale";
+    if (this.#state !== "busy" || this.#outcome !== undefined) return "misplaced";
+    if (outcome.functionError) {
+      this.#fail(outcome);
+    } else {
+      this.#outcome = outcome;
+      this.#publish("responded");
+    }
+    return "taken";
+  }
+
+  #fail(outcome: Outcome): void {
+    this.#outcome = outcome;
+    this.#publish("failed");
+  }
+
+  #limit(delayMs: number): void {
+    this.#cancelTimeout = this.#context.clock.schedule(() => {
+      const requestId = this.#invocation?.requestId;
+      // After the answer the time still counts, but the answer stands.
+      if (requestId !== undefined && this.#outcome === undefined) {
+        this.#outcome = timedOut(requestId, delayMs, this.#context.clock.now());
+        this.#publish("timedOut");
+      }
+      this.#kill();
+    }, delayMs);
+  }
+
+  #kill(): void {
+    this.#state = "gone";
+    this.#cancelTimeout();
+    this.#sandbox?.signalAll("SIGKILL");
+  }
+
+  #ended(reason: string): void {
+    this.#state = "gone";
+    this.#frozen = false;
+    this.#cancelTimeout();
+    this.#api?.close();
+    const invocation = this.#invocation;
+    if (invocation !== undefined && this.#outcome === undefined) {
+      this.#fail(exited(invocation.requestId, reason));
+    }
+    this.#publish("ended");
+    this.#gone.resolve();
+    if (this.#outcome !== undefined) this.#settle(this.#outcome);
+    this.#onFree();
+  }
+
+  #settle(outcome: Outcome): void {
+    this.#cancelTimeout();
+    const invocation = this.#invocation;
+    this.#invocation = undefined;
+    invocation?.settle(outcome);
+  }
+
+  #thaw(): void {
+    if (!this.#frozen) return;
+    this.#frozen = false;
+    this.#sandbox?.signalAll("SIGCONT");
+    this.#publish("thawed");
+  }
+
+  #line(line: string): void {
+    this.#context.log({ ...this.#who(), ...(this.#printing ? { requestId: this.#printing } : {}), line });
+  }
+
+  #publish(type: LambdaEventType): void {
+    const requestId = this.#invocation?.requestId;
+    this.#context.publish({ type, ...this.#who(), ...(requestId ? { requestId } : {}) });
+  }
+
+  #who(): { functionName: string; environmentId: string } {
+    return { functionName: this.#fn.name, environmentId: this.id };
+  }
+}

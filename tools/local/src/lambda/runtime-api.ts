@@ -1,0 +1,131 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { isProgrammerError, throwUncaught } from "../program-errors.ts";
+
+/** What a runtime client is given when it asks for the next invocation. */
+export interface Delivery {
+  readonly requestId: string;
+  readonly payload: string;
+  readonly deadlineMs: number;
+  readonly functionArn: string;
+}
+
+/**
+ * How a call of the client is received. A refusal changes nothing.
+ *
+ * - `stale`: the request id is not that of the invocation under way.
+ * - `misplaced`: the call has no place in the environment's present state.
+ * - `tooLarge`: the call counts, but its body was more than it may be.
+ */
+export type Reception = "taken" | "stale" | "misplaced" | "tooLarge";
+
+/** The environment's side of its Runtime API. */
+export interface RuntimeApiHost {
+  /** The client waits for an invocation; `deliver` answers it. */
+  next(deliver: (delivery: Delivery) => void): Reception;
+  /** The handler's result; undefined where it was too large. */
+  response(requestId: string, body: string | undefined): Reception;
+  error(requestId: string, body: string | undefined): Reception;
+  initError(body: string | undefined): Reception;
+}
+
+/** A Runtime API server for one environment. */
+export interface RuntimeApi {
+  /** host:port, the value of AWS_LAMBDA_RUNTIME_API. */
+  readonly address: string;
+  close(): void;
+}
+
+/** Starts the API on a free port of the loopback interface. Bodies over `limitBytes` are not kept. */
+export async function startRuntimeApi(host: RuntimeApiHost, limitBytes: number): Promise<RuntimeApi> {
+  const server: Server = createServer((request, answer) => {
+    handle(host, limitBytes, request, answer).catch((error: unknown) => {
+      answer.destroy();
+      // An aborted request is a client that died: its environment learns that from its process.
+      if (isProgrammerError(error)) throwUncaught(error);
+    });
+  });
+  // A client may be stopped for any length of time in the middle of anything.
+  server.keepAliveTimeout = 0;
+  server.requestTimeout = 0;
+  server.headersTimeout = 0;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  return {
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+async function handle(
+  host: RuntimeApiHost,
+  limitBytes: number,
+  request: IncomingMessage,
+  answer: ServerResponse,
+): Promise<void> {
+  const path = (request.url ?? "").replace(/^\/2018-06-01\/runtime\//, "");
+  const body = await bodyOf(request, limitBytes);
+  if (request.method === "GET" && path === "invocation/next") {
+    const reception = host.next((delivery) => deliverTo(answer, delivery));
+    if (reception !== "taken") reply(answer, reception);
+    return;
+  }
+  const [, id, kind] = /^invocation\/([^/]+)\/(response|error)$/.exec(path) ?? [];
+  if (request.method === "POST" && id !== undefined) {
+    await outputRead();
+    reply(answer, kind === "response" ? host.response(id, body) : host.error(id, body));
+  } else if (request.method === "POST" && path === "init/error") {
+    await outputRead();
+    reply(answer, host.initError(body));
+  } else {
+    answer.writeHead(404).end();
+  }
+}
+
+/**
+ * Two turns of the event loop: what the function printed before this call is in its pipes already, so the lines are
+ * read, and attributed to this invocation, before its caller hears of the result.
+ */
+async function outputRead(): Promise<void> {
+  for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+async function bodyOf(request: IncomingMessage, limitBytes: number): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes <= limitBytes) chunks.push(chunk);
+  }
+  return bytes <= limitBytes ? Buffer.concat(chunks).toString("utf8") : undefined;
+}
+
+function deliverTo(answer: ServerResponse, delivery: Delivery): void {
+  answer.writeHead(200, {
+    "content-type": "application/json",
+    "lambda-runtime-aws-request-id": delivery.requestId,
+    "lambda-runtime-deadline-ms": String(delivery.deadlineMs),
+    "lambda-runtime-invoked-function-arn": delivery.functionArn,
+  });
+  answer.end(delivery.payload);
+}
+
+const answers: Record<Reception, readonly [status: number, body: object]> = {
+  taken: [202, { status: "OK" }],
+  stale: [400, { errorType: "InvalidRequestID", errorMessage: "Invalid request ID" }],
+  misplaced: [403, { errorType: "InvalidStateTransition", errorMessage: "Not allowed in this state" }],
+  tooLarge: [
+    413,
+    { errorType: "RequestEntityTooLarge", errorMessage: "Exceeded maximum allowed payload size" },
+  ],
+};
+
+function reply(answer: ServerResponse, reception: Reception): void {
+  const [status, body] = answers[reception];
+  answer.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}

@@ -1,0 +1,172 @@
+import type { ExecutionDescription } from "../state-machines/execution.ts";
+import type { StateMachines } from "../state-machines/state-machines.ts";
+import { ServiceError } from "./errors.ts";
+import type { EventBus } from "./event-bus.ts";
+import { md5, type Queues } from "./queues.ts";
+
+/** The members of a request or of an answer. */
+export type Members = Readonly<Record<string, unknown>>;
+
+/** The operations of one service by their names, such as `StartExecution`. Times are Dates in what they give. */
+export type Operations = Readonly<Record<string, (request: Members) => Members>>;
+
+/**
+ * The Step Functions API, with its own member names (`stateMachineArn`).
+ *
+ * Throws ServiceError under the API's names, such as `ExecutionDoesNotExist`.
+ */
+export function stepFunctionsOperations(machines: StateMachines): Operations {
+  const operations: Operations = {
+    StartExecution(request) {
+      const name = optionalText(request, "name");
+      const { executionArn, startDate } = machines.start({
+        stateMachineArn: text(request, "stateMachineArn"),
+        ...(name === undefined ? {} : { name }),
+        input: json(request, "input", "InvalidExecutionInput"),
+      });
+      return { executionArn, startDate: new Date(startDate) };
+    },
+    DescribeExecution: (request) =>
+      describe(
+        machines.describe(text(request, "executionArn")),
+        optionalText(request, "includedData") !== "METADATA_ONLY",
+      ),
+    ListExecutions: (request) => ({
+      executions: machines
+        .executions(optionalText(request, "stateMachineArn"))
+        .map(({ executionArn, stateMachineArn, name, status, startDate, stopDate }) => ({
+          executionArn,
+          stateMachineArn,
+          name,
+          status,
+          startDate: new Date(startDate),
+          ...(stopDate === undefined ? {} : { stopDate: new Date(stopDate) }),
+        })),
+    }),
+    // Only the events that the history keeps: each state that was entered.
+    GetExecutionHistory: (request) => ({
+      events: machines
+        .history(text(request, "executionArn"))
+        .entered.map(({ stateName, type, at, event }) => ({
+          id: event,
+          timestamp: new Date(at),
+          type: `${type}StateEntered`,
+          stateEnteredEventDetails: { name: stateName },
+        })),
+    }),
+    StopExecution: (request) => ({
+      stopDate: new Date(machines.stop(text(request, "executionArn"), failureOf(request)).stopDate),
+    }),
+    RedriveExecution: (request) => ({
+      redriveDate: new Date(machines.redrive(text(request, "executionArn")).redriveDate),
+    }),
+    SendTaskSuccess(request) {
+      machines.sendTaskSuccess(text(request, "taskToken"), json(request, "output", "InvalidOutput"));
+      return {};
+    },
+    SendTaskFailure(request) {
+      machines.sendTaskFailure(text(request, "taskToken"), failureOf(request));
+      return {};
+    },
+    SendTaskHeartbeat(request) {
+      machines.sendTaskHeartbeat(text(request, "taskToken"));
+      return {};
+    },
+  };
+  return Object.fromEntries(
+    Object.entries(operations).map(([name, operation]) => [name, withApiErrors(operation)]),
+  );
+}
+
+/** The EventBridge API, as far as it puts events. */
+export function eventBridgeOperations(bus: EventBus): Operations {
+  return {
+    PutEvents: ({ Entries }) => {
+      if (!Array.isArray(Entries)) throw new ServiceError("ValidationException", "Entries is missing");
+      return { ...bus.put(Entries) };
+    },
+  };
+}
+
+/** The SQS API, as far as it sends messages. */
+export function queueOperations(queues: Queues): Operations {
+  return {
+    SendMessage(request) {
+      const { MessageBody } = request;
+      const body = typeof MessageBody === "string" ? MessageBody : JSON.stringify(MessageBody);
+      if (body === undefined) throw new ServiceError("MissingParameter", "MessageBody is missing");
+      const message = queues.send(text(request, "QueueUrl"), body, messageAttributes(request));
+      return { MessageId: message.id, MD5OfMessageBody: md5(body) };
+    },
+  };
+}
+
+/** An execution in the members of DescribeExecution; with its data, or with no more than its metadata. */
+export function describe(execution: ExecutionDescription, withData: boolean): Members {
+  const { startDate, stopDate, redriveDate, input, output, ...rest } = execution;
+  const metadata = {
+    ...rest,
+    startDate: new Date(startDate),
+    ...(stopDate === undefined ? {} : { stopDate: new Date(stopDate) }),
+    ...(redriveDate === undefined ? {} : { redriveDate: new Date(redriveDate) }),
+  };
+  if (!withData) return metadata;
+  return {
+    ...metadata,
+    input: JSON.stringify(input),
+    inputDetails: { included: true },
+    ...(output === undefined ? {} : { output: JSON.stringify(output), outputDetails: { included: true } }),
+  };
+}
+
+/** The interpreter refuses with the API's error name in `error`, and the message in `cause`. */
+function withApiErrors(operation: (request: Members) => Members): (request: Members) => Members {
+  return (request) => {
+    try {
+      return operation(request);
+    } catch (thrown) {
+      const { error, cause } = thrown as { error?: unknown; cause?: unknown };
+      if (typeof error !== "string") throw thrown;
+      throw new ServiceError(error, typeof cause === "string" ? cause : error);
+    }
+  };
+}
+
+function text(request: Members, name: string): string {
+  return optionalText(request, name) ?? missing(name);
+}
+
+function missing(name: string): never {
+  throw new ServiceError("ValidationException", `${name} is missing`);
+}
+
+function optionalText(request: Members, name: string): string | undefined {
+  const value = request[name];
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== "string") throw new ServiceError("ValidationException", `${name} must be a string`);
+  return value;
+}
+
+/** The API has JSON as text; a state machine may give the value itself. */
+function json(request: Members, name: string, errorName: string): unknown {
+  const value = request[name];
+  if (value === undefined) return {};
+  if (typeof value !== "string") return value;
+  try {
+    return JSON.parse(value);
+  } catch {
+    // Ignored: reading text as JSON throws for nothing but text that is none.
+    throw new ServiceError(errorName, `${name} is not JSON`);
+  }
+}
+
+function failureOf(request: Members): { readonly error?: string; readonly cause?: string } {
+  const error = optionalText(request, "error");
+  const cause = optionalText(request, "cause");
+  return { ...(error === undefined ? {} : { error }), ...(cause === undefined ? {} : { cause }) };
+}
+
+function messageAttributes({ MessageAttributes }: Members): Record<string, string> {
+  const entries = Object.entries((MessageAttributes ?? {}) as Record<string, { StringValue?: string }>);
+  return Object.fromEntries(entries.map(([name, { StringValue = "" }]) => [name, StringValue]));
+}

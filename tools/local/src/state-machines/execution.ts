@@ -1,0 +1,207 @@
+import type { Clock } from "@leasehold/client";
+import type { BranchCheckpoint } from "./checkpoint.ts";
+import { type StateMachineDefinition, statesLimits } from "./definition.ts";
+import { Interrupted, StatesError, toStatesError } from "./errors.ts";
+import type { StateMachineEvent } from "./events.ts";
+import { History } from "./history.ts";
+import type { Evaluator } from "./jsonata.ts";
+import { runGraph } from "./run-graph.ts";
+import type { ServiceCall, TaskTokens } from "./task.ts";
+import { after, isoTime } from "./timers.ts";
+
+export type ExecutionStatus = "RUNNING" | "SUCCEEDED" | "FAILED" | "ABORTED" | "TIMED_OUT";
+
+/** What is known of an execution. Input and output are plain JSON values, times ISO texts. */
+export interface ExecutionDescription {
+  readonly executionArn: string;
+  readonly stateMachineArn: string;
+  readonly name: string;
+  readonly status: ExecutionStatus;
+  readonly startDate: string;
+  readonly stopDate?: string;
+  /** How many times it was redriven. */
+  readonly redriveCount: number;
+  /** The latest time; only when it was redriven. */
+  readonly redriveDate?: string;
+  readonly input: unknown;
+  /** Only when it succeeded. */
+  readonly output?: unknown;
+  /** Only when it failed, or was stopped with one. */
+  readonly error?: string;
+  readonly cause?: string;
+}
+
+/** What all executions share. */
+export interface Interpreter {
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly evaluator: Evaluator;
+  readonly tokens: TaskTokens;
+  readonly call: ServiceCall;
+  readonly publish: (event: StateMachineEvent) => void;
+}
+
+/** The machine that an execution runs, as it was defined at the start. */
+export interface DefinedMachine {
+  readonly arn: string;
+  readonly name: string;
+  readonly definition: StateMachineDefinition;
+}
+
+type Ending = Pick<ExecutionDescription, "output" | "error" | "cause"> & {
+  readonly status: Exclude<ExecutionStatus, "RUNNING">;
+};
+
+const lastEvent: Readonly<Record<Ending["status"], string>> = {
+  SUCCEEDED: "ExecutionSucceeded",
+  FAILED: "ExecutionFailed",
+  ABORTED: "ExecutionAborted",
+  TIMED_OUT: "ExecutionTimedOut",
+};
+
+/** Events that fit into a history; a redrive needs room for its own and one more. */
+const redrivableEvents = statesLimits.historyEvents - 1;
+/** How long after its end an execution can be redriven. */
+const redrivablePeriodMs = 14 * 24 * 60 * 60 * 1000;
+/** How long after its start. */
+const longestLifeMs = 365 * 24 * 60 * 60 * 1000;
+
+/** One execution of a state machine. Its first ending counts until it is redriven; what comes later changes nothing. */
+export class Execution {
+  readonly arn: string;
+  readonly name: string;
+  readonly input: unknown;
+  readonly machine: DefinedMachine;
+  readonly startDate: string;
+  readonly interpreter: Interpreter;
+  readonly history: History;
+  redriveCount = 0;
+  redriveDate: string | undefined;
+  readonly #checkpoint: BranchCheckpoint = {};
+  #stop = new AbortController();
+  #end = Promise.withResolvers<ExecutionDescription>();
+  #unwound: Promise<void> = Promise.resolve();
+  #ending: (Ending & { readonly stopDate: string }) | undefined;
+  #cancelTimeout = (): void => {};
+
+  constructor(interpreter: Interpreter, machine: DefinedMachine, name: string, input: unknown) {
+    this.arn = `${machine.arn.replace(":stateMachine:", ":execution:")}:${name}`;
+    this.name = name;
+    this.input = input;
+    this.machine = machine;
+    this.interpreter = interpreter;
+    this.startDate = isoTime(interpreter.clock);
+    this.history = new History(() =>
+      this.end({
+        status: "FAILED",
+        error: "States.Runtime",
+        cause: "The execution reached the maximum number of history events (25000).",
+      }),
+    );
+  }
+
+  /** Resolves when the execution has ended, in whichever way; after a redrive, when it has ended again. */
+  get finished(): Promise<ExecutionDescription> {
+    return this.#end.promise;
+  }
+
+  /** Runs to the end. Never rejects. */
+  run(): Promise<void> {
+    this.#unwound = this.#run(() => {
+      this.history.add("ExecutionStarted");
+      this.interpreter.publish({ type: "started", ...this.#identity() });
+    });
+    return this.#unwound;
+  }
+
+  /**
+   * Goes on from every state that was entered and not left.
+   *
+   * @throws StatesError `ExecutionNotRedrivable` while it runs, after a success, 14 days after its end, a year after its
+   *   start, and where its history is full
+   */
+  redrive(): void {
+    const reason = this.#whyNotRedrivable();
+    if (reason !== undefined) throw new StatesError("ExecutionNotRedrivable", reason);
+    this.#ending = undefined;
+    this.#stop = new AbortController();
+    this.#end = Promise.withResolvers();
+    this.redriveCount += 1;
+    this.redriveDate = isoTime(this.interpreter.clock);
+    const { redriveCount } = this;
+    // What was aborted has to be out of the way, or its last events would count for the redriven execution.
+    this.#unwound = this.#unwound.then(() =>
+      this.#run(() => {
+        this.history.reopen("ExecutionRedriven");
+        this.interpreter.publish({ type: "redriven", redriveCount, ...this.#identity() });
+      }),
+    );
+  }
+
+  #whyNotRedrivable(): string | undefined {
+    const ending = this.#ending;
+    const now = this.interpreter.clock.now();
+    if (ending === undefined) return "Execution is RUNNING and cannot be redriven";
+    if (ending.status === "SUCCEEDED") return "Execution is SUCCEEDED and cannot be redriven";
+    if (this.history.snapshot().events >= redrivableEvents) return "Execution history event limit exceeded";
+    if (now - Date.parse(ending.stopDate) > redrivablePeriodMs) return "Execution redrivable period exceeded";
+    if (now - Date.parse(this.startDate) > longestLifeMs)
+      return "Execution has exceeded the max execution time";
+    return undefined;
+  }
+
+  async #run(begin: () => void): Promise<void> {
+    if (this.#ending !== undefined) return;
+    const { signal } = this.#stop;
+    const { definition } = this.machine;
+    const { clock } = this.interpreter;
+    if (definition.TimeoutSeconds !== undefined) {
+      const timeoutMs = definition.TimeoutSeconds * 1000;
+      this.#cancelTimeout = after(clock, timeoutMs, () => this.end({ status: "TIMED_OUT" }));
+    }
+    begin();
+    try {
+      const branch = { execution: this, signal, variables: {}, checkpoint: this.#checkpoint };
+      const output = await runGraph(definition, this.input, branch);
+      this.end({ status: "SUCCEEDED", output });
+    } catch (thrown) {
+      if (thrown instanceof Interrupted) return;
+      const { error, cause } = toStatesError(thrown);
+      // Fail need not name its error.
+      this.end({
+        status: "FAILED",
+        ...(error === "" ? {} : { error }),
+        ...(cause === undefined ? {} : { cause }),
+      });
+    }
+  }
+
+  /** Ends the execution, unless it has ended. */
+  end(ending: Ending): void {
+    if (this.#ending !== undefined) return;
+    this.#ending = { ...ending, stopDate: isoTime(this.interpreter.clock) };
+    this.#cancelTimeout();
+    this.history.close(lastEvent[ending.status]);
+    this.#stop.abort(new Interrupted(`the execution ${this.arn} has ended: ${ending.status}`));
+    const { output: _, ...shown } = ending;
+    this.interpreter.publish({ type: "finished", ...this.#identity(), ...shown });
+    this.#end.resolve(this.describe());
+  }
+
+  describe(): ExecutionDescription {
+    return {
+      ...this.#identity(),
+      name: this.name,
+      startDate: this.startDate,
+      redriveCount: this.redriveCount,
+      ...(this.redriveDate === undefined ? {} : { redriveDate: this.redriveDate }),
+      input: this.input,
+      status: "RUNNING",
+      ...this.#ending,
+    };
+  }
+
+  #identity(): { executionArn: string; stateMachineArn: string } {
+    return { executionArn: this.arn, stateMachineArn: this.machine.arn };
+  }
+}

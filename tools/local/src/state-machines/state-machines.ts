@@ -1,0 +1,217 @@
+import { randomUUID } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import type { Clock } from "@leasehold/client";
+import { callListener } from "../program-errors.ts";
+import { statesLimits } from "./definition.ts";
+import { StatesError } from "./errors.ts";
+import type { StateMachineListener } from "./events.ts";
+import { type DefinedMachine, Execution, type ExecutionDescription, type Interpreter } from "./execution.ts";
+import type { ExecutionHistory } from "./history.ts";
+import { Evaluator } from "./jsonata.ts";
+import { asPayload } from "./payload.ts";
+import { supportedDefinition } from "./supported.ts";
+import { type ServiceCall, TaskTokens } from "./task.ts";
+
+export interface StateMachinesOptions {
+  /** All waiting and all times, those of JSONata included, come from it. */
+  readonly clock: Clock;
+  /** Performs the service integrations of Task states. */
+  readonly call: ServiceCall;
+  readonly onEvent?: StateMachineListener;
+  /** From 0 (included) to 1 (excluded), for jitter. @default Math.random */
+  readonly random?: () => number;
+}
+
+/**
+ * Runs state machines in Amazon States Language whose states are in JSONata, as standard workflows.
+ *
+ * A tool for development and tests: everything is in memory and gone at the end. It does Pass, Task (with task
+ * tokens), Choice, Wait, Succeed, Fail, Parallel and inline Map, and refuses the rest when it is defined.
+ *
+ * ```ts
+ * const machines = new StateMachines({ clock: systemClock, call: async (resource, args) => ({ resource, args }) });
+ * machines.define({ arn, name: "nightly", definition });
+ * const { executionArn } = machines.start({ stateMachineArn: arn, input: {} });
+ * const { status, output } = await machines.finished(executionArn);
+ * ```
+ */
+export class StateMachines {
+  readonly #interpreter: Interpreter;
+  readonly #machines = new Map<string, DefinedMachine>();
+  readonly #executions = new Map<string, Execution>();
+  #closed = false;
+
+  constructor(options: StateMachinesOptions) {
+    const { clock, call, onEvent, random = Math.random } = options;
+    this.#interpreter = {
+      clock,
+      call,
+      random,
+      evaluator: new Evaluator(clock),
+      tokens: new TaskTokens(),
+      publish: (event) => callListener(() => onEvent?.(event)),
+    };
+  }
+
+  /**
+   * Adds a state machine, or replaces the one with the same ARN; executions under way keep what they started with.
+   *
+   * @param machine.definition an object, or its JSON
+   * @throws InvalidDefinitionError with everything in it that this interpreter does not do
+   */
+  define(machine: { readonly arn: string; readonly name: string; readonly definition: unknown }): void {
+    const { arn, name } = machine;
+    if (!/^arn:[^:]+:states:[^:]*:[^:]*:stateMachine:[^:]+$/.test(arn)) {
+      throw new StatesError("InvalidArn", `not the ARN of a state machine: ${arn}`);
+    }
+    this.#machines.set(arn, { arn, name, definition: supportedDefinition(name, machine.definition) });
+  }
+
+  /** The state machines that are defined. */
+  machines(): Array<{ readonly arn: string; readonly name: string }> {
+    return [...this.#machines.values()].map(({ arn, name }) => ({ arn, name }));
+  }
+
+  /**
+   * Starts an execution, or gives the one that runs already under the same name with the same input.
+   *
+   * @param request.input a plain JSON value. @default {}
+   * @param request.name at most 80 characters, without spaces, colons and other special ones. @default a UUID
+   * @throws StatesError `StateMachineDoesNotExist`, `InvalidName`, `InvalidExecutionInput`, or
+   *   `ExecutionAlreadyExists` for a name that had another input, or whose execution has ended
+   */
+  start(request: { readonly stateMachineArn: string; readonly name?: string; readonly input?: unknown }): {
+    readonly executionArn: string;
+    readonly startDate: string;
+  } {
+    if (this.#closed) throw new StatesError("StateMachineDeleting", "the state machines were closed");
+    const { stateMachineArn, name = randomUUID(), input = {} } = request;
+    const machine = this.#machines.get(stateMachineArn);
+    if (machine === undefined) throw new StatesError("StateMachineDoesNotExist", stateMachineArn);
+    checkName(name);
+    const execution = new Execution(this.#interpreter, machine, name, checkInput(input));
+    const { arn: executionArn, startDate } = this.#existing(execution) ?? this.#launch(execution);
+    return { executionArn, startDate };
+  }
+
+  /** @throws StatesError `ExecutionDoesNotExist` */
+  describe(executionArn: string): ExecutionDescription {
+    return this.#execution(executionArn).describe();
+  }
+
+  /**
+   * Stops an execution; its tasks' signals abort. One that has ended stays as it is.
+   *
+   * @throws StatesError `ExecutionDoesNotExist`
+   */
+  stop(
+    executionArn: string,
+    reason: { readonly error?: string; readonly cause?: string } = {},
+  ): { readonly stopDate: string } {
+    const { error, cause } = reason;
+    const execution = this.#execution(executionArn);
+    execution.end({
+      status: "ABORTED",
+      ...(error === undefined ? {} : { error }),
+      ...(cause === undefined ? {} : { cause }),
+    });
+    return { stopDate: execution.describe().stopDate ?? "" };
+  }
+
+  /**
+   * Lets an execution go on that failed, timed out or was stopped: from every state that was entered and not left, with
+   * that state's input and variables. Retries and timeouts begin anew, and `RedriveCount` of the context grows.
+   *
+   * @throws StatesError `ExecutionDoesNotExist`, or `ExecutionNotRedrivable` with the reason as its cause
+   */
+  redrive(executionArn: string): { readonly redriveDate: string } {
+    if (this.#closed) throw new StatesError("ExecutionNotRedrivable", "the state machines were closed");
+    const execution = this.#execution(executionArn);
+    execution.redrive();
+    return { redriveDate: execution.redriveDate ?? "" };
+  }
+
+  /** @throws StatesError `TaskTimedOut` when the task is over, `TaskDoesNotExist`, `InvalidToken`, `InvalidOutput` */
+  sendTaskSuccess(token: string, output: unknown): void {
+    const waiter = this.#interpreter.tokens.waiter(token);
+    waiter.succeed(checked(() => asPayload(output, "The output"), "InvalidOutput"));
+  }
+
+  /** @throws StatesError `TaskTimedOut` when the task is over, `TaskDoesNotExist`, `InvalidToken` */
+  sendTaskFailure(token: string, failure: { readonly error?: string; readonly cause?: string } = {}): void {
+    const { error = "States.TaskFailed", cause } = failure;
+    this.#interpreter.tokens.waiter(token).fail(new StatesError(error, cause));
+  }
+
+  /** @throws StatesError `TaskTimedOut` when the task is over, `TaskDoesNotExist`, `InvalidToken` */
+  sendTaskHeartbeat(token: string): void {
+    this.#interpreter.tokens.waiter(token).beat();
+  }
+
+  /** All executions, of one state machine or of all, in the order of their start. */
+  executions(stateMachineArn?: string): ExecutionDescription[] {
+    return [...this.#executions.values()]
+      .filter(({ machine }) => stateMachineArn === undefined || machine.arn === stateMachineArn)
+      .map((execution) => execution.describe());
+  }
+
+  /** Resolves when the execution has ended, in whichever way. @throws StatesError `ExecutionDoesNotExist` */
+  async finished(executionArn: string): Promise<ExecutionDescription> {
+    return this.#execution(executionArn).finished;
+  }
+
+  /** What the execution went through so far. @throws StatesError `ExecutionDoesNotExist` */
+  history(executionArn: string): ExecutionHistory {
+    return this.#execution(executionArn).history.snapshot();
+  }
+
+  /** Stops every execution, and with it every timer and task. Nothing can be started afterwards. */
+  close(): void {
+    this.#closed = true;
+    for (const { arn } of this.#executions.values())
+      this.stop(arn, { cause: "the state machines were closed" });
+  }
+
+  #launch(execution: Execution): Execution {
+    this.#executions.set(execution.arn, execution);
+    // Later, so that the caller has its ARN before the first event.
+    queueMicrotask(() => void execution.run());
+    return execution;
+  }
+
+  #existing({ arn, input, name }: Execution): Execution | undefined {
+    const existing = this.#executions.get(arn);
+    if (existing === undefined) return undefined;
+    if (existing.describe().status !== "RUNNING" || !isDeepStrictEqual(existing.input, input)) {
+      throw new StatesError("ExecutionAlreadyExists", `Execution Already Exists: '${name}'`);
+    }
+    return existing;
+  }
+
+  #execution(executionArn: string): Execution {
+    const execution = this.#executions.get(executionArn);
+    if (execution === undefined) throw new StatesError("ExecutionDoesNotExist", executionArn);
+    return execution;
+  }
+}
+
+function checkName(name: string): void {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: Step Functions refuses them too.
+  const refused = /[\s<>{}[\]?*"#%\\^|~`$&,;:/\u0000-\u001f\u007f-\u009f]/;
+  if (name === "" || name.length > statesLimits.nameLength || refused.test(name)) {
+    throw new StatesError("InvalidName", `Invalid Name: '${name}'`);
+  }
+}
+
+function checkInput(input: unknown): unknown {
+  return checked(() => asPayload(input, "The input"), "InvalidExecutionInput");
+}
+
+/** The name that the API gives to a payload that it refuses. */
+function checked(read: () => unknown, name: string): unknown {
+  try {
+    return read();
+  } catch (error) {
+    throw new StatesError(name, error instanceof StatesError ? error.cause : String(error));
+  }
+}

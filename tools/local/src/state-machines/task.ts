@@ -1,0 +1,159 @@
+import { randomBytes } from "node:crypto";
+import type { Clock } from "@leasehold/client";
+import { waitsForToken } from "./definition.ts";
+import { StatesError, toStatesError } from "./errors.ts";
+import { after } from "./timers.ts";
+
+/** What a service integration is told about the task that it works for. */
+export interface TaskContext {
+  readonly executionArn: string;
+  readonly stateMachineArn: string;
+  readonly stateName: string;
+  /** Aborts when the result is not needed any more: timeout, missed heartbeat, stop, a failed sibling. */
+  readonly signal: AbortSignal;
+  /** Only for resources with `.waitForTaskToken`. */
+  readonly taskToken?: string;
+}
+
+/**
+ * Performs a service integration: takes the resource as it stands in the definition (suffix included) and the
+ * evaluated Arguments, gives the result as plain JSON, and throws {@link StatesError} to fail the task. Anything
+ * else that it throws fails the task as `States.TaskFailed`.
+ */
+export type ServiceCall = (resource: string, args: unknown, task: TaskContext) => Promise<unknown>;
+
+/** One attempt of a Task state. */
+export interface TaskAttempt {
+  readonly resource: string;
+  readonly args: unknown;
+  readonly context: Omit<TaskContext, "signal">;
+  readonly timeoutSeconds: number | undefined;
+  readonly heartbeatSeconds: number | undefined;
+  /** Aborts when the execution, or the branch, ends. */
+  readonly signal: AbortSignal;
+  /** Notes an event of the history. */
+  readonly record: (type: string) => void;
+}
+
+interface Waiter {
+  succeed(output: unknown): void;
+  fail(error: StatesError): void;
+  beat(): void;
+}
+
+/** The tokens of tasks: the open ones, and the closed ones, whose late answers get an error of their own. */
+export class TaskTokens {
+  readonly #waiting = new Map<string, Waiter>();
+  readonly #closed = new Set<string>();
+
+  create(): string {
+    return randomBytes(48).toString("base64url");
+  }
+
+  open(token: string, waiter: Waiter): void {
+    this.#waiting.set(token, waiter);
+  }
+
+  close(token: string): void {
+    if (this.#waiting.delete(token)) this.#closed.add(token);
+  }
+
+  /** @throws StatesError `TaskTimedOut` for a task that is over, `TaskDoesNotExist`, `InvalidToken` */
+  waiter(token: string): Waiter {
+    const waiter = this.#waiting.get(token);
+    if (waiter !== undefined) return waiter;
+    if (this.#closed.has(token)) {
+      throw new StatesError("TaskTimedOut", "Task Timed Out: 'Provided task does not exist anymore'");
+    }
+    if (typeof token === "string" && /^[\w-]{64}$/.test(token)) {
+      throw new StatesError("TaskDoesNotExist", "no task waits for this token");
+    }
+    throw new StatesError("InvalidToken", "Invalid Token: 'Invalid token'");
+  }
+}
+
+/**
+ * Runs one attempt of a task to its end: the call's result, or the answer to its token.
+ *
+ * A token may be answered before the call that hands it out has returned; the answer counts.
+ *
+ * @throws StatesError what the task failed with, `States.Timeout` or `States.HeartbeatTimeout`
+ */
+export function performTask(
+  attempt: TaskAttempt,
+  clock: Clock,
+  tokens: TaskTokens,
+  call: ServiceCall,
+): Promise<unknown> {
+  const { resource, args, context, record } = attempt;
+  const token = context.taskToken;
+  const prefix = /^arn:[^:]+:lambda:/.test(resource) ? "LambdaFunction" : "Task";
+  const submits = waitsForToken(resource) || /\.sync(:\d+)?$/.test(resource);
+  const controller = new AbortController();
+
+  return new Promise((resolve, reject) => {
+    let settled = false;
+    let submitted = !submits;
+    let cancelHeartbeat = (): void => {};
+    const submit = (): void => {
+      if (!submitted) record("TaskSubmitted");
+      submitted = true;
+    };
+    const settle = (): boolean => {
+      if (settled) return false;
+      settled = true;
+      cancelTimeout();
+      cancelHeartbeat();
+      attempt.signal.removeEventListener("abort", onAbort);
+      if (token !== undefined) tokens.close(token);
+      return true;
+    };
+    const succeed = (output: unknown): void => {
+      if (!settle()) return;
+      submit();
+      record(`${prefix}Succeeded`);
+      resolve(output);
+    };
+    const fail = (error: unknown, event: string | undefined): void => {
+      if (!settle()) return;
+      if (event !== undefined) record(`${prefix}${event}`);
+      controller.abort(error);
+      reject(error);
+    };
+    const onAbort = (): void => fail(attempt.signal.reason, undefined);
+    const beat = (): void => {
+      cancelHeartbeat();
+      if (attempt.heartbeatSeconds === undefined) return;
+      cancelHeartbeat = after(clock, attempt.heartbeatSeconds * 1000, () => {
+        fail(new StatesError("States.HeartbeatTimeout"), "TimedOut");
+      });
+    };
+    const cancelTimeout =
+      attempt.timeoutSeconds === undefined
+        ? () => {}
+        : after(clock, attempt.timeoutSeconds * 1000, () =>
+            fail(new StatesError("States.Timeout"), "TimedOut"),
+          );
+
+    record(`${prefix}Scheduled`);
+    record(`${prefix}Started`);
+    attempt.signal.addEventListener("abort", onAbort, { once: true });
+    // The history may have been full just now.
+    if (attempt.signal.aborted) return onAbort();
+    beat();
+    if (token !== undefined) {
+      tokens.open(token, { succeed, fail: (error) => fail(error, "Failed"), beat });
+    }
+    const answer = new Promise<unknown>((done) => {
+      done(call(resource, args, { ...context, signal: controller.signal }));
+    });
+    answer.then(
+      (result) => {
+        if (settled) return;
+        if (token === undefined) succeed(result);
+        else submit();
+      },
+      (error) => fail(toStatesError(error), "Failed"),
+    );
+  });
+}

@@ -1,0 +1,143 @@
+import type { Json, JsonObject } from "../assembly/types.ts";
+
+/** A filter pattern uses an operator that is not known here; the message lists the known ones. */
+export class UnsupportedFilterError extends Error {
+  constructor(pattern: string, problem: string) {
+    super(
+      `${problem}, in the filter pattern ${pattern}. Known are ${operators.join(", ")} and lists of values.`,
+    );
+    this.name = "UnsupportedFilterError";
+  }
+}
+
+/** Tells whether an event passes a filter. */
+export type Filter = (event: unknown) => boolean;
+
+type Test = (value: unknown) => boolean;
+
+const operators = [
+  "exists",
+  "prefix",
+  "suffix",
+  "anything-but",
+  "numeric",
+  "equals-ignore-case",
+  "$or",
+] as const;
+
+/**
+ * Compiles the filters of an event source mapping, or the pattern of an EventBridge rule: one of the patterns must
+ * match; no patterns let everything pass.
+ *
+ * Throws UnsupportedFilterError for an operator that is not known here, before any event is judged.
+ */
+export function compileFilters(patterns: readonly JsonObject[]): Filter {
+  const filters = patterns.map((pattern) => compileObject(pattern, JSON.stringify(pattern)));
+  return (event) => filters.length === 0 || filters.some((filter) => filter(event));
+}
+
+function compileObject(pattern: JsonObject, source: string): Filter {
+  const parts = Object.entries(pattern).map(([name, rule]) => compileField(name, rule, source));
+  return (event) => parts.every((part) => part(event));
+}
+
+function compileField(name: string, rule: Json, source: string): Filter {
+  if (name === "$or") {
+    if (!Array.isArray(rule)) throw new UnsupportedFilterError(source, "$or needs a list");
+    const choices = rule.map((choice: Json) => compileObject(objectOf(choice, source), source));
+    return (event) => choices.some((choice) => choice(event));
+  }
+  if (Array.isArray(rule)) {
+    const tests = rule.map((one: Json) => compileTest(one, source));
+    return (event) => valuesOf(fieldOf(event, name)).some((value) => tests.some((test) => test(value)));
+  }
+  const inner = compileObject(objectOf(rule, source), source);
+  return (event) => inner(fieldOf(event, name));
+}
+
+/** A list matches where one of its elements does; a missing field is tested as undefined. */
+function valuesOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [value];
+}
+
+function compileTest(rule: Json, source: string): Test {
+  if (rule === null || typeof rule !== "object") return (value) => value === rule;
+  const [entry, ...others] = Object.entries(objectOf(rule, source));
+  if (entry === undefined || others.length > 0) {
+    throw new UnsupportedFilterError(source, "a test must have one operator");
+  }
+  const [operator, operand] = entry;
+  switch (operator) {
+    case "exists":
+      return (value) => isLeaf(value) === operand;
+    case "prefix":
+      return textTest(operand, source, (value, text) => value.startsWith(text));
+    case "suffix":
+      return textTest(operand, source, (value, text) => value.endsWith(text));
+    case "equals-ignore-case":
+      return textTest(operand, source, (value, text) => value.toLowerCase() === text.toLowerCase());
+    case "anything-but":
+      return anythingBut(operand, source);
+    case "numeric":
+      return numeric(operand, source);
+  }
+  throw new UnsupportedFilterError(source, `the operator ${operator} is not known here`);
+}
+
+/** `exists` is about leaves: an object has none of its own. */
+function isLeaf(value: unknown): boolean {
+  return value !== undefined && (value === null || typeof value !== "object");
+}
+
+function textTest(operand: Json, source: string, holds: (value: string, text: string) => boolean): Test {
+  if (typeof operand !== "string") throw new UnsupportedFilterError(source, "a text is wanted");
+  return (value) => typeof value === "string" && holds(value, operand);
+}
+
+function anythingBut(operand: Json, source: string): Test {
+  const nested = operand !== null && typeof operand === "object" && !Array.isArray(operand);
+  const rules = Array.isArray(operand) ? (operand as readonly Json[]) : [operand];
+  const tests = nested ? [compileTest(operand, source)] : rules.map((rule) => compileTest(rule, source));
+  return (value) => isLeaf(value) && !tests.some((test) => test(value));
+}
+
+function numeric(operand: Json, source: string): Test {
+  if (!Array.isArray(operand) || operand.length % 2 !== 0) {
+    throw new UnsupportedFilterError(source, "numeric needs pairs of a comparison and a number");
+  }
+  const tests: ((value: number) => boolean)[] = [];
+  for (let at = 0; at < operand.length; at += 2) {
+    tests.push(comparison(operand[at] as Json, operand[at + 1] as Json, source));
+  }
+  // As on AWS, it never matches a number of DynamoDB's: in the wire form that is a text.
+  return (value) => typeof value === "number" && tests.every((test) => test(value));
+}
+
+function comparison(sign: Json, bound: Json, source: string): (value: number) => boolean {
+  if (typeof bound === "number") {
+    switch (sign) {
+      case "=":
+        return (value) => value === bound;
+      case "<":
+        return (value) => value < bound;
+      case "<=":
+        return (value) => value <= bound;
+      case ">":
+        return (value) => value > bound;
+      case ">=":
+        return (value) => value >= bound;
+    }
+  }
+  throw new UnsupportedFilterError(source, `numeric knows no comparison ${JSON.stringify([sign, bound])}`);
+}
+
+function fieldOf(event: unknown, name: string): unknown {
+  return typeof event === "object" && event !== null && Object.hasOwn(event, name)
+    ? (event as Record<string, unknown>)[name]
+    : undefined;
+}
+
+function objectOf(value: Json, source: string): JsonObject {
+  if (value !== null && typeof value === "object" && !Array.isArray(value)) return value as JsonObject;
+  throw new UnsupportedFilterError(source, "a field needs a list of tests or an object");
+}
