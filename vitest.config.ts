@@ -1,6 +1,13 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 const conditions = ["leasehold-source"];
+/** They replace modules, or load them again, and so share none with other files. */
+const replacingModules = [
+  "test/unit/clones.test.ts",
+  "test/unit/error-copies.test.ts",
+  "test/simulation/planted.test.ts",
+];
 const demonstration = "test/e2e/main-job.test.ts";
 /** Nothing waits for so long on an idle machine; a busy one that is four times slower may. */
 const patience = { testTimeout: 300_000, hookTimeout: 300_000 };
@@ -11,16 +18,28 @@ export default defineConfig({
   ssr: { resolve: { conditions } },
   environments: { __vitest__: { resolve: { conditions } } },
   test: {
-    // Most tests of processes wait for them: where there are two processors, one worker would leave both idle.
-    maxWorkers: "100%",
+    tags: [{ name: "long", description: "What npm test leaves to npm run test:long." }],
+    // Tests on an engine mostly wait for it, and for processes: beside them there is time for others.
+    maxWorkers: 2 * availableParallelism(),
+    // Loading the SDK and the CDK for every file anew takes longer than most tests do.
+    isolate: false,
     projects: [
       {
         extends: true,
         test: {
           name: "unit",
           include: ["test/{unit,contract,simulation,infra}/**/*.test.ts"],
+          exclude: replacingModules,
+          pool: "threads",
+          unstubEnvs: true,
+          unstubGlobals: true,
+          restoreMocks: true,
           ...patience,
         },
+      },
+      {
+        extends: true,
+        test: { name: "replacing-modules", include: replacingModules, isolate: true, ...patience },
       },
       {
         extends: true,

@@ -63,7 +63,9 @@ describe(`fair locks on ${inject("engine").name}`, () => {
     expect(served).toEqual(order);
   });
 
-  it("passes over a process that was killed while it waited, and takes over from one that was killed while it held", async () => {
+  it("passes over a process that was killed while it waited, and takes over from one that was killed while it held", {
+    tags: ["long"],
+  }, async () => {
     const key = `killed/${randomUUID()}`;
     const { clientConfig } = inject("engine");
     const first = await lockOf("first", key).acquire({ heartbeat: true });

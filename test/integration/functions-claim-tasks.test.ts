@@ -32,6 +32,11 @@ function tasksOf(
 const plenty = 60_000;
 /** The service tells its time in whole seconds: one for the expiry that is written, and one for who judges it. */
 const dateResolutionMs = 2_000;
+/**
+ * How long a claim stands whose worker dies. An answer that takes longer than the claim is none, and a worker without timers
+ * would wait for ever: a busy machine has to answer within it.
+ */
+const shortClaimMs = 4_000;
 
 function workAs(owner: string, work: (task: Task) => unknown = () => undefined): Promise<WorkReport> {
   return workOn(tasksOf(owner), work, plenty);
@@ -46,16 +51,14 @@ async function states(): Promise<Record<string, Partial<TaskRecord>>> {
 /** A worker that takes up its first task and stands still from there on; its claim has ended when this resolves. */
 async function dies(owner: string): Promise<void> {
   const clock: Clock = { ...systemClock, schedule: () => () => undefined };
-  // An answer that takes longer than the claim is none, and a worker without timers would wait for ever.
-  const leaseDurationMs = 250;
   await new Promise<void>((begun) => {
     const work = (): Promise<never> => {
       begun();
       return new Promise(() => undefined);
     };
-    void workOn(tasksOf(owner, { leaseDurationMs }, { clock }), work, plenty);
+    void workOn(tasksOf(owner, { leaseDurationMs: shortClaimMs }, { clock }), work, plenty);
   });
-  await delay(leaseDurationMs + dateResolutionMs + 50);
+  await delay(shortClaimMs + dateResolutionMs + 50);
 }
 
 describe("the claiming of tasks", () => {
@@ -101,7 +104,9 @@ describe("the claiming of tasks", () => {
     });
   });
 
-  test("a dead worker's task becomes claimable again, and the attempt counts", async () => {
+  test("a dead worker's task becomes claimable again, and the attempt counts", {
+    tags: ["long"],
+  }, async () => {
     await tasksOf("adder").add([{ id: "t" }]);
     await dies("the dead");
     expect(await states()).toMatchObject({ t: { state: "running", owner: "the dead", attempts: 1 } });
@@ -109,7 +114,9 @@ describe("the claiming of tasks", () => {
     expect(await states()).toMatchObject({ t: { state: "succeeded", owner: "B", attempts: 2 } });
   });
 
-  test("a task over which worker after worker dies is parked, and nobody's work is called for it", async () => {
+  test("a task over which worker after worker dies is parked, and nobody's work is called for it", {
+    tags: ["long"],
+  }, async () => {
     await tasksOf("adder").add([{ id: "t" }]);
     for (const owner of ["first", "second", "third"]) await dies(owner);
     const called: string[] = [];
@@ -130,14 +137,14 @@ describe("the claiming of tasks", () => {
     await claimed?.succeed();
   });
 
-  test("a worker that was overtaken ends nothing, however late it comes", async () => {
+  test("a worker that was overtaken ends nothing, however late it comes", { tags: ["long"] }, async () => {
     await tasksOf("adder").add([{ id: "t" }]);
     // Its heart does not beat: it is frozen.
     const clock: Clock = { ...systemClock, schedule: () => () => undefined };
     const goOn = Promise.withResolvers<string>();
     const begun = Promise.withResolvers<void>();
     const late = workOn(
-      tasksOf("late", { leaseDurationMs: 50 }, { clock }),
+      tasksOf("late", { leaseDurationMs: shortClaimMs }, { clock }),
       () => {
         begun.resolve();
         return goOn.promise;
@@ -145,7 +152,7 @@ describe("the claiming of tasks", () => {
       plenty,
     );
     await begun.promise;
-    await delay(50 + dateResolutionMs + 50);
+    await delay(shortClaimMs + dateResolutionMs + 50);
     expect(await workAs("B", () => "in time")).toMatchObject({ succeeded: 1 });
     goOn.resolve("too late");
     expect(await late).toMatchObject({ lost: 1, succeeded: 0 });

@@ -1,3 +1,4 @@
+// @module-tag long
 import { once } from "node:events";
 import { QueryCommand } from "@aws-sdk/client-dynamodb";
 import { afterAll, expect, inject, onTestFinished, test } from "vitest";

@@ -88,7 +88,9 @@ describe(`read-write locks on ${inject("engine").name}`, () => {
     expect(reads).toBeGreaterThan(5);
   });
 
-  it("a writer passes the readers of a process that was killed, when their time is over", async () => {
+  it("a writer passes the readers of a process that was killed, when their time is over", {
+    tags: ["long"],
+  }, async () => {
     const key = `killed/${randomUUID()}`;
     const { clientConfig } = inject("engine");
     const config = { clientConfig, tableName, key } satisfies ReaderConfig;

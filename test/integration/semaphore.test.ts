@@ -91,7 +91,9 @@ describe(`semaphores on ${inject("engine").name}`, () => {
     expect(engine.sent.length).toBeGreaterThan(1);
   });
 
-  it("gives the permits of a process that was killed to others, and leaves the rest alone", async () => {
+  it("gives the permits of a process that was killed to others, and leaves the rest alone", {
+    tags: ["long"],
+  }, async () => {
     const key = `killed/${randomUUID()}`;
     const config = {
       clientConfig: inject("engine").clientConfig,

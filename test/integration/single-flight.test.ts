@@ -39,7 +39,9 @@ describe(`single flight on ${inject("engine").name}`, () => {
     new SingleFlight(clientOf(), { freshForMs, ...options });
   const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-  test("50 callers over 8 clients make 1 computation, which outlasts its lease", async () => {
+  test("50 callers over 8 clients make 1 computation, which outlasts its lease", {
+    tags: ["long"],
+  }, async () => {
     const compute = vi.fn(async () => {
       await sleep(6_000);
       return { total: 42 };

@@ -106,13 +106,13 @@ function asModule(code: string): string {
   return `${preamble}\nexport async function example(${list}): Promise<unknown> {\n${body}\nreturn [${parameters.map(([name]) => name)}];\n}\n`;
 }
 
-it("every example of the README and of the packages' docstrings compiles", async () => {
+it("every example of the READMEs and of the docstrings compiles", async () => {
   const files = [
     "README.md",
     ...globSync(
       [
         "{packages,tools}/*/src/**/*.ts",
-        "packages/*/README.md",
+        "{packages,tools}/*/README.md",
         "docs/{durable,lambda,singleton-jobs}.md",
         "docs/{primitives,systems}/*.md",
       ],

@@ -197,15 +197,11 @@ describe("groups under delays, lost and late answers, freezes, deaths, ttl and c
   });
 
   it.each([
-    [
-      "a takeover of a record that has changed since",
-      without("#version = :judgedVersion"),
-      /believes to hold/,
-    ],
+    ["a takeover of a record that has changed since", without("#version = :ifVersion"), /believes to hold/],
     ["a grant of a lock that is held", without("attribute_not_exists(#token)", isGrant), /believes to hold/],
     [
       "a fencing token that is no new maximum",
-      without("#fence < :fence"),
+      without("#fence < :ifFence"),
       /the fencing token of .* went from/,
     ],
   ])("are seen through: %s", async (_, mistake, violation) => {

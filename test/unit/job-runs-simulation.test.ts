@@ -273,12 +273,12 @@ describe("the runs of a job under delays, lost and late answers, freezes, deaths
   });
 
   it.each([
-    ["a claim of a slot that is done", without("#doneSlot < :slot"), /was (succeeded|skipped), and is/],
-    ["a claim without an attempt left", without("#attempt < :maxAttempts"), /went from the attempt 3 to 4/],
-    ["a takeover of an attempt that has renewed", without("#version = :judgedVersion"), /believes to hold/],
+    ["a claim of a slot that is done", without("#doneSlot < :ifDoneSlot"), /was (succeeded|skipped), and is/],
+    ["a claim without an attempt left", without("#attempt < :ifAttempt"), /went from the attempt 3 to 4/],
+    ["a takeover of an attempt that has renewed", without("#version = :ifVersion"), /believes to hold/],
     [
       "an outcome of another's attempt",
-      without("#token = :token AND #fence = :fence", isOutcome),
+      without("#token = :ifToken AND #fence = :ifFence", isOutcome),
       /believes to hold|by nobody/,
     ],
   ])("are seen through: %s", async (_, mistake, violation) => {

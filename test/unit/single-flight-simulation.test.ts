@@ -296,7 +296,7 @@ describe("single flights under delays, lost and late answers, lagging reads, fre
   });
 
   it.each([
-    ["a takeover of a holder that has renewed", without("#version = :judgedVersion"), /believes to hold/],
+    ["a takeover of a holder that has renewed", without("#version = :ifVersion"), /believes to hold/],
     [
       "a second holder beside the first",
       without("attribute_not_exists(#token)", isGrant),

@@ -1,3 +1,4 @@
+// @module-tag long
 import { readFile } from "node:fs/promises";
 import { expect, inject, test } from "vitest";
 import { appAtRest } from "../../../bench/costs/app-at-rest.ts";

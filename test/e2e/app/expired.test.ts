@@ -1,3 +1,4 @@
+// @module-tag long
 import { metricNames } from "@leasehold/client/metrics";
 import { startEngine } from "@leasehold/local";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";

@@ -1,3 +1,4 @@
+// @module-tag long
 import { createHash } from "node:crypto";
 import type { ExecutionDescription } from "@leasehold/local";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,3 +1,4 @@
+// @module-tag long
 import { render, renewUnlessRevoked } from "@leasehold/client/internal";
 import { leaseSortKey } from "@leasehold/client/schema";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";

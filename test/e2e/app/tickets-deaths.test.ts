@@ -1,3 +1,4 @@
+// @module-tag long
 import { randomUUID } from "node:crypto";
 import { FairLock } from "@leasehold/client/fair";
 import type { InvokeResult } from "@leasehold/local";

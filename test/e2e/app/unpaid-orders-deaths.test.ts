@@ -1,3 +1,4 @@
+// @module-tag long
 import { leaseSortKey } from "@leasehold/client/schema";
 import { JobRuns } from "@leasehold/jobs";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";

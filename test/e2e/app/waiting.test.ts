@@ -1,3 +1,4 @@
+// @module-tag long
 import type { Lease } from "@leasehold/client";
 import { waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";

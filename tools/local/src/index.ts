@@ -1,3 +1,5 @@
+// The entry of the tool: what this repository imports from it, and the errors that it throws.
+
 export type { LocalAppEvent } from "./app/events.ts";
 export { UnknownResourceError } from "./app/names.ts";
 export type { LocalAppOptions } from "./app/options.ts";
@@ -14,8 +16,11 @@ export {
 } from "./engine/errors.ts";
 export { availableEngines, startEngine } from "./engine/start.ts";
 export type { Engine, EngineClientConfig, LocalEngineName } from "./engine/types.ts";
+export { LambdaServiceError } from "./lambda/errors.ts";
 export { LambdaRuntime } from "./lambda/runtime.ts";
 export type { EnvironmentInfo, InvokeResult } from "./lambda/types.ts";
-export { InvalidDefinitionError } from "./state-machines/errors.ts";
+export { InvalidDefinitionError, StatesError } from "./state-machines/errors.ts";
 export type { ExecutionDescription } from "./state-machines/execution.ts";
 export { StateMachines } from "./state-machines/state-machines.ts";
+export type { ServiceCall, TaskContext } from "./state-machines/task.ts";
+export { UnsupportedFilterError } from "./streams/filter.ts";

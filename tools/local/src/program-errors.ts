@@ -1,3 +1,5 @@
+// Errors of the program, as opposed to those of processes, files and connections. They are never swallowed.
+
 const programmerErrors = [TypeError, RangeError, ReferenceError, SyntaxError, EvalError, URIError];
 
 /** Whether an error is a fault of the program, and not of a process, a file or a connection. */

@@ -1,3 +1,5 @@
+// Starts the parts of an app in order. Each part says how it ends before the next one starts.
+
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { systemClock } from "@leasehold/client";
 import { readAssembly } from "../assembly/read.ts";

@@ -1,3 +1,5 @@
+// Where failed events and dead letters go: a queue, a function, or a topic that is only reported.
+
 import type { FunctionSpec } from "../assembly/types.ts";
 import type { AsyncFailureRecord } from "../lambda/types.ts";
 import type { QueueMessage, Queues } from "../services/queues.ts";

@@ -1,3 +1,5 @@
+// Reads metrics from the lines that functions log, in CloudWatch's embedded metric format.
+
 /** A measurement that a function logged in CloudWatch's embedded metric format. */
 export interface Metric {
   readonly namespace: string;

@@ -1,3 +1,5 @@
+// The variables that lead a function's SDK clients to the engine and to the services of the app.
+
 import type { Engine } from "../engine/types.ts";
 
 /** Of an endpoint's own credentials, a function gets what this process has. */

@@ -1,3 +1,5 @@
+// Defines the template's functions in a LambdaRuntime. No process runs until a function is invoked.
+
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

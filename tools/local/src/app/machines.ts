@@ -1,3 +1,5 @@
+// Connects the state machines with the services that their tasks call, and with the event bus.
+
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Clock } from "@leasehold/client";
 import type { AppSpec } from "../assembly/types.ts";

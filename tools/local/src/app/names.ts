@@ -1,3 +1,5 @@
+// Finds a resource of the app by any of its names. An ambiguous name is an error, not a guess.
+
 import type { ResourceName } from "../assembly/types.ts";
 
 /** Nothing in the app, or more than one thing, is called like this; the message lists what there is. */

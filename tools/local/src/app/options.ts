@@ -1,3 +1,5 @@
+// The options of startApp, and their check before anything is started.
+
 import { type Clock, InvalidOptionsError } from "@leasehold/client";
 import type { Engine } from "../engine/types.ts";
 import type { LocalAppListener } from "./events.ts";

@@ -1,3 +1,5 @@
+// Connects the tables' streams with the functions that read them.
+
 import { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
 import type { AppSpec, StreamMappingSpec } from "../assembly/types.ts";
 import type { EngineClientConfig } from "../engine/types.ts";

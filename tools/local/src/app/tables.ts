@@ -1,3 +1,5 @@
+// Creates the tables of the template, and deletes those with a suffix at the end.
+
 import {
   CreateTableCommand,
   type CreateTableCommandInput,

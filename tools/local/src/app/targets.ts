@@ -1,3 +1,5 @@
+// Sends the input of a schedule or a rule to its target.
+
 import { functionNameOf } from "../assembly/resolve.ts";
 import type { AppSpec } from "../assembly/types.ts";
 import type { LambdaRuntime } from "../lambda/runtime.ts";

@@ -1,3 +1,5 @@
+// The errors of an assembly that cannot be read or run here.
+
 /** The stable codes of what can be wrong with a cloud assembly. */
 export type AssemblyErrorCode =
   | "ASSEMBLY_NOT_FOUND"

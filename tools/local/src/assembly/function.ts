@@ -1,3 +1,5 @@
+// Reads AWS::Lambda::Function, with AWS::Lambda::EventInvokeConfig.
+
 import type { Properties } from "./properties.ts";
 import type { FunctionSpec, RawStack, ResourceName } from "./types.ts";
 

@@ -1,3 +1,5 @@
+// The names and ARNs of resources, in AWS's form. They are the same in every run.
+
 import type { Json } from "./types.ts";
 
 /** Where the resources pretend to be. */

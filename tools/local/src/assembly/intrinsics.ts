@@ -1,3 +1,5 @@
+// CloudFormation's intrinsic functions. One that is not known here is an error, never left as it stands.
+
 import { UnsupportedIntrinsicError } from "./errors.ts";
 import type { Json, JsonObject } from "./types.ts";
 

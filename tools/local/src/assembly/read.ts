@@ -1,3 +1,5 @@
+// Reads a cloud assembly from its folder: templates, assets and construct paths, nothing resolved yet.
+
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { AssemblyError } from "./errors.ts";

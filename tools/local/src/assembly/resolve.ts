@@ -1,3 +1,5 @@
+// Turns an assembly into plain data. A resource whose absence would change what runs is an error.
+
 import { AssemblyError, UnsupportedResourceError } from "./errors.ts";
 import { functionSpec, type InvokeConfig, invokeConfigOf } from "./function.ts";
 import type { StackEnv } from "./identity.ts";

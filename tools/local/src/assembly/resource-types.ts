@@ -1,3 +1,5 @@
+// Types of resources that are not run here, and which of them an app cannot do without.
+
 /**
  * Types whose resources do nothing that an app on one machine could miss: permissions, observation, encryption,
  * and names for things that are handled elsewhere.

@@ -1,3 +1,5 @@
+// Reads AWS::Scheduler::Schedule.
+
 import type { Properties } from "./properties.ts";
 import type { ResourceName, ScheduleSpec } from "./types.ts";
 

@@ -1,3 +1,5 @@
+// What the names in one stack's template stand for, in this and in the other stacks.
+
 import { UnsupportedIntrinsicError } from "./errors.ts";
 import { type Identity, namingOf, type StackEnv } from "./identity.ts";
 import { evaluateCondition, resolveIntrinsics, type Scope } from "./intrinsics.ts";

@@ -1,3 +1,5 @@
+// Reads AWS::Lambda::EventSourceMapping.
+
 import type { Properties } from "./properties.ts";
 import type { JsonObject, ResourceName, StreamMappingSpec, TableSpec } from "./types.ts";
 

@@ -1,3 +1,5 @@
+// The raw assembly, and AppSpec: the plain data that it is resolved to.
+
 /** Plain data as it stands in a template. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 

@@ -1,3 +1,6 @@
+// The settings of an SDK client for the engine. Those for an engine of our own take nothing from the
+// environment.
+
 import type { EngineClientConfig } from "./types.ts";
 
 /** A local engine wants these settings and takes any value; DynamoDB Local allows only letters and digits in a key. */

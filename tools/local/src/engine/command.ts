@@ -1,3 +1,5 @@
+// How a kind of engine is started, and how its answers are recognised.
+
 import type { IncomingHttpHeaders } from "node:http";
 import type { LocalEngineName } from "./types.ts";
 

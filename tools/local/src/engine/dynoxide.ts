@@ -1,3 +1,5 @@
+// The engine for machines without Java.
+
 import { access, constants, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";

@@ -1,3 +1,5 @@
+// The engine at an endpoint. It belongs to its user: nothing here starts, stops or cleans it.
+
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { endpointClientConfig } from "./client-config.ts";

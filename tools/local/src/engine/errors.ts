@@ -1,4 +1,6 @@
-/** The stable codes of this package's errors. */
+// The errors of engines that cannot be found, started or reached. Each message says what to do.
+
+/** The stable codes of these errors. */
 export type EngineErrorCode =
   | "ENGINE_UNAVAILABLE"
   | "ENGINE_START_FAILED"

@@ -1,3 +1,5 @@
+// A child process that ends with this one, however this one ends, SIGKILL included.
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { Socket } from "node:net";
 import { isProgrammerError } from "../program-errors.ts";

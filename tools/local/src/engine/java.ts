@@ -1,3 +1,5 @@
+// Finds a Java that is new enough for DynamoDB Local.
+
 import { execFile } from "node:child_process";
 import { access, constants, realpath } from "node:fs/promises";
 import { delimiter, join } from "node:path";

@@ -1,3 +1,5 @@
+// Starts an engine on a free port, and resolves only once an answer surely came from that process.
+
 import { type IncomingHttpHeaders, request } from "node:http";
 import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";

@@ -1,3 +1,5 @@
+// Chooses the engine of this machine.
+
 import type { Lookup } from "./command.ts";
 import { findDynamoDbLocal } from "./dynamodb-local.ts";
 import { findDynoxide } from "./dynoxide.ts";

@@ -1,3 +1,5 @@
+// An engine and its options, as callers see them.
+
 /** The engines that can be started on a machine of one's own, as opposed to an endpoint that runs elsewhere. */
 export type LocalEngineName = "dynamodb-local" | "dynoxide";
 

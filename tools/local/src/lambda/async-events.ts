@@ -1,3 +1,5 @@
+// Asynchronous invocations: attempts, retries and their end, under one request id for each event.
+
 import type { Clock } from "@leasehold/client";
 import { TooManyRequestsException } from "./errors.ts";
 import type { FunctionPool } from "./function-pool.ts";

@@ -1,8 +1,8 @@
 /**
  * The runtime client: what runs inside an execution environment and calls the handler.
  *
- * It talks to the Runtime API only, and is started by plain Node, from this source as well as from its built form:
- * so it imports nothing of the package, and its types are erasable.
+ * It talks to the Runtime API only, and plain Node starts it from this source: so it imports nothing of the tool, and its
+ * types are erasable.
  */
 import { Agent, type IncomingHttpHeaders, request } from "node:http";
 import { join } from "node:path";

@@ -1,3 +1,5 @@
+// Checks a function's definition and fills in the defaults.
+
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { InvalidOptionsError } from "@leasehold/client";

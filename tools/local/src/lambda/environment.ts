@@ -1,3 +1,5 @@
+// One execution environment: a process that serves one invocation at a time and is frozen in between.
+
 import type { Clock } from "@leasehold/client";
 import type { CheckedFunction } from "./definition.ts";
 import { lambdaLimits } from "./limits.ts";

@@ -1,3 +1,5 @@
+// The errors with which Lambda refuses a request, under the names of its API.
+
 /**
  * A request that the service itself refuses. No function has run for it.
  *

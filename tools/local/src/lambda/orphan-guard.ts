@@ -1,3 +1,5 @@
+// Ends the functions' processes when this one has ended, the stopped ones included.
+
 import { type ChildProcess, spawn } from "node:child_process";
 
 /** Each line names all groups that live. No `--` before a negative number: the kill of dash does not know it. */

@@ -1,3 +1,5 @@
+// How an invocation ended, in the words of Lambda.
+
 /** How an invocation ended. The payload is the text that the client sent, which is JSON from ours. */
 export interface Outcome {
   readonly payload: string;

@@ -1,3 +1,5 @@
+// The variables of a function's process: the template's and Lambda's own, hardly any of this process.
+
 import { randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
 import type { CheckedFunction } from "./definition.ts";

@@ -1,3 +1,5 @@
+// Checks of requests, with Lambda's limits.
+
 import { InvalidOptionsError } from "@leasehold/client";
 import { InvalidRequestContentException, RequestTooLargeException } from "./errors.ts";
 

@@ -1,3 +1,5 @@
+// The Runtime API of one environment: the HTTP interface between Lambda and the client in the process.
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { isProgrammerError, throwUncaught } from "../program-errors.ts";

@@ -1,3 +1,5 @@
+// Lambda on this machine: functions, their processes, invocations, freezes and kills.
+
 import { randomUUID } from "node:crypto";
 import { InvalidOptionsError, systemClock } from "@leasehold/client";
 import { callListener, throwUncaught } from "../program-errors.ts";

@@ -1,3 +1,5 @@
+// The operating system's side of an environment: a process group that is stopped and killed as a whole.
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";

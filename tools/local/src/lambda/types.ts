@@ -1,3 +1,5 @@
+// What a LambdaRuntime takes and gives.
+
 import type { Clock } from "@leasehold/client";
 
 /** A function as the template describes it. */

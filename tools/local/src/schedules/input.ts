@@ -1,3 +1,5 @@
+// The input of a schedule's target, with the context attributes of EventBridge Scheduler.
+
 import type { ScheduleSpec } from "../assembly/types.ts";
 
 /** One delivery of a schedule, with its context attributes. */

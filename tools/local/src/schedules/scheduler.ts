@@ -1,3 +1,5 @@
+// EventBridge Scheduler on the injected clock. What was missed in a pause is not made up for.
+
 import { type Clock, systemClock } from "@leasehold/client";
 import { parseScheduleExpression, type ScheduleTimes } from "@leasehold/jobs";
 import type { ScheduleSpec } from "../assembly/types.ts";

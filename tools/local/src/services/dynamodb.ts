@@ -1,3 +1,5 @@
+// DynamoDB as a state machine calls it: any operation of the SDK, with the errors of Step Functions.
+
 import * as sdk from "@aws-sdk/client-dynamodb";
 import { IntegrationError } from "./errors.ts";
 import { withIsoDates } from "./member-names.ts";

@@ -1,3 +1,5 @@
+// Errors of services, as their callers know them: by API, and as service integrations.
+
 /** A service of this machine refuses a request, under the name that AWS's own API gives the error. */
 export class ServiceError extends Error {
   readonly statusCode: number;

@@ -1,3 +1,5 @@
+// EventBridge's bus: events of the app, which are kept, and of the services.
+
 /** An event on a bus. */
 export interface BusEvent {
   readonly id: string;

@@ -1,3 +1,5 @@
+// EventBridge's rules: which event goes to which target, and as what input.
+
 import type { RuleSpec, RuleTargetSpec } from "../assembly/types.ts";
 import { compileFilters } from "../streams/filter.ts";
 import type { BusEvent } from "./event-bus.ts";

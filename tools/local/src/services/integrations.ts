@@ -1,3 +1,5 @@
+// The service integrations of Task states. A resource that is not known here is refused by name.
+
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { functionNameOf } from "../assembly/resolve.ts";
 import type { LambdaRuntime } from "../lambda/runtime.ts";

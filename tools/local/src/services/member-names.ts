@@ -1,3 +1,5 @@
+// The spelling of members in service integrations.
+
 import type { Members } from "./operations.ts";
 
 /** Spells the members with a small first letter, as the Step Functions API has them. Values stay as they are. */

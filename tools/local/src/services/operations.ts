@@ -1,3 +1,5 @@
+// The operations of Step Functions, EventBridge and SQS, for service integrations and SDK clients alike.
+
 import type { ExecutionDescription } from "../state-machines/execution.ts";
 import type { StateMachines } from "../state-machines/state-machines.ts";
 import { ServiceError } from "./errors.ts";

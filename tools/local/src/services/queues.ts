@@ -1,3 +1,5 @@
+// SQS, as far as messages are sent.
+
 import { createHash } from "node:crypto";
 import type { QueueSpec } from "../assembly/types.ts";
 import { ServiceError } from "./errors.ts";

@@ -1,3 +1,5 @@
+// The HTTP endpoint at which functions find the services of the app.
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { functionNameOf } from "../assembly/resolve.ts";

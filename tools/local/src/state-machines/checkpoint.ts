@@ -1,3 +1,5 @@
+// Where a redrive resumes: the states that were entered and not left.
+
 import type { Variables } from "./jsonata.ts";
 
 /** How far a sequence of states has come: where a redrive resumes. */

@@ -1,3 +1,6 @@
+// Whether Step Functions would take a definition: asked of asl-validator and jsonata, and of the rules that
+// they lack.
+
 import validate from "asl-validator";
 import jsonata from "jsonata";
 

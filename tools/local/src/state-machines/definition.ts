@@ -1,3 +1,5 @@
+// The part of Amazon States Language that the interpreter runs, as types, and Step Functions' limits.
+
 /** The states of a machine, of a branch of Parallel or of the iterations of Map. */
 export interface StateGraph {
   readonly StartAt: string;

@@ -1,3 +1,5 @@
+// Errors of states, and the interruption that no state can catch.
+
 /**
  * An error as Step Functions knows it: a name to match in Retry and Catch, and a cause for people.
  *

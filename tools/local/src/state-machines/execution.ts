@@ -1,3 +1,5 @@
+// One execution of a machine. Its first ending counts.
+
 import type { Clock } from "@leasehold/client";
 import type { BranchCheckpoint } from "./checkpoint.ts";
 import { type StateMachineDefinition, statesLimits } from "./definition.ts";

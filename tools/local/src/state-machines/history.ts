@@ -1,3 +1,5 @@
+// The history of an execution, of which only the length and the entered states are kept.
+
 import { statesLimits } from "./definition.ts";
 
 /** A state that an execution entered. A retry of its work does not enter it again. */

@@ -1,3 +1,5 @@
+// JSONata with what Step Functions adds to it, on the injected clock.
+
 import { createHash, randomUUID } from "node:crypto";
 import type { Clock } from "@leasehold/client";
 import jsonata from "jsonata";

@@ -1,3 +1,5 @@
+// The limit of payloads, and their copies: nothing in an execution is shared with its caller.
+
 import { statesLimits } from "./definition.ts";
 import { StatesError } from "./errors.ts";
 

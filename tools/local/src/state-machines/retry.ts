@@ -1,3 +1,5 @@
+// Which retrier or catcher takes an error, and how long to wait before the next attempt.
+
 import type { Catcher, Retrier } from "./definition.ts";
 import type { StatesError } from "./errors.ts";
 

@@ -1,3 +1,5 @@
+// Runs states one after the other, with their retries, catchers and ways out.
+
 import type { StateCheckpoint } from "./checkpoint.ts";
 import type { Exit, State, StateGraph, WorkState } from "./definition.ts";
 import { Interrupted, StatesError, toStatesError } from "./errors.ts";

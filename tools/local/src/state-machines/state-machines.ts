@@ -1,3 +1,5 @@
+// Step Functions on this machine: definitions, executions and task tokens, in memory.
+
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "@leasehold/client";

@@ -1,3 +1,5 @@
+// What a state works with while it runs: its fields evaluated, its context, its events.
+
 import type { BranchCheckpoint } from "./checkpoint.ts";
 import type { State } from "./definition.ts";
 import { StatesError } from "./errors.ts";

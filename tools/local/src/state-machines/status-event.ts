@@ -1,3 +1,5 @@
+// The event by which EventBridge hears of an execution's status.
+
 import type { ExecutionDescription } from "./execution.ts";
 
 /** EventBridge leaves out data whose escaped text is longer than this, in bytes. */

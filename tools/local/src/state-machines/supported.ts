@@ -1,3 +1,5 @@
+// What the interpreter runs of Amazon States Language. All else is refused when a machine is defined.
+
 import type { StateMachineDefinition } from "./definition.ts";
 import { InvalidDefinitionError } from "./errors.ts";
 

@@ -1,3 +1,5 @@
+// One attempt of a Task state: it settles once, by its call, its token, a timeout or an abort.
+
 import { randomBytes } from "node:crypto";
 import type { Clock } from "@leasehold/client";
 import { waitsForToken } from "./definition.ts";

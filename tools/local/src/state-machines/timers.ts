@@ -1,3 +1,5 @@
+// Waiting on the injected clock, for any length of time.
+
 import type { Clock } from "@leasehold/client";
 
 /** Timers of a day each: Step Functions waits for years, Node's timers for at most 24 days. */

@@ -1,3 +1,5 @@
+// The work of Task, Parallel and Map, which Retry may repeat.
+
 import type { BranchCheckpoint } from "./checkpoint.ts";
 import {
   type MapState,

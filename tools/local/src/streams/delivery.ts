@@ -1,3 +1,5 @@
+// Delivers one batch by the rules of its event source mapping, until each record is done or given up.
+
 import { type Clock, systemClock } from "@leasehold/client";
 import { isProgrammerError } from "../program-errors.ts";
 import type { StreamEventRecord } from "./event.ts";

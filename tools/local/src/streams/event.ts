@@ -1,3 +1,5 @@
+// A stream's record as Lambda's event shows it.
+
 import type { _Record as StreamRecord } from "@aws-sdk/client-dynamodb-streams";
 
 /** A value in DynamoDB's wire form, such as `{ "S": "text" }`, with binary as base64. */

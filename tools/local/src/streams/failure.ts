@@ -1,3 +1,5 @@
+// The message about a failed batch for its on-failure destination.
+
 import type { FailedBatch } from "./delivery.ts";
 
 /** Where a failed batch came from. */

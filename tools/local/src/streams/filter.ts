@@ -1,3 +1,5 @@
+// Patterns of event source mappings and of EventBridge's rules, compiled once.
+
 import type { Json, JsonObject } from "../assembly/types.ts";
 
 /** A filter pattern uses an operator that is not known here; the message lists the known ones. */

@@ -1,3 +1,5 @@
+// Feeds one function from one stream: each shard in order, and after its parent.
+
 import {
   DescribeStreamCommand,
   type DynamoDBStreamsClient,

@@ -1,3 +1,5 @@
+// Reads one shard in order. An iterator that has expired is replaced by one at the same position.
+
 import {
   type DynamoDBStreamsClient,
   GetRecordsCommand,
