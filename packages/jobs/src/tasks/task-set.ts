@@ -105,7 +105,7 @@ export class TaskSet {
     while (left.length > 0) {
       const common = { set, now: clock.now(), keepForMs: terms.keepForMs };
       const entries = left.flatMap((task) => addTask({ ...common, ...task }));
-      const result = await callWithRetry(this.#context, (store, call) => store.transact(entries, call));
+      const result = await callWithRetry(this.#context, (table) => table.transact(entries));
       if (result.applied) return left.length;
       const isKnown = (index: number): boolean =>
         result.refusals[2 * index] !== undefined || result.refusals[2 * index + 1] !== undefined;
