@@ -8,6 +8,7 @@ import { type RetryStrategy, retryDelayMs } from "../time/retry.ts";
 import type { AcquireAttempt, AcquireTerms, Granted } from "./acquire-attempt.ts";
 import { type ProtocolContext, shortestBudgetMs } from "./context.ts";
 import type { Prospect } from "./lease-form.ts";
+import type { WaitOrder } from "./wait-order.ts";
 
 /** How long to wait, and in what rhythm. */
 export interface WaitTerms {
@@ -151,3 +152,11 @@ export class RetryLoop {
     return new LeaseUnavailableError(key, blocker, retryAfterMs, { waitedMs: waitMs, isOwn });
   }
 }
+
+/** No order: the first caller that tries after the lease was let go has it. */
+export const unordered: WaitOrder = {
+  begin: (context, form, call) => ({
+    form,
+    grant: (attempt, onContended) => new RetryLoop(context, attempt, call, onContended).grant(),
+  }),
+};
