@@ -87,7 +87,8 @@ export class AcquireAttempt {
   ): Promise<Granted | Refused> {
     const { gate } = this.#context;
     // Before the first request is made: its lease counts from there.
-    const waitedMs = await gate.enter(withinMs, signal);
+    const entered = gate.enter(withinMs, signal);
+    const waitedMs = typeof entered === "number" ? entered : await entered;
     let failure: unknown;
     try {
       const usefulMs = Math.max(this.#terms.leaseDurationMs, shortestBudgetMs);
