@@ -84,10 +84,11 @@ export class Acquirer {
     const context = this.#context;
     const { clock } = context;
     const startedAt = clock.monotonic();
-    const { form, grant } = (call.order ?? unordered).begin(context, given, call);
+    const wait = (call.order ?? unordered).begin(context, given, call);
+    const { form } = wait;
     const attempt = new AcquireAttempt(context, form, call);
     try {
-      const { record, belief, takeovers } = await grant(attempt, contentionOf(context, call.owner));
+      const { record, belief, takeovers } = await wait.grant(attempt, contentionOf(context, call.owner));
       const { leaseDurationMs, slot } = call;
       const terms = {
         record,
