@@ -109,8 +109,8 @@ export class RetryLoop implements OrderedWait {
       const prospect = await this.#look(attempt);
       if (prospect === undefined) continue;
       // An own write that landed late is recognised by the next try, too.
-      const isOwn = prospect.blocker?.token === attempt.token;
-      if (isOwn || prospect.claimableInMs <= 0) return prospect;
+      if (prospect.blocker?.token === attempt.token) return undefined;
+      if (prospect.claimableInMs <= 0) return prospect;
       outlook = this.#outlookOf(prospect);
     }
   }
