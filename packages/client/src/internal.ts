@@ -40,16 +40,6 @@ export {
   type WaitsBy,
   waitersOf,
 } from "./expressions.ts";
-export {
-  jsonIn,
-  optionalTextIn,
-  optionalTimeIn,
-  optionalWholeIn,
-  optionalWordIn,
-  textIn,
-  timeIn,
-  wholeIn,
-} from "./item-values.ts";
 export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
 export { checkHandle } from "./options/check-handle.ts";
@@ -98,6 +88,16 @@ export {
   utf8Bytes,
   waiterSortKeyPrefix,
 } from "./schema.ts";
+export {
+  jsonIn,
+  optionalTextIn,
+  optionalTimeIn,
+  optionalWholeIn,
+  optionalWordIn,
+  textIn,
+  timeIn,
+  wholeIn,
+} from "./store/item-values.ts";
 export {
   amended,
   type Condition,

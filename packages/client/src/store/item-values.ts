@@ -1,6 +1,6 @@
-import { describe, LeaseItemError } from "./errors/errors.ts";
-import { attributeNames } from "./schema.ts";
-import type { Item } from "./store.ts";
+import { describe, LeaseItemError } from "../errors/errors.ts";
+import { attributeNames } from "../schema.ts";
+import type { Item } from "../store.ts";
 
 /** What comes to an end at a time that no Date can have has another program's times. */
 const latestTime = 8_640_000_000_000_000;
