@@ -59,26 +59,36 @@ export function seatSteps(...wanted: readonly Wish["what"][]): fc.Arbitrary<Seat
   );
 }
 
-/** Steps of writers that hold for long, and renew all the time. */
-export const renewals: fc.Arbitrary<SeatStep> = fc.oneof(
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: fc.constant("acquire" as const),
-      caller: fc.nat(callers - 1),
-      what: fc.constant("write" as const),
-      permits: fc.constant(1),
-      waitMs: fc.constant(12_000),
-      heartbeat: fc.constant(true),
-      reentrant: fc.constant(false),
-      lockAtLeastForMs: fc.constant(0),
-    }),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 1_000 }) }),
-  },
-);
+/** Steps of writers alone: that hold for long and renew all the time, or that come and go quickly. */
+export function writerSteps({ holdLong }: { readonly holdLong: boolean }): fc.Arbitrary<SeatStep> {
+  const longestMs = holdLong ? 1_000 : 400;
+  return fc.oneof(
+    {
+      weight: holdLong ? 1 : 6,
+      arbitrary: fc.record({
+        kind: fc.constant("acquire" as const),
+        caller: fc.nat(callers - 1),
+        what: fc.constant("write" as const),
+        permits: fc.constant(1),
+        waitMs: fc.constant(holdLong ? 12_000 : 0),
+        heartbeat: fc.constant(holdLong),
+        reentrant: fc.constant(false),
+        lockAtLeastForMs: fc.constant(0),
+      }),
+    },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        kind: fc.constant("wait" as const),
+        ms: fc.integer({ min: 1, max: longestMs }),
+      }),
+    },
+    {
+      weight: holdLong ? 0 : 3,
+      arbitrary: fc.record({ kind: fc.constant("release" as const), which: fc.nat(100) }),
+    },
+  );
+}
 
 /** A lease that was granted, and what it was for. */
 interface Grant extends Pick<Wish, "what" | "permits"> {

@@ -291,9 +291,9 @@ describe("a mistake in a release", () => {
 
   it("is published by a writer that waits, where its intent meets it", async () => {
     const reader = await new ReadWriteLock(makeClient("b"), "book").read();
-    const writing = new ReadWriteLock(client, "book").write({ waitMs: 60_000 });
     let writes = 0;
     store.breaks = (method) => method === "update" && ++writes > 1;
+    const writing = new ReadWriteLock(client, "book").write({ waitMs: 60_000 });
     writing.catch(() => undefined);
     await clock.advance(0);
     expect(errors()).toEqual([["renew", store.mistake]]);

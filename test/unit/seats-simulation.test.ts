@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { ExpiryDetector } from "../../packages/client/src/protocol/expiry-detector.ts";
 import { SeatForm } from "../../packages/client/src/seats/seat-form.ts";
 import type { Condition, Write } from "../../packages/client/src/store/write.ts";
-import { renewals, type SeatStep, SimulatedSeats, seatSteps } from "../support/simulated-seats.ts";
+import { type SeatStep, SimulatedSeats, seatSteps, writerSteps } from "../support/simulated-seats.ts";
 import type { Tally } from "../support/simulated-world.ts";
 import { expectToHaveHappened, play, runs, violationOf } from "../support/simulations.ts";
 
@@ -84,14 +84,20 @@ describe("a planted mistake shows itself", () => {
         vi.spyOn(SeatForm.prototype, "proof").mockImplementation(weak);
       },
       /a stale write of .* went through/,
-      seatSteps("write"),
+      writerSteps({ holdLong: false }),
+      120,
     ],
     "no mark of a revoked token": [without("acquire", "releasedToken"), /a revoked token of .* came back/],
     "a seat that is taken twice by two copies of one write": [
       without("acquire", "f:"),
       /taken twice|differs from/,
     ],
-    "a renewal that does not compare versions": [without("renew", "s:"), /two writers/, renewals, 200],
+    "a renewal that does not compare versions": [
+      without("renew", "s:"),
+      /two writers/,
+      writerSteps({ holdLong: true }),
+      200,
+    ],
     "a cooldown that ends at once": [
       () => {
         const original = SeatForm.prototype.release;

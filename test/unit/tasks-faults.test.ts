@@ -211,7 +211,7 @@ class SlowStore extends MemoryLeaseStore {
 
   override async update(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
     if (request.values[":owner"] !== "slow") return await super.update(request, call);
-    if (request.values[":judgedToken"] === undefined) {
+    if (request.values[":ifToken"] === undefined) {
       const result = await super.update(request, call);
       this.#late = request;
       await new Promise<void>((resolve) => clock.schedule(resolve, 4_000));
@@ -280,7 +280,7 @@ describe("what arrives late", () => {
       const times = { acquiredAt, expiresAt: acquiredAt + leaseDurationMs, leaseDurationMs };
       const claim = { set: "set", id: "1", token, version: 1, owner: "ghost", ...times };
       const fence = Number(open()?.fence);
-      expect(store.table.updateNow(claimTask({ ...claim, keepForMs: 0 }, fence)).applied).toBe(true);
+      expect(store.table.updateNow(render(claimTask({ ...claim, keepForMs: 0 }, fence))).applied).toBe(true);
       const before = [open(), ended()];
       await expect(stale[ending]("late")).rejects.toMatchObject({ name: "TaskLostError", reason: "taken" });
       expect([open(), ended()]).toEqual(before);

@@ -40,16 +40,6 @@ export {
   type WaitsBy,
   waitersOf,
 } from "./expressions.ts";
-export {
-  jsonIn,
-  optionalTextIn,
-  optionalTimeIn,
-  optionalWholeIn,
-  optionalWordIn,
-  textIn,
-  timeIn,
-  wholeIn,
-} from "./item-values.ts";
 export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
 export { checkHandle } from "./options/check-handle.ts";
@@ -66,7 +56,7 @@ export {
 } from "./options/check-values.ts";
 export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
 export { announceGrant } from "./protocol/announcement.ts";
-export { callStore, inBackground, type ProtocolContext } from "./protocol/context.ts";
+export { inBackground, type ProtocolContext } from "./protocol/context.ts";
 export { claimableIn, ExpiryDetector } from "./protocol/expiry-detector.ts";
 export { Heartbeat } from "./protocol/heartbeat.ts";
 export { type Ended, HeldLease, type HeldLeaseTerms, type SendUpdate } from "./protocol/held-lease.ts";
@@ -98,7 +88,24 @@ export {
   utf8Bytes,
   waiterSortKeyPrefix,
 } from "./schema.ts";
-export { amended, type Condition, type Count, type Write } from "./store/write.ts";
+export {
+  jsonIn,
+  optionalTextIn,
+  optionalTimeIn,
+  optionalWholeIn,
+  optionalWordIn,
+  textIn,
+  timeIn,
+  wholeIn,
+} from "./store/item-values.ts";
+export {
+  amended,
+  type Condition,
+  type Count,
+  renderDeletion,
+  renderEntry,
+  type Write,
+} from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
 export { type Moment, pause, sleep } from "./time/clock.ts";
 export { retryDelayMs } from "./time/retry.ts";

@@ -1,6 +1,6 @@
-import { optionalTextIn, parsedJson, textIn, timeIn, wholeIn } from "./item-values.ts";
 import { attributeNames, isClosedToken } from "./schema.ts";
 import type { Seat } from "./seats/schema.ts";
+import { optionalTextIn, parsedJson, textIn, timeIn, wholeIn } from "./store/item-values.ts";
 import type { Item } from "./store.ts";
 
 export { LeaseItemError } from "./errors/errors.ts";

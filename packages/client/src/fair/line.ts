@@ -1,10 +1,10 @@
 import { LeaseServiceError } from "../errors/errors.ts";
 import { join, leave, passOver, type WrittenPlace } from "../expressions-fair.ts";
-import { optionalWholeIn } from "../item-values.ts";
 import type { AcquireCall } from "../protocol/acquirer.ts";
 import { callBudgetMs, callStore, inBackground, type ProtocolContext } from "../protocol/context.ts";
 import { attributeNames, timeToLive } from "../schema.ts";
 import { fairLimits } from "../schema-fair.ts";
+import { optionalWholeIn } from "../store/item-values.ts";
 import type { UpdateRequest } from "../store.ts";
 import { withBudget } from "../time/budget.ts";
 import type { Company, Prolonged } from "./company.ts";

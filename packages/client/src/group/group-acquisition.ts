@@ -1,11 +1,11 @@
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
-import { optionalWholeIn } from "../item-values.ts";
 import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
 import { claimableIn } from "../protocol/expiry-detector.ts";
 import type { Belief } from "../protocol/lease-deadline.ts";
 import type { Takeover } from "../protocol/lease-form.ts";
 import { isHeldBy, isOpenTo, type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
 import { attributeNames, leaseSortKey } from "../schema.ts";
+import { optionalWholeIn } from "../store/item-values.ts";
 import type { TransactionResult } from "../store.ts";
 import type { Moment } from "../time/clock.ts";
 import { Claim } from "./claim.ts";

@@ -8,8 +8,8 @@ import { HeldLease, type HeldLeaseTerms } from "./held-lease.ts";
 import type { LeaseForm } from "./lease-form.ts";
 import { LockForm } from "./lock-form.ts";
 import { ReentrantLeases } from "./reentrant-leases.ts";
-import type { WaitTerms } from "./retry-loop.ts";
-import { unordered, type WaitOrder } from "./wait-order.ts";
+import { unordered, type WaitTerms } from "./retry-loop.ts";
+import type { WaitOrder } from "./wait-order.ts";
 
 /** One call to acquire, validated. */
 export interface AcquireCall extends AcquireTerms, WaitTerms {
@@ -86,10 +86,11 @@ export class Acquirer {
     const context = this.#context;
     const { clock } = context;
     const startedAt = clock.monotonic();
-    const { form, grant } = (call.order ?? unordered).begin(context, given, call);
+    const wait = (call.order ?? unordered).begin(context, given, call);
+    const { form } = wait;
     const attempt = new AcquireAttempt(context, form, call);
     try {
-      const { record, belief, takeovers } = await grant(attempt, contentionOf(context, call.owner));
+      const { record, belief, takeovers } = await wait.grant(attempt, contentionOf(context, call.owner));
       const { leaseDurationMs, slot } = call;
       const terms = {
         record,

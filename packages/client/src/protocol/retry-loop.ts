@@ -7,7 +7,8 @@ import { type Clock, sleep } from "../time/clock.ts";
 import { type RetryStrategy, retryDelayMs } from "../time/retry.ts";
 import type { AcquireAttempt, AcquireTerms, Granted } from "./acquire-attempt.ts";
 import { type ProtocolContext, shortestBudgetMs } from "./context.ts";
-import type { Prospect } from "./lease-form.ts";
+import type { LeaseForm, Prospect } from "./lease-form.ts";
+import type { OrderedWait, WaitOrder } from "./wait-order.ts";
 
 /** How long to wait, and in what rhythm. */
 export interface WaitTerms {
@@ -53,44 +54,37 @@ const nothingKnown: Prospect = { blocker: undefined, claimableInMs: 0, takeovers
  * Between tries it looks with reads that may lag and cost a tenth of a refused write; it tries only when a read shows
  * that there is room, or when the holder's time is up.
  */
-export class RetryLoop {
+export class RetryLoop implements OrderedWait {
+  readonly form: LeaseForm;
   readonly #context: ProtocolContext;
-  readonly #attempt: AcquireAttempt;
   readonly #call: AcquireTerms & WaitTerms;
-  readonly #onContended: (record: LeaseRecord) => void;
   readonly #budget: WaitBudget;
   #looks = 0;
 
-  constructor(
-    context: ProtocolContext,
-    attempt: AcquireAttempt,
-    call: AcquireTerms & WaitTerms,
-    onContended: (record: LeaseRecord) => void,
-  ) {
+  constructor(context: ProtocolContext, form: LeaseForm, call: AcquireTerms & WaitTerms) {
+    this.form = form;
     this.#context = context;
-    this.#attempt = attempt;
     this.#call = call;
-    this.#onContended = onContended;
     this.#budget = new WaitBudget(context.clock, call.waitMs);
   }
 
-  async grant(): Promise<Granted> {
+  async grant(attempt: AcquireAttempt, onContended: (record: LeaseRecord) => void): Promise<Granted> {
     const { signal, waitMs } = this.#call;
     let known: Prospect | undefined;
     for (;;) {
       let outlook: Outlook;
       try {
         const withinMs = waitMs > 0 ? this.#budget.callMs : Number.POSITIVE_INFINITY;
-        const outcome = await this.#attempt.try({ withinMs, signal }, known);
+        const outcome = await attempt.try({ withinMs, signal }, known);
         if (outcome.granted) return outcome;
         outlook = this.#outlookOf(outcome.prospect);
-        if (outcome.prospect.blocker !== undefined) this.#onContended(outcome.prospect.blocker);
+        if (outcome.prospect.blocker !== undefined) onContended(outcome.prospect.blocker);
       } catch (error) {
         signal?.throwIfAborted();
         const failure = passing(error);
         outlook = { prospect: nothingKnown, claimableAt: Number.POSITIVE_INFINITY, failure };
       }
-      known = await this.#untilWorthwhile(outlook);
+      known = await this.#untilWorthwhile(attempt, outlook);
     }
   }
 
@@ -98,7 +92,7 @@ export class RetryLoop {
    * Sleeps and looks until another try can hope for success, and gives what the last look has shown; rejects when there
    * is no time left for one.
    */
-  async #untilWorthwhile(last: Outlook): Promise<Prospect | undefined> {
+  async #untilWorthwhile(attempt: AcquireAttempt, last: Outlook): Promise<Prospect | undefined> {
     const { clock, randomness } = this.#context;
     let outlook = last;
     for (;;) {
@@ -112,17 +106,17 @@ export class RetryLoop {
       await sleep(clock, Math.min(delayMs, this.#budget.leftMs), this.#call.signal);
       // After a failure nothing is known of the lease, and our own write may have landed: only a try tells.
       if (outlook.failure !== undefined || clock.monotonic() >= outlook.claimableAt) return undefined;
-      const prospect = await this.#look();
+      const prospect = await this.#look(attempt);
       if (prospect === undefined) continue;
       // An own write that landed late is recognised by the next try, too.
-      const isOwn = prospect.blocker?.token === this.#attempt.token;
-      if (isOwn || prospect.claimableInMs <= 0) return prospect;
+      if (prospect.blocker?.token === attempt.token) return undefined;
+      if (prospect.claimableInMs <= 0) return prospect;
       outlook = this.#outlookOf(prospect);
     }
   }
 
   /** Looks without writing; undefined where the look was not answered, which the next one makes good. */
-  async #look(): Promise<Prospect | undefined> {
+  async #look(attempt: AcquireAttempt): Promise<Prospect | undefined> {
     const { gate, table } = this.#context;
     const { signal, key, sortKey } = this.#call;
     const withinMs = Math.min(this.#budget.callMs, callBudgetMs);
@@ -131,7 +125,7 @@ export class RetryLoop {
       const item = await gate.pass({ signal, withinMs }, (leftMs) =>
         table.get(request, { withinMs: leftMs, signal }),
       );
-      return this.#attempt.judge(item);
+      return attempt.judge(item);
     } catch (error) {
       signal?.throwIfAborted();
       passing(error);
@@ -148,8 +142,11 @@ export class RetryLoop {
     const { key, owner, reentrant, waitMs } = this.#call;
     const retryAfterMs = Math.max(0, Math.ceil(claimableAt - this.#context.clock.monotonic()));
     const isOwn = blocker?.owner === owner && !blocker.closed && !reentrant;
-    const what = this.#attempt.form.describe?.(blocker);
+    const what = this.form.describe?.(blocker);
     const details = { waitedMs: waitMs, isOwn, ...(what === undefined ? {} : { what }) };
     return new LeaseUnavailableError(key, blocker, retryAfterMs, details);
   }
 }
+
+/** No order: the first caller that tries after the lease was let go has it. */
+export const unordered: WaitOrder = { begin: (context, form, call) => new RetryLoop(context, form, call) };

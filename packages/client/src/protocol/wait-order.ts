@@ -3,7 +3,6 @@ import type { AcquireAttempt, Granted } from "./acquire-attempt.ts";
 import type { AcquireCall } from "./acquirer.ts";
 import type { ProtocolContext } from "./context.ts";
 import type { LeaseForm } from "./lease-form.ts";
-import { RetryLoop } from "./retry-loop.ts";
 
 /** In which order callers that wait for a lease get it. */
 export interface WaitOrder {
@@ -21,11 +20,3 @@ export interface OrderedWait {
    */
   grant(attempt: AcquireAttempt, onContended: (record: LeaseRecord) => void): Promise<Granted>;
 }
-
-/** No order: the first caller that tries after the lease was let go has it. */
-export const unordered: WaitOrder = {
-  begin: (context, form, call) => ({
-    form,
-    grant: (attempt, onContended) => new RetryLoop(context, attempt, call, onContended).grant(),
-  }),
-};

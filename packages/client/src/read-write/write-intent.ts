@@ -38,12 +38,11 @@ export function writerFirst({ context, times }: ClientInternals, intent: SeatFor
             operation: "renew",
           }),
         );
-        const loop = new RetryLoop(context, attempt, call, (blocker) => {
-          onContended(blocker);
-          own.begin();
-        });
         try {
-          return await loop.grant();
+          return await new RetryLoop(context, form, call).grant(attempt, (blocker) => {
+            onContended(blocker);
+            own.begin();
+          });
         } finally {
           own.end();
         }

@@ -3,9 +3,9 @@
  * its seats, or with a seat that cannot be read, is refused: nothing could be judged by it.
  */
 import { LeaseItemError } from "../errors/errors.ts";
-import { parsedJson } from "../item-values.ts";
 import type { LeaseRecord } from "../record.ts";
 import { attributeNames, isClosedToken } from "../schema.ts";
+import { parsedJson } from "../store/item-values.ts";
 import type { Item } from "../store.ts";
 import {
   fenceAttribute,

@@ -1,10 +1,10 @@
 import type { LeaseClient } from "../client.ts";
 import { type ClientInternals, internalsOf } from "../client-internals.ts";
-import { parsedJson } from "../item-values.ts";
 import { checkData } from "../options/check-values.ts";
 import { callStore } from "../protocol/context.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
+import { parsedJson } from "../store/item-values.ts";
 import type { Item } from "../store.ts";
 import type { ResultCache } from "./cache.ts";
 import { type CacheEntry, readEntry } from "./entry.ts";

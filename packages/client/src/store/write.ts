@@ -14,9 +14,13 @@ export interface Count {
   readonly by: number;
 }
 
-/** A test of one attribute. Where the attribute is missing, only `<>` and `missing` hold. */
+/** A test of one attribute against a value or another attribute. Where one is missing, only `<>` and `missing` hold. */
 export type Test =
-  | readonly [attribute: string, comparison: "=" | "<>" | "<" | "<=", value: Value]
+  | readonly [
+      attribute: string,
+      comparison: "=" | "<>" | "<" | "<=" | ">=",
+      operand: Value | { readonly attribute: string },
+    ]
   | readonly [attribute: string, presence: "exists" | "missing"];
 
 /** A test, or several of which one has to hold. */
@@ -62,6 +66,11 @@ export function renderEntry(write: Write): TransactionEntry {
   return { key, condition, names, values, action: update === "" ? "check" : { update } };
 }
 
+/** Makes an entry of a transaction that deletes an item if the conditions hold. */
+export function renderDeletion(key: ItemKey, insist: readonly Condition[]): TransactionEntry {
+  return { key, ...renderConditions(insist), action: "delete" };
+}
+
 /** Turns conditions into an expression of their own, for a write that is somebody else's. */
 export function renderConditions(
   insist: readonly Condition[],
@@ -101,11 +110,13 @@ class Expression {
       .join(" AND ");
   }
 
-  #test([attribute, comparison, value]: Test): string {
+  #test([attribute, comparison, operand = ""]: Test): string {
     const name = this.#name(attribute);
     if (comparison === "exists") return `attribute_exists(${name})`;
     if (comparison === "missing") return `attribute_not_exists(${name})`;
-    return `${name} ${comparison} ${this.#value("if", attribute, value as Value)}`;
+    const other =
+      typeof operand === "object" ? this.#name(operand.attribute) : this.#value("if", attribute, operand);
+    return `${name} ${comparison} ${other}`;
   }
 
   #operand(attribute: string, value: Value | Count): string {

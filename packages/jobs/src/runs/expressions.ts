@@ -16,7 +16,7 @@
  *     skip      the run is not held, or the record is still the one that was judged expired; and it is not done
  *     takeBack  the run is done, and its end is unchanged: the same attempt, at the same time
  */
-import type { Item, QueryRequest, UpdateRequest } from "@leasehold/client";
+import type { Item, QueryRequest } from "@leasehold/client";
 import {
   amended,
   attributeNames,
@@ -36,7 +36,7 @@ function counted(attribute: string): { readonly [attribute: string]: Count } {
   return { [attribute]: { of: attribute, from: 0, by: 1 } };
 }
 
-/** A grant that begins an attempt, if one is left: the attempt is counted, and the last one's state forgotten. */
+/** A grant that begins an attempt, if one is left. It counts the attempt, and removes the state of the one before. */
 export function claim(
   grant: Write,
   { maxAttempts, isTakeover }: { readonly maxAttempts: number; readonly isTakeover: boolean },
@@ -55,7 +55,7 @@ export function claim(
   });
 }
 
-/** A renewal that brings what the work reported. Sets plain values only, so that renewals can travel together. */
+/** A renewal that writes a progress report. It sets plain values only, so that renewals can share a request. */
 export function report(renewal: Write, text: string): Write {
   return amended(renewal, { set: { [progress]: text } });
 }
@@ -71,7 +71,7 @@ export interface Outcome {
 
 const leaseAttributes = [token, version, expiresAt, leaseDurationMs, data, revocation];
 
-/** The end of a lease that records how the attempt ended. The run keeps whose it was, and when it began. */
+/** The end of a lease that records the outcome of the attempt. The owner and the begin stay in the item. */
 export function recordOutcome(ending: Write, outcome: Outcome, slot: string): Write {
   const isDone = outcome.state === "succeeded";
   const { [doneSlot]: _done, ...set } = ending.set;
@@ -89,7 +89,7 @@ export function recordOutcome(ending: Write, outcome: Outcome, slot: string): Wr
   };
 }
 
-/** The end of a lease that says nothing of the attempt: of one that was given up before it was known to have begun. */
+/** The end of a lease without an outcome: its attempt was given up before it was known to have begun. */
 export function endWithoutOutcome(ending: Write): Write {
   return { ...ending, remove: leaseAttributes };
 }
@@ -104,11 +104,6 @@ export interface Skip {
   readonly ttl: number;
 }
 
-const isOpen = `attribute_not_exists(#${token}) AND attribute_not_exists(#${doneSlot})`;
-const countLoss = `#${lostAttempts} = if_not_exists(#${lostAttempts}, :zero) + :one`;
-const endLease = leaseAttributes.map((name) => `#${name}`).join(", ");
-const isUnchanged = `#${token} = :judgedToken AND #${version} = :judgedVersion`;
-
 /**
  * Records that a slot is not to run. A slot that is held is refused, unless the record is still the one that was judged
  * expired: that attempt counts as lost.
@@ -116,35 +111,33 @@ const isUnchanged = `#${token} = :judgedToken AND #${version} = :judgedVersion`;
 export function skip(
   { job, slot, now, ...skipped }: Skip,
   judged: { readonly token: string; readonly version: number } | undefined,
-): UpdateRequest {
-  const update =
-    `SET #${state} = :state, #${doneSlot} = :slot, #${owner} = :owner, #${endedAt} = :endedAt, #${ttl} = :ttl` +
-    (skipped.remark === undefined ? "" : `, #${remark} = :remark`) +
-    // The lost attempt's token is revoked, because of late copies of its claim. It is also marked as broken, so that
-    // an attempt that was not dead does not take this write for its own success.
-    (judged === undefined
-      ? ""
-      : `, #${releasedToken} = :judgedToken, #${brokenToken} = :judgedToken, ${countLoss}`) +
-    ` REMOVE ${endLease}, #${acquiredAt}` +
-    (skipped.remark === undefined ? `, #${remark}` : "");
-  const condition = judged === undefined ? isOpen : isUnchanged;
+): Write {
+  const given = skipped.remark;
   return {
     key: runItemKey(job, slot),
-    update,
-    condition,
-    names: namesIn(`${update} ${condition}`),
-    returnsItem: true,
-    values: {
-      ":state": "skipped",
-      ":slot": slot,
-      ":owner": skipped.owner,
-      ":endedAt": now,
-      ":ttl": skipped.ttl,
-      ...(skipped.remark === undefined ? {} : { ":remark": skipped.remark }),
-      ...(judged === undefined
-        ? {}
-        : { ":judgedToken": judged.token, ":judgedVersion": judged.version, ":zero": 0, ":one": 1 }),
+    set: {
+      [state]: "skipped",
+      [doneSlot]: slot,
+      [owner]: skipped.owner,
+      [endedAt]: now,
+      [ttl]: skipped.ttl,
+      ...(given === undefined ? {} : { [remark]: given }),
+      // The lost attempt's token is revoked, because of late copies of its claim. It is also marked as broken, so that
+      // an attempt that was not dead does not take this write for its own success.
+      ...(judged && { [releasedToken]: judged.token, [brokenToken]: judged.token, ...counted(lostAttempts) }),
     },
+    remove: [...leaseAttributes, acquiredAt, ...(given === undefined ? [remark] : [])],
+    insist:
+      judged === undefined
+        ? [
+            [token, "missing"],
+            [doneSlot, "missing"],
+          ]
+        : [
+            [token, "=", judged.token],
+            [version, "=", judged.version],
+          ],
+    returnsItem: true,
   };
 }
 
@@ -160,30 +153,17 @@ export interface RunTakenBack {
 }
 
 /** Opens a slot that is done. Its attempts stay counted, and the last one counts as failed. */
-export function takeBack({
-  job,
-  slot,
-  attempt: seen,
-  endedAt: end,
-  remark: text,
-}: RunTakenBack): UpdateRequest {
-  const update = `SET #${state} = :state, #${remark} = :remark REMOVE #${doneSlot}`;
-  const condition =
-    `attribute_exists(#${doneSlot}) AND ` +
-    (seen === 0 ? `attribute_not_exists(#${attempt})` : `#${attempt} = :attempt`) +
-    (end === undefined ? ` AND attribute_not_exists(#${endedAt})` : ` AND #${endedAt} = :endedAt`);
+export function takeBack({ job, slot, ...seen }: RunTakenBack): Write {
   return {
     key: runItemKey(job, slot),
-    update,
-    condition,
-    names: namesIn(`${update} ${condition}`),
+    set: { [state]: "failed", [remark]: seen.remark },
+    remove: [doneSlot],
+    insist: [
+      [doneSlot, "exists"],
+      seen.attempt === 0 ? [attempt, "missing"] : [attempt, "=", seen.attempt],
+      seen.endedAt === undefined ? [endedAt, "missing"] : [endedAt, "=", seen.endedAt],
+    ],
     returnsItem: true,
-    values: {
-      ":state": "failed",
-      ":remark": text,
-      ...(seen === 0 ? {} : { ":attempt": seen }),
-      ...(end === undefined ? {} : { ":endedAt": end }),
-    },
   };
 }
 
@@ -229,7 +209,7 @@ export function isBeyond({ since, until, descending }: RunRange, item: Item): bo
   return until !== undefined && slot >= until;
 }
 
-/** Keeps an item at least until its slot may be forgotten: a slot that is still to come stays longer. */
+/** Makes ttl keep an item at least until its slot may be forgotten: a slot in the future is kept longer. */
 export function keepForSlot(write: Write, slot: string, keepForMs: number): Write {
   const given = write.set[ttl];
   const needed = timeToLive(Date.parse(slot), keepForMs);

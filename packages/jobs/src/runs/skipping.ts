@@ -4,7 +4,6 @@
  */
 import type { LeaseRecord, UpdateResult } from "@leasehold/client";
 import {
-  callStore,
   claimableIn,
   LeaseUnavailableError,
   lastDoneSlot,
@@ -24,7 +23,7 @@ import { runAttributeNames } from "./schema.ts";
 export async function skipSlot(context: ProtocolContext, request: Skip): Promise<void> {
   const { detector } = context;
   const send = (judged: LeaseRecord | undefined): Promise<UpdateResult> =>
-    callStore(context, (store, call) => store.update(skip(request, judged), call));
+    context.table.update(skip(request, judged));
 
   const first = await send(undefined);
   if (isSkipped(first, request)) return;
@@ -58,7 +57,7 @@ function unavailable(
  * earlier copy of this request has opened it.
  */
 export async function takeBackRun(context: ProtocolContext, request: RunTakenBack): Promise<boolean> {
-  const { applied, item } = await callStore(context, (store, call) => store.update(takeBack(request), call));
+  const { applied, item } = await context.table.update(takeBack(request));
   if (applied) return true;
   const isAsSeen = Number(item?.[runAttributeNames.attempt] ?? 0) === request.attempt;
   return item !== undefined && isAsSeen && readRecord(item) === undefined && lastDoneSlot(item) === undefined;

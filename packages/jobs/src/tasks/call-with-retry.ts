@@ -1,11 +1,4 @@
-import type { CallOptions, LeaseStore } from "@leasehold/client";
-import {
-  callStore,
-  LeaseServiceError,
-  type ProtocolContext,
-  retryDelayMs,
-  sleep,
-} from "@leasehold/client/internal";
+import { LeaseServiceError, type ProtocolContext, retryDelayMs, sleep } from "@leasehold/client/internal";
 
 /** Each of these is several requests of the SDK's. */
 const mostTries = 3;
@@ -19,12 +12,12 @@ const delays = { strategy: "fullJitter", delayMs: 200, maxDelayMs: 2_000 } as co
  */
 export async function callWithRetry<T>(
   context: ProtocolContext,
-  send: (store: LeaseStore, call: CallOptions) => Promise<T>,
+  send: (table: ProtocolContext["table"]) => Promise<T>,
   onDoubt: () => void = () => undefined,
 ): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await callStore(context, send);
+      return await send(context.table);
     } catch (error) {
       if (!(error instanceof LeaseServiceError) || !error.retryable) throw error;
       if (error.mayHaveLanded) onDoubt();

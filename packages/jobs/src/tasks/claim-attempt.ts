@@ -1,8 +1,7 @@
-import type { Item, LeaseRecord, UpdateRequest, UpdateResult } from "@leasehold/client";
+import type { Item, LeaseRecord, UpdateResult } from "@leasehold/client";
 import {
   announceGrant,
   attributeNames,
-  callStore,
   type GrantIdentity,
   inBackground,
   isHeldBy,
@@ -12,6 +11,7 @@ import {
   type Moment,
   readRecord,
   type Takeover,
+  type Write,
 } from "@leasehold/client/internal";
 import { callWithRetry } from "./call-with-retry.ts";
 import { endedTask, isExhausted } from "./ended.ts";
@@ -116,11 +116,11 @@ export class ClaimAttempt {
     };
   }
 
-  async #send(update: UpdateRequest): Promise<UpdateResult> {
+  async #send(write: Write): Promise<UpdateResult> {
     const doubt = (): void => {
       this.#isUncertain = true;
     };
-    const result = await callWithRetry(this.#context, (store, call) => store.update(update, call), doubt);
+    const result = await callWithRetry(this.#context, (table) => table.update(write), doubt);
     if (result.retried) doubt();
     return result;
   }
@@ -150,7 +150,7 @@ export class ClaimAttempt {
     const context = this.#context;
     const remark = seen === undefined ? brokenRemark : lostRemark;
     const ended = endedTask(context, item, seen, "parked", remark, this.#token);
-    const result = await callWithRetry(context, (store, call) => store.transact(parkTask(ended, seen), call));
+    const result = await callWithRetry(context, (table) => table.transact(parkTask(ended, seen)));
     const isOurs = result.applied || lastReleasedToken(result.refusals[1]?.item) === this.#token;
     return { ...takenByAnother, isParked: isOurs };
   }
@@ -164,18 +164,15 @@ export class ClaimAttempt {
 
   /** Takes back a claim that may have taken effect, or may still do so: 1 or 2 requests, in the background. */
   async #takeBack(): Promise<void> {
-    const context = this.#context;
-    const { set, terms } = context;
-    const send = (update: UpdateRequest): Promise<UpdateResult> =>
-      callStore(context, (store, call) => store.update(update, call));
+    const { set, terms, clock, table } = this.#context;
     const claim = { set, id: this.#id, token: this.#token };
-    const now = context.clock.now();
+    const now = clock.now();
     const undo = takeBackClaim({ ...claim, now, keepForMs: terms.keepForMs });
-    const { applied, item } = await send(undo);
+    const { applied, item } = await table.update(undo);
     if (applied || item === undefined || lastReleasedToken(item) === this.#token) return;
-    const marked = await send(revokeClaim(claim));
+    const marked = await table.update(revokeClaim(claim));
     // The claim has taken effect just before.
-    if (isHeldBy(marked.item, this.#identity)) await send(undo);
+    if (isHeldBy(marked.item, this.#identity)) await table.update(undo);
   }
 }
 

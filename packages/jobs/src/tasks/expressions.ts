@@ -26,14 +26,32 @@
  * read, or still absent. So a late copy of a claim, a cancel or a requeue has no effect after the next one. "The
  * claim is mine" means: the token and the fencing token are mine.
  */
-import type { Item, QueryRequest, TransactionEntry, UpdateRequest } from "@leasehold/client";
-import { attributeNames, type ItemKey, namesIn, timeToLive } from "@leasehold/client/internal";
+import type { QueryRequest, TransactionEntry } from "@leasehold/client";
+import {
+  attributeNames,
+  type Condition,
+  type ItemKey,
+  namesIn,
+  renderDeletion,
+  renderEntry,
+  timeToLive,
+  type Write,
+} from "@leasehold/client/internal";
 import { endedTaskKey, openTaskKey, taskAttributeNames } from "./schema.ts";
 
 const { token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs } = attributeNames;
-const { releasedToken, partitionKey, sortKey } = attributeNames;
-const ttl = attributeNames.timeToLive;
+const { releasedToken, partitionKey, sortKey, timeToLive: ttl } = attributeNames;
 const { state, attempts, maxAttempts, dueAt, payload, remark, addedAt, endedAt } = taskAttributeNames;
+
+/** The attributes of a claim, which are gone when a task waits again. */
+const claimAttributes = [token, version, owner, acquiredAt, expiresAt, leaseDurationMs];
+
+const isOpen: Condition = [maxAttempts, "exists"];
+const isNotOpen: Condition = [maxAttempts, "missing"];
+const hasNotEnded: Condition = [state, "missing"];
+const isWaiting: Condition = [token, "missing"];
+const attemptsAreLeft: Condition = [attempts, "<", { attribute: maxAttempts }];
+const attemptsAreUsedUp: Condition = [attempts, ">=", { attribute: maxAttempts }];
 
 /** The task that a write changes. */
 export interface TaskId {
@@ -50,51 +68,38 @@ export interface NewTask extends TaskId {
   readonly keepForMs: number;
 }
 
-const makeWaiting =
-  `SET #${payload} = :payload, #${attempts} = :zero, #${maxAttempts} = :maxAttempts, #${remark} = :nothing, ` +
-  `#${addedAt} = :now, #${dueAt} = :dueAt, #${ttl} = :ttl`;
-const isNotOpen = `attribute_not_exists(#${maxAttempts})`;
-const hasNotEnded = `attribute_not_exists(#${state})`;
-
 /** Adds a new task. Two entries, because an open or an ended task may have its id. */
 export function addTask(task: NewTask): readonly [TransactionEntry, TransactionEntry] {
-  return [
-    entryOf(openTaskKey(task.set, task.id), { update: makeWaiting }, isNotOpen, waitingValues(task)),
-    entryOf(endedTaskKey(task.set, task.id), "check", hasNotEnded, {}),
-  ];
+  return [renderEntry({ key: openKey(task), set: waiting(task), insist: [isNotOpen] }), notEnded(task)];
 }
 
-function waitingValues({ payload, maxAttempts, delayMs, now, keepForMs }: NewTask): Item {
-  const dueAt = now + delayMs;
+function waiting(task: NewTask): Write["set"] {
+  const mayBeginAt = task.now + task.delayMs;
   return {
-    ":payload": payload,
-    ":zero": 0,
-    ":maxAttempts": maxAttempts,
-    ":nothing": "",
-    ":now": now,
-    ":dueAt": dueAt,
-    ":ttl": timeToLive(dueAt, keepForMs),
+    [payload]: task.payload,
+    [attempts]: 0,
+    [maxAttempts]: task.maxAttempts,
+    [remark]: "",
+    [addedAt]: task.now,
+    [dueAt]: mayBeginAt,
+    [ttl]: timeToLive(mayBeginAt, task.keepForMs),
   };
+}
+
+/** Checks that the set does not know a task. When it does, the refusal brings the item, read at one moment. */
+export function unknownTask(task: TaskId): readonly [TransactionEntry, TransactionEntry] {
+  return [renderEntry({ key: openKey(task), set: {}, insist: [isNotOpen] }), notEnded(task)];
+}
+
+function notEnded(task: TaskId): TransactionEntry {
+  return renderEntry({ key: endedKey(task), set: {}, insist: [hasNotEnded] });
 }
 
 /** The fencing token that was read of a task; undefined when the task has never been claimed. */
 export type SeenFence = number | undefined;
 
-const isAsSeen = `#${fence} = :seenFence`;
-const isNeverClaimed = `attribute_not_exists(#${fence})`;
-
-function asSeen(seenFence: SeenFence): { readonly condition: string; readonly values: Item } {
-  return seenFence === undefined
-    ? { condition: isNeverClaimed, values: {} }
-    : { condition: isAsSeen, values: { ":seenFence": seenFence } };
-}
-
-/** Checks that the set does not know a task. When it does, the refusal brings the item, read at one moment. */
-export function unknownTask({ set, id }: TaskId): readonly [TransactionEntry, TransactionEntry] {
-  return [
-    entryOf(openTaskKey(set, id), "check", isNotOpen, {}),
-    entryOf(endedTaskKey(set, id), "check", hasNotEnded, {}),
-  ];
+function isUnchangedSince(seen: SeenFence): Condition {
+  return seen === undefined ? [fence, "missing"] : [fence, "=", seen];
 }
 
 /** What a claim writes. */
@@ -109,33 +114,18 @@ export interface Claim extends TaskId {
   readonly keepForMs: number;
 }
 
-const claimIt =
-  `SET #${token} = :token, #${version} = :version, #${owner} = :owner, #${acquiredAt} = :acquiredAt, ` +
-  `#${expiresAt} = :expiresAt, #${leaseDurationMs} = :leaseDurationMs, #${ttl} = :ttl, ` +
-  // Starts with the time, as for every lease: the number grows even when a task of the same id is added again.
-  `#${fence} = if_not_exists(#${fence}, :acquiredAt) + :one, ` +
-  `#${attempts} = if_not_exists(#${attempts}, :zero) + :one`;
-const mayBeTried = `#${attempts} < #${maxAttempts} AND #${releasedToken} <> :token`;
-const isWaiting = `attribute_not_exists(#${token})`;
-const isDue = `${isWaiting} AND #${dueAt} <= :acquiredAt AND ${mayBeTried}`;
-
 /**
  * Claims a task that waits unchanged; the same write counts the attempt. A copy that arrives after any other claim of the
  * task is refused.
  */
-export function claimTask(claim: Claim, seenFence: SeenFence): UpdateRequest {
-  const seen = asSeen(seenFence);
-  const values = { ...claimValues(claim), ...seen.values };
-  return updateOf(openTaskKey(claim.set, claim.id), claimIt, `${isDue} AND ${seen.condition}`, values, true);
+export function claimTask(claim: Claim, seenFence: SeenFence): Write {
+  const isDue: Condition = [dueAt, "<=", claim.acquiredAt];
+  return claiming(claim, [isWaiting, isDue, isUnchangedSince(seenFence)]);
 }
 
-const isUnchanged = `#${token} = :judgedToken AND #${version} = :judgedVersion`;
-
 /** Claims a task from the record that was judged expired. Any write to that record in between defeats it. */
-export function takeOverTask(claim: Claim, judged: Judged): UpdateRequest {
-  const values = { ...claimValues(claim), ...judgedValues(judged) };
-  const condition = `${isUnchanged} AND ${mayBeTried}`;
-  return updateOf(openTaskKey(claim.set, claim.id), claimIt, condition, values, true);
+export function takeOverTask(claim: Claim, judged: Judged): Write {
+  return claiming(claim, isStill(judged));
 }
 
 /** A record that was judged expired. */
@@ -144,21 +134,30 @@ export interface Judged {
   readonly version: number;
 }
 
-function judgedValues(judged: Judged): Item {
-  return { ":judgedToken": judged.token, ":judgedVersion": judged.version };
+function isStill(judged: Judged): readonly Condition[] {
+  return [
+    [token, "=", judged.token],
+    [version, "=", judged.version],
+  ];
 }
 
-function claimValues(claim: Claim): Item {
+function claiming(claim: Claim, insist: readonly Condition[]): Write {
   return {
-    ":token": claim.token,
-    ":version": claim.version,
-    ":owner": claim.owner,
-    ":acquiredAt": claim.acquiredAt,
-    ":expiresAt": claim.expiresAt,
-    ":leaseDurationMs": claim.leaseDurationMs,
-    ":ttl": timeToLive(claim.expiresAt, claim.keepForMs),
-    ":one": 1,
-    ":zero": 0,
+    key: openKey(claim),
+    set: {
+      [token]: claim.token,
+      [version]: claim.version,
+      [owner]: claim.owner,
+      [acquiredAt]: claim.acquiredAt,
+      [expiresAt]: claim.expiresAt,
+      [leaseDurationMs]: claim.leaseDurationMs,
+      [ttl]: timeToLive(claim.expiresAt, claim.keepForMs),
+      // Starts with the time, as for every lease: the number grows even when a task of the same id is added again.
+      [fence]: { of: fence, from: claim.acquiredAt, by: 1 },
+      [attempts]: { of: attempts, from: 0, by: 1 },
+    },
+    insist: [...insist, attemptsAreLeft, [releasedToken, "<>", claim.token]],
+    returnsItem: true,
   };
 }
 
@@ -168,54 +167,62 @@ export interface ClaimProof {
   readonly fencingToken: number;
 }
 
+function isMine(proof: ClaimProof): readonly Condition[] {
+  return [
+    [token, "=", proof.token],
+    [fence, "=", proof.fencingToken],
+  ];
+}
+
 /** What the writes need that return a task. */
 interface Return extends TaskId {
   readonly now: number;
   readonly keepForMs: number;
 }
 
-const forgetWorker = `REMOVE #${token}, #${version}, #${owner}, #${acquiredAt}, #${expiresAt}, #${leaseDurationMs}`;
-const isClaimedByToken = `#${token} = :token`;
-const isMine = `${isClaimedByToken} AND #${fence} = :fence`;
-const letWait = `SET #${releasedToken} = :token, #${ttl} = :ttl`;
-const giveItBack = `${letWait}, #${remark} = :remark, #${dueAt} = :dueAt ${forgetWorker}`;
-const undoIt = `${letWait}, #${attempts} = if_not_exists(#${attempts}, :one) - :one ${forgetWorker}`;
-
 /** Returns a task: it waits for its next attempt. */
 export function giveBackTask(
   task: Return & ClaimProof & { readonly remark: string; readonly dueAt: number },
-): UpdateRequest {
-  const { remark, dueAt } = task;
-  const values = {
-    ...returnValues(task, dueAt),
-    ":fence": task.fencingToken,
-    ":remark": remark,
-    ":dueAt": dueAt,
+): Write {
+  return {
+    key: openKey(task),
+    set: {
+      [releasedToken]: task.token,
+      [ttl]: timeToLive(task.dueAt, task.keepForMs),
+      [remark]: task.remark,
+      [dueAt]: task.dueAt,
+    },
+    remove: claimAttributes,
+    insist: isMine(task),
   };
-  return updateOf(openTaskKey(task.set, task.id), giveItBack, isMine, values);
 }
 
 /** Returns a task as if it had not been claimed. */
-export function undoClaim(task: Return & ClaimProof): UpdateRequest {
-  const values = { ...returnValues(task, task.now), ":fence": task.fencingToken, ":one": 1 };
-  return updateOf(openTaskKey(task.set, task.id), undoIt, isMine, values);
+export function undoClaim(task: Return & ClaimProof): Write {
+  return undoing(task, isMine(task));
 }
 
 /** The same for a claim whose reply was lost. Its fencing token is not known, and no caller uses that claim. */
-export function takeBackClaim(task: Return & { readonly token: string }): UpdateRequest {
-  const values = { ...returnValues(task, task.now), ":one": 1 };
-  return updateOf(openTaskKey(task.set, task.id), undoIt, isClaimedByToken, values);
+export function takeBackClaim(task: Return & { readonly token: string }): Write {
+  return undoing(task, [[token, "=", task.token]]);
 }
 
-function returnValues({ token, keepForMs }: Return & { readonly token: string }, from: number): Item {
-  return { ":token": token, ":ttl": timeToLive(from, keepForMs) };
+function undoing(task: Return & { readonly token: string }, insist: readonly Condition[]): Write {
+  return {
+    key: openKey(task),
+    set: {
+      [releasedToken]: task.token,
+      [ttl]: timeToLive(task.now, task.keepForMs),
+      [attempts]: { of: attempts, from: 1, by: -1 },
+    },
+    remove: claimAttributes,
+    insist,
+  };
 }
 
 /** Revokes the token of a claim that has not taken effect: then it never does. */
-export function revokeClaim(task: TaskId & { readonly token: string }): UpdateRequest {
-  const update = `SET #${releasedToken} = :token`;
-  const condition = `attribute_exists(#${maxAttempts})`;
-  return updateOf(openTaskKey(task.set, task.id), update, condition, { ":token": task.token }, true);
+export function revokeClaim(task: TaskId & { readonly token: string }): Write {
+  return { key: openKey(task), set: { [releasedToken]: task.token }, insist: [isOpen], returnsItem: true };
 }
 
 /** The item of an ended task. */
@@ -235,17 +242,9 @@ export interface EndedTask extends TaskId {
   readonly keepForMs: number;
 }
 
-const keepAsEnded =
-  `SET #${state} = :state, #${releasedToken} = :token, #${remark} = :remark, #${payload} = :payload, ` +
-  `#${attempts} = :attempts, #${maxAttempts} = :maxAttempts, #${fence} = :fence, ` +
-  `#${addedAt} = :addedAt, #${endedAt} = :endedAt, #${ttl} = :ttl`;
-const keepWithWorker = `${keepAsEnded}, #${owner} = :owner, #${acquiredAt} = :acquiredAt`;
-
 /** Ends a task, for the worker that has claimed it. */
 export function endTask(task: EndedTask): readonly [TransactionEntry, TransactionEntry] {
-  const open = openTaskKey(task.set, task.id);
-  const proof = { ":token": task.token, ":fence": task.fencingToken };
-  return [entryOf(open, "delete", isMine, proof), endedEntry(task)];
+  return [renderDeletion(openKey(task), isMine(task)), ended(task)];
 }
 
 /** Ends a task that waits unchanged. */
@@ -253,12 +252,8 @@ export function cancelTask(
   task: EndedTask,
   seenFence: SeenFence,
 ): readonly [TransactionEntry, TransactionEntry] {
-  const seen = asSeen(seenFence);
-  const condition = `${isWaiting} AND attribute_exists(#${maxAttempts}) AND ${seen.condition}`;
-  return [entryOf(openTaskKey(task.set, task.id), "delete", condition, seen.values), endedEntry(task)];
+  return [renderDeletion(openKey(task), [isWaiting, isOpen, isUnchangedSince(seenFence)]), ended(task)];
 }
-
-const isUsedUp = `#${attempts} >= #${maxAttempts}`;
 
 /**
  * Ends a task whose last worker was lost: from the record that was judged expired, or without a record when the claim was
@@ -268,34 +263,30 @@ export function parkTask(
   task: EndedTask,
   judged: Judged | undefined,
 ): readonly [TransactionEntry, TransactionEntry] {
-  const open = openTaskKey(task.set, task.id);
-  const deletion =
-    judged === undefined
-      ? entryOf(open, "delete", `${isWaiting} AND ${isUsedUp}`, {})
-      : entryOf(open, "delete", `${isUnchanged} AND ${isUsedUp}`, judgedValues(judged));
-  return [deletion, endedEntry(task)];
+  const isLost = judged === undefined ? [isWaiting] : isStill(judged);
+  return [renderDeletion(openKey(task), [...isLost, attemptsAreUsedUp]), ended(task)];
 }
 
-function endedEntry(task: EndedTask): TransactionEntry {
+function ended(task: EndedTask): TransactionEntry {
   const { worker } = task;
-  const update = worker === undefined ? keepAsEnded : keepWithWorker;
-  return entryOf(endedTaskKey(task.set, task.id), { update }, hasNotEnded, {
-    ":state": task.state,
-    ":token": task.token,
-    ":remark": task.remark,
-    ":payload": task.payload,
-    ":attempts": task.attempts,
-    ":maxAttempts": task.maxAttempts,
-    ":fence": task.fencingToken,
-    ":addedAt": task.addedAt,
-    ":endedAt": task.now,
-    ":ttl": timeToLive(task.now, task.keepForMs),
-    ...(worker && { ":owner": worker.owner, ":acquiredAt": worker.acquiredAt }),
+  return renderEntry({
+    key: endedKey(task),
+    set: {
+      [state]: task.state,
+      [releasedToken]: task.token,
+      [remark]: task.remark,
+      [payload]: task.payload,
+      [attempts]: task.attempts,
+      [maxAttempts]: task.maxAttempts,
+      [fence]: task.fencingToken,
+      [addedAt]: task.addedAt,
+      [endedAt]: task.now,
+      [ttl]: timeToLive(task.now, task.keepForMs),
+      ...(worker && { [owner]: worker.owner, [acquiredAt]: worker.acquiredAt }),
+    },
+    insist: [hasNotEnded],
   });
 }
-
-const endedWithoutSuccess = `(#${state} = :failed OR #${state} = :parked OR #${state} = :cancelled) AND ${isAsSeen}`;
-const makeWaitingAgain = `${makeWaiting}, #${fence} = :fence`;
 
 /**
  * Opens a task again that has ended without success, with all its attempts. The fencing token grows on, so that a
@@ -304,17 +295,17 @@ const makeWaitingAgain = `${makeWaiting}, #${fence} = :fence`;
 export function requeueTask(
   task: NewTask & { readonly seenFence: number },
 ): readonly [TransactionEntry, TransactionEntry] {
+  const endedWithoutSuccess: Condition = {
+    anyOf: [
+      [state, "=", "failed"],
+      [state, "=", "parked"],
+      [state, "=", "cancelled"],
+    ],
+  };
+  const set = { ...waiting(task), [fence]: task.seenFence + 1 };
   return [
-    entryOf(endedTaskKey(task.set, task.id), "delete", endedWithoutSuccess, {
-      ":failed": "failed",
-      ":parked": "parked",
-      ":cancelled": "cancelled",
-      ":seenFence": task.seenFence,
-    }),
-    entryOf(openTaskKey(task.set, task.id), { update: makeWaitingAgain }, isNotOpen, {
-      ...waitingValues(task),
-      ":fence": task.seenFence + 1,
-    }),
+    renderDeletion(endedKey(task), [endedWithoutSuccess, isUnchangedSince(task.seenFence)]),
+    renderEntry({ key: openKey(task), set, insist: [isNotOpen] }),
   ];
 }
 
@@ -332,22 +323,10 @@ export function itemsUnder(set: string, prefix: string): TaskQuery {
   return { keyCondition, names: namesIn(keyCondition), values: { ":set": set, ":prefix": prefix } };
 }
 
-function updateOf(
-  key: ItemKey,
-  update: string,
-  condition: string,
-  values: Item,
-  returnsItem = false,
-): UpdateRequest {
-  return { key, update, condition, names: namesIn(`${update} ${condition}`), values, returnsItem };
+function openKey({ set, id }: TaskId): ItemKey {
+  return openTaskKey(set, id);
 }
 
-function entryOf(
-  key: ItemKey,
-  action: TransactionEntry["action"],
-  condition: string,
-  values: Item,
-): TransactionEntry {
-  const update = typeof action === "object" ? action.update : "";
-  return { key, action, condition, names: namesIn(`${update} ${condition}`), values };
+function endedKey({ set, id }: TaskId): ItemKey {
+  return endedTaskKey(set, id);
 }

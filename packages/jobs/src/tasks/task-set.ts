@@ -71,10 +71,10 @@ export class TaskSet {
   constructor(client: LeaseClient, setName: string, options: TaskSetOptions = {}) {
     const { context: shared, owner, times, format } = internalsOf(client);
     const terms = checkTaskSetOptions(options, { owner, times });
-    const context = { ...shared, retentionMs: terms.keepForMs };
-    const detector = new ExpiryDetector(context.clock, context.clockSkewMs);
+    const detector = new ExpiryDetector(shared.clock, shared.clockSkewMs);
+    const context = { ...shared, detector, retentionMs: terms.keepForMs };
     const heartbeat = new Heartbeat(context);
-    this.#context = { ...context, set: checkKey(setName), terms, detector, heartbeat, format };
+    this.#context = { ...context, set: checkKey(setName), terms, heartbeat, format };
     this.#finder = new TaskFinder(this.#context);
     this.#admin = new TaskAdmin(this.#context);
   }
@@ -105,7 +105,7 @@ export class TaskSet {
     while (left.length > 0) {
       const common = { set, now: clock.now(), keepForMs: terms.keepForMs };
       const entries = left.flatMap((task) => addTask({ ...common, ...task }));
-      const result = await callWithRetry(this.#context, (store, call) => store.transact(entries, call));
+      const result = await callWithRetry(this.#context, (table) => table.transact(entries));
       if (result.applied) return left.length;
       const isKnown = (index: number): boolean =>
         result.refusals[2 * index] !== undefined || result.refusals[2 * index + 1] !== undefined;

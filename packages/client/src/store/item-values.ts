@@ -1,8 +1,12 @@
-import { describe, LeaseItemError } from "./errors/errors.ts";
-import { attributeNames } from "./schema.ts";
-import type { Item } from "./store.ts";
+/**
+ * Reads the values of an item's attributes.
+ * A value that another program must have written is refused with LeaseItemError, and never guessed.
+ */
+import { describe, LeaseItemError } from "../errors/errors.ts";
+import { attributeNames } from "../schema.ts";
+import type { Item } from "../store.ts";
 
-/** What comes to an end at a time that no Date can have has another program's times. */
+/** The latest time that a Date can have. Another program has written a later one. */
 const latestTime = 8_640_000_000_000_000;
 
 /** Reads a text that has to be there. Throws LeaseItemError. */
@@ -54,7 +58,7 @@ export function optionalWordIn<Word extends string>(
   return words.find((word) => word === value) ?? refuse(item, attribute, words.join(", "));
 }
 
-/** Reads JSON text; undefined where there is none. Throws LeaseItemError. */
+/** Reads JSON text; undefined when it is absent. Throws LeaseItemError. */
 export function jsonIn(item: Item, attribute: string): unknown {
   const json = optionalTextIn(item, attribute);
   if (json === undefined) return undefined;
@@ -64,12 +68,12 @@ export function jsonIn(item: Item, attribute: string): unknown {
   throw new LeaseItemError(placeOf(item), attribute, "is a text that is not JSON", "JSON text");
 }
 
-/** Reads JSON; undefined for a text that is none. */
+/** Reads JSON; undefined for a text that is not JSON. */
 export function parsedJson(json: string): { readonly value: unknown } | undefined {
   try {
     return { value: JSON.parse(json) };
   } catch {
-    // Ignored: JSON.parse throws nothing but that this is no JSON.
+    // Ignored: JSON.parse throws only because the text is not JSON.
     return undefined;
   }
 }
@@ -84,7 +88,7 @@ function refuse(item: Item, attribute: string, allowed: string): never {
 function findingOf(attribute: string, value: unknown): string {
   if (value === undefined) return "is missing";
   if (Number.isNaN(value)) return "is neither a string nor a number";
-  // A token lets its bearer end the lease.
+  // A token is not shown: it is enough to end the lease.
   return `is ${attribute === attributeNames.token ? `a ${typeof value}` : describe(value)}`;
 }
 
