@@ -516,31 +516,31 @@ describe("the tasks of a set under delays, lost and late answers, freezes, death
 
   it.each([
     ["claim", handOver, (write: Write) => ":acquiredAt" in write.values, /has landed again/],
-    ["requeue", newRound, (write: Write) => ":cancelled" in write.values, /fencing token of t0 went from/],
+    ["requeue", newRound, (write: Write) => ":ifState" in write.values, /fencing token of t0 went from/],
   ])(
     "are seen through where one task changes hands all the time: a late copy of a %s",
     async (...mistake) => {
       const [_, any, isMeant, violation] = mistake;
-      expect(await violationOf(oneTask({}, any, without("#fence = :seenFence", isMeant)))).toMatch(violation);
+      expect(await violationOf(oneTask({}, any, without("#fence = :ifFence", isMeant)))).toMatch(violation);
     },
   );
 
   it.each([
     [
       "an ending by another's claim",
-      without("#token = :token AND #fence = :fence", isRemoval),
+      without("#token = :ifToken AND #fence = :ifFence", isRemoval),
       /by token .*, and was held by token/,
     ],
     ["a task that is added with an attempt more", withOneMore, /has 4 attempts/],
-    ["a takeover of a claim that has been renewed", without("#version = :judgedVersion"), /believes to hold/],
+    ["a takeover of a claim that has been renewed", without("#version = :ifVersion"), /believes to hold/],
     [
       "a task that is added again after its success",
       without("attribute_not_exists(#state)"),
       /is open, and has ended/,
     ],
     ["a claim of a task that is claimed", without("attribute_not_exists(#token)"), /believes to hold/],
-    ["a claim before its time", without("#dueAt <= :acquiredAt"), /before it was due/],
-    ["a late copy of a cancel", without("#fence = :seenFence", isCancel), /has landed after its answer/],
+    ["a claim before its time", without("#dueAt <= :ifDueAt"), /before it was due/],
+    ["a late copy of a cancel", without("#fence = :ifFence", isCancel), /has landed after its answer/],
     ["a cancel of a task that is claimed", withoutBoth, /was not waiting, and is cancelled/],
   ])("are seen through: %s", async (_, mistake, violation) => {
     expect(await violationOf(imports({}, mistake))).toMatch(violation);
@@ -549,14 +549,14 @@ describe("the tasks of a set under delays, lost and late answers, freezes, death
 
 /** A cancel looks neither at the claim nor at the fencing token. */
 const withoutBoth: Tamper = (write) =>
-  isCancel(write) ? without("#fence = :seenFence")(without("attribute_not_exists(#token)")(write)) : write;
+  isCancel(write) ? without("#fence = :ifFence")(without("attribute_not_exists(#token)")(write)) : write;
 
 function isCancel(write: Write): boolean {
   return isRemoval(write) && write.condition.includes("attribute_exists(#maxAttempts)");
 }
 
 const withOneMore: Tamper = (write) =>
-  "action" in write && ":zero" in write.values
+  "action" in write && ":dueAt" in write.values
     ? { ...write, values: { ...write.values, ":maxAttempts": maxAttempts + 1 } }
     : write;
 

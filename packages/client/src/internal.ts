@@ -35,6 +35,7 @@ export {
   renew,
   renewUnlessRevoked,
   requestRevocation,
+  revokeToken,
   takeOver,
   takeOverCalls,
   type WaitsBy,
@@ -66,7 +67,7 @@ export {
 } from "./options/check-values.ts";
 export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
 export { announceGrant } from "./protocol/announcement.ts";
-export { callStore, inBackground, type ProtocolContext } from "./protocol/context.ts";
+export { inBackground, type ProtocolContext } from "./protocol/context.ts";
 export { claimableIn, ExpiryDetector } from "./protocol/expiry-detector.ts";
 export { Heartbeat } from "./protocol/heartbeat.ts";
 export { type Ended, HeldLease, type HeldLeaseTerms, type SendUpdate } from "./protocol/held-lease.ts";
@@ -98,7 +99,8 @@ export {
   utf8Bytes,
   waiterSortKeyPrefix,
 } from "./schema.ts";
-export { amended, type Condition, type Count, type Write } from "./store/write.ts";
+export type { TimedStore } from "./store/timed-store.ts";
+export { amended, type Condition, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
 export { type Moment, pause, sleep } from "./time/clock.ts";
 export { retryDelayMs } from "./time/retry.ts";

@@ -1,7 +1,7 @@
 import { LeaseServiceError } from "../errors/errors.ts";
 import { optionalWholeIn } from "../item-values.ts";
 import { checkDuration, checkKnown, checkSignal } from "../options/check-values.ts";
-import { callStore, type ProtocolContext } from "../protocol/context.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
 
@@ -46,7 +46,7 @@ export async function readReign(context: ProtocolContext, key: string): Promise<
 
 async function readSight(context: ProtocolContext, key: string): Promise<Sight> {
   const request = { key: leaseItemKey(key), consistent: false };
-  const item = await callStore(context, (store, call) => store.get(request, call));
+  const item = await context.table.get(request);
   return {
     reign: reignIn(readRecord(item), context),
     fencingToken: (item && optionalWholeIn(item, attributeNames.fence)) ?? 0,

@@ -14,9 +14,14 @@ export interface Count {
   readonly by: number;
 }
 
+/** Another attribute of the same item, as the service finds it. */
+export interface Attribute {
+  readonly attribute: string;
+}
+
 /** A test of one attribute. Where the attribute is missing, only `<>` and `missing` hold. */
 export type Test =
-  | readonly [attribute: string, comparison: "=" | "<>" | "<" | "<=", value: Value]
+  | readonly [attribute: string, comparison: "=" | "<>" | "<" | "<=" | ">=", value: Value | Attribute]
   | readonly [attribute: string, presence: "exists" | "missing"];
 
 /** A test, or several of which one has to hold. */
@@ -32,6 +37,8 @@ export interface Write {
   readonly insist: readonly Condition[];
   /** Whether the item is wanted after a success too; it costs the service a little time. @default false */
   readonly returnsItem?: boolean;
+  /** Whether the whole item goes, in place of anything set or removed; only in a transaction. @default false */
+  readonly deletes?: boolean;
 }
 
 /** What one part of the program adds to another's write; an attribute that both set has this one's value. */
@@ -59,7 +66,8 @@ export function render(write: Write): UpdateRequest {
 /** Turns a write into an entry of a transaction: without anything to set or remove, a check of its conditions. */
 export function renderEntry(write: Write): TransactionEntry {
   const { key, update, condition, names, values } = render(write);
-  return { key, condition, names, values, action: update === "" ? "check" : { update } };
+  const action = write.deletes ? "delete" : update === "" ? "check" : { update };
+  return { key, condition, names, values, action };
 }
 
 /** Turns conditions into an expression of their own, for a write that is somebody else's. */
@@ -105,7 +113,10 @@ class Expression {
     const name = this.#name(attribute);
     if (comparison === "exists") return `attribute_exists(${name})`;
     if (comparison === "missing") return `attribute_not_exists(${name})`;
-    return `${name} ${comparison} ${this.#value("if", attribute, value as Value)}`;
+    const other = value as Value | Attribute;
+    const operand =
+      typeof other === "object" ? this.#name(other.attribute) : this.#value("if", attribute, other);
+    return `${name} ${comparison} ${operand}`;
   }
 
   #operand(attribute: string, value: Value | Count): string {

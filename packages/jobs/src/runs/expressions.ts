@@ -16,7 +16,7 @@
  *     skip      the run is not held, or the record is still the one that was judged expired; and it is not done
  *     takeBack  the run is done, and its end is unchanged: the same attempt, at the same time
  */
-import type { Item, QueryRequest, UpdateRequest } from "@leasehold/client";
+import type { Item, QueryRequest } from "@leasehold/client";
 import {
   amended,
   attributeNames,
@@ -104,11 +104,6 @@ export interface Skip {
   readonly ttl: number;
 }
 
-const isOpen = `attribute_not_exists(#${token}) AND attribute_not_exists(#${doneSlot})`;
-const countLoss = `#${lostAttempts} = if_not_exists(#${lostAttempts}, :zero) + :one`;
-const endLease = leaseAttributes.map((name) => `#${name}`).join(", ");
-const isUnchanged = `#${token} = :judgedToken AND #${version} = :judgedVersion`;
-
 /**
  * Records that a slot is not to run. A slot that is held is refused, unless the record is still the one that was judged
  * expired: that attempt counts as lost.
@@ -116,36 +111,37 @@ const isUnchanged = `#${token} = :judgedToken AND #${version} = :judgedVersion`;
 export function skip(
   { job, slot, now, ...skipped }: Skip,
   judged: { readonly token: string; readonly version: number } | undefined,
-): UpdateRequest {
-  const update =
-    `SET #${state} = :state, #${doneSlot} = :slot, #${owner} = :owner, #${endedAt} = :endedAt, #${ttl} = :ttl` +
-    (skipped.remark === undefined ? "" : `, #${remark} = :remark`) +
-    // The lost attempt's token is revoked, because of late copies of its claim. It is also marked as broken, so that
-    // an attempt that was not dead does not take this write for its own success.
-    (judged === undefined
-      ? ""
-      : `, #${releasedToken} = :judgedToken, #${brokenToken} = :judgedToken, ${countLoss}`) +
-    ` REMOVE ${endLease}, #${acquiredAt}` +
-    (skipped.remark === undefined ? `, #${remark}` : "");
-  const condition = judged === undefined ? isOpen : isUnchanged;
-  return {
+): Write {
+  const hasRemark = skipped.remark === undefined ? {} : { [remark]: skipped.remark };
+  const skipping: Write = {
     key: runItemKey(job, slot),
-    update,
-    condition,
-    names: namesIn(`${update} ${condition}`),
-    returnsItem: true,
-    values: {
-      ":state": "skipped",
-      ":slot": slot,
-      ":owner": skipped.owner,
-      ":endedAt": now,
-      ":ttl": skipped.ttl,
-      ...(skipped.remark === undefined ? {} : { ":remark": skipped.remark }),
-      ...(judged === undefined
-        ? {}
-        : { ":judgedToken": judged.token, ":judgedVersion": judged.version, ":zero": 0, ":one": 1 }),
+    set: {
+      [state]: "skipped",
+      [doneSlot]: slot,
+      [owner]: skipped.owner,
+      [endedAt]: now,
+      [ttl]: skipped.ttl,
+      ...hasRemark,
     },
+    remove: [...leaseAttributes, acquiredAt, ...(skipped.remark === undefined ? [remark] : [])],
+    insist:
+      judged === undefined
+        ? [
+            [token, "missing"],
+            [doneSlot, "missing"],
+          ]
+        : [
+            [token, "=", judged.token],
+            [version, "=", judged.version],
+          ],
+    returnsItem: true,
   };
+  if (judged === undefined) return skipping;
+  // The lost attempt's token is revoked, because of late copies of its claim. It is also marked as broken, so that
+  // an attempt that was not dead does not take this write for its own success.
+  return amended(skipping, {
+    set: { [releasedToken]: judged.token, [brokenToken]: judged.token, ...counted(lostAttempts) },
+  });
 }
 
 /** A run that is done and is to be opened again. */
@@ -160,30 +156,17 @@ export interface RunTakenBack {
 }
 
 /** Opens a slot that is done. Its attempts stay counted, and the last one counts as failed. */
-export function takeBack({
-  job,
-  slot,
-  attempt: seen,
-  endedAt: end,
-  remark: text,
-}: RunTakenBack): UpdateRequest {
-  const update = `SET #${state} = :state, #${remark} = :remark REMOVE #${doneSlot}`;
-  const condition =
-    `attribute_exists(#${doneSlot}) AND ` +
-    (seen === 0 ? `attribute_not_exists(#${attempt})` : `#${attempt} = :attempt`) +
-    (end === undefined ? ` AND attribute_not_exists(#${endedAt})` : ` AND #${endedAt} = :endedAt`);
+export function takeBack(run: RunTakenBack): Write {
   return {
-    key: runItemKey(job, slot),
-    update,
-    condition,
-    names: namesIn(`${update} ${condition}`),
+    key: runItemKey(run.job, run.slot),
+    set: { [state]: "failed", [remark]: run.remark },
+    remove: [doneSlot],
+    insist: [
+      [doneSlot, "exists"],
+      run.attempt === 0 ? [attempt, "missing"] : [attempt, "=", run.attempt],
+      run.endedAt === undefined ? [endedAt, "missing"] : [endedAt, "=", run.endedAt],
+    ],
     returnsItem: true,
-    values: {
-      ":state": "failed",
-      ":remark": text,
-      ...(seen === 0 ? {} : { ":attempt": seen }),
-      ...(end === undefined ? {} : { ":endedAt": end }),
-    },
   };
 }
 

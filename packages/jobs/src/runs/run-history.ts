@@ -1,5 +1,4 @@
 import {
-  callStore,
   check,
   type ItemKey,
   type ProtocolContext,
@@ -26,7 +25,7 @@ export class RunHistory {
   /** Reads one run: 1 consistent read. */
   async get(slot: string): Promise<JobRun | undefined> {
     const request = { key: runItemKey(this.#job, slot), consistent: true };
-    const item = await callStore(this.#context, (store, call) => store.get(request, call));
+    const item = await this.#context.table.get(request);
     return readRun(item, this.#readContext());
   }
 
@@ -42,7 +41,7 @@ export class RunHistory {
     let after: ItemKey | undefined;
     do {
       const asked = after === undefined ? request : { ...request, after };
-      const page = await callStore(this.#context, (store, call) => store.query(asked, call));
+      const page = await this.#context.table.query(asked);
       const context = this.#readContext();
       for (const item of page.items) {
         if (isBeyond(range, item)) return;

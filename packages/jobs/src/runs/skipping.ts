@@ -4,7 +4,6 @@
  */
 import type { LeaseRecord, UpdateResult } from "@leasehold/client";
 import {
-  callStore,
   claimableIn,
   LeaseUnavailableError,
   lastDoneSlot,
@@ -22,17 +21,14 @@ import { runAttributeNames } from "./schema.ts";
  * slot has succeeded, and with LeaseUnavailableError while an attempt runs.
  */
 export async function skipSlot(context: ProtocolContext, request: Skip): Promise<void> {
-  const { detector } = context;
-  const send = (judged: LeaseRecord | undefined): Promise<UpdateResult> =>
-    callStore(context, (store, call) => store.update(skip(request, judged), call));
-
-  const first = await send(undefined);
+  const { detector, table } = context;
+  const first = await table.update(skip(request, undefined));
   if (isSkipped(first, request)) return;
   const seen = readRecord(first.item);
   const verdict = seen && detector.judge(seen);
   if (verdict?.expired !== true) throw unavailable(request, seen, verdict ? claimableIn(verdict) : 0);
 
-  const second = await send(seen);
+  const second = await table.update(skip(request, seen));
   if (isSkipped(second, request)) return;
   const now = readRecord(second.item);
   throw unavailable(request, now, now ? claimableIn(detector.judge(now)) : 0);
@@ -58,7 +54,7 @@ function unavailable(
  * earlier copy of this request has opened it.
  */
 export async function takeBackRun(context: ProtocolContext, request: RunTakenBack): Promise<boolean> {
-  const { applied, item } = await callStore(context, (store, call) => store.update(takeBack(request), call));
+  const { applied, item } = await context.table.update(takeBack(request));
   if (applied) return true;
   const isAsSeen = Number(item?.[runAttributeNames.attempt] ?? 0) === request.attempt;
   return item !== undefined && isAsSeen && readRecord(item) === undefined && lastDoneSlot(item) === undefined;

@@ -1,6 +1,5 @@
 import type { Item } from "@leasehold/client";
 import {
-  callStore,
   type ItemKey,
   LeaseServiceError,
   lastReleasedToken,
@@ -30,7 +29,7 @@ export class TaskAdmin {
     if (item !== undefined) return item;
     // The task may have moved between the two reads, and back: this looks at both items at one moment.
     const check = unknownTask({ set, id });
-    const { refusals } = await callWithRetry(this.#context, (store, call) => store.transact(check, call));
+    const { refusals } = await callWithRetry(this.#context, (table) => table.transact(check));
     return refusals.find((refusal) => refusal !== undefined)?.item;
   }
 
@@ -43,8 +42,8 @@ export class TaskAdmin {
         return item !== undefined && stateOf(item) === "cancelled";
       const text = remark ?? String(item[taskAttributeNames.remark]);
       const ended = endedTask(context, item, undefined, "cancelled", text, token);
-      const entries = cancelTask(ended, fenceOf(item));
-      const result = await callWithRetry(context, (store, call) => store.transact(entries, call));
+      const writes = cancelTask(ended, fenceOf(item));
+      const result = await callWithRetry(context, (table) => table.transact(writes));
       if (result.applied || lastReleasedToken(result.refusals[1]?.item) === token) return true;
     }
     throw new LeaseServiceError(
@@ -94,7 +93,7 @@ export class TaskAdmin {
     let left = items;
     let requeued = 0;
     while (left.length > 0) {
-      const entries = left.flatMap((item) => {
+      const writes = left.flatMap((item) => {
         const task = readTask(item);
         return requeueTask({
           set,
@@ -107,9 +106,7 @@ export class TaskAdmin {
           keepForMs: terms.keepForMs,
         });
       });
-      const { applied, refusals } = await callWithRetry(context, (store, call) =>
-        store.transact(entries, call),
-      );
+      const { applied, refusals } = await callWithRetry(context, (table) => table.transact(writes));
       if (applied) return requeued + left.length;
       const refusalsOf = (index: number) => [refusals[2 * index], refusals[2 * index + 1]] as const;
       // An earlier copy of this request, or another caller's, has done it: the task is open, or has ended once more.
@@ -143,7 +140,7 @@ export class TaskAdmin {
     let after: ItemKey | undefined;
     do {
       const request = { ...itemsUnder(set, prefix), consistent, ...(after ? { after } : {}) };
-      const page = await callStore(context, (store, call) => store.query(request, call));
+      const page = await context.table.query(request);
       for (const item of page.items) {
         const task = unlessUnreadable(() => readTask(item), unreadableIn(context));
         if (task !== undefined) yield { item, task };
@@ -153,7 +150,7 @@ export class TaskAdmin {
   }
 
   #get(key: ItemKey): Promise<Item | undefined> {
-    return callStore(this.#context, (store, call) => store.get({ key, consistent: true }, call));
+    return this.#context.table.get({ key, consistent: true });
   }
 }
 

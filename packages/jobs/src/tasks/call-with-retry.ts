@@ -1,10 +1,9 @@
-import type { CallOptions, LeaseStore } from "@leasehold/client";
 import {
-  callStore,
   LeaseServiceError,
   type ProtocolContext,
   retryDelayMs,
   sleep,
+  type TimedStore,
 } from "@leasehold/client/internal";
 
 /** Each of these is several requests of the SDK's. */
@@ -12,19 +11,19 @@ const mostTries = 3;
 const delays = { strategy: "fullJitter", delayMs: 200, maxDelayMs: 2_000 } as const;
 
 /**
- * Makes a call to the store, and repeats it when the service failed or did not reply.
+ * Makes a call to the table, and repeats it when the service failed or did not reply.
  *
  * The call has to recognise what its own earlier copy has done. `onDoubt` is called for each copy whose effect is
  * unknown.
  */
 export async function callWithRetry<T>(
   context: ProtocolContext,
-  send: (store: LeaseStore, call: CallOptions) => Promise<T>,
+  call: (table: TimedStore) => Promise<T>,
   onDoubt: () => void = () => undefined,
 ): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await callStore(context, send);
+      return await call(context.table);
     } catch (error) {
       if (!(error instanceof LeaseServiceError) || !error.retryable) throw error;
       if (error.mayHaveLanded) onDoubt();

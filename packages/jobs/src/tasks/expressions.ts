@@ -1,5 +1,5 @@
 /**
- * The expressions of tasks. A claim is a lease, and is renewed by the lease's own expression.
+ * The writes of tasks. A claim is a lease: its writes are the lease's own, with what the task adds to them.
  *
  *     absent ──add──▶ waiting ──claim──▶ running ──end──▶ succeeded | failed | parked
  *                      ▲ │ ▲                │ ├──takeOver──▶ running for another
@@ -26,12 +26,24 @@
  * read, or still absent. So a late copy of a claim, a cancel or a requeue has no effect after the next one. "The
  * claim is mine" means: the token and the fencing token are mine.
  */
-import type { Item, QueryRequest, TransactionEntry, UpdateRequest } from "@leasehold/client";
-import { attributeNames, type ItemKey, namesIn, timeToLive } from "@leasehold/client/internal";
+import type { QueryRequest } from "@leasehold/client";
+import {
+  acquire,
+  amended,
+  attributeNames,
+  type Grant,
+  type LeasePlace,
+  namesIn,
+  release,
+  revokeToken,
+  type Test,
+  takeOver,
+  timeToLive,
+  type Write,
+} from "@leasehold/client/internal";
 import { endedTaskKey, openTaskKey, taskAttributeNames } from "./schema.ts";
 
-const { token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs } = attributeNames;
-const { releasedToken, partitionKey, sortKey } = attributeNames;
+const { token, version, fence, owner, acquiredAt, releasedToken, partitionKey, sortKey } = attributeNames;
 const ttl = attributeNames.timeToLive;
 const { state, attempts, maxAttempts, dueAt, payload, remark, addedAt, endedAt } = taskAttributeNames;
 
@@ -50,92 +62,55 @@ export interface NewTask extends TaskId {
   readonly keepForMs: number;
 }
 
-const makeWaiting =
-  `SET #${payload} = :payload, #${attempts} = :zero, #${maxAttempts} = :maxAttempts, #${remark} = :nothing, ` +
-  `#${addedAt} = :now, #${dueAt} = :dueAt, #${ttl} = :ttl`;
-const isNotOpen = `attribute_not_exists(#${maxAttempts})`;
-const hasNotEnded = `attribute_not_exists(#${state})`;
+const isNotOpen: Test = [maxAttempts, "missing"];
+const hasNotEnded: Test = [state, "missing"];
 
-/** Adds a new task. Two entries, because an open or an ended task may have its id. */
-export function addTask(task: NewTask): readonly [TransactionEntry, TransactionEntry] {
-  return [
-    entryOf(openTaskKey(task.set, task.id), { update: makeWaiting }, isNotOpen, waitingValues(task)),
-    entryOf(endedTaskKey(task.set, task.id), "check", hasNotEnded, {}),
-  ];
+/** Adds a new task. Two writes, because an open or an ended task may have its id. */
+export function addTask(task: NewTask): readonly [Write, Write] {
+  return [makeWaiting(task), { key: endedTaskKey(task.set, task.id), set: {}, insist: [hasNotEnded] }];
 }
 
-function waitingValues({ payload, maxAttempts, delayMs, now, keepForMs }: NewTask): Item {
-  const dueAt = now + delayMs;
+function makeWaiting(task: NewTask): Write {
+  const { now } = task;
+  const due = now + task.delayMs;
   return {
-    ":payload": payload,
-    ":zero": 0,
-    ":maxAttempts": maxAttempts,
-    ":nothing": "",
-    ":now": now,
-    ":dueAt": dueAt,
-    ":ttl": timeToLive(dueAt, keepForMs),
+    key: openTaskKey(task.set, task.id),
+    set: {
+      [payload]: task.payload,
+      [attempts]: 0,
+      [maxAttempts]: task.maxAttempts,
+      [remark]: "",
+      [addedAt]: now,
+      [dueAt]: due,
+      [ttl]: timeToLive(due, task.keepForMs),
+    },
+    insist: [isNotOpen],
   };
 }
 
 /** The fencing token that was read of a task; undefined when the task has never been claimed. */
 export type SeenFence = number | undefined;
 
-const isAsSeen = `#${fence} = :seenFence`;
-const isNeverClaimed = `attribute_not_exists(#${fence})`;
-
-function asSeen(seenFence: SeenFence): { readonly condition: string; readonly values: Item } {
-  return seenFence === undefined
-    ? { condition: isNeverClaimed, values: {} }
-    : { condition: isAsSeen, values: { ":seenFence": seenFence } };
+function asSeen(seenFence: SeenFence): Test {
+  return seenFence === undefined ? [fence, "missing"] : [fence, "=", seenFence];
 }
 
 /** Checks that the set does not know a task. When it does, the refusal brings the item, read at one moment. */
-export function unknownTask({ set, id }: TaskId): readonly [TransactionEntry, TransactionEntry] {
+export function unknownTask({ set, id }: TaskId): readonly [Write, Write] {
   return [
-    entryOf(openTaskKey(set, id), "check", isNotOpen, {}),
-    entryOf(endedTaskKey(set, id), "check", hasNotEnded, {}),
+    { key: openTaskKey(set, id), set: {}, insist: [isNotOpen] },
+    { key: endedTaskKey(set, id), set: {}, insist: [hasNotEnded] },
   ];
 }
-
-/** What a claim writes. */
-export interface Claim extends TaskId {
-  readonly token: string;
-  /** Never used before with this token. */
-  readonly version: number;
-  readonly owner: string;
-  readonly acquiredAt: number;
-  readonly expiresAt: number;
-  readonly leaseDurationMs: number;
-  readonly keepForMs: number;
-}
-
-const claimIt =
-  `SET #${token} = :token, #${version} = :version, #${owner} = :owner, #${acquiredAt} = :acquiredAt, ` +
-  `#${expiresAt} = :expiresAt, #${leaseDurationMs} = :leaseDurationMs, #${ttl} = :ttl, ` +
-  // Starts with the time, as for every lease: the number grows even when a task of the same id is added again.
-  `#${fence} = if_not_exists(#${fence}, :acquiredAt) + :one, ` +
-  `#${attempts} = if_not_exists(#${attempts}, :zero) + :one`;
-const mayBeTried = `#${attempts} < #${maxAttempts} AND #${releasedToken} <> :token`;
-const isWaiting = `attribute_not_exists(#${token})`;
-const isDue = `${isWaiting} AND #${dueAt} <= :acquiredAt AND ${mayBeTried}`;
 
 /**
  * Claims a task that waits unchanged; the same write counts the attempt. A copy that arrives after any other claim of the
  * task is refused.
  */
-export function claimTask(claim: Claim, seenFence: SeenFence): UpdateRequest {
-  const seen = asSeen(seenFence);
-  const values = { ...claimValues(claim), ...seen.values };
-  return updateOf(openTaskKey(claim.set, claim.id), claimIt, `${isDue} AND ${seen.condition}`, values, true);
-}
-
-const isUnchanged = `#${token} = :judgedToken AND #${version} = :judgedVersion`;
-
-/** Claims a task from the record that was judged expired. Any write to that record in between defeats it. */
-export function takeOverTask(claim: Claim, judged: Judged): UpdateRequest {
-  const values = { ...claimValues(claim), ...judgedValues(judged) };
-  const condition = `${isUnchanged} AND ${mayBeTried}`;
-  return updateOf(openTaskKey(claim.set, claim.id), claimIt, condition, values, true);
+export function claimTask(task: TaskId, grant: Grant, seenFence: SeenFence): Write {
+  return amended(counted(acquire(leaseOf(task), grant)), {
+    insist: [[dueAt, "<=", grant.acquiredAt], asSeen(seenFence)],
+  });
 }
 
 /** A record that was judged expired. */
@@ -144,22 +119,21 @@ export interface Judged {
   readonly version: number;
 }
 
-function judgedValues(judged: Judged): Item {
-  return { ":judgedToken": judged.token, ":judgedVersion": judged.version };
+/** Claims a task from the record that was judged expired. Any write to that record in between defeats it. */
+export function takeOverTask(task: TaskId, grant: Grant, judged: Judged): Write {
+  return counted(takeOver(leaseOf(task), grant, judged));
 }
 
-function claimValues(claim: Claim): Item {
-  return {
-    ":token": claim.token,
-    ":version": claim.version,
-    ":owner": claim.owner,
-    ":acquiredAt": claim.acquiredAt,
-    ":expiresAt": claim.expiresAt,
-    ":leaseDurationMs": claim.leaseDurationMs,
-    ":ttl": timeToLive(claim.expiresAt, claim.keepForMs),
-    ":one": 1,
-    ":zero": 0,
-  };
+function leaseOf({ set, id }: TaskId): LeasePlace {
+  const { pk: key, sk: place } = openTaskKey(set, id);
+  return { key, place };
+}
+
+function counted(claim: Write): Write {
+  return amended(claim, {
+    set: { [attempts]: { of: attempts, from: 0, by: 1 } },
+    insist: [[attempts, "<", { attribute: maxAttempts }]],
+  });
 }
 
 /** What proves a claim. */
@@ -174,48 +148,33 @@ interface Return extends TaskId {
   readonly keepForMs: number;
 }
 
-const forgetWorker = `REMOVE #${token}, #${version}, #${owner}, #${acquiredAt}, #${expiresAt}, #${leaseDurationMs}`;
-const isClaimedByToken = `#${token} = :token`;
-const isMine = `${isClaimedByToken} AND #${fence} = :fence`;
-const letWait = `SET #${releasedToken} = :token, #${ttl} = :ttl`;
-const giveItBack = `${letWait}, #${remark} = :remark, #${dueAt} = :dueAt ${forgetWorker}`;
-const undoIt = `${letWait}, #${attempts} = if_not_exists(#${attempts}, :one) - :one ${forgetWorker}`;
-
 /** Returns a task: it waits for its next attempt. */
 export function giveBackTask(
   task: Return & ClaimProof & { readonly remark: string; readonly dueAt: number },
-): UpdateRequest {
-  const { remark, dueAt } = task;
-  const values = {
-    ...returnValues(task, dueAt),
-    ":fence": task.fencingToken,
-    ":remark": remark,
-    ":dueAt": dueAt,
-  };
-  return updateOf(openTaskKey(task.set, task.id), giveItBack, isMine, values);
+): Write {
+  return amended(letWait(task), {
+    set: { [remark]: task.remark, [dueAt]: task.dueAt, [ttl]: timeToLive(task.dueAt, task.keepForMs) },
+  });
 }
 
 /** Returns a task as if it had not been claimed. */
-export function undoClaim(task: Return & ClaimProof): UpdateRequest {
-  const values = { ...returnValues(task, task.now), ":fence": task.fencingToken, ":one": 1 };
-  return updateOf(openTaskKey(task.set, task.id), undoIt, isMine, values);
+export function undoClaim(task: Return & ClaimProof): Write {
+  return amended(letWait(task), { set: { [attempts]: { of: attempts, from: 1, by: -1 } } });
 }
 
 /** The same for a claim whose reply was lost. Its fencing token is not known, and no caller uses that claim. */
-export function takeBackClaim(task: Return & { readonly token: string }): UpdateRequest {
-  const values = { ...returnValues(task, task.now), ":one": 1 };
-  return updateOf(openTaskKey(task.set, task.id), undoIt, isClaimedByToken, values);
+export function takeBackClaim(task: Return & { readonly token: string }): Write {
+  return { ...undoClaim({ ...task, fencingToken: 0 }), insist: [[token, "=", task.token]] };
 }
 
-function returnValues({ token, keepForMs }: Return & { readonly token: string }, from: number): Item {
-  return { ":token": token, ":ttl": timeToLive(from, keepForMs) };
+function letWait(task: Return & ClaimProof): Write {
+  const ending = { shown: task, now: task.now, retentionMs: task.keepForMs };
+  return release(leaseOf(task), { ...ending, slot: undefined, cooldown: undefined });
 }
 
 /** Revokes the token of a claim that has not taken effect: then it never does. */
-export function revokeClaim(task: TaskId & { readonly token: string }): UpdateRequest {
-  const update = `SET #${releasedToken} = :token`;
-  const condition = `attribute_exists(#${maxAttempts})`;
-  return updateOf(openTaskKey(task.set, task.id), update, condition, { ":token": task.token }, true);
+export function revokeClaim(task: TaskId & { readonly token: string }): Write {
+  return { ...revokeToken(leaseOf(task), task.token), insist: [[maxAttempts, "exists"]] };
 }
 
 /** The item of an ended task. */
@@ -235,87 +194,67 @@ export interface EndedTask extends TaskId {
   readonly keepForMs: number;
 }
 
-const keepAsEnded =
-  `SET #${state} = :state, #${releasedToken} = :token, #${remark} = :remark, #${payload} = :payload, ` +
-  `#${attempts} = :attempts, #${maxAttempts} = :maxAttempts, #${fence} = :fence, ` +
-  `#${addedAt} = :addedAt, #${endedAt} = :endedAt, #${ttl} = :ttl`;
-const keepWithWorker = `${keepAsEnded}, #${owner} = :owner, #${acquiredAt} = :acquiredAt`;
-
 /** Ends a task, for the worker that has claimed it. */
-export function endTask(task: EndedTask): readonly [TransactionEntry, TransactionEntry] {
-  const open = openTaskKey(task.set, task.id);
-  const proof = { ":token": task.token, ":fence": task.fencingToken };
-  return [entryOf(open, "delete", isMine, proof), endedEntry(task)];
+export function endTask(task: EndedTask): readonly [Write, Write] {
+  return moved(task, [
+    [token, "=", task.token],
+    [fence, "=", task.fencingToken],
+  ]);
 }
 
 /** Ends a task that waits unchanged. */
-export function cancelTask(
-  task: EndedTask,
-  seenFence: SeenFence,
-): readonly [TransactionEntry, TransactionEntry] {
-  const seen = asSeen(seenFence);
-  const condition = `${isWaiting} AND attribute_exists(#${maxAttempts}) AND ${seen.condition}`;
-  return [entryOf(openTaskKey(task.set, task.id), "delete", condition, seen.values), endedEntry(task)];
+export function cancelTask(task: EndedTask, seenFence: SeenFence): readonly [Write, Write] {
+  return moved(task, [[token, "missing"], [maxAttempts, "exists"], asSeen(seenFence)]);
 }
-
-const isUsedUp = `#${attempts} >= #${maxAttempts}`;
 
 /**
  * Ends a task whose last worker was lost: from the record that was judged expired, or without a record when the claim was
  * broken.
  */
-export function parkTask(
-  task: EndedTask,
-  judged: Judged | undefined,
-): readonly [TransactionEntry, TransactionEntry] {
-  const open = openTaskKey(task.set, task.id);
-  const deletion =
-    judged === undefined
-      ? entryOf(open, "delete", `${isWaiting} AND ${isUsedUp}`, {})
-      : entryOf(open, "delete", `${isUnchanged} AND ${isUsedUp}`, judgedValues(judged));
-  return [deletion, endedEntry(task)];
+export function parkTask(task: EndedTask, judged: Judged | undefined): readonly [Write, Write] {
+  const isUsedUp: Test = [attempts, ">=", { attribute: maxAttempts }];
+  if (judged === undefined) return moved(task, [[token, "missing"], isUsedUp]);
+  return moved(task, [[token, "=", judged.token], [version, "=", judged.version], isUsedUp]);
 }
 
-function endedEntry(task: EndedTask): TransactionEntry {
+/** Moves a task to the ended ones, while its open item fulfils the tests. */
+function moved(task: EndedTask, insist: readonly Test[]): readonly [Write, Write] {
   const { worker } = task;
-  const update = worker === undefined ? keepAsEnded : keepWithWorker;
-  return entryOf(endedTaskKey(task.set, task.id), { update }, hasNotEnded, {
-    ":state": task.state,
-    ":token": task.token,
-    ":remark": task.remark,
-    ":payload": task.payload,
-    ":attempts": task.attempts,
-    ":maxAttempts": task.maxAttempts,
-    ":fence": task.fencingToken,
-    ":addedAt": task.addedAt,
-    ":endedAt": task.now,
-    ":ttl": timeToLive(task.now, task.keepForMs),
-    ...(worker && { ":owner": worker.owner, ":acquiredAt": worker.acquiredAt }),
-  });
+  const ended: Write = {
+    key: endedTaskKey(task.set, task.id),
+    set: {
+      [state]: task.state,
+      [releasedToken]: task.token,
+      [remark]: task.remark,
+      [payload]: task.payload,
+      [attempts]: task.attempts,
+      [maxAttempts]: task.maxAttempts,
+      [fence]: task.fencingToken,
+      [addedAt]: task.addedAt,
+      [endedAt]: task.now,
+      [ttl]: timeToLive(task.now, task.keepForMs),
+      ...(worker && { [owner]: worker.owner, [acquiredAt]: worker.acquiredAt }),
+    },
+    insist: [hasNotEnded],
+  };
+  return [{ key: openTaskKey(task.set, task.id), set: {}, deletes: true, insist }, ended];
 }
-
-const endedWithoutSuccess = `(#${state} = :failed OR #${state} = :parked OR #${state} = :cancelled) AND ${isAsSeen}`;
-const makeWaitingAgain = `${makeWaiting}, #${fence} = :fence`;
 
 /**
  * Opens a task again that has ended without success, with all its attempts. The fencing token grows on, so that a
  * worker of the first round is not taken for a later one.
  */
-export function requeueTask(
-  task: NewTask & { readonly seenFence: number },
-): readonly [TransactionEntry, TransactionEntry] {
-  return [
-    entryOf(endedTaskKey(task.set, task.id), "delete", endedWithoutSuccess, {
-      ":failed": "failed",
-      ":parked": "parked",
-      ":cancelled": "cancelled",
-      ":seenFence": task.seenFence,
-    }),
-    entryOf(openTaskKey(task.set, task.id), { update: makeWaitingAgain }, isNotOpen, {
-      ...waitingValues(task),
-      ":fence": task.seenFence + 1,
-    }),
-  ];
+export function requeueTask(task: NewTask & { readonly seenFence: number }): readonly [Write, Write] {
+  const endedWithoutSuccess = {
+    anyOf: (["failed", "parked", "cancelled"] as const).map((word): Test => [state, "=", word]),
+  };
+  const ended: Write = {
+    key: endedTaskKey(task.set, task.id),
+    set: {},
+    deletes: true,
+    insist: [endedWithoutSuccess, asSeen(task.seenFence)],
+  };
+  return [ended, amended(makeWaiting(task), { set: { [fence]: task.seenFence + 1 } })];
 }
 
 type TaskQuery = Pick<QueryRequest, "keyCondition" | "names" | "values">;
@@ -330,24 +269,4 @@ export function itemsAfter(set: string, from: string): TaskQuery {
 export function itemsUnder(set: string, prefix: string): TaskQuery {
   const keyCondition = `#${partitionKey} = :set AND begins_with(#${sortKey}, :prefix)`;
   return { keyCondition, names: namesIn(keyCondition), values: { ":set": set, ":prefix": prefix } };
-}
-
-function updateOf(
-  key: ItemKey,
-  update: string,
-  condition: string,
-  values: Item,
-  returnsItem = false,
-): UpdateRequest {
-  return { key, update, condition, names: namesIn(`${update} ${condition}`), values, returnsItem };
-}
-
-function entryOf(
-  key: ItemKey,
-  action: TransactionEntry["action"],
-  condition: string,
-  values: Item,
-): TransactionEntry {
-  const update = typeof action === "object" ? action.update : "";
-  return { key, action, condition, names: namesIn(`${update} ${condition}`), values };
 }

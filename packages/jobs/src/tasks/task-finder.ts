@@ -1,7 +1,6 @@
 import type { Item, QueryRequest, ScanPage } from "@leasehold/client";
 import {
   attributeNames,
-  callStore,
   claimableIn,
   type ItemKey,
   readRecord,
@@ -126,7 +125,7 @@ export class TaskFinder {
   }
 
   #page(request: Omit<QueryRequest, "consistent">, consistent: boolean): Promise<ScanPage> {
-    return callStore(this.#context, (store, call) => store.query({ ...request, consistent }, call));
+    return this.#context.table.query({ ...request, consistent });
   }
 
   /** Leaves out tasks that cannot be read, and reports each: the other tasks must still be done. */

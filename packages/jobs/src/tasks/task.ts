@@ -4,9 +4,14 @@ import type {
   FenceOptions,
   Item,
   LeaseConditionCheck,
-  UpdateRequest,
 } from "@leasehold/client";
-import { backoffMs, Lease, lastReleasedToken, wasReleasedByHolder } from "@leasehold/client/internal";
+import {
+  backoffMs,
+  Lease,
+  lastReleasedToken,
+  type Write,
+  wasReleasedByHolder,
+} from "@leasehold/client/internal";
 import { callWithRetry } from "./call-with-retry.ts";
 import { endedTask, isExhausted } from "./ended.ts";
 import { TaskLostError, type TaskLostReason } from "./errors.ts";
@@ -226,7 +231,7 @@ export class Task {
     const { token } = this.#lease;
     const context = this.#context;
     const ended = endedTask(context, this.#item, this.#claim.terms.record, state, remark, token);
-    const result = await callWithRetry(context, (store, call) => store.transact(endTask(ended), call));
+    const result = await callWithRetry(context, (table) => table.transact(endTask(ended)));
     const [open, done] = result.refusals;
     const earlier = done?.item;
     if (!result.applied && earlier === undefined) throw this.#lossBy(open?.item);
@@ -246,8 +251,8 @@ export class Task {
     return this.#return(giveBackTask({ set, id: this.id, ...this.#proof, now, keepForMs, remark, dueAt }));
   }
 
-  async #return(update: UpdateRequest): Promise<TaskOutcome> {
-    const result = await callWithRetry(this.#context, (store, call) => store.update(update, call));
+  async #return(write: Write): Promise<TaskOutcome> {
+    const result = await callWithRetry(this.#context, (table) => table.update(write));
     if (result.applied || wasReleasedByHolder(result.item, this.#lease.token)) return "waiting";
     throw this.#lossBy(result.item);
   }
