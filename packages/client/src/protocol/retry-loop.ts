@@ -1,12 +1,13 @@
 import { type LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
+import { passing, unlessPassing } from "../errors/operational.ts";
 import type { LeaseRecord } from "../record.ts";
 import { leaseItemKey } from "../schema.ts";
-import { passing } from "../store/timed-store.ts";
 import { callBudgetMs } from "../time/budget.ts";
-import { type Clock, sleep } from "../time/clock.ts";
-import { type RetryStrategy, retryDelayMs } from "../time/retry.ts";
+import { sleep } from "../time/clock.ts";
+import { RetryPauses, type RetryStrategy } from "../time/retry.ts";
+import { WaitBudget } from "../time/wait-budget.ts";
 import type { AcquireAttempt, AcquireTerms, Granted } from "./acquire-attempt.ts";
-import { type ProtocolContext, shortestBudgetMs } from "./context.ts";
+import type { ProtocolContext } from "./context.ts";
 import type { Prospect } from "./lease-form.ts";
 
 /** How long to wait, and in what rhythm. */
@@ -14,26 +15,6 @@ export interface WaitTerms {
   readonly waitMs: number;
   readonly retry: RetryStrategy;
   readonly signal: AbortSignal | undefined;
-}
-
-/** The time that one caller gives its wait, on the monotonic clock. */
-export class WaitBudget {
-  readonly #clock: Clock;
-  readonly #deadline: number;
-
-  constructor(clock: Clock, waitMs: number) {
-    this.#clock = clock;
-    this.#deadline = clock.monotonic() + waitMs;
-  }
-
-  get leftMs(): number {
-    return this.#deadline - this.#clock.monotonic();
-  }
-
-  /** How long one more call to the service may take: a last one gets the time that an answer needs. */
-  get callMs(): number {
-    return Math.max(this.leftMs, shortestBudgetMs);
-  }
 }
 
 /** What is known of the lease between two tries. */
@@ -59,7 +40,7 @@ export class RetryLoop {
   readonly #call: AcquireTerms & WaitTerms;
   readonly #onContended: (record: LeaseRecord) => void;
   readonly #budget: WaitBudget;
-  #looks = 0;
+  readonly #pauses: RetryPauses;
 
   constructor(
     context: ProtocolContext,
@@ -72,6 +53,7 @@ export class RetryLoop {
     this.#call = call;
     this.#onContended = onContended;
     this.#budget = new WaitBudget(context.clock, call.waitMs);
+    this.#pauses = new RetryPauses(context, call.retry);
   }
 
   async grant(): Promise<Granted> {
@@ -99,16 +81,11 @@ export class RetryLoop {
    * is no time left for one.
    */
   async #untilWorthwhile(last: Outlook): Promise<Prospect | undefined> {
-    const { clock, randomness } = this.#context;
+    const { clock } = this.#context;
     let outlook = last;
     for (;;) {
       if (this.#budget.leftMs <= 0) throw outlook.failure ?? this.#unavailable(outlook);
-      this.#looks += 1;
-      const delayMs = retryDelayMs(this.#call.retry, {
-        attempt: this.#looks,
-        claimableInMs: Math.max(0, outlook.claimableAt - clock.monotonic()),
-        fraction: randomness.fraction(),
-      });
+      const delayMs = this.#pauses.nextMs(outlook.claimableAt);
       await sleep(clock, Math.min(delayMs, this.#budget.leftMs), this.#call.signal);
       // After a failure nothing is known of the lease, and our own write may have landed: only a try tells.
       if (outlook.failure !== undefined || clock.monotonic() >= outlook.claimableAt) return undefined;
@@ -126,17 +103,13 @@ export class RetryLoop {
     const { gate, table } = this.#context;
     const { signal, key, sortKey } = this.#call;
     const withinMs = Math.min(this.#budget.callMs, callBudgetMs);
-    try {
-      const request = { key: leaseItemKey(key, sortKey), consistent: false };
+    const request = { key: leaseItemKey(key, sortKey), consistent: false };
+    return await unlessPassing(async () => {
       const item = await gate.pass({ signal, withinMs }, (leftMs) =>
         table.get(request, { withinMs: leftMs, signal }),
       );
       return this.#attempt.judge(item);
-    } catch (error) {
-      signal?.throwIfAborted();
-      passing(error);
-      return undefined;
-    }
+    }, signal);
   }
 
   #outlookOf(prospect: Prospect): Outlook {

@@ -1,4 +1,4 @@
-import { type LeaseError, LeaseServiceError } from "../errors/errors.ts";
+import type { LeaseError } from "../errors/errors.ts";
 import type {
   CallOptions,
   GetRequest,
@@ -85,10 +85,4 @@ export class TimedStore {
       call.end();
     }
   }
-}
-
-/** Gives an error of the service's that may pass; throws every other one. */
-export function passing(error: unknown): LeaseServiceError {
-  if (error instanceof LeaseServiceError && error.retryable) return error;
-  throw error;
 }

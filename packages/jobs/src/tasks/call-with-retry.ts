@@ -1,7 +1,7 @@
 import {
-  LeaseServiceError,
   type ProtocolContext,
-  retryDelayMs,
+  passing,
+  RetryPauses,
   sleep,
   type TimedStore,
 } from "@leasehold/client/internal";
@@ -21,15 +21,14 @@ export async function callWithRetry<T>(
   call: (table: TimedStore) => Promise<T>,
   onDoubt: () => void = () => undefined,
 ): Promise<T> {
+  const pauses = new RetryPauses(context, delays);
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await call(context.table);
     } catch (error) {
-      if (!(error instanceof LeaseServiceError) || !error.retryable) throw error;
-      if (error.mayHaveLanded) onDoubt();
+      if (passing(error).mayHaveLanded) onDoubt();
       if (attempt >= mostTries) throw error;
-      const fraction = context.randomness.fraction();
-      await sleep(context.clock, retryDelayMs(delays, { attempt, claimableInMs: 0, fraction }));
+      await sleep(context.clock, pauses.nextMs());
     }
   }
 }
