@@ -458,11 +458,11 @@ describe("the requests of a group", () => {
       slot: undefined,
     };
     const single = render(acquire({ key: "k" }, grant));
-    const entry = acquireAmongOthers("k", grant, undefined, 77);
+    const entry = render(acquireAmongOthers("k", grant, undefined, 77));
     expect(single.update).toContain("#fence = if_not_exists(#fence, :fromFence) + :byFence");
-    expect(entry.action).toEqual({
-      update: single.update.replace("if_not_exists(#fence, :fromFence) + :byFence", ":fence"),
-    });
+    expect(entry.update).toBe(
+      single.update.replace("if_not_exists(#fence, :fromFence) + :byFence", ":fence"),
+    );
     expect(entry.condition.startsWith(`${single.condition} AND `)).toBe(true);
   });
 });

@@ -211,7 +211,7 @@ describe("an invalidation whose mark is on its way", () => {
 describe("in the table, a failure that keeps a value", () => {
   const storesOfFailures = (): readonly UpdateRequest[] =>
     store.calls.flatMap(({ requests }) =>
-      requests.filter(({ values }) => String(values[":text"]).includes('"failure"')),
+      requests.filter(({ values }) => String(values[":data"]).includes('"failure"')),
     );
 
   test("is 1 write, and 2 where the value has been invalidated since", async () => {

@@ -304,7 +304,7 @@ describe("single flights under delays, lost and late answers, lagging reads, fre
     ],
     [
       "an earlier holder's result in place of a later one's",
-      without("#fence <= :fence"),
+      without("#fence <= :ifFence"),
       /was replaced by one/,
     ],
     [

@@ -211,7 +211,7 @@ class SlowStore extends MemoryLeaseStore {
 
   override async update(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
     if (request.values[":owner"] !== "slow") return await super.update(request, call);
-    if (request.values[":ifToken"] === undefined) {
+    if (request.values[":ifVersion"] === undefined) {
       const result = await super.update(request, call);
       this.#late = request;
       await new Promise<void>((resolve) => clock.schedule(resolve, 4_000));
@@ -278,9 +278,10 @@ describe("what arrives late", () => {
       await (await claimed(setOf("next"))).release();
       const acquiredAt = clock.now();
       const times = { acquiredAt, expiresAt: acquiredAt + leaseDurationMs, leaseDurationMs };
-      const claim = { set: "set", id: "1", token, version: 1, owner: "ghost", ...times };
-      const fence = Number(open()?.fence);
-      expect(store.table.updateNow(render(claimTask({ ...claim, keepForMs: 0 }, fence))).applied).toBe(true);
+      const wishes = { retentionMs: 0, reentrant: false, data: undefined, slot: undefined };
+      const grant = { token, version: 1, owner: "ghost", ...times, ...wishes };
+      const claim = claimTask({ set: "set", id: "1" }, grant, Number(open()?.fence));
+      expect(store.table.updateNow(render(claim)).applied).toBe(true);
       const before = [open(), ended()];
       await expect(stale[ending]("late")).rejects.toMatchObject({ name: "TaskLostError", reason: "taken" });
       expect([open(), ended()]).toEqual(before);
@@ -336,6 +337,17 @@ describe("what arrives late", () => {
     expect(open()).toEqual(running);
     await second.succeed();
   });
+});
+
+test("a request to stop reaches the claim that it was made to, and no later one", async () => {
+  const first = await claimed(setOf("a", { heartbeat: false }));
+  const { sk: place } = openTaskKey("set", "1");
+  const operator = new LeaseClient({ store, clock, owner: "operator" });
+  expect(await operator.requestRevocation("set", { place, token: String(open()?.token) })).toBe(true);
+  await first.release();
+  const second = await claimed(setOf("b", { heartbeat: false }));
+  await second.renew();
+  expect(second.held).toBe(true);
 });
 
 describe("ending", () => {

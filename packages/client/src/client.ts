@@ -201,7 +201,7 @@ export class LeaseClient implements AsyncDisposable {
    */
   adopt(handle: LeaseHandle, options: Pick<AcquireOptions, "heartbeat"> = {}): Lease {
     const { heartbeat } = checkKnown(options, ["heartbeat"], "options");
-    const terms = checkHandle(handle, this.#context.store.tableName);
+    const terms = checkHandle(handle, this.#context.table.tableName);
     const tenancy = this.#acquirer.adopt(terms, checkHeartbeat(heartbeat, terms.leaseDurationMs));
     return new Lease(this.#context, tenancy, this.#format, terms.slot);
   }

@@ -35,16 +35,8 @@ import {
   waiterSortKeyPrefix,
 } from "./schema.ts";
 import { seatSortKeys } from "./seats/schema.ts";
-import {
-  amended,
-  type Condition,
-  render,
-  renderConditions,
-  renderEntry,
-  type Test,
-  type Write,
-} from "./store/write.ts";
-import type { Item, QueryRequest, ScanRequest, TransactionEntry, UpdateRequest } from "./store.ts";
+import { amended, type Condition, render, renderConditions, type Test, type Write } from "./store/write.ts";
+import type { Item, QueryRequest, ScanRequest, UpdateRequest } from "./store.ts";
 
 export { type Grant, render, type Write };
 
@@ -333,14 +325,14 @@ export interface ParkedCallback {
  * Parks a durable function's execution while somebody holds the lock, or gives it its new callback where it has been
  * parked before. The first entry refuses where nobody holds it.
  */
-export function parkCallback(waiter: ParkedCallback): readonly [TransactionEntry, TransactionEntry] {
+export function parkCallback(waiter: ParkedCallback): readonly [Write, Write] {
   const { key, owner, waitingSince, callbackId: id } = waiter;
   const parked: Write = {
     key: leaseItemKey(key, `${waiterSortKeyPrefix}${waitingSince}#${owner}`),
     set: { [callbackId]: id, [ttl]: timeToLive(waiter.expiresAt, waiter.retentionMs) },
     insist: [[token, "missing"]],
   };
-  return [renderEntry(heldBySomebody(key)), renderEntry(parked)];
+  return [heldBySomebody(key), parked];
 }
 
 /** Finds the waiters of a lock, the one that has waited longest first. */

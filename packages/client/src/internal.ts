@@ -16,7 +16,7 @@ export {
   SlotDoneError,
   SlotNotDueError,
 } from "./errors/errors.ts";
-export { isOperational } from "./errors/operational.ts";
+export { isOperational, mayPass, passing } from "./errors/operational.ts";
 export {
   acquire,
   cancel,
@@ -35,6 +35,7 @@ export {
   renew,
   renewUnlessRevoked,
   requestRevocation,
+  revokeToken,
   takeOver,
   takeOverCalls,
   type WaitsBy,
@@ -98,14 +99,8 @@ export {
   timeIn,
   wholeIn,
 } from "./store/item-values.ts";
-export {
-  amended,
-  type Condition,
-  type Count,
-  renderDeletion,
-  renderEntry,
-  type Write,
-} from "./store/write.ts";
+export type { TimedStore } from "./store/timed-store.ts";
+export { amended, type Condition, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
 export { type Moment, pause, sleep } from "./time/clock.ts";
-export { retryDelayMs } from "./time/retry.ts";
+export { RetryPauses } from "./time/retry.ts";

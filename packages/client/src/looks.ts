@@ -5,7 +5,6 @@ import { attributeNames, type ItemKey } from "./schema.ts";
 import { isSeatSortKey } from "./seats/schema.ts";
 import { seatsIn } from "./seats/seat.ts";
 import type { Item, QueryRequest } from "./store.ts";
-import { withBudget } from "./time/budget.ts";
 
 /** How one look at others' leases is made. */
 export interface LookOptions {
@@ -20,7 +19,7 @@ export interface LookOptions {
 
 /** Reads all leases that a query finds and that have not been released: 1 request for each megabyte of items. */
 export async function lookAtAll(
-  { clock, store }: ProtocolContext,
+  { table }: Pick<ProtocolContext, "table">,
   query: Pick<QueryRequest, "keyCondition" | "names" | "values">,
   { consistent, budgetMs = callBudgetMs, signal, onUnreadable }: LookOptions,
 ): Promise<LeaseRecord[]> {
@@ -28,7 +27,7 @@ export async function lookAtAll(
   let after: ItemKey | undefined;
   do {
     const request = { ...query, consistent, ...(after === undefined ? {} : { after }) };
-    const page = await withBudget(clock, budgetMs, signal, (call) => store.query(request, call));
+    const page = await table.query(request, { withinMs: budgetMs, signal });
     records.push(...recordsIn(page.items, onUnreadable));
     after = page.next;
   } while (after !== undefined);

@@ -9,6 +9,7 @@ import {
   LeaseUnavailableError,
   SlotDoneError,
 } from "@leasehold/client";
+import { mayPass } from "@leasehold/client/internal";
 
 /** What is kept of an error. */
 type Kept =
@@ -70,8 +71,7 @@ export function isPortable(error: unknown): boolean {
 
 /** Whether the service failed in a way that may pass. */
 export function isPassing(error: unknown): boolean {
-  const found = leaseErrorIn(error);
-  return found instanceof LeaseServiceError && found.retryable;
+  return mayPass(leaseErrorIn(error));
 }
 
 /** Repeats a step whose request to the service failed, with longer and longer pauses: for about 4 minutes. */

@@ -1,4 +1,4 @@
-import { InvalidOptionsError, LeaseError } from "./errors.ts";
+import { InvalidOptionsError, LeaseError, LeaseServiceError } from "./errors.ts";
 
 /** The properties of an error that show where it comes from. */
 interface Traits {
@@ -76,6 +76,31 @@ export function ifOperational<T>(value: T): (error: unknown) => T {
     if (isOperational(error)) return value;
     throw error;
   };
+}
+
+/** Tells whether an error is one of the service's that may pass: the same call can succeed when it is repeated. */
+export function mayPass(error: unknown): error is LeaseServiceError {
+  return error instanceof LeaseServiceError && error.retryable;
+}
+
+/** Gives an error of the service's that may pass; throws every other one. */
+export function passing(error: unknown): LeaseServiceError {
+  if (mayPass(error)) return error;
+  throw error;
+}
+
+/**
+ * Makes a look that the next one makes good: gives undefined where the service failed in a way that may pass. Rejects with
+ * the reason of a signal that has aborted.
+ */
+export async function unlessPassing<T>(look: () => Promise<T>, signal?: AbortSignal): Promise<T | undefined> {
+  try {
+    return await look();
+  } catch (error) {
+    signal?.throwIfAborted();
+    passing(error);
+    return undefined;
+  }
 }
 
 /** Gives what was thrown as an error. Any value can be thrown. */

@@ -7,8 +7,7 @@
 import { acquire, takeOver } from "../expressions.ts";
 import type { Grant } from "../protocol/lease-form.ts";
 import { attributeNames } from "../schema.ts";
-import { amended, renderEntry } from "../store/write.ts";
-import type { TransactionEntry } from "../store.ts";
+import { amended, type Write } from "../store/write.ts";
 
 const { fence } = attributeNames;
 
@@ -23,19 +22,17 @@ export function acquireAmongOthers(
   grant: Grant,
   judged: { readonly token: string; readonly version: number } | undefined,
   fencingToken: number,
-): TransactionEntry {
+): Write {
   const write = judged ? takeOver({ key }, grant, judged) : acquire({ key }, grant);
-  return renderEntry(
-    amended(write, {
-      set: { [fence]: fencingToken },
-      insist: [
-        {
-          anyOf: [
-            [fence, "missing"],
-            [fence, "<", fencingToken],
-          ],
-        },
-      ],
-    }),
-  );
+  return amended(write, {
+    set: { [fence]: fencingToken },
+    insist: [
+      {
+        anyOf: [
+          [fence, "missing"],
+          [fence, "<", fencingToken],
+        ],
+      },
+    ],
+  });
 }

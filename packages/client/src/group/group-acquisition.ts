@@ -152,12 +152,12 @@ export class GroupAcquisition {
   ): Promise<TransactionResult> {
     const { table, retentionMs } = this.#context;
     const claim = this.#claim;
-    const entries = records.map((record) => {
+    const writes = records.map((record) => {
       const grant = { ...record, retentionMs, data: this.#request.data, slot: undefined };
       return acquireAmongOthers(record.key, grant, plan.get(record.key)?.judged, record.fencingToken);
     });
     try {
-      const result = await table.transact(entries, { withinMs: budgetMs, signal, since });
+      const result = await table.transact(writes, { withinMs: budgetMs, signal, since });
       if (result.retried) claim.isUncertain = true;
       return result;
     } catch (error) {

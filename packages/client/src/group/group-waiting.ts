@@ -1,12 +1,13 @@
 import type { LeaseServiceError } from "../errors/errors.ts";
-import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
+import { passing, unlessPassing } from "../errors/operational.ts";
+import { callBudgetMs, type ProtocolContext } from "../protocol/context.ts";
 import { claimableIn } from "../protocol/expiry-detector.ts";
 import type { WaitTerms } from "../protocol/retry-loop.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { leaseItemKey } from "../schema.ts";
-import { passing } from "../store/timed-store.ts";
 import { sleep } from "../time/clock.ts";
-import { retryDelayMs } from "../time/retry.ts";
+import { RetryPauses } from "../time/retry.ts";
+import { WaitBudget } from "../time/wait-budget.ts";
 import { GroupUnavailableError } from "./errors.ts";
 import type { GroupAcquisition, GroupGranted, GroupRefused } from "./group-acquisition.ts";
 
@@ -39,8 +40,9 @@ export class GroupWaiting {
   readonly #acquisition: GroupAcquisition;
   readonly #keys: readonly string[];
   readonly #patience: WaitTerms;
-  readonly #startedAt: number;
-  #looks = 0;
+  readonly #budget: WaitBudget;
+  readonly #conflictBudget: WaitBudget;
+  readonly #pauses: RetryPauses;
   #conflicts = 0;
 
   constructor(
@@ -53,7 +55,9 @@ export class GroupWaiting {
     this.#acquisition = acquisition;
     this.#keys = keys;
     this.#patience = patience;
-    this.#startedAt = context.clock.monotonic();
+    this.#budget = new WaitBudget(context.clock, patience.waitMs);
+    this.#conflictBudget = new WaitBudget(context.clock, Math.max(patience.waitMs, conflictPatienceMs));
+    this.#pauses = new RetryPauses(context, patience.retry);
   }
 
   /**
@@ -72,9 +76,10 @@ export class GroupWaiting {
   }
 
   async #attempt(): Promise<GroupGranted | Prospect> {
-    const { signal } = this.#patience;
+    const { signal, waitMs } = this.#patience;
     try {
-      const outcome = await this.#acquisition.attempt(this.#budgetMs(), signal);
+      const withinMs = waitMs > 0 ? this.#budget.callMs : Number.POSITIVE_INFINITY;
+      const outcome = await this.#acquisition.attempt(withinMs, signal);
       return outcome.granted ? outcome : this.#prospect(outcome);
     } catch (error) {
       signal?.throwIfAborted();
@@ -95,13 +100,14 @@ export class GroupWaiting {
     const { clock } = this.#context;
     const { signal } = this.#patience;
     const { failure } = prospect;
-    if (failure?.code === "LEASE_CONFLICT" && this.#leftMs(conflictPatienceMs) > 0) {
+    if (failure?.code === "LEASE_CONFLICT" && this.#conflictBudget.leftMs > 0) {
       await sleep(clock, this.#conflictDelayMs(), signal);
       return;
     }
     for (;;) {
-      if (this.#leftMs() <= 0) throw failure ?? this.#unavailable(prospect);
-      await sleep(clock, Math.min(this.#delayMs(prospect), this.#leftMs()), signal);
+      if (this.#budget.leftMs <= 0) throw failure ?? this.#unavailable(prospect);
+      const claimableAt = failure ? Number.POSITIVE_INFINITY : claimableAtIn(prospect);
+      await sleep(clock, Math.min(this.#pauses.nextMs(claimableAt), this.#budget.leftMs), signal);
       // After a failure nothing is known of the locks, and our own writes may have landed: only an attempt tells.
       if (failure !== undefined || (await this.#isClear(prospect))) return;
     }
@@ -129,36 +135,15 @@ export class GroupWaiting {
     const { table } = this.#context;
     const { signal } = this.#patience;
     const request = { key: leaseItemKey(key, place), consistent: false };
-    const withinMs = Math.min(this.#budgetMs(), callBudgetMs);
-    try {
-      const item = await table.get(request, { withinMs, signal });
-      return readRecord(item) ?? "free";
-    } catch (error) {
-      signal?.throwIfAborted();
-      passing(error);
-      return "unknown";
-    }
+    const withinMs = Math.min(this.#budget.callMs, callBudgetMs);
+    const look = async (): Promise<LeaseRecord | "free"> =>
+      readRecord(await table.get(request, { withinMs, signal })) ?? "free";
+    return (await unlessPassing(look, signal)) ?? "unknown";
   }
 
   #revised(record: LeaseRecord): Obstacle {
     const claimableInMs = claimableIn(this.#context.detector.judge(record));
     return { record, claimableAt: this.#context.clock.monotonic() + claimableInMs };
-  }
-
-  #delayMs(prospect: Prospect): number {
-    this.#looks += 1;
-    const { failure } = prospect;
-    return retryDelayMs(this.#patience.retry, {
-      attempt: this.#looks,
-      claimableInMs: failure ? Number.POSITIVE_INFINITY : this.#claimableInMs(prospect),
-      fraction: this.#context.randomness.fraction(),
-    });
-  }
-
-  /** In how many milliseconds the last of them could be taken. */
-  #claimableInMs({ obstacles }: Prospect): number {
-    const now = this.#context.clock.monotonic();
-    return Math.max(0, ...obstacles.map(({ claimableAt }) => claimableAt - now));
   }
 
   #conflictDelayMs(): number {
@@ -167,22 +152,17 @@ export class GroupWaiting {
     return longest * this.#context.randomness.fraction();
   }
 
-  #leftMs(patienceMs = 0): number {
-    const deadline = this.#startedAt + Math.max(this.#patience.waitMs, patienceMs);
-    return deadline - this.#context.clock.monotonic();
-  }
-
-  #budgetMs(): number {
-    return this.#patience.waitMs > 0 ? Math.max(this.#leftMs(), shortestBudgetMs) : callBudgetMs;
-  }
-
   #unavailable(prospect: Prospect): GroupUnavailableError {
     const rank = new Map(this.#keys.map((key, index) => [key, index]));
     const held = prospect.obstacles
       .map(({ record: { key, owner, expiresAt, closed } }) => ({ key, holder: owner, expiresAt, closed }))
       .sort((one, other) => (rank.get(one.key) ?? 0) - (rank.get(other.key) ?? 0));
-    return new GroupUnavailableError(this.#keys, held, Math.ceil(this.#claimableInMs(prospect)), {
-      waitedMs: this.#patience.waitMs,
-    });
+    const retryAfterMs = Math.ceil(Math.max(0, claimableAtIn(prospect) - this.#context.clock.monotonic()));
+    return new GroupUnavailableError(this.#keys, held, retryAfterMs, { waitedMs: this.#patience.waitMs });
   }
+}
+
+/** When the last of the locks in the way could be taken, on the monotonic clock; at once where none is in the way. */
+function claimableAtIn({ obstacles }: Prospect): number {
+  return Math.max(Number.NEGATIVE_INFINITY, ...obstacles.map(({ claimableAt }) => claimableAt));
 }

@@ -3,17 +3,12 @@
 import type { LeaseClient } from "../client.ts";
 import { internalsOf } from "../client-internals.ts";
 import { isAbortOf, untilAborted } from "../errors/aborted.ts";
-import {
-  InvalidOptionsError,
-  LeaseLostError,
-  LeaseServiceError,
-  LeaseUnavailableError,
-} from "../errors/errors.ts";
-import { ifOperational } from "../errors/operational.ts";
+import { InvalidOptionsError, LeaseLostError, LeaseUnavailableError } from "../errors/errors.ts";
+import { ifOperational, passing } from "../errors/operational.ts";
 import type { Lease } from "../lease.ts";
 import { check, checkKey, checkKnown, checkSignal } from "../options/check-values.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import { retryDelayMs } from "../time/retry.ts";
+import { RetryPauses } from "../time/retry.ts";
 import { checkObserveOptions, type ObserveOptions, type Reign, readReign, reigns } from "./observation.ts";
 import { checkLeaderOptions, type LeaderOptions, type LeaderTerms } from "./options.ts";
 
@@ -181,7 +176,8 @@ export class Leader implements AsyncDisposable {
   }
 
   async #win(signal: AbortSignal | undefined): Promise<Leadership> {
-    for (let attempt = 1; ; attempt += 1) {
+    const pauses = new RetryPauses(this.#context, { strategy: "untilExpiry" });
+    for (;;) {
       try {
         return await this.#client.acquire(this.key, {
           ...this.#terms.acquisition,
@@ -189,11 +185,8 @@ export class Leader implements AsyncDisposable {
         });
       } catch (error) {
         signal?.throwIfAborted();
-        const isOver = error instanceof LeaseUnavailableError;
-        if (!isOver && !(error instanceof LeaseServiceError && error.retryable)) throw error;
-        const fraction = this.#context.randomness.fraction();
-        const state = { attempt, claimableInMs: Number.POSITIVE_INFINITY, fraction };
-        await this.#context.lifecycle.sleep(retryDelayMs({ strategy: "untilExpiry" }, state), signal);
+        if (!(error instanceof LeaseUnavailableError)) passing(error);
+        await this.#context.lifecycle.sleep(pauses.nextMs(), signal);
       }
     }
   }

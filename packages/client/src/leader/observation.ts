@@ -1,6 +1,6 @@
-import { LeaseServiceError } from "../errors/errors.ts";
+import { unlessPassing } from "../errors/operational.ts";
 import { checkDuration, checkKnown, checkSignal } from "../options/check-values.ts";
-import { callStore, type ProtocolContext } from "../protocol/context.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
@@ -46,7 +46,7 @@ export async function readReign(context: ProtocolContext, key: string): Promise<
 
 async function readSight(context: ProtocolContext, key: string): Promise<Sight> {
   const request = { key: leaseItemKey(key), consistent: false };
-  const item = await callStore(context, (store, call) => store.get(request, call));
+  const item = await context.table.get(request);
   return {
     reign: reignIn(readRecord(item), context),
     fencingToken: (item && optionalWholeIn(item, attributeNames.fence)) ?? 0,
@@ -76,10 +76,10 @@ export async function* reigns(
   let looks = 0;
   while (!signal?.aborted) {
     context.lifecycle.throwIfClosed();
-    const sight = await look(context, key);
+    const sight = await unlessPassing(() => readSight(context, key));
     if (signal?.aborted) return;
     // Where ttl has removed the item there is no trace of any reign, and nobody leads.
-    if (sight !== "unknown" && (sight.fencingToken >= latestToken || sight.fencingToken === 0)) {
+    if (sight !== undefined && (sight.fencingToken >= latestToken || sight.fencingToken === 0)) {
       latestToken = Math.max(latestToken, sight.fencingToken);
       if (isOther(sight.reign, last)) {
         last = sight.reign;
@@ -90,16 +90,6 @@ export async function* reigns(
     const delayMs = Math.min(firstLookMs * 2 ** looks, everyMs) * (0.5 + context.randomness.fraction());
     looks += 1;
     await context.lifecycle.pause(delayMs, signal);
-  }
-}
-
-/** A look that was not answered is made good by the next one. */
-async function look(context: ProtocolContext, key: string): Promise<Sight | "unknown"> {
-  try {
-    return await readSight(context, key);
-  } catch (error) {
-    if (error instanceof LeaseServiceError && error.retryable) return "unknown";
-    throw error;
   }
 }
 

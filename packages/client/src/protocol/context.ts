@@ -3,7 +3,7 @@ import { asError, isOperational } from "../errors/operational.ts";
 import type { LeaseErrorEvent, LeaseEvent, ShortLeaseEvent } from "../events.ts";
 import type { TimedStore } from "../store/timed-store.ts";
 import type { CallOptions, LeaseStore } from "../store.ts";
-import { callBudgetMs, withBudget } from "../time/budget.ts";
+import { callBudgetMs, shortestBudgetMs, withBudget } from "../time/budget.ts";
 import type { ServiceClock } from "../time/service-clock.ts";
 import type { ExpiryDetector } from "./expiry-detector.ts";
 import type { HeldLease } from "./held-lease.ts";
@@ -47,10 +47,7 @@ export interface ProtocolContext {
   readonly hold: (lease: HeldLease) => void;
 }
 
-export { callBudgetMs };
-
-/** An answer is given at least this much time: one that comes too late for its lease is made good by a renewal. */
-export const shortestBudgetMs = 1_000;
+export { callBudgetMs, shortestBudgetMs };
 
 /** Makes one call to the store that nothing but its own budget bounds. */
 export function callStore<T>(

@@ -1,12 +1,13 @@
 import { type LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
+import { passing, unlessPassing } from "../errors/operational.ts";
 import type { LeaseRecord } from "../record.ts";
 import { leaseItemKey } from "../schema.ts";
-import { passing } from "../store/timed-store.ts";
 import { callBudgetMs } from "../time/budget.ts";
-import { type Clock, sleep } from "../time/clock.ts";
-import { type RetryStrategy, retryDelayMs } from "../time/retry.ts";
+import { sleep } from "../time/clock.ts";
+import { RetryPauses, type RetryStrategy } from "../time/retry.ts";
+import { WaitBudget } from "../time/wait-budget.ts";
 import type { AcquireAttempt, AcquireTerms, Granted } from "./acquire-attempt.ts";
-import { type ProtocolContext, shortestBudgetMs } from "./context.ts";
+import type { ProtocolContext } from "./context.ts";
 import type { LeaseForm, Prospect } from "./lease-form.ts";
 import type { OrderedWait, WaitOrder } from "./wait-order.ts";
 
@@ -15,26 +16,6 @@ export interface WaitTerms {
   readonly waitMs: number;
   readonly retry: RetryStrategy;
   readonly signal: AbortSignal | undefined;
-}
-
-/** The time that one caller gives its wait, on the monotonic clock. */
-export class WaitBudget {
-  readonly #clock: Clock;
-  readonly #deadline: number;
-
-  constructor(clock: Clock, waitMs: number) {
-    this.#clock = clock;
-    this.#deadline = clock.monotonic() + waitMs;
-  }
-
-  get leftMs(): number {
-    return this.#deadline - this.#clock.monotonic();
-  }
-
-  /** How long one more call to the service may take: a last one gets the time that an answer needs. */
-  get callMs(): number {
-    return Math.max(this.leftMs, shortestBudgetMs);
-  }
 }
 
 /** What is known of the lease between two tries. */
@@ -59,13 +40,14 @@ export class RetryLoop implements OrderedWait {
   readonly #context: ProtocolContext;
   readonly #call: AcquireTerms & WaitTerms;
   readonly #budget: WaitBudget;
-  #looks = 0;
+  readonly #pauses: RetryPauses;
 
   constructor(context: ProtocolContext, form: LeaseForm, call: AcquireTerms & WaitTerms) {
     this.form = form;
     this.#context = context;
     this.#call = call;
     this.#budget = new WaitBudget(context.clock, call.waitMs);
+    this.#pauses = new RetryPauses(context, call.retry);
   }
 
   async grant(attempt: AcquireAttempt, onContended: (record: LeaseRecord) => void): Promise<Granted> {
@@ -93,16 +75,11 @@ export class RetryLoop implements OrderedWait {
    * is no time left for one.
    */
   async #untilWorthwhile(attempt: AcquireAttempt, last: Outlook): Promise<Prospect | undefined> {
-    const { clock, randomness } = this.#context;
+    const { clock } = this.#context;
     let outlook = last;
     for (;;) {
       if (this.#budget.leftMs <= 0) throw outlook.failure ?? this.#unavailable(outlook);
-      this.#looks += 1;
-      const delayMs = retryDelayMs(this.#call.retry, {
-        attempt: this.#looks,
-        claimableInMs: Math.max(0, outlook.claimableAt - clock.monotonic()),
-        fraction: randomness.fraction(),
-      });
+      const delayMs = this.#pauses.nextMs(outlook.claimableAt);
       await sleep(clock, Math.min(delayMs, this.#budget.leftMs), this.#call.signal);
       // After a failure nothing is known of the lease, and our own write may have landed: only a try tells.
       if (outlook.failure !== undefined || clock.monotonic() >= outlook.claimableAt) return undefined;
@@ -120,17 +97,13 @@ export class RetryLoop implements OrderedWait {
     const { gate, table } = this.#context;
     const { signal, key, sortKey } = this.#call;
     const withinMs = Math.min(this.#budget.callMs, callBudgetMs);
-    try {
-      const request = { key: leaseItemKey(key, sortKey), consistent: false };
+    const request = { key: leaseItemKey(key, sortKey), consistent: false };
+    return await unlessPassing(async () => {
       const item = await gate.pass({ signal, withinMs }, (leftMs) =>
         table.get(request, { withinMs: leftMs, signal }),
       );
       return attempt.judge(item);
-    } catch (error) {
-      signal?.throwIfAborted();
-      passing(error);
-      return undefined;
-    }
+    }, signal);
   }
 
   #outlookOf(prospect: Prospect): Outlook {

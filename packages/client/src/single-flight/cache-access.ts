@@ -1,6 +1,6 @@
 import { InvalidOptionsError, LeaseError } from "../errors/errors.ts";
 import { isOperational } from "../errors/operational.ts";
-import { callBudgetMs, callStore, type ProtocolContext } from "../protocol/context.ts";
+import { callBudgetMs, type ProtocolContext } from "../protocol/context.ts";
 import { readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
@@ -49,7 +49,7 @@ export class CacheAccess {
       return await this.#reading(key, signal, () => cache.lookAtBoth(key));
     }
     const request = { key: leaseItemKey(key, flightSortKey), consistent };
-    const item = await callStore(this.#context, (store, call) => store.get(request, call));
+    const item = await this.#context.table.get(request);
     return { record: readRecord(item), entry: await this.read(key, signal) };
   }
 
@@ -87,7 +87,7 @@ export class CacheAccess {
    */
   async forget(key: string): Promise<void> {
     const request = { key: leaseItemKey(key, flightSortKey), consistent: true };
-    const item = await callStore(this.#context, (store, call) => store.get(request, call));
+    const item = await this.#context.table.get(request);
     const fence = item && optionalWholeIn(item, attributeNames.fence);
     const write = async (): Promise<void> =>
       await this.#mark(key, fence ?? fencingTokenIn(await this.#cache.get(key)) ?? 0);

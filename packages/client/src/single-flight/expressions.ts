@@ -6,7 +6,8 @@
  *     resultAndHolder   a result, and the lease under which the next one is computed
  */
 import { attributeNames, leaseItemKey, timeToLive } from "../schema.ts";
-import type { QueryRequest, UpdateRequest } from "../store.ts";
+import type { Write } from "../store/write.ts";
+import type { QueryRequest } from "../store.ts";
 import { cacheSortKey } from "./schema.ts";
 
 const { data, fence, partitionKey, sortKey } = attributeNames;
@@ -24,14 +25,18 @@ export interface StoredResult {
 }
 
 /** Stores a result unless a later holder has stored one. The same holder may store again, so that a repeat is harmless. */
-export function storeResult({ key, text, fencingToken, endsAt }: StoredResult): UpdateRequest {
+export function storeResult({ key, text, fencingToken, endsAt }: StoredResult): Write {
   return {
     key: leaseItemKey(key, cacheSortKey),
-    update: `SET #${data} = :text, #${fence} = :fence, #${ttl} = :ttl`,
-    condition: `attribute_not_exists(#${fence}) OR #${fence} <= :fence`,
-    names: { [`#${data}`]: data, [`#${fence}`]: fence, [`#${ttl}`]: ttl },
-    values: { ":text": text, ":fence": fencingToken, ":ttl": timeToLive(endsAt, 0) },
-    returnsItem: false,
+    set: { [data]: text, [fence]: fencingToken, [ttl]: timeToLive(endsAt, 0) },
+    insist: [
+      {
+        anyOf: [
+          [fence, "missing"],
+          [fence, "<=", fencingToken],
+        ],
+      },
+    ],
   };
 }
 
@@ -40,9 +45,8 @@ export function storeResult({ key, text, fencingToken, endsAt }: StoredResult): 
  *
  * A copy that arrives late changes nothing. A repeat is refused, and finds its own fencing token.
  */
-export function replaceResult(result: StoredResult, seenFencingToken: number): UpdateRequest {
-  const { values, ...request } = storeResult(result);
-  return { ...request, condition: `#${fence} = :seen`, values: { ...values, ":seen": seenFencingToken } };
+export function replaceResult(result: StoredResult, seenFencingToken: number): Write {
+  return { ...storeResult(result), insist: [[fence, "=", seenFencingToken]] };
 }
 
 /** Finds a result and the lease of whoever computes the next one. */

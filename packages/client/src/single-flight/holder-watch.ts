@@ -1,8 +1,9 @@
-import { LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
+import { LeaseUnavailableError } from "../errors/errors.ts";
+import { unlessPassing } from "../errors/operational.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import type { LeaseRecord } from "../record.ts";
 import { sleep } from "../time/clock.ts";
-import { type RetryStrategy, retryDelayMs } from "../time/retry.ts";
+import { RetryPauses, type RetryStrategy } from "../time/retry.ts";
 import type { CacheAccess } from "./cache-access.ts";
 import type { CacheEntry } from "./entry.ts";
 import { CacheUnreadableError } from "./errors.ts";
@@ -17,10 +18,9 @@ import type { ResultAndHolder } from "./table-cache.ts";
 export class HolderWatch {
   readonly #context: ProtocolContext;
   readonly #cache: CacheAccess;
-  readonly #retry: RetryStrategy;
+  readonly #pauses: RetryPauses;
   readonly #key: string;
   readonly #consistent: boolean;
-  #looks = 0;
   /** When the holder's lease ends, as last seen: it moves with every renewal and every new holder. */
   #expiresAt: number | undefined;
   /** When an attempt can hope to succeed, on the monotonic clock. */
@@ -35,7 +35,7 @@ export class HolderWatch {
     this.#cache = cache;
     // A refresh judges by the holder that it sees whether a computation began after its call.
     this.#consistent = forceRefresh;
-    this.#retry = retry;
+    this.#pauses = new RetryPauses(context, retry);
     this.#key = key;
   }
 
@@ -50,18 +50,12 @@ export class HolderWatch {
     isUsable: (entry: CacheEntry | undefined) => boolean,
     onHeld: (refusal: LeaseUnavailableError, look: ResultAndHolder) => void,
   ): Promise<CacheEntry | undefined> {
-    const { clock, randomness } = this.#context;
+    const { clock } = this.#context;
     this.#expiresAt = refusal.expiresAt;
     this.#claimableAt = clock.monotonic() + refusal.retryAfterMs;
     for (;;) {
-      this.#looks += 1;
-      const delayMs = retryDelayMs(this.#retry, {
-        attempt: this.#looks,
-        claimableInMs: Math.max(0, this.#claimableAt - clock.monotonic()),
-        fraction: randomness.fraction(),
-      });
-      await sleep(clock, delayMs, signal);
-      const look = await this.#look(signal);
+      await sleep(clock, this.#pauses.nextMs(this.#claimableAt), signal);
+      const look = await unlessPassing(() => this.#look(signal), signal);
       if (look !== undefined) {
         const { entry, record } = look;
         if (isUsable(entry) || record === undefined) return entry;
@@ -79,11 +73,9 @@ export class HolderWatch {
     try {
       return await this.#cache.lookAtBoth(this.#key, signal, this.#consistent);
     } catch (error) {
-      signal.throwIfAborted();
-      const mayPass =
-        error instanceof CacheUnreadableError || (error instanceof LeaseServiceError && error.retryable);
-      if (!mayPass) throw error;
-      return undefined;
+      // Somebody else's cache may be read at the next look.
+      if (error instanceof CacheUnreadableError) return undefined;
+      throw error;
     }
   }
 

@@ -1,10 +1,10 @@
 import type { LeaseClient } from "../client.ts";
 import { type ClientInternals, internalsOf } from "../client-internals.ts";
 import { checkData } from "../options/check-values.ts";
-import { callStore } from "../protocol/context.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
 import { parsedJson } from "../store/item-values.ts";
+import type { TimedStore } from "../store/timed-store.ts";
 import type { Item } from "../store.ts";
 import type { ResultCache } from "./cache.ts";
 import { type CacheEntry, readEntry } from "./entry.ts";
@@ -36,7 +36,7 @@ export class TableCache implements ResultCache {
   /** 1 consistent read. Rejects as a LeaseClient does. */
   async get(key: string): Promise<CacheEntry | undefined> {
     const request = { key: leaseItemKey(key, cacheSortKey), consistent: true };
-    return entryIn(await callStore(this.#internals.context, (store, call) => store.get(request, call)));
+    return entryIn(await this.#table.get(request));
   }
 
   /**
@@ -46,16 +46,15 @@ export class TableCache implements ResultCache {
    * does.
    */
   async set(key: string, entry: CacheEntry, ttlMs: number, fencingToken: number): Promise<boolean> {
-    const request = storeResult(this.#stored(key, entry, ttlMs, fencingToken));
-    const result = await callStore(this.#internals.context, (store, call) => store.update(request, call));
-    return result.applied;
+    const { applied } = await this.#table.update(storeResult(this.#stored(key, entry, ttlMs, fencingToken)));
+    return applied;
   }
 
   /** @internal 1 write. Resolves to false where anything but the entry with the seen fencing token is there. */
   async replace(key: string, entry: CacheEntry, ttlMs: number, seenFencingToken: number): Promise<boolean> {
     const { fencingToken } = entry;
-    const request = replaceResult(this.#stored(key, entry, ttlMs, fencingToken), seenFencingToken);
-    const result = await callStore(this.#internals.context, (store, call) => store.update(request, call));
+    const stored = this.#stored(key, entry, ttlMs, fencingToken);
+    const result = await this.#table.update(replaceResult(stored, seenFencingToken));
     // This very write has landed before, and its answer was lost.
     const hasLanded = Number(result.item?.[attributeNames.fence]) === fencingToken;
     return result.applied || hasLanded;
@@ -64,10 +63,14 @@ export class TableCache implements ResultCache {
   /** @internal 1 consistent query, which costs no more than the read of a result alone while that is small. */
   async lookAtBoth(key: string): Promise<ResultAndHolder> {
     const request = { ...resultAndHolder(key), consistent: true };
-    const { items } = await callStore(this.#internals.context, (store, call) => store.query(request, call));
+    const { items } = await this.#table.query(request);
     const itemAt = (place: string): Item | undefined =>
       items.find((item) => item[attributeNames.sortKey] === place);
     return { entry: entryIn(itemAt(cacheSortKey)), record: readRecord(itemAt(flightSortKey)) };
+  }
+
+  get #table(): TimedStore {
+    return this.#internals.context.table;
   }
 
   #stored(key: string, entry: CacheEntry, ttlMs: number, fencingToken: number): StoredResult {

@@ -1,4 +1,4 @@
-import { type LeaseError, LeaseServiceError } from "../errors/errors.ts";
+import type { LeaseError } from "../errors/errors.ts";
 import type {
   CallOptions,
   GetRequest,
@@ -7,14 +7,13 @@ import type {
   QueryRequest,
   ScanPage,
   ScanRequest,
-  TransactionEntry,
   TransactionResult,
   UpdateRequest,
   UpdateResult,
 } from "../store.ts";
 import { type Bounds, CallBudget, callBudgetMs } from "../time/budget.ts";
 import type { ServiceClock } from "../time/service-clock.ts";
-import { render, type Write } from "./write.ts";
+import { render, renderEntry, type Write } from "./write.ts";
 
 export { type Bounds, callBudgetMs };
 
@@ -36,13 +35,8 @@ export class TimedStore {
   }
 
   /** One conditional write. */
-  async update(write: Write, bounds: Bounds = {}): Promise<UpdateResult> {
-    const call = new CallBudget(this.#clock, bounds);
-    try {
-      return await this.#store.update(render(write), call);
-    } finally {
-      call.end();
-    }
+  update(write: Write, bounds?: Bounds): Promise<UpdateResult> {
+    return this.#within(bounds, (call) => this.#store.update(render(write), call));
   }
 
   /** One call's time, for writes that travel together; `end` it when the call has settled. */
@@ -64,8 +58,8 @@ export class TimedStore {
   }
 
   /** Several conditional writes of different items: all of them or none. At most 100. */
-  transact(entries: readonly TransactionEntry[], bounds?: Bounds): Promise<TransactionResult> {
-    return this.#within(bounds, (call) => this.#store.transact(entries, call));
+  transact(writes: readonly Write[], bounds?: Bounds): Promise<TransactionResult> {
+    return this.#within(bounds, (call) => this.#store.transact(writes.map(renderEntry), call));
   }
 
   /** One read. */
@@ -91,10 +85,4 @@ export class TimedStore {
       call.end();
     }
   }
-}
-
-/** Gives an error of the service's that may pass; throws every other one. */
-export function passing(error: unknown): LeaseServiceError {
-  if (error instanceof LeaseServiceError && error.retryable) return error;
-  throw error;
 }

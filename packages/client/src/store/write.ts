@@ -14,13 +14,14 @@ export interface Count {
   readonly by: number;
 }
 
-/** A test of one attribute against a value or another attribute. Where one is missing, only `<>` and `missing` hold. */
+/** Another attribute of the same item, as the service finds it. */
+export interface Attribute {
+  readonly attribute: string;
+}
+
+/** A test of one attribute. Where the attribute is missing, only `<>` and `missing` hold. */
 export type Test =
-  | readonly [
-      attribute: string,
-      comparison: "=" | "<>" | "<" | "<=" | ">=",
-      operand: Value | { readonly attribute: string },
-    ]
+  | readonly [attribute: string, comparison: "=" | "<>" | "<" | "<=" | ">=", value: Value | Attribute]
   | readonly [attribute: string, presence: "exists" | "missing"];
 
 /** A test, or several of which one has to hold. */
@@ -36,6 +37,8 @@ export interface Write {
   readonly insist: readonly Condition[];
   /** Whether the item is wanted after a success too; it costs the service a little time. @default false */
   readonly returnsItem?: boolean;
+  /** Whether the whole item goes, in place of anything set or removed; only in a transaction. @default false */
+  readonly deletes?: boolean;
 }
 
 /** What one part of the program adds to another's write; an attribute that both set has this one's value. */
@@ -63,12 +66,8 @@ export function render(write: Write): UpdateRequest {
 /** Turns a write into an entry of a transaction: without anything to set or remove, a check of its conditions. */
 export function renderEntry(write: Write): TransactionEntry {
   const { key, update, condition, names, values } = render(write);
-  return { key, condition, names, values, action: update === "" ? "check" : { update } };
-}
-
-/** Makes an entry of a transaction that deletes an item if the conditions hold. */
-export function renderDeletion(key: ItemKey, insist: readonly Condition[]): TransactionEntry {
-  return { key, ...renderConditions(insist), action: "delete" };
+  const action = write.deletes ? "delete" : update === "" ? "check" : { update };
+  return { key, condition, names, values, action };
 }
 
 /** Turns conditions into an expression of their own, for a write that is somebody else's. */
@@ -114,8 +113,8 @@ class Expression {
     const name = this.#name(attribute);
     if (comparison === "exists") return `attribute_exists(${name})`;
     if (comparison === "missing") return `attribute_not_exists(${name})`;
-    const other =
-      typeof operand === "object" ? this.#name(operand.attribute) : this.#value("if", attribute, operand);
+    const isAttribute = typeof operand === "object";
+    const other = isAttribute ? this.#name(operand.attribute) : this.#value("if", attribute, operand);
     return `${name} ${comparison} ${other}`;
   }
 

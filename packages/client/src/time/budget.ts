@@ -33,6 +33,9 @@ export interface Bounds {
 /** How long one call waits for its answer, retries included, when its caller sets no nearer bound. */
 export const callBudgetMs = 10_000;
 
+/** An answer is given at least this much time: one that comes too late for its lease is made good by a renewal. */
+export const shortestBudgetMs = 1_000;
+
 /** A wall clock may be set by this much within a call without making its request too old. */
 const wallToleranceMs = 1_000;
 

@@ -1,3 +1,6 @@
+import type { ProtocolContext, Randomness } from "../protocol/context.ts";
+import type { Clock } from "./clock.ts";
+
 /**
  * How long to wait between two looks at a lock that somebody holds.
  *
@@ -34,6 +37,30 @@ const firstProbeMs = 250;
 const slowestProbeMs = 5_000;
 /** Waiters of one lock wake at the same expiry; spread over this time, they do not all write at once. */
 const wakeSpreadMs = 50;
+
+/** One caller's pauses between its tries and looks. */
+export class RetryPauses {
+  readonly #clock: Clock;
+  readonly #randomness: Randomness;
+  readonly #retry: RetryStrategy;
+  #count = 0;
+
+  constructor({ clock, randomness }: Pick<ProtocolContext, "clock" | "randomness">, retry: RetryStrategy) {
+    this.#clock = clock;
+    this.#randomness = randomness;
+    this.#retry = retry;
+  }
+
+  /** The next pause, in milliseconds, where what is waited for can be had at `claimableAt` on the monotonic clock. */
+  nextMs(claimableAt: number = Number.POSITIVE_INFINITY): number {
+    this.#count += 1;
+    return retryDelayMs(this.#retry, {
+      attempt: this.#count,
+      claimableInMs: Math.max(0, claimableAt - this.#clock.monotonic()),
+      fraction: this.#randomness.fraction(),
+    });
+  }
+}
 
 /** Gives the time to wait before the next look, in milliseconds. */
 export function retryDelayMs(retry: RetryStrategy, state: RetryState): number {

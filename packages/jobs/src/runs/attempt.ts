@@ -4,7 +4,7 @@ import {
   checkData,
   checkText,
   LeaseLostError,
-  LeaseServiceError,
+  mayPass,
   sleep,
   utf8Bytes,
 } from "@leasehold/client/internal";
@@ -80,8 +80,7 @@ export class Attempt {
         const confirmed = await (state === "succeeded" ? lease.complete() : lease.release());
         return confirmed && form.isOutcomeSent;
       } catch (error) {
-        const mayPass = error instanceof LeaseServiceError && error.retryable;
-        if (!mayPass || tries >= outcomeTries) throw error;
+        if (!mayPass(error) || tries >= outcomeTries) throw error;
       }
       await sleep(clock, firstPauseMs * 2 ** (tries - 1));
     }

@@ -112,8 +112,8 @@ export function skip(
   { job, slot, now, ...skipped }: Skip,
   judged: { readonly token: string; readonly version: number } | undefined,
 ): Write {
-  const given = skipped.remark;
-  return {
+  const hasRemark = skipped.remark === undefined ? {} : { [remark]: skipped.remark };
+  const skipping: Write = {
     key: runItemKey(job, slot),
     set: {
       [state]: "skipped",
@@ -121,12 +121,9 @@ export function skip(
       [owner]: skipped.owner,
       [endedAt]: now,
       [ttl]: skipped.ttl,
-      ...(given === undefined ? {} : { [remark]: given }),
-      // The lost attempt's token is revoked, because of late copies of its claim. It is also marked as broken, so that
-      // an attempt that was not dead does not take this write for its own success.
-      ...(judged && { [releasedToken]: judged.token, [brokenToken]: judged.token, ...counted(lostAttempts) }),
+      ...hasRemark,
     },
-    remove: [...leaseAttributes, acquiredAt, ...(given === undefined ? [remark] : [])],
+    remove: [...leaseAttributes, acquiredAt, ...(skipped.remark === undefined ? [remark] : [])],
     insist:
       judged === undefined
         ? [
@@ -139,6 +136,12 @@ export function skip(
           ],
     returnsItem: true,
   };
+  if (judged === undefined) return skipping;
+  // The lost attempt's token is revoked, because of late copies of its claim. It is also marked as broken, so that
+  // an attempt that was not dead does not take this write for its own success.
+  return amended(skipping, {
+    set: { [releasedToken]: judged.token, [brokenToken]: judged.token, ...counted(lostAttempts) },
+  });
 }
 
 /** A run that is done and is to be opened again. */
@@ -153,15 +156,15 @@ export interface RunTakenBack {
 }
 
 /** Opens a slot that is done. Its attempts stay counted, and the last one counts as failed. */
-export function takeBack({ job, slot, ...seen }: RunTakenBack): Write {
+export function takeBack(run: RunTakenBack): Write {
   return {
-    key: runItemKey(job, slot),
-    set: { [state]: "failed", [remark]: seen.remark },
+    key: runItemKey(run.job, run.slot),
+    set: { [state]: "failed", [remark]: run.remark },
     remove: [doneSlot],
     insist: [
       [doneSlot, "exists"],
-      seen.attempt === 0 ? [attempt, "missing"] : [attempt, "=", seen.attempt],
-      seen.endedAt === undefined ? [endedAt, "missing"] : [endedAt, "=", seen.endedAt],
+      run.attempt === 0 ? [attempt, "missing"] : [attempt, "=", run.attempt],
+      run.endedAt === undefined ? [endedAt, "missing"] : [endedAt, "=", run.endedAt],
     ],
     returnsItem: true,
   };

@@ -21,17 +21,14 @@ import { runAttributeNames } from "./schema.ts";
  * slot has succeeded, and with LeaseUnavailableError while an attempt runs.
  */
 export async function skipSlot(context: ProtocolContext, request: Skip): Promise<void> {
-  const { detector } = context;
-  const send = (judged: LeaseRecord | undefined): Promise<UpdateResult> =>
-    context.table.update(skip(request, judged));
-
-  const first = await send(undefined);
+  const { detector, table } = context;
+  const first = await table.update(skip(request, undefined));
   if (isSkipped(first, request)) return;
   const seen = readRecord(first.item);
   const verdict = seen && detector.judge(seen);
   if (verdict?.expired !== true) throw unavailable(request, seen, verdict ? claimableIn(verdict) : 0);
 
-  const second = await send(seen);
+  const second = await table.update(skip(request, seen));
   if (isSkipped(second, request)) return;
   const now = readRecord(second.item);
   throw unavailable(request, now, now ? claimableIn(detector.judge(now)) : 0);

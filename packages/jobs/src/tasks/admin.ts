@@ -42,8 +42,8 @@ export class TaskAdmin {
         return item !== undefined && stateOf(item) === "cancelled";
       const text = remark ?? String(item[taskAttributeNames.remark]);
       const ended = endedTask(context, item, undefined, "cancelled", text, token);
-      const entries = cancelTask(ended, fenceOf(item));
-      const result = await callWithRetry(context, (table) => table.transact(entries));
+      const writes = cancelTask(ended, fenceOf(item));
+      const result = await callWithRetry(context, (table) => table.transact(writes));
       if (result.applied || lastReleasedToken(result.refusals[1]?.item) === token) return true;
     }
     throw new LeaseServiceError(
@@ -93,7 +93,7 @@ export class TaskAdmin {
     let left = items;
     let requeued = 0;
     while (left.length > 0) {
-      const entries = left.flatMap((item) => {
+      const writes = left.flatMap((item) => {
         const task = readTask(item);
         return requeueTask({
           set,
@@ -106,7 +106,7 @@ export class TaskAdmin {
           keepForMs: terms.keepForMs,
         });
       });
-      const { applied, refusals } = await callWithRetry(context, (table) => table.transact(entries));
+      const { applied, refusals } = await callWithRetry(context, (table) => table.transact(writes));
       if (applied) return requeued + left.length;
       const refusalsOf = (index: number) => [refusals[2 * index], refusals[2 * index + 1]] as const;
       // An earlier copy of this request, or another caller's, has done it: the task is open, or has ended once more.

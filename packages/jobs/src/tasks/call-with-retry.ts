@@ -1,29 +1,34 @@
-import { LeaseServiceError, type ProtocolContext, retryDelayMs, sleep } from "@leasehold/client/internal";
+import {
+  type ProtocolContext,
+  passing,
+  RetryPauses,
+  sleep,
+  type TimedStore,
+} from "@leasehold/client/internal";
 
 /** Each of these is several requests of the SDK's. */
 const mostTries = 3;
 const delays = { strategy: "fullJitter", delayMs: 200, maxDelayMs: 2_000 } as const;
 
 /**
- * Makes a call to the store, and repeats it when the service failed or did not reply.
+ * Makes a call to the table, and repeats it when the service failed or did not reply.
  *
  * The call has to recognise what its own earlier copy has done. `onDoubt` is called for each copy whose effect is
  * unknown.
  */
 export async function callWithRetry<T>(
   context: ProtocolContext,
-  send: (table: ProtocolContext["table"]) => Promise<T>,
+  call: (table: TimedStore) => Promise<T>,
   onDoubt: () => void = () => undefined,
 ): Promise<T> {
+  const pauses = new RetryPauses(context, delays);
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await send(context.table);
+      return await call(context.table);
     } catch (error) {
-      if (!(error instanceof LeaseServiceError) || !error.retryable) throw error;
-      if (error.mayHaveLanded) onDoubt();
+      if (passing(error).mayHaveLanded) onDoubt();
       if (attempt >= mostTries) throw error;
-      const fraction = context.randomness.fraction();
-      await sleep(context.clock, retryDelayMs(delays, { attempt, claimableInMs: 0, fraction }));
+      await sleep(context.clock, pauses.nextMs());
     }
   }
 }

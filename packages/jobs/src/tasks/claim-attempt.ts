@@ -2,6 +2,7 @@ import type { Item, LeaseRecord, UpdateResult } from "@leasehold/client";
 import {
   announceGrant,
   attributeNames,
+  type Grant,
   type GrantIdentity,
   inBackground,
   isHeldBy,
@@ -15,7 +16,7 @@ import {
 } from "@leasehold/client/internal";
 import { callWithRetry } from "./call-with-retry.ts";
 import { endedTask, isExhausted } from "./ended.ts";
-import { type Claim, claimTask, parkTask, revokeClaim, takeBackClaim, takeOverTask } from "./expressions.ts";
+import { claimTask, parkTask, revokeClaim, type TaskId, takeBackClaim, takeOverTask } from "./expressions.ts";
 import { HeldClaim } from "./held-claim.ts";
 import { dueAtOf, fenceOf } from "./record.ts";
 import { taskIdOf } from "./schema.ts";
@@ -70,7 +71,7 @@ export class ClaimAttempt {
     if (!verdict.expired) return { isParked: false, claimableInMs: verdict.claimableInMs };
     if (isExhausted(first.item)) return await this.#park(first.item, seen);
     const takenAt = clock.moment();
-    const second = await this.#send(takeOverTask(this.#grant(takenAt), seen));
+    const second = await this.#send(takeOverTask(this.#task, this.#grant(takenAt), seen));
     if (!this.#isOurs(second)) return takenByAnother;
     // A copy of the first claim took effect in between: the lease in the table counts from that one.
     if (readRecord(second.item)?.version !== this.#version) return this.#settle(second, since, []);
@@ -79,17 +80,21 @@ export class ClaimAttempt {
 
   /** Another worker may have had the task and returned it since it was read. Then it is tried once more, as it is now. */
   async #claimAsSeen(since: Moment): Promise<UpdateResult> {
-    const result = await this.#send(claimTask(this.#grant(since), fenceOf(this.#item)));
+    const result = await this.#send(claimTask(this.#task, this.#grant(since), fenceOf(this.#item)));
     const { item } = result;
     const isSame = item === undefined || fenceOf(item) === fenceOf(this.#item);
     if (this.#isOurs(result) || isSame || readRecord(item) !== undefined || isExhausted(item)) return result;
-    return await this.#send(claimTask(this.#grant(since), fenceOf(item)));
+    return await this.#send(claimTask(this.#task, this.#grant(since), fenceOf(item)));
   }
 
   /** No worker has the task, and it could not be claimed: it is not due, or an operator has broken its last claim. */
   async #notDue(item: Item): Promise<NotClaimed> {
     if (isExhausted(item)) return await this.#park(item);
     return { isParked: false, claimableInMs: dueAtOf(item) - this.#context.clock.now() };
+  }
+
+  get #task(): TaskId {
+    return { set: this.#context.set, id: this.#id };
   }
 
   get #identity(): GrantIdentity {
@@ -100,19 +105,20 @@ export class ClaimAttempt {
     return result.applied || isHeldBy(result.item, this.#identity);
   }
 
-  #grant(at: Moment): Claim {
-    const { set, terms, clock } = this.#context;
+  #grant(at: Moment): Grant {
+    const { terms, clock } = this.#context;
     this.#version += 1;
     return {
-      set,
-      id: this.#id,
       token: this.#token,
       version: this.#version,
       owner: terms.owner,
       acquiredAt: clock.timeOf(at),
       expiresAt: clock.expiryOf(at, terms.leaseDurationMs),
       leaseDurationMs: terms.leaseDurationMs,
-      keepForMs: terms.keepForMs,
+      retentionMs: terms.keepForMs,
+      reentrant: false,
+      data: undefined,
+      slot: undefined,
     };
   }
 
@@ -164,9 +170,10 @@ export class ClaimAttempt {
 
   /** Takes back a claim that may have taken effect, or may still do so: 1 or 2 requests, in the background. */
   async #takeBack(): Promise<void> {
-    const { set, terms, clock, table } = this.#context;
-    const claim = { set, id: this.#id, token: this.#token };
-    const now = clock.now();
+    const context = this.#context;
+    const { table, terms } = context;
+    const claim = { ...this.#task, token: this.#token };
+    const now = context.clock.now();
     const undo = takeBackClaim({ ...claim, now, keepForMs: terms.keepForMs });
     const { applied, item } = await table.update(undo);
     if (applied || item === undefined || lastReleasedToken(item) === this.#token) return;

@@ -1,5 +1,5 @@
 /**
- * The expressions of tasks. A claim is a lease, and is renewed by the lease's own expression.
+ * The writes of tasks. A claim is a lease: its writes are the lease's own, with what the task adds to them.
  *
  *     absent ──add──▶ waiting ──claim──▶ running ──end──▶ succeeded | failed | parked
  *                      ▲ │ ▲                │ ├──takeOver──▶ running for another
@@ -26,32 +26,26 @@
  * read, or still absent. So a late copy of a claim, a cancel or a requeue has no effect after the next one. "The
  * claim is mine" means: the token and the fencing token are mine.
  */
-import type { QueryRequest, TransactionEntry } from "@leasehold/client";
+import type { QueryRequest } from "@leasehold/client";
 import {
+  acquire,
+  amended,
   attributeNames,
-  type Condition,
-  type ItemKey,
+  type Grant,
+  type LeasePlace,
   namesIn,
-  renderDeletion,
-  renderEntry,
+  release,
+  revokeToken,
+  type Test,
+  takeOver,
   timeToLive,
   type Write,
 } from "@leasehold/client/internal";
 import { endedTaskKey, openTaskKey, taskAttributeNames } from "./schema.ts";
 
-const { token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs } = attributeNames;
-const { releasedToken, partitionKey, sortKey, timeToLive: ttl } = attributeNames;
+const { token, version, fence, owner, acquiredAt, releasedToken, partitionKey, sortKey } = attributeNames;
+const ttl = attributeNames.timeToLive;
 const { state, attempts, maxAttempts, dueAt, payload, remark, addedAt, endedAt } = taskAttributeNames;
-
-/** The attributes of a claim, which are gone when a task waits again. */
-const claimAttributes = [token, version, owner, acquiredAt, expiresAt, leaseDurationMs];
-
-const isOpen: Condition = [maxAttempts, "exists"];
-const isNotOpen: Condition = [maxAttempts, "missing"];
-const hasNotEnded: Condition = [state, "missing"];
-const isWaiting: Condition = [token, "missing"];
-const attemptsAreLeft: Condition = [attempts, "<", { attribute: maxAttempts }];
-const attemptsAreUsedUp: Condition = [attempts, ">=", { attribute: maxAttempts }];
 
 /** The task that a write changes. */
 export interface TaskId {
@@ -68,64 +62,55 @@ export interface NewTask extends TaskId {
   readonly keepForMs: number;
 }
 
-/** Adds a new task. Two entries, because an open or an ended task may have its id. */
-export function addTask(task: NewTask): readonly [TransactionEntry, TransactionEntry] {
-  return [renderEntry({ key: openKey(task), set: waiting(task), insist: [isNotOpen] }), notEnded(task)];
+const isNotOpen: Test = [maxAttempts, "missing"];
+const hasNotEnded: Test = [state, "missing"];
+
+/** Adds a new task. Two writes, because an open or an ended task may have its id. */
+export function addTask(task: NewTask): readonly [Write, Write] {
+  return [makeWaiting(task), { key: endedTaskKey(task.set, task.id), set: {}, insist: [hasNotEnded] }];
 }
 
-function waiting(task: NewTask): Write["set"] {
-  const mayBeginAt = task.now + task.delayMs;
+function makeWaiting(task: NewTask): Write {
+  const { now } = task;
+  const due = now + task.delayMs;
   return {
-    [payload]: task.payload,
-    [attempts]: 0,
-    [maxAttempts]: task.maxAttempts,
-    [remark]: "",
-    [addedAt]: task.now,
-    [dueAt]: mayBeginAt,
-    [ttl]: timeToLive(mayBeginAt, task.keepForMs),
+    key: openTaskKey(task.set, task.id),
+    set: {
+      [payload]: task.payload,
+      [attempts]: 0,
+      [maxAttempts]: task.maxAttempts,
+      [remark]: "",
+      [addedAt]: now,
+      [dueAt]: due,
+      [ttl]: timeToLive(due, task.keepForMs),
+    },
+    insist: [isNotOpen],
   };
-}
-
-/** Checks that the set does not know a task. When it does, the refusal brings the item, read at one moment. */
-export function unknownTask(task: TaskId): readonly [TransactionEntry, TransactionEntry] {
-  return [renderEntry({ key: openKey(task), set: {}, insist: [isNotOpen] }), notEnded(task)];
-}
-
-function notEnded(task: TaskId): TransactionEntry {
-  return renderEntry({ key: endedKey(task), set: {}, insist: [hasNotEnded] });
 }
 
 /** The fencing token that was read of a task; undefined when the task has never been claimed. */
 export type SeenFence = number | undefined;
 
-function isUnchangedSince(seen: SeenFence): Condition {
-  return seen === undefined ? [fence, "missing"] : [fence, "=", seen];
+function asSeen(seenFence: SeenFence): Test {
+  return seenFence === undefined ? [fence, "missing"] : [fence, "=", seenFence];
 }
 
-/** What a claim writes. */
-export interface Claim extends TaskId {
-  readonly token: string;
-  /** Never used before with this token. */
-  readonly version: number;
-  readonly owner: string;
-  readonly acquiredAt: number;
-  readonly expiresAt: number;
-  readonly leaseDurationMs: number;
-  readonly keepForMs: number;
+/** Checks that the set does not know a task. When it does, the refusal brings the item, read at one moment. */
+export function unknownTask({ set, id }: TaskId): readonly [Write, Write] {
+  return [
+    { key: openTaskKey(set, id), set: {}, insist: [isNotOpen] },
+    { key: endedTaskKey(set, id), set: {}, insist: [hasNotEnded] },
+  ];
 }
 
 /**
  * Claims a task that waits unchanged; the same write counts the attempt. A copy that arrives after any other claim of the
  * task is refused.
  */
-export function claimTask(claim: Claim, seenFence: SeenFence): Write {
-  const isDue: Condition = [dueAt, "<=", claim.acquiredAt];
-  return claiming(claim, [isWaiting, isDue, isUnchangedSince(seenFence)]);
-}
-
-/** Claims a task from the record that was judged expired. Any write to that record in between defeats it. */
-export function takeOverTask(claim: Claim, judged: Judged): Write {
-  return claiming(claim, isStill(judged));
+export function claimTask(task: TaskId, grant: Grant, seenFence: SeenFence): Write {
+  return amended(counted(acquire(leaseOf(task), grant)), {
+    insist: [[dueAt, "<=", grant.acquiredAt], asSeen(seenFence)],
+  });
 }
 
 /** A record that was judged expired. */
@@ -134,44 +119,27 @@ export interface Judged {
   readonly version: number;
 }
 
-function isStill(judged: Judged): readonly Condition[] {
-  return [
-    [token, "=", judged.token],
-    [version, "=", judged.version],
-  ];
+/** Claims a task from the record that was judged expired. Any write to that record in between defeats it. */
+export function takeOverTask(task: TaskId, grant: Grant, judged: Judged): Write {
+  return counted(takeOver(leaseOf(task), grant, judged));
 }
 
-function claiming(claim: Claim, insist: readonly Condition[]): Write {
-  return {
-    key: openKey(claim),
-    set: {
-      [token]: claim.token,
-      [version]: claim.version,
-      [owner]: claim.owner,
-      [acquiredAt]: claim.acquiredAt,
-      [expiresAt]: claim.expiresAt,
-      [leaseDurationMs]: claim.leaseDurationMs,
-      [ttl]: timeToLive(claim.expiresAt, claim.keepForMs),
-      // Starts with the time, as for every lease: the number grows even when a task of the same id is added again.
-      [fence]: { of: fence, from: claim.acquiredAt, by: 1 },
-      [attempts]: { of: attempts, from: 0, by: 1 },
-    },
-    insist: [...insist, attemptsAreLeft, [releasedToken, "<>", claim.token]],
-    returnsItem: true,
-  };
+function leaseOf({ set, id }: TaskId): LeasePlace {
+  const { pk: key, sk: place } = openTaskKey(set, id);
+  return { key, place };
+}
+
+function counted(claim: Write): Write {
+  return amended(claim, {
+    set: { [attempts]: { of: attempts, from: 0, by: 1 } },
+    insist: [[attempts, "<", { attribute: maxAttempts }]],
+  });
 }
 
 /** What proves a claim. */
 export interface ClaimProof {
   readonly token: string;
   readonly fencingToken: number;
-}
-
-function isMine(proof: ClaimProof): readonly Condition[] {
-  return [
-    [token, "=", proof.token],
-    [fence, "=", proof.fencingToken],
-  ];
 }
 
 /** What the writes need that return a task. */
@@ -184,45 +152,29 @@ interface Return extends TaskId {
 export function giveBackTask(
   task: Return & ClaimProof & { readonly remark: string; readonly dueAt: number },
 ): Write {
-  return {
-    key: openKey(task),
-    set: {
-      [releasedToken]: task.token,
-      [ttl]: timeToLive(task.dueAt, task.keepForMs),
-      [remark]: task.remark,
-      [dueAt]: task.dueAt,
-    },
-    remove: claimAttributes,
-    insist: isMine(task),
-  };
+  return amended(letWait(task), {
+    set: { [remark]: task.remark, [dueAt]: task.dueAt, [ttl]: timeToLive(task.dueAt, task.keepForMs) },
+  });
 }
 
 /** Returns a task as if it had not been claimed. */
 export function undoClaim(task: Return & ClaimProof): Write {
-  return undoing(task, isMine(task));
+  return amended(letWait(task), { set: { [attempts]: { of: attempts, from: 1, by: -1 } } });
 }
 
 /** The same for a claim whose reply was lost. Its fencing token is not known, and no caller uses that claim. */
 export function takeBackClaim(task: Return & { readonly token: string }): Write {
-  return undoing(task, [[token, "=", task.token]]);
+  return { ...undoClaim({ ...task, fencingToken: 0 }), insist: [[token, "=", task.token]] };
 }
 
-function undoing(task: Return & { readonly token: string }, insist: readonly Condition[]): Write {
-  return {
-    key: openKey(task),
-    set: {
-      [releasedToken]: task.token,
-      [ttl]: timeToLive(task.now, task.keepForMs),
-      [attempts]: { of: attempts, from: 1, by: -1 },
-    },
-    remove: claimAttributes,
-    insist,
-  };
+function letWait(task: Return & ClaimProof): Write {
+  const ending = { shown: task, now: task.now, retentionMs: task.keepForMs };
+  return release(leaseOf(task), { ...ending, slot: undefined, cooldown: undefined });
 }
 
 /** Revokes the token of a claim that has not taken effect: then it never does. */
 export function revokeClaim(task: TaskId & { readonly token: string }): Write {
-  return { key: openKey(task), set: { [releasedToken]: task.token }, insist: [isOpen], returnsItem: true };
+  return { ...revokeToken(leaseOf(task), task.token), insist: [[maxAttempts, "exists"]] };
 }
 
 /** The item of an ended task. */
@@ -243,34 +195,33 @@ export interface EndedTask extends TaskId {
 }
 
 /** Ends a task, for the worker that has claimed it. */
-export function endTask(task: EndedTask): readonly [TransactionEntry, TransactionEntry] {
-  return [renderDeletion(openKey(task), isMine(task)), ended(task)];
+export function endTask(task: EndedTask): readonly [Write, Write] {
+  return moved(task, [
+    [token, "=", task.token],
+    [fence, "=", task.fencingToken],
+  ]);
 }
 
 /** Ends a task that waits unchanged. */
-export function cancelTask(
-  task: EndedTask,
-  seenFence: SeenFence,
-): readonly [TransactionEntry, TransactionEntry] {
-  return [renderDeletion(openKey(task), [isWaiting, isOpen, isUnchangedSince(seenFence)]), ended(task)];
+export function cancelTask(task: EndedTask, seenFence: SeenFence): readonly [Write, Write] {
+  return moved(task, [[token, "missing"], [maxAttempts, "exists"], asSeen(seenFence)]);
 }
 
 /**
  * Ends a task whose last worker was lost: from the record that was judged expired, or without a record when the claim was
  * broken.
  */
-export function parkTask(
-  task: EndedTask,
-  judged: Judged | undefined,
-): readonly [TransactionEntry, TransactionEntry] {
-  const isLost = judged === undefined ? [isWaiting] : isStill(judged);
-  return [renderDeletion(openKey(task), [...isLost, attemptsAreUsedUp]), ended(task)];
+export function parkTask(task: EndedTask, judged: Judged | undefined): readonly [Write, Write] {
+  const isUsedUp: Test = [attempts, ">=", { attribute: maxAttempts }];
+  if (judged === undefined) return moved(task, [[token, "missing"], isUsedUp]);
+  return moved(task, [[token, "=", judged.token], [version, "=", judged.version], isUsedUp]);
 }
 
-function ended(task: EndedTask): TransactionEntry {
+/** Moves a task to the ended ones, while its open item fulfils the tests. */
+function moved(task: EndedTask, insist: readonly Test[]): readonly [Write, Write] {
   const { worker } = task;
-  return renderEntry({
-    key: endedKey(task),
+  const ended: Write = {
+    key: endedTaskKey(task.set, task.id),
     set: {
       [state]: task.state,
       [releasedToken]: task.token,
@@ -285,28 +236,25 @@ function ended(task: EndedTask): TransactionEntry {
       ...(worker && { [owner]: worker.owner, [acquiredAt]: worker.acquiredAt }),
     },
     insist: [hasNotEnded],
-  });
+  };
+  return [{ key: openTaskKey(task.set, task.id), set: {}, deletes: true, insist }, ended];
 }
 
 /**
  * Opens a task again that has ended without success, with all its attempts. The fencing token grows on, so that a
  * worker of the first round is not taken for a later one.
  */
-export function requeueTask(
-  task: NewTask & { readonly seenFence: number },
-): readonly [TransactionEntry, TransactionEntry] {
-  const endedWithoutSuccess: Condition = {
-    anyOf: [
-      [state, "=", "failed"],
-      [state, "=", "parked"],
-      [state, "=", "cancelled"],
-    ],
+export function requeueTask(task: NewTask & { readonly seenFence: number }): readonly [Write, Write] {
+  const endedWithoutSuccess = {
+    anyOf: (["failed", "parked", "cancelled"] as const).map((word): Test => [state, "=", word]),
   };
-  const set = { ...waiting(task), [fence]: task.seenFence + 1 };
-  return [
-    renderDeletion(endedKey(task), [endedWithoutSuccess, isUnchangedSince(task.seenFence)]),
-    renderEntry({ key: openKey(task), set, insist: [isNotOpen] }),
-  ];
+  const ended: Write = {
+    key: endedTaskKey(task.set, task.id),
+    set: {},
+    deletes: true,
+    insist: [endedWithoutSuccess, asSeen(task.seenFence)],
+  };
+  return [ended, amended(makeWaiting(task), { set: { [fence]: task.seenFence + 1 } })];
 }
 
 type TaskQuery = Pick<QueryRequest, "keyCondition" | "names" | "values">;
@@ -321,12 +269,4 @@ export function itemsAfter(set: string, from: string): TaskQuery {
 export function itemsUnder(set: string, prefix: string): TaskQuery {
   const keyCondition = `#${partitionKey} = :set AND begins_with(#${sortKey}, :prefix)`;
   return { keyCondition, names: namesIn(keyCondition), values: { ":set": set, ":prefix": prefix } };
-}
-
-function openKey({ set, id }: TaskId): ItemKey {
-  return openTaskKey(set, id);
-}
-
-function endedKey({ set, id }: TaskId): ItemKey {
-  return endedTaskKey(set, id);
 }

@@ -104,8 +104,8 @@ export class TaskSet {
     let left = tasks;
     while (left.length > 0) {
       const common = { set, now: clock.now(), keepForMs: terms.keepForMs };
-      const entries = left.flatMap((task) => addTask({ ...common, ...task }));
-      const result = await callWithRetry(this.#context, (table) => table.transact(entries));
+      const writes = left.flatMap((task) => addTask({ ...common, ...task }));
+      const result = await callWithRetry(this.#context, (table) => table.transact(writes));
       if (result.applied) return left.length;
       const isKnown = (index: number): boolean =>
         result.refusals[2 * index] !== undefined || result.refusals[2 * index + 1] !== undefined;

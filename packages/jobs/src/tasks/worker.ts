@@ -1,4 +1,4 @@
-import { LeaseServiceError, type ProtocolContext } from "@leasehold/client/internal";
+import { mayPass, type ProtocolContext } from "@leasehold/client/internal";
 import type { WorkTerms } from "./options.ts";
 import { PollInterval } from "./poll-interval.ts";
 import type { Task } from "./task.ts";
@@ -89,8 +89,7 @@ export class Worker {
       return found;
     } catch (error) {
       this.#failures += 1;
-      const mayPass = error instanceof LeaseServiceError && error.retryable;
-      if (!mayPass || this.#failures >= mostFailures) throw error;
+      if (!mayPass(error) || this.#failures >= mostFailures) throw error;
       return undefined;
     }
   }
