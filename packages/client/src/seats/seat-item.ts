@@ -7,19 +7,19 @@ import type { LeaseClient } from "../client.ts";
 import { type ClientInternals, internalsOf } from "../client-internals.ts";
 import { untilAborted } from "../errors/aborted.ts";
 import { type LeaseError, LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
+import { passing } from "../errors/operational.ts";
 import { Lease } from "../lease.ts";
 import { type AcquisitionTerms, checkAcquireOptions } from "../options/check-options.ts";
 import { checkData, checkDuration, checkKey, checkKnown } from "../options/check-values.ts";
 import type { WaitOptions } from "../options/options.ts";
 import { callBudgetMs } from "../protocol/context.ts";
 import type { Prospect } from "../protocol/lease-form.ts";
-import { WaitBudget } from "../protocol/retry-loop.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import { leaseItemKey } from "../schema.ts";
-import { passing } from "../store/timed-store.ts";
 import type { GetRequest } from "../store.ts";
 import { sleep } from "../time/clock.ts";
-import { retryDelayMs } from "../time/retry.ts";
+import { RetryPauses } from "../time/retry.ts";
+import { WaitBudget } from "../time/wait-budget.ts";
 import { type SeatKind, seatLimits } from "./schema.ts";
 import { type SeatRecord, seatsIn } from "./seat.ts";
 import { SeatForm, type SeatTerms } from "./seat-form.ts";
@@ -87,38 +87,30 @@ export class SeatItem {
 
   /** Waits until a look shows that nobody is in the way of a rule: 1 consistent read for each look. */
   async untilFree(rule: SeatRule, options: WaitOptions): Promise<void> {
-    const { clock, lifecycle, randomness } = this.client.context;
+    const { context } = this.client;
+    const { clock, detector, lifecycle, table } = context;
     const { waitMs, retry, signal } = checkSeatOptions(options, ["signal"], true, this.client);
     const form = this.form(rule);
     const budget = new WaitBudget(clock, waitMs);
+    const pauses = new RetryPauses(context, retry);
     await untilAborted(this.key, signal, () =>
       lifecycle.run(signal, async (either) => {
-        for (let attempt = 1; ; attempt += 1) {
-          const seen = await this.#prospect(form, Math.min(budget.callMs, callBudgetMs), either);
-          if ("claimableInMs" in seen && seen.claimableInMs <= 0) return;
-          if (budget.leftMs <= 0) throw refusalOf(seen, form, waitMs);
-          const claimableInMs = "claimableInMs" in seen ? seen.claimableInMs : Number.POSITIVE_INFINITY;
-          const delayMs = retryDelayMs(retry, { attempt, claimableInMs, fraction: randomness.fraction() });
+        for (;;) {
+          const bounds = { withinMs: Math.min(budget.callMs, callBudgetMs), signal: either };
+          const seen = await table
+            .get(this.#request, bounds)
+            .then((item) => form.judge(item, { owner: "", resumes: false }, detector))
+            .catch(unlessAborted(either));
+          const claimableInMs =
+            seen instanceof LeaseServiceError ? Number.POSITIVE_INFINITY : seen.claimableInMs;
+          if (claimableInMs <= 0) return;
+          if (budget.leftMs <= 0)
+            throw seen instanceof LeaseServiceError ? seen : refusal(form, seen, waitMs);
+          const delayMs = pauses.nextMs(clock.monotonic() + claimableInMs);
           await sleep(clock, Math.min(delayMs, budget.leftMs), either);
         }
       }),
     );
-  }
-
-  /** What a look promises; an error of the service's that may pass is a look that has shown nothing. */
-  async #prospect(
-    form: SeatForm,
-    withinMs: number,
-    signal: AbortSignal,
-  ): Promise<Prospect | LeaseServiceError> {
-    const { table, detector } = this.client.context;
-    try {
-      const item = await table.get(this.#request, { withinMs, signal });
-      return form.judge(item, { owner: "", resumes: false }, detector);
-    } catch (error) {
-      signal.throwIfAborted();
-      return passing(error);
-    }
   }
 
   /** Which kinds of seats an owner holds in this client. */
@@ -145,9 +137,15 @@ export async function orUndefined(acquired: Promise<Lease>): Promise<Lease | und
   }
 }
 
-function refusalOf(seen: Prospect | LeaseServiceError, form: SeatForm, waitedMs: number): LeaseError {
-  if (seen instanceof LeaseServiceError) return seen;
-  const { blocker, claimableInMs } = seen;
+function refusal(form: SeatForm, { blocker, claimableInMs }: Prospect, waitedMs: number): LeaseError {
   const details = { what: form.describe(blocker), waitedMs };
   return new LeaseUnavailableError(form.key, blocker, Math.ceil(claimableInMs), details);
+}
+
+/** Gives an error of the service's that may pass; throws every other one, and the signal's reason first. */
+function unlessAborted(signal: AbortSignal): (error: unknown) => LeaseServiceError {
+  return (error) => {
+    signal.throwIfAborted();
+    return passing(error);
+  };
 }
