@@ -295,19 +295,19 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
         semaphore.inspect(),
   ],
   "Semaphore.acquire": [
-    "usePrimitives",
+    "useLeases",
     ({ semaphore }) =>
       () =>
         semaphore.acquire(),
   ],
   "Semaphore.tryAcquire": [
-    "usePrimitives",
+    "useLeases",
     ({ semaphore }) =>
       () =>
         semaphore.tryAcquire(),
   ],
   "Semaphore.withPermit": [
-    "usePrimitives",
+    "useLeases",
     ({ semaphore }) =>
       () =>
         semaphore.withPermit({}, done),
@@ -325,37 +325,37 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
         readWrite.inspect(),
   ],
   "ReadWriteLock.read": [
-    "usePrimitives",
+    "useLeases",
     ({ readWrite }) =>
       () =>
         readWrite.read(),
   ],
   "ReadWriteLock.tryRead": [
-    "usePrimitives",
+    "useLeases",
     ({ readWrite }) =>
       () =>
         readWrite.tryRead(),
   ],
   "ReadWriteLock.write": [
-    "usePrimitives",
+    "useLeases",
     ({ readWrite }) =>
       () =>
         readWrite.write(),
   ],
   "ReadWriteLock.tryWrite": [
-    "usePrimitives",
+    "useLeases",
     ({ readWrite }) =>
       () =>
         readWrite.tryWrite(),
   ],
   "ReadWriteLock.withRead": [
-    "usePrimitives",
+    "useLeases",
     ({ readWrite }) =>
       () =>
         readWrite.withRead({}, done),
   ],
   "ReadWriteLock.withWrite": [
-    "usePrimitives",
+    "useLeases",
     ({ readWrite }) =>
       () =>
         readWrite.withWrite({}, done),

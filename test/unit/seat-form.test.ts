@@ -4,10 +4,12 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { ExpiryDetector } from "../../packages/client/src/protocol/expiry-detector.ts";
 import type { Grant, Prospect } from "../../packages/client/src/protocol/lease-form.ts";
+import { readRule } from "../../packages/client/src/read-write/options.ts";
 import { seatLimits } from "../../packages/client/src/seats/schema.ts";
 import { type SeatRecord, seatOf, seatsIn } from "../../packages/client/src/seats/seat.ts";
 import {
   askSeatToStop,
+  type Bounds,
   breakSeat,
   SeatForm,
   type SeatTerms,
@@ -33,8 +35,11 @@ beforeEach(() => {
   detector = new ExpiryDetector(new ServiceClock(clock, true, clockSkewMs, () => undefined), clockSkewMs);
 });
 
-const formOf = (terms: Partial<SeatTerms>): SeatForm =>
-  new SeatForm({ key: "k", sortKey: "seats", kind: "permit", permits: 1, bounds: {}, ...terms });
+const formOf = ({
+  bounds = {},
+  ...terms
+}: Partial<Omit<SeatTerms, "bounds">> & { bounds?: Bounds }): SeatForm =>
+  new SeatForm({ key: "k", sortKey: "seats", kind: "permit", permits: 1, bounds: () => bounds, ...terms });
 const semaphore = (most: number, permits = 1): SeatForm =>
   formOf({ permits, bounds: { permit: most - permits } });
 const reader = (reentrantOwner?: string): SeatForm =>
@@ -110,6 +115,24 @@ describe("bounds", () => {
     }
     expect(apply(semaphore(5).release(ending(shownOf("d"))))).toBe(true);
     expect(apply(semaphore(2).acquire(grantOf("few"), []))).toBe(true);
+  });
+
+  it("say whether several seats fit at once, beside those that stand", async () => {
+    const permits = new SeatForm({
+      ...{ key: "k", sortKey: "seats", kind: "permit", permits: 1 },
+      bounds: ({ permits: asked }) => ({ permit: 4 - asked }),
+    });
+    take(permits, "a");
+    const fits = (...shapes: string[]): boolean => permits.roomFor(itemNow(), shapes, detector);
+    expect(fits("permit 1", "permit 2")).toBe(true);
+    expect(fits("permit 1", "permit 2", permits.shape)).toBe(false);
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    expect(fits("permit 1", "permit 2", "permit 1")).toBe(true);
+
+    const lock = new SeatForm({ key: "k", sortKey: "seats", ...readRule });
+    const beside = (...shapes: string[]): boolean => lock.roomFor(undefined, shapes, detector);
+    expect(beside("read 1", "read 1", "read 1")).toBe(true);
+    expect([beside("read 1", "write 1"), beside("write 1", "read 1")]).toEqual([false, false]);
   });
 
   it("of a paused semaphore let nobody in, not even into an item that does not exist yet", () => {

@@ -78,6 +78,8 @@ export interface LeaseForm {
   readonly sortKey: string;
   /** What a reentrant owner's leases of one item have to have in common to be shared. @default - nothing */
   readonly shareKey?: string;
+  /** What the caller asks for, by the form's own word, where several leases may stand side by side. */
+  readonly shape?: string;
   /**
    * Takes a lease: where there is room, or in the place of `passed`, which are as they were judged. Refused to a token that was
    * revoked. Wants the item.
@@ -111,6 +113,11 @@ export interface LeaseForm {
     caller: { readonly owner: string; readonly resumes: boolean },
     detector: ExpiryDetector,
   ): Prospect;
+  /**
+   * Whether leases of these shapes could be taken at once beside those that stand; expired ones make room.
+   * @default - a lease excludes every other
+   */
+  roomFor?(item: Item | undefined, shapes: readonly string[], detector: ExpiryDetector): boolean;
   /** What an item shows only while this very lease stands. */
   proof(lease: LeaseRecord): readonly Condition[];
   /** Called when the service has confirmed that the lease was won or prolonged, with the item as it is then. */

@@ -1,7 +1,8 @@
 /** What callers ask of a read-write lock, and what its readers and writers have to fit beside. */
 import type { HoldOptions, WaitOptions } from "../options/options.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
-import { seatLimits } from "../seats/schema.ts";
+import { type Seat, type SeatKind, seatLimits } from "../seats/schema.ts";
+import type { Bounds } from "../seats/seat-form.ts";
 import type { SeatRule } from "../seats/seat-item.ts";
 
 /** The most readers at a time. */
@@ -34,18 +35,18 @@ export const lockOptionNames: readonly (keyof TryReadOptions)[] = [
   "reentrant",
 ];
 
-/** Beside readers, but not beside a writer or one that waits; a reentrant owner may read beside its own write lock. */
-export const readRule: SeatRule = {
-  kind: "read",
-  permits: 1,
-  bounds: { write: 0, intent: 0, read: mostReaders - 1 },
-  beside: "write",
-};
-
-/** Alone. Intents of other writers do not keep it out. */
-export const writeRule: SeatRule = { kind: "write", permits: 1, bounds: { write: 0, read: 0 } };
-
 const mostIntents = 100;
 
-/** Beside everybody: it only keeps new readers out. */
-export const intentRule: SeatRule = { kind: "intent", permits: 1, bounds: { intent: mostIntents - 1 } };
+/** How many of each kind may be there already; an intent is what a writer that waits keeps new readers out by. */
+const besides: Readonly<Partial<Record<SeatKind, Bounds>>> = {
+  read: { write: 0, intent: 0, read: mostReaders - 1 },
+  write: { write: 0, read: 0 },
+  intent: { intent: mostIntents - 1 },
+};
+
+const bounds = ({ kind }: Seat): Bounds => besides[kind] ?? {};
+
+/** A reentrant owner may read beside its own write lock. */
+export const readRule: SeatRule = { kind: "read", permits: 1, bounds, beside: "write" };
+export const writeRule: SeatRule = { kind: "write", permits: 1, bounds };
+export const intentRule: SeatRule = { kind: "intent", permits: 1, bounds };

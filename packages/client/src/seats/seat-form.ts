@@ -37,11 +37,11 @@ const pausedRetryMs = 60_000;
 /** By kind, how much may be taken already. */
 export type Bounds = Readonly<Partial<Record<SeatKind, number>>>;
 
-/** Which seat is asked for, and what it has to fit beside: that table is all that a primitive adds. */
+/** Which seat is asked for, and what each seat has to fit beside: that table is all that a primitive adds. */
 export interface SeatTerms extends Seat {
   readonly key: string;
   readonly sortKey: string;
-  readonly bounds: Bounds;
+  readonly bounds: (seat: Seat) => Bounds;
   /** The owner that has one seat of this kind at most, which it may take over; undefined without `reentrant`. */
   readonly reentrantOwner?: string | undefined;
   /** While that owner has a seat of this kind, no bound counts: a writer may read. */
@@ -61,21 +61,25 @@ export class SeatForm implements LeaseForm {
   readonly sortKey: string;
   /** Seats of different kinds are no leases to share. */
   readonly shareKey: SeatKind;
+  readonly shape: string;
   readonly #terms: SeatTerms;
+  readonly #bounds: Bounds;
   readonly #itemKey: ItemKey;
 
   constructor(terms: SeatTerms) {
     this.key = terms.key;
     this.sortKey = terms.sortKey;
     this.shareKey = terms.kind;
+    this.shape = `${terms.kind} ${terms.permits}`;
     this.#terms = terms;
+    this.#bounds = terms.bounds(terms);
     this.#itemKey = leaseItemKey(terms.key, terms.sortKey);
   }
 
   /** The form of a seat that is taken, to renew and to release it. */
   static of({ key, place, owner, reentrant }: LeaseRecord, seat: Seat): SeatForm {
     const reentrantOwner = reentrant ? owner : undefined;
-    return new SeatForm({ ...seat, key, sortKey: place, bounds: {}, reentrantOwner });
+    return new SeatForm({ ...seat, key, sortKey: place, bounds: () => ({}), reentrantOwner });
   }
 
   acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
@@ -95,7 +99,7 @@ export class SeatForm implements LeaseForm {
       [fenceAttribute(token), "missing"],
       [releasedToken, "<>", token],
       ...gone.map(unchanged),
-      ...this.#bounds(gone),
+      ...this.#fits(gone),
       ...this.#onlyOne(gone),
     ];
     const remove = gone.flatMap(attributesOf).filter((attribute) => !(attribute in set));
@@ -178,9 +182,9 @@ export class SeatForm implements LeaseForm {
   }
 
   describe(blocker: LeaseRecord | undefined): string {
-    const { key, kind, permits, bounds } = this.#terms;
+    const { key, kind, permits } = this.#terms;
     const name = JSON.stringify(key);
-    const most = permits + (bounds.permit ?? 0);
+    const most = permits + (this.#bounds.permit ?? 0);
     if (kind !== "permit")
       return `the ${blocker?.seat?.kind === "read" ? "read" : "write"} lock of ${name} is`;
     if (most === 0) return `a permit of the semaphore ${name} is`;
@@ -193,7 +197,8 @@ export class SeatForm implements LeaseForm {
     { owner, resumes }: { readonly owner: string; readonly resumes: boolean },
     detector: ExpiryDetector,
   ): Prospect {
-    const { kind, beside, bounds, reentrantOwner } = this.#terms;
+    const { kind, beside, reentrantOwner } = this.#terms;
+    const bounds = this.#bounds;
     const seats = this.leasesIn(item);
     const expiries = detector.judgeAll(seats);
     const endsIn = (seat: SeatRecord): number => claimableIn(expiries.get(seat) as Expiry);
@@ -230,14 +235,28 @@ export class SeatForm implements LeaseForm {
     return { blocker: undefined, claimableInMs: 0, takeovers };
   }
 
+  roomFor(item: Item | undefined, shapes: readonly string[], detector: ExpiryDetector): boolean {
+    const seats = this.leasesIn(item);
+    const expiries = detector.judgeAll(seats);
+    const taken: { readonly seat: Seat }[] = seats.filter((seat) => !expiries.get(seat)?.expired);
+    for (const shape of shapes) {
+      const [kind, permits] = shape.split(" ");
+      const seat = { kind: kind as SeatKind, permits: Number(permits) };
+      const bounds = Object.entries(this.#terms.bounds(seat)) as [SeatKind, number][];
+      if (bounds.some(([of, most]) => takenBy(taken, of) > most)) return false;
+      taken.push({ seat });
+    }
+    return true;
+  }
+
   /** A bound that nothing meets, as that of a semaphore without permits, refuses an item without counters too. */
-  #bounds(gone: readonly SeatRecord[]): Condition[] {
-    const { bounds, beside, reentrantOwner } = this.#terms;
+  #fits(gone: readonly SeatRecord[]): Condition[] {
+    const { beside, reentrantOwner } = this.#terms;
     const own: Test[] =
       beside === undefined || reentrantOwner === undefined
         ? []
         : [[ownerAttribute(beside, reentrantOwner), "exists"]];
-    return (Object.entries(bounds) as [SeatKind, number][]).map(([kind, most]) => {
+    return (Object.entries(this.#bounds) as [SeatKind, number][]).map(([kind, most]) => {
       const counter = seatCounters[kind];
       const atMost: Test = [counter, "<=", most + takenBy(gone, kind)];
       const none: Test[] = most < 0 ? [] : [[counter, "missing"]];

@@ -62,7 +62,7 @@ export function seatsIn(item: Item | undefined): readonly SeatRecord[] {
 }
 
 /** Counts what seats of a kind take. */
-export function takenBy(seats: readonly SeatRecord[], kind: SeatKind): number {
+export function takenBy(seats: readonly { readonly seat: Seat }[], kind: SeatKind): number {
   return seats.reduce((sum, { seat }) => sum + (seat.kind === kind ? seat.permits : 0), 0);
 }
 

@@ -4,8 +4,9 @@ import { runUnder } from "../lease.ts";
 import { checkWork } from "../options/check-values.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import type { LeaseRecord } from "../record.ts";
-import { seatSortKeys } from "../seats/schema.ts";
+import { type Seat, seatSortKeys } from "../seats/schema.ts";
 import { takenBy } from "../seats/seat.ts";
+import type { Bounds } from "../seats/seat-form.ts";
 import { orUndefined, SeatItem } from "../seats/seat-item.ts";
 import {
   checkPermitOptions,
@@ -108,7 +109,7 @@ export class Semaphore {
    * empty within `waitMs`, which tells of the lease that may last longest; and with LeaseAbortedError.
    */
   async drain(options: DrainOptions = {}): Promise<void> {
-    await this.#item.untilFree({ kind: "permit", permits: 0, bounds: { permit: 0 } }, options);
+    await this.#item.untilFree({ kind: "permit", permits: 0, bounds: () => ({ permit: 0 }) }, options);
   }
 
   /** Reads who holds permits. 1 consistent read. */
@@ -121,7 +122,7 @@ export class Semaphore {
   async #acquire(options: PermitOptions, mayWait: boolean): Promise<Lease> {
     const call = checkPermitOptions(options, mayWait, this.permits, this.#item.client);
     const { permits } = call;
-    const rule = { kind: "permit", permits, bounds: { permit: this.permits - permits } } as const;
-    return await this.#item.acquire(call, rule, this.#order);
+    const bounds = (seat: Seat): Bounds => ({ permit: this.permits - seat.permits });
+    return await this.#item.acquire(call, { kind: "permit", permits, bounds }, this.#order);
   }
 }
