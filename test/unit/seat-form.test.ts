@@ -124,15 +124,15 @@ describe("bounds", () => {
     });
     take(permits, "a");
     const fits = (...shapes: string[]): boolean => permits.roomFor(itemNow(), shapes, detector);
-    expect(fits("permit 1", "permit 2")).toBe(true);
-    expect(fits("permit 1", "permit 2", permits.shape)).toBe(false);
+    expect(fits("permit:1", "permit:2")).toBe(true);
+    expect(fits("permit:1", "permit:2", permits.shape)).toBe(false);
     await clock.advance(leaseDurationMs + clockSkewMs + 1);
-    expect(fits("permit 1", "permit 2", "permit 1")).toBe(true);
+    expect(fits("permit:1", "permit:2", "permit:1")).toBe(true);
 
     const lock = new SeatForm({ key: "k", sortKey: "seats", ...readRule });
     const beside = (...shapes: string[]): boolean => lock.roomFor(undefined, shapes, detector);
-    expect(beside("read 1", "read 1", "read 1")).toBe(true);
-    expect([beside("read 1", "write 1"), beside("write 1", "read 1")]).toEqual([false, false]);
+    expect(beside("read:1", "read:1", "read:1")).toBe(true);
+    expect([beside("read:1", "write:1"), beside("write:1", "read:1")]).toEqual([false, false]);
   });
 
   it("of a paused semaphore let nobody in, not even into an item that does not exist yet", () => {

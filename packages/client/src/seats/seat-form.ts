@@ -70,7 +70,7 @@ export class SeatForm implements LeaseForm {
     this.key = terms.key;
     this.sortKey = terms.sortKey;
     this.shareKey = terms.kind;
-    this.shape = `${terms.kind} ${terms.permits}`;
+    this.shape = `${terms.kind}:${terms.permits}`;
     this.#terms = terms;
     this.#bounds = terms.bounds(terms);
     this.#itemKey = leaseItemKey(terms.key, terms.sortKey);
@@ -240,7 +240,7 @@ export class SeatForm implements LeaseForm {
     const expiries = detector.judgeAll(seats);
     const taken: { readonly seat: Seat }[] = seats.filter((seat) => !expiries.get(seat)?.expired);
     for (const shape of shapes) {
-      const [kind, permits] = shape.split(" ");
+      const [kind, permits] = shape.split(":");
       const seat = { kind: kind as SeatKind, permits: Number(permits) };
       const bounds = Object.entries(this.#terms.bounds(seat)) as [SeatKind, number][];
       if (bounds.some(([of, most]) => takenBy(taken, of) > most)) return false;
