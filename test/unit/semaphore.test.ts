@@ -28,7 +28,7 @@ const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): Lea
 };
 const semaphoreOf = (owner: string, permits = 3, options: Partial<LeaseClientOptions> = {}): Semaphore =>
   new Semaphore(clientOf(owner, options), "k", { permits });
-const placeOf = (lease: Lease | undefined): string | undefined => lease?.toJSON().place;
+const sortKeyOf = (lease: Lease | undefined): string | undefined => lease?.toJSON().sortKey;
 const methods = (): string[] => store.calls.map((call) => call.method);
 
 /** Holds the permits from 0 on, one for each owner. */
@@ -114,7 +114,7 @@ describe("requests", () => {
 describe("a permit", () => {
   it("is a lease with a token and a fencing token of its own, which grows over all holders", async () => {
     const [a, b] = await fill("a", "b");
-    expect([a, b].map(placeOf)).toEqual(["semaphore", "semaphore"]);
+    expect([a, b].map(sortKeyOf)).toEqual(["semaphore", "semaphore"]);
     expect(b?.fencingToken).toBe((a?.fencingToken ?? 0) + 1);
     expect(a?.token).not.toBe(b?.token);
     expect(a?.key).toBe("k");
@@ -127,7 +127,7 @@ describe("a permit", () => {
     const lease = await semaphoreOf("a").acquire({ permits: 2, data: { page: 1 } });
     const adopted = clientOf("z").adopt(JSON.parse(JSON.stringify(lease)));
     await adopted.renew();
-    expect(placeOf(adopted)).toBe("semaphore");
+    expect(sortKeyOf(adopted)).toBe("semaphore");
     expect((await semaphoreOf("b").inspect()).held).toMatchObject([
       { data: { page: 1 }, seat: { kind: "permit", permits: 2 } },
     ]);
@@ -137,7 +137,7 @@ describe("a permit", () => {
 
   it("is refused as a handle that something has changed", () => {
     const handle = {
-      ...{ tableName: store.tableName, key: "k", place: "semaphore", owner: "a", token: "t", version: 1 },
+      ...{ tableName: store.tableName, key: "k", sortKey: "semaphore", owner: "a", token: "t", version: 1 },
       ...{ fencingToken: 7, acquiredAt: 1, expiresAt: 2, leaseDurationMs: 1 },
     };
     const seat = { kind: "permit", permits: 1, reentrant: false } as const;
@@ -149,25 +149,25 @@ describe("a permit", () => {
     }
   });
 
-  it("is broken and asked to stop by its place and token, and found by the client's lists", async () => {
+  it("is broken and asked to stop by its sort key and token, and found by the client's lists", async () => {
     const [a, b] = await fill("a", "b");
     const operator = clientOf("operator");
     const found = await operator.inspectAll("k");
-    expect(found.map(({ owner, place }) => [owner, place])).toEqual([
+    expect(found.map(({ owner, sortKey }) => [owner, sortKey])).toEqual([
       ["a", "semaphore"],
       ["b", "semaphore"],
     ]);
     const listed: string[] = [];
     for await (const { owner } of operator.list({ all: true })) listed.push(owner);
     expect(listed).toEqual(["a", "b"]);
-    expect(await operator.inspect("k", { place: "semaphore" })).toMatchObject({ owner: "a" });
+    expect(await operator.inspect("k", { sortKey: "semaphore" })).toMatchObject({ owner: "a" });
 
-    const stop = { place: "semaphore", token: a?.token ?? "", reason: "maintenance" };
+    const stop = { sortKey: "semaphore", token: a?.token ?? "", reason: "maintenance" };
     expect(await operator.requestRevocation("k", stop)).toBe(true);
     await a?.renew().catch(() => undefined);
     expect(a?.signal.reason).toMatchObject({ reason: "revoked" });
 
-    const broken = { place: "semaphore", token: b?.token ?? "" };
+    const broken = { sortKey: "semaphore", token: b?.token ?? "" };
     expect(await operator.forceRelease("k", broken)).toBe(true);
     expect(await operator.forceRelease("k", broken)).toBe(true);
     await expect(b?.renew()).rejects.toMatchObject({ reason: "released" });
@@ -175,7 +175,7 @@ describe("a permit", () => {
     const onRefused = (holder: unknown): void => {
       instead = holder;
     };
-    expect(await operator.forceRelease("k", { place: "semaphore", token: "none", onRefused })).toBe(false);
+    expect(await operator.forceRelease("k", { sortKey: "semaphore", token: "none", onRefused })).toBe(false);
     expect(instead).toMatchObject({ owner: "a" });
     expect(clientOf("c").held()).toEqual([]);
   });
@@ -429,7 +429,7 @@ describe("a reentrant owner", () => {
     await semaphoreOf("b", 2).acquire();
     store.calls.length = 0;
     const after = await semaphoreOf("z", 2).acquire(reentrant);
-    expect(placeOf(after)).toBe(placeOf(before));
+    expect(sortKeyOf(after)).toBe(sortKeyOf(before));
     expect(after.fencingToken).toBeGreaterThan(before.fencingToken);
     expect(methods()).toEqual(["update", "update"]);
     await expect(before.renew()).rejects.toMatchObject({ reason: "taken" });
