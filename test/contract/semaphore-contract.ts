@@ -96,7 +96,7 @@ export function semaphoreContract(place: (clock: PatientClock) => Place): void {
       const options = { owner: "request-7", reentrant: true };
       const before = await semaphoreOf("a", 3).acquire(options);
       const after = await semaphoreOf("b", 3).acquire(options);
-      expect(after.toJSON().place).toBe(before.toJSON().place);
+      expect(after.toJSON().sortKey).toBe(before.toJSON().sortKey);
       expect(after.fencingToken).toBe(before.fencingToken + 1);
     });
 

@@ -316,7 +316,7 @@ describe("at the worst moment", () => {
     await clock.advance(500);
     const { writer } = await lockOf("x").inspect();
     const operator = clientOf("operator");
-    const broken = { place: "read-write", token: writer?.token ?? "" };
+    const broken = { sortKey: "read-write", token: writer?.token ?? "" };
     expect(await operator.forceRelease("k", broken)).toBe(true);
     const second = await lockOf("r2").read();
     await first.release();

@@ -23,7 +23,7 @@ const leaseDurationMs = 5_000;
 const clockSkewMs = 500;
 const retentionMs = 8_000;
 const itemKey = { pk: "k", sk: "seats" };
-const lease = { key: "k", place: "seats" };
+const lease = { key: "k", sortKey: "seats" };
 
 let clock: ManualClock;
 let table: MemoryLeaseStore;

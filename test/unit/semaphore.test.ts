@@ -28,7 +28,7 @@ const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): Lea
 };
 const semaphoreOf = (owner: string, permits = 3, options: Partial<LeaseClientOptions> = {}): Semaphore =>
   new Semaphore(clientOf(owner, options), "k", { permits });
-const placeOf = (lease: Lease | undefined): string | undefined => lease?.toJSON().place;
+const placeOf = (lease: Lease | undefined): string | undefined => lease?.toJSON().sortKey;
 const methods = (): string[] => store.calls.map((call) => call.method);
 
 /** Holds the permits from 0 on, one for each owner. */
@@ -137,7 +137,7 @@ describe("a permit", () => {
 
   it("is refused as a handle that something has changed", () => {
     const handle = {
-      ...{ tableName: store.tableName, key: "k", place: "semaphore", owner: "a", token: "t", version: 1 },
+      ...{ tableName: store.tableName, key: "k", sortKey: "semaphore", owner: "a", token: "t", version: 1 },
       ...{ fencingToken: 7, acquiredAt: 1, expiresAt: 2, leaseDurationMs: 1 },
     };
     const seat = { kind: "permit", permits: 1, reentrant: false } as const;
@@ -153,21 +153,21 @@ describe("a permit", () => {
     const [a, b] = await fill("a", "b");
     const operator = clientOf("operator");
     const found = await operator.inspectAll("k");
-    expect(found.map(({ owner, place }) => [owner, place])).toEqual([
+    expect(found.map(({ owner, sortKey }) => [owner, sortKey])).toEqual([
       ["a", "semaphore"],
       ["b", "semaphore"],
     ]);
     const listed: string[] = [];
     for await (const { owner } of operator.list({ all: true })) listed.push(owner);
     expect(listed).toEqual(["a", "b"]);
-    expect(await operator.inspect("k", { place: "semaphore" })).toMatchObject({ owner: "a" });
+    expect(await operator.inspect("k", { sortKey: "semaphore" })).toMatchObject({ owner: "a" });
 
-    const stop = { place: "semaphore", token: a?.token ?? "", reason: "maintenance" };
+    const stop = { sortKey: "semaphore", token: a?.token ?? "", reason: "maintenance" };
     expect(await operator.requestRevocation("k", stop)).toBe(true);
     await a?.renew().catch(() => undefined);
     expect(a?.signal.reason).toMatchObject({ reason: "revoked" });
 
-    const broken = { place: "semaphore", token: b?.token ?? "" };
+    const broken = { sortKey: "semaphore", token: b?.token ?? "" };
     expect(await operator.forceRelease("k", broken)).toBe(true);
     expect(await operator.forceRelease("k", broken)).toBe(true);
     await expect(b?.renew()).rejects.toMatchObject({ reason: "released" });
@@ -175,7 +175,7 @@ describe("a permit", () => {
     const onRefused = (holder: unknown): void => {
       instead = holder;
     };
-    expect(await operator.forceRelease("k", { place: "semaphore", token: "none", onRefused })).toBe(false);
+    expect(await operator.forceRelease("k", { sortKey: "semaphore", token: "none", onRefused })).toBe(false);
     expect(instead).toMatchObject({ owner: "a" });
     expect(clientOf("c").held()).toEqual([]);
   });

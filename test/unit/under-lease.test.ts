@@ -22,8 +22,8 @@ const ways: [string, (work: Work) => Promise<unknown>][] = [
 ];
 
 /** What an operator does. */
-const breakIt = async ({ key, place, token }: Lease): Promise<void> => {
-  expect(await clientOf("operator").forceRelease(key, { place, token })).toBe(true);
+const breakIt = async ({ key, sortKey, token }: Lease): Promise<void> => {
+  expect(await clientOf("operator").forceRelease(key, { sortKey, token })).toBe(true);
 };
 
 beforeEach(() => {
@@ -54,8 +54,8 @@ describe.each(ways)("work in %s", (_, run) => {
       await breakIt(lease);
       const semaphore = new Semaphore(other, "k", { permits: 1 });
       const lock = new ReadWriteLock(other, "k");
-      if (lease.place === "semaphore") token = (await semaphore.acquire()).token;
-      else if (lease.place === "read-write") token = (await lock.write()).token;
+      if (lease.sortKey === "semaphore") token = (await semaphore.acquire()).token;
+      else if (lease.sortKey === "read-write") token = (await lock.write()).token;
       else token = (await other.acquire("k")).token;
     });
     await expect(outcome).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
@@ -72,8 +72,8 @@ describe.each(ways)("work in %s", (_, run) => {
 
   test("gives its result where it was asked to stop, and lets the lease go", async () => {
     const outcome = run(async (lease) => {
-      const { key, place, token } = lease;
-      await clientOf("operator").requestRevocation(key, { place, token });
+      const { key, sortKey, token } = lease;
+      await clientOf("operator").requestRevocation(key, { sortKey, token });
       await lease.renew().catch(() => undefined);
       expect(lease.signal.reason).toMatchObject({ reason: "revoked" });
       return "stopped";

@@ -18,7 +18,7 @@ export interface ClientInternals {
   readonly queues: FairQueues;
   readonly acquirer: Acquirer;
   /** As `client.acquire`, for a lease at another place under the key; in the order of arrival with `fair`. */
-  acquireAt(key: string, place: string, options: WaitOptions, fair?: FairTerms): Promise<Lease>;
+  acquireAt(key: string, sortKey: string, options: WaitOptions, fair?: FairTerms): Promise<Lease>;
 }
 
 /** Beside the client and not in it, so that they are no part of what users see. */

@@ -65,7 +65,7 @@ export function fenceFragments(attribute: string, fencingToken: number, format: 
 /** Builds the entry of {@link Lease.conditionCheck}. */
 export function leaseConditionCheck(
   tableName: string,
-  { key, place }: Pick<LeaseRecord, "key" | "place">,
+  { key, sortKey }: Pick<LeaseRecord, "key" | "sortKey">,
   proof: readonly Condition[],
   format: ValueFormat,
 ): LeaseConditionCheck {
@@ -73,7 +73,7 @@ export function leaseConditionCheck(
   return {
     ConditionCheck: {
       TableName: tableName,
-      Key: inFormat(itemOf(leaseItemKey(key, place)), format),
+      Key: inFormat(itemOf(leaseItemKey(key, sortKey)), format),
       ConditionExpression: condition,
       ExpressionAttributeNames: { ...names },
       ExpressionAttributeValues: inFormat(values, format),

@@ -1,7 +1,7 @@
 import { InvalidOptionsError } from "./errors/errors.ts";
 import {
   breakLease,
-  type LeasePlace,
+  type LeaseAddress,
   leasesByPrefix,
   leasesOf,
   requestRevocation,
@@ -18,13 +18,13 @@ import { askSeatToStop, breakSeat } from "./seats/seat-form.ts";
 import type { Item, UpdateResult } from "./store.ts";
 
 /** Which of a key's leases is meant, where it has several. */
-export interface PlaceOptions {
-  /** The lease's sort key, as `LeaseRecord.place` tells it. @default "lease", the lock's own */
-  readonly place?: string;
+export interface SortKeyOptions {
+  /** The lease's sort key, as `LeaseRecord.sortKey` tells it. @default "lease", the lock's own */
+  readonly sortKey?: string;
 }
 
 /** Which holder is to be asked to stop, or is to lose its lease. */
-export interface HolderOptions extends PlaceOptions {
+export interface HolderOptions extends SortKeyOptions {
   /** The lease's token, as `inspect`, `inspectAll` and `list` show it, so that no later holder is hit. */
   readonly token: string;
   /**
@@ -54,7 +54,7 @@ export interface TakeBackSlotOptions {
 export interface ListCursor {
   /** A lease's `key`. */
   readonly pk: string;
-  /** A lease's `place`. */
+  /** A lease's `sortKey`. */
   readonly sk: string;
 }
 
@@ -79,8 +79,8 @@ export class LeaseAdmin {
     this.#context = context;
   }
 
-  async inspect(key: string, options: PlaceOptions): Promise<LeaseRecord | undefined> {
-    return leasesIn(await this.#read(placeOf(key, options, []).lease))[0];
+  async inspect(key: string, options: SortKeyOptions): Promise<LeaseRecord | undefined> {
+    return leasesIn(await this.#read(addressOf(key, options, []).lease))[0];
   }
 
   async inspectAll(key: string): Promise<LeaseRecord[]> {
@@ -107,9 +107,9 @@ export class LeaseAdmin {
   }
 
   async forceRelease(key: string, options: HolderOptions): Promise<boolean> {
-    const { lease, given } = placeOf(key, options, holderOptionNames);
+    const { lease, given } = addressOf(key, options, holderOptionNames);
     const token = checkToken(given);
-    const result = isSeatSortKey(lease.place)
+    const result = isSeatSortKey(lease.sortKey)
       ? await this.#breakSeat(lease, token)
       : await this.#context.table.update(breakLease(lease, token));
     if (result.applied || wasBroken(result.item, token)) return true;
@@ -136,11 +136,11 @@ export class LeaseAdmin {
     key: string,
     options: HolderOptions & { readonly reason?: string },
   ): Promise<boolean> {
-    const { lease, given } = placeOf(key, options, [...holderOptionNames, "reason"]);
+    const { lease, given } = addressOf(key, options, [...holderOptionNames, "reason"]);
     const token = checkToken(given);
     const reason = checkText("reason", given.reason ?? "revocation requested", limits.revocationBytes);
     const result = await this.#context.table.update(
-      isSeatSortKey(lease.place)
+      isSeatSortKey(lease.sortKey)
         ? askSeatToStop(lease, token, reason)
         : requestRevocation(lease, token, reason),
     );
@@ -149,14 +149,14 @@ export class LeaseAdmin {
   }
 
   /** What a seat takes is counted in its item: it has to be seen before it can be taken away. */
-  async #breakSeat(lease: LeasePlace, token: string): Promise<Pick<UpdateResult, "applied" | "item">> {
+  async #breakSeat(lease: LeaseAddress, token: string): Promise<Pick<UpdateResult, "applied" | "item">> {
     const item = await this.#read(lease);
     const seat = seatOf(item, token);
     return seat === undefined ? { applied: false, item } : await this.#context.table.update(breakSeat(seat));
   }
 
-  #read({ key, place }: LeasePlace): Promise<Item | undefined> {
-    return this.#context.table.get({ key: leaseItemKey(key, place), consistent: true });
+  #read({ key, sortKey }: LeaseAddress): Promise<Item | undefined> {
+    return this.#context.table.get({ key: leaseItemKey(key, sortKey), consistent: true });
   }
 }
 
@@ -169,16 +169,16 @@ function checkToken({ token, onRefused }: HolderOptions): string {
   throw new InvalidOptionsError("token", token, allowed);
 }
 
-function placeOf<Options extends PlaceOptions>(
+function addressOf<Options extends SortKeyOptions>(
   key: string,
   // Missing options get an error that names what is missing in them.
   options: Options | undefined,
   others: readonly string[],
-): { readonly lease: LeasePlace; readonly given: Options } {
-  const given = checkKnown(options ?? ({} as Options), [...others, "place"], "options");
-  const { place } = given;
-  if (place !== undefined) checkText("place", place, limits.sortKeyBytes);
-  return { lease: { key: checkKey(key), place }, given };
+): { readonly lease: LeaseAddress; readonly given: Options } {
+  const given = checkKnown(options ?? ({} as Options), [...others, "sortKey"], "options");
+  const { sortKey } = given;
+  if (sortKey !== undefined) checkText("sortKey", sortKey, limits.sortKeyBytes);
+  return { lease: { key: checkKey(key), sortKey }, given };
 }
 
 function checkCursor(after: ListCursor): ItemKey {

@@ -27,7 +27,7 @@ export interface LeaseHandle
   /** Until when a release keeps the lock closed, in epoch milliseconds; absent to open it at once. */
   readonly closedUntil?: number;
   /** Which of the key's leases it is, where there are several. */
-  readonly place?: string;
+  readonly sortKey?: string;
   /** The run that the lease stands for, if it stands for one. */
   readonly slot?: string;
   /** What it takes of an item that several leases share, and what its renewals write again. */
@@ -82,8 +82,8 @@ export class Lease implements AsyncDisposable {
   }
 
   /** Which of the key's leases it is: "lease", or the permit, run or task that it stands for. */
-  get place(): string {
-    return this.#lease.terms.record.place;
+  get sortKey(): string {
+    return this.#lease.terms.record.sortKey;
   }
 
   /** Readable label of who holds it. */
@@ -199,8 +199,8 @@ export class Lease implements AsyncDisposable {
 
   /** @internal Tells that its slot's work is done and could not be recorded. */
   tellCompletionFailed(slot: string, code: LeaseErrorCode): void {
-    const { key, place, owner, fencingToken } = this;
-    this.#context.publish({ type: "completionFailed", key, place, owner, fencingToken, slot, code });
+    const { key, sortKey, owner, fencingToken } = this;
+    this.#context.publish({ type: "completionFailed", key, sortKey, owner, fencingToken, slot, code });
   }
 
   /**
@@ -215,7 +215,7 @@ export class Lease implements AsyncDisposable {
   toJSON(): LeaseHandle {
     const { record, leaseDurationMs, closedUntil } = this.#lease.terms;
     const slot = this.#slot;
-    const { key, place, owner, token, fencingToken, acquiredAt, seat, reentrant, data } = record;
+    const { key, sortKey, owner, token, fencingToken, acquiredAt, seat, reentrant, data } = record;
     return {
       tableName: this.#context.table.tableName,
       key,
@@ -228,7 +228,7 @@ export class Lease implements AsyncDisposable {
       leaseDurationMs,
       ...(closedUntil === undefined ? {} : { closedUntil }),
       ...(slot === undefined ? {} : { slot }),
-      ...(place === leaseSortKey ? {} : { place }),
+      ...(sortKey === leaseSortKey ? {} : { sortKey }),
       ...(seat === undefined
         ? {}
         : { seat: { ...seat, reentrant, ...(data === undefined ? {} : { data }) } }),

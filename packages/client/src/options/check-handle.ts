@@ -42,7 +42,7 @@ const fieldChecks: Record<keyof LeaseHandle, FieldCheck> = {
   leaseDurationMs: (field, value) => checkDuration(field, value, 1),
   closedUntil: (field, value) => value === undefined || checkNumber(field, value),
   slot: (field, value) => value === undefined || checkSlot(field, checkLabel(field, value)),
-  place: (field, value) => value === undefined || checkText(field, value, limits.sortKeyBytes),
+  sortKey: (field, value) => value === undefined || checkText(field, value, limits.sortKeyBytes),
   seat: (field, value) => value === undefined || checkSeat(field, value as NonNullable<LeaseHandle["seat"]>),
 };
 
@@ -75,8 +75,8 @@ export function checkHandle(handle: LeaseHandle, tableName: string): HeldLeaseTe
   for (const [field, checkField] of Object.entries(fieldChecks)) {
     checkField(`handle.${field}`, given[field as keyof LeaseHandle]);
   }
-  const { tableName: _tableName, closedUntil, slot, place = leaseSortKey, seat, ...held } = given;
-  const lease = { ...held, place, closed: false, revocation: undefined };
+  const { tableName: _tableName, closedUntil, slot, sortKey = leaseSortKey, seat, ...held } = given;
+  const lease = { ...held, sortKey, closed: false, revocation: undefined };
   if (seat === undefined) {
     const record = { ...lease, reentrant: false, data: undefined };
     return { record, leaseDurationMs: held.leaseDurationMs, closedUntil, slot };

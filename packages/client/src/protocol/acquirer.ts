@@ -41,7 +41,7 @@ export class Acquirer {
     form: LeaseForm = new LockForm(call.key, call.sortKey),
   ): Promise<HeldLease> {
     const { lifecycle, noteLease } = this.#context;
-    noteLease({ ...call, place: call.sortKey });
+    noteLease(call);
     const open = lifecycle.begin(call.signal);
     try {
       const own = { ...call, signal: open.signal };
@@ -76,7 +76,7 @@ export class Acquirer {
     const leftMs = clock.timeUntil(record.expiresAt) - clockSkewMs;
     const belief = leftMs > 0 ? { since, forMs: Math.min(leftMs, leaseDurationMs) } : undefined;
     const form =
-      record.seat === undefined ? new LockForm(record.key, record.place) : SeatForm.of(record, record.seat);
+      record.seat === undefined ? new LockForm(record.key, record.sortKey) : SeatForm.of(record, record.seat);
     const lease = new HeldLease(this.#context, form, terms, belief);
     if (belief !== undefined || heartbeatMs !== undefined) hold(lease);
     return this.keepAlive(lease, heartbeatMs);

@@ -79,9 +79,9 @@ export class ExpiryDetector {
   }
 
   /** Counts from the arrival of the answer that first showed a lease, for it was written before that. */
-  #watch({ key, place }: LeaseRecord, leases: readonly LeaseRecord[]): ItemSighting {
+  #watch({ key, sortKey }: LeaseRecord, leases: readonly LeaseRecord[]): ItemSighting {
     const now = this.#clock.monotonic();
-    const id = JSON.stringify([key, place]);
+    const id = JSON.stringify([key, sortKey]);
     const before = this.#sightings.get(id)?.leases;
     const sighting = ({ token, version }: LeaseRecord): Sighting => {
       const known = before?.get(token);

@@ -1,7 +1,7 @@
 import {
   acquire,
   cancel,
-  type LeasePlace,
+  type LeaseAddress,
   release,
   renew,
   revokeToken,
@@ -67,8 +67,8 @@ export class LockForm implements LeaseForm {
     return { blocker: record, claimableInMs: expiry.claimableInMs, takeovers: [] };
   }
 
-  get #lease(): LeasePlace {
-    return { key: this.key, place: this.sortKey };
+  get #lease(): LeaseAddress {
+    return { key: this.key, sortKey: this.sortKey };
   }
 }
 

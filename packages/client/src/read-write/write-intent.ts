@@ -33,7 +33,7 @@ export function writerFirst({ context, times }: ClientInternals, intent: SeatFor
           () => acquirer.acquire({ ...call, ...lease, ...plain, order: undefined }, intent),
           inBackground(context, {
             key: call.key,
-            place: call.sortKey,
+            sortKey: call.sortKey,
             owner: call.owner,
             operation: "renew",
           }),

@@ -1,4 +1,4 @@
-import type { LeasePlace } from "../expressions.ts";
+import type { LeaseAddress } from "../expressions.ts";
 import type { Expiry, ExpiryDetector } from "../protocol/expiry-detector.ts";
 import { claimableIn } from "../protocol/expiry-detector.ts";
 import type {
@@ -77,9 +77,9 @@ export class SeatForm implements LeaseForm {
   }
 
   /** The form of a seat that is taken, to renew and to release it. */
-  static of({ key, place, owner, reentrant }: LeaseRecord, seat: Seat): SeatForm {
+  static of({ key, sortKey, owner, reentrant }: LeaseRecord, seat: Seat): SeatForm {
     const reentrantOwner = reentrant ? owner : undefined;
-    return new SeatForm({ ...seat, key, sortKey: place, bounds: () => ({}), reentrantOwner });
+    return new SeatForm({ ...seat, key, sortKey, bounds: () => ({}), reentrantOwner });
   }
 
   acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
@@ -275,15 +275,15 @@ export class SeatForm implements LeaseForm {
 
 /** Takes another's seat away. It is marked as broken, so that its holder does not take it for its own release. */
 export function breakSeat(seat: SeatRecord): Write {
-  const write = removal(leaseItemKey(seat.key, seat.place), seat);
+  const write = removal(leaseItemKey(seat.key, seat.sortKey), seat);
   const { [releasedToken]: _, ...cooldown } = write.set;
   return { ...write, set: { ...(seat.closed ? cooldown : write.set), [brokenToken]: seat.token } };
 }
 
 /** Asks the holder of a seat to stop. */
-export function askSeatToStop({ key, place }: LeasePlace, token: string, reason: string): Write {
+export function askSeatToStop({ key, sortKey }: LeaseAddress, token: string, reason: string): Write {
   return {
-    key: leaseItemKey(key, place),
+    key: leaseItemKey(key, sortKey),
     set: { [revocationAttribute(token)]: reason },
     insist: [[fenceAttribute(token), "exists"]],
   };

@@ -65,9 +65,9 @@ export class SeatItem {
   async acquire(call: SeatCall, rule: SeatRule, order: WaitOrder | undefined): Promise<Lease> {
     const { acquirer, context, format } = this.client;
     const { key } = this;
-    const place = { key, sortKey: this.#sortKey };
+    const sortKey = { key, sortKey: this.#sortKey };
     const form = this.form({ ...rule, reentrantOwner: call.reentrant ? call.owner : undefined });
-    const wanted = { ...call, ...place, resumes: call.reentrant, slot: undefined, order };
+    const wanted = { ...call, ...sortKey, resumes: call.reentrant, slot: undefined, order };
     return await untilAborted(key, call.signal, async () => {
       return new Lease(context, await acquirer.acquire(wanted, form), format, undefined);
     });
@@ -116,7 +116,7 @@ export class SeatItem {
   /** Which kinds of seats an owner holds in this client. */
   heldHere(owner: string): ReadonlySet<SeatKind> {
     const kinds = this.client.context.lifecycle.held.flatMap(({ terms: { record } }) => {
-      const isHere = record.key === this.key && record.place === this.#sortKey && record.owner === owner;
+      const isHere = record.key === this.key && record.sortKey === this.#sortKey && record.owner === owner;
       return isHere && record.seat !== undefined ? [record.seat.kind] : [];
     });
     return new Set(kinds);

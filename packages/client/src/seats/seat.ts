@@ -80,7 +80,7 @@ function readSeat(item: Item, token: string): SeatRecord {
   const revocation = item[revocationAttribute(token)];
   return {
     key: String(item[attributeNames.partitionKey]),
-    place: String(item[attributeNames.sortKey]),
+    sortKey: String(item[attributeNames.sortKey]),
     seat: { kind, permits },
     owner,
     token,
@@ -109,6 +109,6 @@ function isOfSeat(kind: unknown, owner: unknown): boolean {
 
 function refusal(item: Item, attribute: string, finding: string, allowed: string): LeaseItemError {
   const { partitionKey, sortKey } = attributeNames;
-  const place = { key: String(item[partitionKey]), sortKey: String(item[sortKey]) };
-  return new LeaseItemError(place, attribute, finding, allowed);
+  const lease = { key: String(item[partitionKey]), sortKey: String(item[sortKey]) };
+  return new LeaseItemError(lease, attribute, finding, allowed);
 }
