@@ -625,10 +625,10 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       const client = clientOf("a");
       await new Semaphore(client, key, { permits: 1 }).acquire();
       const placesOf = async (options: object): Promise<string[]> => {
-        const sortKeys: string[] = [];
+        const places: string[] = [];
         for await (const { key: found, sortKey } of client.list(options))
-          if (found === key) sortKeys.push(sortKey);
-        return sortKeys;
+          if (found === key) places.push(sortKey);
+        return places;
       };
       expect(await placesOf({ prefix: key })).toEqual([]);
       expect(await placesOf({ prefix: key, all: true })).toEqual(["semaphore"]);

@@ -229,17 +229,17 @@ export class SimulatedSeats {
       const next = now.find(({ token }) => token === seat.token);
       if (next !== undefined) this.world.fault(`a seat of ${seat.owner} was taken twice`);
     }
-    const place = `${key.pk} ${key.sk}`;
+    const sortKey = `${key.pk} ${key.sk}`;
     for (const seat of now) {
       if (were.has(id(seat)) || seat.closed) continue;
       // Back by a late copy: for nobody, and above all not for its former holder.
       for (const grant of this.#grants) if (grant.lease.token === seat.token) this.#checkedWrite(grant);
       this.world.count("grant");
       if (seats.some((one) => !are.has(id(one)))) this.world.count("takeover");
-      const highest = this.#highest.get(place) ?? 0;
+      const highest = this.#highest.get(sortKey) ?? 0;
       if (seat.fencingToken <= highest)
-        this.world.fault(`a fencing token of ${place} went from ${highest} to ${seat.fencingToken}`);
-      this.#highest.set(place, seat.fencingToken);
+        this.world.fault(`a fencing token of ${sortKey} went from ${highest} to ${seat.fencingToken}`);
+      this.#highest.set(sortKey, seat.fencingToken);
       if (before?.releasedToken === seat.token)
         this.world.fault(`a revoked token of ${seat.owner} came back`);
       const same = now.filter((one) => one.owner === seat.owner && one.seat.kind === seat.seat.kind);

@@ -47,7 +47,7 @@ function holdUpdatesAfter(count: number): () => void {
 }
 const outcomeOf = (work: Promise<unknown>): Promise<unknown> => work.catch((error: unknown) => error);
 
-/** By the name of its primitive, how something comes to be held, under which key and sortKey. */
+/** By the name of its primitive, how something comes to be held, under which key and place. */
 const holds: Record<string, { sortKey: string; hold: () => Promise<unknown> }> = {
   lock: { sortKey: "lease", hold: () => client.acquire("k") },
   "fair lock": { sortKey: "lease", hold: () => client.acquire("k", { fair: true, heartbeat: true }) },
