@@ -23,7 +23,7 @@ export {
   endCalls,
   type Grant,
   heldBySomebody,
-  type LeasePlace,
+  type LeaseAddress,
   markCalls,
   namesIn,
   park,

@@ -20,7 +20,7 @@ export class ClientClosedError extends LeaseError {
 export interface Leftover {
   readonly key: string;
   /** The sort key of the item under the key. */
-  readonly place: string;
+  readonly sortKey: string;
   /** When it ends by itself, in epoch milliseconds of this machine's clock. */
   readonly expiresAt: number;
   /** Why it could not be removed; undefined when the service has not replied yet. */

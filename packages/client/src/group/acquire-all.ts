@@ -103,7 +103,7 @@ async function acquireThese(
     );
   const { owner, leaseDurationMs } = terms;
   const wishes = wanted.map((key) => ({ key, sortKey: leaseSortKey, owner, slot: undefined }));
-  for (const key of wanted) context.noteLease({ key, place: leaseSortKey, owner, leaseDurationMs });
+  for (const key of wanted) context.noteLease({ key, sortKey: leaseSortKey, owner, leaseDurationMs });
   const tenancies = terms.reentrant
     ? await acquirer.reentrant.shareAll(wishes, terms, winThese)
     : await winThese(wishes);
@@ -136,7 +136,7 @@ async function win(
     const { belief } = granted;
     const heldSince = belief.since.monotonic;
     const terms = { record, leaseDurationMs, heldSince, closedUntil, slot: undefined };
-    const tenancy = new HeldLease(context, new LockForm(record.key, record.place), terms, belief);
+    const tenancy = new HeldLease(context, new LockForm(record.key, record.sortKey), terms, belief);
     context.hold(tenancy);
     const takeover = granted.takeovers.get(record.key);
     announceGrant(context, record, takeover === undefined ? [] : [takeover], waitedMs);

@@ -128,7 +128,7 @@ export class GroupAcquisition {
     const version = this.#claim.nextVersion(fencingToken);
     return keys.map((key) => ({
       key,
-      place: leaseSortKey,
+      sortKey: leaseSortKey,
       owner,
       token: this.#claim.token,
       version,

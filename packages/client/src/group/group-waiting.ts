@@ -131,10 +131,10 @@ export class GroupWaiting {
   }
 
   /** Looks at a lock without writing; a look that was not answered is made good by the next one. */
-  async #look({ key, place }: LeaseRecord): Promise<LeaseRecord | "free" | "unknown"> {
+  async #look({ key, sortKey }: LeaseRecord): Promise<LeaseRecord | "free" | "unknown"> {
     const { table } = this.#context;
     const { signal } = this.#patience;
-    const request = { key: leaseItemKey(key, place), consistent: false };
+    const request = { key: leaseItemKey(key, sortKey), consistent: false };
     const withinMs = Math.min(this.#budget.callMs, callBudgetMs);
     const look = async (): Promise<LeaseRecord | "free"> =>
       readRecord(await table.get(request, { withinMs, signal })) ?? "free";

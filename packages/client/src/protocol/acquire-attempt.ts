@@ -116,9 +116,9 @@ export class AcquireAttempt {
   abandon(): void {
     if (!this.#uncertain) return;
     const { clock, lifecycle } = this.#context;
-    const { key, sortKey: place, owner, leaseDurationMs } = this.#terms;
-    const passed = inBackground(this.#context, { key, place, owner, operation: "cancel" });
-    lifecycle.remove({ key, place, expiresAt: clock.now() + leaseDurationMs }, this.#takeBack(), passed);
+    const { key, sortKey, owner, leaseDurationMs } = this.#terms;
+    const passed = inBackground(this.#context, { key, sortKey, owner, operation: "cancel" });
+    lifecycle.remove({ key, sortKey, expiresAt: clock.now() + leaseDurationMs }, this.#takeBack(), passed);
   }
 
   async #takeBack(): Promise<void> {

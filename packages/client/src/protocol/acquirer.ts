@@ -40,7 +40,7 @@ export class Acquirer {
     form: LeaseForm = new LockForm(call.key, call.sortKey),
   ): Promise<HeldLease> {
     const { lifecycle, noteLease } = this.#context;
-    noteLease({ ...call, place: call.sortKey });
+    noteLease(call);
     const open = lifecycle.begin(call.signal);
     try {
       const own = { ...call, signal: open.signal };
@@ -74,7 +74,7 @@ export class Acquirer {
     // Where clocks are not to be compared, another's expiry says nothing: a renewal has to show that it stands.
     const leftMs = clock.timeUntil(record.expiresAt) - clockSkewMs;
     const belief = leftMs > 0 ? { since, forMs: Math.min(leftMs, leaseDurationMs) } : undefined;
-    const form = new LockForm(record.key, record.place);
+    const form = new LockForm(record.key, record.sortKey);
     const lease = new HeldLease(this.#context, form, terms, belief);
     if (belief !== undefined || heartbeatMs !== undefined) hold(lease);
     return this.keepAlive(lease, heartbeatMs);

@@ -64,8 +64,8 @@ export class TableCache implements ResultCache {
   async lookAtBoth(key: string): Promise<ResultAndHolder> {
     const request = { ...resultAndHolder(key), consistent: true };
     const { items } = await this.#table.query(request);
-    const itemAt = (place: string): Item | undefined =>
-      items.find((item) => item[attributeNames.sortKey] === place);
+    const itemAt = (sortKey: string): Item | undefined =>
+      items.find((item) => item[attributeNames.sortKey] === sortKey);
     return { entry: entryIn(itemAt(cacheSortKey)), record: readRecord(itemAt(flightSortKey)) };
   }
 

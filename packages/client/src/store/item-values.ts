@@ -65,7 +65,7 @@ export function jsonIn(item: Item, attribute: string): unknown {
   const parsed = parsedJson(json);
   if (parsed !== undefined) return parsed.value;
   // Without the text: a payload may be secret.
-  throw new LeaseItemError(placeOf(item), attribute, "is a text that is not JSON", "JSON text");
+  throw new LeaseItemError(addressOf(item), attribute, "is a text that is not JSON", "JSON text");
 }
 
 /** Reads JSON; undefined for a text that is not JSON. */
@@ -82,7 +82,7 @@ const text = "a string (S)";
 const wholeUpTo = (most: number): string => `a whole number (N) from 0 to ${most}`;
 
 function refuse(item: Item, attribute: string, allowed: string): never {
-  throw new LeaseItemError(placeOf(item), attribute, findingOf(attribute, item[attribute]), allowed);
+  throw new LeaseItemError(addressOf(item), attribute, findingOf(attribute, item[attribute]), allowed);
 }
 
 function findingOf(attribute: string, value: unknown): string {
@@ -92,7 +92,7 @@ function findingOf(attribute: string, value: unknown): string {
   return `is ${attribute === attributeNames.token ? `a ${typeof value}` : describe(value)}`;
 }
 
-function placeOf(item: Item): { readonly key: string; readonly sortKey: string } {
+function addressOf(item: Item): { readonly key: string; readonly sortKey: string } {
   return {
     key: String(item[attributeNames.partitionKey]),
     sortKey: String(item[attributeNames.sortKey]),

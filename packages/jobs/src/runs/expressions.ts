@@ -205,9 +205,9 @@ export function runsIn({
 
 /** Whether an item is after the range, or is no run. */
 export function isBeyond({ since, until, descending }: RunRange, item: Item): boolean {
-  const place = String(item[sortKey]);
-  if (!place.startsWith(runSortKeyPrefix)) return true;
-  const slot = place.slice(runSortKeyPrefix.length);
+  const itemSortKey = String(item[sortKey]);
+  if (!itemSortKey.startsWith(runSortKeyPrefix)) return true;
+  const slot = itemSortKey.slice(runSortKeyPrefix.length);
   if (descending) return since !== undefined && slot < since;
   return until !== undefined && slot >= until;
 }

@@ -6,7 +6,7 @@ import {
   type GrantIdentity,
   inBackground,
   isHeldBy,
-  type LeasePlace,
+  type LeaseAddress,
   LeaseServiceError,
   lastReleasedToken,
   type Moment,
@@ -33,7 +33,7 @@ export class ClaimAttempt {
   readonly #context: TaskContext;
   readonly #item: Item;
   readonly #id: string;
-  readonly #lease: LeasePlace & { readonly place: string };
+  readonly #lease: LeaseAddress & { readonly sortKey: string };
   readonly #token: string;
   #version = 0;
   /** Whether a write may have taken effect, or may still do so, without this caller knowing. */
@@ -43,8 +43,8 @@ export class ClaimAttempt {
     this.#context = context;
     this.#item = item;
     const { partitionKey, sortKey } = attributeNames;
-    this.#lease = { key: String(item[partitionKey]), place: String(item[sortKey]) };
-    this.#id = taskIdOf(this.#lease.place);
+    this.#lease = { key: String(item[partitionKey]), sortKey: String(item[sortKey]) };
+    this.#id = taskIdOf(this.#lease.sortKey);
     this.#token = context.randomness.token();
   }
 
