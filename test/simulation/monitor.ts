@@ -77,7 +77,7 @@ export class Monitor implements Traffic {
   heard(host: Host, event: LeaseEvent): void {
     this.count(
       event.type === "takeover"
-        ? `takeover by ${event.ground}`
+        ? `takeover by ${event.reason}`
         : event.type === "lost"
           ? `lost: ${event.reason}`
           : event.type,

@@ -190,9 +190,9 @@ export class GroupAcquisition {
         continue;
       }
       const verdict = this.#context.detector.judge(record);
-      const ground = this.#isResumable(record) ? "sameOwner" : verdict.expired ? verdict.ground : undefined;
-      if (ground === undefined) obstacles.push({ record, claimableInMs: claimableIn(verdict) });
-      else plan.set(key, { judged: record, takeover: record.closed ? undefined : { ground, from: record } });
+      const reason = this.#isResumable(record) ? "sameOwner" : verdict.expired ? verdict.reason : undefined;
+      if (reason === undefined) obstacles.push({ record, claimableInMs: claimableIn(verdict) });
+      else plan.set(key, { judged: record, takeover: record.closed ? undefined : { reason, from: record } });
     }
     // Holding some while waiting for others is what makes deadlocks; and a token that is spent wins nothing any more.
     if (isSpent || (isMine && obstacles.length > 0)) this.#startAnew();
