@@ -55,7 +55,7 @@ async function readSight(context: ProtocolContext, key: string): Promise<Sight> 
 
 function reignIn(record: LeaseRecord | undefined, context: ProtocolContext): Reign | undefined {
   if (record === undefined || record.closed) return undefined;
-  if (context.clock.now() - context.clockSkewMs > record.expiresAt) return undefined;
+  if (context.detector.judge(record).expired) return undefined;
   const { owner, fencingToken, acquiredAt, data } = record;
   return { owner, fencingToken, since: acquiredAt, data };
 }

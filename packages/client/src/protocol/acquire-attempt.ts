@@ -7,6 +7,7 @@ import type { Moment } from "../time/clock.ts";
 import { inBackground, type ProtocolContext, shortestBudgetMs } from "./context.ts";
 import type { Belief } from "./lease-deadline.ts";
 import { type Grant, type LeaseForm, leaseOf, type Prospect, type Takeover } from "./lease-form.ts";
+import { takeBack } from "./take-back.ts";
 
 /** What is to be acquired; durations have been validated. */
 export interface AcquireTerms {
@@ -115,21 +116,15 @@ export class AcquireAttempt {
    */
   abandon(): void {
     if (!this.#uncertain) return;
-    const { clock, lifecycle } = this.#context;
+    const { clock, lifecycle, retentionMs, table } = this.#context;
     const { key, sortKey: place, owner, leaseDurationMs } = this.#terms;
     const passed = inBackground(this.#context, { key, place, owner, operation: "cancel" });
-    lifecycle.remove({ key, place, expiresAt: clock.now() + leaseDurationMs }, this.#takeBack(), passed);
-  }
-
-  async #takeBack(): Promise<void> {
-    const { clock, retentionMs, table } = this.#context;
-    const cancelling = this.form.cancel({ token: this.token, now: clock.now(), retentionMs });
-    const { applied } = await table.update(cancelling);
-    const revoking = this.form.revoke(this.token);
-    if (applied || !this.#triesTakeover || revoking === undefined) return;
-    const marked = await table.update(revoking);
-    // The takeover has landed just now.
-    if (this.#isOurs(marked.item)) await table.update(cancelling);
+    const taken = takeBack(table, {
+      cancel: this.form.cancel({ token: this.token, now: clock.now(), retentionMs }),
+      revoke: this.#triesTakeover ? this.form.revoke(this.token) : undefined,
+      isOurs: (item) => this.#isOurs(item),
+    });
+    lifecycle.remove({ key, place, expiresAt: clock.now() + leaseDurationMs }, taken, passed);
   }
 
   /** Sends the write that takes it, in the place of some leases or of none. */

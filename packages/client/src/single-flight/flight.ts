@@ -4,7 +4,6 @@ import { isOperational } from "../errors/operational.ts";
 import type { Lease } from "../lease.ts";
 import { check } from "../options/check-values.ts";
 import { type AttemptTerms, attempted } from "./attempts.ts";
-import { bounded } from "./bounded.ts";
 import type { CacheAccess } from "./cache-access.ts";
 import {
   type CacheEntry,
@@ -21,6 +20,7 @@ import { HolderWatch } from "./holder-watch.ts";
 import type { CallTerms, ComputeContext, FlightTerms } from "./options.ts";
 import { Passengers, type Served } from "./passengers.ts";
 import { flightSortKey } from "./schema.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 /** What every flight of one SingleFlight works with. */
 export interface FlightDeck {
@@ -261,10 +261,10 @@ export class Flight {
     // that have aborted it names the first in its list as the reason (nodejs/node#65995).
     const cut = new AbortController();
     const stale = earlier.state === "stale" ? earlier.value : undefined;
-    const bounds = {
-      limitMs: computeTimeoutMs,
+    const timeout = {
+      timeoutMs: computeTimeoutMs,
       signal: this.#abandoned.signal,
-      overdue: () => new ComputationTimeoutError(this.#key, computeTimeoutMs),
+      timeoutError: () => new ComputationTimeoutError(this.#key, computeTimeoutMs),
     };
     const onLost = (): void => cut.abort(lease.signal.reason);
     if (lease.signal.aborted) onLost();
@@ -282,7 +282,7 @@ export class Flight {
       return await compute(context);
     };
     try {
-      return await bounded(clock, bounds, () => attempted(this.#plan, attempts, work));
+      return await withTimeout(clock, timeout, () => attempted(this.#plan, attempts, work));
     } catch (error) {
       // Of no effect on a computation that has ended by itself.
       cut.abort(error);

@@ -133,7 +133,7 @@ export class ClaimAttempt {
 
   #settle({ item = {} }: UpdateResult, since: Moment, takeovers: readonly Takeover[]): Task {
     const context = this.#context;
-    const { terms, heartbeat, clock } = context;
+    const { terms, acquirer, clock } = context;
     const { leaseDurationMs } = terms;
     const record = readRecord(item);
     const forMs = record && clock.checkExpiry(record.expiresAt, since, leaseDurationMs).believedMs;
@@ -147,7 +147,7 @@ export class ClaimAttempt {
     }
     const leaseTerms = { record, leaseDurationMs, closedUntil: undefined, slot: undefined };
     const claim = new HeldClaim(context, leaseTerms, { since, forMs });
-    if (terms.heartbeatMs !== undefined) heartbeat.start(claim, terms.heartbeatMs);
+    acquirer.keepAlive(claim, terms.heartbeatMs);
     announceGrant(context, record, takeovers, clock.monotonic() - since.monotonic);
     return new Task(context, claim, item);
   }

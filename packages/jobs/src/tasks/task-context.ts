@@ -1,5 +1,5 @@
 import type { ValueFormat } from "@leasehold/client";
-import type { ExpiryDetector, Heartbeat, ProtocolContext } from "@leasehold/client/internal";
+import type { Acquirer, ProtocolContext } from "@leasehold/client/internal";
 import type { TaskSetTerms } from "./options.ts";
 
 /** What every part of one task set works with: the client's context, whose `retentionMs` is the set's `keepForMs`. */
@@ -7,7 +7,7 @@ export interface TaskContext extends ProtocolContext {
   /** The set's name, and the partition key of its items. */
   readonly set: string;
   readonly terms: TaskSetTerms;
-  readonly detector: ExpiryDetector;
-  readonly heartbeat: Heartbeat;
+  /** Renews the claims, together with the client's other leases. */
+  readonly acquirer: Acquirer;
   readonly format: ValueFormat;
 }
