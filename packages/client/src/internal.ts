@@ -65,6 +65,7 @@ export {
   checkText,
   isWhole,
 } from "./options/check-values.ts";
+export { AcquireAttempt, type Granted, type Refused } from "./protocol/acquire-attempt.ts";
 export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
 export { announceGrant } from "./protocol/announcement.ts";
 export { inBackground, type ProtocolContext } from "./protocol/context.ts";

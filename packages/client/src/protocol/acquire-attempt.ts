@@ -121,7 +121,7 @@ export class AcquireAttempt {
     const passed = inBackground(this.#context, { key, place, owner, operation: "cancel" });
     const taken = takeBack(table, {
       cancel: this.form.cancel({ token: this.token, now: clock.now(), retentionMs }),
-      revoke: this.#triesTakeover ? this.form.revoke(this.token) : undefined,
+      revoke: this.form.revoke(this.token, this.#triesTakeover),
       isOurs: (item) => this.#isOurs(item),
     });
     lifecycle.remove({ key, place, expiresAt: clock.now() + leaseDurationMs }, taken, passed);

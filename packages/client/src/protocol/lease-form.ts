@@ -92,8 +92,11 @@ export interface LeaseForm {
    * the token is revoked, so that a late copy is refused. Refused where another's lease is in the way of that.
    */
   cancel(cancellation: Cancellation): Write;
-  /** Revokes a token beside leases of others, which stay as they are; undefined where `cancel` does that. Wants the item. */
-  revoke(token: string): Write | undefined;
+  /**
+   * Revokes a token where `cancel` was refused, and leaves the item's leases as they are; undefined where that is not
+   * needed. `triesTakeover` says whether a write of the token may still take a lease's place. Wants the item.
+   */
+  revoke(token: string, triesTakeover: boolean): Write | undefined;
   /** Every lease that an item shows, those that have expired and cooldowns included. Throws LeaseItemError. */
   leasesIn(item: Item | undefined): readonly LeaseRecord[];
   /** What an item promises a caller. To be called once for each answer, for the detector counts from the first sight. */

@@ -31,8 +31,8 @@ export class LockForm implements LeaseForm {
     return cancel(this.#lease, cancellation);
   }
 
-  revoke(token: string): Write {
-    return revokeToken(this.#lease, token);
+  revoke(token: string, triesTakeover: boolean): Write | undefined {
+    return triesTakeover ? revokeToken(this.#lease, token) : undefined;
   }
 
   leasesIn(item: Item | undefined): readonly LeaseRecord[] {
