@@ -10,10 +10,11 @@ import type { WaitOptions } from "../options/options.ts";
 import { announceGrant, contentionOf } from "../protocol/announcement.ts";
 import { HeldLease } from "../protocol/held-lease.ts";
 import { LockForm } from "../protocol/lock-form.ts";
+import { RetryLoop } from "../protocol/retry-loop.ts";
 import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
-import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
-import { GroupWaiting } from "./group-waiting.ts";
+import { GroupAcquisition, type GroupGranted, type GroupRefused } from "./group-acquisition.ts";
 import { LeaseGroup, type Member } from "./lease-group.ts";
+import { type BlockedLocks, WantedLocks } from "./wanted-locks.ts";
 
 /** Options of {@link acquireAll}: those of `client.acquire`, for all locks alike. */
 export type GroupOptions = Omit<WaitOptions, "slot">;
@@ -158,11 +159,9 @@ async function grant(
     reentrant,
     data,
   });
-  const contended = contentionOf(context, owner);
+  const wanted = new WantedLocks(context, acquisition, keys, terms, contentionOf(context, owner));
   try {
-    return await new GroupWaiting(context, acquisition, keys, terms).grant((records) => {
-      for (const record of records) contended(record);
-    });
+    return await new RetryLoop<GroupGranted, GroupRefused, BlockedLocks>(context, terms, wanted).grant();
   } catch (error) {
     acquisition.abandon();
     throw error;

@@ -1,14 +1,9 @@
-import { type LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
 import { passing, unlessPassing } from "../errors/operational.ts";
-import type { LeaseRecord } from "../record.ts";
-import { leaseItemKey } from "../schema.ts";
 import { callBudgetMs } from "../time/budget.ts";
 import { sleep } from "../time/clock.ts";
 import { RetryPauses, type RetryStrategy } from "../time/retry.ts";
 import { WaitBudget } from "../time/wait-budget.ts";
-import type { AcquireAttempt, AcquireTerms, Granted } from "./acquire-attempt.ts";
 import type { ProtocolContext } from "./context.ts";
-import type { Prospect } from "./lease-form.ts";
 
 /** How long to wait, and in what rhythm. */
 export interface WaitTerms {
@@ -17,110 +12,97 @@ export interface WaitTerms {
   readonly signal: AbortSignal | undefined;
 }
 
-/** What is known of the lease between two tries. */
-interface Outlook {
-  readonly prospect: Prospect;
-  /** When a try can hope to succeed, on the monotonic clock. */
+/** What a try or a look has shown that keeps it from the caller. */
+export interface Blocked {
+  /** When a try can hope to succeed if nothing changes, on the monotonic clock. */
   readonly claimableAt: number;
-  /** Why the last try has told nothing about the lease. */
-  readonly failure: LeaseServiceError | undefined;
 }
 
-const nothingKnown: Prospect = { blocker: undefined, claimableInMs: 0, takeovers: [] };
+/** What one caller waits for: a lease, or several. */
+export interface Wanted<Granted, Refused, B extends Blocked> {
+  /** Tries once, by what the last look has shown, if it has shown that a try can succeed. */
+  try(bounds: TryBounds, known?: B): Promise<Granted | Refused>;
+  /** What a refusal has shown. */
+  blockedBy(refused: Refused): B;
+  /** Looks without writing at what was in the way. */
+  look(blocked: B, withinMs: number): Promise<B>;
+  /** What the wait ends with when its time is over. */
+  unavailable(blocked: B): Error;
+}
+
+/** What bounds one try. */
+export interface TryBounds {
+  readonly withinMs: number;
+  readonly signal: AbortSignal | undefined;
+}
 
 /**
- * One caller's unordered wait: tries until the lease is its own or its time is over.
+ * One caller's unordered wait: tries until what it wants is its own or its time is over.
  *
  * Between tries it looks with reads that may lag and cost a tenth of a refused write; it tries only when a read shows
  * that there is room, or when the holder's time is up.
  */
-export class RetryLoop {
+export class RetryLoop<
+  Granted extends { readonly granted: true },
+  Refused extends { readonly granted: false },
+  B extends Blocked,
+> {
   readonly #context: ProtocolContext;
-  readonly #attempt: AcquireAttempt;
-  readonly #call: AcquireTerms & WaitTerms;
-  readonly #onContended: (record: LeaseRecord) => void;
+  readonly #terms: WaitTerms;
+  readonly #wanted: Wanted<Granted, Refused, B>;
   readonly #budget: WaitBudget;
   readonly #pauses: RetryPauses;
 
-  constructor(
-    context: ProtocolContext,
-    attempt: AcquireAttempt,
-    call: AcquireTerms & WaitTerms,
-    onContended: (record: LeaseRecord) => void,
-  ) {
+  constructor(context: ProtocolContext, terms: WaitTerms, wanted: Wanted<Granted, Refused, B>) {
     this.#context = context;
-    this.#attempt = attempt;
-    this.#call = call;
-    this.#onContended = onContended;
-    this.#budget = new WaitBudget(context.clock, call.waitMs);
-    this.#pauses = new RetryPauses(context, call.retry);
+    this.#terms = terms;
+    this.#wanted = wanted;
+    this.#budget = new WaitBudget(context.clock, terms.waitMs);
+    this.#pauses = new RetryPauses(context, terms.retry);
   }
 
+  /** Gives the grant. Rejects when the time is over, with what the last try ended with, and with the signal's reason. */
   async grant(): Promise<Granted> {
-    const { signal, waitMs } = this.#call;
-    let known: Prospect | undefined;
+    const { signal, waitMs } = this.#terms;
+    let known: B | undefined;
     for (;;) {
-      let outlook: Outlook;
+      const withinMs = waitMs > 0 ? this.#budget.callMs : Number.POSITIVE_INFINITY;
+      let refused: Refused;
       try {
-        const withinMs = waitMs > 0 ? this.#budget.callMs : Number.POSITIVE_INFINITY;
-        const outcome = await this.#attempt.try({ withinMs, signal }, known);
+        const outcome = await this.#wanted.try({ withinMs, signal }, known);
         if (outcome.granted) return outcome;
-        outlook = this.#outlookOf(outcome.prospect);
-        if (outcome.prospect.blocker !== undefined) this.#onContended(outcome.prospect.blocker);
+        refused = outcome;
       } catch (error) {
         signal?.throwIfAborted();
         const failure = passing(error);
-        outlook = { prospect: nothingKnown, claimableAt: Number.POSITIVE_INFINITY, failure };
+        await this.#pause(() => failure);
+        // Nothing is known any more, and an own write may have landed: only a try tells.
+        known = undefined;
+        continue;
       }
-      known = await this.#untilWorthwhile(outlook);
+      known = await this.#untilWorthwhile(this.#wanted.blockedBy(refused));
     }
   }
 
-  /**
-   * Sleeps and looks until another try can hope for success, and gives what the last look has shown; rejects when there
-   * is no time left for one.
-   */
-  async #untilWorthwhile(last: Outlook): Promise<Prospect | undefined> {
+  /** Sleeps and looks until another try can hope for success, and gives what the last look has shown. */
+  async #untilWorthwhile(last: B): Promise<B | undefined> {
     const { clock } = this.#context;
-    let outlook = last;
+    let blocked = last;
     for (;;) {
-      if (this.#budget.leftMs <= 0) throw outlook.failure ?? this.#unavailable(outlook);
-      const delayMs = this.#pauses.nextMs(outlook.claimableAt);
-      await sleep(clock, Math.min(delayMs, this.#budget.leftMs), this.#call.signal);
-      // After a failure nothing is known of the lease, and our own write may have landed: only a try tells.
-      if (outlook.failure !== undefined || clock.monotonic() >= outlook.claimableAt) return undefined;
-      const prospect = await this.#look();
-      if (prospect === undefined) continue;
-      // An own write that landed late is recognised by the next try, too.
-      const isOwn = prospect.blocker?.token === this.#attempt.token;
-      if (isOwn || prospect.claimableInMs <= 0) return prospect;
-      outlook = this.#outlookOf(prospect);
+      await this.#pause(() => this.#wanted.unavailable(blocked), blocked.claimableAt);
+      if (clock.monotonic() >= blocked.claimableAt) return undefined;
+      const withinMs = Math.min(this.#budget.callMs, callBudgetMs);
+      const seen = await unlessPassing(() => this.#wanted.look(blocked, withinMs), this.#terms.signal);
+      if (seen === undefined) continue;
+      if (seen.claimableAt <= clock.monotonic()) return seen;
+      blocked = seen;
     }
   }
 
-  /** Looks without writing; undefined where the look was not answered, which the next one makes good. */
-  async #look(): Promise<Prospect | undefined> {
-    const { gate, table } = this.#context;
-    const { signal, key, sortKey } = this.#call;
-    const withinMs = Math.min(this.#budget.callMs, callBudgetMs);
-    const request = { key: leaseItemKey(key, sortKey), consistent: false };
-    return await unlessPassing(async () => {
-      const item = await gate.pass({ signal, withinMs }, (leftMs) =>
-        table.get(request, { withinMs: leftMs, signal }),
-      );
-      return this.#attempt.judge(item);
-    }, signal);
-  }
-
-  #outlookOf(prospect: Prospect): Outlook {
-    const claimableAt = this.#context.clock.monotonic() + prospect.claimableInMs;
-    return { prospect, claimableAt, failure: undefined };
-  }
-
-  #unavailable({ prospect: { blocker }, claimableAt }: Outlook): LeaseUnavailableError {
-    const { key, owner, reentrant, waitMs } = this.#call;
-    const retryAfterMs = Math.max(0, Math.ceil(claimableAt - this.#context.clock.monotonic()));
-    const isOwn = blocker?.owner === owner && !blocker.closed && !reentrant;
-    return new LeaseUnavailableError(key, blocker, retryAfterMs, { waitedMs: waitMs, isOwn });
+  /** Sleeps until the next try or look; throws the reason to give up when there is no time left for one. */
+  async #pause(reason: () => Error, claimableAt?: number): Promise<void> {
+    const { leftMs } = this.#budget;
+    if (leftMs <= 0) throw reason();
+    await sleep(this.#context.clock, Math.min(this.#pauses.nextMs(claimableAt), leftMs), this.#terms.signal);
   }
 }

@@ -1,9 +1,10 @@
 import type { LeaseRecord } from "../record.ts";
-import type { AcquireAttempt, Granted } from "./acquire-attempt.ts";
+import type { AcquireAttempt, Granted, Refused } from "./acquire-attempt.ts";
 import type { AcquireCall } from "./acquirer.ts";
 import type { ProtocolContext } from "./context.ts";
 import type { LeaseForm } from "./lease-form.ts";
 import { RetryLoop } from "./retry-loop.ts";
+import { type BlockedLease, WantedLease } from "./wanted-lease.ts";
 
 /** In which order callers that wait for a lease get it. */
 export interface WaitOrder {
@@ -26,6 +27,9 @@ export interface OrderedWait {
 export const unordered: WaitOrder = {
   begin: (context, form, call) => ({
     form,
-    grant: (attempt, onContended) => new RetryLoop(context, attempt, call, onContended).grant(),
+    grant: (attempt, onContended) => {
+      const wanted = new WantedLease(context, attempt, call, onContended);
+      return new RetryLoop<Granted, Refused, BlockedLease>(context, call, wanted).grant();
+    },
   }),
 };
