@@ -18,7 +18,9 @@ export async function readGrants(
   const grants = await tempo.until("the table's stream to show every lease", async () => {
     const found = grantsIn(await history(), key);
     const shown = new Set(found.map(({ sortKey, fencingToken }) => `${fencingToken} ${sortKey}`));
-    return told.every(({ place, fencingToken }) => shown.has(`${fencingToken} ${place}`)) ? found : undefined;
+    return told.every(({ sortKey, fencingToken }) => shown.has(`${fencingToken} ${sortKey}`))
+      ? found
+      : undefined;
   });
   return grants.map((grant) => ({
     ...grant,

@@ -36,7 +36,7 @@ export interface Grant extends GrantedLease {
 export function grantsIn(changes: readonly LeaseChange[], key: string): Grant[] {
   return changes.flatMap(({ before, after }) => {
     if (after === undefined || after.key !== key || after.closed || after.token === before?.token) return [];
-    const { place: sortKey, owner, fencingToken, acquiredAt, expiresAt } = after;
+    const { sortKey, owner, fencingToken, acquiredAt, expiresAt } = after;
     const from = before === undefined || before.closed ? undefined : leaseOf(before);
     return [{ sortKey, owner, fencingToken, acquiredAt, expiresAt, from }];
   });

@@ -59,10 +59,10 @@ export async function cleanDesks({ leases, remainingMs, now = Date.now }: Cleani
     const report = (isComplete: boolean): CleaningReport => ({ departments, removed, isComplete });
     const leave = (left: Progress): void => progress(left);
     for await (const { leases: desks, next } of pages) {
-      for (const { key, place, expiresAt } of desks) {
+      for (const { key, sortKey, expiresAt } of desks) {
         departments += 1;
         if (expiresAt <= now() && (await isFreed(leases, key))) removed += 1;
-        leave({ after: { pk: key, sk: place } });
+        leave({ after: { pk: key, sk: sortKey } });
         if (!hasTimeLeft(remainingMs())) return report(false);
       }
       leave(next === undefined ? {} : { after: next });

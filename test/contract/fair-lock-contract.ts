@@ -125,7 +125,7 @@ export function fairLockContract(place: (clock: PatientClock) => Place): void {
       const lease = await lockOf("a").acquire({ data: { step: 1 }, heartbeat: true });
       await lease.renew();
       expect((await lockOf("observer").inspect()).holder?.data).toEqual({ step: 1 });
-      expect(lease.toJSON().place).toBeUndefined();
+      expect(lease.toJSON().sortKey).toBeUndefined();
       expect(await lease.release()).toBe(true);
       expect(await lockOf("a").withLease({}, ({ held }) => held)).toBe(true);
     });

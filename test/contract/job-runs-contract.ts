@@ -620,7 +620,7 @@ export function jobRunsContract(place: (clock: PatientClock) => Place): void {
         await runsOf("b").run(other, async ({ lease: untouched }) => {
           const records = await admin().inspectAll(job);
           const found = records.find(({ token }) => token === lease.token);
-          const which = { token: lease.token, place: found?.place ?? "" };
+          const which = { token: lease.token, sortKey: found?.sortKey ?? "" };
           expect(await admin().requestRevocation(job, { ...which, reason: "wrong input" })).toBe(true);
           await expect(lease.renew()).rejects.toMatchObject({ reason: "revoked" });
           await untouched.renew();
@@ -640,7 +640,7 @@ export function jobRunsContract(place: (clock: PatientClock) => Place): void {
       const slot = hoursAgo(1);
       const broken = runsOf("a").run(slot, async () => {
         const [run] = await admin().inspectAll(job);
-        await admin().forceRelease(job, { token: run?.token ?? "", place: run?.place ?? "" });
+        await admin().forceRelease(job, { token: run?.token ?? "", sortKey: run?.sortKey ?? "" });
         expect(await runsOf("reader").get(slot)).toMatchObject({ state: "lost", attempt: 1 });
         await runsOf("b").run(slot, () => undefined);
       });

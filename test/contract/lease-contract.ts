@@ -616,8 +616,8 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       await new Semaphore(client, key, { permits: 2 }).acquire();
       await new ReadWriteLock(client, key).read();
       await (await new Semaphore(client, `${key}/other`, { permits: 2 }).acquire()).release();
-      const places = (await clientOf("admin").inspectAll(key)).map(({ place }) => place.split("#")[0]);
-      expect(places.sort()).toEqual(["lease", "permit", "rw"]);
+      const sortKeys = (await clientOf("admin").inspectAll(key)).map(({ sortKey }) => sortKey.split("#")[0]);
+      expect(sortKeys.sort()).toEqual(["lease", "permit", "rw"]);
       expect(await client.inspectAll(`${key}/other`)).toEqual([]);
     });
 
@@ -625,27 +625,28 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       const client = clientOf("a");
       await new Semaphore(client, key, { permits: 1 }).acquire();
       const placesOf = async (options: object): Promise<string[]> => {
-        const places: string[] = [];
-        for await (const { key: found, place } of client.list(options)) if (found === key) places.push(place);
-        return places;
+        const sortKeys: string[] = [];
+        for await (const { key: found, sortKey } of client.list(options))
+          if (found === key) sortKeys.push(sortKey);
+        return sortKeys;
       };
       expect(await placesOf({ prefix: key })).toEqual([]);
       expect(await placesOf({ prefix: key, all: true })).toEqual(["permit#000"]);
       expect(await placesOf({ all: true })).toEqual(["permit#000"]);
     });
 
-    it("a lease of another primitive is inspected, asked to stop and broken by its place", async () => {
+    it("a lease of another primitive is inspected, asked to stop and broken by its sort key", async () => {
       const permit = await new Semaphore(clientOf("a"), key, { permits: 1 }).acquire();
       const admin = clientOf("admin");
       const [found] = await admin.inspectAll(key);
-      const place = found?.place ?? "";
+      const sortKey = found?.sortKey ?? "";
       const { token } = permit;
-      expect(await admin.inspect(key, { place })).toMatchObject({ token, owner: "a" });
+      expect(await admin.inspect(key, { sortKey })).toMatchObject({ token, owner: "a" });
       expect(await admin.requestRevocation(key, { token })).toBe(false);
-      expect(await admin.requestRevocation(key, { token, place, reason: "maintenance" })).toBe(true);
+      expect(await admin.requestRevocation(key, { token, sortKey, reason: "maintenance" })).toBe(true);
       await expect(permit.renew()).rejects.toMatchObject({ reason: "revoked" });
       expect(await admin.forceRelease(key, { token })).toBe(false);
-      expect(await admin.forceRelease(key, { token, place })).toBe(true);
+      expect(await admin.forceRelease(key, { token, sortKey })).toBe(true);
       expect(await admin.inspectAll(key)).toEqual([]);
       expect(await permit.release()).toBe(false);
     });

@@ -471,7 +471,7 @@ export function tasksContract(place: (clock: PatientClock) => Place): void {
     const first = await claimed(mortal("a"));
     const [claim] = await admin.inspectAll(name);
     expect(claim).toMatchObject({ owner: "a", fencingToken: first.fencingToken });
-    expect(await admin.forceRelease(name, { token: claim?.token ?? "", place: claim?.place ?? "" })).toBe(
+    expect(await admin.forceRelease(name, { token: claim?.token ?? "", sortKey: claim?.sortKey ?? "" })).toBe(
       true,
     );
     expect(await lossOf(first.fail("too late"))).toBe("returned");
@@ -488,7 +488,7 @@ export function tasksContract(place: (clock: PatientClock) => Place): void {
     await set.add([{ id: "1", payload: { rows: 3 } }]);
     const first = await claimed(set);
     const [claim] = await admin.inspectAll(name);
-    expect(await admin.forceRelease(name, { token: claim?.token ?? "", place: claim?.place ?? "" })).toBe(
+    expect(await admin.forceRelease(name, { token: claim?.token ?? "", sortKey: claim?.sortKey ?? "" })).toBe(
       true,
     );
     expect(await mortal("b").claim()).toBeUndefined();

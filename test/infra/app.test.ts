@@ -28,7 +28,8 @@ let bundles: string[];
 // As `cdk synth` does it, with bundles and all validators.
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "leasehold-assembly-"));
-  const env = { ...process.env, CDK_OUTDIR: folder, CDK_CONTEXT_JSON: JSON.stringify(cdkContext) };
+  const { CDK_VALIDATION: _, ...outside } = process.env;
+  const env = { ...outside, CDK_OUTDIR: folder, CDK_CONTEXT_JSON: JSON.stringify(cdkContext) };
   const args = [tsx, "--conditions=leasehold-source", "infra/app.ts"];
   const { stdout, stderr } = await run(process.execPath, args, { env, maxBuffer: 10_000_000 });
   said = stdout + stderr;

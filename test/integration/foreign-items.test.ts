@@ -29,8 +29,12 @@ const held: Record<string, AttributeValue> = {
 };
 
 /** Puts an item as another program would. */
-async function put(key: string, attributes: Record<string, AttributeValue>, place = "lease"): Promise<void> {
-  const Item = { pk: { S: key }, sk: { S: place }, ...attributes };
+async function put(
+  key: string,
+  attributes: Record<string, AttributeValue>,
+  sortKey = "lease",
+): Promise<void> {
+  const Item = { pk: { S: key }, sk: { S: sortKey }, ...attributes };
   await table.dynamodb.send(new PutItemCommand({ TableName: table.tableName, Item }));
 }
 
@@ -92,7 +96,7 @@ describe("an item that another program has written", () => {
     expect(keys).toContain(good);
     expect(keys).not.toContain(broken);
     expect(events).toContainEqual(
-      expect.objectContaining({ type: "unreadable", key: broken, place: "lease", attribute: "version" }),
+      expect.objectContaining({ type: "unreadable", key: broken, sortKey: "lease", attribute: "version" }),
     );
   });
 });

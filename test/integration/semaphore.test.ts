@@ -44,8 +44,8 @@ describe(`semaphores on ${inject("engine").name}`, () => {
       await semaphore.withPermit({ waitMs: patienceMs, retry }, async (lease) => {
         inside += 1;
         most = Math.max(most, inside);
-        const { place = "", fencingToken } = lease.toJSON();
-        fences.set(place, [...(fences.get(place) ?? []), fencingToken]);
+        const { sortKey = "", fencingToken } = lease.toJSON();
+        fences.set(sortKey, [...(fences.get(sortKey) ?? []), fencingToken]);
         await new Promise((resolve) => setTimeout(resolve, 10));
         inside -= 1;
         done += 1;
@@ -75,7 +75,7 @@ describe(`semaphores on ${inject("engine").name}`, () => {
       const results = await Promise.all(contenders.map((contender) => contender.tryAcquire()));
       const leases = results.filter((lease) => lease !== undefined);
       expect(leases).toHaveLength(permits);
-      expect(new Set(leases.map((lease) => lease.toJSON().place)).size).toBe(permits);
+      expect(new Set(leases.map((lease) => lease.toJSON().sortKey)).size).toBe(permits);
       await Promise.all(leases.map((lease) => lease.release()));
     }
   });
@@ -116,7 +116,7 @@ describe(`semaphores on ${inject("engine").name}`, () => {
         await semaphore.acquire({ waitMs: patienceMs }),
         await semaphore.acquire({ waitMs: patienceMs }),
       ];
-      expect(healed.map((lease) => lease.toJSON().place).sort()).toEqual([...places].sort());
+      expect(healed.map((lease) => lease.toJSON().sortKey).sort()).toEqual([...places].sort());
       expect(own.held).toBe(true);
       expect(await semaphore.tryAcquire()).toBeUndefined();
     } finally {

@@ -11,7 +11,8 @@ export class AgreeingStore extends MemoryLeaseStore {
     const shape = this.peek({ pk: "shape", sk: "lease" });
     return requests.map(({ values }) => {
       const written: Record<string, string | number> = { ...shape };
-      for (const name of ["token", "version", "expiresAt"]) written[name] = values[`:${name}`] ?? "";
+      for (const name of ["version", "expiresAt"]) written[name] = values[`:${name}`] ?? "";
+      written.token = values[":ifToken"] ?? "";
       return { applied: true, item: written, retried: false };
     });
   }

@@ -19,8 +19,8 @@ export const heldLease: Item = {
 };
 
 /** Puts an item into a table as another program would: with whatever attributes, in place of what was there. */
-export function put(table: MemoryLeaseStore, key: string, place: string, attributes: Item): void {
-  const itemKey = leaseItemKey(key, place);
+export function put(table: MemoryLeaseStore, key: string, sortKey: string, attributes: Item): void {
+  const itemKey = leaseItemKey(key, sortKey);
   const old = Object.keys(table.peek(itemKey) ?? {}).filter((name) => !(name in itemKey));
   const names = Object.keys(attributes);
   const set = names.map((_, index) => `#n${index} = :v${index}`).join(", ");

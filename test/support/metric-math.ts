@@ -93,7 +93,16 @@ export function metricMath(
   return seriesFrom(result, refuse);
 }
 
-function tokensOf(expression: string): string[] {
+/** By expression: an alarm's is evaluated for every minute of weeks. */
+const known = new Map<string, readonly string[]>();
+
+function tokensOf(expression: string): readonly string[] {
+  const tokens = known.get(expression) ?? tokenized(expression);
+  known.set(expression, tokens);
+  return tokens;
+}
+
+function tokenized(expression: string): string[] {
   const tokens: string[] = [];
   token.lastIndex = 0;
   while (token.lastIndex < expression.length) {

@@ -398,10 +398,10 @@ it("forceRelease and requestRevocation need the token that they mean", async () 
   );
 });
 
-it("a place is a sort key, and a list of all is asked for by true", async () => {
-  await expectRefusal(() => client.inspect("k", { place: "" }), "place", "");
-  await expectRefusal(() => client.forceRelease("k", { token: "t", place: 1 } as Anything), "place", 1);
-  await expectRefusal(() => client.requestRevocation("k", { token: "t", place: "" }), "place", "");
+it("a sort key is a text, and a list of all is asked for by true", async () => {
+  await expectRefusal(() => client.inspect("k", { sortKey: "" }), "sortKey", "");
+  await expectRefusal(() => client.forceRelease("k", { token: "t", sortKey: 1 } as Anything), "sortKey", 1);
+  await expectRefusal(() => client.requestRevocation("k", { token: "t", sortKey: "" }), "sortKey", "");
   await expectRefusal(() => client.inspectAll(""), "key", "");
   await expectRefusal(() => client.list({ all: "yes" } as Anything).next(), "all", "yes");
   for (const after of ["k", {}, { pk: "k" }, { pk: "", sk: "lease" }, { pk: "k", sk: 1 }])

@@ -47,21 +47,21 @@ function holdUpdatesAfter(count: number): () => void {
 }
 const outcomeOf = (work: Promise<unknown>): Promise<unknown> => work.catch((error: unknown) => error);
 
-/** By the name of its primitive, how something comes to be held, under which key and place. */
-const holds: Record<string, { place: string; hold: () => Promise<unknown> }> = {
-  lock: { place: "lease", hold: () => client.acquire("k") },
-  "fair lock": { place: "lease", hold: () => client.acquire("k", { fair: true, heartbeat: true }) },
-  permit: { place: "permit#", hold: () => new Semaphore(client, "k", { permits: 1 }).acquire() },
-  "read lock": { place: "rw#read#", hold: () => new ReadWriteLock(client, "k").read() },
-  "write lock": { place: "rw#write", hold: () => new ReadWriteLock(client, "k").write() },
-  group: { place: "lease", hold: () => acquireAll(client, ["k"]) },
-  leadership: { place: "lease", hold: () => new Leader(client, "k").campaign() },
+/** By the name of its primitive, how something comes to be held, under which key and sort key. */
+const holds: Record<string, { sortKey: string; hold: () => Promise<unknown> }> = {
+  lock: { sortKey: "lease", hold: () => client.acquire("k") },
+  "fair lock": { sortKey: "lease", hold: () => client.acquire("k", { fair: true, heartbeat: true }) },
+  permit: { sortKey: "permit#", hold: () => new Semaphore(client, "k", { permits: 1 }).acquire() },
+  "read lock": { sortKey: "rw#read#", hold: () => new ReadWriteLock(client, "k").read() },
+  "write lock": { sortKey: "rw#write", hold: () => new ReadWriteLock(client, "k").write() },
+  group: { sortKey: "lease", hold: () => acquireAll(client, ["k"]) },
+  leadership: { sortKey: "lease", hold: () => new Leader(client, "k").campaign() },
   "adopted lease": {
-    place: "lease",
+    sortKey: "lease",
     hold: async () => client.adopt((await other.acquire("k")).toJSON()),
   },
   run: {
-    place: `run#${slot}`,
+    sortKey: `run#${slot}`,
     hold: async () => {
       const runs = new JobRuns(client, "k");
       void runs.run(slot, ({ signal }) => untilAborted(signal)).catch(() => undefined);
@@ -69,7 +69,7 @@ const holds: Record<string, { place: string; hold: () => Promise<unknown> }> = {
     },
   },
   task: {
-    place: "task#",
+    sortKey: "task#",
     hold: async () => {
       const tasks = new TaskSet(client, "k");
       await tasks.add([{ id: "t" }]);
@@ -77,7 +77,7 @@ const holds: Record<string, { place: string; hold: () => Promise<unknown> }> = {
     },
   },
   computation: {
-    place: "cache#flight",
+    sortKey: "cache#flight",
     hold: async () => {
       const flights = new SingleFlight(client, { freshForMs: 1_000 });
       void flights
@@ -91,16 +91,16 @@ const holds: Record<string, { place: string; hold: () => Promise<unknown> }> = {
 describe("client.held()", () => {
   it.each(Object.entries(holds))(
     "lists a %s while it is held, and not after its end",
-    async (_, { place, hold }) => {
+    async (_, { sortKey, hold }) => {
       expect(client.held()).toEqual([]);
       await hold();
-      expect(client.held().map((lease) => [lease.key, lease.place.slice(0, place.length)])).toEqual([
-        ["k", place],
+      expect(client.held().map((lease) => [lease.key, lease.sortKey.slice(0, sortKey.length)])).toEqual([
+        ["k", sortKey],
       ]);
       expect(client.held()[0]?.held).toBe(true);
       await clock.advance(0);
       await client.forceRelease("k", {
-        place: client.held()[0]?.place ?? "",
+        sortKey: client.held()[0]?.sortKey ?? "",
         token: client.held()[0]?.token ?? "",
       });
       await clock.advance(2 * leaseDurationMs);
@@ -365,7 +365,7 @@ describe("client.close()", () => {
     expect(error).toMatchObject({
       name: "CloseIncompleteError",
       code: "LEASE_CLOSE_INCOMPLETE",
-      left: [{ key: "a", place: "lease", expiresAt, error: { code: "LEASE_NO_ANSWER" } }],
+      left: [{ key: "a", sortKey: "lease", expiresAt, error: { code: "LEASE_NO_ANSWER" } }],
       cause: { code: "LEASE_NO_ANSWER" },
     });
     expect((error as Error).message).toContain(`"a" until ${new Date(expiresAt).toISOString()}`);

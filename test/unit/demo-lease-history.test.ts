@@ -9,7 +9,7 @@ const leaseDurationMs = 2_500;
 function lease(owner: string, fencingToken: number, sentAt: number, version = 1): LeaseRecord {
   return {
     key: "job",
-    place: "lease",
+    sortKey: "lease",
     owner,
     token: `${owner}-${fencingToken}`,
     version,
@@ -105,7 +105,7 @@ describe("overlaps", () => {
   });
 
   it("are looked for at each sort key alone", () => {
-    const permit = { ...lease("B", 1, 1_100), place: "permit" };
+    const permit = { ...lease("B", 1, 1_100), sortKey: "permit" };
     expect(overlapsIn([...changes(a), ...changes(permit)])).toBe(0);
   });
 });
@@ -121,7 +121,7 @@ describe("leases that ran out", () => {
   };
 
   it("are told once for each holder that lived, whoever noticed", () => {
-    const subject = { key: "job", place: "lease", owner: "A", fencingToken: 1, heldMs: 3_000 };
+    const subject = { key: "job", sortKey: "lease", owner: "A", fencingToken: 1, heldMs: 3_000 };
     const lost = {
       instance: "A",
       at: 9_000,

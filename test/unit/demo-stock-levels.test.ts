@@ -7,17 +7,17 @@ import { callersAtOnce } from "../../demo/scenarios/stock-levels/plan.ts";
 type Mutable<T> = { -readonly [K in keyof T]: Mutable<T[K]> };
 type Logged = Mutable<StockEvidence>["log"][number];
 
-const [key, place] = ["resource-cache/north", "flight"];
+const [key, sortKey] = ["resource-cache/north", "flight"];
 const before = { mug: 12, lamp: 30 };
 const after = { mug: 17, lamp: 27 };
 
 function acquired(instance: string, fencingToken: number, at: number): Logged {
-  const event = { type: "acquired", key, place, owner: instance, fencingToken, waitedMs: 5 } as const;
+  const event = { type: "acquired", key, sortKey, owner: instance, fencingToken, waitedMs: 5 } as const;
   return { instance, at, event: { ...event, expiresAt: at + 1000 } };
 }
 
 function released(instance: string, fencingToken: number, at: number): Logged {
-  const event = { type: "released", key, place, owner: instance, fencingToken, heldMs: 50 } as const;
+  const event = { type: "released", key, sortKey, owner: instance, fencingToken, heldMs: 50 } as const;
   return { instance, at, event: { ...event, confirmed: true } };
 }
 
@@ -26,7 +26,7 @@ function takeover(instance: string, fencingToken: number, at: number, owner: str
   const event = {
     type: "takeover",
     key,
-    place,
+    sortKey,
     owner: instance,
     fencingToken,
     ground: "serviceClock",
@@ -35,7 +35,7 @@ function takeover(instance: string, fencingToken: number, at: number, owner: str
 }
 
 function grant(owner: string, fencingToken: number, acquiredAt: number, from?: Grant["from"]): Grant {
-  return { sortKey: place, owner, fencingToken, acquiredAt, expiresAt: acquiredAt + 1000, from };
+  return { sortKey, owner, fencingToken, acquiredAt, expiresAt: acquiredAt + 1000, from };
 }
 
 function given(round: Round, source: Reading["source"], value: Reading["value"], amount: number): Reading[] {

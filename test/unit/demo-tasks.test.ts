@@ -8,28 +8,28 @@ type Logged = TasksEvidence["log"][number];
 type Task = TasksEvidence["tasks"][number];
 
 const key = "claim-tasks/set";
-const placeOf = (id: string): string => `task#0123abcd#${id}`;
+const sortKeyOf = (id: string): string => `task#0123abcd#${id}`;
 
 function acquired(instance: string, id: string, fencingToken: number, at: number): Logged {
-  const event = { type: "acquired", key, place: placeOf(id), owner: instance, fencingToken } as const;
+  const event = { type: "acquired", key, sortKey: sortKeyOf(id), owner: instance, fencingToken } as const;
   return { instance, at, event: { ...event, waitedMs: 1, expiresAt: at + 1000 } };
 }
 
 function ended(instance: string, id: string, fencingToken: number, at: number, confirmed = true): Logged {
-  const event = { type: "released", key, place: placeOf(id), owner: instance, fencingToken } as const;
+  const event = { type: "released", key, sortKey: sortKeyOf(id), owner: instance, fencingToken } as const;
   return { instance, at, event: { ...event, heldMs: 5, confirmed } };
 }
 
 function takeover(instance: string, id: string, fencingToken: number, at: number, owner: string): Logged {
   const from = { owner, fencingToken: fencingToken - 1, expiresAt: at - 1000 };
-  const event = { type: "takeover", key, place: placeOf(id), owner: instance, fencingToken } as const;
+  const event = { type: "takeover", key, sortKey: sortKeyOf(id), owner: instance, fencingToken } as const;
   return { instance, at, event: { ...event, ground: "serviceClock", from } };
 }
 
 function grant(owner: string, id: string, fencingToken: number, acquiredAt: number, from?: string): Grant {
   const former = from && { owner: from, fencingToken: fencingToken - 1, expiresAt: acquiredAt - 1000 };
   return {
-    sortKey: placeOf(id),
+    sortKey: sortKeyOf(id),
     owner,
     fencingToken,
     acquiredAt,

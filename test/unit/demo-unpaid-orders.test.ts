@@ -12,7 +12,7 @@ type Mutable<T> = T extends Error
   : { -readonly [K in keyof T]: K extends "lines" ? T[K] : Mutable<T[K]> };
 
 const key = "close-unpaid-orders";
-const place = leaseSortKey;
+const sortKey = leaseSortKey;
 const tickMs = 1000;
 
 function order(number: number, dueAt: number): Order {
@@ -38,7 +38,7 @@ function acquired(tick: number, instance: string, fencingToken: number): Recorde
   const event = {
     type: "acquired",
     key,
-    place,
+    sortKey,
     owner: instance,
     fencingToken,
     waitedMs: 5,
@@ -51,7 +51,7 @@ function released(tick: number, instance: string, fencingToken: number): Recorde
   const event = {
     type: "released",
     key,
-    place,
+    sortKey,
     owner: instance,
     fencingToken,
     heldMs: 100,
@@ -65,7 +65,7 @@ function takeover(tick: number, instance: string, fencingToken: number, fromOwne
   const event = {
     type: "takeover",
     key,
-    place,
+    sortKey,
     owner: instance,
     fencingToken,
     ground: "serviceClock",
@@ -76,7 +76,7 @@ function takeover(tick: number, instance: string, fencingToken: number, fromOwne
 
 /** What the table shows of a grant. Leases last as long as a tick, less 300 ms. */
 function grant(owner: string, fencingToken: number, acquiredAt: number, from?: Grant["from"]): Grant {
-  return { sortKey: place, owner, fencingToken, acquiredAt, expiresAt: acquiredAt + tickMs - 300, from };
+  return { sortKey, owner, fencingToken, acquiredAt, expiresAt: acquiredAt + tickMs - 300, from };
 }
 
 function closed(open: Order, closedBy: string, fencingToken: number): ClosedOrder {
@@ -198,7 +198,7 @@ describe("the demonstration's audit", () => {
   it("looks at the job's lock, and at no other lease under its key", () => {
     const evidence = rightEvidence();
     const { event, ...rest } = acquired(2, "A", 7);
-    evidence.events.push({ ...rest, event: { ...event, place: "elsewhere" } as typeof event });
+    evidence.events.push({ ...rest, event: { ...event, sortKey: "elsewhere" } as typeof event });
     expect(redLabels(evidence)).toEqual([]);
     evidence.events.push({ ...rest, event });
     expect(redLabels(evidence)).not.toEqual([]);

@@ -216,7 +216,9 @@ describe("a client of the user's", () => {
     expect(sent[0]).toBeInstanceOf(UpdateItemCommand);
     expect(input.Key).toEqual({ pk: { S: "key = :token" }, sk: { S: "lease" } });
     expect(`${input.UpdateExpression} ${input.ConditionExpression}`).not.toMatch(/key = :token|#owner :x/);
-    expect(input.ConditionExpression).toBe("attribute_not_exists(#token) AND #releasedToken <> :token");
+    expect(input.ConditionExpression).toBe(
+      "attribute_not_exists(#token) AND #releasedToken <> :ifReleasedToken",
+    );
     expect(input.ReturnValuesOnConditionCheckFailure).toBe("ALL_OLD");
   });
 });

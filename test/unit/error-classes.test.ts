@@ -45,7 +45,7 @@ function exampleOf(type: ErrorClass): Error {
     ["LEASE_TABLE_NOT_FOUND", "leases", "message"],
     [{ key: "k", sortKey: "lease" }, "token", "is missing", "a string"],
     [["k"], [], 0],
-    [[{ key: "k", place: "lease", expiresAt: 0, error: undefined }], 0],
+    [[{ key: "k", sortKey: "lease", expiresAt: 0, error: undefined }], 0],
     ["k", held, 0],
     ["k", "1", { attempts: 1, maxAttempts: 1, remark: undefined }],
     ["k", "taken", "more", "still more"],

@@ -122,7 +122,7 @@ describe("a lease of less than a second over a network", () => {
     await client.acquire("k", { leaseDurationMs: 30 }).catch(() => undefined);
     await client.acquire("l", { leaseDurationMs: 999 }).catch(() => undefined);
     expect(told).toEqual([
-      { type: "shortLease", key: "k", place: "lease", owner: "me", leaseDurationMs: 30 },
+      { type: "shortLease", key: "k", sortKey: "lease", owner: "me", leaseDurationMs: 30 },
     ]);
     expect(heard).toEqual(told);
   });
@@ -158,8 +158,8 @@ describe("a lease of less than a second over a network", () => {
 it("what is only for people is no metric", () => {
   const lines: string[] = [];
   const listener = metricsListener({ tableName: "leases" }, (line) => lines.push(line));
-  listener({ type: "shortLease", key: "k", place: "lease", owner: "me", leaseDurationMs: 30 });
-  listener({ type: "unreadable", key: "k", place: "lease", attribute: "token", message: "m" });
+  listener({ type: "shortLease", key: "k", sortKey: "lease", owner: "me", leaseDurationMs: 30 });
+  listener({ type: "unreadable", key: "k", sortKey: "lease", attribute: "token", message: "m" });
   expect(lines).toEqual([]);
 });
 

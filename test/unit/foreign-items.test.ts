@@ -123,14 +123,14 @@ describe("an item under a lock's key that this package has not written", () => {
       {
         type: "unreadable",
         key: "b",
-        place: "lease",
+        sortKey: "lease",
         attribute: "version",
         message: expect.stringContaining('"x"'),
       },
       {
         type: "unreadable",
         key: "b",
-        place: "permit#000",
+        sortKey: "permit#000",
         attribute: "expiresAt",
         message: expect.any(String),
       },
@@ -154,7 +154,9 @@ describe("an item under a lock's key that this package has not written", () => {
     put(store.table, "k", "permit#003", without("owner"));
     events.length = 0;
     expect((await client.inspectAll("k")).map(({ token }) => token)).toEqual([lease.token]);
-    expect(events).toMatchObject([{ type: "unreadable", key: "k", place: "permit#003", attribute: "owner" }]);
+    expect(events).toMatchObject([
+      { type: "unreadable", key: "k", sortKey: "permit#003", attribute: "owner" },
+    ]);
   });
 
   it("keeps no worker from the other tasks of its set, nor people from seeing and requeueing them", async () => {
@@ -342,44 +344,47 @@ describe("whatever an item has in its attributes,", () => {
   });
 
   const slot = "2026-01-01T00:00:00.000Z";
-  const calls: Record<string, { place: string; call: (with_: LeaseClient) => Promise<unknown> }> = {
-    acquire: { place: "lease", call: (with_) => with_.acquire("k", { slot: "1" }) },
-    inspect: { place: "lease", call: (with_) => with_.inspect("k") },
+  const calls: Record<string, { sortKey: string; call: (with_: LeaseClient) => Promise<unknown> }> = {
+    acquire: { sortKey: "lease", call: (with_) => with_.acquire("k", { slot: "1" }) },
+    inspect: { sortKey: "lease", call: (with_) => with_.inspect("k") },
     forceRelease: {
-      place: "lease",
+      sortKey: "lease",
       call: (with_) => with_.forceRelease("k", { token: "t", onRefused: () => undefined }),
     },
-    "a fair acquire": { place: "lease", call: (with_) => with_.acquire("k", { fair: true }) },
-    "FairLock.inspect": { place: "lease", call: (with_) => new FairLock(with_, "k").inspect() },
+    "a fair acquire": { sortKey: "lease", call: (with_) => with_.acquire("k", { fair: true }) },
+    "FairLock.inspect": { sortKey: "lease", call: (with_) => new FairLock(with_, "k").inspect() },
     "FairLock.checkIn": {
-      place: "lease",
+      sortKey: "lease",
       call: (with_) => new FairLock(with_, "k").checkIn({ owner: "me" }),
     },
-    acquireAll: { place: "lease", call: (with_) => acquireAll(with_, ["k", "l"]) },
-    "Leader.current": { place: "lease", call: (with_) => new Leader(with_, "k").current() },
-    "a permit": { place: "permit#000", call: (with_) => new Semaphore(with_, "k", { permits: 1 }).acquire() },
+    acquireAll: { sortKey: "lease", call: (with_) => acquireAll(with_, ["k", "l"]) },
+    "Leader.current": { sortKey: "lease", call: (with_) => new Leader(with_, "k").current() },
+    "a permit": {
+      sortKey: "permit#000",
+      call: (with_) => new Semaphore(with_, "k", { permits: 1 }).acquire(),
+    },
     "Semaphore.inspect": {
-      place: "permit#000",
+      sortKey: "permit#000",
       call: (with_) => new Semaphore(with_, "k", { permits: 1 }).inspect(),
     },
     "a fair permit": {
-      place: "turn",
+      sortKey: "turn",
       call: (with_) => new Semaphore(with_, "k", { permits: 1, fair: true }).acquire(),
     },
-    read: { place: "rw#write", call: (with_) => new ReadWriteLock(with_, "k").read() },
-    write: { place: "rw#read#0000", call: (with_) => new ReadWriteLock(with_, "k").write() },
-    "JobRuns.get": { place: `run#${slot}`, call: (with_) => new JobRuns(with_, "k").get(slot) },
-    "JobRuns.run": { place: `run#${slot}`, call: (with_) => new JobRuns(with_, "k").run(slot, () => 1) },
-    "JobRuns.skip": { place: `run#${slot}`, call: (with_) => new JobRuns(with_, "k").skip(slot) },
-    "TableCache.get": { place: "cache", call: (with_) => new TableCache(with_).get("k") },
-    "TaskSet.claim": { place: openTaskKey("k", "1").sk, call: (with_) => new TaskSet(with_, "k").claim() },
+    read: { sortKey: "rw#write", call: (with_) => new ReadWriteLock(with_, "k").read() },
+    write: { sortKey: "rw#read#0000", call: (with_) => new ReadWriteLock(with_, "k").write() },
+    "JobRuns.get": { sortKey: `run#${slot}`, call: (with_) => new JobRuns(with_, "k").get(slot) },
+    "JobRuns.run": { sortKey: `run#${slot}`, call: (with_) => new JobRuns(with_, "k").run(slot, () => 1) },
+    "JobRuns.skip": { sortKey: `run#${slot}`, call: (with_) => new JobRuns(with_, "k").skip(slot) },
+    "TableCache.get": { sortKey: "cache", call: (with_) => new TableCache(with_).get("k") },
+    "TaskSet.claim": { sortKey: openTaskKey("k", "1").sk, call: (with_) => new TaskSet(with_, "k").claim() },
   };
 
-  it.each(Object.entries(calls))("%s works or rejects with a LeaseError", async (_, { place, call }) => {
+  it.each(Object.entries(calls))("%s works or rejects with a LeaseError", async (_, { sortKey, call }) => {
     await fc.assert(
       fc.asyncProperty(anyItem(others), async (attributes) => {
         const table = new ScriptedStore();
-        put(table.table, "k", place, attributes);
+        put(table.table, "k", sortKey, attributes);
         const near = new LeaseClient({ store: table, clock: new ManualClock(), leaseDurationMs: 10_000 });
         const error = await failureOf(call(near));
         if (error !== undefined) expect(error).toBeInstanceOf(LeaseError);
@@ -392,9 +397,9 @@ describe("whatever an item has in its attributes,", () => {
       fc.asyncProperty(
         anyItem(others),
         fc.constantFrom("lease", "cache", "task#1"),
-        async (attributes, place) => {
+        async (attributes, sortKey) => {
           const table = new ScriptedStore();
-          put(table.table, "k", place, attributes);
+          put(table.table, "k", sortKey, attributes);
           const near = new LeaseClient({ store: table, clock: new ManualClock() });
           const lease = await near.acquire("l");
           const found = await collected(near.list({ all: true }));

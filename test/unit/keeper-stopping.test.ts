@@ -13,7 +13,9 @@ const lost = { status: "FAILED", error: "LeaseLostError" };
 const hourMs = 3_600_000;
 
 describe("a keeper whose work cannot be stopped at once", () => {
-  it("tries for an hour, while the lease of a holder that was asked to stop is renewed, and lets go only then", async () => {
+  it("tries for an hour, while the lease of a holder that was asked to stop is renewed, and lets go only then", {
+    tags: ["long"],
+  }, async () => {
     const { lease, work } = await kept.guarded();
     await kept.client.requestRevocation(key, { token: lease.token });
     kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException");
@@ -58,7 +60,9 @@ describe("a keeper whose work cannot be stopped at once", () => {
     expect(kept.describe(keeper)).toMatchObject(lost);
   });
 
-  it("fails by name before its history is full, when it could never stop it", async () => {
+  it("fails by name before its history is full, when it could never stop it", {
+    tags: ["long"],
+  }, async () => {
     const { lease, keeper } = await kept.guarded();
     await kept.client.forceRelease(key, { token: lease.token });
     kept.steps.fail("sfn:stopExecution", 100_000, "Sfn.SfnException", "no more");
@@ -145,7 +149,7 @@ describe("a keeper that cannot see its work", () => {
   });
 });
 
-describe("a keeper with a long history", () => {
+describe("a keeper with a long history", { tags: ["long"] }, () => {
   /** About so many beats fill a history up to a hand-over. */
   const beatsOfOne = 1_430;
 

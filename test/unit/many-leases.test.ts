@@ -163,7 +163,7 @@ describe("leases that are renewed in one batch", () => {
 });
 
 describe("a hundred and fifty thousand leases", () => {
-  it("are renewed in batches, each in its time, and none is lost", { timeout: 120_000 }, async () => {
+  it("are renewed in batches, each in its time, and none is lost", { tags: ["long"] }, async () => {
     const count = 150_000;
     const agreeing = new AgreeingStore();
     const tally = new Map<string, number>();

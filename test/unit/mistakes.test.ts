@@ -195,7 +195,7 @@ describe("a mistake in what a call leaves to the background is published", () =>
     await expect(client.acquire("k")).rejects.toBeInstanceOf(LeaseServiceError);
     await clock.advance(0);
     expect(errors()).toEqual([["cancel", store.mistake]]);
-    expect(events.at(-1)).toMatchObject({ key: "k", place: "lease", owner: "a" });
+    expect(events.at(-1)).toMatchObject({ key: "k", sortKey: "lease", owner: "a" });
   });
 
   it("when a group's is", async () => {

@@ -113,7 +113,7 @@ describe("requests", () => {
     store.calls.length = 0;
     const second = await lockOf("b", sameChoice).read();
     expect(methods()).toEqual(["update", "update", "get"]);
-    expect(second.toJSON().place).toBe(readerPlace(1));
+    expect(second.toJSON().sortKey).toBe(readerPlace(1));
   });
 
   it("are 1 renewal more for a writer that has waited, however long", async () => {
@@ -353,7 +353,7 @@ describe("at the worst moment", () => {
     const retry = { strategy: "fixed", delayMs: 1_000 } as const;
     const breakGate = async (): Promise<void> => {
       const token = String(tokenAt(writerPlace));
-      expect(await clientOf("operator").forceRelease("k", { place: writerPlace, token })).toBe(true);
+      expect(await clientOf("operator").forceRelease("k", { sortKey: writerPlace, token })).toBe(true);
     };
 
     it("does not get in beside those who came after, but waits for them as well", async () => {

@@ -308,7 +308,7 @@ describe("a reentrant owner of a fair semaphore", () => {
     await at.semaphore("b").acquire();
     await at.comeAll(["w1"]);
     const after = await at.semaphore("c").acquire(options);
-    expect(after.place).toBe(before.place);
+    expect(after.sortKey).toBe(before.sortKey);
     expect(await at.semaphore("c").tryAcquire({ ...options, owner: "request-8" })).toBeUndefined();
   });
 });

@@ -108,7 +108,7 @@ describe("lowering N from 5 to 3 while 5 permits are out", () => {
     await release(leases, 0, 1, 2, 3);
     const lowered = semaphoreOf("old", 3, true);
     const lease = await lowered.acquire({ owner: "old", reentrant: true });
-    expect(["permit#000", "permit#001"]).toContain(lease.toJSON().place);
+    expect(["permit#000", "permit#001"]).toContain(lease.toJSON().sortKey);
     expect(leases[4]?.held).toBe(true);
   });
 
@@ -136,8 +136,8 @@ describe("raising N from 3 to 5 while 3 permits are out", () => {
     const before = semaphoreOf("old", 3);
     for (let count = 0; count < 3; count += 1) await before.acquire();
     const raised = semaphoreOf("new", 5, false, 0.99);
-    expect((await raised.tryAcquire())?.toJSON().place).toBe("permit#004");
-    expect((await raised.tryAcquire())?.toJSON().place).toBe("permit#003");
+    expect((await raised.tryAcquire())?.toJSON().sortKey).toBe("permit#004");
+    expect((await raised.tryAcquire())?.toJSON().sortKey).toBe("permit#003");
     expect(await raised.tryAcquire()).toBeUndefined();
     expect(await before.tryAcquire()).toBeUndefined();
   });

@@ -23,7 +23,7 @@ const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): Lea
 };
 const semaphoreOf = (owner: string, permits = 3, options: Partial<LeaseClientOptions> = {}): Semaphore =>
   new Semaphore(clientOf(owner, options), "k", { permits });
-const placeOf = (lease: Lease | undefined): string | undefined => lease?.toJSON().place;
+const placeOf = (lease: Lease | undefined): string | undefined => lease?.toJSON().sortKey;
 const methods = (): string[] => store.calls.map((call) => call.method);
 
 /** Holds the permits from 0 on, one for each owner. */
@@ -351,7 +351,7 @@ describe("inspect", () => {
     await fill("a", "b");
     const state = await semaphoreOf("c", 5).inspect();
     expect(state).toMatchObject({ permits: 5, free: 3, held: [{ owner: "a" }, { owner: "b" }] });
-    expect(state.held.map(({ place }) => place)).toEqual(["permit#000", "permit#001"]);
+    expect(state.held.map(({ sortKey }) => sortKey)).toEqual(["permit#000", "permit#001"]);
     expect(store.calls).toMatchObject([{ method: "query", consistent: true }]);
   });
 

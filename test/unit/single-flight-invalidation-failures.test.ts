@@ -72,7 +72,7 @@ async function standIns(): Promise<{ readonly shown: unknown; readonly given: un
 
 /** Makes the next write that is meant wait for something else. */
 function before(
-  isMeant: (place: string, isMark: boolean) => boolean,
+  isMeant: (sortKey: string, isMark: boolean) => boolean,
   happens: (request: UpdateRequest) => Promise<unknown>,
 ): void {
   const update = store.update.bind(store);
@@ -126,7 +126,7 @@ describe.each(caches)("in %s, a failed computation", (_, makeCache) => {
   test("does not bring back what was invalidated between its look and its acquisition", async () => {
     await leaveStale();
     before(
-      (place) => place === "cache#flight",
+      (sortKey) => sortKey === "cache#flight",
       () => flights().invalidate("k"),
     );
     await fail();
@@ -239,7 +239,7 @@ describe("in the table, a failure that keeps a value", () => {
   test("is recognised where it was sent again because its answer got lost", async () => {
     await leaveStale();
     before(
-      (place) => place === "cache",
+      (sortKey) => sortKey === "cache",
       async (request) => store.table.updateNow(request),
     );
     await fail();

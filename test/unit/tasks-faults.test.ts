@@ -343,9 +343,9 @@ describe("what arrives late", () => {
 
 test("a request to stop reaches the claim that it was made to, and no later one", async () => {
   const first = await claimed(setOf("a", { heartbeat: false }));
-  const { sk: place } = openTaskKey("set", "1");
+  const { sk: sortKey } = openTaskKey("set", "1");
   const operator = new LeaseClient({ store, clock, owner: "operator" });
-  expect(await operator.requestRevocation("set", { place, token: String(open()?.token) })).toBe(true);
+  expect(await operator.requestRevocation("set", { sortKey, token: String(open()?.token) })).toBe(true);
   await first.release();
   const second = await claimed(setOf("b", { heartbeat: false }));
   await second.renew();
@@ -430,10 +430,10 @@ describe("a worker that is thought dead and renews at the last moment", () => {
       if (writes === 0) {
         const { token, fence } = open() ?? {};
         const expiresAt = clock.now() + leaseDurationMs;
-        const place = openTaskKey("set", task.id).sk;
+        const sortKey = openTaskKey("set", task.id).sk;
         const shown = { token: String(token), fencingToken: Number(fence) };
         const renewal = { shown, version: 9, expiresAt, leaseDurationMs, retentionMs: 0 };
-        expect(store.table.updateNow(render(renew({ key: "set", place }, renewal))).applied).toBe(true);
+        expect(store.table.updateNow(render(renew({ key: "set", sortKey }, renewal))).applied).toBe(true);
       }
       return proceed(...call);
     };
@@ -466,10 +466,10 @@ describe("a task whose last attempt was broken", () => {
     await (await claimed(setOf("a"))).fail("once");
     await (await claimed(setOf("a"))).fail("twice");
     const task = await claimed(setOf("slow", { heartbeat: false }));
-    const { sk: place } = openTaskKey("set", task.id);
+    const { sk: sortKey } = openTaskKey("set", task.id);
     const token = String(open()?.token);
     const operator = new LeaseClient({ store, clock, owner: "operator", leaseDurationMs });
-    expect(await operator.forceRelease("set", { place, token })).toBe(true);
+    expect(await operator.forceRelease("set", { sortKey, token })).toBe(true);
     return task;
   };
 

@@ -312,12 +312,12 @@ class Import {
     const one = this.#believed(which);
     if (one === undefined) return;
     const { running, task } = one;
-    const { sk: place } = openTaskKey(set, task.id);
+    const { sk: sortKey } = openTaskKey(set, task.id);
     const item = world.table.memory.peek(openTaskKey(set, task.id));
     const token = item?.[attributeNames.token];
     if (token === undefined || item?.[attributeNames.fence] !== task.fencingToken) return;
     running.parts.claimed.delete(task);
-    world.table.update(render(breakLease({ key: set, place }, String(token))));
+    world.table.update(render(breakLease({ key: set, sortKey }, String(token))));
     world.count("broken");
   }
 

@@ -24,8 +24,8 @@ const ways: [string, (work: Work) => Promise<unknown>][] = [
 ];
 
 /** What an operator does. */
-const breakIt = async ({ key, place, token }: Lease): Promise<void> => {
-  expect(await clientOf("operator").forceRelease(key, { place, token })).toBe(true);
+const breakIt = async ({ key, sortKey, token }: Lease): Promise<void> => {
+  expect(await clientOf("operator").forceRelease(key, { sortKey, token })).toBe(true);
 };
 
 beforeEach(() => {
@@ -49,16 +49,16 @@ describe.each(ways)("work in %s", (_, run) => {
     await expect(outcome).rejects.toMatchObject({ key: "k", reason: "taken" });
   });
 
-  test("does not pass for protected where another has had the place since, whose lease stands", async () => {
+  test("does not pass for protected where another lease has had the sort key since, and stands", async () => {
     const other = clientOf("b");
     let token: string | undefined;
     const outcome = run(async (lease) => {
       await breakIt(lease);
       const semaphore = new Semaphore(other, "k", { permits: 1 });
       const lock = new ReadWriteLock(other, "k");
-      if (lease.place.startsWith("permit")) token = (await semaphore.acquire()).token;
-      else if (lease.place === "rw#write") token = (await lock.write()).token;
-      else if (lease.place === "lease") token = (await other.acquire("k")).token;
+      if (lease.sortKey.startsWith("permit")) token = (await semaphore.acquire()).token;
+      else if (lease.sortKey === "rw#write") token = (await lock.write()).token;
+      else if (lease.sortKey === "lease") token = (await other.acquire("k")).token;
       else token = (await lock.read()).token;
     });
     await expect(outcome).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
@@ -75,8 +75,8 @@ describe.each(ways)("work in %s", (_, run) => {
 
   test("gives its result where it was asked to stop, and lets the lease go", async () => {
     const outcome = run(async (lease) => {
-      const { key, place, token } = lease;
-      await clientOf("operator").requestRevocation(key, { place, token });
+      const { key, sortKey, token } = lease;
+      await clientOf("operator").requestRevocation(key, { sortKey, token });
       await lease.renew().catch(() => undefined);
       expect(lease.signal.reason).toMatchObject({ reason: "revoked" });
       return "stopped";

@@ -85,9 +85,9 @@ function idIn(sortKey: string, tasks: readonly TaskRecord[]): string | undefined
 function endedOnce({ tasks, bad, log }: TasksEvidence): number {
   const good = tasks.filter(({ id }) => !bad.includes(id));
   const endings = log.flatMap(({ event }) =>
-    event.type === "released" && event.confirmed ? [event.place] : [],
+    event.type === "released" && event.confirmed ? [event.sortKey] : [],
   );
-  return good.filter(({ id }) => endings.filter((place) => place.endsWith(`#${id}`)).length === 1).length;
+  return good.filter(({ id }) => endings.filter((sortKey) => sortKey.endsWith(`#${id}`)).length === 1).length;
 }
 
 type Claims = ReadonlyMap<string | undefined, readonly Grant[]>;

@@ -37,12 +37,12 @@ export class Workers implements InstancesListener {
   onLeaseEvent({ name: instance }: Instance, _: string, event: LeaseEvent, at: number): void {
     if (event.type === "skew" || event.key !== taskSetKey(set)) return;
     this.log.push({ instance, at, event });
-    if (event.type === "acquired") this.#ended.delete(event.place);
-    if (event.type === "released" && event.confirmed) this.#ended.add(event.place);
+    if (event.type === "acquired") this.#ended.delete(event.sortKey);
+    if (event.type === "released" && event.confirmed) this.#ended.add(event.sortKey);
     this.tellProgress(`${workersAtOnce} workers share them`);
     if (event.type !== "takeover") return;
     const since = ((at - event.from.expiresAt) / 1000).toFixed(2);
-    const id = event.place.split("#").at(-1);
+    const id = event.sortKey.split("#").at(-1);
     const text = `${id} from ${event.from.owner}, whose claim had ended ${since} s ago`;
     this.#screen.event("tasks", "takeover", instance, text);
   }

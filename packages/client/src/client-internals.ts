@@ -17,8 +17,8 @@ export interface ClientInternals {
   readonly times: ClientTimes;
   readonly queues: FairQueues;
   readonly acquirer: Acquirer;
-  /** As `client.acquire`, for a lease at another place under the key; in the order of arrival with `fair`. */
-  acquireAt(key: string, place: string, options: WaitOptions, fair?: FairTerms): Promise<Lease>;
+  /** As `client.acquire`, for a lease at another sort key under the key; in the order of arrival with `fair`. */
+  acquireAt(key: string, sortKey: string, options: WaitOptions, fair?: FairTerms): Promise<Lease>;
 }
 
 /** Beside the client and not in it, so that they are no part of what users see. */

@@ -23,7 +23,7 @@ import {
   type LeasePage,
   type ListOptions,
   type ListPagesOptions,
-  type PlaceOptions,
+  type SortKeyOptions,
   type TakeBackSlotOptions,
 } from "./lease-admin.ts";
 import { checkHandle } from "./options/check-handle.ts";
@@ -136,7 +136,7 @@ export class LeaseClient implements AsyncDisposable {
       times: this.#times,
       queues: this.#queues,
       acquirer: this.#acquirer,
-      acquireAt: (key, place, others, fair) => this.#acquire(key, { fair, others }, true, place),
+      acquireAt: (key, sortKey, others, fair) => this.#acquire(key, { fair, others }, true, sortKey),
     });
   }
 
@@ -208,16 +208,16 @@ export class LeaseClient implements AsyncDisposable {
 
   /**
    * Reads who holds a lock; undefined when nobody does. A lease that expired and was not released is shown. 1 consistent
-   * read. With `place`, the same of another lease under the key, such as a permit of a semaphore. Rejects with
+   * read. With `sortKey`, the same of another lease under the key, such as a permit of a semaphore. Rejects with
    * LeaseItemError where another program has written the item.
    */
-  async inspect(key: string, options: PlaceOptions = {}): Promise<LeaseRecord | undefined> {
+  async inspect(key: string, options: SortKeyOptions = {}): Promise<LeaseRecord | undefined> {
     return await this.#admin.inspect(key, options);
   }
 
   /**
    * Reads all leases under a key that are held or have not been released, whatever primitives they belong to: the lock,
-   * permits of a semaphore, readers and writer, runs of a job, tasks. Their `place` tells. 1 consistent query for each
+   * permits of a semaphore, readers and writer, runs of a job, tasks. Their `sortKey` tells. 1 consistent query for each
    * megabyte of the items under the key. An item that cannot be read is left out, and the `unreadable` event names it.
    */
   async inspectAll(key: string): Promise<LeaseRecord[]> {
@@ -261,13 +261,13 @@ export class LeaseClient implements AsyncDisposable {
    * next renewal or its deadline.
    *
    * Needs the token that it means to break (see {@link LeaseClient.inspect}), so that it cannot hit a later holder, and
-   * the `place` of a lease that is not the lock's own. A task that is broken so waits again, or, if that was its last
+   * the `sortKey` of a lease that is not the lock's own. A task that is broken so waits again, or, if that was its last
    * attempt, is parked by the next worker that comes by; a run shows as lost. 1 request. Resolves to false when another
    * token, or none, holds the lock: `onRefused` is told which of the two.
    *
    * ```ts
-   * for (const { key, place, token } of await client.inspectAll("payment-api")) {
-   *   await client.forceRelease(key, { place, token });
+   * for (const { key, sortKey, token } of await client.inspectAll("payment-api")) {
+   *   await client.forceRelease(key, { sortKey, token });
    * }
    * ```
    */
@@ -279,7 +279,7 @@ export class LeaseClient implements AsyncDisposable {
    * Asks the holder of a lease to stop: its signal aborts with the reason `revoked` when it next renews. A holder
    * that does not renew does not hear of it. The lock stays closed until it is released or expires.
    *
-   * Needs the token of the lease that it means, and the `place` of one that is not the lock's own. 1 request. Resolves to
+   * Needs the token of the lease that it means, and the `sortKey` of one that is not the lock's own. 1 request. Resolves to
    * false when another token, or none, holds the lock: `onRefused` is told which of the two.
    */
   async requestRevocation(
@@ -310,7 +310,7 @@ export class LeaseClient implements AsyncDisposable {
    * Not in it: what `FairLock.checkIn` has won, which belongs to its owner and not to this process.
    *
    * ```ts
-   * for (const { key, place, expiresAt } of client.held()) console.log(key, place, new Date(expiresAt).toISOString());
+   * for (const { key, sortKey, expiresAt } of client.held()) console.log(key, sortKey, new Date(expiresAt).toISOString());
    * ```
    */
   held(): Lease[] {
@@ -382,7 +382,7 @@ export class LeaseClient implements AsyncDisposable {
     key: string,
     { fair, others }: { readonly fair: FairTerms | undefined; readonly others: WaitOptions },
     mayWait: boolean,
-    place: string = leaseSortKey,
+    sortKey: string = leaseSortKey,
   ): Promise<Lease> {
     checkKey(key);
     const terms = checkAcquireOptions(others, mayWait, this.#owner, this.#times);
@@ -390,7 +390,7 @@ export class LeaseClient implements AsyncDisposable {
     if (fair !== undefined) checkDataBesideQueue(data);
     terms.signal?.throwIfAborted();
     const order = fair && this.#queues.order(fair);
-    const call = { ...terms, key, sortKey: place, data, resumes: terms.reentrant, order };
+    const call = { ...terms, key, sortKey, data, resumes: terms.reentrant, order };
     const lease = await this.#acquirer.acquire(call);
     return new Lease(this.#context, lease, this.#format, terms.slot);
   }

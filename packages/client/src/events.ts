@@ -5,7 +5,7 @@ import type { LeaseErrorCode, LeaseLostReason } from "./errors/errors.ts";
 interface LeaseEventSubject {
   readonly key: string;
   /** The lease's sort key under its key: `lease` for a lock; see the page on the table for the others. */
-  readonly place: string;
+  readonly sortKey: string;
   readonly owner: string;
   readonly fencingToken: number;
 }
@@ -39,7 +39,7 @@ export interface ContendedEvent {
   readonly type: "contended";
   readonly key: string;
   /** The sort key of the lease that is in the way. */
-  readonly place: string;
+  readonly sortKey: string;
   readonly owner: string;
   readonly holder: string;
   readonly expiresAt: number;
@@ -98,7 +98,7 @@ export interface LeaseErrorEvent {
   readonly type: "error";
   readonly key: string;
   /** The sort key of the lease. */
-  readonly place: string;
+  readonly sortKey: string;
   readonly owner: string;
   /**
    * - `renew`: a heartbeat.
@@ -118,7 +118,7 @@ export interface ShortLeaseEvent {
   readonly type: "shortLease";
   readonly key: string;
   /** The lease's sort key under its key. */
-  readonly place: string;
+  readonly sortKey: string;
   readonly owner: string;
   readonly leaseDurationMs: number;
 }
@@ -131,7 +131,7 @@ export interface UnreadableEvent {
   readonly type: "unreadable";
   readonly key: string;
   /** The item's sort key. */
-  readonly place: string;
+  readonly sortKey: string;
   /** The attribute that cannot be read. */
   readonly attribute: string;
   /** Says what the attribute is, and what is allowed. */

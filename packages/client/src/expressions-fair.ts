@@ -12,7 +12,7 @@
  * A place is two attributes of the lock's item, named after the waiter. `waiting` counts the places: whoever removes
  * one insists that it is there, so that the count never drifts.
  */
-import type { LeasePlace } from "./expressions.ts";
+import type { LeaseAddress } from "./expressions.ts";
 import { attributeNames, leaseItemKey } from "./schema.ts";
 import { fairAttributeNames, placePrefix, ticketPrefix } from "./schema-fair.ts";
 import { amended, type Condition, type Write } from "./store/write.ts";
@@ -81,7 +81,7 @@ export interface Joining extends WrittenPlace {
 
 /** Joins the queue at its end, if there is room. A second copy is refused, and finds its place taken by itself. */
 export function join(
-  lock: LeasePlace,
+  lock: LeaseAddress,
   { id, text, maxWaiters, ttl: timeToLive, passed }: Joining,
 ): UpdateRequest {
   const going = removal(passed);
@@ -92,7 +92,7 @@ export function join(
     (passed.length === 0 ? "" : ` REMOVE ${going.removed.join(", ")}`);
   const hasRoom = "(attribute_not_exists(#waiting) OR #waiting < :limit)";
   return {
-    key: leaseItemKey(lock.key, lock.place),
+    key: leaseItemKey(lock.key, lock.sortKey),
     update,
     condition: ["attribute_not_exists(#qMine)", hasRoom, ...going.conditions].join(" AND "),
     names: {
@@ -118,7 +118,7 @@ export function join(
 
 /** Prolongs places that are still there: all of them or none. */
 export function keep(
-  lock: LeasePlace,
+  lock: LeaseAddress,
   places: readonly (WrittenPlace & { readonly ticket: number })[],
 ): UpdateRequest {
   const names: Record<string, string> = {};
@@ -131,7 +131,7 @@ export function keep(
   }
   const each = (write: (index: number) => string): string[] => places.map((_, index) => write(index));
   return {
-    key: leaseItemKey(lock.key, lock.place),
+    key: leaseItemKey(lock.key, lock.sortKey),
     update: `SET ${each((index) => `#w${index} = :w${index}`).join(", ")}`,
     condition: each((index) => `#q${index} = :q${index}`).join(" AND "),
     names,
@@ -141,9 +141,9 @@ export function keep(
 }
 
 /** Leaves the queue. */
-export function leave(lock: LeasePlace, id: string): UpdateRequest {
+export function leave(lock: LeaseAddress, id: string): UpdateRequest {
   return {
-    key: leaseItemKey(lock.key, lock.place),
+    key: leaseItemKey(lock.key, lock.sortKey),
     update: `SET ${countDown} REMOVE #qMine, #wMine`,
     condition: "attribute_exists(#qMine)",
     names: { "#waiting": waiting, "#qMine": ticketPrefix + id, "#wMine": placePrefix + id },
@@ -153,10 +153,10 @@ export function leave(lock: LeasePlace, id: string): UpdateRequest {
 }
 
 /** Removes places whose time is over, where there are more than one acquisition can take along. */
-export function passOver(lock: LeasePlace, passed: readonly WrittenPlace[]): UpdateRequest {
+export function passOver(lock: LeaseAddress, passed: readonly WrittenPlace[]): UpdateRequest {
   const going = removal(passed);
   return {
-    key: leaseItemKey(lock.key, lock.place),
+    key: leaseItemKey(lock.key, lock.sortKey),
     update: `SET ${countDown} REMOVE ${going.removed.join(", ")}`,
     condition: going.conditions.join(" AND "),
     names: { "#waiting": waiting, ...going.names },
@@ -166,8 +166,8 @@ export function passOver(lock: LeasePlace, passed: readonly WrittenPlace[]): Upd
 }
 
 /** Reads the lock with its queue. */
-export function lockWithQueue(lock: LeasePlace, consistent: boolean): GetRequest {
-  return { key: leaseItemKey(lock.key, lock.place), consistent };
+export function lockWithQueue(lock: LeaseAddress, consistent: boolean): GetRequest {
+  return { key: leaseItemKey(lock.key, lock.sortKey), consistent };
 }
 
 /** The removal of places that nobody has prolonged since they were judged. */

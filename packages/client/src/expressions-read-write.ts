@@ -28,9 +28,9 @@ export function participantsOf(key: string): Pick<QueryRequest, "keyCondition" |
  * this, and no renewal of the dead one can succeed after it.
  */
 export function removeDead(judged: LeaseRecord, now: number, retentionMs: number): UpdateRequest {
-  const { key, place } = judged;
+  const { key, sortKey } = judged;
   const letGo = release(
-    { key, place },
+    { key, sortKey },
     { shown: judged, now, retentionMs, slot: undefined, cooldown: undefined },
   );
   return render(amended(letGo, { insist: [[version, "=", judged.version]] }));

@@ -42,18 +42,18 @@ export { type Grant, render, type Write };
 const { token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs } = attributeNames;
 const { reentrant, data, revocation, releasedToken, brokenToken, doneSlot, taskToken, callbackId } =
   attributeNames;
-const { partitionKey, sortKey } = attributeNames;
+const { partitionKey } = attributeNames;
 const ttl = attributeNames.timeToLive;
 
 /** Which lease a write is about. */
-export interface LeasePlace {
+export interface LeaseAddress {
   readonly key: string;
   /** The sort key, where a key has several leases. @default "lease" */
-  readonly place?: string | undefined;
+  readonly sortKey?: string | undefined;
 }
 
 /** Takes a lock that nobody holds. A late copy of a request whose lease has been released since finds its token revoked. */
-export function acquire(lease: LeasePlace, grant: Grant): Write {
+export function acquire(lease: LeaseAddress, grant: Grant): Write {
   const { slot } = grant;
   const isDue: Condition[] =
     slot === undefined
@@ -74,7 +74,7 @@ export function acquire(lease: LeasePlace, grant: Grant): Write {
  * is part of that record: its judge has seen that as well.
  */
 export function takeOver(
-  lease: LeasePlace,
+  lease: LeaseAddress,
   grant: Grant,
   judged: { readonly token: string; readonly version: number },
 ): Write {
@@ -84,13 +84,13 @@ export function takeOver(
   ]);
 }
 
-function grantWhere({ key, place }: LeasePlace, grant: Grant, insist: readonly Condition[]): Write {
+function grantWhere({ key, sortKey }: LeaseAddress, grant: Grant, insist: readonly Condition[]): Write {
   const wishes = {
     ...(grant.data === undefined ? {} : { [data]: grant.data }),
     ...(grant.reentrant ? { [reentrant]: 1 } : {}),
   };
   return {
-    key: leaseItemKey(key, place),
+    key: leaseItemKey(key, sortKey),
     set: {
       [token]: grant.token,
       [version]: grant.version,
@@ -130,9 +130,9 @@ function isMine(proof: Proof): Condition[] {
 }
 
 /** Prolongs a lease. The growing version keeps a renewal that arrives late from shortening a newer one. */
-export function renew({ key, place }: LeasePlace, renewal: LockRenewal): Write {
+export function renew({ key, sortKey }: LeaseAddress, renewal: LockRenewal): Write {
   return {
-    key: leaseItemKey(key, place),
+    key: leaseItemKey(key, sortKey),
     set: {
       [version]: renewal.version,
       [expiresAt]: renewal.expiresAt,
@@ -145,7 +145,7 @@ export function renew({ key, place }: LeasePlace, renewal: LockRenewal): Write {
 }
 
 /** Prolongs a lease whose holder nobody has asked to stop: for a renewer that reads no more than what it has written. */
-export function renewUnlessRevoked(lease: LeasePlace, renewal: LockRenewal): Write {
+export function renewUnlessRevoked(lease: LeaseAddress, renewal: LockRenewal): Write {
   return amended(renew(lease, renewal), { insist: [[revocation, "missing"]] });
 }
 
@@ -155,7 +155,7 @@ const holderAttributes = [token, version, owner, acquiredAt, expiresAt, leaseDur
 const wishAttributes = [data, revocation, reentrant];
 
 /** Lets the lock go, or keeps it closed for a while. The item stays as a tombstone, so that the fencing token survives. */
-export function release({ key, place }: LeasePlace, ending: LockEnding): Write {
+export function release({ key, sortKey }: LeaseAddress, ending: LockEnding): Write {
   const { shown, slot, cooldown } = ending;
   const done = slot === undefined ? {} : { [doneSlot]: slot };
   const until = cooldown?.until ?? ending.now;
@@ -169,7 +169,7 @@ export function release({ key, place }: LeasePlace, ending: LockEnding): Write {
           [leaseDurationMs]: cooldown.forMs,
         };
   return {
-    key: leaseItemKey(key, place),
+    key: leaseItemKey(key, sortKey),
     set: { [releasedToken]: shown.token, [ttl]: timeToLive(until, ending.retentionMs), ...closed, ...done },
     remove: cooldown === undefined ? [...holderAttributes, ...wishAttributes] : wishAttributes,
     insist: isMine(shown),
@@ -180,11 +180,11 @@ export function release({ key, place }: LeasePlace, ending: LockEnding): Write {
  * Lets another's lock go. It is marked as broken, so that its holder does not take it for its own release. For how long
  * the item is kept is its primitive's to say: that stays as it is.
  */
-export function breakLease({ key, place }: LeasePlace, held: string): Write {
+export function breakLease({ key, sortKey }: LeaseAddress, held: string): Write {
   // A lock in its cooldown was released before: by that mark its holder recognises its own release.
   const released = isClosedToken(held) ? {} : { [releasedToken]: held };
   return {
-    key: leaseItemKey(key, place),
+    key: leaseItemKey(key, sortKey),
     set: { ...released, [brokenToken]: held },
     remove: [...holderAttributes, ...wishAttributes],
     insist: [[token, "=", held]],
@@ -195,9 +195,12 @@ export function breakLease({ key, place }: LeasePlace, held: string): Write {
  * Takes back an acquisition whose answer never came, whether its write has landed, is still under way or was lost:
  * on a free lock it revokes the token, and the late write is refused.
  */
-export function cancel({ key, place }: LeasePlace, { token: own, now, retentionMs }: Cancellation): Write {
+export function cancel(
+  { key, sortKey }: LeaseAddress,
+  { token: own, now, retentionMs }: Cancellation,
+): Write {
   return {
-    key: leaseItemKey(key, place),
+    key: leaseItemKey(key, sortKey),
     set: { [releasedToken]: own, [ttl]: timeToLive(now, retentionMs) },
     remove: [...holderAttributes, ...wishAttributes],
     insist: [
@@ -212,9 +215,9 @@ export function cancel({ key, place }: LeasePlace, { token: own, now, retentionM
 }
 
 /** Revokes a token of a lock that another holds, whose lease it leaves alone: a late takeover is refused. */
-export function revokeToken({ key, place }: LeasePlace, own: string): Write {
+export function revokeToken({ key, sortKey }: LeaseAddress, own: string): Write {
   return {
-    key: leaseItemKey(key, place),
+    key: leaseItemKey(key, sortKey),
     set: { [releasedToken]: own },
     insist: [[token, "exists"]],
     returnsItem: true,
@@ -222,8 +225,8 @@ export function revokeToken({ key, place }: LeasePlace, own: string): Write {
 }
 
 /** Asks the holder of one particular lease to stop. */
-export function requestRevocation({ key, place }: LeasePlace, held: string, reason: string): Write {
-  return { key: leaseItemKey(key, place), set: { [revocation]: reason }, insist: [[token, "=", held]] };
+export function requestRevocation({ key, sortKey }: LeaseAddress, held: string, reason: string): Write {
+  return { key: leaseItemKey(key, sortKey), set: { [revocation]: reason }, insist: [[token, "=", held]] };
 }
 
 /** A slot that is not to count as done. */
@@ -264,18 +267,18 @@ export function recordOnly(): {
 /** Finds the leases whose key starts with a prefix: the locks, or those of all primitives. */
 export function leasesByPrefix(
   prefix: string,
-  everyPlace = false,
+  everySortKey = false,
 ): Pick<ScanRequest, "filter" | "names" | "values"> {
   const filter = [
     `attribute_exists(#${token})`,
-    ...(everyPlace ? [] : [`#${sortKey} = :lease`]),
+    ...(everySortKey ? [] : [`#${attributeNames.sortKey} = :lease`]),
     ...(prefix === "" ? [] : [`begins_with(#${partitionKey}, :prefix)`]),
   ].join(" AND ");
   return {
     filter,
     names: namesIn(filter),
     values: {
-      ...(everyPlace ? {} : { ":lease": leaseSortKey }),
+      ...(everySortKey ? {} : { ":lease": leaseSortKey }),
       ...(prefix === "" ? {} : { ":prefix": prefix }),
     },
   };
@@ -337,7 +340,7 @@ export function waitersOf(key: string): {
   readonly names: Readonly<Record<string, string>>;
   readonly values: Item;
 } {
-  const keyCondition = `#${partitionKey} = :key AND begins_with(#${sortKey}, :waiters)`;
+  const keyCondition = `#${partitionKey} = :key AND begins_with(#${attributeNames.sortKey}, :waiters)`;
   return {
     keyCondition,
     names: namesIn(keyCondition),
@@ -358,7 +361,7 @@ export function removeWaiter(
 }
 
 /** The mark that a lease's holder calls a function, which may run on after the holder itself has been stopped. */
-export interface CallMark extends Pick<LeasePlace, "key"> {
+export interface CallMark extends Pick<LeaseAddress, "key"> {
   readonly fencingToken: number;
   readonly now: number;
   readonly retentionMs: number;

@@ -64,14 +64,14 @@ export function fenceFragments(attribute: string, fencingToken: number, format: 
 /** Builds the entry of {@link Lease.conditionCheck}. */
 export function leaseConditionCheck(
   tableName: string,
-  lease: Pick<LeaseRecord, "key" | "place" | "token" | "fencingToken">,
+  lease: Pick<LeaseRecord, "key" | "sortKey" | "token" | "fencingToken">,
   format: ValueFormat,
 ): LeaseConditionCheck {
   const { condition, names, values } = stillHeld(lease);
   return {
     ConditionCheck: {
       TableName: tableName,
-      Key: inFormat(itemOf(leaseItemKey(lease.key, lease.place)), format),
+      Key: inFormat(itemOf(leaseItemKey(lease.key, lease.sortKey)), format),
       ConditionExpression: condition,
       ExpressionAttributeNames: { ...names },
       ExpressionAttributeValues: inFormat(values, format),

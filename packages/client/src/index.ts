@@ -50,7 +50,7 @@ export type {
   ListCursor,
   ListOptions,
   ListPagesOptions,
-  PlaceOptions,
+  SortKeyOptions,
   TakeBackSlotOptions,
 } from "./lease-admin.ts";
 export type {

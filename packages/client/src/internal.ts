@@ -23,7 +23,7 @@ export {
   endCalls,
   type Grant,
   heldBySomebody,
-  type LeasePlace,
+  type LeaseAddress,
   markCalls,
   namesIn,
   park,
@@ -41,16 +41,6 @@ export {
   type WaitsBy,
   waitersOf,
 } from "./expressions.ts";
-export {
-  jsonIn,
-  optionalTextIn,
-  optionalTimeIn,
-  optionalWholeIn,
-  optionalWordIn,
-  textIn,
-  timeIn,
-  wholeIn,
-} from "./item-values.ts";
 export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
 export { checkHandle } from "./options/check-handle.ts";
@@ -96,6 +86,16 @@ export {
   utf8Bytes,
   waiterSortKeyPrefix,
 } from "./schema.ts";
+export {
+  jsonIn,
+  optionalTextIn,
+  optionalTimeIn,
+  optionalWholeIn,
+  optionalWordIn,
+  textIn,
+  timeIn,
+  wholeIn,
+} from "./store/item-values.ts";
 export type { TimedStore } from "./store/timed-store.ts";
 export { amended, type Condition, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";

@@ -1,7 +1,7 @@
 import { InvalidOptionsError } from "./errors/errors.ts";
 import {
   breakLease,
-  type LeasePlace,
+  type LeaseAddress,
   leasesByPrefix,
   leasesOf,
   requestRevocation,
@@ -14,13 +14,13 @@ import { type LeaseRecord, lastDoneSlot, readRecord, wasBroken } from "./record.
 import { type ItemKey, leaseItemKey, limits } from "./schema.ts";
 
 /** Which of a key's leases is meant, where it has several. */
-export interface PlaceOptions {
-  /** The lease's sort key, as `LeaseRecord.place` tells it. @default "lease", the lock's own */
-  readonly place?: string;
+export interface SortKeyOptions {
+  /** The lease's sort key, as `LeaseRecord.sortKey` has it. @default "lease", the lock's own */
+  readonly sortKey?: string;
 }
 
 /** Which holder is to be asked to stop, or is to lose its lease. */
-export interface HolderOptions extends PlaceOptions {
+export interface HolderOptions extends SortKeyOptions {
   /** The lease's token, as `inspect`, `inspectAll` and `list` show it, so that no later holder is hit. */
   readonly token: string;
   /**
@@ -50,7 +50,7 @@ export interface TakeBackSlotOptions {
 export interface ListCursor {
   /** A lease's `key`. */
   readonly pk: string;
-  /** A lease's `place`. */
+  /** A lease's `sortKey`. */
   readonly sk: string;
 }
 
@@ -75,9 +75,9 @@ export class LeaseAdmin {
     this.#context = context;
   }
 
-  async inspect(key: string, options: PlaceOptions): Promise<LeaseRecord | undefined> {
-    const { place } = placeOf(key, options, []).lease;
-    const request = { key: leaseItemKey(key, place), consistent: true };
+  async inspect(key: string, options: SortKeyOptions): Promise<LeaseRecord | undefined> {
+    const { sortKey } = addressOf(key, options, []).lease;
+    const request = { key: leaseItemKey(key, sortKey), consistent: true };
     return readRecord(await this.#context.table.get(request));
   }
 
@@ -105,7 +105,7 @@ export class LeaseAdmin {
   }
 
   async forceRelease(key: string, options: HolderOptions): Promise<boolean> {
-    const { lease, given } = placeOf(key, options, holderOptionNames);
+    const { lease, given } = addressOf(key, options, holderOptionNames);
     const token = checkToken(given);
     const result = await this.#context.table.update(breakLease(lease, token));
     if (result.applied || wasBroken(result.item, token)) return true;
@@ -133,7 +133,7 @@ export class LeaseAdmin {
     key: string,
     options: HolderOptions & { readonly reason?: string },
   ): Promise<boolean> {
-    const { lease, given } = placeOf(key, options, [...holderOptionNames, "reason"]);
+    const { lease, given } = addressOf(key, options, [...holderOptionNames, "reason"]);
     const token = checkToken(given);
     const reason = checkText("reason", given.reason ?? "revocation requested", limits.revocationBytes);
     const result = await this.#context.table.update(requestRevocation(lease, token, reason));
@@ -151,21 +151,26 @@ function checkToken({ token, onRefused }: HolderOptions): string {
   throw new InvalidOptionsError("token", token, allowed);
 }
 
-function placeOf<Options extends PlaceOptions>(
+function addressOf<Options extends SortKeyOptions>(
   key: string,
   // Missing options get an error that names what is missing in them.
   options: Options | undefined,
   others: readonly string[],
-): { readonly lease: LeasePlace; readonly given: Options } {
-  const given = checkKnown(options ?? ({} as Options), [...others, "place"], "options");
-  const { place } = given;
-  if (place !== undefined) checkText("place", place, limits.sortKeyBytes);
-  return { lease: { key: checkKey(key), place }, given };
+): { readonly lease: LeaseAddress; readonly given: Options } {
+  const given = checkKnown(options ?? ({} as Options), [...others, "sortKey"], "options");
+  const { sortKey } = given;
+  if (sortKey !== undefined) checkText("sortKey", sortKey, limits.sortKeyBytes);
+  return { lease: { key: checkKey(key), sortKey }, given };
 }
 
 function checkCursor(after: ListCursor): ItemKey {
   const { pk, sk } = (typeof after === "object" && after !== null ? after : {}) as Partial<ListCursor>;
   const isKey = [pk, sk].every((part) => typeof part === "string" && part !== "");
-  check(isKey, "after", after, "the `next` of an earlier page, or a lease's key as pk and its place as sk");
+  check(
+    isKey,
+    "after",
+    after,
+    "the `next` of an earlier page, or a lease's key as pk and its sort key as sk",
+  );
   return after;
 }

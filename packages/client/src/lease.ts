@@ -26,8 +26,8 @@ export interface LeaseHandle
   readonly tableName: string;
   /** Until when a release keeps the lock closed, in epoch milliseconds; absent to open it at once. */
   readonly closedUntil?: number;
-  /** Which of the key's leases it is, where there are several. */
-  readonly place?: string;
+  /** The sort key under the lock's name. @default "lease" */
+  readonly sortKey?: string;
   /** The run that the lease stands for, if it stands for one. */
   readonly slot?: string;
 }
@@ -78,9 +78,9 @@ export class Lease implements AsyncDisposable {
     return this.#lease.terms.record.key;
   }
 
-  /** Which of the key's leases it is: "lease", or the permit, run or task that it stands for. */
-  get place(): string {
-    return this.#lease.terms.record.place;
+  /** The sort key under the lock's name: "lease", or that of the permit, run or task. */
+  get sortKey(): string {
+    return this.#lease.terms.record.sortKey;
   }
 
   /** Readable label of who holds it. */
@@ -196,8 +196,8 @@ export class Lease implements AsyncDisposable {
 
   /** @internal Tells that its slot's work is done and could not be recorded. */
   tellCompletionFailed(slot: string, code: LeaseErrorCode): void {
-    const { key, place, owner, fencingToken } = this;
-    this.#context.publish({ type: "completionFailed", key, place, owner, fencingToken, slot, code });
+    const { key, sortKey, owner, fencingToken } = this;
+    this.#context.publish({ type: "completionFailed", key, sortKey, owner, fencingToken, slot, code });
   }
 
   /**
@@ -212,7 +212,7 @@ export class Lease implements AsyncDisposable {
   toJSON(): LeaseHandle {
     const { record, leaseDurationMs, closedUntil } = this.#lease.terms;
     const slot = this.#slot;
-    const { key, place, owner, token, fencingToken, acquiredAt } = record;
+    const { key, sortKey, owner, token, fencingToken, acquiredAt } = record;
     return {
       tableName: this.#context.table.tableName,
       key,
@@ -225,7 +225,7 @@ export class Lease implements AsyncDisposable {
       leaseDurationMs,
       ...(closedUntil === undefined ? {} : { closedUntil }),
       ...(slot === undefined ? {} : { slot }),
-      ...(place === leaseSortKey ? {} : { place }),
+      ...(sortKey === leaseSortKey ? {} : { sortKey }),
     };
   }
 

@@ -60,6 +60,6 @@ export function unlessUnreadable<T>(
 
 /** Makes what publishes that an item was passed over. */
 export function unreadableIn({ publish }: Pick<ProtocolContext, "publish">): (error: LeaseItemError) => void {
-  return ({ key, sortKey: place, attribute, message }) =>
-    publish({ type: "unreadable", key, place, attribute, message });
+  return ({ key, sortKey, attribute, message }) =>
+    publish({ type: "unreadable", key, sortKey, attribute, message });
 }

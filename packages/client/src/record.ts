@@ -1,5 +1,5 @@
-import { optionalTextIn, parsedJson, textIn, timeIn, wholeIn } from "./item-values.ts";
 import { attributeNames, isClosedToken } from "./schema.ts";
+import { optionalTextIn, parsedJson, textIn, timeIn, wholeIn } from "./store/item-values.ts";
 import type { Item } from "./store.ts";
 
 export { LeaseItemError } from "./errors/errors.ts";
@@ -8,8 +8,8 @@ export { LeaseItemError } from "./errors/errors.ts";
 export interface LeaseRecord {
   /** The lock's name. */
   readonly key: string;
-  /** Which of the key's leases it is: "lease", unless it is one of several. */
-  readonly place: string;
+  /** The sort key under the lock's name: "lease", or that of the permit, reader, run or task. */
+  readonly sortKey: string;
   /** Readable label of the holder. */
   readonly owner: string;
   /** Unique id of the acquisition; `forceRelease` wants it. */
@@ -49,7 +49,7 @@ export function readRecord(item: Item | undefined): LeaseRecord | undefined {
   const token = textIn(item, attributeNames.token);
   return {
     key: textIn(item, attributeNames.partitionKey),
-    place: textIn(item, attributeNames.sortKey),
+    sortKey: textIn(item, attributeNames.sortKey),
     owner: textIn(item, attributeNames.owner),
     token,
     version: wholeIn(item, attributeNames.version),

@@ -58,9 +58,9 @@ export interface ItemKey {
   readonly sk: string;
 }
 
-/** Gives the primary key of a lock's lease item, or of a lease that has another place under its key. */
-export function leaseItemKey(key: string, place: string = leaseSortKey): ItemKey {
-  return { [attributeNames.partitionKey]: key, [attributeNames.sortKey]: place } as unknown as ItemKey;
+/** Gives the primary key of a lock's lease item, or of a lease that has another sort key under its key. */
+export function leaseItemKey(key: string, sortKey: string = leaseSortKey): ItemKey {
+  return { [attributeNames.partitionKey]: key, [attributeNames.sortKey]: sortKey } as unknown as ItemKey;
 }
 
 const closedPrefix = "closed:";

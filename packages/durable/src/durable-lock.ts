@@ -156,7 +156,7 @@ export class DurableLock {
     const record = { ...terms.record, version: Math.max(terms.record.version, this.now()) };
     const held = new HeldLease(
       this.#context,
-      new LockForm(record.key, record.place),
+      new LockForm(record.key, record.sortKey),
       { ...terms, record },
       undefined,
     );

@@ -67,7 +67,7 @@ async function runOnceFree(shop: Shop): Promise<Success> {
 
 /** Whether an event is about the lock, and not about the run that is in the run history. */
 function isOfTheLock(event: LeaseEvent): boolean {
-  return "place" in event && event.place === leaseSortKey;
+  return "sortKey" in event && event.sortKey === leaseSortKey;
 }
 
 /** When an invocation acquired its lease, by its own clock, and under which fencing token. */

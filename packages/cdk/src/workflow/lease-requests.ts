@@ -200,7 +200,7 @@ export function parkArguments(terms: LeaseTerms): Json {
     ...write
   } = placed(waiter, { ":taskToken": "$states.context.Task.Token", ":ttl": timeToLiveAfter("0", terms) });
   const since = `$string(${variable(terms, "waitingSince")})`;
-  const place = jsonata(`${literal(waiterSortKeyPrefix)} & ${since} & '#' & ${variable(terms, "owner")}`);
+  const sortKey = jsonata(`${literal(waiterSortKeyPrefix)} & ${since} & '#' & ${variable(terms, "owner")}`);
   return {
     TransactItems: [
       {
@@ -212,7 +212,12 @@ export function parkArguments(terms: LeaseTerms): Json {
         },
       },
       {
-        Update: { TableName: terms.tableName, Key: keyOf(terms, place), UpdateExpression: update, ...write },
+        Update: {
+          TableName: terms.tableName,
+          Key: keyOf(terms, sortKey),
+          UpdateExpression: update,
+          ...write,
+        },
       },
     ],
   };

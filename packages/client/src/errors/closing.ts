@@ -1,7 +1,7 @@
 import { brandClass } from "./brand.ts";
 import { LeaseError } from "./errors.ts";
 
-/** The client has been closed: it acquires nothing any more, and whatever waited has been called off. Nothing is held. */
+/** The client is closed: it acquires nothing any more, and waiting calls have ended. Nothing is held. */
 export class ClientClosedError extends LeaseError {
   static {
     brandClass(ClientClosedError, "ClientClosedError");
@@ -16,18 +16,18 @@ export class ClientClosedError extends LeaseError {
   }
 }
 
-/** Something that a closed client may have left in the table: a lease, or a ticket in a queue. */
+/** A lease, or a ticket in a queue, that a closed client may have left in the table. */
 export interface Leftover {
   readonly key: string;
   /** The sort key of the item under the key. */
-  readonly place: string;
-  /** When it ends by itself at the latest, in epoch milliseconds of this machine's clock. */
+  readonly sortKey: string;
+  /** When it ends by itself, in epoch milliseconds of this machine's clock. */
   readonly expiresAt: number;
-  /** Why it could not be removed; undefined where the service has not answered yet. */
+  /** Why it could not be removed; undefined when the service has not replied yet. */
   readonly error: unknown;
 }
 
-/** How many keys the message names; `left` has them all. */
+/** The message names at most this many keys; `left` has all of them. */
 const mostNamed = 5;
 
 /** The client is closed, but the service did not confirm everything in time: some leases may stay until they expire. */
@@ -37,7 +37,7 @@ export class CloseIncompleteError extends LeaseError {
   }
   override readonly name: string = "CloseIncompleteError";
   readonly left: readonly Leftover[];
-  /** How many calls have not ended yet. What they acquire after all is released at once, if the process still lives. */
+  /** How many calls have not ended yet. What they still acquire is released at once, if the process still runs. */
   readonly callsUnderWay: number;
 
   constructor(left: readonly Leftover[], callsUnderWay: number) {

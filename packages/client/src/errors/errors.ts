@@ -34,7 +34,7 @@ export type LeaseErrorCode =
   | "LEASE_REQUEST_REJECTED"
   | "INVALID_SCHEDULE";
 
-/** What an error can say besides its message. */
+/** Properties of an error besides its message. */
 interface LeaseErrorOptions extends ErrorOptions {
   readonly mayHaveLanded?: boolean;
 }
@@ -47,7 +47,7 @@ export class LeaseError extends Error {
   // Written out: a bundler that shortens names shortens those of classes too, and Step Functions matches on it.
   override readonly name: string = "LeaseError";
   readonly code: LeaseErrorCode;
-  /** Whether a write that ended with this error may have taken effect all the same. */
+  /** Whether a write that ended with this error may have taken effect. */
   readonly mayHaveLanded: boolean;
 
   constructor(code: LeaseErrorCode, message: string, options?: LeaseErrorOptions) {
@@ -57,7 +57,7 @@ export class LeaseError extends Error {
   }
 }
 
-/** What a refusal's message says besides who holds the lock. */
+/** What a refusal's message says, besides the holder of the lock. */
 export interface RefusalDetails {
   /** What is held, where it is not one lock. @default - the lock of that key */
   readonly what?: string;
@@ -69,16 +69,19 @@ export interface RefusalDetails {
   readonly isOwn?: boolean;
 }
 
-/** Somebody else holds the lock, and the time to wait for it is over. Nothing is held. */
+/** Another caller holds the lock, and the time to wait for it is over. Nothing is held. */
 export class LeaseUnavailableError extends LeaseError {
   static {
     brandClass(LeaseUnavailableError, "LeaseUnavailableError");
   }
   override readonly name: string = "LeaseUnavailableError";
   readonly key: string;
-  /** Whether nobody holds it: its last holder released it early, and it stays closed (`lockAtLeastForMs`). */
+  /** Whether it is not held but in its cooldown: its last holder released it before `lockAtLeastForMs` was over. */
   readonly closed: boolean;
-  /** The holder's owner label, or the last holder's of a closed lock; undefined when the lock was let go at the very moment of giving up. */
+  /**
+   * The holder's owner label, in a cooldown the last holder's. Undefined when the lock was released at the moment of
+   * giving up.
+   */
   readonly holder: string | undefined;
   /** When the holder's lease ends unless it is renewed, in epoch milliseconds of the holder's clock. */
   readonly expiresAt: number | undefined;
@@ -133,7 +136,7 @@ function refusalAdvice(retryAfterMs: number, { waitedMs = 0, isOwn = false }: Re
     : advice;
 }
 
-/** The run that was asked for has been completed already, or a later one has. Nothing is held, and there is nothing to do. */
+/** This slot is done already, or a later one is. Nothing is held, and there is nothing to do. */
 export class SlotDoneError extends LeaseError {
   static {
     brandClass(SlotDoneError, "SlotDoneError");
@@ -142,7 +145,7 @@ export class SlotDoneError extends LeaseError {
   readonly key: string;
   /** The slot that was asked for. */
   readonly slot: string;
-  /** The latest slot that is done; not earlier than the one that was asked for. */
+  /** The latest slot that is done; not earlier than `slot`. */
   readonly doneSlot: string;
 
   constructor(key: string, slot: string, doneSlot: string) {
@@ -184,8 +187,8 @@ export class LeaseAbortedError extends LeaseError {
 }
 
 /**
- * The same owner holds the lock already, reentrantly, and for another slot, or for none: a lease stands for one run. The
- * lease that is held is not touched.
+ * The same owner holds the lock reentrantly, for another slot or for none. A lease is for one slot. The held lease is not
+ * changed.
  */
 export class SlotMismatchError extends LeaseError {
   static {
@@ -195,7 +198,7 @@ export class SlotMismatchError extends LeaseError {
   readonly key: string;
   /** The slot that was asked for. */
   readonly slot: string;
-  /** The slot that the held lease stands for. */
+  /** The slot of the held lease. */
   readonly heldSlot: string | undefined;
 
   constructor(key: string, slot: string, heldSlot: string | undefined) {
@@ -212,9 +215,8 @@ export class SlotMismatchError extends LeaseError {
 }
 
 /**
- * The run that was asked for is still to come: its slot is a time that lies ahead of this machine's clock by more than a
- * minute. Nothing was sent. A slot that is done keeps every earlier one out, so a trigger with a wrong date could keep a
- * job from running until then.
+ * The slot is a time more than a minute ahead of this machine's clock. Nothing was sent. A slot that is done refuses
+ * every earlier one, so a trigger with a wrong date could stop a job until then.
  */
 export class SlotNotDueError extends LeaseError {
   static {
@@ -224,7 +226,7 @@ export class SlotNotDueError extends LeaseError {
   readonly key: string;
   /** The slot that was asked for. */
   readonly slot: string;
-  /** How far it lies ahead, in milliseconds. */
+  /** How far it is ahead, in milliseconds. */
   readonly dueInMs: number;
 
   constructor(key: string, slot: string, dueInMs: number) {
@@ -242,11 +244,11 @@ export class SlotNotDueError extends LeaseError {
 /**
  * Why a lease protects nothing any more.
  *
- * - `expired`: its time ran out before a renewal was confirmed; nobody need have taken it yet.
+ * - `expired`: it expired before a renewal was confirmed. Another caller may have the lock, or not yet.
  * - `taken`: another acquisition holds the lock.
- * - `revoked`: somebody asked the holder to stop. The lock stays closed until it is released or expires.
+ * - `revoked`: its holder was asked to stop. The lock stays held until it is released or expires.
  * - `released`: it was released, by its holder or by force.
- * - `failed`: its heartbeat stopped at a mistake in the program, which is the error's `cause`. The lock stays closed
+ * - `failed`: its heartbeat stopped at a mistake in the program, which is the error's `cause`. The lock stays held
  *   until it is released or expires.
  */
 export type LeaseLostReason = "expired" | "taken" | "revoked" | "released" | "failed";
@@ -260,7 +262,7 @@ const lostAdvice: Record<LeaseLostReason, string> = {
     "its heartbeat stopped at an error that is not the service's: stop the work, and fix what the cause shows",
 };
 
-/** The lease is gone; whatever it protected may now be done by somebody else. */
+/** The lease is lost. Another caller may now do the work that it protected. */
 export class LeaseLostError extends LeaseError {
   static {
     brandClass(LeaseLostError, "LeaseLostError");
@@ -280,15 +282,15 @@ export class LeaseLostError extends LeaseError {
   }
 }
 
-/** How a refusal of an option is worded. */
+/** Parts of the message that refuses an option. */
 interface RefusalWording extends ErrorOptions {
   /** What is wrong. @default - "is", and the value */
   readonly finding?: string;
-  /** What to write instead, where that is known. */
+  /** What to write instead, when that is known. */
   readonly advice?: string | undefined;
 }
 
-/** An option has a value that cannot work. Raised before any request is sent. */
+/** An option has a value that is not allowed. Thrown before any request is sent. */
 export class InvalidOptionsError extends LeaseError {
   static {
     brandClass(InvalidOptionsError, "InvalidOptionsError");
@@ -366,7 +368,7 @@ export class LeaseTableError extends LeaseError {
   }
 }
 
-/** The client lacks what it needs to ask the service at all: a region, credentials, a permission. */
+/** The client lacks what it needs to reach the table: a region, credentials, a permission. */
 export class LeaseConfigurationError extends LeaseError {
   static {
     brandClass(LeaseConfigurationError, "LeaseConfigurationError");
@@ -382,8 +384,8 @@ export class LeaseConfigurationError extends LeaseError {
 }
 
 /**
- * The service throttled, failed, was busy with a transaction on the same item, did not answer in time or refused the
- * request, retries included.
+ * The service throttled, failed, was busy with a transaction on the same item, did not reply in time or refused the
+ * request, also after retries.
  */
 export class LeaseServiceError extends LeaseError {
   static {

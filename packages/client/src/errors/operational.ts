@@ -1,6 +1,6 @@
 import { InvalidOptionsError, LeaseError, LeaseServiceError } from "./errors.ts";
 
-/** The parts of an error that show where it comes from. */
+/** The properties of an error that show where it comes from. */
 interface Traits {
   readonly name?: unknown;
   readonly message?: unknown;
@@ -13,7 +13,7 @@ interface Traits {
   readonly $metadata?: { readonly httpStatusCode?: unknown };
 }
 
-/** Errors of the SDK's that no answer belongs to. */
+/** Errors of the SDK without a reply. */
 const sdkErrors: ReadonlySet<unknown> = new Set([
   "AbortError",
   "TimeoutError",
@@ -22,7 +22,7 @@ const sdkErrors: ReadonlySet<unknown> = new Set([
   "TokenProviderError",
 ]);
 
-/** How browsers' fetch, whose errors are TypeErrors, says that there is no connection. */
+/** What browsers' fetch says when there is no connection. Its errors are TypeErrors. */
 const fetchFailures: ReadonlySet<unknown> = new Set([
   "Failed to fetch",
   "Load failed",
@@ -34,11 +34,12 @@ const fetchFailures: ReadonlySet<unknown> = new Set([
 const longestChain = 10;
 
 /**
- * Tells whether an error is operational: one of the service, of the network, of the SDK on the way there, an abort, or
- * one of this package's own.
+ * Tells whether an error is operational: an error of the service, of the network, of the SDK before it sends, an
+ * abort, or an error of this package.
  *
- * Every other one is a mistake in the program, or in a store, clock or listener that was given to it. It would come
- * again with every repetition, and has to be seen. So is a request that this package refuses before it sends it.
+ * Every other error is a mistake in the program, or in a store, clock or listener that was given to it. It would come
+ * again with every repetition, so it must be seen. A request that this package refuses before it sends it is a
+ * mistake too.
  */
 export function isOperational(error: unknown): boolean {
   return isOperationalAt(error, 0);
@@ -48,10 +49,10 @@ function isOperationalAt(error: unknown, depth: number): boolean {
   if (error instanceof LeaseError) return !(error instanceof InvalidOptionsError);
   if (typeof error !== "object" || error === null || depth > longestChain) return false;
   const { name, message, code, cause, $fault, $response, $metadata } = error as Traits;
-  // An answer that could not be read is a SyntaxError or TypeError of the SDK's, which has the answer with it.
+  // A reply that cannot be read is a SyntaxError or TypeError of the SDK, which holds the reply.
   if ($fault !== undefined || $response !== undefined || $metadata?.httpStatusCode !== undefined) return true;
   if (sdkErrors.has(name) || (error instanceof TypeError && fetchFailures.has(message))) return true;
-  // Node gives codes to wrong arguments, too.
+  // Node gives codes to wrong arguments as well.
   const isSystem = typeof code === "string" && !(error instanceof TypeError || error instanceof RangeError);
   return isSystem || isOperationalAt(cause, depth + 1);
 }
@@ -59,17 +60,17 @@ function isOperationalAt(error: unknown, depth: number): boolean {
 const mistakes = [TypeError, RangeError, ReferenceError, SyntaxError, EvalError, URIError];
 
 /**
- * Tells whether what came out of the SDK is a mistake in the program: an error that only the language or a wrong
- * argument raises, and that no answer or connection belongs to.
+ * Tells whether an error from the SDK is a mistake in the program: an error of the language or of a wrong argument,
+ * without a reply or a connection.
  *
- * Less strict than {@link isOperational}: a user's own transport, credentials and middleware are in that path, and
- * throw errors of any class when they fail for a while.
+ * Less strict than {@link isOperational}: the user's own transport, credentials and middleware run inside the SDK,
+ * and throw errors of any class when they fail for a while.
  */
 export function isMistake(error: unknown): boolean {
   return mistakes.some((type) => error instanceof type) && !isOperational(error);
 }
 
-/** For a promise's `catch`: gives a value in place of an operational error, and throws every other one on. */
+/** For a promise's `catch`: gives a value in place of an operational error, and throws every other error again. */
 export function ifOperational<T>(value: T): (error: unknown) => T {
   return (error) => {
     if (isOperational(error)) return value;
@@ -102,7 +103,7 @@ export async function unlessPassing<T>(look: () => Promise<T>, signal?: AbortSig
   }
 }
 
-/** Gives what was thrown as an error, for whatever can be thrown. */
+/** Gives what was thrown as an error. Any value can be thrown. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown), { cause: thrown });
 }

@@ -169,8 +169,8 @@ export class FairLock {
     return { holder: record, waiting: inLine(observer.living(places)) };
   }
 
-  get #lock(): { readonly key: string; readonly place: string } {
-    return { key: this.key, place: leaseSortKey };
+  get #lock(): { readonly key: string; readonly sortKey: string } {
+    return { key: this.key, sortKey: leaseSortKey };
   }
 
   get #company(): Company {

@@ -43,12 +43,12 @@ export type VisitOutcome = { readonly tenancy: HeldLease } | { readonly standing
 export class Visits {
   readonly #context: ProtocolContext;
   readonly #company: Company;
-  readonly #lock: { readonly key: string; readonly place: string };
+  readonly #lock: { readonly key: string; readonly sortKey: string };
 
   constructor(
     context: ProtocolContext,
     company: Company,
-    lock: { readonly key: string; readonly place: string },
+    lock: { readonly key: string; readonly sortKey: string },
   ) {
     // The lease goes on elsewhere, with the next visit: that it was not renewed here tells nothing.
     const publish: ProtocolContext["publish"] = (event) => {
@@ -172,7 +172,7 @@ export class Visits {
 
   #form(): QueuedForm {
     return new QueuedForm(
-      { key: this.#lock.key, sortKey: this.#lock.place ?? leaseSortKey },
+      { key: this.#lock.key, sortKey: this.#lock.sortKey ?? leaseSortKey },
       this.#context.clock,
     );
   }

@@ -1,4 +1,4 @@
-import type { LeasePlace } from "../expressions.ts";
+import type { LeaseAddress } from "../expressions.ts";
 import { keep, lockWithQueue, type WrittenPlace } from "../expressions-fair.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { fairLimits } from "../schema-fair.ts";
@@ -31,12 +31,12 @@ export interface Companion {
 export class Company {
   readonly observer: Observer;
   readonly #context: ProtocolContext;
-  readonly #lock: LeasePlace;
+  readonly #lock: LeaseAddress;
   readonly #companions = new Set<Companion>();
   readonly #arrivals = new Arrivals();
   #latest: Sighting | undefined;
 
-  constructor(context: ProtocolContext, lock: LeasePlace) {
+  constructor(context: ProtocolContext, lock: LeaseAddress) {
     this.#context = context;
     this.#lock = lock;
     this.observer = new Observer(context);

@@ -1,4 +1,4 @@
-import type { LeasePlace } from "../expressions.ts";
+import type { LeaseAddress } from "../expressions.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import type { OrderedWait, WaitOrder } from "../protocol/wait-order.ts";
 import { Company } from "./company.ts";
@@ -20,8 +20,8 @@ export class FairQueues {
   }
 
   /** Gives those who wait here for a lock, and what they remember of it. */
-  company(lock: LeasePlace): Company {
-    const id = JSON.stringify([lock.key, lock.place]);
+  company(lock: LeaseAddress): Company {
+    const id = JSON.stringify([lock.key, lock.sortKey]);
     const company = this.#companies.get(id) ?? new Company(this.#context, lock);
     this.#companies.delete(id);
     this.#companies.set(id, company);
@@ -34,7 +34,7 @@ export class FairQueues {
     return {
       begin: (context, { key, sortKey }, call) => {
         const { clock } = context;
-        const company = this.company({ key, place: sortKey });
+        const company = this.company({ key, sortKey });
         const form = new QueuedForm({ key, sortKey }, clock, call.resumes ? call.owner : undefined);
         const grant: OrderedWait["grant"] = async (attempt, onContended) => {
           const granted = await new Waiter({

@@ -1,10 +1,10 @@
 import { LeaseServiceError } from "../errors/errors.ts";
 import { join, leave, passOver, type WrittenPlace } from "../expressions-fair.ts";
-import { optionalWholeIn } from "../item-values.ts";
 import type { AcquireCall } from "../protocol/acquirer.ts";
 import { callBudgetMs, callStore, inBackground, type ProtocolContext } from "../protocol/context.ts";
 import { attributeNames, timeToLive } from "../schema.ts";
 import { fairLimits } from "../schema-fair.ts";
+import { optionalWholeIn } from "../store/item-values.ts";
 import type { UpdateRequest } from "../store.ts";
 import { withBudget } from "../time/budget.ts";
 import type { Company, Prolonged } from "./company.ts";
@@ -71,13 +71,7 @@ export class Line {
       const { sighting } = standing;
       if (sighting === undefined || standing.ownPlace() !== undefined || isPointless()) break;
       const { text, until, ends } = standing.newPlace(leftMs());
-      const request = joining(
-        { ...call, place: call.sortKey },
-        terms.maxWaiters,
-        standing,
-        { id, text, until },
-        context.retentionMs,
-      );
+      const request = joining(call, terms.maxWaiters, standing, { id, text, until }, context.retentionMs);
       this.#mayStand = true;
       this.#ends = ends;
       const failure = await this.#write(request, budgetMs);
@@ -88,10 +82,7 @@ export class Line {
 
   /** Passes over as many of the dead as one write can. Gives the error that may pass, if it ended with one. */
   async passOver(over: readonly WrittenPlace[], budgetMs: number): Promise<LeaseServiceError | undefined> {
-    return await this.#write(
-      passOver({ ...this.#parts.call, place: this.#parts.call.sortKey }, removable(over)),
-      budgetMs,
-    );
+    return await this.#write(passOver(this.#parts.call, removable(over)), budgetMs);
   }
 
   /** Gives our place up in the background, if there may be one. */
@@ -99,11 +90,11 @@ export class Line {
     if (!this.#mayStand) return;
     this.#mayStand = false;
     const { id, call, context } = this.#parts;
-    const { key, sortKey: place, owner } = call;
+    const { key, sortKey, owner } = call;
     const expiresAt = Math.ceil(context.clock.now() + this.#ends - context.clock.monotonic());
-    const left = callStore(context, (store, options) => store.update(leave({ key, place }, id), options));
-    const passed = inBackground(context, { key, place, owner, operation: "leaveQueue" });
-    context.lifecycle.remove({ key, place, expiresAt }, left, passed);
+    const left = callStore(context, (store, options) => store.update(leave({ key, sortKey }, id), options));
+    const passed = inBackground(context, { key, sortKey, owner, operation: "leaveQueue" });
+    context.lifecycle.remove({ key, sortKey, expiresAt }, left, passed);
   }
 
   async #write(request: UpdateRequest, budgetMs: number): Promise<LeaseServiceError | undefined> {
@@ -130,7 +121,7 @@ export function removable(places: readonly WrittenPlace[]): WrittenPlace[] {
 
 /** The write that joins the queue; those whose time is over make room where it is full. Throws QueueFullError. */
 export function joining(
-  lock: { readonly key: string; readonly place: string },
+  lock: { readonly key: string; readonly sortKey: string },
   maxWaiters: number,
   standing: Standing,
   { id, text, until }: WrittenPlace & { readonly until: number },

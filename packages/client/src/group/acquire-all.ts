@@ -10,11 +10,10 @@ import type { WaitOptions } from "../options/options.ts";
 import { announceGrant, contentionOf } from "../protocol/announcement.ts";
 import { HeldLease } from "../protocol/held-lease.ts";
 import { LockForm } from "../protocol/lock-form.ts";
-import { RetryLoop } from "../protocol/retry-loop.ts";
 import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
-import { GroupAcquisition, type GroupGranted, type GroupRefused } from "./group-acquisition.ts";
+import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
+import { GroupWait } from "./group-wait.ts";
 import { LeaseGroup, type Member } from "./lease-group.ts";
-import { type BlockedLocks, WantedLocks } from "./wanted-locks.ts";
 
 /** Options of {@link acquireAll}: those of `client.acquire`, for all locks alike. */
 export type GroupOptions = Omit<WaitOptions, "slot">;
@@ -104,7 +103,7 @@ async function acquireThese(
     );
   const { owner, leaseDurationMs } = terms;
   const wishes = wanted.map((key) => ({ key, sortKey: leaseSortKey, owner, slot: undefined }));
-  for (const key of wanted) context.noteLease({ key, place: leaseSortKey, owner, leaseDurationMs });
+  for (const key of wanted) context.noteLease({ key, sortKey: leaseSortKey, owner, leaseDurationMs });
   const tenancies = terms.reentrant
     ? await acquirer.reentrant.shareAll(wishes, terms, winThese)
     : await winThese(wishes);
@@ -137,7 +136,7 @@ async function win(
     const { belief } = granted;
     const heldSince = belief.since.monotonic;
     const terms = { record, leaseDurationMs, heldSince, closedUntil, slot: undefined };
-    const tenancy = new HeldLease(context, new LockForm(record.key, record.place), terms, belief);
+    const tenancy = new HeldLease(context, new LockForm(record.key, record.sortKey), terms, belief);
     context.hold(tenancy);
     const takeover = granted.takeovers.get(record.key);
     announceGrant(context, record, takeover === undefined ? [] : [takeover], waitedMs);
@@ -158,10 +157,11 @@ async function grant(
     leaseDurationMs,
     reentrant,
     data,
+    waitMs: terms.waitMs,
   });
-  const wanted = new WantedLocks(context, acquisition, keys, terms, contentionOf(context, owner));
+  const wait = new GroupWait(context, keys, terms);
   try {
-    return await new RetryLoop<GroupGranted, GroupRefused, BlockedLocks>(context, terms, wanted).grant();
+    return await wait.grant(acquisition, contentionOf(context, owner));
   } catch (error) {
     acquisition.abandon();
     throw error;

@@ -52,9 +52,9 @@ export class Claim {
     const expiresAt = clock.now() + this.#leaseDurationMs;
     const taken = this.#takeBack();
     const [key = ""] = this.#keys;
-    const work = { key, place: leaseSortKey, owner: this.owner, operation: "cancel" } as const;
+    const work = { key, sortKey: leaseSortKey, owner: this.owner, operation: "cancel" } as const;
     const passed = inBackground(this.#context, work);
-    const [first, ...others] = this.#keys.map((one) => ({ key: one, place: leaseSortKey, expiresAt }));
+    const [first, ...others] = this.#keys.map((one) => ({ key: one, sortKey: leaseSortKey, expiresAt }));
     if (first !== undefined) lifecycle.remove(first, taken, passed);
     for (const other of others) lifecycle.follow(other, taken);
   }

@@ -1,9 +1,9 @@
 import { unlessPassing } from "../errors/operational.ts";
-import { optionalWholeIn } from "../item-values.ts";
 import { checkDuration, checkKnown, checkSignal } from "../options/check-values.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
+import { optionalWholeIn } from "../store/item-values.ts";
 
 /** Who leads, as the table shows it. */
 export interface Reign {

@@ -32,7 +32,7 @@ const fieldChecks: Record<keyof LeaseHandle, FieldCheck> = {
   leaseDurationMs: (field, value) => checkDuration(field, value, 1),
   closedUntil: (field, value) => value === undefined || checkNumber(field, value),
   slot: (field, value) => value === undefined || checkSlot(field, checkLabel(field, value)),
-  place: (field, value) => value === undefined || checkText(field, value, limits.sortKeyBytes),
+  sortKey: (field, value) => value === undefined || checkText(field, value, limits.sortKeyBytes),
 };
 
 /** Checks a handle that came from elsewhere, and gives what it says of its lease. */
@@ -47,7 +47,14 @@ export function checkHandle(handle: LeaseHandle, tableName: string): HeldLeaseTe
   for (const [field, checkField] of Object.entries(fieldChecks)) {
     checkField(`handle.${field}`, given[field as keyof LeaseHandle]);
   }
-  const { tableName: _tableName, closedUntil, slot, place = leaseSortKey, ...held } = given;
-  const record = { ...held, place, closed: false, reentrant: false, data: undefined, revocation: undefined };
+  const { tableName: _tableName, closedUntil, slot, sortKey = leaseSortKey, ...held } = given;
+  const record = {
+    ...held,
+    sortKey,
+    closed: false,
+    reentrant: false,
+    data: undefined,
+    revocation: undefined,
+  };
   return { record, leaseDurationMs: held.leaseDurationMs, closedUntil, slot };
 }

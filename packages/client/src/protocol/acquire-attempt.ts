@@ -1,6 +1,5 @@
 import { LeaseError, LeaseServiceError, SlotDoneError } from "../errors/errors.ts";
 import { type LeaseRecord, lastDoneSlot } from "../record.ts";
-import type { Write } from "../store/write.ts";
 import type { Item, UpdateResult } from "../store.ts";
 import { type Bounds, callBudgetMs } from "../time/budget.ts";
 import type { Moment } from "../time/clock.ts";
@@ -89,7 +88,8 @@ export class AcquireAttempt {
   ): Promise<Granted | Refused> {
     const { gate } = this.#context;
     // Before the first request is made: its lease counts from there.
-    const waitedMs = await gate.enter(withinMs, signal);
+    const entered = gate.enter(withinMs, signal);
+    const waitedMs = typeof entered === "number" ? entered : await entered;
     let failure: unknown;
     try {
       const usefulMs = Math.max(this.#terms.leaseDurationMs, shortestBudgetMs);
@@ -117,14 +117,14 @@ export class AcquireAttempt {
   abandon(): void {
     if (!this.#uncertain) return;
     const { clock, lifecycle, retentionMs, table } = this.#context;
-    const { key, sortKey: place, owner, leaseDurationMs } = this.#terms;
-    const passed = inBackground(this.#context, { key, place, owner, operation: "cancel" });
+    const { key, sortKey, owner, leaseDurationMs } = this.#terms;
     const taken = takeBack(table, {
       cancel: this.form.cancel({ token: this.token, now: clock.now(), retentionMs }),
       revoke: this.form.revoke(this.token, this.#triesTakeover),
       isOurs: (item) => this.#isOurs(item),
     });
-    lifecycle.remove({ key, place, expiresAt: clock.now() + leaseDurationMs }, taken, passed);
+    const passed = inBackground(this.#context, { key, sortKey, owner, operation: "cancel" });
+    lifecycle.remove({ key, sortKey, expiresAt: clock.now() + leaseDurationMs }, taken, passed);
   }
 
   /** Sends the write that takes it, in the place of some leases or of none. */
@@ -132,22 +132,19 @@ export class AcquireAttempt {
     if (takeovers.length > 0) this.#triesTakeover = true;
     const own = this.#nextWrite();
     const passed = takeovers.map(({ from }) => from);
-    const result = await this.#write(this.form.acquire(this.#grant(own), passed), own.at, bounds);
+    const write = this.form.acquire(this.#grant(own), passed);
+    const result = await this.#context.table.update(write, { ...bounds, since: own.at }).catch(this.#doubted);
+    if (result.retried) this.#uncertain = true;
     if (result.applied || this.#isOurs(result.item))
       return await this.#settle(result, own, bounds, takeovers);
     return this.#refused(result.item);
   }
 
-  async #write(write: Write, since: Moment, bounds: Bounds): Promise<UpdateResult> {
-    try {
-      const result = await this.#context.table.update(write, { ...bounds, since });
-      if (result.retried) this.#uncertain = true;
-      return result;
-    } catch (error) {
-      if (error instanceof LeaseError && error.mayHaveLanded) this.#uncertain = true;
-      throw error;
-    }
-  }
+  /** A write that was not answered may have landed. */
+  readonly #doubted = (error: unknown): never => {
+    if (error instanceof LeaseError && error.mayHaveLanded) this.#uncertain = true;
+    throw error;
+  };
 
   #isOurs(item: Item | undefined): boolean {
     return leaseOf(this.form, item, this.token)?.owner === this.#terms.owner;
@@ -237,7 +234,8 @@ export class AcquireAttempt {
       written = this.#nextWrite(record.version);
       const { version, expiresAt } = written;
       const renewal = { shown: record, version, expiresAt, leaseDurationMs, retentionMs };
-      ({ item } = await this.#write(this.form.renew(renewal), written.at, bounds));
+      const renewing = this.#context.table.update(this.form.renew(renewal), { ...bounds, since: written.at });
+      ({ item } = await renewing.catch(this.#doubted));
       record = leaseOf(this.form, item, this.token);
     }
     return this.#refused(item);

@@ -5,10 +5,11 @@ import type { ProtocolContext } from "./context.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { HeldLease, type HeldLeaseTerms } from "./held-lease.ts";
 import type { LeaseForm } from "./lease-form.ts";
+import { unordered } from "./lease-wait.ts";
 import { LockForm } from "./lock-form.ts";
 import { ReentrantLeases } from "./reentrant-leases.ts";
 import type { WaitTerms } from "./retry-loop.ts";
-import { unordered, type WaitOrder } from "./wait-order.ts";
+import type { WaitOrder } from "./wait-order.ts";
 
 /** One call to acquire, validated. */
 export interface AcquireCall extends AcquireTerms, WaitTerms {
@@ -40,7 +41,7 @@ export class Acquirer {
     form: LeaseForm = new LockForm(call.key, call.sortKey),
   ): Promise<HeldLease> {
     const { lifecycle, noteLease } = this.#context;
-    noteLease({ ...call, place: call.sortKey });
+    noteLease(call);
     const open = lifecycle.begin(call.signal);
     try {
       const own = { ...call, signal: open.signal };
@@ -74,7 +75,7 @@ export class Acquirer {
     // Where clocks are not to be compared, another's expiry says nothing: a renewal has to show that it stands.
     const leftMs = clock.timeUntil(record.expiresAt) - clockSkewMs;
     const belief = leftMs > 0 ? { since, forMs: Math.min(leftMs, leaseDurationMs) } : undefined;
-    const form = new LockForm(record.key, record.place);
+    const form = new LockForm(record.key, record.sortKey);
     const lease = new HeldLease(this.#context, form, terms, belief);
     if (belief !== undefined || heartbeatMs !== undefined) hold(lease);
     return this.keepAlive(lease, heartbeatMs);
@@ -84,10 +85,11 @@ export class Acquirer {
     const context = this.#context;
     const { clock } = context;
     const startedAt = clock.monotonic();
-    const { form, grant } = (call.order ?? unordered).begin(context, given, call);
+    const wait = (call.order ?? unordered).begin(context, given, call);
+    const { form } = wait;
     const attempt = new AcquireAttempt(context, form, call);
     try {
-      const { record, belief, takeovers } = await grant(attempt, contentionOf(context, call.owner));
+      const { record, belief, takeovers } = await wait.grant(attempt, contentionOf(context, call.owner));
       const { leaseDurationMs, slot } = call;
       const terms = {
         record,

@@ -5,11 +5,11 @@ import type { Takeover } from "./lease-form.ts";
 /** Tells that a lock was taken, and from whom if its holder had not released it. */
 export function announceGrant(
   { publish }: ProtocolContext,
-  { key, place, owner, fencingToken, expiresAt }: LeaseRecord,
+  { key, sortKey, owner, fencingToken, expiresAt }: LeaseRecord,
   takeovers: readonly Takeover[],
   waitedMs: number,
 ): void {
-  const subject = { key, place, owner, fencingToken };
+  const subject = { key, sortKey, owner, fencingToken };
   for (const { ground, from: before } of takeovers) {
     const from = { owner: before.owner, fencingToken: before.fencingToken, expiresAt: before.expiresAt };
     publish({ type: "takeover", ...subject, ground, from });
@@ -25,9 +25,9 @@ export function contentionOf(
   const told = new Set<string>();
   return (record) => {
     if (record === undefined) return;
-    const { key, place, owner: holder, expiresAt, closed } = record;
-    const id = JSON.stringify([key, place]);
-    if (!told.has(id)) publish({ type: "contended", key, place, owner, holder, expiresAt, closed });
+    const { key, sortKey, owner: holder, expiresAt, closed } = record;
+    const id = JSON.stringify([key, sortKey]);
+    if (!told.has(id)) publish({ type: "contended", key, sortKey, owner, holder, expiresAt, closed });
     told.add(id);
   };
 }

@@ -63,11 +63,11 @@ export function callStore<T>(
  */
 export function inBackground(
   { publish }: Pick<ProtocolContext, "publish">,
-  work: Pick<LeaseErrorEvent, "key" | "place" | "owner" | "operation">,
+  work: Pick<LeaseErrorEvent, "key" | "sortKey" | "owner" | "operation">,
 ): (error: unknown) => void {
-  const { key, place, owner, operation } = work;
+  const { key, sortKey, owner, operation } = work;
   return (error) => {
     if (!isOperational(error))
-      publish({ type: "error", key, place, owner, operation, error: asError(error) });
+      publish({ type: "error", key, sortKey, owner, operation, error: asError(error) });
   };
 }

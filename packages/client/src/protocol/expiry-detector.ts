@@ -64,7 +64,7 @@ export class ExpiryDetector {
   /** Counts from the arrival of the answer that first showed the record, for it was written before that. */
   #watch(record: LeaseRecord): number {
     const now = this.#clock.monotonic();
-    const id = JSON.stringify([record.key, record.place]);
+    const id = JSON.stringify([record.key, record.sortKey]);
     const seen = this.#sightings.get(id);
     this.#sightings.delete(id);
     const unchanged = seen?.token === record.token && seen.version === record.version;

@@ -93,7 +93,7 @@ export class HeldLease {
     const { deadline } = this;
     this.removal = {
       key: record.key,
-      place: record.place,
+      sortKey: record.sortKey,
       get expiresAt() {
         return deadline.expiresAt;
       },
@@ -340,8 +340,8 @@ export class HeldLease {
   }
 
   #publish(event: HeldLeaseEvent): void {
-    const { key, place, owner, fencingToken } = this.terms.record;
-    const subject = { key, place, owner };
+    const { key, sortKey, owner, fencingToken } = this.terms.record;
+    const subject = { key, sortKey, owner };
     this.#context.publish(
       event.type === "error" ? { ...subject, ...event } : { ...subject, fencingToken, ...event },
     );
@@ -351,7 +351,7 @@ export class HeldLease {
 /** The part of an event that is not said of every one of a lease's. */
 type HeldLeaseEvent = LeaseEvent extends infer Event
   ? Event extends { readonly type: "renewed" | "lost" | "released" | "error" }
-    ? Omit<Event, "key" | "place" | "owner" | "fencingToken">
+    ? Omit<Event, "key" | "sortKey" | "owner" | "fencingToken">
     : never
   : never;
 

@@ -140,7 +140,7 @@ export class Lifecycle {
     for (const { removal } of this.#removals) left.set(removal, undefined);
     if (left.size === 0 && this.#calls.size === 0) return;
     throw new CloseIncompleteError(
-      [...left].map(([{ key, place, expiresAt }, error]) => ({ key, place, expiresAt, error })),
+      [...left].map(([{ key, sortKey, expiresAt }, error]) => ({ key, sortKey, expiresAt, error })),
       this.#calls.size,
     );
   }

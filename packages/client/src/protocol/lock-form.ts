@@ -1,4 +1,4 @@
-import { acquire, cancel, type LeasePlace, release, renew, revokeToken, takeOver } from "../expressions.ts";
+import { acquire, cancel, type LeaseAddress, release, renew, revokeToken, takeOver } from "../expressions.ts";
 import { isOpenTo, type LeaseRecord, readRecord } from "../record.ts";
 import type { Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
@@ -53,8 +53,8 @@ export class LockForm implements LeaseForm {
     return { blocker: record, claimableInMs: expiry.claimableInMs, takeovers: [] };
   }
 
-  get #lease(): LeasePlace {
-    return { key: this.key, place: this.sortKey };
+  get #lease(): LeaseAddress {
+    return { key: this.key, sortKey: this.sortKey };
   }
 }
 

@@ -54,7 +54,8 @@ export class RequestGate {
 
   /** Sends another request, as {@link RequestGate.enter} admits it, and tells it how much of `withinMs` is left. */
   async pass<T>({ signal, withinMs }: GateOptions, send: (leftMs: number) => Promise<T>): Promise<T> {
-    const waitedMs = await this.enter(withinMs, signal);
+    const entered = this.enter(withinMs, signal);
+    const waitedMs = typeof entered === "number" ? entered : await entered;
     let failure: unknown;
     try {
       return await send(withinMs - waitedMs);
@@ -67,13 +68,14 @@ export class RequestGate {
   }
 
   /**
-   * Waits until another request than a renewal may be sent, and gives for how long it has waited; `leave` has to follow.
+   * Lets another request than a renewal in: at once where there is room, else once there is. Gives for how long it has
+   * waited, in milliseconds; `leave` has to follow.
    *
    * Rejects with the signal's reason, and with LeaseServiceError when it has waited for too long; then nothing was sent.
    */
-  async enter(withinMs: number, signal: AbortSignal | undefined): Promise<number> {
+  enter(withinMs: number, signal: AbortSignal | undefined): number | Promise<number> {
     const mayGo = this.#admit(Number.POSITIVE_INFINITY, mostBesideRenewals);
-    return mayGo ? 0 : await this.#waitBehindRenewals(signal, withinMs);
+    return mayGo ? 0 : this.#waitBehindRenewals(signal, withinMs);
   }
 
   /** Ends a request that was let in, with the error that it met, if it met one. */

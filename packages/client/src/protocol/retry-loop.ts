@@ -1,4 +1,5 @@
 import { passing, unlessPassing } from "../errors/operational.ts";
+import type { LeaseRecord } from "../record.ts";
 import { callBudgetMs } from "../time/budget.ts";
 import { sleep } from "../time/clock.ts";
 import { RetryPauses, type RetryStrategy } from "../time/retry.ts";
@@ -12,28 +13,19 @@ export interface WaitTerms {
   readonly signal: AbortSignal | undefined;
 }
 
-/** What a try or a look has shown that keeps it from the caller. */
+/** What keeps a caller out, as a try or a look has shown it. */
 export interface Blocked {
+  readonly blockers: readonly LeaseRecord[];
   /** When a try can hope to succeed if nothing changes, on the monotonic clock. */
   readonly claimableAt: number;
 }
 
-/** What one caller waits for: a lease, or several. */
-export interface Wanted<Granted, Refused, B extends Blocked> {
-  /** Tries once, by what the last look has shown, if it has shown that a try can succeed. */
-  try(bounds: TryBounds, known?: B): Promise<Granted | Refused>;
-  /** What a refusal has shown. */
-  blockedBy(refused: Refused): B;
-  /** Looks without writing at what was in the way. */
-  look(blocked: B, withinMs: number): Promise<B>;
-  /** What the wait ends with when its time is over. */
-  unavailable(blocked: B): Error;
-}
-
-/** What bounds one try. */
-export interface TryBounds {
-  readonly withinMs: number;
-  readonly signal: AbortSignal | undefined;
+/** What is tried again and again: an acquisition of one lease, or of several. */
+interface Attempt<Outcome, Known> {
+  try(
+    bounds: { readonly withinMs: number; readonly signal: AbortSignal | undefined },
+    known: Known | undefined,
+  ): Promise<Outcome>;
 }
 
 /**
@@ -42,36 +34,47 @@ export interface TryBounds {
  * Between tries it looks with reads that may lag and cost a tenth of a refused write; it tries only when a read shows
  * that there is room, or when the holder's time is up.
  */
-export class RetryLoop<
+export abstract class RetryLoop<
   Granted extends { readonly granted: true },
   Refused extends { readonly granted: false },
   B extends Blocked,
+  A extends Attempt<Granted | Refused, B>,
 > {
-  readonly #context: ProtocolContext;
+  protected readonly context: ProtocolContext;
   readonly #terms: WaitTerms;
-  readonly #wanted: Wanted<Granted, Refused, B>;
   readonly #budget: WaitBudget;
   readonly #pauses: RetryPauses;
 
-  constructor(context: ProtocolContext, terms: WaitTerms, wanted: Wanted<Granted, Refused, B>) {
-    this.#context = context;
+  constructor(context: ProtocolContext, terms: WaitTerms) {
+    this.context = context;
     this.#terms = terms;
-    this.#wanted = wanted;
     this.#budget = new WaitBudget(context.clock, terms.waitMs);
     this.#pauses = new RetryPauses(context, terms.retry);
   }
 
-  /** Gives the grant. Rejects when the time is over, with what the last try ended with, and with the signal's reason. */
-  async grant(): Promise<Granted> {
+  /** What a refusal has shown. */
+  protected abstract blockedBy(refused: Refused): B;
+
+  /** Looks without writing at what is in the way. */
+  protected abstract look(attempt: A, blocked: B, withinMs: number): Promise<B>;
+
+  /** What the wait ends with when its time is over. */
+  protected abstract unavailable(blocked: B): Error;
+
+  /**
+   * Gives the grant. Rejects when the time is over, with the service's error if that is what the last try ended with, and
+   * with the signal's reason; the caller abandons the attempt then.
+   */
+  async grant(attempt: A, onContended: (record: LeaseRecord) => void): Promise<Granted> {
     const { signal, waitMs } = this.#terms;
     let known: B | undefined;
     for (;;) {
-      const withinMs = waitMs > 0 ? this.#budget.callMs : Number.POSITIVE_INFINITY;
-      let refused: Refused;
+      let blocked: B;
       try {
-        const outcome = await this.#wanted.try({ withinMs, signal }, known);
+        const withinMs = waitMs > 0 ? this.#budget.callMs : Number.POSITIVE_INFINITY;
+        const outcome = await attempt.try({ withinMs, signal }, known);
         if (outcome.granted) return outcome;
-        refused = outcome;
+        blocked = this.blockedBy(outcome);
       } catch (error) {
         signal?.throwIfAborted();
         const failure = passing(error);
@@ -80,19 +83,20 @@ export class RetryLoop<
         known = undefined;
         continue;
       }
-      known = await this.#untilWorthwhile(this.#wanted.blockedBy(refused));
+      for (const blocker of blocked.blockers) onContended(blocker);
+      known = await this.#untilWorthwhile(attempt, blocked);
     }
   }
 
   /** Sleeps and looks until another try can hope for success, and gives what the last look has shown. */
-  async #untilWorthwhile(last: B): Promise<B | undefined> {
-    const { clock } = this.#context;
+  async #untilWorthwhile(attempt: A, last: B): Promise<B | undefined> {
+    const { clock } = this.context;
     let blocked = last;
     for (;;) {
-      await this.#pause(() => this.#wanted.unavailable(blocked), blocked.claimableAt);
+      await this.#pause(() => this.unavailable(blocked), blocked.claimableAt);
       if (clock.monotonic() >= blocked.claimableAt) return undefined;
       const withinMs = Math.min(this.#budget.callMs, callBudgetMs);
-      const seen = await unlessPassing(() => this.#wanted.look(blocked, withinMs), this.#terms.signal);
+      const seen = await unlessPassing(() => this.look(attempt, blocked, withinMs), this.#terms.signal);
       if (seen === undefined) continue;
       if (seen.claimableAt <= clock.monotonic()) return seen;
       blocked = seen;
@@ -103,6 +107,6 @@ export class RetryLoop<
   async #pause(reason: () => Error, claimableAt?: number): Promise<void> {
     const { leftMs } = this.#budget;
     if (leftMs <= 0) throw reason();
-    await sleep(this.#context.clock, Math.min(this.#pauses.nextMs(claimableAt), leftMs), this.#terms.signal);
+    await sleep(this.context.clock, Math.min(this.#pauses.nextMs(claimableAt), leftMs), this.#terms.signal);
   }
 }

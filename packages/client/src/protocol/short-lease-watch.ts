@@ -8,9 +8,9 @@ export function shortLeaseWatch(
   publish: (event: LeaseEvent) => void,
 ): (lease: Omit<ShortLeaseEvent, "type">) => void {
   let isTold = false;
-  return ({ key, place, owner, leaseDurationMs }) => {
+  return ({ key, sortKey, owner, leaseDurationMs }) => {
     if (isTold || leaseDurationMs >= shortestSensibleMs) return;
     isTold = true;
-    publish({ type: "shortLease", key, place, owner, leaseDurationMs });
+    publish({ type: "shortLease", key, sortKey, owner, leaseDurationMs });
   };
 }

@@ -1,10 +1,8 @@
 import type { LeaseRecord } from "../record.ts";
-import type { AcquireAttempt, Granted, Refused } from "./acquire-attempt.ts";
+import type { AcquireAttempt, Granted } from "./acquire-attempt.ts";
 import type { AcquireCall } from "./acquirer.ts";
 import type { ProtocolContext } from "./context.ts";
 import type { LeaseForm } from "./lease-form.ts";
-import { RetryLoop } from "./retry-loop.ts";
-import { type BlockedLease, WantedLease } from "./wanted-lease.ts";
 
 /** In which order callers that wait for a lease get it. */
 export interface WaitOrder {
@@ -22,14 +20,3 @@ export interface OrderedWait {
    */
   grant(attempt: AcquireAttempt, onContended: (record: LeaseRecord) => void): Promise<Granted>;
 }
-
-/** No order: the first caller that tries after the lease was let go has it. */
-export const unordered: WaitOrder = {
-  begin: (context, form, call) => ({
-    form,
-    grant: (attempt, onContended) => {
-      const wanted = new WantedLease(context, attempt, call, onContended);
-      return new RetryLoop<Granted, Refused, BlockedLease>(context, call, wanted).grant();
-    },
-  }),
-};

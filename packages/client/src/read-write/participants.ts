@@ -35,8 +35,8 @@ export class Participants {
   /** Reads the leases of all that have not released theirs: 1 request for each megabyte. */
   async read(look: LookOptions): Promise<Present> {
     const found = await lookAtAll(this.#context, participantsOf(this.#key), look);
-    const readers = found.filter(({ place }) => isReaderPlace(place));
-    return { writer: found.find(({ place }) => place === writerPlace), readers };
+    const readers = found.filter(({ sortKey }) => isReaderPlace(sortKey));
+    return { writer: found.find(({ sortKey }) => sortKey === writerPlace), readers };
   }
 
   /** Reads the gate alone: 1 request. */

@@ -49,7 +49,7 @@ export class Reading {
 
   async #again(known: Lease): Promise<Lease | undefined> {
     const { client, key } = this.#scene;
-    const place = known.toJSON().place ?? "";
+    const place = known.toJSON().sortKey ?? "";
     const lease = await this.#patience.bounded((options) => client.acquireAt(key, place, options));
     if (lease.token === known.token) return lease;
     // It ended meanwhile, and this one has not been past the gate.
@@ -147,7 +147,7 @@ export class Reading {
 
   /** What the holder of the gate is to this caller: a reentrant owner passes its own. */
   #obstacle(record: LeaseRecord | undefined): Obstacle | undefined {
-    if (record === undefined || record.place !== writerPlace) return undefined;
+    if (record === undefined || record.sortKey !== writerPlace) return undefined;
     const { reentrant, owner } = this.#patience.terms;
     return reentrant && isOpenTo(record, owner) ? undefined : this.#scene.participants.judged(record);
   }

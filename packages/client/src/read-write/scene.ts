@@ -21,7 +21,7 @@ export function unavailable(
   const now = client.context.clock.monotonic();
   const longest = longestOf(obstacles);
   const retryAfterMs = Math.max(0, Math.ceil((longest?.claimableAt ?? now) - now));
-  const kind = longest !== undefined && isReaderPlace(longest.record.place) ? "read" : "write";
+  const kind = longest !== undefined && isReaderPlace(longest.record.sortKey) ? "read" : "write";
   const what = `the ${kind} lock of ${JSON.stringify(key)} is`;
   return new LeaseUnavailableError(key, longest?.record, retryAfterMs, { what, waitedMs });
 }

@@ -26,19 +26,19 @@ export class PermitWatch {
   /** Reads the leases of all permits that have not been released: 1 request for each megabyte. */
   async read(look: LookOptions): Promise<LeaseRecord[]> {
     const records = await lookAtAll(this.#context, permitsOf(this.#key), look);
-    return records.filter(({ place }) => permitNumber(place) !== undefined);
+    return records.filter(({ sortKey }) => permitNumber(sortKey) !== undefined);
   }
 
   /** Whether there are leases of permits beyond N, be their holders alive or not. */
   hasBeyond(records: readonly LeaseRecord[]): boolean {
-    return records.some(({ place }) => (permitNumber(place) ?? 0) >= this.#permits);
+    return records.some(({ sortKey }) => (permitNumber(sortKey) ?? 0) >= this.#permits);
   }
 
   /** Judges what an answer has just brought. */
   survey(records: readonly LeaseRecord[]): Survey {
     const now = this.#context.clock.monotonic();
     const holdings = records.map((record): Holding => {
-      const permit = permitNumber(record.place) ?? this.#permits;
+      const permit = permitNumber(record.sortKey) ?? this.#permits;
       const { owner, expiresAt, closed, reentrant } = record;
       const claimableAt = now + claimableIn(this.#detector.judge(record));
       const refusal = this.#refusals.get(permit);

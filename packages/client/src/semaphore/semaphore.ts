@@ -166,7 +166,7 @@ export class Semaphore {
     return await this.#owned.enter(
       terms,
       () => search.find(),
-      (lease) => search.find(permitNumber(lease.toJSON().place ?? "")),
+      (lease) => search.find(permitNumber(lease.toJSON().sortKey ?? "")),
     );
   }
 }

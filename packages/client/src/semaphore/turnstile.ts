@@ -1,6 +1,6 @@
 import type { ClientInternals } from "../client-internals.ts";
 import { LeaseUnavailableError } from "../errors/errors.ts";
-import type { LeasePlace } from "../expressions.ts";
+import type { LeaseAddress } from "../expressions.ts";
 import { lockWithQueue } from "../expressions-fair.ts";
 import { type Arrival, Arrivals } from "../fair/arrivals.ts";
 import { QueueFullError } from "../fair/errors.ts";
@@ -45,7 +45,7 @@ export interface Passer {
 export class Turnstile {
   readonly #client: ClientInternals;
   readonly #key: string;
-  readonly #lock: LeasePlace;
+  readonly #lock: LeaseAddress;
   /** How many callers of one object are in it or behind it. */
   #here = 0;
   readonly #arrivals = new Arrivals();
@@ -53,7 +53,7 @@ export class Turnstile {
   constructor(client: ClientInternals, key: string) {
     this.#client = client;
     this.#key = key;
-    this.#lock = { key, place: turnPlace };
+    this.#lock = { key, sortKey: turnPlace };
   }
 
   /** Whether a caller of this object waits: then whoever comes after it need not look to know. */

@@ -1,9 +1,9 @@
 import { InvalidOptionsError, LeaseError } from "../errors/errors.ts";
 import { isOperational } from "../errors/operational.ts";
-import { optionalWholeIn } from "../item-values.ts";
 import { callBudgetMs, type ProtocolContext } from "../protocol/context.ts";
 import { readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
+import { optionalWholeIn } from "../store/item-values.ts";
 import type { ResultCache } from "./cache.ts";
 import {
   type CacheEntry,

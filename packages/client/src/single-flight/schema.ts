@@ -2,7 +2,7 @@
 export const cacheSortKey = "cache";
 
 /**
- * The place of the lease under which a result is computed.
+ * The sort key of the lease under which a result is computed.
  *
  * Not the key's own lease: whoever holds that may ask for a result of the same name. It begins with the result's own
  * sort key, so that one query reads both.

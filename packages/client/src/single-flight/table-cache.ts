@@ -1,9 +1,9 @@
 import type { LeaseClient } from "../client.ts";
 import { type ClientInternals, internalsOf } from "../client-internals.ts";
-import { parsedJson } from "../item-values.ts";
 import { checkData } from "../options/check-values.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
+import { parsedJson } from "../store/item-values.ts";
 import type { TimedStore } from "../store/timed-store.ts";
 import type { Item } from "../store.ts";
 import type { ResultCache } from "./cache.ts";
@@ -64,8 +64,8 @@ export class TableCache implements ResultCache {
   async lookAtBoth(key: string): Promise<ResultAndHolder> {
     const request = { ...resultAndHolder(key), consistent: true };
     const { items } = await this.#table.query(request);
-    const itemAt = (place: string): Item | undefined =>
-      items.find((item) => item[attributeNames.sortKey] === place);
+    const itemAt = (sortKey: string): Item | undefined =>
+      items.find((item) => item[attributeNames.sortKey] === sortKey);
     return { entry: entryIn(itemAt(cacheSortKey)), record: readRecord(itemAt(flightSortKey)) };
   }
 

@@ -109,14 +109,13 @@ class Expression {
       .join(" AND ");
   }
 
-  #test([attribute, comparison, value]: Test): string {
+  #test([attribute, comparison, operand = ""]: Test): string {
     const name = this.#name(attribute);
     if (comparison === "exists") return `attribute_exists(${name})`;
     if (comparison === "missing") return `attribute_not_exists(${name})`;
-    const other = value as Value | Attribute;
-    const operand =
-      typeof other === "object" ? this.#name(other.attribute) : this.#value("if", attribute, other);
-    return `${name} ${comparison} ${operand}`;
+    const isAttribute = typeof operand === "object";
+    const other = isAttribute ? this.#name(operand.attribute) : this.#value("if", attribute, operand);
+    return `${name} ${comparison} ${other}`;
   }
 
   #operand(attribute: string, value: Value | Count): string {

@@ -26,16 +26,16 @@ export class AttemptGate {
    * Acquires the slot's lease and runs the attempt under it; rejects with LeaseAbortedError when the signal ends the
    * wait.
    */
-  async run<T>(call: SlotCall, attempt: (tenancy: HeldLease) => Promise<T>): Promise<T> {
+  async run<T>(call: SlotCall, attempt: (lease: HeldLease) => Promise<T>): Promise<T> {
     // Later calls wait for an earlier first try: the attempt that they would find belongs to this object then.
     await this.#resuming.get(call.slot);
     const isInProgress = [...this.#inProgress].some(({ slot }) => slot === call.slot);
     this.#inProgress.add(call);
     try {
-      const tenancy = await untilAborted(call.key, call.signal, () =>
+      const lease = await untilAborted(call.key, call.signal, () =>
         call.reentrant && !isInProgress ? this.#resume(call) : this.#wait(call),
       );
-      return await attempt(tenancy);
+      return await attempt(lease);
     } finally {
       this.#inProgress.delete(call);
     }

@@ -36,7 +36,7 @@ function counted(attribute: string): { readonly [attribute: string]: Count } {
   return { [attribute]: { of: attribute, from: 0, by: 1 } };
 }
 
-/** A grant that begins an attempt, if one is left: the attempt is counted, and the last one's state forgotten. */
+/** A grant that begins an attempt, if one is left. It counts the attempt, and removes the state of the one before. */
 export function claim(
   grant: Write,
   { maxAttempts, isTakeover }: { readonly maxAttempts: number; readonly isTakeover: boolean },
@@ -55,7 +55,7 @@ export function claim(
   });
 }
 
-/** A renewal that brings what the work reported. Sets plain values only, so that renewals can travel together. */
+/** A renewal that writes a progress report. It sets plain values only, so that renewals can share a request. */
 export function report(renewal: Write, text: string): Write {
   return amended(renewal, { set: { [progress]: text } });
 }
@@ -71,7 +71,7 @@ export interface Outcome {
 
 const leaseAttributes = [token, version, expiresAt, leaseDurationMs, data, revocation];
 
-/** The end of a lease that records how the attempt ended. The run keeps whose it was, and when it began. */
+/** The end of a lease that records the outcome of the attempt. The owner and the begin stay in the item. */
 export function recordOutcome(ending: Write, outcome: Outcome, slot: string): Write {
   const isDone = outcome.state === "succeeded";
   const { [doneSlot]: _done, ...set } = ending.set;
@@ -89,7 +89,7 @@ export function recordOutcome(ending: Write, outcome: Outcome, slot: string): Wr
   };
 }
 
-/** The end of a lease that says nothing of the attempt: of one that was given up before it was known to have begun. */
+/** The end of a lease without an outcome: its attempt was given up before it was known to have begun. */
 export function endWithoutOutcome(ending: Write): Write {
   return { ...ending, remove: leaseAttributes };
 }
@@ -205,14 +205,14 @@ export function runsIn({
 
 /** Whether an item is after the range, or is no run. */
 export function isBeyond({ since, until, descending }: RunRange, item: Item): boolean {
-  const place = String(item[sortKey]);
-  if (!place.startsWith(runSortKeyPrefix)) return true;
-  const slot = place.slice(runSortKeyPrefix.length);
+  const itemSortKey = String(item[sortKey]);
+  if (!itemSortKey.startsWith(runSortKeyPrefix)) return true;
+  const slot = itemSortKey.slice(runSortKeyPrefix.length);
   if (descending) return since !== undefined && slot < since;
   return until !== undefined && slot >= until;
 }
 
-/** Keeps an item at least until its slot may be forgotten: a slot that is still to come stays longer. */
+/** Makes ttl keep an item at least until its slot may be forgotten: a slot in the future is kept longer. */
 export function keepForSlot(write: Write, slot: string, keepForMs: number): Write {
   const given = write.set[ttl];
   const needed = timeToLive(Date.parse(slot), keepForMs);

@@ -13,20 +13,14 @@ import { RunsExhaustedError } from "./errors.ts";
 import { claim, endWithoutOutcome, keepForSlot, type Outcome, recordOutcome, report } from "./expressions.ts";
 import { runAttributeNames, runItemKey } from "./schema.ts";
 
-/** What holds for all runs of a job. */
-export interface RunRules {
-  readonly maxAttempts: number;
-  readonly keepForMs: number;
-}
-
 /**
- * The lease of one attempt at a run: its own writes take along what the run's history wants to know.
+ * The lease of one attempt at a run. The lease's own writes also carry what the history records.
  *
- * The claim counts the attempt, renewals bring reports, the release brings the outcome: a run costs the requests of
- * its lease and no other, and everything that the protocol does about lost and late answers holds for its history too.
+ * The claim counts the attempt, renewals write reports, and the release writes the outcome. So a run costs only the
+ * requests of its lease, and lost and late replies are handled for the history as they are for the lease.
  */
 export class RunForm extends LockForm {
-  /** JSON text of the latest report that no renewal has brought yet. */
+  /** JSON text of the latest report that no renewal has written yet. */
   progress: string | undefined;
   outcome: Omit<Outcome, "progress"> | undefined;
   readonly #slot: string;
@@ -40,7 +34,7 @@ export class RunForm extends LockForm {
     this.#rules = rules;
   }
 
-  /** The number of the attempt, once its lease is held. */
+  /** The number of the attempt; known when its lease is held. */
   get attempt(): number {
     return this.#attempt;
   }
@@ -50,7 +44,7 @@ export class RunForm extends LockForm {
     return this.#end === "withOutcome";
   }
 
-  /** Whether the lease was let go before there was an outcome. */
+  /** Whether the lease was released before there was an outcome. */
   get isGivenUp(): boolean {
     return this.#end === "without";
   }
@@ -79,7 +73,7 @@ export class RunForm extends LockForm {
     return this.#kept(endWithoutOutcome(super.cancel(cancellation)));
   }
 
-  /** A claim that nothing but the bound on attempts refuses, is refused by name. */
+  /** Throws RunsExhaustedError when only the limit on attempts refuses a claim. */
   override judge(...asked: Parameters<LockForm["judge"]>): Prospect {
     const prospect = super.judge(...asked);
     const [item] = asked;
@@ -94,7 +88,7 @@ export class RunForm extends LockForm {
     });
   }
 
-  /** A report that has been made since waits for the next renewal. */
+  /** A report that was set after the write was sent waits for the next renewal. */
   confirmed(item: Item | undefined): void {
     this.#attempt = Number(item?.[runAttributeNames.attempt]);
     if (this.progress === item?.[runAttributeNames.progress]) this.progress = undefined;
@@ -103,4 +97,10 @@ export class RunForm extends LockForm {
   #kept(write: Write): Write {
     return keepForSlot(write, this.#slot, this.#rules.keepForMs);
   }
+}
+
+/** What is the same for all runs of a job. */
+export interface RunRules {
+  readonly maxAttempts: number;
+  readonly keepForMs: number;
 }

@@ -32,7 +32,7 @@ import {
   amended,
   attributeNames,
   type Grant,
-  type LeasePlace,
+  type LeaseAddress,
   namesIn,
   release,
   revokeToken,
@@ -124,9 +124,9 @@ export function takeOverTask(task: TaskId, grant: Grant, judged: Judged): Write 
   return counted(takeOver(leaseOf(task), grant, judged));
 }
 
-function leaseOf({ set, id }: TaskId): LeasePlace {
-  const { pk: key, sk: place } = openTaskKey(set, id);
-  return { key, place };
+function leaseOf({ set, id }: TaskId): LeaseAddress {
+  const { pk, sk } = openTaskKey(set, id);
+  return { key: pk, sortKey: sk };
 }
 
 function counted(claim: Write): Write {

@@ -27,7 +27,7 @@ export class HeldClaim extends HeldLease {
     const publish = (event: LeaseEvent): void => {
       if (!(event.type === "lost" && endedByWorker.value)) context.publish(event);
     };
-    super({ ...context, publish }, new LockForm(terms.record.key, terms.record.place), terms, belief);
+    super({ ...context, publish }, new LockForm(terms.record.key, terms.record.sortKey), terms, belief);
     this.#context = context;
     this.#endedByWorker = endedByWorker;
   }
@@ -64,10 +64,10 @@ export class HeldClaim extends HeldLease {
 
   /** The worker has ended the task, or has learnt that another worker has it (`confirmed` is false). */
   close(confirmed: boolean): void {
-    const { key, place, owner, fencingToken, acquiredAt } = this.terms.record;
+    const { key, sortKey, owner, fencingToken, acquiredAt } = this.terms.record;
     this.#endedByWorker.value = true;
     this.deadline.end(confirmed ? "released" : "taken");
     const heldMs = Math.max(0, this.#context.clock.now() - acquiredAt);
-    this.#context.publish({ type: "released", key, place, owner, fencingToken, heldMs, confirmed });
+    this.#context.publish({ type: "released", key, sortKey, owner, fencingToken, heldMs, confirmed });
   }
 }

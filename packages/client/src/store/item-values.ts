@@ -1,8 +1,12 @@
-import { describe, LeaseItemError } from "./errors/errors.ts";
-import { attributeNames } from "./schema.ts";
-import type { Item } from "./store.ts";
+/**
+ * Reads the values of an item's attributes.
+ * A value that another program must have written is refused with LeaseItemError, and never guessed.
+ */
+import { describe, LeaseItemError } from "../errors/errors.ts";
+import { attributeNames } from "../schema.ts";
+import type { Item } from "../store.ts";
 
-/** What comes to an end at a time that no Date can have has another program's times. */
+/** The latest time that a Date can have. Another program has written a later one. */
 const latestTime = 8_640_000_000_000_000;
 
 /** Reads a text that has to be there. Throws LeaseItemError. */
@@ -54,22 +58,22 @@ export function optionalWordIn<Word extends string>(
   return words.find((word) => word === value) ?? refuse(item, attribute, words.join(", "));
 }
 
-/** Reads JSON text; undefined where there is none. Throws LeaseItemError. */
+/** Reads JSON text; undefined when it is absent. Throws LeaseItemError. */
 export function jsonIn(item: Item, attribute: string): unknown {
   const json = optionalTextIn(item, attribute);
   if (json === undefined) return undefined;
   const parsed = parsedJson(json);
   if (parsed !== undefined) return parsed.value;
   // Without the text: a payload may be secret.
-  throw new LeaseItemError(placeOf(item), attribute, "is a text that is not JSON", "JSON text");
+  throw new LeaseItemError(addressOf(item), attribute, "is a text that is not JSON", "JSON text");
 }
 
-/** Reads JSON; undefined for a text that is none. */
+/** Reads JSON; undefined for a text that is not JSON. */
 export function parsedJson(json: string): { readonly value: unknown } | undefined {
   try {
     return { value: JSON.parse(json) };
   } catch {
-    // Ignored: JSON.parse throws nothing but that this is no JSON.
+    // Ignored: JSON.parse throws only because the text is not JSON.
     return undefined;
   }
 }
@@ -78,17 +82,17 @@ const text = "a string (S)";
 const wholeUpTo = (most: number): string => `a whole number (N) from 0 to ${most}`;
 
 function refuse(item: Item, attribute: string, allowed: string): never {
-  throw new LeaseItemError(placeOf(item), attribute, findingOf(attribute, item[attribute]), allowed);
+  throw new LeaseItemError(addressOf(item), attribute, findingOf(attribute, item[attribute]), allowed);
 }
 
 function findingOf(attribute: string, value: unknown): string {
   if (value === undefined) return "is missing";
   if (Number.isNaN(value)) return "is neither a string nor a number";
-  // A token lets its bearer end the lease.
+  // A token is not shown: it is enough to end the lease.
   return `is ${attribute === attributeNames.token ? `a ${typeof value}` : describe(value)}`;
 }
 
-function placeOf(item: Item): { readonly key: string; readonly sortKey: string } {
+function addressOf(item: Item): { readonly key: string; readonly sortKey: string } {
   return {
     key: String(item[attributeNames.partitionKey]),
     sortKey: String(item[attributeNames.sortKey]),

@@ -1,0 +1,55 @@
+import { LeaseUnavailableError } from "../errors/errors.ts";
+import { leaseItemKey } from "../schema.ts";
+import type { AcquireAttempt, AcquireTerms, Granted, Refused } from "./acquire-attempt.ts";
+import type { ProtocolContext } from "./context.ts";
+import type { LeaseForm, Prospect } from "./lease-form.ts";
+import { type Blocked, RetryLoop, type WaitTerms } from "./retry-loop.ts";
+import type { OrderedWait, WaitOrder } from "./wait-order.ts";
+
+/** What an item promised when it was read. */
+interface BlockedLease extends Blocked, Prospect {}
+
+/** One caller's unordered wait for one lease. */
+class LeaseWait extends RetryLoop<Granted, Refused, BlockedLease, AcquireAttempt> implements OrderedWait {
+  readonly form: LeaseForm;
+  readonly #call: AcquireTerms & WaitTerms;
+
+  constructor(context: ProtocolContext, form: LeaseForm, call: AcquireTerms & WaitTerms) {
+    super(context, call);
+    this.form = form;
+    this.#call = call;
+  }
+
+  protected blockedBy({ prospect }: Refused): BlockedLease {
+    return this.#asOfNow(prospect);
+  }
+
+  protected async look(attempt: AcquireAttempt, _: BlockedLease, withinMs: number): Promise<BlockedLease> {
+    const { gate, table } = this.context;
+    const { signal, key, sortKey } = this.#call;
+    const request = { key: leaseItemKey(key, sortKey), consistent: false };
+    const item = await gate.pass({ signal, withinMs }, (leftMs) =>
+      table.get(request, { withinMs: leftMs, signal }),
+    );
+    const prospect = attempt.judge(item);
+    // An own write that landed late is recognised by the next try, which takes the place of no lease.
+    const isOwn = prospect.blocker?.token === attempt.token;
+    return this.#asOfNow(isOwn ? { ...prospect, claimableInMs: 0, takeovers: [] } : prospect);
+  }
+
+  protected unavailable({ blocker, claimableAt }: BlockedLease): LeaseUnavailableError {
+    const { key, owner, reentrant, waitMs } = this.#call;
+    const retryAfterMs = Math.max(0, Math.ceil(claimableAt - this.context.clock.monotonic()));
+    const isOwn = blocker?.owner === owner && !blocker.closed && !reentrant;
+    return new LeaseUnavailableError(key, blocker, retryAfterMs, { waitedMs: waitMs, isOwn });
+  }
+
+  #asOfNow(prospect: Prospect): BlockedLease {
+    const { blocker, claimableInMs } = prospect;
+    const claimableAt = this.context.clock.monotonic() + claimableInMs;
+    return { ...prospect, blockers: blocker === undefined ? [] : [blocker], claimableAt };
+  }
+}
+
+/** No order: the first caller that tries after the lease was let go has it. */
+export const unordered: WaitOrder = { begin: (context, form, call) => new LeaseWait(context, form, call) };

@@ -1,0 +1,87 @@
+/** The map in CONTRIBUTING.md: every path and name in it exists, and imports go down its floors. */
+import { existsSync, globSync, readFileSync, statSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const root = join(import.meta.dirname, "../..");
+const map = readFileSync(join(root, "CONTRIBUTING.md"), "utf8");
+
+/** Links to files of the repository; the text of one in code style is a name that the file has. */
+const links = [...map.matchAll(/\[(?<text>[^\]]+)\]\((?<path>[^)#:]+)\)/g)].map(({ groups }) => ({
+  name: /^`(\w+)`$/.exec(groups?.text ?? "")?.[1],
+  path: groups?.path ?? "",
+}));
+const folders = /^(packages|tools|test|functions|infra|demo|packaging|bench|acceptance|docs)(\/|$)/;
+const codePaths = [...map.matchAll(/`([^`\s]+)`/g)]
+  .map(([, code = ""]) => code)
+  .filter((code) => folders.test(code));
+
+/** The floors from the top, and the files and folders of each. */
+const floors = map
+  .slice(map.indexOf("| floor |"))
+  .split("\n\n")[0]
+  ?.split("\n")
+  .slice(2)
+  .map((row) => [...(row.split("|")[2] ?? "").matchAll(/`([^`]+)`/g)].map(([, path = ""]) => path));
+
+/** The floor of a file, counted from the top; undefined for one that only passes on others' exports. */
+function floorOf(file: string): number | undefined {
+  const path = relative(root, file);
+  const floor = floors?.findIndex((places) =>
+    places.some((place) => path === place || path.startsWith(`${place}/`)),
+  );
+  return floor === -1 ? undefined : floor;
+}
+
+/** Files whose values a file uses. A package's name leads to the package's folder. */
+function usedBy(file: string): string[] {
+  const source = readFileSync(file, "utf8");
+  const imports = source.matchAll(/^(?:import|export) (?!type )[^;]*?from "(?<from>[^"]+)";/gm);
+  return [...imports].flatMap(({ groups }) => {
+    const from = groups?.from ?? "";
+    if (from.startsWith(".")) return [resolve(dirname(file), from)];
+    const packageName = /^@leasehold\/(jobs|middy|durable|cdk)/.exec(from)?.[1];
+    if (packageName !== undefined) return [join(root, "packages", packageName)];
+    return from.startsWith("@leasehold/local") ? [join(root, "tools/local")] : [];
+  });
+}
+
+describe("the map", () => {
+  it("links to files that exist, and to names that they have", () => {
+    const wrong = links.filter(({ name, path }) => {
+      const file = join(root, path);
+      if (!existsSync(file)) return true;
+      return name !== undefined && !new RegExp(`\\b${name}\\b`).test(readFileSync(file, "utf8"));
+    });
+    expect(wrong).toEqual([]);
+    expect(links.length).toBeGreaterThan(60);
+  });
+
+  it("names files and folders that exist", () => {
+    expect(codePaths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+    expect(codePaths.length).toBeGreaterThan(30);
+  });
+
+  it("has a floor for every folder and file of the client but its entries", () => {
+    const source = join(root, "packages/client/src");
+    const parts = globSync("*", { cwd: source });
+    const entries = parts.filter((part) => part === "index.ts" || part === "internal.ts");
+    const without = parts.filter((part) => floorOf(join(source, part)) === undefined);
+    expect(without.toSorted()).toEqual(entries.toSorted());
+  });
+
+  it("shows what each floor may use: none uses a value of a floor above its own", () => {
+    const files = globSync("{packages/*/src,tools/local/src,functions,infra}/**/*.ts", { cwd: root })
+      .map((file) => join(root, file))
+      .filter((file) => statSync(file).isFile());
+    const upwards = files.flatMap((file) => {
+      const own = floorOf(file);
+      if (own === undefined) return [];
+      return usedBy(file)
+        .filter((used) => (floorOf(used) ?? own) < own)
+        .map((used) => `${relative(root, file)} uses ${relative(root, used)}`);
+    });
+    expect(files.length).toBeGreaterThan(300);
+    expect(upwards).toEqual([]);
+  });
+});
