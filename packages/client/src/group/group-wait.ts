@@ -1,6 +1,6 @@
 import type { ProtocolContext } from "../protocol/context.ts";
 import { claimableIn } from "../protocol/expiry-detector.ts";
-import { type Blocked, RetryLoop, type WaitTerms } from "../protocol/retry-loop.ts";
+import { type Blocked, WaitLoop, type WaitTerms } from "../protocol/wait-loop.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { leaseItemKey } from "../schema.ts";
 import { GroupUnavailableError } from "./errors.ts";
@@ -23,7 +23,7 @@ interface BlockedGroup extends Blocked {
  * A look reads one lock that stood in the way, which may lag and costs a fraction of a refused transaction; only when
  * that one is free does it read the next.
  */
-export class GroupWait extends RetryLoop<GroupGranted, GroupRefused, BlockedGroup, GroupAcquisition> {
+export class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup, GroupAcquisition> {
   readonly #keys: readonly string[];
   readonly #terms: WaitTerms;
 

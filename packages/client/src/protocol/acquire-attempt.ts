@@ -67,7 +67,8 @@ export class AcquireAttempt {
   #version = 0;
   /** Whether a write of ours may have landed, or may yet land, unknown to us. */
   #uncertain = false;
-  #triesTakeover = false;
+  /** Whether a write of ours was to take another lease's place. */
+  #passes = false;
 
   constructor(context: ProtocolContext, form: LeaseForm, terms: AcquireTerms) {
     this.token = context.randomness.token();
@@ -118,9 +119,10 @@ export class AcquireAttempt {
     if (!this.#uncertain) return;
     const { clock, lifecycle, retentionMs, table } = this.#context;
     const { key, sortKey, owner, leaseDurationMs } = this.#terms;
+    const cancellation = { token: this.token, now: clock.now(), retentionMs };
     const taken = takeBack(table, {
-      cancel: this.form.cancel({ token: this.token, now: clock.now(), retentionMs }),
-      revoke: this.form.revoke(this.token, this.#triesTakeover),
+      cancel: this.form.cancel(cancellation),
+      revoke: this.form.revoke(cancellation, this.#passes),
       isOurs: (item) => this.#isOurs(item),
     });
     const passed = inBackground(this.#context, { key, sortKey, owner, operation: "cancel" });
@@ -129,9 +131,12 @@ export class AcquireAttempt {
 
   /** Sends the write that takes it, in the place of some leases or of none. */
   async #take(takeovers: readonly Takeover[], bounds: Bounds): Promise<Granted | Refused> {
-    if (takeovers.length > 0) this.#triesTakeover = true;
-    const own = this.#nextWrite();
     const passed = takeovers.map(({ from }) => from);
+    if (passed.length > 0) this.#passes = true;
+    for (const clearing of this.form.clear?.(passed) ?? []) {
+      await this.#context.table.update(clearing, bounds);
+    }
+    const own = this.#nextWrite();
     const write = this.form.acquire(this.#grant(own), passed);
     const result = await this.#context.table.update(write, { ...bounds, since: own.at }).catch(this.#doubted);
     if (result.retried) this.#uncertain = true;
@@ -219,7 +224,7 @@ export class AcquireAttempt {
           granted: true,
           record,
           belief,
-          takeovers: takeovers.filter(({ from }) => !from.closed),
+          takeovers: takeovers.filter(({ from }) => !from.closed && from.seat?.kind !== "intent"),
           item,
         };
       }

@@ -1,14 +1,15 @@
 import type { LeaseRecord } from "../record.ts";
+import { SeatForm } from "../seats/seat-form.ts";
 import { AcquireAttempt, type AcquireTerms } from "./acquire-attempt.ts";
 import { announceGrant, contentionOf } from "./announcement.ts";
 import type { ProtocolContext } from "./context.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { HeldLease, type HeldLeaseTerms } from "./held-lease.ts";
 import type { LeaseForm } from "./lease-form.ts";
-import { unordered } from "./lease-wait.ts";
 import { LockForm } from "./lock-form.ts";
 import { ReentrantLeases } from "./reentrant-leases.ts";
-import type { WaitTerms } from "./retry-loop.ts";
+import { unordered } from "./retry-loop.ts";
+import type { WaitTerms } from "./wait-loop.ts";
 import type { WaitOrder } from "./wait-order.ts";
 
 /** One call to acquire, validated. */
@@ -75,7 +76,8 @@ export class Acquirer {
     // Where clocks are not to be compared, another's expiry says nothing: a renewal has to show that it stands.
     const leftMs = clock.timeUntil(record.expiresAt) - clockSkewMs;
     const belief = leftMs > 0 ? { since, forMs: Math.min(leftMs, leaseDurationMs) } : undefined;
-    const form = new LockForm(record.key, record.sortKey);
+    const form =
+      record.seat === undefined ? new LockForm(record.key, record.sortKey) : SeatForm.of(record, record.seat);
     const lease = new HeldLease(this.#context, form, terms, belief);
     if (belief !== undefined || heartbeatMs !== undefined) hold(lease);
     return this.keepAlive(lease, heartbeatMs);

@@ -1,112 +1,60 @@
-import { passing, unlessPassing } from "../errors/operational.ts";
-import type { LeaseRecord } from "../record.ts";
-import { callBudgetMs } from "../time/budget.ts";
-import { sleep } from "../time/clock.ts";
-import { RetryPauses, type RetryStrategy } from "../time/retry.ts";
-import { WaitBudget } from "../time/wait-budget.ts";
+import { LeaseUnavailableError } from "../errors/errors.ts";
+import { leaseItemKey } from "../schema.ts";
+import type { AcquireAttempt, AcquireTerms, Granted, Refused } from "./acquire-attempt.ts";
 import type { ProtocolContext } from "./context.ts";
+import type { LeaseForm, Prospect } from "./lease-form.ts";
+import { type Blocked, WaitLoop, type WaitTerms } from "./wait-loop.ts";
+import type { OrderedWait, WaitOrder } from "./wait-order.ts";
 
-/** How long to wait, and in what rhythm. */
-export interface WaitTerms {
-  readonly waitMs: number;
-  readonly retry: RetryStrategy;
-  readonly signal: AbortSignal | undefined;
-}
+/** What an item promised when it was read. */
+interface BlockedLease extends Blocked, Prospect {}
 
-/** What keeps a caller out, as a try or a look has shown it. */
-export interface Blocked {
-  readonly blockers: readonly LeaseRecord[];
-  /** When a try can hope to succeed if nothing changes, on the monotonic clock. */
-  readonly claimableAt: number;
-}
+/** One caller's unordered wait for one lease: every waiting caller tries for itself. */
+export class RetryLoop
+  extends WaitLoop<Granted, Refused, BlockedLease, AcquireAttempt>
+  implements OrderedWait
+{
+  readonly form: LeaseForm;
+  readonly #call: AcquireTerms & WaitTerms;
 
-/** What is tried again and again: an acquisition of one lease, or of several. */
-interface Attempt<Outcome, Known> {
-  try(
-    bounds: { readonly withinMs: number; readonly signal: AbortSignal | undefined },
-    known: Known | undefined,
-  ): Promise<Outcome>;
-}
-
-/**
- * One caller's unordered wait: tries until what it wants is its own or its time is over.
- *
- * Between tries it looks with reads that may lag and cost a tenth of a refused write; it tries only when a read shows
- * that there is room, or when the holder's time is up.
- */
-export abstract class RetryLoop<
-  Granted extends { readonly granted: true },
-  Refused extends { readonly granted: false },
-  B extends Blocked,
-  A extends Attempt<Granted | Refused, B>,
-> {
-  protected readonly context: ProtocolContext;
-  readonly #terms: WaitTerms;
-  readonly #budget: WaitBudget;
-  readonly #pauses: RetryPauses;
-
-  constructor(context: ProtocolContext, terms: WaitTerms) {
-    this.context = context;
-    this.#terms = terms;
-    this.#budget = new WaitBudget(context.clock, terms.waitMs);
-    this.#pauses = new RetryPauses(context, terms.retry);
+  constructor(context: ProtocolContext, form: LeaseForm, call: AcquireTerms & WaitTerms) {
+    super(context, call);
+    this.form = form;
+    this.#call = call;
   }
 
-  /** What a refusal has shown. */
-  protected abstract blockedBy(refused: Refused): B;
-
-  /** Looks without writing at what is in the way. */
-  protected abstract look(attempt: A, blocked: B, withinMs: number): Promise<B>;
-
-  /** What the wait ends with when its time is over. */
-  protected abstract unavailable(blocked: B): Error;
-
-  /**
-   * Gives the grant. Rejects when the time is over, with the service's error if that is what the last try ended with, and
-   * with the signal's reason; the caller abandons the attempt then.
-   */
-  async grant(attempt: A, onContended: (record: LeaseRecord) => void): Promise<Granted> {
-    const { signal, waitMs } = this.#terms;
-    let known: B | undefined;
-    for (;;) {
-      let blocked: B;
-      try {
-        const withinMs = waitMs > 0 ? this.#budget.callMs : Number.POSITIVE_INFINITY;
-        const outcome = await attempt.try({ withinMs, signal }, known);
-        if (outcome.granted) return outcome;
-        blocked = this.blockedBy(outcome);
-      } catch (error) {
-        signal?.throwIfAborted();
-        const failure = passing(error);
-        await this.#pause(() => failure);
-        // Nothing is known any more, and an own write may have landed: only a try tells.
-        known = undefined;
-        continue;
-      }
-      for (const blocker of blocked.blockers) onContended(blocker);
-      known = await this.#untilWorthwhile(attempt, blocked);
-    }
+  protected blockedBy({ prospect }: Refused): BlockedLease {
+    return this.#asOfNow(prospect);
   }
 
-  /** Sleeps and looks until another try can hope for success, and gives what the last look has shown. */
-  async #untilWorthwhile(attempt: A, last: B): Promise<B | undefined> {
-    const { clock } = this.context;
-    let blocked = last;
-    for (;;) {
-      await this.#pause(() => this.unavailable(blocked), blocked.claimableAt);
-      if (clock.monotonic() >= blocked.claimableAt) return undefined;
-      const withinMs = Math.min(this.#budget.callMs, callBudgetMs);
-      const seen = await unlessPassing(() => this.look(attempt, blocked, withinMs), this.#terms.signal);
-      if (seen === undefined) continue;
-      if (seen.claimableAt <= clock.monotonic()) return seen;
-      blocked = seen;
-    }
+  protected async look(attempt: AcquireAttempt, _: BlockedLease, withinMs: number): Promise<BlockedLease> {
+    const { gate, table } = this.context;
+    const { signal, key, sortKey } = this.#call;
+    const request = { key: leaseItemKey(key, sortKey), consistent: false };
+    const item = await gate.pass({ signal, withinMs }, (leftMs) =>
+      table.get(request, { withinMs: leftMs, signal }),
+    );
+    const prospect = attempt.judge(item);
+    // An own write that landed late is recognised by the next try, which takes the place of no lease.
+    const isOwn = prospect.blocker?.token === attempt.token;
+    return this.#asOfNow(isOwn ? { ...prospect, claimableInMs: 0, takeovers: [] } : prospect);
   }
 
-  /** Sleeps until the next try or look; throws the reason to give up when there is no time left for one. */
-  async #pause(reason: () => Error, claimableAt?: number): Promise<void> {
-    const { leftMs } = this.#budget;
-    if (leftMs <= 0) throw reason();
-    await sleep(this.context.clock, Math.min(this.#pauses.nextMs(claimableAt), leftMs), this.#terms.signal);
+  protected unavailable({ blocker, claimableAt }: BlockedLease): LeaseUnavailableError {
+    const { key, owner, reentrant, waitMs } = this.#call;
+    const retryAfterMs = Math.max(0, Math.ceil(claimableAt - this.context.clock.monotonic()));
+    const isOwn = blocker?.owner === owner && !blocker.closed && !reentrant;
+    const what = this.form.describe?.(blocker);
+    const details = { waitedMs: waitMs, isOwn, ...(what === undefined ? {} : { what }) };
+    return new LeaseUnavailableError(key, blocker, retryAfterMs, details);
+  }
+
+  #asOfNow(prospect: Prospect): BlockedLease {
+    const { blocker, claimableInMs } = prospect;
+    const claimableAt = this.context.clock.monotonic() + claimableInMs;
+    return { ...prospect, blockers: blocker === undefined ? [] : [blocker], claimableAt };
   }
 }
+
+/** No order: the first caller that tries after the lease was let go has it. */
+export const unordered: WaitOrder = { begin: (context, form, call) => new RetryLoop(context, form, call) };

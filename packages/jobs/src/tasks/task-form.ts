@@ -34,7 +34,7 @@ export class TaskForm extends LockForm {
   }
 
   /** A task that waits keeps its attempts: so `cancel` leaves it alone, and only this revokes the token. */
-  override revoke(token: string): Write {
+  override revoke({ token }: Cancellation): Write {
     return revokeClaim({ ...this.#task, token });
   }
 
