@@ -5,7 +5,7 @@ import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
-import { JobRuns, TaskSet } from "@leasehold/jobs";
+import { JobRuns, type Task, TaskSet } from "@leasehold/jobs";
 
 /** Where operations are performed. */
 export interface OperationSite {
@@ -19,10 +19,12 @@ export interface OperationSite {
   pause(ms: number): Promise<void>;
 }
 
-/** An operation whose requests a page of the documentation promises. */
+/** An operation whose requests docs/requests.md promises. */
 export interface DocumentedOperation {
   readonly name: string;
-  /** The page, below the repository's root. */
+  /** What it belongs to. */
+  readonly of: string;
+  /** The page of that, below the repository's root. */
   readonly page: string;
   /** As `listedRequests` writes them. */
   readonly requests: string;
@@ -32,7 +34,7 @@ export interface DocumentedOperation {
 }
 
 /** Operations stand in groups, one for each page. */
-type Promised = Omit<DocumentedOperation, "page">;
+type Promised = Omit<DocumentedOperation, "of" | "page">;
 
 function promised(
   name: string,
@@ -108,6 +110,17 @@ const groups: readonly Promised[] = [
     await site.counted(() => group.renew());
     await group.release();
   }),
+  promised(
+    "acquireAll, one of 10 locks is held",
+    "1 TransactWriteItems",
+    [2 * groupSize, 0],
+    async (site) => {
+      const keys = newKeys(site);
+      const lease = await site.client().acquire(keys[4] ?? "");
+      await site.counted(() => acquireAll(site.client(), keys).catch(() => undefined));
+      await lease.release();
+    },
+  ),
   promised("release a group of 10", "10 UpdateItem", [groupSize, 0], async (site) => {
     const group = await acquireAll(site.client(), newKeys(site));
     await site.counted(() => group.release());
@@ -176,6 +189,11 @@ const leader: readonly Promised[] = [
     await counted(() => candidate.campaign());
     await candidate.resign();
   }),
+  promised("leader: resign", "1 UpdateItem", [1, 0], async ({ client, newKey, counted }) => {
+    const candidate = new Leader(client(), newKey());
+    await candidate.campaign();
+    await counted(() => candidate.resign());
+  }),
   promised("leader: who leads", "1 GetItem", [0, 0.5], async ({ client, newKey, counted }) => {
     const key = newKey();
     const candidate = new Leader(client(), key);
@@ -201,18 +219,54 @@ const singleFlight: readonly Promised[] = [
     await new SingleFlight(client(), { freshForMs: 60_000 }).getOrCompute(key, compute);
     await counted(() => new SingleFlight(client(), { freshForMs: 60_000 }).getOrCompute(key, compute));
   }),
+  promised(
+    "single flight: invalidate",
+    "1 GetItem, 1 UpdateItem",
+    [1, 1],
+    async ({ client, newKey, counted }) => {
+      const key = newKey();
+      const values = new SingleFlight(client(), { freshForMs: 60_000 });
+      await values.getOrCompute(key, compute);
+      await counted(() => values.invalidate(key));
+    },
+  ),
 ];
+
+const slot = "2026-11-21T02:00:00.000Z";
 
 const jobRuns: readonly Promised[] = [
   promised("job runs: run a slot", "2 UpdateItem", [2, 0], async ({ client, newKey, counted }) => {
-    await counted(() => new JobRuns(client(), newKey()).run("2026-11-21T02:00:00.000Z", () => undefined));
+    await counted(() => new JobRuns(client(), newKey()).run(slot, () => undefined));
   }),
   promised("job runs: the same slot again", "1 UpdateItem", [1, 0], async ({ client, newKey, counted }) => {
     const key = newKey();
-    await new JobRuns(client(), key).run("2026-11-21T02:00:00.000Z", () => undefined);
-    await counted(() => new JobRuns(client(), key).tryRun("2026-11-21T02:00:00.000Z", () => undefined));
+    await new JobRuns(client(), key).run(slot, () => undefined);
+    await counted(() => new JobRuns(client(), key).tryRun(slot, () => undefined));
+  }),
+  promised("job runs: skip a slot", "1 UpdateItem", [1, 0], async ({ client, newKey, counted }) => {
+    await counted(() => new JobRuns(client(), newKey()).skip(slot));
+  }),
+  promised("job runs: read a run", "1 GetItem", [0, 1], async ({ client, newKey, counted }) => {
+    const key = newKey();
+    await new JobRuns(client(), key).run(slot, () => undefined);
+    await counted(() => new JobRuns(client(), key).get(slot));
+  }),
+  promised("job runs: take a success back", "1 UpdateItem", [1, 0], async ({ client, newKey, counted }) => {
+    const runs = new JobRuns(client(), newKey());
+    await runs.run(slot, () => undefined);
+    const run = await runs.get(slot);
+    if (run === undefined) throw new Error("the run that has just ended is not there");
+    await counted(() => runs.takeBack(run));
   }),
 ];
+
+async function claimed({ client, newKey }: OperationSite): Promise<{ set: TaskSet; task: Task }> {
+  const set = new TaskSet(client(), newKey());
+  await set.add([{ id: "task" }]);
+  const task = await set.claim();
+  if (task === undefined) throw new Error("the task that was just added cannot be claimed");
+  return { set, task };
+}
 
 const tasks: readonly Promised[] = [
   promised(
@@ -224,28 +278,48 @@ const tasks: readonly Promised[] = [
       await counted(() => new TaskSet(client(), newKey()).add(ten));
     },
   ),
-  promised("tasks: succeed", "1 TransactWriteItems", [4, 0], async ({ client, newKey, counted }) => {
-    const set = new TaskSet(client(), newKey());
-    await set.add([{ id: "task" }]);
-    const task = await set.claim();
-    if (task === undefined) throw new Error("the task that was just added cannot be claimed");
-    await counted(() => task.succeed());
+  promised("tasks: succeed", "1 TransactWriteItems", [4, 0], async (site) => {
+    const { task } = await claimed(site);
+    await site.counted(() => task.succeed());
+  }),
+  promised("tasks: fail with attempts left", "1 UpdateItem", [1, 0], async (site) => {
+    const { task } = await claimed(site);
+    await site.counted(() => task.fail("no paper"));
+  }),
+  promised("tasks: give a task back", "1 UpdateItem", [1, 0], async (site) => {
+    const { task } = await claimed(site);
+    await site.counted(() => task.release());
+  }),
+  promised("tasks: read an open task", "1 GetItem", [0, 1], async (site) => {
+    const { set, task } = await claimed(site);
+    await site.counted(() => set.get(task.id));
+    await task.release();
+  }),
+  promised("tasks: read an ended task", "2 GetItem", [0, 2], async (site) => {
+    const { set, task } = await claimed(site);
+    await task.succeed();
+    await site.counted(() => set.get(task.id));
+  }),
+  promised("tasks: cancel a waiting task", "1 GetItem, 1 TransactWriteItems", [4, 1], async (site) => {
+    const { set, task } = await claimed(site);
+    await task.release();
+    await site.counted(() => set.cancel(task.id));
   }),
 ];
 
-const pages: Readonly<Record<string, readonly Promised[]>> = {
-  "README.md": lock,
-  "docs/primitives/group.md": groups,
-  "docs/primitives/fair-lock.md": fair,
-  "docs/primitives/semaphore.md": semaphore,
-  "docs/primitives/read-write.md": readWrite,
-  "docs/primitives/leader.md": leader,
-  "docs/primitives/single-flight.md": singleFlight,
-  "docs/primitives/job-runs.md": jobRuns,
-  "docs/primitives/tasks.md": tasks,
-};
+const pages: readonly (readonly [of: string, page: string, operations: readonly Promised[]])[] = [
+  ["Lock", "docs/DESIGN.md", lock],
+  ["Group", "docs/primitives/group.md", groups],
+  ["Fair lock", "docs/primitives/fair-lock.md", fair],
+  ["Semaphore", "docs/primitives/semaphore.md", semaphore],
+  ["Read-write lock", "docs/primitives/read-write.md", readWrite],
+  ["Leader", "docs/primitives/leader.md", leader],
+  ["Single flight", "docs/primitives/single-flight.md", singleFlight],
+  ["Job runs", "docs/primitives/job-runs.md", jobRuns],
+  ["Tasks", "docs/primitives/tasks.md", tasks],
+];
 
 /** The operations whose requests are promised, in the order of the documentation. */
-export const documentedOperations: readonly DocumentedOperation[] = Object.entries(pages).flatMap(
-  ([page, operations]) => operations.map((operation) => ({ page, ...operation })),
+export const documentedOperations: readonly DocumentedOperation[] = pages.flatMap(([of, page, operations]) =>
+  operations.map((operation) => ({ of, page, ...operation })),
 );

@@ -1,4 +1,4 @@
-/** Writes docs/costs.md anew: what is between its markers. */
+/** Writes the generated parts of docs/costs.md and docs/requests.md anew. */
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,9 +7,11 @@ import { synthesize } from "../../demo/synthesis.ts";
 import { leaseholdTemplate } from "../../test/support/cloudformation-app.ts";
 import { appAtRest } from "./app-at-rest.ts";
 import { countFirings } from "./firing.ts";
-import { costReport, markers } from "./report.ts";
+import { withGenerated } from "./markdown.ts";
+import { costReport } from "./report.ts";
+import { requestsReport } from "./requests-report.ts";
 
-const file = new URL("../../docs/costs.md", import.meta.url);
+await write("requests.md", requestsReport());
 
 await using resources = new AsyncDisposableStack();
 const folder = resources.adopt(await mkdtemp(join(tmpdir(), "leasehold-costs-")), (made) =>
@@ -20,8 +22,10 @@ await synthesize(folder, AbortSignal.timeout(300_000));
 const resting = await appAtRest(leaseholdTemplate().json, (functions) =>
   countFirings(folder, engine, functions),
 );
-const text = await readFile(file, "utf8");
-const [before = "", rest = ""] = text.split(markers.begin);
-const [, after = ""] = rest.split(markers.end);
-await writeFile(file, `${before}${markers.begin}\n\n${await costReport(resting)}\n\n${markers.end}${after}`);
-console.log("docs/costs.md is written.");
+await write("costs.md", await costReport(resting));
+
+async function write(page: string, generated: string): Promise<void> {
+  const file = new URL(`../../docs/${page}`, import.meta.url);
+  await writeFile(file, withGenerated(await readFile(file, "utf8"), generated));
+  console.log(`docs/${page} is written.`);
+}

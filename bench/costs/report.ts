@@ -1,7 +1,7 @@
 import { Duration } from "aws-cdk-lib";
-import { documentedOperations } from "../documented-operations.ts";
 import type { RestingPart } from "./app-at-rest.ts";
 import { functionRun, heartbeatHour, wakeUp } from "./functions.ts";
+import { dollars, table } from "./markdown.ts";
 import {
   costOf,
   minutesOfMonth,
@@ -13,12 +13,6 @@ import {
   type Usage,
 } from "./prices.ts";
 import { heldRun, keeperHour, queuedRun, workflowRun } from "./workflows.ts";
-
-/** Between these lines of docs/costs.md is what is generated. */
-export const markers = {
-  begin: "<!-- npm run costs: begin -->",
-  end: "<!-- npm run costs: end -->",
-} as const;
 
 const leases = [Duration.seconds(3), Duration.seconds(30), Duration.minutes(3), Duration.hours(1)];
 
@@ -51,10 +45,6 @@ export async function costReport(resting: readonly RestingPart[]): Promise<strin
       `${thousands(minutesOfMonth)} runs of EventBridge Scheduler. A function's run is taken for 100 ms at 512 MB.`,
       [["target", "policy", "transitions", "writes", "Lambda requests", "$ a month"], ...(await jobRows())],
     ),
-    section("A million operations", "Items up to 1 KB; a refused write costs as much as one that succeeds.", [
-      ["operation", "requests", "write units", "read units", "$ a million"],
-      ...operationRows(),
-    ]),
     section(
       "The app at rest, a month",
       "The app of this repository, deployed and not used: what is there, and what its schedules fire.",
@@ -117,19 +107,6 @@ async function jobRows(): Promise<string[][]> {
   });
 }
 
-function operationRows(): string[][] {
-  return documentedOperations.map(({ name, page, requests, writeUnits, readUnits }) => {
-    const cost = costOf({ writeUnit: writeUnits, readUnit: readUnits });
-    const units = [writeUnits, readUnits].map(String);
-    return [
-      `[${name}](${page.replace(/^docs\//, "").replace(/^README/, "../README")})`,
-      requests,
-      ...units,
-      dollars(1e6 * cost),
-    ];
-  });
-}
-
 function restingRows(resting: readonly RestingPart[]): string[][] {
   const total = sumOf(...resting.map(({ usage }) => [usage, 1] as const));
   return [
@@ -155,16 +132,6 @@ function thousands(count: number): string {
   return count.toLocaleString("en-US", { maximumFractionDigits: 1 });
 }
 
-/** Two digits that tell something. */
-function dollars(usd: number): string {
-  if (usd >= 1 || usd === 0) return usd.toFixed(2);
-  return String(Number(usd.toPrecision(2)));
-}
-
-function section(title: string, text: string, [head = [], ...rows]: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
-  const rule = head.map((_, index) =>
-    rows.every((row) => /^[*\d.,]+$/.test(row[index] ?? "")) ? "---:" : "---",
-  );
-  return [`## ${title}`, "", text, "", line(head), line(rule), ...rows.map(line)].join("\n");
+function section(title: string, text: string, rows: readonly (readonly string[])[]): string {
+  return [`## ${title}`, "", text, "", table(rows)].join("\n");
 }

@@ -208,7 +208,8 @@ export class LeaseClient implements AsyncDisposable {
 
   /**
    * Reads who holds a lock; undefined when nobody does. A lease that expired and was not released is shown. 1 consistent
-   * read. With `sortKey`, the same of another lease under the key, such as a permit of a semaphore. Rejects with
+   * read. With `sortKey`, the same of another lease under the key; of a semaphore or a read-write lock the one that was acquired
+   * first, for `inspectAll` shows all of them. Rejects with
    * LeaseItemError where another program has written the item.
    */
   async inspect(key: string, options: SortKeyOptions = {}): Promise<LeaseRecord | undefined> {
@@ -262,8 +263,8 @@ export class LeaseClient implements AsyncDisposable {
    *
    * Needs the token that it means to break (see {@link LeaseClient.inspect}), so that it cannot hit a later holder, and
    * the `sortKey` of a lease that is not the lock's own. A task that is broken so waits again, or, if that was its last
-   * attempt, is parked by the next worker that comes by; a run shows as lost. 1 request. Resolves to false when another
-   * token, or none, holds the lock: `onRefused` is told which of the two.
+   * attempt, is parked by the next worker that comes by; a run shows as lost. 1 request; 2 for a permit, a read lock or a write
+   * lock. Resolves to false when another token, or none, holds the lock: `onRefused` is told which of the two.
    *
    * ```ts
    * for (const { key, sortKey, token } of await client.inspectAll("payment-api")) {

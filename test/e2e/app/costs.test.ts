@@ -3,7 +3,8 @@ import { readFile } from "node:fs/promises";
 import { expect, inject, test } from "vitest";
 import { appAtRest } from "../../../bench/costs/app-at-rest.ts";
 import { countFirings } from "../../../bench/costs/firing.ts";
-import { costReport, markers } from "../../../bench/costs/report.ts";
+import { generatedIn } from "../../../bench/costs/markdown.ts";
+import { costReport } from "../../../bench/costs/report.ts";
 import { sharedAssembly } from "../../support/assembly.ts";
 import { leaseholdTemplate } from "../../support/cloudformation-app.ts";
 
@@ -13,7 +14,5 @@ test("docs/costs.md says what the code costs: else run npm run costs", async () 
   const resting = await appAtRest(leaseholdTemplate().json, (functions) =>
     countFirings(assembly, engine, functions),
   );
-  const text = await readFile("docs/costs.md", "utf8");
-  const written = text.slice(text.indexOf(markers.begin) + markers.begin.length, text.indexOf(markers.end));
-  expect(written.trim()).toBe(await costReport(resting));
+  expect(generatedIn(await readFile("docs/costs.md", "utf8"))).toBe(await costReport(resting));
 });

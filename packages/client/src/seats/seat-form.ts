@@ -187,7 +187,8 @@ export class SeatForm implements LeaseForm {
     const most = permits + (this.#bounds.permit ?? 0);
     if (kind !== "permit")
       return `the ${blocker?.seat?.kind === "read" ? "read" : "write"} lock of ${name} is`;
-    if (most === 0) return `a permit of the semaphore ${name} is`;
+    if (permits === 0) return `a permit of the semaphore ${name} is`;
+    if (most === 0) return `the semaphore ${name}, paused with permits: 0, is`;
     return `too few of the ${most} permits of the semaphore ${name} are free, and the next to end is`;
   }
 
