@@ -111,7 +111,7 @@ describe("those who wait for a fair semaphore", () => {
       .acquire()
       .catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(LeaseUnavailableError);
-    expect(refusal).toMatchObject({ holder: "w1", closed: false });
+    expect(refusal).toMatchObject({ holder: "w1", inCooldown: false });
     expect((refusal as LeaseUnavailableError).retryAfterMs).toBeLessThanOrEqual(10_000 + clockSkewMs + 1);
   });
 

@@ -174,7 +174,7 @@ describe("the rule by which permits are taken", () => {
           permit,
           owner: "x",
           expiresAt: 0,
-          closed: false,
+          inCooldown: false,
           reentrant: false,
           claimableAt: isOver ? 0 : 100,
         }),

@@ -155,7 +155,12 @@ export class GroupWaiting {
   #unavailable(prospect: Prospect): GroupUnavailableError {
     const rank = new Map(this.#keys.map((key, index) => [key, index]));
     const held = prospect.obstacles
-      .map(({ record: { key, owner, expiresAt, closed } }) => ({ key, holder: owner, expiresAt, closed }))
+      .map(({ record: { key, owner, expiresAt, inCooldown } }) => ({
+        key,
+        holder: owner,
+        expiresAt,
+        inCooldown,
+      }))
       .sort((one, other) => (rank.get(one.key) ?? 0) - (rank.get(other.key) ?? 0));
     const retryAfterMs = Math.ceil(Math.max(0, claimableAtIn(prospect) - this.#context.clock.monotonic()));
     return new GroupUnavailableError(this.#keys, held, retryAfterMs, { waitedMs: this.#patience.waitMs });

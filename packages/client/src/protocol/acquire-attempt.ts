@@ -224,7 +224,7 @@ export class AcquireAttempt {
           granted: true,
           record,
           belief,
-          takeovers: takeovers.filter(({ from }) => !from.closed),
+          takeovers: takeovers.filter(({ from }) => !from.inCooldown),
           item,
         };
       }

@@ -114,7 +114,7 @@ export class RetryLoop implements OrderedWait {
   #unavailable({ prospect: { blocker }, claimableAt }: Outlook): LeaseUnavailableError {
     const { key, owner, reentrant, waitMs } = this.#call;
     const retryAfterMs = Math.max(0, Math.ceil(claimableAt - this.#context.clock.monotonic()));
-    const isOwn = blocker?.owner === owner && !blocker.closed && !reentrant;
+    const isOwn = blocker?.owner === owner && !blocker.inCooldown && !reentrant;
     return new LeaseUnavailableError(key, blocker, retryAfterMs, { waitedMs: waitMs, isOwn });
   }
 }

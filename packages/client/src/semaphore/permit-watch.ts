@@ -39,7 +39,7 @@ export class PermitWatch {
     const now = this.#context.clock.monotonic();
     const holdings = records.map((record): Holding => {
       const permit = permitNumber(record.sortKey) ?? this.#permits;
-      const { owner, expiresAt, closed, reentrant } = record;
+      const { owner, expiresAt, inCooldown, reentrant } = record;
       const claimableAt = now + claimableIn(this.#detector.judge(record));
       const refusal = this.#refusals.get(permit);
       const isSame = refusal?.expiresAt === expiresAt;
@@ -47,7 +47,7 @@ export class PermitWatch {
         permit,
         owner,
         expiresAt,
-        closed,
+        inCooldown,
         reentrant,
         claimableAt: isSame ? Math.max(claimableAt, refusal.until) : claimableAt,
       };

@@ -6,7 +6,7 @@ export interface Holding {
   readonly permit: number;
   readonly owner: string;
   readonly expiresAt: number;
-  readonly closed: boolean;
+  readonly inCooldown: boolean;
   readonly reentrant: boolean;
   /** When it could be taken over if nothing changes, on the monotonic clock. */
   readonly claimableAt: number;
@@ -38,13 +38,13 @@ export class Survey {
 
   /** Takes note of what a refused attempt has told about a permit. Without a holder it was let go meanwhile. */
   note(permit: number, refusal: LeaseUnavailableError, now: number): void {
-    const { holder, expiresAt, closed, retryAfterMs } = refusal;
+    const { holder, expiresAt, inCooldown, retryAfterMs } = refusal;
     if (holder === undefined || expiresAt === undefined) this.#holdings.delete(permit);
     else {
       const claimableAt = now + retryAfterMs;
       // A refused owner is not let in again.
       const reentrant = false;
-      this.#holdings.set(permit, { permit, owner: holder, expiresAt, closed, reentrant, claimableAt });
+      this.#holdings.set(permit, { permit, owner: holder, expiresAt, inCooldown, reentrant, claimableAt });
     }
   }
 

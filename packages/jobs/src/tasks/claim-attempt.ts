@@ -145,7 +145,7 @@ export class ClaimAttempt {
           "set a longer leaseDurationMs",
       );
     }
-    const leaseTerms = { record, leaseDurationMs, closedUntil: undefined, slot: undefined };
+    const leaseTerms = { record, leaseDurationMs, cooldownUntil: undefined, slot: undefined };
     const claim = new HeldClaim(context, leaseTerms, { since, forMs });
     if (terms.heartbeatMs !== undefined) heartbeat.start(claim, terms.heartbeatMs);
     announceGrant(context, record, takeovers, clock.monotonic() - since.monotonic);
