@@ -124,7 +124,7 @@ export class LeaseClient implements AsyncDisposable {
       // One slow answer of a store at hand takes no time that is worth a word.
       noteLease: store.isLocal ? () => undefined : shortLeaseWatch(emit),
       lifecycle: this.#lifecycle,
-      hold: (tenancy) => this.#lifecycle.hold(tenancy),
+      hold: (lease) => this.#lifecycle.hold(lease),
     };
     this.#acquirer = new Acquirer(this.#context);
     this.#queues = new FairQueues(this.#context);
@@ -202,8 +202,8 @@ export class LeaseClient implements AsyncDisposable {
   adopt(handle: LeaseHandle, options: Pick<AcquireOptions, "heartbeat"> = {}): Lease {
     const { heartbeat } = checkKnown(options, ["heartbeat"], "options");
     const terms = checkHandle(handle, this.#context.table.tableName);
-    const tenancy = this.#acquirer.adopt(terms, checkHeartbeat(heartbeat, terms.leaseDurationMs));
-    return new Lease(this.#context, tenancy, this.#format, terms.slot);
+    const held = this.#acquirer.adopt(terms, checkHeartbeat(heartbeat, terms.leaseDurationMs));
+    return new Lease(this.#context, held, this.#format, terms.slot);
   }
 
   /**
@@ -315,7 +315,7 @@ export class LeaseClient implements AsyncDisposable {
    * ```
    */
   held(): Lease[] {
-    return this.#lifecycle.held.flatMap((tenancy) => handleOf(tenancy) ?? []);
+    return this.#lifecycle.held.flatMap((lease) => handleOf(lease) ?? []);
   }
 
   /**

@@ -32,7 +32,7 @@ export type {
   ShortLeaseEvent,
   SkewEvent,
   TakeoverEvent,
-  TakeoverGround,
+  TakeoverReason,
   UnreadableEvent,
 } from "./events.ts";
 export type {

@@ -231,7 +231,7 @@ export class SeatForm implements LeaseForm {
     if (claimableInMs > 0) return { blocker, claimableInMs, takeovers: [] };
     const takeovers = gone.map((from): Takeover => {
       const expiry = expiries.get(from);
-      return { from, ground: from !== own && expiry?.expired ? expiry.ground : "sameOwner" };
+      return { from, reason: from !== own && expiry?.expired ? expiry.reason : "sameOwner" };
     });
     return { blocker: undefined, claimableInMs: 0, takeovers };
   }
