@@ -35,11 +35,6 @@ const disciplines: readonly Discipline[] = [
     acquire: (client, key, options) => new Semaphore(client, key, { permits: 1 }).acquire(options),
   },
   {
-    by: "semaphore of 1, fair",
-    acquire: (client, key, { retry: _retry, slot: _slot, ...options }) =>
-      new Semaphore(client, key, { permits: 1, fair: true }).acquire(options),
-  },
-  {
     by: "fair lock",
     acquire: (client, key, { retry: _retry, slot: _slot, ...options }) =>
       new FairLock(client, key).acquire(options),

@@ -21,13 +21,12 @@ describe(`read-write locks on ${inject("engine").name}`, () => {
 
   readWriteContract((clock) => engine.place(clock));
 
-  it("reads with an UpdateItem and a GetItem, writes with an UpdateItem and a Query, releases with an UpdateItem", async () => {
+  it("reads, writes and releases with one UpdateItem each", async () => {
     const lock = new ReadWriteLock(new LeaseClient({ tableName, dynamodb }), `requests/${randomUUID()}`);
     engine.sent.length = 0;
     await (await lock.read()).release();
     await (await lock.write()).release();
-    const [update, get, query] = ["UpdateItem", "GetItem", "Query"];
-    expect(engine.sent).toEqual([update, get, update, update, query, update]);
+    expect(engine.sent).toEqual(Array(4).fill("UpdateItem"));
   });
 
   it("lets 24 readers and 8 writers of their own clients in, each once, and no writer beside anybody", async () => {

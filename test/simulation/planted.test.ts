@@ -170,14 +170,7 @@ describe("the simulation catches", () => {
 
   it("a condition check that asks for the token alone, which a late copy can bring back", async () => {
     const subject = await plantInExpressions((original) => ({
-      stillHeld: (lease) => {
-        const { names, values } = original.stillHeld(lease);
-        return {
-          condition: "#token = :ifToken",
-          names: { "#token": names["#token"] ?? "" },
-          values: { ":ifToken": values[":ifToken"] ?? "" },
-        };
-      },
+      stillHeld: (lease) => original.stillHeld(lease).slice(0, 1),
     }));
     const { violation } = await firstViolation(subject);
     expect(violation).toMatch(/a stale checked write/);

@@ -398,7 +398,7 @@ it("forceRelease and requestRevocation need the token that they mean", async () 
   );
 });
 
-it("a sort key is a text, and a list of all is asked for by true", async () => {
+it("a place is a sort key, and a list of all is asked for by true", async () => {
   await expectRefusal(() => client.inspect("k", { sortKey: "" }), "sortKey", "");
   await expectRefusal(() => client.forceRelease("k", { token: "t", sortKey: 1 } as Anything), "sortKey", 1);
   await expectRefusal(() => client.requestRevocation("k", { token: "t", sortKey: "" }), "sortKey", "");

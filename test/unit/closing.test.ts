@@ -47,13 +47,13 @@ function holdUpdatesAfter(count: number): () => void {
 }
 const outcomeOf = (work: Promise<unknown>): Promise<unknown> => work.catch((error: unknown) => error);
 
-/** By the name of its primitive, how something comes to be held, under which key and sort key. */
+/** By the name of its primitive, how something comes to be held, under which key and place. */
 const holds: Record<string, { sortKey: string; hold: () => Promise<unknown> }> = {
   lock: { sortKey: "lease", hold: () => client.acquire("k") },
   "fair lock": { sortKey: "lease", hold: () => client.acquire("k", { fair: true, heartbeat: true }) },
-  permit: { sortKey: "permit#", hold: () => new Semaphore(client, "k", { permits: 1 }).acquire() },
-  "read lock": { sortKey: "rw#read#", hold: () => new ReadWriteLock(client, "k").read() },
-  "write lock": { sortKey: "rw#write", hold: () => new ReadWriteLock(client, "k").write() },
+  permit: { sortKey: "semaphore", hold: () => new Semaphore(client, "k", { permits: 1 }).acquire() },
+  "read lock": { sortKey: "read-write", hold: () => new ReadWriteLock(client, "k").read() },
+  "write lock": { sortKey: "read-write", hold: () => new ReadWriteLock(client, "k").write() },
   group: { sortKey: "lease", hold: () => acquireAll(client, ["k"]) },
   leadership: { sortKey: "lease", hold: () => new Leader(client, "k").campaign() },
   "adopted lease": {
@@ -211,7 +211,7 @@ describe("client.close()", () => {
     "lock with a signal": () =>
       client.acquire("k", { waitMs: 600_000, signal: new AbortController().signal }),
     permit: () => new Semaphore(client, "k", { permits: 1 }).acquire({ waitMs: 600_000 }),
-    "fair permit": () => new Semaphore(client, "k", { permits: 1, fair: true }).acquire({ waitMs: 600_000 }),
+    drain: () => new Semaphore(client, "k", { permits: 1 }).drain({ waitMs: 600_000 }),
     "read lock": () => new ReadWriteLock(client, "k").read({ waitMs: 600_000 }),
     "write lock": () => new ReadWriteLock(client, "k").write({ waitMs: 600_000 }),
     group: () => acquireAll(client, ["k", "free"], { waitMs: 600_000 }),
@@ -251,7 +251,6 @@ describe("client.close()", () => {
       const after = await other.inspectAll("k");
       expect(after.map(({ token }) => token)).toEqual(before.map(({ token }) => token));
       expect((await new FairLock(other, "k").inspect()).waiting).toEqual([]);
-      expect((await new Semaphore(other, "k", { permits: 1, fair: true }).inspect()).waiting).toEqual([]);
     },
   );
 
@@ -421,7 +420,7 @@ describe("client.close()", () => {
   it("leaves no timer behind, so that the process can end", async () => {
     await client.acquire("a", { heartbeat: true });
     await client.acquire("b", { fair: true, heartbeat: true });
-    await new Semaphore(client, "c", { permits: 2, fair: true }).acquire({ heartbeat: true });
+    await new Semaphore(client, "c", { permits: 2 }).acquire({ heartbeat: true });
     await client.close();
     expect(clock.pending).toBe(0);
   });

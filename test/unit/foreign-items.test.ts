@@ -113,7 +113,7 @@ describe("an item under a lock's key that this package has not written", () => {
   it("does not stop a walk of all leases, which tells of it", async () => {
     const lease = await client.acquire("a");
     put(store.table, "b", "lease", { ...heldLease, version: "x" });
-    put(store.table, "b", "permit#000", { ...heldLease, expiresAt: 9e15 });
+    put(store.table, "b", "semaphore", { permits: 7 });
     const kept = await client.acquire("c");
     events.length = 0;
     const found = await collected(client.list({ all: true }));
@@ -129,9 +129,9 @@ describe("an item under a lock's key that this package has not written", () => {
       {
         type: "unreadable",
         key: "b",
-        sortKey: "permit#000",
-        attribute: "expiresAt",
-        message: expect.any(String),
+        sortKey: "semaphore",
+        attribute: "permits",
+        message: expect.stringContaining("differs from what the seats take"),
       },
     ]);
   });
@@ -150,12 +150,10 @@ describe("an item under a lock's key that this package has not written", () => {
 
   it("does not stop a look at all leases of its key, which tells of it", async () => {
     const lease = await client.acquire("k");
-    put(store.table, "k", "permit#003", without("owner"));
+    put(store.table, "k", "run#003", without("owner"));
     events.length = 0;
     expect((await client.inspectAll("k")).map(({ token }) => token)).toEqual([lease.token]);
-    expect(events).toMatchObject([
-      { type: "unreadable", key: "k", sortKey: "permit#003", attribute: "owner" },
-    ]);
+    expect(events).toMatchObject([{ type: "unreadable", key: "k", sortKey: "run#003", attribute: "owner" }]);
   });
 
   it("keeps no worker from the other tasks of its set, nor people from seeing and requeueing them", async () => {
@@ -209,13 +207,13 @@ describe("an item under a lock's key that this package has not written", () => {
   });
 
   it("keeps no reader of a read-write lock from counting it: a writer is not let in past what it cannot judge", async () => {
-    put(store.table, "k", "rw#read#0000", { ...heldLease, expiresAt: "soon" });
+    put(store.table, "k", "read-write", { readers: 1, "s:t": "00000001 soon", "f:t": 1 });
     expect(await failureOf(new ReadWriteLock(client, "k").tryWrite())).toMatchObject({
       code: "LEASE_ITEM_UNREADABLE",
-      attribute: "expiresAt",
+      attribute: "s:…",
     });
     await clock.advance(0);
-    expect(store.table.peek({ pk: "k", sk: "rw#write" })?.token).toBeUndefined();
+    expect(store.table.peek({ pk: "k", sk: "read-write" })?.writers).toBeUndefined();
   });
 
   it("is no lock that stays held when its fencing token cannot be counted up any more", async () => {
@@ -359,19 +357,15 @@ describe("whatever an item has in its attributes,", () => {
     acquireAll: { sortKey: "lease", call: (with_) => acquireAll(with_, ["k", "l"]) },
     "Leader.current": { sortKey: "lease", call: (with_) => new Leader(with_, "k").current() },
     "a permit": {
-      sortKey: "permit#000",
+      sortKey: "semaphore",
       call: (with_) => new Semaphore(with_, "k", { permits: 1 }).acquire(),
     },
     "Semaphore.inspect": {
-      sortKey: "permit#000",
+      sortKey: "semaphore",
       call: (with_) => new Semaphore(with_, "k", { permits: 1 }).inspect(),
     },
-    "a fair permit": {
-      sortKey: "turn",
-      call: (with_) => new Semaphore(with_, "k", { permits: 1, fair: true }).acquire(),
-    },
-    read: { sortKey: "rw#write", call: (with_) => new ReadWriteLock(with_, "k").read() },
-    write: { sortKey: "rw#read#0000", call: (with_) => new ReadWriteLock(with_, "k").write() },
+    read: { sortKey: "read-write", call: (with_) => new ReadWriteLock(with_, "k").read() },
+    write: { sortKey: "read-write", call: (with_) => new ReadWriteLock(with_, "k").write() },
     "JobRuns.get": { sortKey: `run#${slot}`, call: (with_) => new JobRuns(with_, "k").get(slot) },
     "JobRuns.run": { sortKey: `run#${slot}`, call: (with_) => new JobRuns(with_, "k").run(slot, () => 1) },
     "JobRuns.skip": { sortKey: `run#${slot}`, call: (with_) => new JobRuns(with_, "k").skip(slot) },

@@ -295,25 +295,28 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
         semaphore.inspect(),
   ],
   "Semaphore.acquire": [
-    "usePrimitives",
+    "useLeases",
     ({ semaphore }) =>
       () =>
         semaphore.acquire(),
-    ({ client }) =>
-      () =>
-        new Semaphore(client, "s", { permits: 2, fair: true }).acquire(),
   ],
   "Semaphore.tryAcquire": [
-    "usePrimitives",
+    "useLeases",
     ({ semaphore }) =>
       () =>
         semaphore.tryAcquire(),
   ],
   "Semaphore.withPermit": [
-    "usePrimitives",
+    "useLeases",
     ({ semaphore }) =>
       () =>
         semaphore.withPermit({}, done),
+  ],
+  "Semaphore.drain": [
+    "read",
+    ({ semaphore }) =>
+      () =>
+        semaphore.drain(),
   ],
   "ReadWriteLock.inspect": [
     "read",
@@ -322,37 +325,37 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
         readWrite.inspect(),
   ],
   "ReadWriteLock.read": [
-    "usePrimitives",
+    "useLeases",
     ({ readWrite }) =>
       () =>
         readWrite.read(),
   ],
   "ReadWriteLock.tryRead": [
-    "usePrimitives",
+    "useLeases",
     ({ readWrite }) =>
       () =>
         readWrite.tryRead(),
   ],
   "ReadWriteLock.write": [
-    "usePrimitives",
+    "useLeases",
     ({ readWrite }) =>
       () =>
         readWrite.write(),
   ],
   "ReadWriteLock.tryWrite": [
-    "usePrimitives",
+    "useLeases",
     ({ readWrite }) =>
       () =>
         readWrite.tryWrite(),
   ],
   "ReadWriteLock.withRead": [
-    "usePrimitives",
+    "useLeases",
     ({ readWrite }) =>
       () =>
         readWrite.withRead({}, done),
   ],
   "ReadWriteLock.withWrite": [
-    "usePrimitives",
+    "useLeases",
     ({ readWrite }) =>
       () =>
         readWrite.withWrite({}, done),

@@ -289,29 +289,18 @@ describe("a mistake in a release", () => {
     expect(errors()).toEqual([["release", store.mistake]]);
   });
 
-  it("is published by a reader that makes way for a writer", async () => {
-    const lock = new ReadWriteLock(client, "book");
-    const writer = await new ReadWriteLock(makeClient("b"), "book").write();
+  it("is published by a writer that waits, where its intent meets it", async () => {
+    const reader = await new ReadWriteLock(makeClient("b"), "book").read();
     let writes = 0;
     store.breaks = (method) => method === "update" && ++writes > 1;
-    await expect(lock.read()).rejects.toThrow();
-    expect(errors()).toEqual([["release", store.mistake]]);
-    expect(writer.held).toBe(true);
-  });
-
-  it("is published by a waiter that leaves a semaphore's turnstile", async () => {
-    const pool = new Semaphore(client, "pool", { permits: 1, fair: true });
-    const permit = await pool.acquire();
-    const giveUp = new AbortController();
-    const waiting = pool.acquire({ waitMs: 60_000, signal: giveUp.signal });
-    waiting.catch(() => undefined);
-    await clock.advance(2_000);
-    store.breakWrites();
-    giveUp.abort(new Error("enough"));
-    await expect(waiting).rejects.toThrow("enough");
+    const writing = new ReadWriteLock(client, "book").write({ waitMs: 60_000 });
+    writing.catch(() => undefined);
     await clock.advance(0);
-    expect(errors()).toEqual([["release", store.mistake]]);
-    expect(permit.held).toBe(true);
+    expect(errors()).toEqual([["renew", store.mistake]]);
+    store.breaks = () => false;
+    await reader.release();
+    await clock.advance(5_000);
+    expect((await writing).held).toBe(true);
   });
 });
 

@@ -3,18 +3,15 @@ import {
   LeaseClient,
   type LeaseClientOptions,
   LeaseLostError,
-  LeaseServiceError,
   LeaseUnavailableError,
 } from "@leasehold/client";
-import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
+import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import {
   LeaseUpgradeError,
   type ReadOptions,
   ReadWriteLock,
-  readerPlace,
-  writerPlace,
 } from "../../packages/client/src/read-write/index.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { watchedMs } from "../support/watching.ts";
@@ -37,8 +34,11 @@ const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): Lea
 const lockOf = (owner: string, options: Partial<LeaseClientOptions> = {}): ReadWriteLock =>
   new ReadWriteLock(clientOf(owner, options), "k");
 const methods = (): string[] => store.calls.map((call) => call.method);
-const tokenAt = (place: string): unknown =>
-  store.table.peek(leaseItemKey("k", place))?.[attributeNames.token];
+/** How many of each kind the item counts. */
+const counted = () => {
+  const { readers = 0, writers = 0, intents = 0 } = store.table.peek(leaseItemKey("k", "read-write")) ?? {};
+  return { readers, writers, intents };
+};
 
 /** Follows a promise without waiting for it. */
 function follow<T>(promise: Promise<T>): { value?: T; error?: unknown; at?: number } {
@@ -57,85 +57,75 @@ beforeEach(() => {
 });
 
 describe("requests", () => {
-  it("are 2 to read where nobody writes, 1 to renew and 1 to release", async () => {
+  it("are 1 to read, to renew and to release, beside other readers too", async () => {
+    await lockOf("other").read();
+    store.calls.length = 0;
     const lease = await lockOf("a").read();
-    expect(methods()).toEqual(["update", "get"]);
-    expect(store.calls[1]?.consistent).toBe(true);
     await lease.renew();
     expect(await lease.release()).toBe(true);
-    expect(methods()).toEqual(["update", "get", "update", "update"]);
+    expect(methods()).toEqual(["update", "update", "update"]);
   });
 
-  it("are 2 to write where nobody else is, 1 to renew and 1 to release", async () => {
+  it("are 1 to write where nobody else is, 1 to renew and 1 to release", async () => {
     const lease = await lockOf("a").write();
-    expect(methods()).toEqual(["update", "query"]);
-    expect(store.calls[1]?.consistent).toBe(true);
     await lease.renew();
     expect(await lease.release()).toBe(true);
-    expect(methods()).toEqual(["update", "query", "update", "update"]);
+    expect(methods()).toEqual(["update", "update", "update"]);
   });
 
-  it("are 3 for a read that a writer refuses, which leaves nothing behind", async () => {
-    await lockOf("w").write();
+  it("are 1 for a read or a write that is refused, which leaves nothing behind", async () => {
+    const writer = await lockOf("w").write();
     store.calls.length = 0;
     expect(await lockOf("r").tryRead()).toBeUndefined();
-    expect(methods()).toEqual(["update", "get", "update"]);
-    expect((await lockOf("x").inspect()).readers).toEqual([]);
-  });
-
-  it("are 3 for a write that readers refuse, which opens the gate again", async () => {
+    expect(methods()).toEqual(["update"]);
+    await writer.release();
     await lockOf("r").read();
     store.calls.length = 0;
     expect(await lockOf("w").tryWrite()).toBeUndefined();
-    expect(methods()).toEqual(["update", "query", "update"]);
-    expect((await lockOf("r2").read()).held).toBe(true);
+    expect(methods()).toEqual(["update"]);
+    expect(counted()).toEqual({ readers: 1, writers: 0, intents: 0 });
   });
 
-  it("are 2 more to pass a dead writer, and 2 more for each dead reader", async () => {
+  it("are 1 more to pass the dead, however many readers they are", async () => {
     await lockOf("w").write();
     await clock.advance(leaseDurationMs + clockSkewMs + 1);
     store.calls.length = 0;
-    const reader = await lockOf("r").read();
-    expect(methods()).toEqual(["update", "get", "update", "update"]);
-    expect(reader.held).toBe(true);
-    expect(tokenAt(writerPlace)).toBeUndefined();
+    await lockOf("r").read();
+    expect(methods()).toEqual(["update", "update"]);
+    expect(counted()).toEqual({ readers: 1, writers: 0, intents: 0 });
 
-    await lockOf("r2").read();
+    for (let index = 2; index <= 20; index += 1) await lockOf(`r${index}`).read();
     await clock.advance(leaseDurationMs + clockSkewMs + 1);
     store.calls.length = 0;
     expect((await lockOf("w2").write()).held).toBe(true);
-    expect(methods()).toEqual(["update", "query", ...Array(4).fill("update")]);
+    expect(methods()).toEqual(["update", "update"]);
+    expect(counted()).toEqual({ readers: 0, writers: 1, intents: 0 });
   });
 
-  it("are 1 more for a reader whose place another reader has, and the next one spreads wider", async () => {
-    const sameChoice = { randomness: { token: () => crypto.randomUUID(), fraction: () => 0 } };
-    await lockOf("a", sameChoice).read();
+  it("are 1 more for each hundred of dead readers, at a single attempt too", async () => {
+    for (let index = 0; index < 250; index += 1) await lockOf(`r${index}`).read();
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
     store.calls.length = 0;
-    const second = await lockOf("b", sameChoice).read();
-    expect(methods()).toEqual(["update", "update", "get"]);
-    expect(second.toJSON().sortKey).toBe(readerPlace(1));
+    expect((await lockOf("w").tryWrite())?.held).toBe(true);
+    expect(methods()).toEqual(["update", "update", "update", "update"]);
   });
 
-  it("are 1 renewal more for a writer that has waited, however long", async () => {
+  it("are those of an intent more for a writer that waits: to take it, to keep it, and to give it up", async () => {
     const reader = await lockOf("r").read();
-    const retry = { strategy: "fixed", delayMs: 100 } as const;
+    const retry = { strategy: "fixed", delayMs: 1_000 } as const;
+    store.calls.length = 0;
     const writing = follow(lockOf("w").write({ waitMs: 20_000, retry }));
-    await clock.advance(50);
+    await clock.advance(0);
+    expect(methods()).toEqual(["update", "update"]);
+    expect(counted().intents).toBe(1);
+    await clock.advance(4_500);
+    expect(store.count("update")).toBe(3);
     await reader.release();
     store.calls.length = 0;
-    await clock.advance(100);
-    expect(methods()).toEqual(["query", "query", "update"]);
-    expect(writing.value?.remainingMs()).toBe(leaseDurationMs - 50);
-  });
-
-  it("leave no more places behind than there were readers at a time", async () => {
-    const lock = lockOf("a");
-    for (let count = 0; count < 20; count += 1) {
-      const pair = [await lock.read(), await lock.read()];
-      for (const lease of pair) await lease.release();
-    }
-    const places = new Set(store.calls.flatMap(({ requests }) => requests.map(({ key }) => key.sk)));
-    expect(places.size).toBe(2);
+    await clock.advance(600);
+    expect(writing.value?.held).toBe(true);
+    expect(methods()).toEqual(["get", "update", "update"]);
+    expect(counted()).toEqual({ readers: 0, writers: 1, intents: 0 });
   });
 });
 
@@ -222,30 +212,7 @@ describe("waiting", () => {
     expect(writing.at).toBeLessThan(12_000);
   });
 
-  it("a writer does not wait for one that wrote its lease after the gate was shut", async () => {
-    const reader = await lockOf("r").read();
-    const retry = { strategy: "fixed", delayMs: 100 } as const;
-    const writing = follow(lockOf("w").write({ waitMs: 20_000, retry }));
-    await clock.advance(0);
-    const frozen = Promise.withResolvers<void>();
-    const { get } = store;
-    store.get = async (request, call) => {
-      await frozen.promise;
-      return await get.call(store, request, call);
-    };
-    const late = follow(lockOf("late").tryRead());
-    await clock.advance(0);
-    expect((await lockOf("x").inspect()).readers.map(({ owner }) => owner)).toEqual(["r", "late"]);
-    await reader.release();
-    await clock.advance(200);
-    expect(writing.value?.held).toBe(true);
-    frozen.resolve();
-    await clock.advance(0);
-    expect("value" in late).toBe(true);
-    expect(late.value).toBeUndefined();
-  });
-
-  it("a writer that waits longer than its lease keeps the gate, and gets a whole lease in the end", async () => {
+  it("a writer that waits for long keeps new readers out, and gets a whole lease in the end", async () => {
     const reader = await lockOf("r").read({ heartbeat: true });
     const writing = follow(lockOf("w").write({ waitMs: 200_000 }));
     await clock.advance(100_000);
@@ -257,12 +224,12 @@ describe("waiting", () => {
     expect(await lockOf("late").tryRead()).toBeUndefined();
   });
 
-  it("a writer that gives up, or is aborted, opens the gate at once", async () => {
+  it("a writer that gives up, or is aborted, lets readers in at once", async () => {
     await lockOf("r").read({ heartbeat: true });
     const writing = follow(lockOf("w").write({ waitMs: 5_000 }));
     await clock.advance(5_000);
     expect(writing.error).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "r" });
-    expect(tokenAt(writerPlace)).toBeUndefined();
+    expect(counted().intents).toBe(0);
 
     const abort = new AbortController();
     const aborted = follow(lockOf("w").write({ waitMs: 5_000, signal: abort.signal }));
@@ -270,7 +237,7 @@ describe("waiting", () => {
     abort.abort(new Error("enough"));
     await clock.advance(0);
     expect(aborted.error).toMatchObject({ code: "LEASE_ABORTED", cause: abort.signal.reason });
-    expect(tokenAt(writerPlace)).toBeUndefined();
+    expect(counted().intents).toBe(0);
   });
 
   it("a reader waits for the writer with reads alone, and gets in when it ends", async () => {
@@ -283,19 +250,8 @@ describe("waiting", () => {
     await writer.release();
     await clock.advance(8_000);
     expect(reading.value?.held).toBe(true);
-    expect(methods().slice(-3)).toEqual(["get", "update", "get"]);
-  });
-
-  it("the last look of a writer is consistent, for one that lags may show an earlier time", async () => {
-    const reader = await lockOf("r").read();
-    const writing = follow(lockOf("w").write({ waitMs: 20_000 }));
-    await clock.advance(1_000);
-    await reader.release();
-    await clock.advance(5_000);
-    expect(writing.value?.held).toBe(true);
-    const looks = store.calls.filter(({ method }) => method === "query").map(({ consistent }) => consistent);
-    expect(looks.slice(0, 2)).toEqual([true, false]);
-    expect(looks.slice(-2)).toEqual([false, true]);
+    expect(methods().slice(-2)).toEqual(["get", "update"]);
+    expect(store.count("update")).toBe(2);
   });
 
   it("a reader passes a writer that dies, and a writer a reader that dies, when their time is over", async () => {
@@ -327,8 +283,8 @@ describe("at the worst moment", () => {
     const { update } = store;
     let writes = 0;
     store.update = async (request, call) => {
-      // Between the question and the removal.
-      if (request.key.sk !== writerPlace) writes += 1;
+      writes += 1;
+      // Between the look that judges it and the write that passes it.
       if (writes === 2) {
         store.update = update;
         await revived.renew();
@@ -339,77 +295,65 @@ describe("at the worst moment", () => {
     expect(revived.held).toBe(true);
   });
 
-  it("two writers and a reader at once: a writer that was passed over does not believe in its gate", async () => {
+  it("a writer whose intent was passed over while it was frozen takes another one, and does not get in beside readers", async () => {
     await lockOf("r").read({ heartbeat: true });
     const frozen = follow(lockOf("w").write({ waitMs: 100_000 }));
     await clock.advance(1_000);
     clock.freeze(leaseDurationMs + clockSkewMs + 1);
-    expect((await lockOf("other").read()).held).toBe(true);
-    await clock.advance(200_000);
-    expect(frozen.value?.held ?? false).toBe(false);
+    const other = await lockOf("other").read({ heartbeat: true });
+    await clock.advance(20_000);
+    expect(frozen.value).toBeUndefined();
+    expect(await lockOf("late").tryRead()).toBeUndefined();
+    await other.release();
+    await clock.advance(8_000);
+    expect(frozen.value?.held).toBe(true);
   });
 
-  describe("a writer whose gate is broken while it waits", () => {
+  it("a writer whose intent is broken while it waits takes another one, and waits for those who came between", async () => {
     const retry = { strategy: "fixed", delayMs: 1_000 } as const;
-    const breakGate = async (): Promise<void> => {
-      const token = String(tokenAt(writerPlace));
-      expect(await clientOf("operator").forceRelease("k", { sortKey: writerPlace, token })).toBe(true);
-    };
-
-    it("does not get in beside those who came after, but waits for them as well", async () => {
-      const first = await lockOf("r").read();
-      const writing = follow(lockOf("w").write({ waitMs: 20_000, retry }));
-      await clock.advance(500);
-      await breakGate();
-      const second = await lockOf("r2").read();
-      await first.release();
-      await clock.advance(5_000);
-      expect(second.held).toBe(true);
-      expect(writing.value).toBeUndefined();
-      expect(await lockOf("late").tryRead()).toBeUndefined();
-      await second.release();
-      await clock.advance(2_000);
-      expect(writing.value?.held).toBe(true);
-    });
-
-    it("does not get in beside a writer that came after, and does not disturb it", async () => {
-      const first = await lockOf("r").read();
-      const writing = follow(lockOf("w").write({ waitMs: 5_000, retry }));
-      await clock.advance(500);
-      await breakGate();
-      await first.release();
-      const other = await lockOf("w2").write();
-      await clock.advance(5_000);
-      expect(writing.error).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "w2" });
-      await other.renew();
-      expect(other.held).toBe(true);
-    });
-
-    it("does not get in while its renewal is not confirmed, and tells of that when its patience is over", async () => {
-      const first = await lockOf("r").read();
-      const writing = follow(lockOf("w").write({ waitMs: 4_000, retry }));
-      await clock.advance(500);
-      await breakGate();
-      const second = await lockOf("r2").read();
-      await first.release();
-      store.weather = "throttled";
-      await clock.advance(5_000);
-      expect(writing.error).toMatchObject({ code: "LEASE_THROTTLED" });
-      expect(second.held).toBe(true);
-    });
-  });
-
-  it("a writer whose last renewal fails once gets in with the next one", async () => {
-    const reader = await lockOf("r").read();
-    const retry = { strategy: "fixed", delayMs: 1_000 } as const;
+    const first = await lockOf("r").read();
     const writing = follow(lockOf("w").write({ waitMs: 20_000, retry }));
     await clock.advance(500);
-    await reader.release();
-    store.next("throttled");
-    await clock.advance(1_000);
+    const { writer } = await lockOf("x").inspect();
+    const operator = clientOf("operator");
+    const broken = { sortKey: "read-write", token: writer?.token ?? "" };
+    expect(await operator.forceRelease("k", broken)).toBe(true);
+    const second = await lockOf("r2").read();
+    await first.release();
+    await clock.advance(5_000);
+    expect(second.held).toBe(true);
     expect(writing.value).toBeUndefined();
-    await clock.advance(1_000);
+    expect(await lockOf("late").tryRead()).toBeUndefined();
+    await second.release();
+    await clock.advance(2_000);
     expect(writing.value?.held).toBe(true);
+  });
+
+  it("a writer that cannot write its intent waits all the same", async () => {
+    const reader = await lockOf("r").read();
+    store.next(undefined, "throttled");
+    const writing = follow(lockOf("w").write({ waitMs: 20_000 }));
+    await clock.advance(500);
+    expect(counted().intents).toBe(0);
+    await reader.release();
+    await clock.advance(5_000);
+    expect(writing.value?.held).toBe(true);
+  });
+
+  it("a writer that dies while it waits keeps readers out for no longer than its intent lasts", async () => {
+    await lockOf("r").read({ heartbeat: true });
+    const writing = follow(lockOf("w").write({ waitMs: 100_000 }));
+    await clock.advance(0);
+    const { update } = store;
+    // Nothing that the writer sends arrives any more.
+    store.update = async (request, call) => {
+      if (JSON.stringify(request.values).includes('"w')) return await new Promise(() => undefined);
+      return await update.call(store, request, call);
+    };
+    expect(await lockOf("r2").tryRead()).toBeUndefined();
+    await clock.advance(10_000 + clockSkewMs + 1);
+    expect((await lockOf("r3").tryRead())?.held).toBe(true);
+    expect(writing.value).toBeUndefined();
   });
 
   it("a read whose answer was lost is taken back, and made anew by one that waits", async () => {
@@ -425,39 +369,11 @@ describe("at the worst moment", () => {
     expect((await lockOf("x").inspect()).readers).toHaveLength(1);
   });
 
-  it("a gate whose answer was lost is opened again", async () => {
+  it("a write whose answer was lost is taken back", async () => {
     store.next("answer lost");
     await expect(lockOf("w").tryWrite()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
     await clock.advance(0);
     expect((await lockOf("r").read()).held).toBe(true);
-  });
-
-  it("a gate that cannot be read fails the read, and takes its lease back", async () => {
-    const { get } = store;
-    store.get = async () => {
-      throw new LeaseServiceError("LEASE_THROTTLED", "throttled");
-    };
-    await expect(lockOf("a").tryRead()).rejects.toMatchObject({ code: "LEASE_THROTTLED" });
-    expect((await lockOf("x").inspect()).readers).toEqual([]);
-    const waiting = follow(lockOf("a").read({ waitMs: 10_000 }));
-    await clock.advance(100);
-    store.get = get;
-    await clock.advance(5_000);
-    expect(waiting.value?.held).toBe(true);
-  });
-
-  it("readers that cannot be read fail the write, and open the gate; a writer that waits tries again", async () => {
-    const { query } = store;
-    store.query = async () => {
-      throw new LeaseServiceError("LEASE_NO_ANSWER", "silence");
-    };
-    await expect(lockOf("w").tryWrite()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
-    expect(tokenAt(writerPlace)).toBeUndefined();
-    const waiting = follow(lockOf("w").write({ waitMs: 10_000 }));
-    await clock.advance(100);
-    store.query = query;
-    await clock.advance(5_000);
-    expect(waiting.value?.held).toBe(true);
   });
 
   it("where the service does not tell its time nobody is removed by expiry, but by watching", async () => {
@@ -478,7 +394,7 @@ describe("at the worst moment", () => {
     expect((await lockOf("w").write()).fencingToken).toBeGreaterThan(first.fencingToken);
   });
 
-  it("a release that hangs holds the caller that gives up no longer than a second", async () => {
+  it("an intent that hangs does not hold the caller that gives up", async () => {
     await lockOf("r").read();
     store.next(undefined, "hangs");
     const writing = follow(lockOf("w").write({ waitMs: 100 }));
@@ -486,27 +402,12 @@ describe("at the worst moment", () => {
     expect(writing.error).toBeInstanceOf(LeaseUnavailableError);
   });
 
-  it("a writer whose gate ends while it looks and cannot prolong it does not get it", async () => {
-    const { query, update } = store;
-    store.query = async (request, call) => {
-      const page = await query.call(store, request, call);
-      clock.freeze(20_000);
-      store.update = async () => {
-        store.update = update;
-        clock.freeze(11_000);
-        throw new LeaseServiceError("LEASE_THROTTLED", "throttled");
-      };
-      return page;
-    };
-    expect(await lockOf("w").tryWrite()).toBeUndefined();
-  });
-
   it("a reader whose answers take longer than its lease does not believe in it", async () => {
-    const { get } = store;
-    store.get = async (request, call) => {
-      const item = await get.call(store, request, call);
+    const { update } = store;
+    store.update = async (request, call) => {
+      const result = await update.call(store, request, call);
       clock.freeze(leaseDurationMs);
-      return item;
+      return result;
     };
     await expect(lockOf("r").read()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
   });

@@ -12,13 +12,11 @@ let clock: ManualClock;
 let store: ScriptedStore;
 
 const clientOf = (owner: string): LeaseClient => new LeaseClient({ store, clock, owner, leaseDurationMs });
-const semaphoreOf = (fair: boolean): Semaphore => new Semaphore(clientOf("a"), "k", { permits: 1, fair });
 
 const ways: [string, (work: Work) => Promise<unknown>][] = [
   ["withLease", (work) => clientOf("a").withLease("k", {}, work)],
   ["withLease, fair", (work) => clientOf("a").withLease("k", { fair: true }, work)],
-  ["withPermit", (work) => semaphoreOf(false).withPermit({}, work)],
-  ["withPermit, fair", (work) => semaphoreOf(true).withPermit({}, work)],
+  ["withPermit", (work) => new Semaphore(clientOf("a"), "k", { permits: 1 }).withPermit({}, work)],
   ["withRead", (work) => new ReadWriteLock(clientOf("a"), "k").withRead({}, work)],
   ["withWrite", (work) => new ReadWriteLock(clientOf("a"), "k").withWrite({}, work)],
 ];
@@ -56,10 +54,9 @@ describe.each(ways)("work in %s", (_, run) => {
       await breakIt(lease);
       const semaphore = new Semaphore(other, "k", { permits: 1 });
       const lock = new ReadWriteLock(other, "k");
-      if (lease.sortKey.startsWith("permit")) token = (await semaphore.acquire()).token;
-      else if (lease.sortKey === "rw#write") token = (await lock.write()).token;
-      else if (lease.sortKey === "lease") token = (await other.acquire("k")).token;
-      else token = (await lock.read()).token;
+      if (lease.sortKey === "semaphore") token = (await semaphore.acquire()).token;
+      else if (lease.sortKey === "read-write") token = (await lock.write()).token;
+      else token = (await other.acquire("k")).token;
     });
     await expect(outcome).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
     expect((await other.inspectAll("k")).map((lease) => lease.token)).toEqual([token]);

@@ -101,7 +101,7 @@ export interface LeaseErrorEvent {
   readonly sortKey: string;
   readonly owner: string;
   /**
-   * - `renew`: a heartbeat.
+   * - `renew`: a heartbeat, or the intent of a writer that waits.
    * - `release`: a release, whose caller may have an error of its own to reject with.
    * - `cancel`: taking back a write whose answer was lost, after the call that sent it has given up.
    * - `leaveQueue`: giving up a place in a queue.

@@ -34,6 +34,7 @@ import {
   timeToLive,
   waiterSortKeyPrefix,
 } from "./schema.ts";
+import { seatSortKeys } from "./seats/schema.ts";
 import { amended, type Condition, render, renderConditions, type Test, type Write } from "./store/write.ts";
 import type { Item, QueryRequest, ScanRequest, UpdateRequest } from "./store.ts";
 
@@ -269,16 +270,19 @@ export function leasesByPrefix(
   prefix: string,
   everySortKey = false,
 ): Pick<ScanRequest, "filter" | "names" | "values"> {
+  const { semaphore, readWrite } = seatSortKeys;
+  const isLease = `attribute_exists(#${token})`;
   const filter = [
-    `attribute_exists(#${token})`,
-    ...(everySortKey ? [] : [`#${attributeNames.sortKey} = :lease`]),
+    everySortKey
+      ? `(${isLease} OR #${attributeNames.sortKey} = :semaphore OR #${attributeNames.sortKey} = :readWrite)`
+      : `${isLease} AND #${attributeNames.sortKey} = :lease`,
     ...(prefix === "" ? [] : [`begins_with(#${partitionKey}, :prefix)`]),
   ].join(" AND ");
   return {
     filter,
     names: namesIn(filter),
     values: {
-      ...(everySortKey ? {} : { ":lease": leaseSortKey }),
+      ...(everySortKey ? { ":semaphore": semaphore, ":readWrite": readWrite } : { ":lease": leaseSortKey }),
       ...(prefix === "" ? {} : { ":prefix": prefix }),
     },
   };
@@ -396,8 +400,8 @@ export function endCalls({ key, fencingToken, now, retentionMs }: CallMark): Wri
 }
 
 /** "Only while this very lease holds the lock", for the user's own transaction. */
-export function stillHeld(proof: Proof): Pick<UpdateRequest, "condition" | "names" | "values"> {
-  return renderConditions(isMine(proof));
+export function stillHeld(proof: Proof): readonly Condition[] {
+  return isMine(proof);
 }
 
 /** "Only if no later holder has written", for the user's own item, and the assignment that makes it hold next time. */

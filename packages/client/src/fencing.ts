@@ -1,7 +1,8 @@
 import { toAttributeValues } from "./dynamodb/attribute-values.ts";
-import { noLaterHolder, stillHeld } from "./expressions.ts";
+import { noLaterHolder } from "./expressions.ts";
 import type { LeaseRecord } from "./record.ts";
 import { type ItemKey, leaseItemKey } from "./schema.ts";
+import { type Condition, renderConditions } from "./store/write.ts";
 import type { Item } from "./store.ts";
 
 /**
@@ -64,14 +65,15 @@ export function fenceFragments(attribute: string, fencingToken: number, format: 
 /** Builds the entry of {@link Lease.conditionCheck}. */
 export function leaseConditionCheck(
   tableName: string,
-  lease: Pick<LeaseRecord, "key" | "sortKey" | "token" | "fencingToken">,
+  { key, sortKey }: Pick<LeaseRecord, "key" | "sortKey">,
+  proof: readonly Condition[],
   format: ValueFormat,
 ): LeaseConditionCheck {
-  const { condition, names, values } = stillHeld(lease);
+  const { condition, names, values } = renderConditions(proof);
   return {
     ConditionCheck: {
       TableName: tableName,
-      Key: inFormat(itemOf(leaseItemKey(lease.key, lease.sortKey)), format),
+      Key: inFormat(itemOf(leaseItemKey(key, sortKey)), format),
       ConditionExpression: condition,
       ExpressionAttributeNames: { ...names },
       ExpressionAttributeValues: inFormat(values, format),

@@ -7,11 +7,15 @@ import {
   requestRevocation,
   takeBackSlot,
 } from "./expressions.ts";
-import { lookAtAll, recordsIn, unreadableIn } from "./looks.ts";
+import { leasesIn, lookAtAll, recordsIn, unreadableIn } from "./looks.ts";
 import { check, checkKey, checkKnown, checkSlot, checkText } from "./options/check-values.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
-import { type LeaseRecord, lastDoneSlot, readRecord, wasBroken } from "./record.ts";
+import { type LeaseRecord, lastDoneSlot, wasBroken } from "./record.ts";
 import { type ItemKey, leaseItemKey, limits } from "./schema.ts";
+import { isSeatSortKey } from "./seats/schema.ts";
+import { seatOf } from "./seats/seat.ts";
+import { askSeatToStop, breakSeat } from "./seats/seat-form.ts";
+import type { Item, UpdateResult } from "./store.ts";
 
 /** Which of a key's leases is meant, where it has several. */
 export interface SortKeyOptions {
@@ -76,9 +80,7 @@ export class LeaseAdmin {
   }
 
   async inspect(key: string, options: SortKeyOptions): Promise<LeaseRecord | undefined> {
-    const { sortKey } = addressOf(key, options, []).lease;
-    const request = { key: leaseItemKey(key, sortKey), consistent: true };
-    return readRecord(await this.#context.table.get(request));
+    return leasesIn(await this.#read(addressOf(key, options, []).lease))[0];
   }
 
   async inspectAll(key: string): Promise<LeaseRecord[]> {
@@ -107,15 +109,16 @@ export class LeaseAdmin {
   async forceRelease(key: string, options: HolderOptions): Promise<boolean> {
     const { lease, given } = addressOf(key, options, holderOptionNames);
     const token = checkToken(given);
-    const result = await this.#context.table.update(breakLease(lease, token));
+    const result = isSeatSortKey(lease.sortKey)
+      ? await this.#breakSeat(lease, token)
+      : await this.#context.table.update(breakLease(lease, token));
     if (result.applied || wasBroken(result.item, token)) return true;
-    given.onRefused?.(readRecord(result.item));
+    given.onRefused?.(leasesIn(result.item)[0]);
     return false;
   }
 
   async doneSlot(key: string): Promise<string | undefined> {
-    const request = { key: leaseItemKey(checkKey(key)), consistent: true };
-    return lastDoneSlot(await this.#context.table.get(request));
+    return lastDoneSlot(await this.#read({ key: checkKey(key) }));
   }
 
   async takeBackSlot(key: string, options: TakeBackSlotOptions): Promise<boolean> {
@@ -136,9 +139,24 @@ export class LeaseAdmin {
     const { lease, given } = addressOf(key, options, [...holderOptionNames, "reason"]);
     const token = checkToken(given);
     const reason = checkText("reason", given.reason ?? "revocation requested", limits.revocationBytes);
-    const result = await this.#context.table.update(requestRevocation(lease, token, reason));
-    if (!result.applied) given.onRefused?.(readRecord(result.item));
+    const result = await this.#context.table.update(
+      isSeatSortKey(lease.sortKey)
+        ? askSeatToStop(lease, token, reason)
+        : requestRevocation(lease, token, reason),
+    );
+    if (!result.applied) given.onRefused?.(leasesIn(result.item)[0]);
     return result.applied;
+  }
+
+  /** What a seat takes is counted in its item: it has to be seen before it can be taken away. */
+  async #breakSeat(lease: LeaseAddress, token: string): Promise<Pick<UpdateResult, "applied" | "item">> {
+    const item = await this.#read(lease);
+    const seat = seatOf(item, token);
+    return seat === undefined ? { applied: false, item } : await this.#context.table.update(breakSeat(seat));
+  }
+
+  #read({ key, sortKey }: LeaseAddress): Promise<Item | undefined> {
+    return this.#context.table.get({ key: leaseItemKey(key, sortKey), consistent: true });
   }
 }
 

@@ -30,6 +30,9 @@ export interface LeaseHandle
   readonly sortKey?: string;
   /** The run that the lease stands for, if it stands for one. */
   readonly slot?: string;
+  /** What it takes of an item that several leases share, and what its renewals write again. */
+  readonly seat?: NonNullable<LeaseRecord["seat"]> &
+    Pick<LeaseRecord, "reentrant"> & { readonly data?: unknown };
 }
 
 /** By lease, the handles that have not been released: more than one where an owner holds it reentrantly. */
@@ -212,7 +215,7 @@ export class Lease implements AsyncDisposable {
   toJSON(): LeaseHandle {
     const { record, leaseDurationMs, closedUntil } = this.#lease.terms;
     const slot = this.#slot;
-    const { key, sortKey, owner, token, fencingToken, acquiredAt } = record;
+    const { key, sortKey, owner, token, fencingToken, acquiredAt, seat, reentrant, data } = record;
     return {
       tableName: this.#context.table.tableName,
       key,
@@ -226,6 +229,9 @@ export class Lease implements AsyncDisposable {
       ...(closedUntil === undefined ? {} : { closedUntil }),
       ...(slot === undefined ? {} : { slot }),
       ...(sortKey === leaseSortKey ? {} : { sortKey }),
+      ...(seat === undefined
+        ? {}
+        : { seat: { ...seat, reentrant, ...(data === undefined ? {} : { data }) } }),
     };
   }
 
@@ -278,7 +284,9 @@ export class Lease implements AsyncDisposable {
   conditionCheck(options: ConditionCheckOptions = {}): LeaseConditionCheck {
     const given = checkKnown(options, ["format"], "options");
     const format = checkFormat(given.format ?? this.#format);
-    return leaseConditionCheck(this.#context.table.tableName, this.#lease.terms.record, format);
+    const { form, terms } = this.#lease;
+    const { tableName } = this.#context.table;
+    return leaseConditionCheck(tableName, terms.record, form.proof(terms.record), format);
   }
 }
 

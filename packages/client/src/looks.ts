@@ -1,7 +1,9 @@
 import { LeaseItemError } from "./errors/errors.ts";
 import { callBudgetMs, type ProtocolContext } from "./protocol/context.ts";
 import { type LeaseRecord, readRecord } from "./record.ts";
-import type { ItemKey } from "./schema.ts";
+import { attributeNames, type ItemKey } from "./schema.ts";
+import { isSeatSortKey } from "./seats/schema.ts";
+import { seatsIn } from "./seats/seat.ts";
 import type { Item, QueryRequest } from "./store.ts";
 
 /** How one look at others' leases is made. */
@@ -32,15 +34,22 @@ export async function lookAtAll(
   return records;
 }
 
-/** Reads the leases among items; one that cannot be read is passed over where somebody is told of it. */
+/** Gives the leases that an item shows: one, or every seat of an item of seats. Throws LeaseItemError. */
+export function leasesIn(item: Item | undefined): readonly LeaseRecord[] {
+  if (isSeatSortKey(item?.[attributeNames.sortKey])) return seatsIn(item);
+  const record = readRecord(item);
+  return record === undefined ? [] : [record];
+}
+
+/** Reads the leases among items; an item that cannot be read is passed over where somebody is told of it. */
 export function* recordsIn(
   items: readonly Item[],
   onUnreadable: LookOptions["onUnreadable"],
 ): Generator<LeaseRecord, void, undefined> {
   for (const item of items) {
-    const record =
-      onUnreadable === undefined ? readRecord(item) : unlessUnreadable(() => readRecord(item), onUnreadable);
-    if (record !== undefined) yield record;
+    const found =
+      onUnreadable === undefined ? leasesIn(item) : unlessUnreadable(() => leasesIn(item), onUnreadable);
+    if (found !== undefined) yield* found;
   }
 }
 

@@ -1,4 +1,5 @@
 import { attributeNames, isClosedToken } from "./schema.ts";
+import type { Seat } from "./seats/schema.ts";
 import { optionalTextIn, parsedJson, textIn, timeIn, wholeIn } from "./store/item-values.ts";
 import type { Item } from "./store.ts";
 
@@ -36,6 +37,8 @@ export interface LeaseRecord {
   readonly invalidData?: string;
   /** Why the holder was asked to stop, if it was. */
   readonly revocation: string | undefined;
+  /** What it takes of an item that several leases share: a permit or more, a read lock or a write lock. */
+  readonly seat?: Seat;
 }
 
 /**

@@ -45,8 +45,8 @@ async function park(): Promise<string> {
 
 /** The sort keys of those who wait, the longest waiting first. */
 async function waiters(): Promise<string[]> {
-  const sortKeys = (await it.items(leaseTable)).map(({ sk }) => String(sk));
-  return sortKeys.filter((sortKey) => sortKey.startsWith(waiterSortKeyPrefix));
+  const places = (await it.items(leaseTable)).map(({ sk }) => String(sk));
+  return places.filter((sortKey) => sortKey.startsWith(waiterSortKeyPrefix));
 }
 
 /** The request by which the wake function looks for waiters. */

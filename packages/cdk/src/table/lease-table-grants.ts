@@ -23,7 +23,7 @@ const listAction = "dynamodb:Scan";
 /** What operators send besides: each is a write on the condition of what they have seen. */
 const operateActions = ["dynamodb:UpdateItem", "dynamodb:DeleteItem"];
 
-/** What semaphores, single flight, job runs and task sets send besides: they look at all items under a key. */
+/** What single flight, job runs and task sets send besides: they look at all items under a key. */
 const primitiveActions = [...useActions, "dynamodb:Query", "dynamodb:DeleteItem"];
 
 /**

@@ -2,7 +2,17 @@ import { InvalidOptionsError } from "../errors/errors.ts";
 import type { LeaseHandle } from "../lease.ts";
 import type { HeldLeaseTerms } from "../protocol/held-lease.ts";
 import { isClosedToken, leaseSortKey, limits } from "../schema.ts";
-import { check, checkDuration, checkKey, checkKnown, checkSlot, checkText, isWhole } from "./check-values.ts";
+import { seatCounters, seatLimits } from "../seats/schema.ts";
+import {
+  check,
+  checkData,
+  checkDuration,
+  checkKey,
+  checkKnown,
+  checkSlot,
+  checkText,
+  isWhole,
+} from "./check-values.ts";
 
 /** Refuses a field's value, or does nothing. */
 type FieldCheck = (field: string, value: unknown) => unknown;
@@ -33,7 +43,25 @@ const fieldChecks: Record<keyof LeaseHandle, FieldCheck> = {
   closedUntil: (field, value) => value === undefined || checkNumber(field, value),
   slot: (field, value) => value === undefined || checkSlot(field, checkLabel(field, value)),
   sortKey: (field, value) => value === undefined || checkText(field, value, limits.sortKeyBytes),
+  seat: (field, value) => value === undefined || checkSeat(field, value as NonNullable<LeaseHandle["seat"]>),
 };
+
+function checkSeat(field: string, seat: NonNullable<LeaseHandle["seat"]>): void {
+  const { kind, permits, reentrant, data } = checkKnown(
+    seat,
+    ["kind", "permits", "reentrant", "data"],
+    field,
+  );
+  check(
+    Object.hasOwn(seatCounters, String(kind)),
+    `${field}.kind`,
+    kind,
+    Object.keys(seatCounters).join(", "),
+  );
+  checkNumber(`${field}.permits`, permits);
+  check(typeof reentrant === "boolean", `${field}.reentrant`, reentrant, "true or false");
+  checkData(data, `${field}.data`, seatLimits.dataBytes);
+}
 
 /** Checks a handle that came from elsewhere, and gives what it says of its lease. */
 export function checkHandle(handle: LeaseHandle, tableName: string): HeldLeaseTerms {
@@ -47,14 +75,13 @@ export function checkHandle(handle: LeaseHandle, tableName: string): HeldLeaseTe
   for (const [field, checkField] of Object.entries(fieldChecks)) {
     checkField(`handle.${field}`, given[field as keyof LeaseHandle]);
   }
-  const { tableName: _tableName, closedUntil, slot, sortKey = leaseSortKey, ...held } = given;
-  const record = {
-    ...held,
-    sortKey,
-    closed: false,
-    reentrant: false,
-    data: undefined,
-    revocation: undefined,
-  };
+  const { tableName: _tableName, closedUntil, slot, sortKey = leaseSortKey, seat, ...held } = given;
+  const lease = { ...held, sortKey, closed: false, revocation: undefined };
+  if (seat === undefined) {
+    const record = { ...lease, reentrant: false, data: undefined };
+    return { record, leaseDurationMs: held.leaseDurationMs, closedUntil, slot };
+  }
+  const { kind, permits, reentrant, data } = seat;
+  const record = { ...lease, reentrant, data, seat: { kind, permits } };
   return { record, leaseDurationMs: held.leaseDurationMs, closedUntil, slot };
 }

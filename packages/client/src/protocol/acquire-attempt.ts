@@ -66,7 +66,8 @@ export class AcquireAttempt {
   #version = 0;
   /** Whether a write of ours may have landed, or may yet land, unknown to us. */
   #uncertain = false;
-  #triesTakeover = false;
+  /** Whether a write of ours was to take another lease's place. */
+  #passes = false;
 
   constructor(context: ProtocolContext, form: LeaseForm, terms: AcquireTerms) {
     this.token = context.randomness.token();
@@ -123,20 +124,24 @@ export class AcquireAttempt {
 
   async #takeBack(): Promise<void> {
     const { clock, retentionMs, table } = this.#context;
-    const cancelling = this.form.cancel({ token: this.token, now: clock.now(), retentionMs });
+    const cancellation = { token: this.token, now: clock.now(), retentionMs };
+    const cancelling = this.form.cancel(cancellation);
     const { applied } = await table.update(cancelling);
-    const revoking = this.form.revoke(this.token);
-    if (applied || !this.#triesTakeover || revoking === undefined) return;
+    const revoking = applied ? undefined : this.form.revoke(cancellation, this.#passes);
+    if (revoking === undefined) return;
     const marked = await table.update(revoking);
-    // The takeover has landed just now.
+    // It has landed just now.
     if (this.#isOurs(marked.item)) await table.update(cancelling);
   }
 
   /** Sends the write that takes it, in the place of some leases or of none. */
   async #take(takeovers: readonly Takeover[], bounds: Bounds): Promise<Granted | Refused> {
-    if (takeovers.length > 0) this.#triesTakeover = true;
-    const own = this.#nextWrite();
     const passed = takeovers.map(({ from }) => from);
+    if (passed.length > 0) this.#passes = true;
+    for (const clearing of this.form.clear?.(passed) ?? []) {
+      await this.#context.table.update(clearing, bounds);
+    }
+    const own = this.#nextWrite();
     const write = this.form.acquire(this.#grant(own), passed);
     const result = await this.#context.table.update(write, { ...bounds, since: own.at }).catch(this.#doubted);
     if (result.retried) this.#uncertain = true;
@@ -224,7 +229,7 @@ export class AcquireAttempt {
           granted: true,
           record,
           belief,
-          takeovers: takeovers.filter(({ from }) => !from.closed),
+          takeovers: takeovers.filter(({ from }) => !from.closed && from.seat?.kind !== "intent"),
           item,
         };
       }

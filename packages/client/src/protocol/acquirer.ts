@@ -1,4 +1,5 @@
 import type { LeaseRecord } from "../record.ts";
+import { SeatForm } from "../seats/seat-form.ts";
 import { AcquireAttempt, type AcquireTerms } from "./acquire-attempt.ts";
 import { announceGrant, contentionOf } from "./announcement.ts";
 import type { ProtocolContext } from "./context.ts";
@@ -74,7 +75,8 @@ export class Acquirer {
     // Where clocks are not to be compared, another's expiry says nothing: a renewal has to show that it stands.
     const leftMs = clock.timeUntil(record.expiresAt) - clockSkewMs;
     const belief = leftMs > 0 ? { since, forMs: Math.min(leftMs, leaseDurationMs) } : undefined;
-    const form = new LockForm(record.key, record.sortKey);
+    const form =
+      record.seat === undefined ? new LockForm(record.key, record.sortKey) : SeatForm.of(record, record.seat);
     const lease = new HeldLease(this.#context, form, terms, belief);
     if (belief !== undefined || heartbeatMs !== undefined) hold(lease);
     return this.keepAlive(lease, heartbeatMs);

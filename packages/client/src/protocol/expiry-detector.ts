@@ -21,11 +21,15 @@ const observedShare = 1 + 1 / 400;
 /** A record that has not been met again for this long is forgotten; so is none that a caller tries once an hour. */
 const rememberedForMs = 2 * 60 * 60 * 1000;
 
-/** A record as it was first seen, and when it was seen last. */
+/** A record as it was first seen. */
 interface Sighting {
-  readonly token: string;
   readonly version: number;
   readonly since: number;
+}
+
+/** What the last answer about an item has shown, by token. */
+interface ItemSighting {
+  readonly leases: ReadonlyMap<string, Sighting>;
   readonly lastSeen: number;
 }
 
@@ -38,17 +42,30 @@ interface Sighting {
 export class ExpiryDetector {
   readonly #clock: ServiceClock;
   readonly #clockSkewMs: number;
-  /** The one that was met longest ago comes first. */
-  readonly #sightings = new Map<string, Sighting>();
+  /** By item; the one that was met longest ago comes first. */
+  readonly #sightings = new Map<string, ItemSighting>();
 
   constructor(clock: ServiceClock, clockSkewMs: number) {
     this.#clock = clock;
     this.#clockSkewMs = clockSkewMs;
   }
 
-  /** Judges a record that an answer has just brought. Call it once for each answer. */
+  /** Judges the one lease of an item that an answer has just brought. Call it once for each answer. */
   judge(record: LeaseRecord): Expiry {
-    const observedInMs = record.leaseDurationMs * observedShare - this.#watch(record);
+    return this.#judge(record, this.#watch(record, [record]));
+  }
+
+  /** Judges all leases of one item that an answer has just brought. Call it once for each answer. */
+  judgeAll<Lease extends LeaseRecord>(leases: readonly Lease[]): ReadonlyMap<Lease, Expiry> {
+    const [first] = leases;
+    if (first === undefined) return new Map();
+    const seen = this.#watch(first, leases);
+    return new Map(leases.map((lease) => [lease, this.#judge(lease, seen)]));
+  }
+
+  #judge(record: LeaseRecord, seen: ItemSighting): Expiry {
+    const unchangedForMs = seen.lastSeen - (seen.leases.get(record.token)?.since ?? seen.lastSeen);
+    const observedInMs = record.leaseDurationMs * observedShare - unchangedForMs;
     if (observedInMs <= 0) return { expired: true, ground: "observation" };
 
     const earliest = this.#clock.earliest();
@@ -61,17 +78,21 @@ export class ExpiryDetector {
     return { expired: false, claimableInMs: Math.min(observedInMs, 1 - expiredSinceMs) };
   }
 
-  /** Counts from the arrival of the answer that first showed the record, for it was written before that. */
-  #watch(record: LeaseRecord): number {
+  /** Counts from the arrival of the answer that first showed a lease, for it was written before that. */
+  #watch({ key, sortKey }: LeaseRecord, leases: readonly LeaseRecord[]): ItemSighting {
     const now = this.#clock.monotonic();
-    const id = JSON.stringify([record.key, record.sortKey]);
-    const seen = this.#sightings.get(id);
+    const id = JSON.stringify([key, sortKey]);
+    const before = this.#sightings.get(id)?.leases;
+    const sighting = ({ token, version }: LeaseRecord): Sighting => {
+      const known = before?.get(token);
+      return known?.version === version ? known : { version, since: now };
+    };
+    const shown = new Map(leases.map((lease) => [lease.token, sighting(lease)]));
+    const seen = { leases: shown, lastSeen: now };
     this.#sightings.delete(id);
-    const unchanged = seen?.token === record.token && seen.version === record.version;
-    const since = unchanged ? seen.since : now;
-    this.#sightings.set(id, { token: record.token, version: record.version, since, lastSeen: now });
+    this.#sightings.set(id, seen);
     this.#forget(now);
-    return now - since;
+    return seen;
   }
 
   /** Forgets by age and never by number, or those who try more dead locks in turn than that number would take none. */

@@ -72,6 +72,8 @@ export class HeldLease {
   #ending: Promise<Ended | "unknown"> | undefined;
   /** Whether a release may have landed, unknown to us. */
   #mayHaveEnded = false;
+  /** For how long it could not be taken, when its release began. */
+  #lastBelief: Belief | undefined;
   #holds = 1;
   /** Whether one of its handles has asked for the slot to be recorded. */
   #isCompleted = false;
@@ -248,19 +250,22 @@ export class HeldLease {
   /** Why it is lost, by an item that does not show it. */
   #lossBy(item: Item | undefined): [reason: LeaseLostReason, detail?: string] {
     const { token } = this.terms.record;
-    const leases = this.form.leasesIn(item);
-    const [holder] = leases;
+    const isClosed = leaseOf(this.form, item, closedToken(token)) !== undefined;
+    // Of several leases in one item none has its place.
+    const holder = this.terms.record.seat === undefined ? this.form.leasesIn(item)[0] : undefined;
     if (holder !== undefined) {
-      const isClosed = leases.some((lease) => lease.token === closedToken(token));
       return [isClosed ? "released" : "taken", `held by ${JSON.stringify(holder.owner)}`];
     }
-    if (lastReleasedToken(item) === token) return ["released"];
+    if (isClosed || lastReleasedToken(item) === token) return ["released"];
     // Without an item ttl has removed it; with another's tombstone another caller took it over and let it go.
     return [item === undefined ? "expired" : "taken"];
   }
 
   async #end(completed: boolean): Promise<Ended | "unknown"> {
     const { clock } = this.#context;
+    if (this.deadline.lost === undefined) {
+      this.#lastBelief = { since: clock.moment(), forMs: this.deadline.remainingMs() };
+    }
     this.deadline.end("released");
     await this.#settleRenewal();
     if (this.#isGone) {
@@ -282,14 +287,16 @@ export class HeldLease {
     try {
       const result = await this.#context.table.update(this.form.release(ending));
       confirmed = result.applied || wasReleasedByHolder(result.item, record.token);
+      const mayHaveEnded = result.retried || this.#mayHaveEnded;
+      const isKnown = this.#ownIn(result.item) !== undefined || wasBroken(result.item, record.token);
+      // Nobody could take it yet: then it was an earlier copy of the release.
+      confirmed ||= mayHaveEnded && !isKnown && this.#isStillBelieved();
       // What has landed may be an earlier release, which left the slot open.
       const isRecorded = slot !== undefined && (result.applied || (lastDoneSlot(result.item) ?? "") >= slot);
       if (confirmed) {
         this.form.released?.();
         return { wasOurs: true, isRecorded };
       }
-      const mayHaveEnded = result.retried || this.#mayHaveEnded;
-      const isKnown = this.#ownIn(result.item) !== undefined || wasBroken(result.item, record.token);
       return mayHaveEnded && !isKnown ? "unknown" : notOurs;
     } catch (error) {
       if (error instanceof LeaseError && error.mayHaveLanded) this.#mayHaveEnded = true;
@@ -297,6 +304,14 @@ export class HeldLease {
     } finally {
       this.#publish({ type: "released", heldMs: this.#heldMs(), confirmed });
     }
+  }
+
+  /** Whether a seat can have been ended by nobody but its holder yet, or else by an operator. */
+  #isStillBelieved(): boolean {
+    const { seat, reentrant } = this.terms.record;
+    if (this.#lastBelief === undefined || seat === undefined || reentrant) return false;
+    const { since, forMs } = this.#lastBelief;
+    return this.#context.clock.elapsedSince(since) < forMs;
   }
 
   /** For how much longer the lock has to stay closed; on the monotonic clock, where this process has acquired it. */

@@ -5,7 +5,7 @@
  */
 import type { TakeoverGround } from "../events.ts";
 import type { LeaseRecord } from "../record.ts";
-import type { Write } from "../store/write.ts";
+import type { Condition, Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import type { ExpiryDetector } from "./expiry-detector.ts";
 
@@ -78,6 +78,8 @@ export interface LeaseForm {
   readonly sortKey: string;
   /** What a reentrant owner's leases of one item have to have in common to be shared. @default - nothing */
   readonly shareKey?: string;
+  /** What the caller asks for, by the form's own word, where several leases may stand side by side. */
+  readonly shape?: string;
   /**
    * Takes a lease: where there is room, or in the place of `passed`, which are as they were judged. Refused to a token that was
    * revoked. Wants the item.
@@ -92,8 +94,17 @@ export interface LeaseForm {
    * the token is revoked, so that a late copy is refused. Refused where another's lease is in the way of that.
    */
   cancel(cancellation: Cancellation): Write;
-  /** Revokes a token beside leases of others, which stay as they are; undefined where `cancel` does that. Wants the item. */
-  revoke(token: string): Write | undefined;
+  /**
+   * Revokes a token whose lease is not there, beside leases of others, which stay as they are; undefined where `cancel`
+   * has done what there is to do. `passes`: whether one of its writes was to take another lease's place. Wants the item.
+   */
+  revoke(cancellation: Cancellation, passes: boolean): Write | undefined;
+  /** Removes leases whose time is over, where there are more of them than one acquisition can take along. @default - none */
+  clear?(passed: readonly LeaseRecord[]): readonly Write[];
+  /** How a refusal tells what is held. @default - the lock of that key */
+  describe?(blocker: LeaseRecord | undefined): string;
+  /** A token's own lease in an item; undefined where it is not there. @default - by `leasesIn` */
+  leaseIn?(item: Item | undefined, token: string): LeaseRecord | undefined;
   /** Every lease that an item shows, those that have expired and cooldowns included. Throws LeaseItemError. */
   leasesIn(item: Item | undefined): readonly LeaseRecord[];
   /** What an item promises a caller. To be called once for each answer, for the detector counts from the first sight. */
@@ -102,6 +113,13 @@ export interface LeaseForm {
     caller: { readonly owner: string; readonly resumes: boolean },
     detector: ExpiryDetector,
   ): Prospect;
+  /**
+   * Whether leases of these shapes could be taken at once beside those that stand; expired ones make room.
+   * @default - a lease excludes every other
+   */
+  roomFor?(item: Item | undefined, shapes: readonly string[], detector: ExpiryDetector): boolean;
+  /** What an item shows only while this very lease stands. */
+  proof(lease: LeaseRecord): readonly Condition[];
   /** Called when the service has confirmed that the lease was won or prolonged, with the item as it is then. */
   confirmed?(item: Item | undefined): void;
   /** Called when the service has confirmed that the lease was let go. */
@@ -110,5 +128,6 @@ export interface LeaseForm {
 
 /** A token's own lease in an item; undefined where it is not there. */
 export function leaseOf(form: LeaseForm, item: Item | undefined, token: string): LeaseRecord | undefined {
+  if (form.leaseIn !== undefined) return form.leaseIn(item, token);
   return form.leasesIn(item).find((lease) => lease.token === token);
 }

@@ -1,6 +1,15 @@
-import { acquire, cancel, type LeaseAddress, release, renew, revokeToken, takeOver } from "../expressions.ts";
+import {
+  acquire,
+  cancel,
+  type LeaseAddress,
+  release,
+  renew,
+  revokeToken,
+  stillHeld,
+  takeOver,
+} from "../expressions.ts";
 import { isOpenTo, type LeaseRecord, readRecord } from "../record.ts";
-import type { Write } from "../store/write.ts";
+import type { Condition, Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import type { ExpiryDetector } from "./expiry-detector.ts";
 import type { Cancellation, Ending, Grant, LeaseForm, Prospect, Renewal } from "./lease-form.ts";
@@ -31,8 +40,13 @@ export class LockForm implements LeaseForm {
     return cancel(this.#lease, cancellation);
   }
 
-  revoke(token: string): Write {
-    return revokeToken(this.#lease, token);
+  /** A token that was to take nobody's place needs no more than a free lock to be refused: then `cancel` revokes it. */
+  revoke({ token }: Cancellation, passes: boolean): Write | undefined {
+    return passes ? revokeToken(this.#lease, token) : undefined;
+  }
+
+  proof(lease: LeaseRecord): readonly Condition[] {
+    return stillHeld(lease);
   }
 
   leasesIn(item: Item | undefined): readonly LeaseRecord[] {

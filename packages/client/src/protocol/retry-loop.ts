@@ -115,7 +115,9 @@ export class RetryLoop implements OrderedWait {
     const { key, owner, reentrant, waitMs } = this.#call;
     const retryAfterMs = Math.max(0, Math.ceil(claimableAt - this.#context.clock.monotonic()));
     const isOwn = blocker?.owner === owner && !blocker.closed && !reentrant;
-    return new LeaseUnavailableError(key, blocker, retryAfterMs, { waitedMs: waitMs, isOwn });
+    const what = this.form.describe?.(blocker);
+    const details = { waitedMs: waitMs, isOwn, ...(what === undefined ? {} : { what }) };
+    return new LeaseUnavailableError(key, blocker, retryAfterMs, details);
   }
 }
 

@@ -1,4 +1,10 @@
-export { mostReaders, readerPlace, writerPlace } from "../schema-read-write.ts";
 export { LeaseUpgradeError } from "./errors.ts";
-export type { ReadOptions, TryReadOptions, TryWriteOptions, WriteOptions } from "./options.ts";
+export {
+  mostReaders,
+  type ReadOptions,
+  type ReadWriteOptions,
+  type TryReadOptions,
+  type TryWriteOptions,
+  type WriteOptions,
+} from "./options.ts";
 export { ReadWriteLock, type ReadWriteState } from "./read-write-lock.ts";

@@ -1,52 +1,49 @@
 import type { LeaseClient } from "../client.ts";
-import { internalsOf } from "../client-internals.ts";
-import { untilAborted } from "../errors/aborted.ts";
-import { LeaseUnavailableError } from "../errors/errors.ts";
-import { type Lease, runUnder } from "../lease.ts";
-import type { AcquisitionTerms } from "../options/check-options.ts";
-import { checkKey, checkWork } from "../options/check-values.ts";
-import { OwnLeases } from "../own-leases.ts";
+import type { Lease } from "../lease.ts";
+import { runUnder } from "../lease.ts";
+import { checkKnown, checkWork } from "../options/check-values.ts";
+import type { WaitOrder } from "../protocol/wait-order.ts";
 import type { LeaseRecord } from "../record.ts";
+import { seatSortKeys } from "../seats/schema.ts";
+import { checkSeatOptions, orUndefined, SeatItem } from "../seats/seat-item.ts";
 import { LeaseUpgradeError } from "./errors.ts";
 import {
-  checkLockOptions,
+  intentRule,
+  lockOptionNames,
   type ReadOptions,
+  type ReadWriteOptions,
+  readRule,
   type TryReadOptions,
   type TryWriteOptions,
   type WriteOptions,
+  writeRule,
 } from "./options.ts";
-import { Participants } from "./participants.ts";
-import { ReaderPlaces } from "./reader-places.ts";
-import { Reading } from "./reading.ts";
-import type { Scene } from "./scene.ts";
-import { Writing } from "./writing.ts";
+import { writerFirst } from "./write-intent.ts";
 
 /** What a look at a read-write lock shows: leases that have not been released, also those that have expired. */
 export interface ReadWriteState {
-  /** Whoever writes, or has shut new readers out and still waits for the earlier ones. */
+  /** The writer; where there is none, the one that has waited longest and keeps new readers out meanwhile. */
   readonly writer: LeaseRecord | undefined;
-  /** In the order of their places; for a moment also one that is about to find a writer and withdraw. */
+  /** In the order in which they came. */
   readonly readers: readonly LeaseRecord[];
 }
 
 /**
  * Lets many readers in at once, or one writer alone.
  *
- * Promised, while clocks differ by no more than `clockSkewMs`: whoever holds an unexpired write lock is alone; a
- * writer waits for nobody but the readers and the writer that were there before it, so that readers cannot starve it;
- * the fencing token of each writer is larger than every earlier writer's. Not promised: that work stops when its
- * lease is lost; an order among those who wait; that readers get in where one writer follows another without a pause.
+ * Promised, while clocks differ by no more than `clockSkewMs`: a holder of an unexpired write lock is alone; a writer
+ * that waits keeps new readers out, so that readers cannot starve it; fencing tokens grow over all readers and
+ * writers. Not promised: that work stops when its lease is lost; nor, unless the lock has an `order`, an order among
+ * the callers that wait, and that readers get in where one writer follows another without a pause.
  *
- * Fence the writers' writes, with `lease.fence()`. A reader's fencing token only counts who used its place and
- * compares with no other: let readers read, and have whatever they write checked with `lease.conditionCheck()`.
+ * Fence the writers' writes, with `lease.fence()`. Let readers read, and have whatever they write checked with
+ * `lease.conditionCheck()`.
  *
  * A reader cannot become a writer: its write lock would wait for its own read lock until `waitMs` is over. Release
  * the read lock first. Under a `reentrant` owner this is noticed, and refused with {@link LeaseUpgradeError}.
  *
- * Make one object for each key and keep it: it remembers which places its readers can use.
- *
  * Every method rejects with InvalidOptionsError before it sends anything, with LeaseTableError,
- * LeaseConfigurationError and LeaseServiceError.
+ * LeaseConfigurationError, LeaseServiceError, and with LeaseItemError where another program has written the item.
  *
  * ```ts
  * const catalogue = new ReadWriteLock(client, "catalogue");
@@ -55,36 +52,28 @@ export interface ReadWriteState {
  * ```
  */
 export class ReadWriteLock {
-  /** The key that its leases are under. */
+  /** The key that its item is under. */
   readonly key: string;
-  readonly #scene: Scene;
-  readonly #ownReads: OwnLeases;
-  readonly #ownWrites: OwnLeases;
+  readonly #item: SeatItem;
+  readonly #order: WaitOrder | undefined;
+  readonly #writerFirst: WaitOrder;
 
   /** Throws InvalidOptionsError. Sends nothing. */
-  constructor(client: LeaseClient, key: string) {
-    const made = internalsOf(client);
-    this.key = checkKey(key);
-    this.#ownReads = new OwnLeases(key, made.context.clock);
-    this.#ownWrites = new OwnLeases(key, made.context.clock);
-    this.#scene = {
-      key,
-      client: made,
-      participants: new Participants(made.context, key),
-      places: new ReaderPlaces(),
-    };
+  constructor(client: LeaseClient, key: string, options: ReadWriteOptions = {}) {
+    this.#item = new SeatItem(client, key, seatSortKeys.readWrite);
+    this.#order = checkKnown(options, ["order"], "options").order;
+    this.#writerFirst = writerFirst(this.#item.client, this.#item.form(intentRule));
+    this.key = key;
   }
 
   /**
-   * Acquires the lock for reading, waiting up to `waitMs` for a writer to end.
+   * Acquires the lock for reading, waiting up to `waitMs` while another owner writes or waits to write.
    *
-   * 2 requests where nobody writes: 1 write of its own lease, and then 1 consistent read of the writer's. 1 more for
-   * each place that another reader has; 2 more to take a dead writer's lease away. Where somebody writes, 1 more to
-   * withdraw; while it waits it holds nothing, and each look is 1 read.
+   * 1 request, 2 where a dead writer is in the way; while it waits, reads.
    *
-   * `reentrant` lets the same owner in once more, without a request where this object has its read lock, and lets it
-   * read beside its own write lock. Rejects with {@link LeaseUnavailableError}, which tells of the writer, and with
-   * LeaseAbortedError when the signal aborts; in every case of failure nothing stays held.
+   * `reentrant` lets the same owner in once more: without a request where this client has its read lock, by taking it
+   * over elsewhere, and beside its own write lock. Rejects with {@link LeaseUnavailableError}, which tells of the
+   * writer, and with LeaseAbortedError when the signal aborts; in every case of failure nothing stays held.
    */
   async read(options: ReadOptions = {}): Promise<Lease> {
     return await this.#read(options, true);
@@ -96,28 +85,21 @@ export class ReadWriteLock {
   }
 
   /**
-   * Acquires the lock for writing, waiting up to `waitMs` for everybody to end.
+   * Acquires the lock for writing, waiting up to `waitMs` for all holders to end.
    *
-   * 2 requests where nobody else is: 1 write of the writer's lease, which shuts new readers out from that moment, and
-   * then 1 consistent read of all readers. 2 more for each reader that is dead. While it waits for readers its lease
-   * is prolonged, and each look is 1 read, with a last one that is consistent and 1 renewal, which shows that the gate
-   * was shut all the time.
+   * 1 request where nobody else is there, 2 where all others are dead. While it waits, reads; and without an `order`
+   * the writes of an intent, which keeps new readers out: 1 to take it, 1 each 3.3 s, 1 to give it up.
    *
-   * The lease is given out only when it protects its holder from all readers; the `acquired` event tells of the
-   * moment at which the gate was shut. `reentrant` lets the same owner in once more: without a request beyond the
-   * first where this object has its write lock; a write lock of the same owner from elsewhere is taken over at once.
-   * Rejects with {@link LeaseUnavailableError}, which tells of the writer in the way or of the reader that may stay
-   * longest, with {@link LeaseUpgradeError}, and with LeaseAbortedError when the signal aborts; in every case of
-   * failure nothing stays held, and readers can pass again.
+   * `reentrant` lets the same owner in once more: without a request where this client has its write lock, and by taking
+   * it over elsewhere. Rejects with {@link LeaseUnavailableError}, which tells of the writer in the way or of the reader
+   * that may stay longest, with {@link LeaseUpgradeError}, and with LeaseAbortedError when the signal aborts; in every
+   * case of failure nothing stays held, and readers can pass again.
    */
   async write(options: WriteOptions = {}): Promise<Lease> {
     return await this.#write(options, true);
   }
 
-  /**
-   * Like {@link ReadWriteLock.write}, but never waits, and gives undefined when anybody reads or writes. It shuts
-   * the gate for as long as it takes to find that out: readers who try at that very moment may be refused, too.
-   */
+  /** Like {@link ReadWriteLock.write}, but never waits, and gives undefined when anybody reads or writes. */
   async tryWrite(options: TryWriteOptions = {}): Promise<Lease | undefined> {
     return await orUndefined(this.#write(options, false));
   }
@@ -145,55 +127,32 @@ export class ReadWriteLock {
     return await runUnder(await this.write(options), work);
   }
 
-  /** Reads who holds the lock, and how. 1 consistent read of all of them, which is no snapshot: for people and tools. */
+  /** Reads who holds the lock, and how. 1 consistent read. */
   async inspect(): Promise<ReadWriteState> {
-    return await this.#scene.participants.read({ consistent: true });
+    const { seats } = await this.#item.look();
+    const writers = seats.filter(({ seat }) => seat.kind === "write" || seat.kind === "intent");
+    const writer = writers.find(({ seat }) => seat.kind === "write") ?? writers[0];
+    return { writer, readers: seats.filter(({ seat }) => seat.kind === "read") };
   }
 
   async #read(options: ReadOptions, mayWait: boolean): Promise<Lease> {
-    const terms = checkLockOptions(options, mayWait, this.#scene.client);
-    return await this.#run(terms, (own) => this.#admitReader(own));
-  }
-
-  async #admitReader(terms: AcquisitionTerms): Promise<Lease> {
-    const reading = new Reading(this.#scene, terms);
-    if (!terms.reentrant) return await reading.admission();
-    return await this.#ownReads.enter(
-      terms,
-      () => reading.admission(),
-      (known) => reading.admission(known),
-    );
+    const call = checkSeatOptions(options, lockOptionNames, mayWait, this.#item.client);
+    return await this.#item.acquire(call, readRule, this.#order);
   }
 
   async #write(options: WriteOptions, mayWait: boolean): Promise<Lease> {
-    const terms = checkLockOptions(options, mayWait, this.#scene.client);
-    return await this.#run(terms, (own) => this.#admitWriter(own));
-  }
-
-  async #admitWriter(terms: AcquisitionTerms): Promise<Lease> {
-    const writing = new Writing(this.#scene, terms);
-    const first = async (): Promise<Lease> => {
-      if (this.#scene.places.isReading(terms.owner)) throw new LeaseUpgradeError(this.key, terms.owner);
-      return await writing.admission();
-    };
-    if (!terms.reentrant) return await writing.admission();
-    return await this.#ownWrites.enter(terms, first, (known) => writing.admission(known));
-  }
-
-  /** Until the caller's signal aborts, or the client is closed. */
-  async #run(terms: AcquisitionTerms, admit: (terms: AcquisitionTerms) => Promise<Lease>): Promise<Lease> {
-    const { lifecycle } = this.#scene.client.context;
-    return await untilAborted(this.key, terms.signal, () =>
-      lifecycle.run(terms.signal, (signal) => admit({ ...terms, signal })),
+    const call = checkSeatOptions(options, lockOptionNames, mayWait, this.#item.client);
+    if (call.reentrant) this.#refuseUpgrade(call.owner);
+    return await this.#item.acquire(
+      call,
+      writeRule,
+      this.#order ?? (call.waitMs > 0 ? this.#writerFirst : undefined),
     );
   }
-}
 
-async function orUndefined(attempt: Promise<Lease>): Promise<Lease | undefined> {
-  try {
-    return await attempt;
-  } catch (error) {
-    if (error instanceof LeaseUnavailableError) return undefined;
-    throw error;
+  /** An owner that reads in this client, and does not write, would wait for itself. */
+  #refuseUpgrade(owner: string): void {
+    const kinds = this.#item.heldHere(owner);
+    if (kinds.has("read") && !kinds.has("write")) throw new LeaseUpgradeError(this.key, owner);
   }
 }

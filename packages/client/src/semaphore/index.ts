@@ -1,9 +1,3 @@
-export {
-  mostPermits,
-  permitNumber,
-  permitPlace,
-  permitSortKeyPrefix,
-  turnPlace,
-} from "../schema-semaphore.ts";
-export type { PermitOptions, SemaphoreOptions, TryPermitOptions } from "./options.ts";
+export type { DrainOptions, PermitOptions, SemaphoreOptions, TryPermitOptions } from "./options.ts";
+export { mostPermits } from "./options.ts";
 export { Semaphore, type SemaphoreState } from "./semaphore.ts";

@@ -1,47 +1,69 @@
+/** What callers ask of a semaphore, and how it is checked: nothing is sent for what could not work. */
 import type { ClientInternals } from "../client-internals.ts";
-import { type FairTerms, separateFairness } from "../fair/options.ts";
-import { type AcquisitionTerms, checkAcquireOptions } from "../options/check-options.ts";
-import { check, checkData, checkKnown, isWhole } from "../options/check-values.ts";
-import type { AcquireOptions, HoldOptions, WaitOptions } from "../options/options.ts";
-import { mostPermits } from "../schema-semaphore.ts";
+import { check, checkKnown, isWhole } from "../options/check-values.ts";
+import type { HoldOptions, WaitOptions } from "../options/options.ts";
+import type { WaitOrder } from "../protocol/wait-order.ts";
+import { seatLimits } from "../seats/schema.ts";
+import { checkSeatOptions, type SeatCall } from "../seats/seat-item.ts";
+
+/** The most permits that a semaphore can have. */
+export const mostPermits: number = seatLimits.mostSeats;
 
 /** Options of a {@link Semaphore}. */
 export interface SemaphoreOptions {
-  /** How many may hold a permit at once. From 1 to 1000. Callers with different numbers: see {@link Semaphore}. */
+  /**
+   * How many permits may be held at once. From 0 to 1000; 0 is a pause: nobody gets in, and the holders finish. Callers
+   * may have different numbers: see {@link Semaphore}.
+   */
   readonly permits: number;
   /**
-   * Whether permits beyond `permits`, given when there were more of them, count from this object's very first
-   * permit. It then looks before it takes: 1 read more, until a look has found none of them held. Without it, only a
-   * refusal makes it look.
-   * @default false
+   * In which order callers that wait are let in: `fair()` of `@leasehold/client/fair`, or none. Callers whose objects
+   * have no order are let in past those that wait in one. @default - none
    */
-  readonly strict?: boolean;
-  /**
-   * Lets callers in as they came: whoever finds others waiting, or gets no permit at once, waits in a queue. Costs 1
-   * read before each acquisition. Callers of objects that are not fair are let in past the queue. @default false
-   */
-  readonly fair?: boolean;
-  /**
-   * With `fair`: how many may wait, in all processes together, before QueueFullError refuses more. From 1 to 500.
-   * Objects with different numbers: each goes by its own. @default 100
-   */
-  readonly maxWaiters?: number;
+  readonly order?: WaitOrder;
 }
 
-/**
- * Options of one permit that is not waited for: a lease's, without `slot`.
- *
- * A run that must not be repeated is a matter of one lock: each permit would remember slots of its own.
- */
-export type TryPermitOptions = Omit<HoldOptions, "slot">;
+/** Options of one acquisition that does not wait: a lease's, without `slot`. */
+export interface TryPermitOptions extends Omit<HoldOptions, "slot"> {
+  /**
+   * How many permits the lease takes, all of them or none. From 1 to the semaphore's number. A `reentrant` owner
+   * takes 1. @default 1
+   */
+  readonly permits?: number;
+}
 
-/**
- * Options of one permit: a lease's, without `slot`; `onPlace` only of a fair semaphore's, and `retry` only of another's,
- * for a fair one has a rhythm of its own.
- */
-export type PermitOptions = Omit<WaitOptions, "slot"> & Pick<AcquireOptions, "onPlace">;
+/** Options of one acquisition: a lease's, without `slot`. */
+export interface PermitOptions extends TryPermitOptions, Pick<WaitOptions, "waitMs" | "retry"> {}
 
-const tryPermitOptionNames: readonly (keyof TryPermitOptions)[] = [
+/** Options of {@link Semaphore.drain}. */
+export type DrainOptions = Pick<WaitOptions, "waitMs" | "retry" | "signal">;
+
+/** Validates a semaphore's options. */
+export function checkSemaphoreOptions(options: SemaphoreOptions): SemaphoreOptions {
+  const given = checkKnown(options, ["permits", "order"], "options");
+  const { permits } = given;
+  const isInRange = isWhole(permits) && permits <= mostPermits;
+  check(isInRange, "permits", permits, `a whole number from 1 to ${mostPermits}, or 0 for a pause`);
+  return given;
+}
+
+/** Validates the options of one acquisition, the payload included. */
+export function checkPermitOptions(
+  options: PermitOptions,
+  mayWait: boolean,
+  semaphorePermits: number,
+  internals: ClientInternals,
+): SeatCall {
+  const call = checkSeatOptions(options, permitOptionNames, mayWait, internals);
+  const { permits, reentrant } = call;
+  // While it is paused, any number is refused in the same way.
+  const most = reentrant ? 1 : semaphorePermits || mostPermits;
+  const allowed = `a whole number from 1 to ${most}${reentrant ? ", beside reentrant" : ""}`;
+  check(isWhole(permits) && permits >= 1 && permits <= most, "permits", permits, allowed);
+  return call;
+}
+
+const permitOptionNames: readonly (keyof TryPermitOptions)[] = [
   "leaseDurationMs",
   "heartbeat",
   "owner",
@@ -49,48 +71,5 @@ const tryPermitOptionNames: readonly (keyof TryPermitOptions)[] = [
   "signal",
   "lockAtLeastForMs",
   "reentrant",
+  "permits",
 ];
-const permitOptionNames: readonly (keyof PermitOptions)[] = [
-  ...tryPermitOptionNames,
-  "waitMs",
-  "retry",
-  "onPlace",
-];
-
-/** A semaphore's options, validated. */
-export interface SemaphoreTerms extends Required<Pick<SemaphoreOptions, "permits" | "strict">> {
-  /** How many may wait in turn; undefined where callers are not let in as they came. */
-  readonly maxWaiters: number | undefined;
-}
-
-/** Validates a semaphore's options. */
-export function checkSemaphoreOptions(options: SemaphoreOptions): SemaphoreTerms {
-  const given = checkKnown(options, ["permits", "strict", "fair", "maxWaiters"], "options");
-  const { permits, strict = false, ...fairness } = given;
-  const isInRange = isWhole(permits) && permits >= 1 && permits <= mostPermits;
-  const allowed = `a whole number from 1 to ${mostPermits}; with none, nobody could ever get a permit`;
-  check(isInRange, "permits", permits, allowed);
-  check(typeof strict === "boolean", "strict", strict, "true or false");
-  return { permits, strict, maxWaiters: separateFairness(fairness, true).fair?.maxWaiters };
-}
-
-/** The options of one permit, validated; `fair` is undefined where callers are not let in as they came. */
-export interface PermitTerms {
-  readonly terms: AcquisitionTerms;
-  readonly fair: FairTerms | undefined;
-}
-
-/** Validates the options of one permit, the payload included. */
-export function checkPermitOptions(
-  options: PermitOptions,
-  mayWait: boolean,
-  maxWaiters: number | undefined,
-  { owner, times }: ClientInternals,
-): PermitTerms {
-  const given = checkKnown(options, mayWait ? permitOptionNames : tryPermitOptionNames, "options");
-  const fairness = maxWaiters === undefined ? { fair: false } : { fair: true, maxWaiters };
-  const { fair, others } = separateFairness({ ...given, ...fairness }, true);
-  const terms = checkAcquireOptions(others, mayWait, owner, times);
-  checkData(terms.data);
-  return { terms, fair };
-}

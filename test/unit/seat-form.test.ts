@@ -1,0 +1,514 @@
+/** The writes of an item of seats, each of them at its worst moment, against a table in memory. */
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import fc from "fast-check";
+import { beforeEach, describe, expect, it } from "vitest";
+import { ExpiryDetector } from "../../packages/client/src/protocol/expiry-detector.ts";
+import type { Grant, Prospect } from "../../packages/client/src/protocol/lease-form.ts";
+import { readRule } from "../../packages/client/src/read-write/options.ts";
+import { seatLimits } from "../../packages/client/src/seats/schema.ts";
+import { type SeatRecord, seatOf, seatsIn } from "../../packages/client/src/seats/seat.ts";
+import {
+  askSeatToStop,
+  type Bounds,
+  breakSeat,
+  SeatForm,
+  type SeatTerms,
+} from "../../packages/client/src/seats/seat-form.ts";
+import { render, renderEntry, type Write } from "../../packages/client/src/store/write.ts";
+import type { Item } from "../../packages/client/src/store.ts";
+import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
+import { watchedMs } from "../support/watching.ts";
+
+const leaseDurationMs = 5_000;
+const clockSkewMs = 500;
+const retentionMs = 8_000;
+const itemKey = { pk: "k", sk: "seats" };
+const lease = { key: "k", sortKey: "seats" };
+
+let clock: ManualClock;
+let table: MemoryLeaseStore;
+let detector: ExpiryDetector;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  table = new MemoryLeaseStore();
+  detector = new ExpiryDetector(new ServiceClock(clock, true, clockSkewMs, () => undefined), clockSkewMs);
+});
+
+const formOf = ({
+  bounds = {},
+  ...terms
+}: Partial<Omit<SeatTerms, "bounds">> & { bounds?: Bounds }): SeatForm =>
+  new SeatForm({ key: "k", sortKey: "seats", kind: "permit", permits: 1, bounds: () => bounds, ...terms });
+const semaphore = (most: number, permits = 1): SeatForm =>
+  formOf({ permits, bounds: { permit: most - permits } });
+const reader = (reentrantOwner?: string): SeatForm =>
+  formOf({ kind: "read", bounds: { write: 0, intent: 0, read: 999 }, beside: "write", reentrantOwner });
+const writer = (reentrantOwner?: string): SeatForm =>
+  formOf({ kind: "write", bounds: { write: 0, read: 0 }, reentrantOwner });
+const intent = formOf({ kind: "intent" });
+
+const grantOf = (token: string, others: Partial<Grant> = {}): Grant => ({
+  token,
+  version: 1,
+  owner: `owner of ${token}`,
+  acquiredAt: clock.now(),
+  expiresAt: clock.now() + leaseDurationMs,
+  leaseDurationMs,
+  retentionMs,
+  reentrant: false,
+  data: undefined,
+  slot: undefined,
+  ...others,
+});
+const apply = (write: Write): boolean => table.updateNow(render(write)).applied;
+const itemNow = (): Item | undefined => table.peek(itemKey);
+const seats = (): readonly SeatRecord[] => seatsIn(itemNow());
+const tokens = (): string[] => seats().map(({ token }) => token);
+const take = (form: SeatForm, token: string, others: Partial<Grant> = {}): SeatRecord => {
+  expect(apply(form.acquire(grantOf(token, others), []))).toBe(true);
+  return shownOf(token);
+};
+const shownOf = (token: string): SeatRecord => {
+  const seat = seatOf(itemNow(), token);
+  if (seat === undefined) throw new Error(`${token} has no seat`);
+  return seat;
+};
+const ending = (shown: SeatRecord, cooldown?: { until: number; forMs: number }) => ({
+  shown,
+  now: clock.now(),
+  retentionMs,
+  slot: undefined,
+  cooldown,
+});
+const renewal = (shown: SeatRecord, version = shown.version + 1) => ({
+  shown,
+  version,
+  expiresAt: clock.now() + leaseDurationMs,
+  leaseDurationMs,
+  retentionMs,
+});
+const judge = (form: SeatForm, owner = "somebody", resumes = false): Prospect =>
+  form.judge(itemNow(), { owner, resumes }, detector);
+const passedBy = (prospect: Prospect) => prospect.takeovers.map(({ from }) => from);
+const stillHeld = (form: SeatForm, lease: SeatRecord): boolean => {
+  const check = { key: itemKey, set: {}, insist: form.proof(lease) };
+  return table.transactNow([renderEntry(check)]).applied;
+};
+
+describe("bounds", () => {
+  it("let N permits out, whatever number each caller takes, and not one more", () => {
+    take(semaphore(5, 3), "a");
+    take(semaphore(5, 2), "b");
+    expect(apply(semaphore(5).acquire(grantOf("c"), []))).toBe(false);
+    expect(itemNow()).toMatchObject({ permits: 5 });
+    expect(apply(semaphore(5, 3).release(ending(shownOf("a"))))).toBe(true);
+    expect(itemNow()).toMatchObject({ permits: 2 });
+    take(semaphore(5, 3), "d");
+  });
+
+  it("are each caller's own, so that N may differ between callers", () => {
+    for (const token of ["a", "b", "c", "d", "e"]) take(semaphore(5), token);
+    for (const token of ["a", "b", "c"]) {
+      expect(apply(semaphore(5).release(ending(shownOf(token))))).toBe(true);
+      expect(apply(semaphore(2).acquire(grantOf("few"), []))).toBe(false);
+    }
+    expect(apply(semaphore(5).release(ending(shownOf("d"))))).toBe(true);
+    expect(apply(semaphore(2).acquire(grantOf("few"), []))).toBe(true);
+  });
+
+  it("say whether several seats fit at once, beside those that stand", async () => {
+    const permits = new SeatForm({
+      ...{ key: "k", sortKey: "seats", kind: "permit", permits: 1 },
+      bounds: ({ permits: asked }) => ({ permit: 4 - asked }),
+    });
+    take(permits, "a");
+    const fits = (...shapes: string[]): boolean => permits.roomFor(itemNow(), shapes, detector);
+    expect(fits("permit:1", "permit:2")).toBe(true);
+    expect(fits("permit:1", "permit:2", permits.shape)).toBe(false);
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    expect(fits("permit:1", "permit:2", "permit:1")).toBe(true);
+
+    const lock = new SeatForm({ key: "k", sortKey: "seats", ...readRule });
+    const beside = (...shapes: string[]): boolean => lock.roomFor(undefined, shapes, detector);
+    expect(beside("read:1", "read:1", "read:1")).toBe(true);
+    expect([beside("read:1", "write:1"), beside("write:1", "read:1")]).toEqual([false, false]);
+  });
+
+  it("of a paused semaphore let nobody in, not even into an item that does not exist yet", () => {
+    expect(apply(semaphore(0).acquire(grantOf("a"), []))).toBe(false);
+    expect(judge(semaphore(0))).toMatchObject({ claimableInMs: 60_000, takeovers: [] });
+  });
+
+  it("let readers in beside readers, a writer alone, and no reader beside an intent", () => {
+    take(reader(), "r1");
+    take(reader(), "r2");
+    expect(apply(writer().acquire(grantOf("w"), []))).toBe(false);
+    take(intent, "i");
+    expect(apply(reader().acquire(grantOf("r3"), []))).toBe(false);
+    for (const token of ["r1", "r2"]) apply(reader().release(ending(shownOf(token))));
+    take(writer(), "w");
+    expect(apply(writer().acquire(grantOf("w2"), []))).toBe(false);
+  });
+
+  it("let a reentrant owner read beside its own write lock, and nobody else", () => {
+    take(writer("me"), "w", { owner: "me", reentrant: true });
+    take(intent, "i");
+    expect(apply(reader("you").acquire(grantOf("r1", { owner: "you", reentrant: true }), []))).toBe(false);
+    expect(judge(reader("me"), "me", true)).toMatchObject({ claimableInMs: 0, takeovers: [] });
+    take(reader("me"), "r2", { owner: "me", reentrant: true });
+  });
+});
+
+describe("fencing tokens", () => {
+  it("grow over all holders of the item, and over its removal by ttl", async () => {
+    const [a, b] = [take(semaphore(2), "a"), take(semaphore(2), "b")];
+    expect(b.fencingToken).toBe(a.fencingToken + 1);
+    await clock.advance(leaseDurationMs + retentionMs + 2_000);
+    expect(table.collectGarbage(clock.now())).toBe(1);
+    expect(take(semaphore(2), "c").fencingToken).toBeGreaterThan(b.fencingToken);
+  });
+
+  it("prove a seat: a late copy of its acquire brings neither the holder nor its checked write back", () => {
+    const form = semaphore(2);
+    const write = form.acquire(grantOf("a"), []);
+    expect(apply(write)).toBe(true);
+    const shown = shownOf("a");
+    expect(stillHeld(form, shown)).toBe(true);
+    expect(apply(form.release(ending(shown)))).toBe(true);
+    expect(apply(write)).toBe(false);
+    apply(form.release(ending(take(form, "b"))));
+    // Another token has been released since: the copy takes a seat, for nobody.
+    expect(apply(write)).toBe(true);
+    expect(stillHeld(form, shown)).toBe(false);
+    expect(apply(form.renew(renewal(shown)))).toBe(false);
+    expect(apply(form.release(ending(shown)))).toBe(false);
+  });
+});
+
+describe("a renewal", () => {
+  it("keeps all that it does not change, and needs nothing but what its holder knows", () => {
+    const form = semaphore(5, 2);
+    const before = take(form, "a", { data: '{"n":[1,2]}' });
+    expect(apply(form.renew(renewal(before)))).toBe(true);
+    expect(shownOf("a")).toEqual({ ...before, version: 2 });
+    expect(before.data).toEqual({ n: [1, 2] });
+  });
+
+  it("that arrives late does not shorten a newer one, nor does one of the same version replace it", () => {
+    const form = semaphore(1);
+    const shown = take(form, "a");
+    const [second, third] = [form.renew(renewal(shown, 2)), form.renew(renewal(shown, 30))];
+    expect(apply(third)).toBe(true);
+    expect(apply(second)).toBe(false);
+    expect(apply(form.renew({ ...renewal(shown, 30), expiresAt: clock.now() + 99_000 }))).toBe(false);
+    expect(shownOf("a").version).toBe(30);
+  });
+
+  it("shows a request to stop, which goes with the seat", () => {
+    const form = semaphore(1);
+    const shown = take(form, "a");
+    expect(apply(askSeatToStop(lease, "a", "maintenance"))).toBe(true);
+    expect(apply(form.renew(renewal(shown)))).toBe(true);
+    expect(shownOf("a").revocation).toBe("maintenance");
+    apply(form.release(ending(shown)));
+    expect(apply(askSeatToStop(lease, "a", "too late"))).toBe(false);
+    expect(Object.keys(itemNow() ?? {}).filter((name) => name.includes(":"))).toEqual([]);
+  });
+});
+
+describe("seats whose time is over", () => {
+  it("go with the write that takes their place, as many as it needs", async () => {
+    for (const token of ["a", "b", "c"]) take(semaphore(3), token);
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    const form = semaphore(3, 2);
+    const prospect = judge(form);
+    expect(prospect).toMatchObject({ blocker: undefined, claimableInMs: 0 });
+    expect(passedBy(prospect)).toHaveLength(2);
+    expect(apply(form.acquire(grantOf("d"), passedBy(prospect)))).toBe(true);
+    expect(itemNow()).toMatchObject({ permits: 3 });
+    expect(seats()).toHaveLength(2);
+  });
+
+  it("stay where one of them has been renewed since it was judged, and then nobody gets in", async () => {
+    const [a] = [take(semaphore(2), "a"), take(semaphore(2), "b")];
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    const form = semaphore(2, 2);
+    const prospect = judge(form);
+    expect(apply(semaphore(2).renew(renewal(a)))).toBe(true);
+    expect(apply(form.acquire(grantOf("c"), passedBy(prospect)))).toBe(false);
+    expect(tokens()).toEqual(["a", "b"]);
+  });
+
+  it("are waited for in the order in which they end, and the last one needed is told of", async () => {
+    take(semaphore(3), "long", { expiresAt: clock.now() + 60_000, leaseDurationMs: 60_000 });
+    take(semaphore(3), "short", { expiresAt: clock.now() + 1_000, leaseDurationMs: 1_000 });
+    take(semaphore(3), "middle");
+    expect(judge(semaphore(3)).blocker?.token).toBe("short");
+    expect(judge(semaphore(3, 2)).blocker?.token).toBe("middle");
+    expect(judge(semaphore(3, 2)).claimableInMs).toBe(watchedMs(leaseDurationMs));
+    expect(judge(semaphore(3, 3)).blocker?.token).toBe("long");
+  });
+
+  it("go by hundreds, with as many in one write as DynamoDB's expressions take", async () => {
+    const token = (index: number): string => `00000000-0000-4000-8000-${String(index).padStart(12, "0")}`;
+    const many = 2 * seatLimits.passedPerWrite + 50;
+    for (let index = 0; index < many; index += 1) {
+      const owner = `owner ${index}`;
+      take(formOf({ reentrantOwner: owner }), token(index), { owner, reentrant: true });
+    }
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    const form = semaphore(many, many);
+    const passed = passedBy(judge(form));
+    expect(passed).toHaveLength(many);
+    const writes = [...form.clear(passed), form.acquire(grantOf("w"), passed)];
+    expect(writes).toHaveLength(3);
+    for (const write of writes) {
+      const { update, condition } = render(write);
+      expect(Math.max(update.length, condition.length)).toBeLessThan(4_096);
+      expect((condition.match(/AND|OR|<>|<=|=|<|attribute_/g) ?? []).length).toBeLessThan(300);
+      expect(apply(write)).toBe(true);
+    }
+    expect(tokens()).toEqual(["w"]);
+    expect(itemNow()).toMatchObject({ permits: many });
+  });
+
+  it("do not end with ttl while another seat's time is not over", async () => {
+    const leaseMs = 0.75 * retentionMs;
+    take(semaphore(2), "long", { expiresAt: clock.now() + leaseMs, leaseDurationMs: leaseMs });
+    const short = take(semaphore(2), "short", { expiresAt: clock.now() + 1, leaseDurationMs: 1 });
+    apply(semaphore(2).release(ending(short)));
+    await clock.advance(leaseMs);
+    table.collectGarbage(clock.now());
+    expect(tokens()).toEqual(["long"]);
+  });
+});
+
+describe("a reentrant owner", () => {
+  const mine = formOf({ bounds: { permit: 1 }, reentrantOwner: "me" });
+  const grant = (token: string): Grant => grantOf(token, { owner: "me", reentrant: true });
+
+  it("has one seat at most, and takes it over from elsewhere", () => {
+    expect(apply(mine.acquire(grant("a"), []))).toBe(true);
+    expect(apply(mine.acquire(grant("b"), []))).toBe(false);
+    const prospect = judge(mine, "me", true);
+    expect(prospect.takeovers).toMatchObject([{ ground: "sameOwner", from: { token: "a" } }]);
+    expect(apply(mine.acquire(grant("b"), passedBy(prospect)))).toBe(true);
+    expect(tokens()).toEqual(["b"]);
+    expect(itemNow()).toMatchObject({ permits: 1 });
+  });
+
+  it("gets a new one once its own has been released, cancelled, broken, or has gone to somebody else", async () => {
+    const ends = [
+      () => apply(mine.release(ending(shownOf("a")))),
+      () => apply(mine.cancel({ token: "a", now: clock.now(), retentionMs })),
+      () => apply(breakSeat(shownOf("a"))),
+      () => apply(semaphore(1).acquire(grantOf("other"), passedBy(judge(semaphore(1))))),
+    ];
+    for (const end of ends) {
+      table = new MemoryLeaseStore();
+      expect(apply(mine.acquire(grant("a"), []))).toBe(true);
+      await clock.advance(leaseDurationMs + clockSkewMs + 1);
+      expect(end()).toBe(true);
+      expect(apply(mine.acquire(grant("b"), []))).toBe(true);
+    }
+  });
+});
+
+describe("a cooldown", () => {
+  it("keeps the seat taken for nobody, until its time is over", async () => {
+    const form = semaphore(1);
+    const shown = take(form, "a", { data: '"secret"' });
+    const cooldown = { until: clock.now() + 2_000, forMs: 2_000 };
+    const release = form.release(ending(shown, cooldown));
+    expect(apply(release)).toBe(true);
+    expect(apply(release)).toBe(false);
+    expect(stillHeld(form, shown)).toBe(false);
+    expect(judge(form)).toMatchObject({
+      blocker: { closed: true, data: undefined },
+      claimableInMs: watchedMs(2_000),
+    });
+    await clock.advance(2_501);
+    expect(apply(form.acquire(grantOf("b"), passedBy(judge(form))))).toBe(true);
+    expect(tokens()).toEqual(["b"]);
+  });
+});
+
+describe("taking back", () => {
+  it("removes a seat that has landed, and refuses one that lands later", () => {
+    const form = semaphore(2);
+    const cancellation = { token: "a", now: clock.now(), retentionMs };
+    expect(apply(form.cancel(cancellation))).toBe(false);
+    expect(apply(form.revoke(cancellation))).toBe(true);
+    const late = form.acquire(grantOf("a"), []);
+    expect(apply(late)).toBe(false);
+    take(form, "b");
+    expect(apply(form.revoke({ ...cancellation, token: "b" }))).toBe(false);
+    expect(apply(form.cancel({ ...cancellation, token: "b" }))).toBe(true);
+    expect(itemNow()).toMatchObject({ permits: 0, releasedToken: "b" });
+  });
+});
+
+describe("an item that something else has written", () => {
+  const spoilt = (change: Record<string, string | number | undefined>): Item => {
+    take(semaphore(2), "a");
+    return Object.fromEntries(
+      Object.entries({ ...itemNow(), ...change }).filter(([, value]) => value !== undefined),
+    ) as Item;
+  };
+
+  it.each([
+    ["a counter that differs", { permits: 2 }, "permits"],
+    ["a counter that is missing", { permits: undefined }, "permits"],
+    ["a text that is none", { "s:a": Number.NaN }, "s:…"],
+    ["a text that is no JSON", { "s:a": "00000001 {" }, "s:…"],
+    ["a kind that is none", { "s:a": '00000001 ["p",1,1,2,3,0,"o"]' }, "s:…"],
+    ["a fencing number that is missing", { "f:a": undefined }, "s:…"],
+    ["a time that no Date can have", { "s:a": '00000001 ["permit",1,1,9e15,3,0,"o"]' }, "s:…"],
+  ])("is refused, without a word of tokens: %s", (_, change, attribute) => {
+    const item = spoilt(change as Record<string, string | number | undefined>);
+    expect(() => seatsIn(item)).toThrow(
+      expect.objectContaining({ code: "LEASE_ITEM_UNREADABLE", attribute }),
+    );
+  });
+
+  it("does not keep the holder of another seat from finding its own", () => {
+    take(semaphore(2), "b");
+    expect(seatOf(spoilt({ "s:b": "nonsense" }), "a")).toMatchObject({ owner: "owner of a" });
+  });
+});
+
+describe("whatever order writes land in, late, twice or never", () => {
+  /** What one of five callers does, and the copies of a write that a network may keep back. */
+  const step = fc.record({
+    do: fc.constantFrom(
+      "acquire",
+      "renew",
+      "release",
+      "cool",
+      "cancel",
+      "revoke",
+      "break",
+      "late",
+      "late",
+      "wait",
+      "collect",
+    ),
+    caller: fc.nat(4),
+    form: fc.nat(5),
+    pick: fc.nat(1_000),
+  });
+  const forms = (owner: string): SeatForm[] => [
+    semaphore(3),
+    semaphore(3, 2),
+    reader(),
+    reader(owner),
+    writer(owner),
+    intent,
+  ];
+
+  it("counters equal the seats, bounds hold, no seat comes back, and ttl takes none that stands", async () => {
+    const tally: Record<string, number> = {};
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 80 }), async (steps) => {
+        clock = new ManualClock();
+        table = new MemoryLeaseStore();
+        const detectors = forms("").map(
+          () => new ExpiryDetector(new ServiceClock(clock, true, clockSkewMs, () => undefined), clockSkewMs),
+        );
+        const sent: { write: Write; at: number }[] = [];
+        const known: SeatRecord[] = [];
+        const ended = new Set<string>();
+        let highest = 0;
+        const land = (write: Write, what: string): void => {
+          const before = seats();
+          if (!apply(write)) return;
+          tally[what] = (tally[what] ?? 0) + 1;
+          const after = seats();
+          const id = ({ token, fencingToken }: SeatRecord): string => `${token} ${fencingToken}`;
+          const now = new Set(after.map(id));
+          for (const seat of before) if (!now.has(id(seat))) ended.add(id(seat));
+          for (const seat of after) expect(ended.has(id(seat))).toBe(false);
+          const fence = Number(itemNow()?.fence ?? highest);
+          expect(fence).toBeGreaterThanOrEqual(highest);
+          highest = fence;
+          expect(Number(itemNow()?.permits ?? 0)).toBeLessThanOrEqual(3);
+          const writers = after.filter(({ seat }) => seat.kind === "write");
+          const readers = after.filter(({ seat }) => seat.kind === "read");
+          expect(writers.length).toBeLessThanOrEqual(1);
+          // Only a reentrant owner reads beside its own write lock.
+          for (const { owner } of writers)
+            for (const one of readers) expect(one).toMatchObject({ owner, reentrant: true });
+          for (const kind of ["read", "write"]) {
+            const own = after.filter(({ seat, reentrant }) => seat.kind === kind && reentrant);
+            expect(new Set(own.map(({ owner }) => owner)).size).toBe(own.length);
+          }
+          const marks = Object.keys(itemNow() ?? {}).filter((name) => name.startsWith("o:"));
+          expect(marks).toHaveLength(after.filter(({ reentrant }) => reentrant).length);
+        };
+        const send = (write: Write, what: string): void => {
+          sent.push({ write, at: clock.now() });
+          land(write, what);
+        };
+        let count = 0;
+        for (const { do: what, caller, form: which, pick } of steps) {
+          const owner = `c${caller}`;
+          const form = forms(owner)[which] as SeatForm;
+          const shown = known[pick % Math.max(1, known.length)];
+          const cancellation = { token: shown?.token ?? "none", now: clock.now(), retentionMs };
+          if (what === "acquire") {
+            const reentrant = which === 3 || which === 4;
+            const token = `t${++count}`;
+            const prospect = form.judge(
+              itemNow(),
+              { owner, resumes: reentrant },
+              detectors[caller] as ExpiryDetector,
+            );
+            send(form.acquire(grantOf(token, { owner, reentrant }), passedBy(prospect)), what);
+            const seat = seatOf(itemNow(), token);
+            if (seat !== undefined) known.push(seat);
+          } else if (what === "late") {
+            // The retention outlasts what is under way.
+            const underWay = sent.filter(({ at }) => clock.now() - at < retentionMs);
+            const late = underWay[pick % Math.max(1, underWay.length)];
+            if (late !== undefined) land(late.write, what);
+          } else if (what === "wait") await clock.advance(pick * 15);
+          else if (what === "collect") {
+            const standing = seats().filter(({ expiresAt }) => expiresAt > clock.now());
+            if (table.collectGarbage(clock.now()) > 0) {
+              expect(standing).toEqual([]);
+              tally.collect = (tally.collect ?? 0) + 1;
+            }
+          } else if (shown !== undefined) {
+            const { seat } = shown;
+            const own = formOf({ ...seat, reentrantOwner: shown.reentrant ? shown.owner : undefined });
+            if (what === "renew") send(own.renew(renewal(shown, shown.version + 1 + (pick % 3))), what);
+            if (what === "release") send(own.release(ending(shown)), what);
+            if (what === "cool")
+              send(
+                own.release(ending(shown, { until: shown.acquiredAt + leaseDurationMs, forMs: 900 })),
+                what,
+              );
+            if (what === "cancel") send(own.cancel(cancellation), what);
+            if (what === "revoke") send(own.revoke(cancellation), what);
+            if (what === "break") send(breakSeat(shown), what);
+          }
+        }
+      }),
+      { seed: 1, numRuns: 300 },
+    );
+    for (const what of [
+      "acquire",
+      "renew",
+      "release",
+      "cool",
+      "cancel",
+      "revoke",
+      "break",
+      "late",
+      "collect",
+    ]) {
+      expect([what, (tally[what] ?? 0) > 20]).toEqual([what, true]);
+    }
+  });
+});
