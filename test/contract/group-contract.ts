@@ -121,7 +121,7 @@ export function groupContract(place: (clock: PatientClock) => Place): void {
       const group = await acquireAll(clientOf("h"), [a, b]);
       expect(group.fencingToken).toBeGreaterThan(dead.fencingToken);
       expect(events.filter(({ type }) => type === "takeover")).toMatchObject([
-        { key: b, ground: "serviceClock", from: { owner: "dead", fencingToken: dead.fencingToken } },
+        { key: b, reason: "serviceClock", from: { owner: "dead", fencingToken: dead.fencingToken } },
       ]);
       await dead.renew().catch(() => undefined);
       expect(await dead.release()).toBe(false);
@@ -143,7 +143,7 @@ export function groupContract(place: (clock: PatientClock) => Place): void {
       expect(await refusalOf(acquireAll(watcher, [a, b]))).toBeInstanceOf(GroupUnavailableError);
       await clock.advance(watchedMs(leaseDurationMs));
       expect((await acquireAll(watcher, [a, b])).held).toBe(true);
-      expect(events.find(({ type }) => type === "takeover")).toMatchObject({ ground: "observation" });
+      expect(events.find(({ type }) => type === "takeover")).toMatchObject({ reason: "observation" });
     });
 
     it("has a larger fencing token than every earlier holder, whatever their clocks said", async () => {

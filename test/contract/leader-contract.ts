@@ -115,24 +115,24 @@ export function leaderContract(place: (clock: PatientClock) => Place): void {
   it("a leader that loses its leadership stops, and is elected again later", async () => {
     const one = candidate("one", { pauseMs: 100 });
     const stop = new AbortController();
-    const reigns: Leadership[] = [];
+    const leaderships: Leadership[] = [];
     const leading = one.lead(
       async (leadership, signal) => {
-        reigns.push(leadership);
+        leaderships.push(leadership);
         await new Promise((_, reject) => {
           signal.addEventListener("abort", () => reject(signal.reason));
         });
       },
       { signal: stop.signal },
     );
-    await until(() => expect(reigns).toHaveLength(1));
+    await until(() => expect(leaderships).toHaveLength(1));
     const operator = new LeaseClient({ ...place(clock), clock, owner: "operator" });
-    await operator.forceRelease(key, { token: reigns[0]?.token ?? "" });
-    await until(() => expect(reigns).toHaveLength(2));
+    await operator.forceRelease(key, { token: leaderships[0]?.token ?? "" });
+    await until(() => expect(leaderships).toHaveLength(2));
     expect(told).toEqual(["one elected", "one lost: released", "one elected"]);
     stop.abort(new Error("shut down"));
     await come(leading);
-    expect(reigns[1]?.held).toBe(false);
+    expect(leaderships[1]?.held).toBe(false);
     expect(await one.current()).toBeUndefined();
     expect(told.at(-1)).toBe("one resigned");
   });
@@ -164,13 +164,13 @@ export function leaderContract(place: (clock: PatientClock) => Place): void {
     expect(most).toBe(1);
   });
 
-  it("a leader stays it over many of its leases, and its observer sees one reign", async () => {
+  it("a leader stays it over many of its leases, and its observer sees one leader", async () => {
     const one = candidate("one");
     const leadership = await one.campaign();
     const stop = new AbortController();
     const seen: (string | undefined)[] = [];
     const observing = (async () => {
-      for await (const reign of one.observe({ signal: stop.signal, everyMs: 200 })) seen.push(reign?.owner);
+      for await (const leader of one.observe({ signal: stop.signal, everyMs: 200 })) seen.push(leader?.owner);
     })();
     await clock.advance(10 * leaseDurationMs);
     stop.abort();
@@ -186,8 +186,8 @@ export function leaderContract(place: (clock: PatientClock) => Place): void {
     const stop = new AbortController();
     const seen: (string | undefined)[] = [];
     const observing = (async () => {
-      for await (const reign of candidate("observer").observe({ signal: stop.signal, everyMs: 200 })) {
-        seen.push(reign?.owner);
+      for await (const leader of candidate("observer").observe({ signal: stop.signal, everyMs: 200 })) {
+        seen.push(leader?.owner);
       }
     })();
     await until(() => expect(seen).toEqual([undefined]));

@@ -101,7 +101,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       const next = await clientOf("c").tryAcquire(key);
       expect(next?.fencingToken).toBe(dead.fencingToken + 1);
       expect(events.find((event) => event.type === "takeover")).toMatchObject({
-        ground: "serviceClock",
+        reason: "serviceClock",
         owner: "c",
         from: { owner: "a", fencingToken: dead.fencingToken },
       });
@@ -555,7 +555,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       const retried = await clientOf("b").acquire(key, again);
       expect(retried.fencingToken).toBe(first.fencingToken + 1);
       await expect(first.renew()).rejects.toMatchObject({ reason: "taken" });
-      expect(events.find((event) => event.type === "takeover")).toMatchObject({ ground: "sameOwner" });
+      expect(events.find((event) => event.type === "takeover")).toMatchObject({ reason: "sameOwner" });
       expect(await clientOf("c").inspect(key)).toMatchObject({ owner: "request-1", reentrant: true });
       expect(await clientOf("b").tryAcquire(key, { ...again, owner: "request-2" })).toBeUndefined();
     });
@@ -698,6 +698,6 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
     await clock.advance(1);
     const next = await impatient.tryAcquire(key);
     expect(next?.fencingToken).toBe(dead.fencingToken + 1);
-    expect(events.find((event) => event.type === "takeover")).toMatchObject({ ground: "observation" });
+    expect(events.find((event) => event.type === "takeover")).toMatchObject({ reason: "observation" });
   });
 }

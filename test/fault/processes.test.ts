@@ -56,7 +56,7 @@ test("the lock of a killed holder is taken over once its lease has ended, at the
   const other = table.client({ clockSkewMs, onEvent: (event) => events.push(event) });
   const lease = await other.acquire(key);
   expect(lease.fencingToken).toBe(ready.fencingToken + 1);
-  expect(events[0]).toMatchObject({ type: "takeover", ground: "serviceClock" });
+  expect(events[0]).toMatchObject({ type: "takeover", reason: "serviceClock" });
 });
 
 test.for([

@@ -53,7 +53,7 @@ async function expectTakeoverByObservationAlone(client: LeaseClient): Promise<vo
   watchedMs += 10_000 + marginMs;
   const lease = await client.acquire(key);
   expect(lease.fencingToken).toBe(dead.fencingToken + 1);
-  expect(eventsOf("takeover")).toMatchObject([{ ground: "observation", from: { owner: "the dead holder" } }]);
+  expect(eventsOf("takeover")).toMatchObject([{ reason: "observation", from: { owner: "the dead holder" } }]);
 }
 
 describe("where the caller's wall clock is wrong", () => {
@@ -68,7 +68,7 @@ describe("where the caller's wall clock is wrong", () => {
       const other = table.newKey();
       await table.deadLease(other, leaseDurationMs);
       await observer(500, wallMs).acquire(other);
-      expect(eventsOf("takeover")).toMatchObject([{ ground: "serviceClock" }]);
+      expect(eventsOf("takeover")).toMatchObject([{ reason: "serviceClock" }]);
 
       const [skew] = eventsOf("skew");
       expect(skew).toMatchObject({ clockSkewMs: 500 });
@@ -130,7 +130,7 @@ describe("where the service does not tell its time", () => {
     const start = performance.now();
     await observer(500).acquire(key, { waitMs: 20_000 });
     expect(performance.now() - start).toBeGreaterThanOrEqual(1_000);
-    expect(eventsOf("takeover")).toMatchObject([{ ground: "observation" }]);
+    expect(eventsOf("takeover")).toMatchObject([{ reason: "observation" }]);
   });
 
   test("a renewal in between starts the observation anew", async () => {

@@ -77,7 +77,7 @@ export class Monitor implements Traffic {
   heard(host: Host, event: LeaseEvent): void {
     this.count(
       event.type === "takeover"
-        ? `takeover by ${event.ground}`
+        ? `takeover by ${event.reason}`
         : event.type === "lost"
           ? `lost: ${event.reason}`
           : event.type,
@@ -182,7 +182,7 @@ export class Monitor implements Traffic {
   }
 }
 
-/** Whether a write did nothing but mark a token as spent, which leaves the holder's lease as it is. */
+/** Whether a write did nothing but mark a token as revoked, which leaves the holder's lease as it is. */
 function isMarkOnly(before: Item | undefined, after: Item | undefined): boolean {
   const { releasedToken: _, ...was } = before ?? {};
   const { releasedToken: __, ...is } = after ?? {};
@@ -191,7 +191,7 @@ function isMarkOnly(before: Item | undefined, after: Item | undefined): boolean 
 
 function change(before: Item | undefined, after: Item | undefined): string {
   const [was, is] = [before?.token, after?.token];
-  if (is === undefined) return was === undefined ? "spent a token" : `released by ${was}`;
+  if (is === undefined) return was === undefined ? "revoked a token" : `released by ${was}`;
   if (is === was) return `${is} version ${after?.version} until ${Number(after?.expiresAt) - epoch}`;
   return `${was ?? "free"} -> ${is}, fence ${after?.fence}, until ${Number(after?.expiresAt) - epoch}`;
 }

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type * as Expressions from "../../packages/client/src/expressions.ts";
 import { release } from "../../packages/client/src/expressions.ts";
 import type * as JudgeModule from "../../packages/client/src/protocol/expiry-detector.ts";
-import type * as TenancyModule from "../../packages/client/src/protocol/held-lease.ts";
+import type * as HeldLeaseModule from "../../packages/client/src/protocol/held-lease.ts";
 import type * as ValidityModule from "../../packages/client/src/protocol/lease-deadline.ts";
 import type { Belief } from "../../packages/client/src/protocol/lease-deadline.ts";
 import type * as LeaseFormModule from "../../packages/client/src/protocol/lease-form.ts";
@@ -111,7 +111,7 @@ describe("the simulation catches", () => {
   });
 
   it("a heartbeat that goes on after the release", async () => {
-    const subject = await plant<typeof TenancyModule>(
+    const subject = await plant<typeof HeldLeaseModule>(
       `${source}/protocol/held-lease.ts`,
       ({ HeldLease }) => ({
         HeldLease: class extends HeldLease {
@@ -122,7 +122,7 @@ describe("the simulation catches", () => {
             [this.#context] = parameters;
           }
 
-          override async release(): Promise<TenancyModule.Ended> {
+          override async release(): Promise<HeldLeaseModule.Ended> {
             const { key, token, fencingToken } = this.terms.record;
             const { table, clock, retentionMs } = this.#context;
             const ending = {

@@ -29,7 +29,7 @@ function takeover(instance: string, fencingToken: number, at: number, owner: str
     sortKey,
     owner: instance,
     fencingToken,
-    ground: "serviceClock",
+    reason: "serviceClock",
   } as const;
   return { instance, at, event: { ...event, from } };
 }

@@ -23,7 +23,7 @@ function ended(instance: string, id: string, fencingToken: number, at: number, c
 function takeover(instance: string, id: string, fencingToken: number, at: number, owner: string): Logged {
   const from = { owner, fencingToken: fencingToken - 1, expiresAt: at - 1000 };
   const event = { type: "takeover", key, sortKey: sortKeyOf(id), owner: instance, fencingToken } as const;
-  return { instance, at, event: { ...event, ground: "serviceClock", from } };
+  return { instance, at, event: { ...event, reason: "serviceClock", from } };
 }
 
 function grant(owner: string, id: string, fencingToken: number, acquiredAt: number, from?: string): Grant {

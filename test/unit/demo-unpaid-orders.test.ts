@@ -68,7 +68,7 @@ function takeover(tick: number, instance: string, fencingToken: number, fromOwne
     sortKey,
     owner: instance,
     fencingToken,
-    ground: "serviceClock",
+    reason: "serviceClock",
     from,
   } as const;
   return { tick, instance, at: tick * tickMs, event };

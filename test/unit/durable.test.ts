@@ -313,7 +313,7 @@ describe("a process that dies at one of its requests", () => {
     await world.play(minute);
     expect(run).toMatchObject({ status: "SUCCEEDED", error: undefined });
     expect(world.events.filter(({ type }) => type === "takeover")).toMatchObject([
-      { ground: "sameOwner", from: { owner: expect.stringContaining(run.arn) } },
+      { reason: "sameOwner", from: { owner: expect.stringContaining(run.arn) } },
     ]);
     const [acquired] = world.events.filter((event) => event.type === "acquired");
     const [takeover] = world.events.filter((event) => event.type === "takeover");

@@ -207,7 +207,7 @@ describe("an item under a lock's key that this package has not written", () => {
   });
 
   it("keeps no reader of a read-write lock from counting it: a writer is not let in past what it cannot judge", async () => {
-    put(store.table, "k", "read-write", { readers: 1, "s:t": "00000001 soon", "f:t": 1 });
+    put(store.table, "k", "read-write", { readers: 1, "s:t": "0000000001 soon", "f:t": 1 });
     expect(await failureOf(new ReadWriteLock(client, "k").tryWrite())).toMatchObject({
       code: "LEASE_ITEM_UNREADABLE",
       attribute: "s:…",

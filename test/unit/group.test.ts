@@ -205,7 +205,7 @@ describe("the requests of a group", () => {
       expect((await acquireAll(clientOf("h"), keys)).held).toBe(true);
     });
 
-    it("a refusal whose earlier copy is still under way: that copy finds its token spent", async () => {
+    it("a refusal whose earlier copy is still under way: that copy finds its token revoked", async () => {
       const resent = new (class extends ScriptedStore {
         override async transact(...call: Parameters<ScriptedStore["transact"]>) {
           return { ...(await super.transact(...call)), retried: true };

@@ -104,7 +104,7 @@ class Election {
     );
     const [leader] = leaders;
     // A read that lags by no more than 2 s shows what has been so for 20.
-    const isKnown = seen.every((reign) => reign?.owner === leader?.process.name);
+    const isKnown = seen.every((sighted) => sighted?.owner === leader?.process.name);
     if (!isKnown) world.fault(`the leader is ${leader?.process.name}, and seen ${JSON.stringify(seen)}`);
   }
 
@@ -145,12 +145,12 @@ class Election {
     this.#beliefs.add(process, leadership, leaseItemKey(election));
   }
 
-  /** Reads that lag show the past now and then, but nobody is told of a reign that is older than the last one. */
+  /** Reads that lag show the past now and then, but nobody is told of a leader that is older than the last one. */
   async #observe(process: SimulatedProcess, leader: Leader): Promise<void> {
     let last = 0;
-    for await (const reign of leader.observe({ everyMs: 1_000 })) {
-      this.world.count(reign === undefined ? "seen nobody" : "seen a leader");
-      const fence = reign?.fencingToken ?? last;
+    for await (const sighted of leader.observe({ everyMs: 1_000 })) {
+      this.world.count(sighted === undefined ? "seen nobody" : "seen a leader");
+      const fence = sighted?.fencingToken ?? last;
       if (fence < last) this.world.fault(`${process.name} saw the fencing token ${fence} after ${last}`);
       last = Math.max(last, fence);
     }
@@ -179,7 +179,7 @@ function elections(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, St
 }
 
 describe("an election under delays, lost and late answers, lagging reads, freezes, deaths, ttl and clocks that differ", () => {
-  it("has one leader at most, finds a new one when the weather clears, and shows no reign after a later one", async () => {
+  it("has one leader at most, finds a new one when the weather clears, and shows no leader after a later one", async () => {
     const tally: Tally = {};
     await fc.assert(elections(tally), { seed: 1, numRuns: runs(150) });
     expectToHaveHappened(
@@ -202,7 +202,7 @@ describe("an election under delays, lost and late answers, lagging reads, freeze
   it.each([
     ["a succession to a leader that has renewed meanwhile", without("#version = :ifVersion")],
     ["an election where somebody leads already", without("attribute_not_exists(#token)", isGrant)],
-    ["a resignation that ends another's reign", without("#token = :ifToken", isEnding)],
+    ["a resignation that ends another's leadership", without("#token = :ifToken", isEnding)],
   ])("is seen through: %s", async (_, mistake) => {
     expect(await violationOf(elections({}, mistake))).toMatch(/believes to hold/);
   });
@@ -238,7 +238,7 @@ it("an observer hears of nothing that was before what it has heard, where one lo
 
   const seen: (string | undefined)[] = [];
   const observe = async (): Promise<void> => {
-    for await (const reign of leaderOf("observer").observe()) seen.push(reign?.owner);
+    for await (const leader of leaderOf("observer").observe()) seen.push(leader?.owner);
   };
   void observe();
   const first = leaderOf("first");

@@ -103,7 +103,7 @@ describe("an acquire whose answer is lost", () => {
     await outcome;
   });
 
-  it("and that never arrived is refused when it arrives after all, for its token is spent", async () => {
+  it("and that never arrived is refused when it arrives after all, for its token is revoked", async () => {
     store.next("request lost");
     await expect(clientOf("a").acquire("k")).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
     await settled();
@@ -153,7 +153,7 @@ it("a takeover whose answer is lost recognises its own write", async () => {
   expect((await waiting).held).toBe(true);
 });
 
-it("a takeover that never arrived is refused when it arrives after all, for its token is spent", async () => {
+it("a takeover that never arrived is refused when it arrives after all, for its token is revoked", async () => {
   await clientOf("dead").acquire("k");
   await clock.advance(11_001);
   store.next(undefined, "request lost");

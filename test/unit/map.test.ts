@@ -24,13 +24,15 @@ const floors = map
   .slice(2)
   .map((row) => [...(row.split("|")[2] ?? "").matchAll(/`([^`]+)`/g)].map(([, path = ""]) => path));
 
-/** The floor of a file, counted from the top; undefined for one that only passes on others' exports. */
+/**
+ * The floor of a file, counted from the top: that of its most exact entry. Undefined for a file that only passes on others'
+ * exports.
+ */
 function floorOf(file: string): number | undefined {
   const path = relative(root, file);
-  const floor = floors?.findIndex((places) =>
-    places.some((place) => path === place || path.startsWith(`${place}/`)),
-  );
-  return floor === -1 ? undefined : floor;
+  const entries = (floors ?? []).flatMap((places, floor) => places.map((place) => ({ place, floor })));
+  const own = entries.filter(({ place }) => path === place || path.startsWith(`${place}/`));
+  return own.sort((one, other) => other.place.length - one.place.length)[0]?.floor;
 }
 
 /** Files whose values a file uses. A package's name leads to the package's folder. */

@@ -361,10 +361,10 @@ describe("an item that something else has written", () => {
     ["a counter that differs", { permits: 2 }, "permits"],
     ["a counter that is missing", { permits: undefined }, "permits"],
     ["a text that is none", { "s:a": Number.NaN }, "s:…"],
-    ["a text that is no JSON", { "s:a": "00000001 {" }, "s:…"],
-    ["a kind that is none", { "s:a": '00000001 ["p",1,1,2,3,0,"o"]' }, "s:…"],
+    ["a text that is no JSON", { "s:a": "0000000001 {" }, "s:…"],
+    ["a kind that is none", { "s:a": '0000000001 ["p",1,1,2,3,0,"o"]' }, "s:…"],
     ["a fencing number that is missing", { "f:a": undefined }, "s:…"],
-    ["a time that no Date can have", { "s:a": '00000001 ["permit",1,1,9e15,3,0,"o"]' }, "s:…"],
+    ["a time that no Date can have", { "s:a": '0000000001 ["permit",1,1,9e15,3,0,"o"]' }, "s:…"],
   ])("is refused, without a word of tokens: %s", (_, change, attribute) => {
     const item = spoilt(change as Record<string, string | number | undefined>);
     expect(() => seatsIn(item)).toThrow(

@@ -110,7 +110,7 @@ describe("a planted mistake shows itself", () => {
     "a takeover before the end of a lease": [
       () => {
         vi.spyOn(ExpiryDetector.prototype, "judgeAll").mockImplementation(
-          (leases) => new Map(leases.map((lease) => [lease, { expired: true, ground: "serviceClock" }])),
+          (leases) => new Map(leases.map((lease) => [lease, { expired: true, reason: "serviceClock" }])),
         );
       },
       /permits are held|two writers|reads while/,

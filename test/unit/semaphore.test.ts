@@ -28,7 +28,7 @@ const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): Lea
 };
 const semaphoreOf = (owner: string, permits = 3, options: Partial<LeaseClientOptions> = {}): Semaphore =>
   new Semaphore(clientOf(owner, options), "k", { permits });
-const placeOf = (lease: Lease | undefined): string | undefined => lease?.toJSON().sortKey;
+const sortKeyOf = (lease: Lease | undefined): string | undefined => lease?.toJSON().sortKey;
 const methods = (): string[] => store.calls.map((call) => call.method);
 
 /** Holds the permits from 0 on, one for each owner. */
@@ -114,7 +114,7 @@ describe("requests", () => {
 describe("a permit", () => {
   it("is a lease with a token and a fencing token of its own, which grows over all holders", async () => {
     const [a, b] = await fill("a", "b");
-    expect([a, b].map(placeOf)).toEqual(["semaphore", "semaphore"]);
+    expect([a, b].map(sortKeyOf)).toEqual(["semaphore", "semaphore"]);
     expect(b?.fencingToken).toBe((a?.fencingToken ?? 0) + 1);
     expect(a?.token).not.toBe(b?.token);
     expect(a?.key).toBe("k");
@@ -127,7 +127,7 @@ describe("a permit", () => {
     const lease = await semaphoreOf("a").acquire({ permits: 2, data: { page: 1 } });
     const adopted = clientOf("z").adopt(JSON.parse(JSON.stringify(lease)));
     await adopted.renew();
-    expect(placeOf(adopted)).toBe("semaphore");
+    expect(sortKeyOf(adopted)).toBe("semaphore");
     expect((await semaphoreOf("b").inspect()).held).toMatchObject([
       { data: { page: 1 }, seat: { kind: "permit", permits: 2 } },
     ]);
@@ -149,7 +149,7 @@ describe("a permit", () => {
     }
   });
 
-  it("is broken and asked to stop by its place and token, and found by the client's lists", async () => {
+  it("is broken and asked to stop by its sort key and token, and found by the client's lists", async () => {
     const [a, b] = await fill("a", "b");
     const operator = clientOf("operator");
     const found = await operator.inspectAll("k");
@@ -429,7 +429,7 @@ describe("a reentrant owner", () => {
     await semaphoreOf("b", 2).acquire();
     store.calls.length = 0;
     const after = await semaphoreOf("z", 2).acquire(reentrant);
-    expect(placeOf(after)).toBe(placeOf(before));
+    expect(sortKeyOf(after)).toBe(sortKeyOf(before));
     expect(after.fencingToken).toBeGreaterThan(before.fencingToken);
     expect(methods()).toEqual(["update", "update"]);
     await expect(before.renew()).rejects.toMatchObject({ reason: "taken" });

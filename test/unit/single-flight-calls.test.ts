@@ -66,7 +66,7 @@ describe("a call's own rhythm", () => {
     expect(await looksIn(2_000)).toEqual(times);
   });
 
-  test("counts for those that board its flight later, too", async () => {
+  test("counts for callers that join later, too", async () => {
     await holder();
     const shared = flights();
     void failureOf(shared.getOrCompute("k", { ...unwanted, retry: { strategy: "fixed", delayMs: 500 } }));

@@ -152,7 +152,7 @@ describe("forced refreshes of one process", () => {
     expect(compute).toHaveBeenCalledTimes(2);
   });
 
-  test("give nobody what began elsewhere before it came, even if it came to a flight that had waited for it", async () => {
+  test("give nobody what began elsewhere before it came, even if it joined a call that had waited for it", async () => {
     const before = controlled();
     void flights().getOrCompute("k", { compute: before.compute });
     await settled();

@@ -119,7 +119,7 @@ describe("a computation that is under way when its key is invalidated", () => {
     expect(await valueOr("later")).toBe("computed after");
   });
 
-  test("in the same process is not boarded by those that come later", async () => {
+  test("in the same process is not joined by later callers", async () => {
     const shared = flights();
     const { compute, run } = controlled();
     const before = shared.getOrCompute("k", { compute });

@@ -79,7 +79,7 @@ interface Place {
   readonly flights: SingleFlight;
   /** Counts what makes a caller wait for another reason than another process's computation. */
   interruptions: number;
-  /** Calls whose flight those that come later may join, by key. */
+  /** Shared calls that later callers may join, by key. */
   readonly underWay: Map<string, Set<symbol>>;
 }
 

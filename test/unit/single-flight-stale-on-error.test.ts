@@ -161,7 +161,7 @@ describe("the error is given", () => {
     expect(await failureOf(shared.getOrCompute("k", { ...fails, ...call }))).toBe(down);
   });
 
-  test("to each caller of a flight as it wants it", async () => {
+  test("to each caller of a shared call as it wants it", async () => {
     const shared = await withOldValue({ staleOnContention: false });
     const { compute, run } = controlled();
     const calls = [true, false].map((staleOnError) =>

@@ -40,9 +40,9 @@ export class Reporter {
   }
 
   /** A lock was taken over. */
-  takeover(tick: number, at: number, { owner, from, ground }: LeaseEvent & { type: "takeover" }): void {
+  takeover(tick: number, at: number, { owner, from, reason }: LeaseEvent & { type: "takeover" }): void {
     const since = ((at - from.expiresAt) / 1000).toFixed(2);
-    const how = ground === "observation" ? "unchanged for a whole lease" : "by the service's clock";
+    const how = reason === "observation" ? "unchanged for a whole lease" : "by the service's clock";
     const text = `from ${from.owner}, whose lease had ended ${since} s ago (${how})`;
     this.#say("takeover", owner, tick, text);
   }

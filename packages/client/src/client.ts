@@ -124,7 +124,7 @@ export class LeaseClient implements AsyncDisposable {
       // One slow answer of a store at hand takes no time that is worth a word.
       noteLease: store.isLocal ? () => undefined : shortLeaseWatch(emit),
       lifecycle: this.#lifecycle,
-      hold: (tenancy) => this.#lifecycle.hold(tenancy),
+      hold: (lease) => this.#lifecycle.hold(lease),
     };
     this.#acquirer = new Acquirer(this.#context);
     this.#queues = new FairQueues(this.#context);
@@ -202,13 +202,14 @@ export class LeaseClient implements AsyncDisposable {
   adopt(handle: LeaseHandle, options: Pick<AcquireOptions, "heartbeat"> = {}): Lease {
     const { heartbeat } = checkKnown(options, ["heartbeat"], "options");
     const terms = checkHandle(handle, this.#context.table.tableName);
-    const tenancy = this.#acquirer.adopt(terms, checkHeartbeat(heartbeat, terms.leaseDurationMs));
-    return new Lease(this.#context, tenancy, this.#format, terms.slot);
+    const held = this.#acquirer.adopt(terms, checkHeartbeat(heartbeat, terms.leaseDurationMs));
+    return new Lease(this.#context, held, this.#format, terms.slot);
   }
 
   /**
    * Reads who holds a lock; undefined when nobody does. A lease that expired and was not released is shown. 1 consistent
-   * read. With `sortKey`, the same of another lease under the key, such as a permit of a semaphore. Rejects with
+   * read. With `sortKey`, the same of another lease under the key; of a semaphore or a read-write lock the one that was acquired
+   * first, for `inspectAll` shows all of them. Rejects with
    * LeaseItemError where another program has written the item.
    */
   async inspect(key: string, options: SortKeyOptions = {}): Promise<LeaseRecord | undefined> {
@@ -262,8 +263,8 @@ export class LeaseClient implements AsyncDisposable {
    *
    * Needs the token that it means to break (see {@link LeaseClient.inspect}), so that it cannot hit a later holder, and
    * the `sortKey` of a lease that is not the lock's own. A task that is broken so waits again, or, if that was its last
-   * attempt, is parked by the next worker that comes by; a run shows as lost. 1 request. Resolves to false when another
-   * token, or none, holds the lock: `onRefused` is told which of the two.
+   * attempt, is parked by the next worker that comes by; a run shows as lost. 1 request; 2 for a permit, a read lock or a write
+   * lock. Resolves to false when another token, or none, holds the lock: `onRefused` is told which of the two.
    *
    * ```ts
    * for (const { key, sortKey, token } of await client.inspectAll("payment-api")) {
@@ -314,7 +315,7 @@ export class LeaseClient implements AsyncDisposable {
    * ```
    */
   held(): Lease[] {
-    return this.#lifecycle.held.flatMap((tenancy) => handleOf(tenancy) ?? []);
+    return this.#lifecycle.held.flatMap((lease) => handleOf(lease) ?? []);
   }
 
   /**

@@ -11,7 +11,7 @@ interface LeaseEventSubject {
 }
 
 /** How a takeover was justified. */
-export type TakeoverGround =
+export type TakeoverReason =
   /** The record had expired by the service's clock, as its answers tell it, and the allowance was over. */
   | "serviceClock"
   /** The record had stayed unchanged for a whole lease, and a little more, on this process's monotonic clock. */
@@ -30,7 +30,7 @@ export interface AcquiredEvent extends LeaseEventSubject {
 /** The lock was taken from a holder that had not released it; an `acquired` event follows. */
 export interface TakeoverEvent extends LeaseEventSubject {
   readonly type: "takeover";
-  readonly ground: TakeoverGround;
+  readonly reason: TakeoverReason;
   readonly from: { readonly owner: string; readonly fencingToken: number; readonly expiresAt: number };
 }
 

@@ -32,7 +32,7 @@ export type {
   ShortLeaseEvent,
   SkewEvent,
   TakeoverEvent,
-  TakeoverGround,
+  TakeoverReason,
   UnreadableEvent,
 } from "./events.ts";
 export type {
@@ -65,6 +65,7 @@ export type {
 } from "./options/options.ts";
 export type { Randomness } from "./protocol/context.ts";
 export type { LeaseRecord } from "./record.ts";
+export type { Seat, SeatKind } from "./seats/schema.ts";
 export type {
   CallOptions,
   GetRequest,

@@ -184,7 +184,7 @@ describe("an asynchronous event", () => {
     const events = it.leaseEvents(requestId).filter((event) => isOfTheLock(event));
     const takeovers = events.filter(({ type }) => type === "takeover");
     expect(takeovers).toMatchObject([
-      { ground: "serviceClock", from: { owner: expect.stringContaining(requestId) } },
+      { reason: "serviceClock", from: { owner: expect.stringContaining(requestId) } },
     ]);
     expect(events.filter(({ type }) => type === "acquired")).toHaveLength(2);
     expect(it.app.messages("UnpaidOrders/Job/DeadLetters")).toEqual([]);

@@ -104,12 +104,12 @@ async function acquireThese(
   const { owner, leaseDurationMs } = terms;
   const wishes = wanted.map((key) => ({ key, sortKey: leaseSortKey, owner, slot: undefined }));
   for (const key of wanted) context.noteLease({ key, sortKey: leaseSortKey, owner, leaseDurationMs });
-  const tenancies = terms.reentrant
+  const heldLeases = terms.reentrant
     ? await acquirer.reentrant.shareAll(wishes, terms, winThese)
     : await winThese(wishes);
-  const members = tenancies.map((tenancy) => {
-    acquirer.keepAlive(tenancy, terms.heartbeatMs);
-    return { tenancy, lease: new Lease(context, tenancy, format, undefined) };
+  const members = heldLeases.map((held) => {
+    acquirer.keepAlive(held, terms.heartbeatMs);
+    return { held, lease: new Lease(context, held, format, undefined) };
   });
   const group = new LeaseGroup(context, members as [Member, ...Member[]]);
   context.lifecycle.throwIfClosed();
@@ -136,11 +136,11 @@ async function win(
     const { belief } = granted;
     const heldSince = belief.since.monotonic;
     const terms = { record, leaseDurationMs, heldSince, closedUntil, slot: undefined };
-    const tenancy = new HeldLease(context, new LockForm(record.key, record.sortKey), terms, belief);
-    context.hold(tenancy);
+    const held = new HeldLease(context, new LockForm(record.key, record.sortKey), terms, belief);
+    context.hold(held);
     const takeover = granted.takeovers.get(record.key);
     announceGrant(context, record, takeover === undefined ? [] : [takeover], waitedMs);
-    return tenancy;
+    return held;
   });
 }
 

@@ -8,8 +8,8 @@ import { attributeNames, leaseSortKey } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
 import type { TransactionResult } from "../store.ts";
 import type { Moment } from "../time/clock.ts";
-import { Claim } from "./claim.ts";
 import { acquireAmongOthers } from "./expressions.ts";
+import { GroupClaim } from "./group-claim.ts";
 
 /** Which locks are to be acquired together; all of it has been validated. */
 export interface GroupRequest {
@@ -66,14 +66,14 @@ const mostRounds = 3;
 export class GroupAcquisition {
   readonly #context: ProtocolContext;
   readonly #request: GroupRequest;
-  #claim: Claim;
+  #claim: GroupClaim;
   /** The largest fencing token that any of the locks has shown. */
   #largestFence = 0;
 
   constructor(context: ProtocolContext, request: GroupRequest) {
     this.#context = context;
     this.#request = request;
-    this.#claim = new Claim(context, request);
+    this.#claim = new GroupClaim(context, request);
   }
 
   get token(): string {
@@ -171,7 +171,7 @@ export class GroupAcquisition {
     const obstacles: Obstacle[] = [];
     const { token } = this.#claim;
     let isMine = false;
-    let isSpent = false;
+    let isRevoked = false;
     for (const [index, key] of this.#request.keys.entries()) {
       const refusal = refusals[index];
       if (refusal === undefined) continue;
@@ -180,7 +180,7 @@ export class GroupAcquisition {
         this.#largestFence,
         (item && optionalWholeIn(item, attributeNames.fence)) ?? 0,
       );
-      isSpent ||= lastReleasedToken(item) === token;
+      isRevoked ||= lastReleasedToken(item) === token;
       const record = readRecord(item);
       plan.delete(key);
       if (record === undefined) continue;
@@ -190,12 +190,12 @@ export class GroupAcquisition {
         continue;
       }
       const verdict = this.#context.detector.judge(record);
-      const ground = this.#isResumable(record) ? "sameOwner" : verdict.expired ? verdict.ground : undefined;
-      if (ground === undefined) obstacles.push({ record, claimableInMs: claimableIn(verdict) });
-      else plan.set(key, { judged: record, takeover: record.closed ? undefined : { ground, from: record } });
+      const reason = this.#isResumable(record) ? "sameOwner" : verdict.expired ? verdict.reason : undefined;
+      if (reason === undefined) obstacles.push({ record, claimableInMs: claimableIn(verdict) });
+      else plan.set(key, { judged: record, takeover: record.closed ? undefined : { reason, from: record } });
     }
-    // Holding some while waiting for others is what makes deadlocks; and a token that is spent wins nothing any more.
-    if (isSpent || (isMine && obstacles.length > 0)) this.#startAnew();
+    // Holding some while waiting for others is what makes deadlocks; and a revoked token wins nothing any more.
+    if (isRevoked || (isMine && obstacles.length > 0)) this.#startAnew();
     return obstacles;
   }
 
@@ -206,7 +206,7 @@ export class GroupAcquisition {
   #startAnew(): void {
     this.#claim.isUncertain = true;
     this.#claim.abandon();
-    this.#claim = new Claim(this.#context, this.#request);
+    this.#claim = new GroupClaim(this.#context, this.#request);
   }
 
   /**

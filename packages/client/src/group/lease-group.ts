@@ -10,7 +10,7 @@ import { UpdateBatch } from "../protocol/update-batch.ts";
 /** One lock of a group: what its holder sees, and what prolongs it. */
 export interface Member {
   readonly lease: Lease;
-  readonly tenancy: HeldLease;
+  readonly held: HeldLease;
 }
 
 /**
@@ -93,8 +93,8 @@ export class LeaseGroup implements AsyncDisposable {
    */
   async renew(): Promise<void> {
     const batch = new UpdateBatch(this.#context, this.#context.clock.monotonic() + this.remainingMs());
-    const renewals = this.#members.map(({ tenancy }) =>
-      tenancy.renew((write, bounds) => batch.update(write, bounds)),
+    const renewals = this.#members.map(({ held }) =>
+      held.renew((write, bounds) => batch.update(write, bounds)),
     );
     void batch.send();
     const failures = failuresOf(await Promise.allSettled(renewals));

@@ -1,3 +1,3 @@
 export { Leader, type Leadership } from "./leader.ts";
-export type { ObserveOptions, Reign } from "./observation.ts";
+export type { LeaderRecord, ObserveOptions } from "./observation.ts";
 export type { LeaderOptions } from "./options.ts";

@@ -9,7 +9,13 @@ import type { Lease } from "../lease.ts";
 import { check, checkKey, checkKnown, checkSignal } from "../options/check-values.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { RetryPauses } from "../time/retry.ts";
-import { checkObserveOptions, type ObserveOptions, type Reign, readReign, reigns } from "./observation.ts";
+import {
+  checkObserveOptions,
+  type LeaderRecord,
+  type ObserveOptions,
+  readLeader,
+  watchLeader,
+} from "./observation.ts";
 import { checkLeaderOptions, type LeaderOptions, type LeaderTerms } from "./options.ts";
 
 /** Being the leader: the lease of the election's key, with its `signal`, `fencingToken`, `fence` and `conditionCheck`. */
@@ -131,25 +137,25 @@ export class Leader implements AsyncDisposable {
   }
 
   /** Reads who leads; undefined when nobody does. 1 read, which may lag a moment behind and costs half a consistent one. */
-  async current(): Promise<Reign | undefined> {
-    return await readReign(this.#context, this.key);
+  async current(): Promise<LeaderRecord | undefined> {
+    return await readLeader(this.#context, this.key);
   }
 
   /**
    * Gives who leads now, and then every change.
    *
    * 1 read for each look, as `current`: about 0.5 s after the start or a change, then after twice that each time up to
-   * `everyMs`, each between a half and one and a half of it. Reigns that begin and end between two looks are not
+   * `everyMs`, each between a half and one and a half of it. A leader that begins and ends between two looks is not
    * seen, and none is given after a later one. Looks that fail for the service's sake are made good by the next. Ends
    * with its signal, without an error.
    *
    * ```ts
    * const observer = new Leader(client, "scheduler");
-   * for await (const reign of observer.observe()) console.log(reign?.owner ?? "nobody", "leads");
+   * for await (const leader of observer.observe()) console.log(leader?.owner ?? "nobody", "leads");
    * ```
    */
-  observe(options: ObserveOptions = {}): AsyncGenerator<Reign | undefined, void, undefined> {
-    return reigns(this.#context, this.key, checkObserveOptions(options));
+  observe(options: ObserveOptions = {}): AsyncGenerator<LeaderRecord | undefined, void, undefined> {
+    return watchLeader(this.#context, this.key, checkObserveOptions(options));
   }
 
   /** Resigns. A failure of the service's is no error here: a lease that cannot be released now ends by itself. */
@@ -168,7 +174,7 @@ export class Leader implements AsyncDisposable {
       await work(leadership, signal);
       isDone = !signal.aborted;
     } catch (error) {
-      if (!isFarewell(error, signal)) throw error;
+      if (!isExpectedAbort(error, signal)) throw error;
     } finally {
       await this.resign().catch(ifOperational(false));
     }
@@ -228,7 +234,7 @@ function refuseSecond(isUnderWay: boolean, call: string): void {
 }
 
 /** Whether an error is merely how a work ends whose signal has aborted. */
-function isFarewell(error: unknown, signal: AbortSignal): boolean {
+function isExpectedAbort(error: unknown, signal: AbortSignal): boolean {
   if (!signal.aborted) return false;
   const isAbort = error instanceof Error && error.name === "AbortError";
   return isAbort || isAbortOf(error, signal) || error instanceof LeaseLostError;

@@ -6,7 +6,7 @@ import { attributeNames, leaseItemKey } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
 
 /** Who leads, as the table shows it. */
-export interface Reign {
+export interface LeaderRecord {
   /** Readable label of the leader. */
   readonly owner: string;
   /** Grows with every election. */
@@ -29,9 +29,9 @@ const firstLookMs = 500;
 const defaultEveryMs = 10_000;
 
 /** What one look shows. */
-interface Sight {
-  readonly reign: Reign | undefined;
-  /** Of the latest reign, whether it has ended or not; 0 where there is no trace of any. */
+interface Snapshot {
+  readonly leader: LeaderRecord | undefined;
+  /** Of the latest leader, whether it leads still or not; 0 where there is no trace of any. */
   readonly fencingToken: number;
 }
 
@@ -40,20 +40,20 @@ interface Sight {
  *
  * A leader whose lease has been over for longer than clocks may differ is none any more.
  */
-export async function readReign(context: ProtocolContext, key: string): Promise<Reign | undefined> {
-  return (await readSight(context, key)).reign;
+export async function readLeader(context: ProtocolContext, key: string): Promise<LeaderRecord | undefined> {
+  return (await readSnapshot(context, key)).leader;
 }
 
-async function readSight(context: ProtocolContext, key: string): Promise<Sight> {
+async function readSnapshot(context: ProtocolContext, key: string): Promise<Snapshot> {
   const request = { key: leaseItemKey(key), consistent: false };
   const item = await context.table.get(request);
   return {
-    reign: reignIn(readRecord(item), context),
+    leader: leaderIn(readRecord(item), context),
     fencingToken: (item && optionalWholeIn(item, attributeNames.fence)) ?? 0,
   };
 }
 
-function reignIn(record: LeaseRecord | undefined, context: ProtocolContext): Reign | undefined {
+function leaderIn(record: LeaseRecord | undefined, context: ProtocolContext): LeaderRecord | undefined {
   if (record === undefined || record.closed) return undefined;
   if (context.clock.now() - context.clockSkewMs > record.expiresAt) return undefined;
   const { owner, fencingToken, acquiredAt, data } = record;
@@ -65,26 +65,26 @@ function reignIn(record: LeaseRecord | undefined, context: ProtocolContext): Rei
  *
  * One look may lag more than the one before it: what is older than what has been seen is passed over.
  */
-export async function* reigns(
+export async function* watchLeader(
   context: ProtocolContext,
   key: string,
   options: ObserveOptions,
-): AsyncGenerator<Reign | undefined, void, undefined> {
+): AsyncGenerator<LeaderRecord | undefined, void, undefined> {
   const { signal, everyMs = defaultEveryMs } = options;
-  let last: Reign | undefined | "unknown" = "unknown";
+  let last: LeaderRecord | undefined | "unknown" = "unknown";
   let latestToken = 0;
   let looks = 0;
   while (!signal?.aborted) {
     context.lifecycle.throwIfClosed();
-    const sight = await unlessPassing(() => readSight(context, key));
+    const snapshot = await unlessPassing(() => readSnapshot(context, key));
     if (signal?.aborted) return;
-    // Where ttl has removed the item there is no trace of any reign, and nobody leads.
-    if (sight !== undefined && (sight.fencingToken >= latestToken || sight.fencingToken === 0)) {
-      latestToken = Math.max(latestToken, sight.fencingToken);
-      if (isOther(sight.reign, last)) {
-        last = sight.reign;
+    // Where ttl has removed the item there is no trace of any leader, and nobody leads.
+    if (snapshot !== undefined && (snapshot.fencingToken >= latestToken || snapshot.fencingToken === 0)) {
+      latestToken = Math.max(latestToken, snapshot.fencingToken);
+      if (isOther(snapshot.leader, last)) {
+        last = snapshot.leader;
         looks = 0;
-        yield sight.reign;
+        yield snapshot.leader;
       }
     }
     const delayMs = Math.min(firstLookMs * 2 ** looks, everyMs) * (0.5 + context.randomness.fraction());
@@ -93,7 +93,7 @@ export async function* reigns(
   }
 }
 
-function isOther(one: Reign | undefined, other: Reign | undefined | "unknown"): boolean {
+function isOther(one: LeaderRecord | undefined, other: LeaderRecord | undefined | "unknown"): boolean {
   return other === "unknown" || one?.fencingToken !== other?.fencingToken || one?.owner !== other?.owner;
 }
 

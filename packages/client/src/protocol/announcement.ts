@@ -10,9 +10,9 @@ export function announceGrant(
   waitedMs: number,
 ): void {
   const subject = { key, sortKey, owner, fencingToken };
-  for (const { ground, from: before } of takeovers) {
+  for (const { reason, from: before } of takeovers) {
     const from = { owner: before.owner, fencingToken: before.fencingToken, expiresAt: before.expiresAt };
-    publish({ type: "takeover", ...subject, ground, from });
+    publish({ type: "takeover", ...subject, reason, from });
   }
   publish({ type: "acquired", ...subject, waitedMs: Math.round(waitedMs), expiresAt });
 }

@@ -1,10 +1,10 @@
-import type { TakeoverGround } from "../events.ts";
+import type { TakeoverReason } from "../events.ts";
 import type { LeaseRecord } from "../record.ts";
 import type { ServiceClock } from "../time/service-clock.ts";
 
-/** Whether a record may be taken over now, and on what ground; otherwise when it could be, if nothing changes. */
+/** Whether a record may be taken over now, and for which reason; otherwise when it could be, if nothing changes. */
 export type Expiry =
-  | { readonly expired: true; readonly ground: TakeoverGround }
+  | { readonly expired: true; readonly reason: TakeoverReason }
   | { readonly expired: false; readonly claimableInMs: number };
 
 /** In how many milliseconds a record may be taken over, if nothing changes. */
@@ -66,7 +66,7 @@ export class ExpiryDetector {
   #judge(record: LeaseRecord, seen: ItemSighting): Expiry {
     const unchangedForMs = seen.lastSeen - (seen.leases.get(record.token)?.since ?? seen.lastSeen);
     const observedInMs = record.leaseDurationMs * observedShare - unchangedForMs;
-    if (observedInMs <= 0) return { expired: true, ground: "observation" };
+    if (observedInMs <= 0) return { expired: true, reason: "observation" };
 
     const earliest = this.#clock.earliest();
     // An infinite allowance, and a service that does not tell its time, leave the observation alone.
@@ -74,7 +74,7 @@ export class ExpiryDetector {
       return { expired: false, claimableInMs: observedInMs };
     }
     const expiredSinceMs = earliest - this.#clockSkewMs - record.expiresAt;
-    if (expiredSinceMs > 0) return { expired: true, ground: "serviceClock" };
+    if (expiredSinceMs > 0) return { expired: true, reason: "serviceClock" };
     return { expired: false, claimableInMs: Math.min(observedInMs, 1 - expiredSinceMs) };
   }
 

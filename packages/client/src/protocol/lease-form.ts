@@ -3,7 +3,7 @@
  * all forms: whatever form a lease has, its writes prove it by its token and its fencing token, and a write that takes
  * the place of an expired lease is refused if that lease has changed since it was judged.
  */
-import type { TakeoverGround } from "../events.ts";
+import type { TakeoverReason } from "../events.ts";
 import type { LeaseRecord } from "../record.ts";
 import type { Condition, Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
@@ -58,7 +58,7 @@ export interface Cancellation {
 
 /** A lease whose time is over, or which its own owner shares, and why it may be taken. */
 export interface Takeover {
-  readonly ground: TakeoverGround;
+  readonly reason: TakeoverReason;
   readonly from: LeaseRecord;
 }
 

@@ -63,7 +63,7 @@ export class LockForm implements LeaseForm {
     if (record === undefined) return { blocker: undefined, claimableInMs: 0, takeovers: [] };
     const expiry = detector.judge(record);
     if (resumes && isOpenTo(record, owner)) return taken(record, "sameOwner");
-    if (expiry.expired) return taken(record, expiry.ground);
+    if (expiry.expired) return taken(record, expiry.reason);
     return { blocker: record, claimableInMs: expiry.claimableInMs, takeovers: [] };
   }
 
@@ -72,6 +72,6 @@ export class LockForm implements LeaseForm {
   }
 }
 
-function taken(from: LeaseRecord, ground: Prospect["takeovers"][number]["ground"]): Prospect {
-  return { blocker: from, claimableInMs: 0, takeovers: [{ ground, from }] };
+function taken(from: LeaseRecord, reason: Prospect["takeovers"][number]["reason"]): Prospect {
+  return { blocker: from, claimableInMs: 0, takeovers: [{ reason, from }] };
 }

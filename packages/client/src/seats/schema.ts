@@ -57,7 +57,7 @@ export function tokenIn(attribute: string): string | undefined {
   return attribute.startsWith(prefixes.text) ? attribute.slice(prefixes.text.length) : undefined;
 }
 
-const versionDigits = 8;
+const versionDigits = 10;
 
 /** Versions as text have one length, so that texts compare as their versions do: a later text is the greater one. */
 export function versionText(version: number): string {

@@ -187,7 +187,8 @@ export class SeatForm implements LeaseForm {
     const most = permits + (this.#bounds.permit ?? 0);
     if (kind !== "permit")
       return `the ${blocker?.seat?.kind === "read" ? "read" : "write"} lock of ${name} is`;
-    if (most === 0) return `a permit of the semaphore ${name} is`;
+    if (permits === 0) return `a permit of the semaphore ${name} is`;
+    if (most === 0) return `the semaphore ${name}, paused with permits: 0, is`;
     return `too few of the ${most} permits of the semaphore ${name} are free, and the next to end is`;
   }
 
@@ -230,7 +231,7 @@ export class SeatForm implements LeaseForm {
     if (claimableInMs > 0) return { blocker, claimableInMs, takeovers: [] };
     const takeovers = gone.map((from): Takeover => {
       const expiry = expiries.get(from);
-      return { from, ground: from !== own && expiry?.expired ? expiry.ground : "sameOwner" };
+      return { from, reason: from !== own && expiry?.expired ? expiry.reason : "sameOwner" };
     });
     return { blocker: undefined, claimableInMs: 0, takeovers };
   }

@@ -65,9 +65,8 @@ export class SeatItem {
   async acquire(call: SeatCall, rule: SeatRule, order: WaitOrder | undefined): Promise<Lease> {
     const { acquirer, context, format } = this.client;
     const { key } = this;
-    const sortKey = { key, sortKey: this.#sortKey };
     const form = this.form({ ...rule, reentrantOwner: call.reentrant ? call.owner : undefined });
-    const wanted = { ...call, ...sortKey, resumes: call.reentrant, slot: undefined, order };
+    const wanted = { ...call, key, sortKey: this.#sortKey, resumes: call.reentrant, slot: undefined, order };
     return await untilAborted(key, call.signal, async () => {
       return new Lease(context, await acquirer.acquire(wanted, form), format, undefined);
     });

@@ -109,6 +109,6 @@ function isOfSeat(kind: unknown, owner: unknown): boolean {
 
 function refusal(item: Item, attribute: string, finding: string, allowed: string): LeaseItemError {
   const { partitionKey, sortKey } = attributeNames;
-  const lease = { key: String(item[partitionKey]), sortKey: String(item[sortKey]) };
-  return new LeaseItemError(lease, attribute, finding, allowed);
+  const address = { key: String(item[partitionKey]), sortKey: String(item[sortKey]) };
+  return new LeaseItemError(address, attribute, finding, allowed);
 }

@@ -86,7 +86,7 @@ export interface ComputeContext<Value> {
 export interface GetOrComputeOptions<Value> {
   /**
    * Computes the result. It must not give undefined (null is a result) unless `isCacheable` refuses that, and should stop when the signal aborts. Of
-   * callers that share a flight, the first one's is run.
+   * callers that share a computation, the first one's is run.
    */
   readonly compute: (context: ComputeContext<Value>) => Promise<Value> | Value;
   /** Lets this caller go; the computation goes on while another wants it. @default - none */
@@ -103,13 +103,13 @@ export interface GetOrComputeOptions<Value> {
    * @default - this call's `staleOnContention` if it has one, otherwise that of the SingleFlight
    */
   readonly staleOnError?: boolean;
-  /** As of the SingleFlight. Of callers that share a flight, the first one's counts. @default - that of the SingleFlight */
+  /** As of the SingleFlight. Of callers that share a computation, the first one's counts. @default - that of the SingleFlight */
   readonly retry?: RetryStrategy;
-  /** As of the SingleFlight. Of callers that share a flight, the first one's counts. @default - that of the SingleFlight */
+  /** As of the SingleFlight. Of callers that share a computation, the first one's counts. @default - that of the SingleFlight */
   readonly computeTimeoutMs?: number;
-  /** As of the SingleFlight. Of callers that share a flight, the first one's counts. @default - that of the SingleFlight */
+  /** As of the SingleFlight. Of callers that share a computation, the first one's counts. @default - that of the SingleFlight */
   readonly maxAttempts?: number;
-  /** As of the SingleFlight. Of callers that share a flight, the first one's counts. @default - that of the SingleFlight */
+  /** As of the SingleFlight. Of callers that share a computation, the first one's counts. @default - that of the SingleFlight */
   readonly backoff?: BackoffOptions;
   /**
    * Whether the value is computed anew even if it is fresh. Such a call is given a value whose computation began after
@@ -158,7 +158,7 @@ const mostAttempts = 1_000;
 const longestTimerMs = 2 ** 31 - 1;
 
 /** What one call may have otherwise than its SingleFlight, validated and complete. */
-export interface CallTerms extends AttemptTerms {
+export interface CallerTerms extends AttemptTerms {
   readonly waitMs: number;
   readonly staleOnContention: boolean;
   readonly staleOnError: boolean;
@@ -167,7 +167,7 @@ export interface CallTerms extends AttemptTerms {
 }
 
 /** A SingleFlight's options, validated and complete. */
-export interface FlightTerms extends Lifetimes, CallTerms {
+export interface FlightTerms extends Lifetimes, CallerTerms {
   readonly leaseDurationMs: number;
   readonly heartbeat: boolean | number;
   readonly isCacheable: ((value: unknown) => boolean) | undefined;
@@ -216,7 +216,7 @@ export function checkFlightOptions(
 export function checkCallOptions<Value>(
   options: GetOrComputeOptions<Value>,
   terms: FlightTerms,
-): { readonly given: GetOrComputeOptions<Value>; readonly terms: CallTerms } {
+): { readonly given: GetOrComputeOptions<Value>; readonly terms: CallerTerms } {
   const given = checkKnown(options, callOptionNames, "options");
   const { compute, signal, waitMs = terms.waitMs, forceRefresh = false } = given;
   const { retry = terms.retry, computeTimeoutMs = terms.computeTimeoutMs } = given;
@@ -241,7 +241,7 @@ export function checkCallOptions<Value>(
   return { given, terms: call };
 }
 
-function checkCallTerms(terms: CallTerms): CallTerms {
+function checkCallTerms(terms: CallerTerms): CallerTerms {
   const { waitMs, staleOnContention, staleOnError, retry, computeTimeoutMs } = terms;
   checkDuration("waitMs", waitMs, 0, longestTimerMs);
   check(typeof staleOnContention === "boolean", "staleOnContention", staleOnContention, "true or false");

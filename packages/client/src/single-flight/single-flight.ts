@@ -3,10 +3,10 @@ import { internalsOf } from "../client-internals.ts";
 import { untilAborted } from "../errors/aborted.ts";
 import { checkKey } from "../options/check-values.ts";
 import { CacheAccess } from "./cache-access.ts";
+import { Call, type CallPlan, type Compute, type FlightContext } from "./call.ts";
 import { publishFlightEvent, type SingleFlightEvent, type ValueSource } from "./events.ts";
-import { type Compute, Flight, type FlightDeck, type FlightPlan } from "./flight.ts";
 import {
-  type CallTerms,
+  type CallerTerms,
   checkCallOptions,
   checkFlightOptions,
   type GetOrComputeOptions,
@@ -40,10 +40,10 @@ export interface SourcedValue<Value> {
  * ```
  */
 export class SingleFlight {
-  readonly #deck: FlightDeck;
-  readonly #flights = new Map<string, Flight>();
+  readonly #context: FlightContext;
+  readonly #calls = new Map<string, Call>();
   /** Apart: who wants no refresh is given the old value meanwhile. */
-  readonly #refreshes = new Map<string, Flight>();
+  readonly #refreshes = new Map<string, Call>();
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, options: SingleFlightOptions) {
@@ -52,7 +52,7 @@ export class SingleFlight {
     const { cache = new TableCache(client), onEvent } = given;
     const tell = (event: SingleFlightEvent): void => publishFlightEvent(event, onEvent);
     const access = new CacheAccess(cache, parts.context, tell);
-    this.#deck = { internals: parts, terms, cache: access, tell };
+    this.#context = { protocol: parts.context, acquireAt: parts.acquireAt, terms, cache: access, tell };
   }
 
   /**
@@ -66,7 +66,7 @@ export class SingleFlight {
    * With `forceRefresh` the value is computed anew, though it is fresh; others are given the old one until the new one is
    * stored.
    *
-   * All callers of a flight share its value, as the same object: treat it as read-only.
+   * Callers that share a computation share its value, as the same object: treat it as read-only.
    *
    * Where a stale value may stand in for an error (`staleOnError`), it is given in its place. Otherwise rejects with
    * whatever the computation rejects with, the same for every caller in this process, and with
@@ -99,15 +99,15 @@ export class SingleFlight {
     options: GetOrComputeOptions<Value>,
   ): Promise<SourcedValue<Value>> {
     checkKey(key);
-    const { clock } = this.#deck.internals.context;
-    const { given, terms } = checkCallOptions(options, this.#deck.terms);
+    const { clock } = this.#context.protocol;
+    const { given, terms } = checkCallOptions(options, this.#context.terms);
     const { signal, compute, forceRefresh = false } = given;
     const startedAt = clock.monotonic();
     const { value, source, ...why } = await untilAborted(key, signal, () =>
-      this.#board({ ...terms, key, compute: compute as Compute, forceRefresh }, terms, signal),
+      this.#join({ ...terms, key, compute: compute as Compute, forceRefresh }, terms, signal),
     );
     const waitedMs = Math.round(clock.monotonic() - startedAt);
-    this.#deck.tell({ type: "served", key, source, waitedMs, ...why });
+    this.#context.tell({ type: "served", key, source, waitedMs, ...why });
     return { value: value as Value, source };
   }
 
@@ -119,10 +119,10 @@ export class SingleFlight {
    * `cacheFailed` tells with the reason `refused`. Callers that come later, in this process or in another, wait until
    * it has let go of the lock, and then one of them computes.
    *
-   * Two exceptions. In another process, callers that join a flight that began before may still get what it has found or
-   * computed, until that flight ends; and what it has found may be shown to its computation as `stale`. And a cache
-   * that is not a TableCache and cannot compare fencing tokens may keep the result of a computation whose last check
-   * came before the invalidation and whose `set` came after it; even one that can may keep the value that a failure left.
+   * Two exceptions. In another process, callers that join a computation that began before may still get what it has
+   * found or computed, until it ends; and what it has found may be shown to it as `stale`. And a cache that is not a
+   * TableCache and cannot compare fencing tokens may keep the result of a computation whose last check came before the
+   * invalidation and whose `set` came after it; even one that can may keep the value that a failure left.
    *
    * What is remembered of it, and of the lock, is kept for the client's `retentionMs`; a computation that takes longer
    * may be stored.
@@ -141,23 +141,23 @@ export class SingleFlight {
    */
   async invalidate(key: string): Promise<void> {
     checkKey(key);
-    await this.#deck.cache.forget(key);
-    // It goes on for those aboard; whoever comes from now on must not board what may have begun before.
-    this.#flights.delete(key);
+    await this.#context.cache.forget(key);
+    // It goes on for its callers; a caller that comes from now on must not join what may have begun before.
+    this.#calls.delete(key);
     this.#refreshes.delete(key);
   }
 
-  #board(plan: FlightPlan, terms: CallTerms, signal: AbortSignal | undefined): ReturnType<Flight["board"]> {
+  #join(plan: CallPlan, terms: CallerTerms, signal: AbortSignal | undefined): ReturnType<Call["join"]> {
     const { key, forceRefresh } = plan;
-    const flights = forceRefresh ? this.#refreshes : this.#flights;
-    const underWay = flights.get(key);
-    if (underWay?.isOpen) return underWay.board(terms, signal);
-    const flight = new Flight(plan, this.#deck, (ended) => {
-      if (flights.get(key) === ended) flights.delete(key);
+    const calls = forceRefresh ? this.#refreshes : this.#calls;
+    const underWay = calls.get(key);
+    if (underWay?.isOpen) return underWay.join(terms, signal);
+    const call = new Call(plan, this.#context, (ended) => {
+      if (calls.get(key) === ended) calls.delete(key);
     });
-    flights.set(key, flight);
-    const boarded = flight.board(terms, signal);
-    void flight.depart();
-    return boarded;
+    calls.set(key, call);
+    const joined = call.join(terms, signal);
+    void call.run();
+    return joined;
   }
 }

@@ -75,7 +75,7 @@ export class ClaimAttempt {
     if (!this.#isOurs(second)) return takenByAnother;
     // A copy of the first claim took effect in between: the lease in the table counts from that one.
     if (readRecord(second.item)?.version !== this.#version) return this.#settle(second, since, []);
-    return this.#settle(second, takenAt, [{ ground: verdict.ground, from: seen }]);
+    return this.#settle(second, takenAt, [{ reason: verdict.reason, from: seen }]);
   }
 
   /** Another worker may have had the task and returned it since it was read. Then it is tried once more, as it is now. */

@@ -10,7 +10,7 @@ import type { Write } from "../store/write.ts";
  * Its transactions are all or nothing, so that one lock tells about all: where it does not bear the token, no
  * transaction has landed; and once the token is revoked on it, none will.
  */
-export class Claim {
+export class GroupClaim {
   readonly token: string;
   readonly owner: string;
   readonly #context: ProtocolContext;

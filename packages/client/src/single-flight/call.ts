@@ -3,9 +3,11 @@ import { LeaseUnavailableError } from "../errors/errors.ts";
 import { isOperational } from "../errors/operational.ts";
 import type { Lease } from "../lease.ts";
 import { check } from "../options/check-values.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
 import { type AttemptTerms, attempted } from "./attempts.ts";
 import { bounded } from "./bounded.ts";
 import type { CacheAccess } from "./cache-access.ts";
+import { Callers, type Served } from "./callers.ts";
 import {
   type CacheEntry,
   failureEntry,
@@ -18,13 +20,13 @@ import {
 import { CachedFailureError, ComputationTimeoutError } from "./errors.ts";
 import type { SingleFlightEvent, ValueSource } from "./events.ts";
 import { HolderWatch } from "./holder-watch.ts";
-import type { CallTerms, ComputeContext, FlightTerms } from "./options.ts";
-import { Passengers, type Served } from "./passengers.ts";
+import type { CallerTerms, ComputeContext, FlightTerms } from "./options.ts";
 import { flightSortKey } from "./schema.ts";
 
-/** What every flight of one SingleFlight works with. */
-export interface FlightDeck {
-  readonly internals: ClientInternals;
+/** What every shared call of one SingleFlight works with. */
+export interface FlightContext {
+  readonly protocol: ProtocolContext;
+  readonly acquireAt: ClientInternals["acquireAt"];
   readonly terms: FlightTerms;
   readonly cache: CacheAccess;
   readonly tell: (event: SingleFlightEvent) => void;
@@ -33,8 +35,8 @@ export interface FlightDeck {
 /** A computation of whatever type: callers of one key agree on it. */
 export type Compute = (context: ComputeContext<unknown>) => unknown;
 
-/** What a flight is for, and how: as its first caller has said. */
-export interface FlightPlan extends Pick<CallTerms, "retry" | "computeTimeoutMs" | keyof AttemptTerms> {
+/** What a shared call is for, and how: as its first caller has said. */
+export interface CallPlan extends Pick<CallerTerms, "retry" | "computeTimeoutMs" | keyof AttemptTerms> {
   readonly key: string;
   readonly compute: Compute;
   /** Whether what is in the cache does not do, unless its computation began after every caller's call. */
@@ -44,28 +46,28 @@ export interface FlightPlan extends Pick<CallTerms, "retry" | "computeTimeoutMs"
 /**
  * One process's way to the value of one key, for all its callers at once:
  *
- *     look ──fresh──▶ land
+ *     look ──fresh──▶ settle
  *      │ missing or old
  *      ▼            free, or its holder's time is up
- *     try the lock ◀───────────────────── look at the cache and the lock, ever more rarely ──usable──▶ land
+ *     try the lock ◀───────────────────── look at the cache and the lock, ever more rarely ──usable──▶ settle
  *      │     └──held──▶ give out what is stale, if there is something ──▲
  *      ▼ won
- *     look again, unless the fencing token says that nobody can have computed since ──fresh──▶ release, land
+ *     look again, unless the fencing token says that nobody can have computed since ──fresh──▶ release, settle
  *      ▼
- *     compute ▶ store ▶ release ▶ land
+ *     compute ▶ store ▶ release ▶ settle
  *
  * A forced refresh goes the same way. It takes only a result that was computed by a holder after the one that it has
- * seen: such a computation began after the look, and so after the calls of those aboard.
+ * seen: such a computation began after the look, and so after its callers asked.
  */
-export class Flight {
+export class Call {
   readonly #key: string;
-  readonly #plan: FlightPlan;
-  readonly #deck: FlightDeck;
-  /** Aborts when nobody is aboard any more. */
+  readonly #plan: CallPlan;
+  readonly #context: FlightContext;
+  /** Aborts when no caller waits any more. */
   readonly #abandoned = new AbortController();
-  readonly #passengers: Passengers;
+  readonly #callers: Callers;
   readonly #watch: HolderWatch;
-  readonly #onEnd: (flight: Flight) => void;
+  readonly #onEnd: (call: Call) => void;
   #hasFailedComputation = false;
   #isDecided = false;
   #isWatching = false;
@@ -73,60 +75,60 @@ export class Flight {
   /** A refresh takes results with a later fencing token than this. */
   #takesAfter = Number.POSITIVE_INFINITY;
 
-  /** `onEnd` is called as soon as nobody else may board it, before those aboard hear of the outcome. */
-  constructor(plan: FlightPlan, deck: FlightDeck, onEnd: (flight: Flight) => void) {
-    const { context } = deck.internals;
+  /** `onEnd` is called as soon as no other caller may join, before the callers hear of the outcome. */
+  constructor(plan: CallPlan, context: FlightContext, onEnd: (call: Call) => void) {
+    const { protocol, cache } = context;
     const { key } = plan;
     this.#key = key;
     this.#plan = plan;
-    this.#deck = deck;
+    this.#context = context;
     this.#onEnd = onEnd;
-    this.#watch = new HolderWatch(context, deck.cache, plan);
-    this.#passengers = new Passengers(context.clock, () => {
+    this.#watch = new HolderWatch(protocol, cache, plan);
+    this.#callers = new Callers(protocol.clock, () => {
       onEnd(this);
       this.#abandoned.abort(new Error(`nobody waits for ${JSON.stringify(key)} any more`));
     });
   }
 
-  /** Whether one more caller may board: not a refresh that may give what began before the call. */
+  /** Whether one more caller may join: not a refresh that may give what began before that caller asked. */
   get isOpen(): boolean {
     return !(this.#plan.forceRefresh && this.#isDecided);
   }
 
   /** One more caller wants the value. */
-  board(terms: CallTerms, signal: AbortSignal | undefined): Promise<Served> {
+  join(terms: CallerTerms, signal: AbortSignal | undefined): Promise<Served> {
     if (this.#isWatching) {
-      // A look may have been on its way before this call.
+      // A look may have been on its way before this caller asked.
       this.#hasLateCallers = true;
       this.#takesAfter = Number.POSITIVE_INFINITY;
     }
-    return this.#passengers.board(terms, signal);
+    return this.#callers.join(terms, signal);
   }
 
-  /** Flies, and tells those aboard what came of it. Never rejects. */
-  async depart(): Promise<void> {
+  /** Obtains the value, and tells its callers what came of it. Never rejects. */
+  async run(): Promise<void> {
     let leave = (): void => undefined;
     try {
-      leave = this.#deck.internals.context.lifecycle.enter((reason) => this.#abandoned.abort(reason));
-      const served = await this.#fly();
+      leave = this.#context.protocol.lifecycle.enter((reason) => this.#abandoned.abort(reason));
+      const served = await this.#obtain();
       this.#onEnd(this);
-      this.#passengers.land(served);
+      this.#callers.settle(served);
     } catch (error) {
       this.#onEnd(this);
-      this.#passengers.fail(error, this.#mayStandIn(error));
+      this.#callers.fail(error, this.#allowsStale(error));
     } finally {
       leave();
     }
   }
 
   /** Mistakes in the program have to be seen. What a computation fails with, its own event tells. */
-  #mayStandIn(error: unknown): boolean {
+  #allowsStale(error: unknown): boolean {
     return !this.#abandoned.signal.aborted && (this.#hasFailedComputation || isOperational(error));
   }
 
-  async #fly(): Promise<Served> {
+  async #obtain(): Promise<Served> {
     const { signal } = this.#abandoned;
-    let seen = await this.#deck.cache.read(this.#key, signal);
+    let seen = await this.#context.cache.read(this.#key, signal);
     let source: ValueSource = "cache";
     for (;;) {
       const served = this.#served(seen, source);
@@ -136,7 +138,7 @@ export class Flight {
       this.#isWatching = true;
       this.#contended(won, seen);
       seen = (await this.#waitForHolder(won)) ?? seen;
-      this.#passengers.stopWaiting();
+      this.#callers.stopWaiting();
       source = "otherProcess";
     }
   }
@@ -152,10 +154,10 @@ export class Flight {
   }
 
   async #tryLock(): Promise<Lease | LeaseUnavailableError> {
-    const { leaseDurationMs, heartbeat } = this.#deck.terms;
+    const { leaseDurationMs, heartbeat } = this.#context.terms;
     const options = { leaseDurationMs, heartbeat, signal: this.#abandoned.signal };
     try {
-      return await this.#deck.internals.acquireAt(this.#key, flightSortKey, options);
+      return await this.#context.acquireAt(this.#key, flightSortKey, options);
     } catch (error) {
       if (error instanceof LeaseUnavailableError) return error;
       throw error;
@@ -164,8 +166,8 @@ export class Flight {
 
   #contended(refusal: LeaseUnavailableError, seen: CacheEntry | undefined): void {
     const standing = this.#standing(seen);
-    if (standing.state === "stale") this.#passengers.serveStale(standing);
-    this.#passengers.wait(refusal);
+    if (standing.state === "stale") this.#callers.serveStale(standing);
+    this.#callers.wait(refusal);
   }
 
   #waitForHolder(refusal: LeaseUnavailableError): Promise<CacheEntry | undefined> {
@@ -190,12 +192,12 @@ export class Flight {
       // Every holder's token is one above the last one's: with nobody in between, what was seen is still the latest
       // that was computed. It may have been invalidated; then a new one is needed all the more.
       if (entry === undefined || entry.fencingToken + 1 !== lease.fencingToken) {
-        entry = await this.#deck.cache.read(this.#key, this.#abandoned.signal);
+        entry = await this.#context.cache.read(this.#key, this.#abandoned.signal);
         const served = this.#served(entry, "otherProcess");
         if (served !== undefined) return served;
       }
       const earlier = this.#standing(entry);
-      if (earlier.state === "stale") this.#passengers.serveStaleToOthers(earlier);
+      if (earlier.state === "stale") this.#callers.serveStaleToOthers(earlier);
       this.#isDecided = true;
       return { value: await this.#computeAndStore(lease, earlier), source: "computation" };
     } finally {
@@ -206,8 +208,8 @@ export class Flight {
   }
 
   async #computeAndStore(lease: Lease, earlier: Standing): Promise<unknown> {
-    const { internals, terms, tell } = this.#deck;
-    const { clock } = internals.context;
+    const { protocol, terms, tell } = this.#context;
+    const { clock } = protocol;
     const { fencingToken } = lease;
     let startedAt = clock.monotonic();
     let attempt = 1;
@@ -242,7 +244,7 @@ export class Flight {
   }
 
   #isCacheable(value: unknown): boolean {
-    const { isCacheable = () => true } = this.#deck.terms;
+    const { isCacheable = () => true } = this.#context.terms;
     const answer: unknown = isCacheable(value);
     check(typeof answer === "boolean", "isCacheable's answer", answer, "true or false, and no promise");
     return answer === true;
@@ -255,7 +257,7 @@ export class Flight {
     onFailed: (error: unknown) => void,
   ): Promise<unknown> {
     const { compute, computeTimeoutMs } = this.#plan;
-    const { clock, randomness } = this.#deck.internals.context;
+    const { clock, randomness } = this.#context.protocol;
     const endsAt = clock.monotonic() + computeTimeoutMs;
     // Not AbortSignal.any: on Node 24.21 one without listeners forgets a source that was collected, and of two sources
     // that have aborted it names the first in its list as the reason (nodejs/node#65995).
@@ -295,19 +297,19 @@ export class Flight {
 
   async #store(lease: Lease, entry: CacheEntry, earlier?: Stale): Promise<void> {
     if (lease.held) {
-      await this.#deck.cache.write(this.#key, entry, this.#abandoned.signal, earlier);
+      await this.#context.cache.write(this.#key, entry, this.#abandoned.signal, earlier);
       return;
     }
-    this.#deck.tell({ type: "cacheFailed", key: this.#key, operation: "write", reason: "leaseLost" });
+    this.#context.tell({ type: "cacheFailed", key: this.#key, operation: "write", reason: "leaseLost" });
   }
 
   /** What the latest that was found is good for. */
   #judged(entry: CacheEntry | undefined): Standing {
-    this.#passengers.keepReady(staleIn(entry, this.#deck.internals.context.clock.now()));
+    this.#callers.keepReady(staleIn(entry, this.#context.protocol.clock.now()));
     return this.#standing(entry);
   }
 
   #standing(entry: CacheEntry | undefined): Standing {
-    return standingOf(entry, this.#deck.internals.context.clock.now());
+    return standingOf(entry, this.#context.protocol.clock.now());
   }
 }
