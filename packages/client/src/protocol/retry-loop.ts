@@ -8,6 +8,7 @@ import { RetryPauses, type RetryStrategy } from "../time/retry.ts";
 import { WaitBudget } from "../time/wait-budget.ts";
 import type { AcquireAttempt, AcquireTerms, Granted } from "./acquire-attempt.ts";
 import type { ProtocolContext } from "./context.ts";
+import { type HoldWatch, holdWatches } from "./hold-estimate.ts";
 import type { LeaseForm, Prospect } from "./lease-form.ts";
 import type { OrderedWait, WaitOrder } from "./wait-order.ts";
 
@@ -40,6 +41,7 @@ export class RetryLoop implements OrderedWait {
   readonly #context: ProtocolContext;
   readonly #call: AcquireTerms & WaitTerms;
   readonly #budget: WaitBudget;
+  readonly #holds: HoldWatch;
   readonly #pauses: RetryPauses;
 
   constructor(context: ProtocolContext, form: LeaseForm, call: AcquireTerms & WaitTerms) {
@@ -47,7 +49,8 @@ export class RetryLoop implements OrderedWait {
     this.#context = context;
     this.#call = call;
     this.#budget = new WaitBudget(context.clock, call.waitMs);
-    this.#pauses = new RetryPauses(context, call.retry);
+    this.#holds = holdWatches.of(context, form.key, form.sortKey);
+    this.#pauses = new RetryPauses(context, call.retry, this.#holds);
   }
 
   async grant(attempt: AcquireAttempt, onContended: (record: LeaseRecord) => void): Promise<Granted> {
@@ -107,6 +110,7 @@ export class RetryLoop implements OrderedWait {
   }
 
   #outlookOf(prospect: Prospect): Outlook {
+    if (prospect.blocker !== undefined) this.#holds.see(prospect.blocker);
     const claimableAt = this.#context.clock.monotonic() + prospect.claimableInMs;
     return { prospect, claimableAt, failure: undefined };
   }
