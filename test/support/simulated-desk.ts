@@ -7,10 +7,11 @@ import {
 } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import { expect } from "vitest";
-import { type QueuePlace, readQueue } from "../../packages/client/src/fair/queue.ts";
-import { type CheckIn, FairLock, QueueFullError } from "../../packages/client/src/fair-lock/index.ts";
+import { type CheckIn, FairLock, QueueFullError } from "../../packages/client/src/fair/index.ts";
+import { type QueueTicket, ticketsIn } from "../../packages/client/src/fair/queue-ticket.ts";
+import { QueueMonitor } from "./queue-monitor.ts";
 import type { Tamper } from "./simulated-weather.ts";
-import { clockSkewMs, SimulatedWorld, type Tally } from "./simulated-world.ts";
+import { SimulatedWorld, type Tally } from "./simulated-world.ts";
 
 export const deskProcesses = 4;
 export const visitorNames: readonly string[] = ["ann", "bob", "cyd", "dee"];
@@ -55,6 +56,7 @@ export class Desk {
   readonly world: SimulatedWorld<{ readonly client: LeaseClient; readonly lock: FairLock }>;
   readonly visitors: Visitor[] = visitorNames.map((name) => new Visitor(name));
   readonly leases: Set<Lease> = new Set();
+  readonly #monitor: QueueMonitor;
   #callers = 0;
 
   constructor(seed: number, tally: Tally, tamper: Tamper = (write) => write) {
@@ -64,6 +66,7 @@ export class Desk {
       onChange: ([change]) => this.#watch(change?.before, change?.after),
       tamper,
     });
+    this.#monitor = new QueueMonitor(() => this.world.clock.now());
   }
 
   come(visitor: Visitor, desk: number, join = true): void {
@@ -84,7 +87,7 @@ export class Desk {
     const call = running.parts.lock.checkIn({ owner: visitor.name, join });
     world.watch(running, call, told, isExpected);
     call.catch(() => {
-      if (!visitor.waits && this.#places(visitor).length > 0) world.count("unheard place");
+      if (!visitor.waits && this.#tickets(visitor).length > 0) world.count("unheard place");
     });
   }
 
@@ -190,38 +193,35 @@ export class Desk {
     visitor.fence = Math.max(visitor.fence, fencingToken);
   }
 
-  #places({ name }: Visitor): QueuePlace[] {
+  #tickets({ name }: Visitor): QueueTicket[] {
     const item = this.world.table.memory.peek({ pk: "k", sk: "lease" });
-    return readQueue(item).filter(({ owner }) => owner === name);
+    return ticketsIn(item).filter(({ owner }) => owner === name);
   }
 
   /** Judges a write that has landed: what became of the places, and who was let in before whom. */
   #watch(before: Item | undefined, after: Item | undefined): void {
     const { world } = this;
     this.#check();
-    const [queue, left] = [readQueue(before), readQueue(after)];
-    const owners = new Set(left.map(({ owner }) => owner));
-    if (left.length !== Number(after?.waiting ?? 0)) world.fault("the count of places has drifted");
-    if (owners.size < left.length) world.fault("an owner has two places");
+    const change = this.#monitor.watch(before, after, (text) => world.fault(text));
+    const owners = new Set(change.left.map(({ owner }) => owner));
+    if (owners.size < change.left.length) world.fault("an owner has two tickets");
     const { token, owner } = attributeNames;
     const isNew = after?.[token] !== undefined && after[token] !== before?.[token];
     const granted = isNew ? String(after[owner]) : undefined;
-    const own = queue.find((place) => place.owner === granted);
+    const own = change.tickets.find((ticket) => ticket.owner === granted);
     if (own !== undefined) world.count("from the queue");
-    for (const place of queue) {
-      if (place === own || left.some(({ id, ticket }) => id === place.id && ticket === place.ticket))
-        continue;
-      this.#judgeLoss(place);
-    }
+    for (const ticket of change.gone(own)) this.#judgeLoss(ticket, before);
     if (granted === undefined || granted.startsWith(unfair)) return;
-    const overtaken = left.filter(({ ticket }) => ticket < (own?.ticket ?? Number.POSITIVE_INFINITY));
-    for (const place of overtaken) world.fault(`${place.owner} was overtaken by ${granted}`);
+    const number = own?.number ?? Number.POSITIVE_INFINITY;
+    for (const ticket of change.left) {
+      if (ticket.number < number) world.fault(`${ticket.owner} was overtaken by ${granted}`);
+    }
   }
 
-  #judgeLoss(place: QueuePlace): void {
-    if (place.until <= this.world.clock.now() + clockSkewMs / 2) this.world.count("passed over");
-    else if (this.visitors.some(({ name, waits }) => waits && name === place.owner)) {
-      this.world.fault(`${place.owner} was told that it waits, and has lost its place`);
+  #judgeLoss(ticket: QueueTicket, before: Item | undefined): void {
+    if (this.#monitor.mayBePassed(ticket, before)) this.world.count("passed over");
+    else if (this.visitors.some(({ name, waits }) => waits && name === ticket.owner)) {
+      this.world.fault(`${ticket.owner} was told that it waits, and has lost its ticket`);
     }
   }
 }

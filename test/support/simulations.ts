@@ -35,6 +35,35 @@ export function without(
   };
 }
 
+/** One test of a condition, as it was sent. */
+export interface SentTest {
+  readonly attribute: string;
+  /** A comparison, `exists` or `missing`. */
+  readonly test: string;
+  readonly write: UpdateRequest | TransactionEntry;
+}
+
+const sentTest = /(#\w+) (=|<>|<=|<) :\w+|attribute_(exists|not_exists)\((#\w+)\)/g;
+
+/** Plants a mistake: of the tests that are meant, only this much is left. @default - nothing: they always hold */
+export function withoutTests(
+  isMeant: (test: SentTest) => boolean,
+  left = (name: string): string => `(attribute_exists(${name}) OR attribute_not_exists(${name}))`,
+): Tamper {
+  return (write) => {
+    const condition = write.condition.replace(
+      sentTest,
+      (text, compared?: string, comparison?: string, presence?: string, named?: string) => {
+        const name = compared ?? named ?? "";
+        const test = comparison ?? (presence === "exists" ? "exists" : "missing");
+        if (!isMeant({ attribute: write.names[name] ?? "", test, write })) return text;
+        return `(${text} OR ${left(name)})`;
+      },
+    );
+    return { ...write, condition };
+  };
+}
+
 /** Something that steps can be taken in. */
 export interface Stage<Step> {
   readonly world: { check(): void; killAll(): void };

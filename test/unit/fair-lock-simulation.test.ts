@@ -2,9 +2,12 @@ import { type Item, type Lease, LeaseServiceError, LeaseUnavailableError } from 
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readQueue } from "../../packages/client/src/fair/queue.ts";
-import { FairLock, QueueFullError } from "../../packages/client/src/fair-lock/index.ts";
-import { waiterId } from "../../packages/client/src/schema-fair.ts";
+import { FairLock, QueueFullError } from "../../packages/client/src/fair/index.ts";
+import type { QueueTicket } from "../../packages/client/src/fair/queue-ticket.ts";
+import { shortestTicketMs } from "../../packages/client/src/fair/queue-waiter.ts";
+import { ticketIdOf } from "../../packages/client/src/fair/schema.ts";
+import { QueueMonitor } from "../support/queue-monitor.ts";
+import type { Tamper } from "../support/simulated-weather.ts";
 import {
   clockSkewMs,
   leaseDurationMs,
@@ -13,12 +16,18 @@ import {
   SimulatedWorld,
   type Tally,
 } from "../support/simulated-world.ts";
-import { expectToHaveHappened, runs } from "../support/simulations.ts";
+import {
+  expectToHaveHappened,
+  runs,
+  type SentTest,
+  violationOf,
+  withoutTests,
+} from "../support/simulations.ts";
 
 const processes = 5;
 const maxWaiters = 8;
-/** A place lasts for at most a minute of sleep and its own lease beyond. */
-const longestPlaceMs = 70_000;
+/** Waits are no longer: so no ticket lasts longer. */
+const longestTicketMs = 2 * shortestTicketMs + 10_000;
 
 type Step =
   | Mishap
@@ -51,13 +60,16 @@ class Queue {
   readonly world: SimulatedWorld<FairLock>;
   readonly leases = new Set<Lease>();
   readonly #giveUps = new Set<AbortController>();
+  readonly #monitor: QueueMonitor;
 
-  constructor(seed: number, tally: Tally) {
+  constructor(seed: number, tally: Tally, tamper: Tamper = (write) => write) {
     this.world = new SimulatedWorld(seed, tally, {
       processes,
       begin: (client) => new FairLock(client, "k", { maxWaiters }),
       onChange: ([change]) => this.#watch(change?.before, change?.after),
+      tamper,
     });
+    this.#monitor = new QueueMonitor(() => this.world.clock.now());
   }
 
   async take(one: Step): Promise<void> {
@@ -100,20 +112,25 @@ class Queue {
   #watch(before: Item | undefined, after: Item | undefined): void {
     const { world } = this;
     this.#check();
-    const [queue, left] = [readQueue(before), readQueue(after)];
-    if (left.length !== Number(after?.waiting ?? 0)) world.fault("the count of places has drifted");
+    const change = this.#monitor.watch(before, after, (text) => world.fault(text));
     const token = after?.[attributeNames.token];
-    if (token === undefined || token === before?.[attributeNames.token]) return;
-    const own = queue.find(({ id }) => id === waiterId(String(token)));
+    const isGrant = token !== undefined && token !== before?.[attributeNames.token];
+    const own = isGrant ? change.tickets.find(({ id }) => id === ticketIdOf(String(token))) : undefined;
     if (own !== undefined) world.count("from the queue");
-    const overtaken = left.filter(({ ticket }) => ticket < (own?.ticket ?? Number.POSITIVE_INFINITY));
-    for (const { owner } of overtaken) world.fault(`${owner} was overtaken`);
-    for (const place of queue) {
-      if (place === own || left.some(({ id }) => id === place.id)) continue;
-      world.count("passed over");
-      const isOver = place.until <= world.clock.now() + clockSkewMs / 2;
-      if (!isOver) world.fault(`${place.owner} was passed over while its place stood`);
+    const number = own?.number ?? Number.POSITIVE_INFINITY;
+    for (const ticket of isGrant ? change.left : []) {
+      if (ticket.number < number) world.fault(`${ticket.owner} was overtaken`);
     }
+    const isJoining = change.left.length > change.tickets.length - change.gone(own).length;
+    // Otherwise a waiter has left, which removes its own ticket.
+    for (const ticket of isGrant || isJoining ? change.gone(own) : []) this.#judgeLoss(ticket, before);
+  }
+
+  #judgeLoss(ticket: QueueTicket, before: Item | undefined): void {
+    const { world } = this;
+    world.count(ticket.until > world.clock.now() + clockSkewMs ? "passed in silence" : "passed over");
+    if (!this.#monitor.mayBePassed(ticket, before))
+      world.fault(`${ticket.owner} was passed while its ticket stood`);
   }
 }
 
@@ -125,33 +142,37 @@ function isExpected(error: unknown): boolean {
   );
 }
 
+function uses(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, Step[]]> {
+  const steps = fc.array(step, { minLength: 30, maxLength: 90 });
+  return fc.asyncProperty(fc.integer(), steps, async (seed, all) => {
+    const queue = new Queue(seed, tally, tamper);
+    const { world } = queue;
+    for (const one of all) {
+      await queue.take(one);
+      world.check();
+    }
+    world.killAll();
+    await world.clearUp();
+    queue.leases.clear();
+    await world.clock.advance(longestTicketMs + leaseDurationMs + 2 * clockSkewMs);
+    queue.acquire({ process: 1, waitMs: 20_000, heartbeat: true });
+    await world.clock.advance(20_500);
+    world.check();
+    expect([queue.held().length, world.pending]).toEqual([1, 0]);
+    world.killAll();
+  });
+}
+
+const isGrant = ({ values }: { readonly values: object }): boolean => ":acquiredAt" in values;
+const startsWith =
+  (prefix: string, test: string) =>
+  (sent: SentTest): boolean =>
+    sent.attribute.startsWith(prefix) && sent.test === test;
+
 describe("a fair lock under delays, lost and late answers, deaths, freezes and clocks that differ", () => {
-  it("has one holder at most, overtakes nobody whose place stands, and leaves nothing stuck", async () => {
+  it("has one holder at most, overtakes nobody whose ticket stands, and leaves nothing stuck", async () => {
     const tally: Tally = {};
-    await fc.assert(
-      fc.asyncProperty(
-        fc.integer(),
-        fc.array(step, { minLength: 30, maxLength: 90 }),
-        async (seed, steps) => {
-          const queue = new Queue(seed, tally);
-          const { world } = queue;
-          for (const one of steps) {
-            await queue.take(one);
-            world.check();
-          }
-          world.killAll();
-          await world.clearUp();
-          queue.leases.clear();
-          await world.clock.advance(longestPlaceMs + leaseDurationMs + 2 * clockSkewMs);
-          queue.acquire({ process: 1, waitMs: 20_000, heartbeat: true });
-          await world.clock.advance(20_500);
-          world.check();
-          expect([queue.held().length, world.pending]).toEqual([1, 0]);
-          world.killAll();
-        },
-      ),
-      { seed: 4, numRuns: runs(100) },
-    );
+    await fc.assert(uses(tally), { seed: 4, numRuns: runs(100) });
     expectToHaveHappened(
       tally,
       "death",
@@ -165,5 +186,29 @@ describe("a fair lock under delays, lost and late answers, deaths, freezes and c
     expect(tally.grant).toBeGreaterThan(250);
     expect(tally["from the queue"]).toBeGreaterThan(100);
     expect(tally["passed over"]).toBeGreaterThan(30);
+    expect(tally["passed in silence"]).toBeGreaterThan(30);
+  });
+
+  it.each<[string, (test: SentTest) => boolean, RegExp]>([
+    ["a turn that is not bound to its ticket", startsWith("q:", "="), /drifted|overtaken|stood/],
+    ["a second ticket for one waiter", startsWith("q:", "missing"), /drifted/],
+    ["a waiter that leaves twice", startsWith("q:", "exists"), /drifted/],
+    [
+      "a newcomer that is let in past the line",
+      ({ attribute, write }) => attribute === "waiting" && isGrant(write),
+      /overtaken/,
+    ],
+    [
+      "a takeover from a holder that has renewed",
+      ({ attribute, test }) => attribute === "version" && test === "=",
+      /hold it at once/,
+    ],
+  ])("is seen through: %s", async (_, isMeant, violation) => {
+    expect(await violationOf(uses({}, withoutTests(isMeant)))).toMatch(violation);
+  });
+
+  it("is seen through: a ticket that is passed though its waiter has answered", async () => {
+    const mistake = withoutTests(startsWith("w:", "="), (name) => `attribute_exists(${name})`);
+    expect(await violationOf(uses({}, mistake))).toMatch(/while its ticket stood/);
   });
 });

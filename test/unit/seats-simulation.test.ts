@@ -68,7 +68,7 @@ describe("a planted mistake shows itself", () => {
             return { anyOf };
           }),
         })),
-      /permits are held|two writers|reads while/,
+      /permits are held|two writers|reads while|a fencing token of/,
     ],
     "a counter that a release does not count down": [
       () => plant("release", ({ set: { permits: _, ...set }, ...write }) => ({ ...write, set })),
@@ -113,11 +113,11 @@ describe("a planted mistake shows itself", () => {
           (leases) => new Map(leases.map((lease) => [lease, { expired: true, reason: "serviceClock" }])),
         );
       },
-      /permits are held|two writers|reads while/,
+      /permits are held|two writers|reads while|a fencing token of/,
     ],
     "a ttl that does not outlast the other seats": [
       () => plant("release", (write) => ({ ...write, set: { ...write.set, ttl: 1 } })),
-      /permits are held|two writers|reads while/,
+      /permits are held|two writers|reads while|a fencing token of/,
     ],
     "a reentrant owner that nothing marks": [
       () =>
