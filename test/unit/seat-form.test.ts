@@ -292,7 +292,7 @@ describe("a reentrant owner", () => {
     expect(apply(mine.acquire(grant("a"), []))).toBe(true);
     expect(apply(mine.acquire(grant("b"), []))).toBe(false);
     const prospect = judge(mine, "me", true);
-    expect(prospect.takeovers).toMatchObject([{ ground: "sameOwner", from: { token: "a" } }]);
+    expect(prospect.takeovers).toMatchObject([{ reason: "sameOwner", from: { token: "a" } }]);
     expect(apply(mine.acquire(grant("b"), passedBy(prospect)))).toBe(true);
     expect(tokens()).toEqual(["b"]);
     expect(itemNow()).toMatchObject({ permits: 1 });

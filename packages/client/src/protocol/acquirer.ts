@@ -8,7 +8,8 @@ import { HeldLease, type HeldLeaseTerms } from "./held-lease.ts";
 import type { LeaseForm } from "./lease-form.ts";
 import { LockForm } from "./lock-form.ts";
 import { ReentrantLeases } from "./reentrant-leases.ts";
-import { unordered, type WaitTerms } from "./retry-loop.ts";
+import { unordered } from "./retry-loop.ts";
+import type { WaitTerms } from "./wait-loop.ts";
 import type { WaitOrder } from "./wait-order.ts";
 
 /** One call to acquire, validated. */

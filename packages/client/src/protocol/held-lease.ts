@@ -267,7 +267,7 @@ export class HeldLease {
       this.#lastBelief = { since: clock.moment(), forMs: this.deadline.remainingMs() };
     }
     this.deadline.end("released");
-    await this.#settleRenewal();
+    await this.settleRenewal();
     if (this.#isGone) {
       this.#publish({ type: "released", heldMs: this.#heldMs(), confirmed: false });
       return notOurs;
@@ -326,8 +326,8 @@ export class HeldLease {
     return closedForMs - heldMs;
   }
 
-  /** Lets a renewal that is under way finish, or cuts it off, so that it never runs beside the release. */
-  async #settleRenewal(): Promise<void> {
+  /** Lets a renewal that is under way finish, or cuts it off, so that it never runs beside the lease's end. */
+  protected async settleRenewal(): Promise<void> {
     const renewing = this.#renewing;
     if (renewing === undefined) return;
     // Ignored: the renewal's own caller has its error.
@@ -336,7 +336,7 @@ export class HeldLease {
     const graceIsOver = pause(this.#context.clock, renewalGraceMs, grace.signal);
     await Promise.race([done, graceIsOver]);
     grace.abort();
-    const message = "cut off by the release of its lease";
+    const message = "the renewal was cut off by the end of its lease";
     renewing.cut.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
     await done;
   }
