@@ -29,7 +29,7 @@ export class Monitor implements Traffic {
   readonly #leases = new Set<{ readonly host: Host; readonly lease: Lease }>();
   readonly #highestFence = new Map<string, number>();
   /** Until when a lock has to stay closed under this token, in true time. */
-  readonly #closedUntil = new Map<string, number>();
+  readonly #cooldownUntil = new Map<string, number>();
   readonly #highestChecked = new Map<string, number>();
   readonly #endedTokens = new Set<string>();
   /** The slot that was done when a token was granted. */
@@ -92,7 +92,7 @@ export class Monitor implements Traffic {
     const { ":token": set, ":leaseDurationMs": lasting } = request.values;
     const kind = kindOf(request);
     if (kind === "end" && set !== undefined) {
-      this.#closedUntil.set(String(set), this.#world.now + Number(lasting));
+      this.#cooldownUntil.set(String(set), this.#world.now + Number(lasting));
     }
     if (kind === "renew" && this.#endedTokens.has(String(token))) {
       this.#fail(`${host.name} sent a renewal of ${request.key.pk} after it had begun to release it`);
@@ -144,7 +144,7 @@ export class Monitor implements Traffic {
     if (before?.doneSlot !== undefined) this.#doneAtGrant.set(String(after?.token), String(before.doneSlot));
     const isClosed = String(before?.token ?? "").startsWith("closed:");
     if (isClosed) this.count("opened after lockAtLeastFor");
-    if (isClosed && this.#world.now + this.#skewMs < (this.#closedUntil.get(String(before?.token)) ?? 0))
+    if (isClosed && this.#world.now + this.#skewMs < (this.#cooldownUntil.get(String(before?.token)) ?? 0))
       this.#fail(`${key} was opened while it was closed`);
   }
 

@@ -1,5 +1,5 @@
 import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
-import { attributeNames, isClosedToken } from "@leasehold/client/schema";
+import { attributeNames, isCooldownToken } from "@leasehold/client/schema";
 import { ManualClock } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { Random } from "../simulation/random.ts";
@@ -181,7 +181,7 @@ export class SimulatedWorld<Parts> {
   #checkGrant({ key, before, after }: Change): void {
     const { token } = attributeNames;
     const is = after?.[token];
-    if (is === undefined || is === before?.[token] || isClosedToken(String(is))) return;
+    if (is === undefined || is === before?.[token] || isCooldownToken(String(is))) return;
     this.count("grant");
     if (before?.[token] !== undefined) this.count("takeover");
     const place = `${key.pk} ${key.sk}`;

@@ -132,10 +132,10 @@ async function win(
   const granted = await grant(inner, keys, terms, data);
   const waitedMs = context.clock.monotonic() - startedAt;
   return granted.records.map((record) => {
-    const closedUntil = lockAtLeastForMs > 0 ? record.acquiredAt + lockAtLeastForMs : undefined;
+    const cooldownUntil = lockAtLeastForMs > 0 ? record.acquiredAt + lockAtLeastForMs : undefined;
     const { belief } = granted;
     const heldSince = belief.since.monotonic;
-    const terms = { record, leaseDurationMs, heldSince, closedUntil, slot: undefined };
+    const terms = { record, leaseDurationMs, heldSince, cooldownUntil, slot: undefined };
     const held = new HeldLease(context, new LockForm(record.key, record.sortKey), terms, belief);
     context.hold(held);
     const takeover = granted.takeovers.get(record.key);

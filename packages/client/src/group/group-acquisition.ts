@@ -162,7 +162,7 @@ export class GroupAcquisition {
       acquiredAt: clock.timeOf(since),
       expiresAt,
       leaseDurationMs,
-      closed: false,
+      inCooldown: false,
       reentrant,
       data: data === undefined ? undefined : JSON.parse(data),
       revocation: undefined,
@@ -218,7 +218,8 @@ export class GroupAcquisition {
       const verdict = this.#context.detector.judge(record);
       const reason = this.#isResumable(record) ? "sameOwner" : verdict.expired ? verdict.reason : undefined;
       if (reason === undefined) obstacles.push({ record, claimableInMs: claimableIn(verdict) });
-      else plan.set(key, { judged: record, takeover: record.closed ? undefined : { reason, from: record } });
+      else
+        plan.set(key, { judged: record, takeover: record.inCooldown ? undefined : { reason, from: record } });
     }
     // Holding some while waiting for others is what makes deadlocks; and a revoked token wins nothing any more.
     if (isRevoked || (isMine && obstacles.length > 0)) this.#startAnew();

@@ -224,7 +224,7 @@ export class AcquireAttempt {
           granted: true,
           record,
           belief,
-          takeovers: takeovers.filter(({ from }) => !from.closed && from.seat?.kind !== "intent"),
+          takeovers: takeovers.filter(({ from }) => !from.inCooldown && from.seat?.kind !== "intent"),
           item,
         };
       }

@@ -98,7 +98,7 @@ export class Acquirer {
         leaseDurationMs,
         heldSince: belief.since.monotonic,
         slot,
-        closedUntil: closedUntil(call, record),
+        cooldownUntil: cooldownUntil(call, record),
       };
       const lease = new HeldLease(context, form, terms, belief);
       context.hold(lease);
@@ -111,6 +111,6 @@ export class Acquirer {
   }
 }
 
-function closedUntil({ lockAtLeastForMs }: AcquireCall, { acquiredAt }: LeaseRecord): number | undefined {
+function cooldownUntil({ lockAtLeastForMs }: AcquireCall, { acquiredAt }: LeaseRecord): number | undefined {
   return lockAtLeastForMs > 0 ? acquiredAt + lockAtLeastForMs : undefined;
 }

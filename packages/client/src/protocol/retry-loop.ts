@@ -43,7 +43,7 @@ export class RetryLoop
   protected unavailable({ blocker, claimableAt }: BlockedLease): LeaseUnavailableError {
     const { key, owner, reentrant, waitMs } = this.#call;
     const retryAfterMs = Math.max(0, Math.ceil(claimableAt - this.context.clock.monotonic()));
-    const isOwn = blocker?.owner === owner && !blocker.closed && !reentrant;
+    const isOwn = blocker?.owner === owner && !blocker.inCooldown && !reentrant;
     const what = this.form.describe?.(blocker);
     const details = { waitedMs: waitMs, isOwn, ...(what === undefined ? {} : { what }) };
     return new LeaseUnavailableError(key, blocker, retryAfterMs, details);

@@ -74,7 +74,7 @@ export class ClaimAttempt {
     const context = this.#context;
     const { terms, acquirer, clock } = context;
     const { leaseDurationMs, heartbeatMs } = terms;
-    const leaseTerms = { record, leaseDurationMs, closedUntil: undefined, slot: undefined };
+    const leaseTerms = { record, leaseDurationMs, cooldownUntil: undefined, slot: undefined };
     const claim = new HeldClaim(context, leaseTerms, belief);
     acquirer.keepAlive(claim, heartbeatMs);
     announceGrant(context, record, takeovers, clock.monotonic() - startedAt);
