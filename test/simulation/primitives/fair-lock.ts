@@ -1,19 +1,12 @@
 import { type Item, type Lease, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
-import { readQueue } from "../../packages/client/src/fair/queue.ts";
-import { FairLock, QueueFullError } from "../../packages/client/src/fair-lock/index.ts";
-import { waiterId } from "../../packages/client/src/schema-fair.ts";
-import {
-  clockSkewMs,
-  leaseDurationMs,
-  type Mishap,
-  mishaps,
-  SimulatedWorld,
-  type Tally,
-} from "../support/simulated-world.ts";
-import { expectToHaveHappened, runs } from "../support/simulations.ts";
+import { readQueue } from "../../../packages/client/src/fair/queue.ts";
+import { FairLock, QueueFullError } from "../../../packages/client/src/fair-lock/index.ts";
+import { waiterId } from "../../../packages/client/src/schema-fair.ts";
+import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps } from "../cluster.ts";
+import { type Simulation, stepByStep } from "../simulation.ts";
+import type { World } from "../world.ts";
 
 const processes = 5;
 const maxWaiters = 8;
@@ -48,13 +41,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 /** Those who want one fair lock, and what must hold of every write that lands. */
 class Queue {
-  readonly world: SimulatedWorld<FairLock>;
+  readonly world: Cluster<FairLock>;
   readonly leases = new Set<Lease>();
   readonly #giveUps = new Set<AbortController>();
 
-  constructor(seed: number, tally: Tally) {
-    this.world = new SimulatedWorld(seed, tally, {
+  constructor(world: World) {
+    this.world = new Cluster(world, {
       processes,
+      suspends: false,
       begin: (client) => new FairLock(client, "k", { maxWaiters }),
       onChange: ([change]) => this.#watch(change?.before, change?.after),
     });
@@ -125,45 +119,40 @@ function isExpected(error: unknown): boolean {
   );
 }
 
-describe("a fair lock under delays, lost and late answers, deaths, freezes and clocks that differ", () => {
-  it("has one holder at most, overtakes nobody whose place stands, and leaves nothing stuck", async () => {
-    const tally: Tally = {};
-    await fc.assert(
-      fc.asyncProperty(
-        fc.integer(),
-        fc.array(step, { minLength: 30, maxLength: 90 }),
-        async (seed, steps) => {
-          const queue = new Queue(seed, tally);
-          const { world } = queue;
-          for (const one of steps) {
-            await queue.take(one);
-            world.check();
-          }
-          world.killAll();
-          await world.clearUp();
-          queue.leases.clear();
-          await world.clock.advance(longestPlaceMs + leaseDurationMs + 2 * clockSkewMs);
-          queue.acquire({ process: 1, waitMs: 20_000, heartbeat: true });
-          await world.clock.advance(20_500);
-          world.check();
-          expect([queue.held().length, world.pending]).toEqual([1, 0]);
-          world.killAll();
-        },
-      ),
-      { seed: 4, numRuns: runs(100) },
-    );
-    expectToHaveHappened(
-      tally,
-      "death",
-      "takeover",
-      "request lost",
-      "answer lost",
-      "sent twice",
-      "late arrival",
-    );
-    // The property is empty where nobody waits, gets anything or dies.
-    expect(tally.grant).toBeGreaterThan(250);
-    expect(tally["from the queue"]).toBeGreaterThan(100);
-    expect(tally["passed over"]).toBeGreaterThan(30);
-  });
-});
+/** Everybody dies, and a newcomer gets the lock when the last ticket is over. */
+async function expectItToHeal(queue: Queue): Promise<void> {
+  const { world } = queue;
+  world.killAll();
+  await world.clearUp();
+  queue.leases.clear();
+  await world.clock.advance(longestPlaceMs + leaseDurationMs + 2 * clockSkewMs);
+  queue.acquire({ process: 1, waitMs: 20_000, heartbeat: true });
+  await world.clock.advance(20_500);
+  if (queue.held().length !== 1) world.fault("it is stuck");
+  if (world.pending > 0) world.fault(`${world.pending} calls have not settled`);
+}
+
+export const fairLock: Simulation = {
+  name: "fair-lock",
+  claim: "a fair lock has one holder at most, overtakes nobody whose place stands, and leaves nothing stuck",
+  worlds: 100,
+  mustHappen: {
+    death: 1,
+    takeover: 1,
+    "request lost": 1,
+    "answer lost": 1,
+    "sent twice": 1,
+    "late arrival": 1,
+    // The simulation is empty where nobody waits, gets anything or dies.
+    grant: 250,
+    "from the queue": 100,
+    "passed over": 30,
+  },
+  mistakes: [],
+  play: stepByStep({
+    step,
+    mostSteps: 90,
+    make: (world) => new Queue(world),
+    end: expectItToHeal,
+  }),
+};
