@@ -170,6 +170,20 @@ const semaphore: readonly Promised[] = [
       await permit.release();
     },
   ),
+  promised("semaphore: acquire 3 permits at once", "1 UpdateItem", [1, 0], async (site) => {
+    const permits = new Semaphore(site.client(), site.newKey(), { permits: 3 });
+    const lease = await site.counted(() => permits.acquire({ permits: 3 }));
+    await lease.release();
+  }),
+  promised("semaphore: renew a permit", "1 UpdateItem", [1, 0], async ({ client, newKey, counted }) => {
+    const permit = await new Semaphore(client(), newKey(), { permits: 3 }).acquire();
+    await counted(() => permit.renew());
+    await permit.release();
+  }),
+  promised("semaphore: release a permit", "1 UpdateItem", [1, 0], async ({ client, newKey, counted }) => {
+    const permit = await new Semaphore(client(), newKey(), { permits: 3 }).acquire();
+    await counted(() => permit.release());
+  }),
 ];
 
 const readWrite: readonly Promised[] = [
@@ -180,6 +194,15 @@ const readWrite: readonly Promised[] = [
   promised("read-write lock: write", "1 UpdateItem", [1, 0], async ({ client, newKey, counted }) => {
     const lease = await counted(() => new ReadWriteLock(client(), newKey()).write());
     await lease.release();
+  }),
+  promised("read-write lock: renew", "1 UpdateItem", [1, 0], async ({ client, newKey, counted }) => {
+    const lease = await new ReadWriteLock(client(), newKey()).read();
+    await counted(() => lease.renew());
+    await lease.release();
+  }),
+  promised("read-write lock: release", "1 UpdateItem", [1, 0], async ({ client, newKey, counted }) => {
+    const lease = await new ReadWriteLock(client(), newKey()).write();
+    await counted(() => lease.release());
   }),
 ];
 

@@ -35,9 +35,10 @@ export interface Grant extends GrantedLease {
  */
 export function grantsIn(changes: readonly LeaseChange[], key: string): Grant[] {
   return changes.flatMap(({ before, after }) => {
-    if (after === undefined || after.key !== key || after.closed || after.token === before?.token) return [];
+    if (after === undefined || after.key !== key || after.inCooldown || after.token === before?.token)
+      return [];
     const { sortKey, owner, fencingToken, acquiredAt, expiresAt } = after;
-    const from = before === undefined || before.closed ? undefined : leaseOf(before);
+    const from = before === undefined || before.inCooldown ? undefined : leaseOf(before);
     return [{ sortKey, owner, fencingToken, acquiredAt, expiresAt, from }];
   });
 }

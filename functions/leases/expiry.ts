@@ -38,7 +38,7 @@ export async function reportExpired(
 ): Promise<DynamoDBBatchResponse> {
   const expired = Records.flatMap((record) => {
     const lease = removedByTimeToLive(record) ? leaseIn(record.dynamodb?.OldImage) : undefined;
-    return lease === undefined || lease.closed ? [] : [{ record, lease }];
+    return lease === undefined || lease.inCooldown ? [] : [{ record, lease }];
   });
   for (let start = 0; start < expired.length; start += eventsPerRequest) {
     const chunk = expired.slice(start, start + eventsPerRequest);

@@ -95,7 +95,7 @@ export function groupContract(place: (clock: PatientClock) => Place): void {
         code: "LEASE_UNAVAILABLE",
         keys: [a, b, c],
         key: b,
-        held: [{ key: b, holder: "other", expiresAt: held.expiresAt, closed: false }],
+        held: [{ key: b, holder: "other", expiresAt: held.expiresAt, inCooldown: false }],
       });
       expect((refusal as GroupUnavailableError).retryAfterMs).toBeGreaterThan(0);
       expect(await clientOf("x").inspect(a)).toBeUndefined();
@@ -222,8 +222,8 @@ export function groupContract(place: (clock: PatientClock) => Place): void {
       const refusal = await refusalOf(acquireAll(clientOf("h"), [a, b]));
       expect(refusal).toMatchObject({
         held: [
-          { key: a, closed: true },
-          { key: b, closed: true },
+          { key: a, inCooldown: true },
+          { key: b, inCooldown: true },
         ],
       });
       await clock.advance(200 + clockSkewMs + 1);

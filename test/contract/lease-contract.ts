@@ -345,7 +345,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       const lease = await clientOf("a").acquire(key, { lockAtLeastForMs: 200 });
       await clock.advance(50);
       expect(await lease.release()).toBe(true);
-      expect(await clientOf("c").inspect(key)).toMatchObject({ closed: true, owner: "a" });
+      expect(await clientOf("c").inspect(key)).toMatchObject({ inCooldown: true, owner: "a" });
       await clock.advance(150 + clockSkewMs - 1);
       expect(await clientOf("b").tryAcquire(key)).toBeUndefined();
       await clock.advance(2);
@@ -524,7 +524,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
     it("keeps the holder's lockAtLeastForMs", async () => {
       const lease = await clientOf("a").acquire(key, { lockAtLeastForMs: 250 });
       await clientOf("b").adopt(lease.toJSON()).release();
-      expect(await clientOf("c").inspect(key)).toMatchObject({ closed: true });
+      expect(await clientOf("c").inspect(key)).toMatchObject({ inCooldown: true });
     });
   });
 
@@ -593,7 +593,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
         acquiredAt,
         expiresAt,
         leaseDurationMs,
-        closed: false,
+        inCooldown: false,
       };
       expect(await clientOf("b").inspect(key)).toMatchObject(record);
       await clock.advance(pastLease);

@@ -94,7 +94,7 @@ describe("an answer is lost after the write has landed, and the SDK asks again",
     const lease = await client.acquire(key, { lockAtLeastForMs: 20_000 });
     proxy.next(write, loseAnswer());
     expect(await lease.release()).toBe(true);
-    expect(await other.inspect(key)).toMatchObject({ closed: true });
+    expect(await other.inspect(key)).toMatchObject({ inCooldown: true });
     expect(await other.tryAcquire(key)).toBeUndefined();
   });
 

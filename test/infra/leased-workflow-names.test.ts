@@ -87,7 +87,7 @@ function hostileEverything(stack: Stack, worker: LambdaFunction): IChainable {
     .when(Condition.isPresent("$.Payload"), new Succeed(stack, "Skipped"))
     .otherwise(new Fail(stack, "Refuse"));
   const raw = new CustomState(stack, "ReleaseFailed", {
-    stateJson: { Type: "Pass", Result: 1, ResultPath: "$.closedUntil" },
+    stateJson: { Type: "Pass", Result: 1, ResultPath: "$.cooldownUntil" },
   });
   return perItem
     .next(new Pass(stack, "Close", { result: Result.fromObject({}) }))

@@ -62,7 +62,7 @@ const variables = {
   fence: lease.fencingToken,
   owner: lease.owner,
   reason: "held",
-  closedUntil: now,
+  cooldownUntil: now,
   waitingSince: now,
   waitUntil: now + 3_600_000,
   parks: 0,

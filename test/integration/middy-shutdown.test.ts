@@ -59,7 +59,7 @@ describe("SIGTERM to a process whose middleware has made its own client", () => 
     await watcher.acquire(key);
     await shutDown({ [busy]: longMs, [key]: longMs }, key, [`running ${busy}`]);
     expect(await waiting(key)).toBe(0);
-    expect(await watcher.inspect(busy)).toMatchObject({ owner: `shutdown/${busy}`, closed: false });
+    expect(await watcher.inspect(busy)).toMatchObject({ owner: `shutdown/${busy}`, inCooldown: false });
   });
 
   test("does so beside a handler that has outlived its invocation, which keeps its lease", async () => {
@@ -70,6 +70,9 @@ describe("SIGTERM to a process whose middleware has made its own client", () => 
       `TimeoutError ${outlived}`,
     ]);
     expect(await waiting(key)).toBe(0);
-    expect(await watcher.inspect(outlived)).toMatchObject({ owner: `shutdown/${outlived}`, closed: false });
+    expect(await watcher.inspect(outlived)).toMatchObject({
+      owner: `shutdown/${outlived}`,
+      inCooldown: false,
+    });
   });
 });

@@ -131,7 +131,7 @@ describe("counted on the wire", () => {
     expect(await invoke({}, contextOf())).toBe("done");
     expect(proxy.operations).toEqual(Array(2).fill("UpdateItem"));
     expect(await invoke({}, contextOf())).toBe("skipped");
-    expect(await holder()).toMatchObject({ closed: true });
+    expect(await holder()).toMatchObject({ inCooldown: true });
   });
 
   test("one with a short lease makes 1 more for each beat, and keeps others out", async () => {

@@ -1,5 +1,5 @@
 import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
-import { attributeNames, isClosedToken } from "@leasehold/client/schema";
+import { attributeNames, isCooldownToken } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { Host } from "./host.ts";
 import { calmWeather, longestDelayMs, Network, type Tamper, type Weather } from "./network.ts";
@@ -197,7 +197,7 @@ export class Cluster<Parts> {
   #checkGrant({ key, before, after }: Change): void {
     const { token } = attributeNames;
     const is = after?.[token];
-    if (is === undefined || is === before?.[token] || isClosedToken(String(is))) return;
+    if (is === undefined || is === before?.[token] || isCooldownToken(String(is))) return;
     this.count("grant");
     if (before?.[token] !== undefined) this.count("takeover");
     const place = `${key.pk} ${key.sk}`;

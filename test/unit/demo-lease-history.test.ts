@@ -17,7 +17,7 @@ function lease(owner: string, fencingToken: number, sentAt: number, version = 1)
     acquiredAt: sentAt,
     expiresAt: sentAt + leaseDurationMs,
     leaseDurationMs,
-    closed: false,
+    inCooldown: false,
     reentrant: false,
     data: undefined,
     revocation: undefined,
@@ -41,7 +41,7 @@ describe("the grants in a table's history", () => {
   const a = lease("A", 1, 1_000);
 
   it("are the writes that bring a new token: no renewal, no release, no lock that stays closed, no other key", () => {
-    const closed = { ...a, token: "closed:A-1", closed: true };
+    const closed = { ...a, token: "closed:A-1", inCooldown: true };
     const elsewhere = { ...lease("X", 9, 1_000), key: "another job" };
     const b = lease("B", 2, 6_000);
     const history = [...changes(undefined, a, renewed(a, 1_800), closed, b), ...changes(elsewhere)];

@@ -39,7 +39,7 @@ for (const exported of Object.values(entries)) {
 
 /** An error of each class, whatever its constructor wants; arguments that do not fit give an odd message and no more. */
 function exampleOf(type: ErrorClass): Error {
-  const held = { owner: "a", expiresAt: 0, closed: false };
+  const held = { owner: "a", expiresAt: 0, inCooldown: false };
   const tries: unknown[][] = [
     ["LEASE_THROTTLED", "message"],
     ["LEASE_TABLE_NOT_FOUND", "leases", "message"],

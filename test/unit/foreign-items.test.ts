@@ -9,6 +9,7 @@ import {
 } from "@leasehold/client";
 import { FairLock } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
+import { internalsOf } from "@leasehold/client/internal";
 import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { readRecord } from "@leasehold/client/record";
@@ -301,7 +302,7 @@ const others = [
 
 describe("whatever an item has in its attributes,", () => {
   it("a reader gives what it reads, or a LeaseItemError that names the item", () => {
-    const reading = { now: 0, clockSkewMs: 1_000, maxAttempts: 3 };
+    const reading = { detector: internalsOf(client).context.detector, maxAttempts: 3 };
     const readers: ((item: Item) => unknown)[] = [
       readRecord,
       lastDoneSlot,

@@ -218,7 +218,7 @@ describe("what a caller in another language sees", () => {
       code: "LEASE_UNAVAILABLE",
       key: "jobs/a",
       holder: "A",
-      closed: false,
+      inCooldown: false,
     });
   });
 

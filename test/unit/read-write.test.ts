@@ -457,6 +457,13 @@ describe("reentrancy", () => {
     expect((await lock.write(again)).held).toBe(true);
   });
 
+  it("lets an owner write once its read lock has ended, released or not", async () => {
+    const lock = lockOf("a");
+    await lock.read(again);
+    clock.freeze(leaseDurationMs + clockSkewMs + 1);
+    expect((await lock.write(again)).held).toBe(true);
+  });
+
   it("takes a write lock of the same owner from elsewhere over at once", async () => {
     const before = await lockOf("a").write(again);
     const after = await lockOf("b").write(again);

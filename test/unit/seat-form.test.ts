@@ -325,7 +325,7 @@ describe("a cooldown", () => {
     expect(apply(release)).toBe(false);
     expect(stillHeld(form, shown)).toBe(false);
     expect(judge(form)).toMatchObject({
-      blocker: { closed: true, data: undefined },
+      blocker: { inCooldown: true, data: undefined },
       claimableInMs: watchedMs(2_000),
     });
     await clock.advance(2_501);

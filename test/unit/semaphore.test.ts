@@ -221,7 +221,7 @@ describe("a permit", () => {
   it("whose holder asked for lockAtLeastForMs stays taken after its release", async () => {
     const semaphore = semaphoreOf("a", 1);
     await (await semaphore.acquire({ lockAtLeastForMs: 5_000 })).release();
-    await expect(semaphoreOf("b", 1).acquire()).rejects.toMatchObject({ closed: true, holder: "a" });
+    await expect(semaphoreOf("b", 1).acquire()).rejects.toMatchObject({ inCooldown: true, holder: "a" });
     await clock.advance(5_000 + clockSkewMs + 1);
     expect((await semaphoreOf("b", 1).acquire()).held).toBe(true);
   });

@@ -224,7 +224,7 @@ class SlowStore extends MemoryLeaseStore {
 }
 
 describe("what arrives late", () => {
-  test("a claim that is found to have landed meanwhile counts from its own time, not from the takeover's", async () => {
+  test("a claim that is found to have landed meanwhile is renewed, so that its worker and the table agree on its end", async () => {
     const slowStore = new SlowStore();
     const shortLeaseMs = 5_000;
     const shortSetOf = (owner: string): TaskSet => {
@@ -247,6 +247,8 @@ describe("what arrives late", () => {
     await clock.advance(4_000);
     expect(slow?.held).toBe(true);
     await clock.advance(shortLeaseMs - 4_000 + 501);
+    expect([slow?.held, await shortSetOf("early").claim()]).toEqual([true, undefined]);
+    await clock.advance(4_000);
     const other = await shortSetOf("other").claim();
     expect([slow?.held, other?.held]).toEqual([false, true]);
   });

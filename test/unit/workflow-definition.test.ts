@@ -271,7 +271,7 @@ describe("a leased workflow", () => {
     const quick = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
     const definition = define({ work: quick, lockAtLeastForMs: 5_000 });
     expect(describeExecution(await run(definition)).status).toBe("SUCCEEDED");
-    expect(await other.inspect(key)).toMatchObject({ closed: true });
+    expect(await other.inspect(key)).toMatchObject({ inCooldown: true });
     expect(describeExecution(await run(definition)).error).toBe("LeaseUnavailableError");
     await clock.advance(7_000);
     expect(describeExecution(await run(definition)).status).toBe("SUCCEEDED");

@@ -43,8 +43,8 @@ export interface ContendedEvent {
   readonly owner: string;
   readonly holder: string;
   readonly expiresAt: number;
-  /** Whether the holder has released it, and it stays closed (`lockAtLeastForMs`). */
-  readonly closed: boolean;
+  /** Whether the holder has released it, and it is in its cooldown (`lockAtLeastForMs`). */
+  readonly inCooldown: boolean;
 }
 
 /** A renewal was confirmed. */

@@ -26,9 +26,9 @@ import type { Cancellation, Ending, Grant, Renewal } from "./protocol/lease-form
 import {
   attributeNames,
   callSortKey,
-  closedToken,
+  cooldownToken,
   type ItemKey,
-  isClosedToken,
+  isCooldownToken,
   leaseItemKey,
   leaseSortKey,
   timeToLive,
@@ -155,23 +155,23 @@ const holderAttributes = [token, version, owner, acquiredAt, expiresAt, leaseDur
 /** What a holder has asked for, or was asked. */
 const wishAttributes = [data, revocation, reentrant];
 
-/** Lets the lock go, or keeps it closed for a while. The item stays as a tombstone, so that the fencing token survives. */
+/** Lets the lock go, or starts its cooldown. The item stays as a tombstone, so that the fencing token survives. */
 export function release({ key, sortKey }: LeaseAddress, ending: LockEnding): Write {
   const { shown, slot, cooldown } = ending;
   const done = slot === undefined ? {} : { [doneSlot]: slot };
   const until = cooldown?.until ?? ending.now;
-  const closed =
+  const cooling =
     cooldown === undefined
       ? {}
       : {
           // Differs from the holder's token, so that nothing the former holder still sends can match it.
-          [token]: closedToken(shown.token),
+          [token]: cooldownToken(shown.token),
           [expiresAt]: cooldown.until,
           [leaseDurationMs]: cooldown.forMs,
         };
   return {
     key: leaseItemKey(key, sortKey),
-    set: { [releasedToken]: shown.token, [ttl]: timeToLive(until, ending.retentionMs), ...closed, ...done },
+    set: { [releasedToken]: shown.token, [ttl]: timeToLive(until, ending.retentionMs), ...cooling, ...done },
     remove: cooldown === undefined ? [...holderAttributes, ...wishAttributes] : wishAttributes,
     insist: isMine(shown),
   };
@@ -183,7 +183,7 @@ export function release({ key, sortKey }: LeaseAddress, ending: LockEnding): Wri
  */
 export function breakLease({ key, sortKey }: LeaseAddress, held: string): Write {
   // A lock in its cooldown was released before: by that mark its holder recognises its own release.
-  const released = isClosedToken(held) ? {} : { [releasedToken]: held };
+  const released = isCooldownToken(held) ? {} : { [releasedToken]: held };
   return {
     key: leaseItemKey(key, sortKey),
     set: { ...released, [brokenToken]: held },

@@ -16,7 +16,7 @@ export {
   SlotDoneError,
   SlotNotDueError,
 } from "./errors/errors.ts";
-export { isOperational, mayPass, passing } from "./errors/operational.ts";
+export { isOperational, mayPass } from "./errors/operational.ts";
 export {
   acquire,
   cancel,
@@ -55,9 +55,10 @@ export {
   checkText,
   isWhole,
 } from "./options/check-values.ts";
+export { AcquireAttempt, type Granted, type Refused } from "./protocol/acquire-attempt.ts";
 export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
 export { announceGrant } from "./protocol/announcement.ts";
-export { inBackground, type ProtocolContext } from "./protocol/context.ts";
+export type { ProtocolContext } from "./protocol/context.ts";
 export { claimableIn, ExpiryDetector } from "./protocol/expiry-detector.ts";
 export { Heartbeat } from "./protocol/heartbeat.ts";
 export { type Ended, HeldLease, type HeldLeaseTerms, type SendUpdate } from "./protocol/held-lease.ts";
@@ -65,15 +66,11 @@ export type { Belief } from "./protocol/lease-deadline.ts";
 export type {
   Cancellation,
   Ending,
-  LeaseForm,
   Prospect,
   Renewal,
-  Takeover,
 } from "./protocol/lease-form.ts";
 export { LockForm } from "./protocol/lock-form.ts";
 export {
-  type GrantIdentity,
-  isHeldBy,
   lastDoneSlot,
   lastReleasedToken,
   readRecord,
@@ -102,5 +99,5 @@ export {
 export type { TimedStore } from "./store/timed-store.ts";
 export { amended, type Condition, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
-export { type Moment, pause, sleep } from "./time/clock.ts";
+export { pause, sleep } from "./time/clock.ts";
 export { RetryPauses } from "./time/retry.ts";

@@ -7,7 +7,7 @@ import {
   requestRevocation,
   takeBackSlot,
 } from "./expressions.ts";
-import { leasesIn, lookAtAll, recordsIn, unreadableIn } from "./looks.ts";
+import { leasesIn, recordsIn, unreadableIn } from "./looks.ts";
 import { check, checkKey, checkKnown, checkSlot, checkText } from "./options/check-values.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
 import { type LeaseRecord, lastDoneSlot, wasBroken } from "./record.ts";
@@ -84,10 +84,16 @@ export class LeaseAdmin {
   }
 
   async inspectAll(key: string): Promise<LeaseRecord[]> {
-    return await lookAtAll(this.#context, leasesOf(checkKey(key)), {
-      consistent: true,
-      onUnreadable: unreadableIn(this.#context),
-    });
+    const query = { ...leasesOf(checkKey(key)), consistent: true };
+    const leases: LeaseRecord[] = [];
+    let after: ItemKey | undefined;
+    do {
+      const request = after === undefined ? query : { ...query, after };
+      const { items, next } = await this.#context.table.query(request);
+      leases.push(...recordsIn(items, unreadableIn(this.#context)));
+      after = next;
+    } while (after !== undefined);
+    return leases;
   }
 
   async *listPages(options: ListPagesOptions): AsyncGenerator<LeasePage, void, undefined> {

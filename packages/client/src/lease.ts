@@ -24,8 +24,8 @@ export interface LeaseHandle
   > {
   /** The table that the lease is in. */
   readonly tableName: string;
-  /** Until when a release keeps the lock closed, in epoch milliseconds; absent to open it at once. */
-  readonly closedUntil?: number;
+  /** When the cooldown of the lock ends, in epoch milliseconds; absent when it has none. */
+  readonly cooldownUntil?: number;
   /** The sort key under the lock's name. @default "lease" */
   readonly sortKey?: string;
   /** The run that the lease stands for, if it stands for one. */
@@ -213,7 +213,7 @@ export class Lease implements AsyncDisposable {
 
   /** Gives what another process needs to `adopt` the lease. The same lease goes on in both. */
   toJSON(): LeaseHandle {
-    const { record, leaseDurationMs, closedUntil } = this.#lease.terms;
+    const { record, leaseDurationMs, cooldownUntil } = this.#lease.terms;
     const slot = this.#slot;
     const { key, sortKey, owner, token, fencingToken, acquiredAt, seat, reentrant, data } = record;
     return {
@@ -226,7 +226,7 @@ export class Lease implements AsyncDisposable {
       acquiredAt,
       expiresAt: this.#lease.believedUntil,
       leaseDurationMs,
-      ...(closedUntil === undefined ? {} : { closedUntil }),
+      ...(cooldownUntil === undefined ? {} : { cooldownUntil }),
       ...(slot === undefined ? {} : { slot }),
       ...(sortKey === leaseSortKey ? {} : { sortKey }),
       ...(seat === undefined

@@ -1,38 +1,10 @@
 import { LeaseItemError } from "./errors/errors.ts";
-import { callBudgetMs, type ProtocolContext } from "./protocol/context.ts";
+import type { ProtocolContext } from "./protocol/context.ts";
 import { type LeaseRecord, readRecord } from "./record.ts";
-import { attributeNames, type ItemKey } from "./schema.ts";
+import { attributeNames } from "./schema.ts";
 import { isSeatSortKey } from "./seats/schema.ts";
 import { seatsIn } from "./seats/seat.ts";
-import type { Item, QueryRequest } from "./store.ts";
-
-/** How one look at others' leases is made. */
-export interface LookOptions {
-  /** A consistent look sees every earlier write and costs twice as much as one that may lag. */
-  readonly consistent: boolean;
-  /** @default 10000 */
-  readonly budgetMs?: number;
-  readonly signal?: AbortSignal | undefined;
-  /** Called for an item that cannot be read, which is passed over then. @default - the look rejects with the error */
-  readonly onUnreadable?: (error: LeaseItemError) => void;
-}
-
-/** Reads all leases that a query finds and that have not been released: 1 request for each megabyte of items. */
-export async function lookAtAll(
-  { table }: Pick<ProtocolContext, "table">,
-  query: Pick<QueryRequest, "keyCondition" | "names" | "values">,
-  { consistent, budgetMs = callBudgetMs, signal, onUnreadable }: LookOptions,
-): Promise<LeaseRecord[]> {
-  const records: LeaseRecord[] = [];
-  let after: ItemKey | undefined;
-  do {
-    const request = { ...query, consistent, ...(after === undefined ? {} : { after }) };
-    const page = await table.query(request, { withinMs: budgetMs, signal });
-    records.push(...recordsIn(page.items, onUnreadable));
-    after = page.next;
-  } while (after !== undefined);
-  return records;
-}
+import type { Item } from "./store.ts";
 
 /** Gives the leases that an item shows: one, or every seat of an item of seats. Throws LeaseItemError. */
 export function leasesIn(item: Item | undefined): readonly LeaseRecord[] {
@@ -41,16 +13,12 @@ export function leasesIn(item: Item | undefined): readonly LeaseRecord[] {
   return record === undefined ? [] : [record];
 }
 
-/** Reads the leases among items; an item that cannot be read is passed over where somebody is told of it. */
+/** Reads the leases among items; tells of an item that cannot be read, and leaves it out. */
 export function* recordsIn(
   items: readonly Item[],
-  onUnreadable: LookOptions["onUnreadable"],
+  onUnreadable: (error: LeaseItemError) => void,
 ): Generator<LeaseRecord, void, undefined> {
-  for (const item of items) {
-    const found =
-      onUnreadable === undefined ? leasesIn(item) : unlessUnreadable(() => leasesIn(item), onUnreadable);
-    if (found !== undefined) yield* found;
-  }
+  for (const item of items) yield* unlessUnreadable(() => leasesIn(item), onUnreadable) ?? [];
 }
 
 /** Reads an item; gives undefined for one that cannot be read, and tells of it. */

@@ -1,4 +1,4 @@
-import { attributeNames, isClosedToken } from "./schema.ts";
+import { attributeNames, isCooldownToken } from "./schema.ts";
 import type { Seat } from "./seats/schema.ts";
 import { optionalTextIn, parsedJson, textIn, timeIn, wholeIn } from "./store/item-values.ts";
 import type { Item } from "./store.ts";
@@ -24,8 +24,8 @@ export interface LeaseRecord {
   /** Epoch milliseconds of the holder's clock. */
   readonly expiresAt: number;
   readonly leaseDurationMs: number;
-  /** True for a lock that was released early and stays closed until `expiresAt` (`lockAtLeastForMs`). */
-  readonly closed: boolean;
+  /** Whether the lock was released early and is in its cooldown (`lockAtLeastForMs`) until `expiresAt`. */
+  readonly inCooldown: boolean;
   /** Whether it was acquired with `reentrant`: then the same owner is let in again. */
   readonly reentrant: boolean;
   /** The holder's payload, if it stored one; undefined also where `invalidData` is there in its place. */
@@ -60,7 +60,7 @@ export function readRecord(item: Item | undefined): LeaseRecord | undefined {
     acquiredAt: timeIn(item, attributeNames.acquiredAt),
     expiresAt: timeIn(item, attributeNames.expiresAt),
     leaseDurationMs: wholeIn(item, attributeNames.leaseDurationMs),
-    closed: isClosedToken(token),
+    inCooldown: isCooldownToken(token),
     reentrant: item[attributeNames.reentrant] === 1,
     ...payloadOf(item[attributeNames.data]),
     revocation: revocationOf(item[attributeNames.revocation]),
@@ -87,10 +87,10 @@ export interface GrantIdentity {
 
 /** Whether a reentrant caller of this owner is let into a lease that stands: one that was acquired reentrantly, too. */
 export function isOpenTo(
-  record: Pick<LeaseRecord, "reentrant" | "owner" | "closed">,
+  record: Pick<LeaseRecord, "reentrant" | "owner" | "inCooldown">,
   owner: string,
 ): boolean {
-  return record.reentrant && record.owner === owner && !record.closed;
+  return record.reentrant && record.owner === owner && !record.inCooldown;
 }
 
 /** Whether an item shows that this very acquisition holds the lock: then a write whose answer was lost has landed. */

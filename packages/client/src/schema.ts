@@ -63,20 +63,20 @@ export function leaseItemKey(key: string, sortKey: string = leaseSortKey): ItemK
   return { [attributeNames.partitionKey]: key, [attributeNames.sortKey]: sortKey } as unknown as ItemKey;
 }
 
-const closedPrefix = "closed:";
+const cooldownPrefix = "closed:";
 
 /**
- * Gives the token of a lock that was released early but stays closed (`lockAtLeastForMs`).
+ * Gives the token of a lock that was released early and is in its cooldown (`lockAtLeastForMs`).
  *
  * It differs from the holder's token, so that nothing the former holder still sends can match it.
  */
-export function closedToken(token: string): string {
-  return closedPrefix + token;
+export function cooldownToken(token: string): string {
+  return cooldownPrefix + token;
 }
 
-/** Tells whether a token stands for a lock that nobody holds but that is still closed. */
-export function isClosedToken(token: string): boolean {
-  return token.startsWith(closedPrefix);
+/** Tells whether a token stands for a lock that nobody holds, but that is in its cooldown. */
+export function isCooldownToken(token: string): boolean {
+  return token.startsWith(cooldownPrefix);
 }
 
 /** Gives the ttl attribute's value: whole epoch seconds, never earlier than the retention asks. */

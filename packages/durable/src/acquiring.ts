@@ -12,7 +12,11 @@ type Answer =
   | {
       readonly state: "refused";
       readonly at: number;
-      readonly held: { readonly owner: string; readonly expiresAt: number; readonly closed: boolean } | null;
+      readonly held: {
+        readonly owner: string;
+        readonly expiresAt: number;
+        readonly inCooldown: boolean;
+      } | null;
       readonly retryAfterMs: number;
     };
 
@@ -94,8 +98,8 @@ function refusalOf(error: LeaseUnavailableError | SlotDoneError, at: number): An
   if (error instanceof SlotDoneError) {
     return { state: "done", slot: error.slot, doneSlot: error.doneSlot };
   }
-  const { holder: owner, expiresAt, closed, retryAfterMs } = error;
-  const held = owner === undefined || expiresAt === undefined ? null : { owner, expiresAt, closed };
+  const { holder: owner, expiresAt, inCooldown, retryAfterMs } = error;
+  const held = owner === undefined || expiresAt === undefined ? null : { owner, expiresAt, inCooldown };
   return { state: "refused", at, held, retryAfterMs };
 }
 

@@ -17,7 +17,11 @@ type Kept =
   | {
       readonly leasehold: "unavailable";
       readonly key: string;
-      readonly held: { readonly owner: string; readonly expiresAt: number; readonly closed: boolean } | null;
+      readonly held: {
+        readonly owner: string;
+        readonly expiresAt: number;
+        readonly inCooldown: boolean;
+      } | null;
       readonly retryAfterMs: number;
     }
   | {
@@ -83,8 +87,8 @@ export function retryService(error: unknown, attempt: number): RetryDecision {
 function keptOf(error: unknown): Kept | undefined {
   if (error instanceof LeaseLostError) return { leasehold: "lost", key: error.key, reason: error.reason };
   if (error instanceof LeaseUnavailableError) {
-    const { key, holder: owner, expiresAt, closed, retryAfterMs } = error;
-    const held = owner === undefined || expiresAt === undefined ? null : { owner, expiresAt, closed };
+    const { key, holder: owner, expiresAt, inCooldown, retryAfterMs } = error;
+    const held = owner === undefined || expiresAt === undefined ? null : { owner, expiresAt, inCooldown };
     return { leasehold: "unavailable", key, held, retryAfterMs };
   }
   if (error instanceof SlotDoneError) {

@@ -56,7 +56,7 @@ export class Attempts {
     if (leftMs <= 0) {
       const { expiresAt = clock.now() } = hold?.lock.lease ?? {};
       const retryAfterMs = Math.max(0, expiresAt - clock.now());
-      throw new LeaseUnavailableError(key, { owner, expiresAt, closed: false }, retryAfterMs);
+      throw new LeaseUnavailableError(key, { owner, expiresAt, inCooldown: false }, retryAfterMs);
     }
     signal.throwIfAborted();
     await new Promise<void>((resolve) => {

@@ -101,7 +101,7 @@ async function replace<TEvent>(
   };
   const askHolder = async (): Promise<void> => {
     const holder = await client.inspect(key);
-    if (isOver || holder === undefined || holder.closed || asked.has(holder.token)) return;
+    if (isOver || holder === undefined || holder.inCooldown || asked.has(holder.token)) return;
     if (isNewer(holder.owner, invocation)) throw new Superseded();
     asked.add(holder.token);
     // It may have become ours in the meantime.

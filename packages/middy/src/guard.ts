@@ -67,7 +67,7 @@ export class Guard<TEvent> {
         throw error;
       }
       // The work of an attempt that holds the lock is not done: were this one a success, nobody would try again.
-      const isOwn = error.holder === invocation.owner && !error.closed;
+      const isOwn = error.holder === invocation.owner && !error.inCooldown;
       if (invocation.whenHeld !== "skip" || isOwn) throw error;
       return this.#skip(event, context, error);
     }

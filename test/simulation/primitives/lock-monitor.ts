@@ -24,7 +24,7 @@ export class LockMonitor implements Traffic {
   readonly #leases = new Set<{ readonly host: Host; readonly lease: Lease }>();
   readonly #highestFence = new Map<string, number>();
   /** Until when a lock has to stay closed under this token, in true time. */
-  readonly #closedUntil = new Map<string, number>();
+  readonly #cooldownUntil = new Map<string, number>();
   readonly #highestChecked = new Map<string, number>();
   readonly #endedTokens = new Set<string>();
   /** The slot that was done when a token was granted. */
@@ -91,7 +91,7 @@ export class LockMonitor implements Traffic {
     const { ":token": set, ":leaseDurationMs": lasting } = request.values;
     const kind = kindOf(request);
     if (kind === "end" && set !== undefined) {
-      this.#closedUntil.set(String(set), this.#world.now + Number(lasting));
+      this.#cooldownUntil.set(String(set), this.#world.now + Number(lasting));
     }
     if (kind === "renew" && this.#endedTokens.has(String(token))) {
       this.#world.fault(`${host.name} sent a renewal of ${request.key.pk} after it had begun to release it`);
@@ -145,7 +145,7 @@ export class LockMonitor implements Traffic {
     if (before?.doneSlot !== undefined) this.#doneAtGrant.set(String(after?.token), String(before.doneSlot));
     const isClosed = String(before?.token ?? "").startsWith("closed:");
     if (isClosed) this.count("opened after lockAtLeastFor");
-    if (isClosed && this.#world.now + this.#skewMs < (this.#closedUntil.get(String(before?.token)) ?? 0))
+    if (isClosed && this.#world.now + this.#skewMs < (this.#cooldownUntil.get(String(before?.token)) ?? 0))
       this.#world.fault(`${key} was opened while it was closed`);
   }
 

@@ -90,7 +90,7 @@ interface Grant extends Pick<Wish, "what" | "permits"> {
   readonly lease: Lease;
   readonly owner: string;
   /** Until when nobody may have its permits, were it released at once; on the world's clock. */
-  readonly closedUntil: number;
+  readonly cooldownUntil: number;
   isReleased: boolean;
 }
 
@@ -146,10 +146,10 @@ class Seats {
       what === "permit"
         ? parts.semaphore.acquire({ ...options, permits: wanted, lockAtLeastForMs })
         : parts.lock[what](options);
-    const closedUntil = startedAt + (what === "permit" ? lockAtLeastForMs : 0);
+    const cooldownUntil = startedAt + (what === "permit" ? lockAtLeastForMs : 0);
     const granted = (lease: Lease): void => {
       this.world.count(what);
-      const grant = { lease, what, permits: wanted, owner: process.name, closedUntil, isReleased: false };
+      const grant = { lease, what, permits: wanted, owner: process.name, cooldownUntil, isReleased: false };
       this.#grants.push(grant);
       this.#check();
     };
@@ -228,7 +228,7 @@ class Seats {
     }
     const sortKey = `${key.pk} ${key.sk}`;
     for (const seat of now) {
-      if (were.has(id(seat)) || seat.closed) continue;
+      if (were.has(id(seat)) || seat.inCooldown) continue;
       this.world.world.tell("table", `${seat.owner} has a seat (${seat.seat.kind}), ${id(seat)}`);
       // Back by a late copy: for nobody, and above all not for its former holder.
       for (const grant of this.#grants) if (grant.lease.token === seat.token) this.#checkedWrite(grant);
@@ -260,7 +260,7 @@ class Seats {
     const now = this.world.clock.monotonic();
     const tokens = new Set(held.map(({ lease }) => lease.token));
     const closed = this.#grants.filter(
-      ({ lease, isReleased, closedUntil }) => isReleased && closedUntil > now && !tokens.has(lease.token),
+      ({ lease, isReleased, cooldownUntil }) => isReleased && cooldownUntil > now && !tokens.has(lease.token),
     );
     const permits = [...held, ...new Map(closed.map((grant) => [grant.lease.token, grant])).values()].reduce(
       (sum, grant) => sum + (grant.what === "permit" ? grant.permits : 0),

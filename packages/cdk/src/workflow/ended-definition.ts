@@ -26,7 +26,7 @@ import {
 } from "./asl.ts";
 import {
   inspectArguments,
-  isClosed,
+  isInCooldown,
   type LeaseTerms,
   ofRecord,
   record,
@@ -48,7 +48,7 @@ const patiently: Json = [
 ];
 
 /** Whether the execution holds the lock. One that stays closed for a while keeps its last owner. */
-const isHolder = `${ofRecord("owner", "S")} = ${ownerOfExecution("$execution")} and $not(${isClosed})`;
+const isHolder = `${ofRecord("owner", "S")} = ${ownerOfExecution("$execution")} and $not(${isInCooldown})`;
 
 /** Whether it has not ended after all, or no more: it may have been redriven since. */
 const isAtWork = "$status in ['RUNNING', 'PENDING_REDRIVE']";

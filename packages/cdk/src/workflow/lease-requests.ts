@@ -18,7 +18,7 @@ import {
   takeOver,
   type Write,
 } from "@leasehold/client/internal";
-import { attributeNames, closedToken, leaseSortKey, waiterSortKeyPrefix } from "@leasehold/client/schema";
+import { attributeNames, cooldownToken, leaseSortKey, waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { type Json, jsonata, literal } from "./asl.ts";
 
 /** What the requests of one workflow or keeper have in common. */
@@ -127,14 +127,14 @@ export function releaseArguments(terms: LeaseTerms, once: boolean): Json {
   return endArguments(terms, once, { ":ttl": timeToLiveAfter("0", terms) }, undefined);
 }
 
-/** Lets the lock go, but keeps it closed until the variable `closedUntil`. */
+/** Lets the lock go, but keeps its cooldown until the variable `cooldownUntil`. */
 export function closeArguments(terms: LeaseTerms, once: boolean): Json {
-  const closedUntil = variable(terms, "closedUntil");
+  const cooldownUntil = variable(terms, "cooldownUntil");
   const values: Values = {
-    ":token": `${literal(closedToken(""))} & ${variable(terms, "token")}`,
-    ":expiresAt": closedUntil,
-    ":leaseDurationMs": `$max([0, ${closedUntil} - $millis()])`,
-    ":ttl": `$ceil((${closedUntil} + ${terms.retentionMs}) / 1000)`,
+    ":token": `${literal(cooldownToken(""))} & ${variable(terms, "token")}`,
+    ":expiresAt": cooldownUntil,
+    ":leaseDurationMs": `$max([0, ${cooldownUntil} - $millis()])`,
+    ":ttl": `$ceil((${cooldownUntil} + ${terms.retentionMs}) / 1000)`,
   };
   return endArguments(terms, once, values, { until: 2, forMs: 1 });
 }
@@ -247,8 +247,8 @@ export function wasReleasedIn(terms: Pick<LeaseTerms, "variablePrefix">): string
 /** {@link wasReleasedIn}, where the variables have no prefix. */
 export const wasReleased: string = wasReleasedIn({});
 
-/** JSONata that tells whether the item in the variable `record` is of a lock that nobody holds, but that is still closed. */
-export const isClosed: string = `$contains(${ofRecord("token", "S")}, /^${closedToken("")}/)`;
+/** JSONata that tells whether the item in the variable `record` is of a lock that nobody holds, but that is in its cooldown. */
+export const isInCooldown: string = `$contains(${ofRecord("token", "S")}, /^${cooldownToken("")}/)`;
 
 /** JSONata for an attribute of an item. */
 export function attributeOf(item: string, attribute: keyof typeof attributeNames, type: "S" | "N"): string {

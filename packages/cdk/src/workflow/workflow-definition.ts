@@ -79,7 +79,7 @@ export function workflowDefinition(given: WorkflowTerms): Definition {
       },
       ...(terms.lockAtLeastForMs > 0
         ? {
-            IsEarly: choice([rule(`${own("closedUntil")} > $millis()`, "Close")], "Release"),
+            IsEarly: choice([rule(`${own("cooldownUntil")} > $millis()`, "Close")], "Release"),
             Close: end(closeArguments(terms, once)),
           }
         : {}),

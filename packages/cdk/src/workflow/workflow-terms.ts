@@ -25,7 +25,7 @@ export interface WorkflowTerms extends LeaseTerms {
 
 /**
  * Assigns the variable `lease`, a handle that every client can adopt, and our own `fence`, which proves the lease beside
- * its token, and `closedUntil`, the time until which the lock stays closed.
+ * its token, and `cooldownUntil`, the time until which the lock stays closed.
  */
 export function leaseOf(
   item: string,
@@ -34,7 +34,7 @@ export function leaseOf(
   const text = (attribute: "token" | "owner"): string => attributeOf(item, attribute, "S");
   const number = (attribute: "version" | "fence" | "acquiredAt" | "expiresAt" | "leaseDurationMs"): string =>
     attributeOf(item, attribute, "N");
-  const closedUntil = jsonata(`${number("acquiredAt")} + ${lockAtLeastForMs}`);
+  const cooldownUntil = jsonata(`${number("acquiredAt")} + ${lockAtLeastForMs}`);
   return {
     [leaseVariable]: {
       tableName,
@@ -46,12 +46,12 @@ export function leaseOf(
       acquiredAt: jsonata(number("acquiredAt")),
       expiresAt: jsonata(number("expiresAt")),
       leaseDurationMs: jsonata(number("leaseDurationMs")),
-      ...(lockAtLeastForMs > 0 ? { closedUntil } : {}),
+      ...(lockAtLeastForMs > 0 ? { cooldownUntil } : {}),
       ...(once ? { slot: jsonata(own("slot")) } : {}),
     },
     ...assigning({
       fence: jsonata(number("fence")),
-      ...(lockAtLeastForMs > 0 ? { closedUntil } : {}),
+      ...(lockAtLeastForMs > 0 ? { cooldownUntil } : {}),
     }),
   };
 }

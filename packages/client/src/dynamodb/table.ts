@@ -11,7 +11,7 @@ import { checkClock, checkSender, checkTableName } from "../options/check-option
 import { checkDuration, checkKnown } from "../options/check-values.ts";
 import type { DynamoDBSender } from "../options/options.ts";
 import { attributeNames } from "../schema.ts";
-import { withBudget } from "../time/budget.ts";
+import { CallBudget } from "../time/budget.ts";
 import { type Clock, sleep, systemClock } from "../time/clock.ts";
 import { ServiceClock } from "../time/service-clock.ts";
 import { createDynamoDBClient } from "./client.ts";
@@ -54,9 +54,11 @@ export async function createLeaseTable(options: CreateLeaseTableOptions): Promis
   const clock = new ServiceClock(given.clock ?? systemClock, false, 0, () => undefined);
   const own = given.dynamodb === undefined ? createDynamoDBClient() : undefined;
   const dynamodb = given.dynamodb ?? (own as DynamoDBClient);
+  const budget = new CallBudget(clock, { withinMs: waitMs });
   try {
-    await withBudget(clock, waitMs, undefined, ({ signal }) => setUp({ dynamodb, tableName, signal }, clock));
+    await setUp({ dynamodb, tableName, signal: budget.signal }, clock);
   } finally {
+    budget.end();
     own?.destroy();
   }
 }

@@ -77,7 +77,7 @@ export class LeaseUnavailableError extends LeaseError {
   override readonly name: string = "LeaseUnavailableError";
   readonly key: string;
   /** Whether it is not held but in its cooldown: its last holder released it before `lockAtLeastForMs` was over. */
-  readonly closed: boolean;
+  readonly inCooldown: boolean;
   /**
    * The holder's owner label, in a cooldown the last holder's. Undefined when the lock was released at the moment of
    * giving up.
@@ -94,7 +94,7 @@ export class LeaseUnavailableError extends LeaseError {
 
   constructor(
     key: string,
-    held: { readonly owner: string; readonly expiresAt: number; readonly closed: boolean } | undefined,
+    held: { readonly owner: string; readonly expiresAt: number; readonly inCooldown: boolean } | undefined,
     retryAfterMs: number,
     details: RefusalDetails = {},
   ) {
@@ -103,7 +103,7 @@ export class LeaseUnavailableError extends LeaseError {
       `${refusalState(key, held, details)}: ${refusalAdvice(retryAfterMs, details)}`,
     );
     this.key = key;
-    this.closed = held?.closed ?? false;
+    this.inCooldown = held?.inCooldown ?? false;
     this.holder = held?.owner;
     this.expiresAt = held?.expiresAt;
     this.retryAfterMs = retryAfterMs;
@@ -113,7 +113,7 @@ export class LeaseUnavailableError extends LeaseError {
 
 function refusalState(
   key: string,
-  held: { readonly owner: string; readonly expiresAt: number; readonly closed: boolean } | undefined,
+  held: { readonly owner: string; readonly expiresAt: number; readonly inCooldown: boolean } | undefined,
   { what = `the lock ${JSON.stringify(key)} is`, waiting = 0 }: RefusalDetails,
 ): string {
   const queue = waiting === 1 ? "1 caller waits" : `${waiting} callers wait`;
@@ -121,7 +121,7 @@ function refusalState(
     return waiting > 0
       ? `${what} not held, but ${queue} for it in turn`
       : `${what} no longer held, but this call had ended by then`;
-  const holder = `${held.closed ? "closed after its use by" : "held by"} ${JSON.stringify(held.owner)}`;
+  const holder = `${held.inCooldown ? "closed after its use by" : "held by"} ${JSON.stringify(held.owner)}`;
   const state = `${what} ${holder} until ${new Date(held.expiresAt).toISOString()}`;
   return waiting > 0 ? `${state}, and ${queue} for it in turn` : state;
 }

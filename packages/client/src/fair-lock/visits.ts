@@ -237,5 +237,5 @@ function placeIdOf(owner: string): string {
 }
 
 function termsOf(record: LeaseRecord, leaseDurationMs: number): ConstructorParameters<typeof HeldLease>[2] {
-  return { record, leaseDurationMs, closedUntil: undefined, slot: undefined };
+  return { record, leaseDurationMs, cooldownUntil: undefined, slot: undefined };
 }

@@ -238,7 +238,7 @@ export class Waiter implements Companion {
     const aheadLapse = this.#standing.aheadLapseIn();
     const retryAfterMs = Math.ceil(Math.max(0, claimableAt - this.#now(), record ? 0 : aheadLapse));
     const { key, owner, reentrant, waitMs } = this.#parts.call;
-    const isOwn = record?.owner === owner && !record.closed && !reentrant;
+    const isOwn = record?.owner === owner && !record.inCooldown && !reentrant;
     const waiting = this.#standing.outlook().place - 1;
     return new LeaseUnavailableError(key, record, retryAfterMs, { waitedMs: waitMs, waiting, isOwn });
   }

@@ -12,7 +12,7 @@ import { HeldLease } from "../protocol/held-lease.ts";
 import { LockForm } from "../protocol/lock-form.ts";
 import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
 import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
-import { GroupWaiting } from "./group-waiting.ts";
+import { GroupWait } from "./group-wait.ts";
 import { LeaseGroup, type Member } from "./lease-group.ts";
 
 /** Options of {@link acquireAll}: those of `client.acquire`, for all locks alike. */
@@ -132,10 +132,10 @@ async function win(
   const granted = await grant(inner, keys, terms, data);
   const waitedMs = context.clock.monotonic() - startedAt;
   return granted.records.map((record) => {
-    const closedUntil = lockAtLeastForMs > 0 ? record.acquiredAt + lockAtLeastForMs : undefined;
+    const cooldownUntil = lockAtLeastForMs > 0 ? record.acquiredAt + lockAtLeastForMs : undefined;
     const { belief } = granted;
     const heldSince = belief.since.monotonic;
-    const terms = { record, leaseDurationMs, heldSince, closedUntil, slot: undefined };
+    const terms = { record, leaseDurationMs, heldSince, cooldownUntil, slot: undefined };
     const held = new HeldLease(context, new LockForm(record.key, record.sortKey), terms, belief);
     context.hold(held);
     const takeover = granted.takeovers.get(record.key);
@@ -157,12 +157,11 @@ async function grant(
     leaseDurationMs,
     reentrant,
     data,
+    waitMs: terms.waitMs,
   });
-  const contended = contentionOf(context, owner);
+  const wait = new GroupWait(context, keys, terms);
   try {
-    return await new GroupWaiting(context, acquisition, keys, terms).grant((records) => {
-      for (const record of records) contended(record);
-    });
+    return await wait.grant(acquisition, contentionOf(context, owner));
   } catch (error) {
     acquisition.abandon();
     throw error;

@@ -4,12 +4,12 @@ import { LeaseUnavailableError, type RefusalDetails } from "../errors/errors.ts"
 /** One lock of a group that somebody else holds. */
 export interface HeldKey {
   readonly key: string;
-  /** The holder's owner label, or the last holder's of a closed lock. */
+  /** The holder's owner label, or that of the last holder during a cooldown. */
   readonly holder: string;
   /** When the holder's lease ends unless it is renewed, in epoch milliseconds of the holder's clock. */
   readonly expiresAt: number;
-  /** Whether nobody holds it: its last holder released it early, and it stays closed (`lockAtLeastForMs`). */
-  readonly closed: boolean;
+  /** Whether nobody holds it: its last holder released it early, and it is in its cooldown (`lockAtLeastForMs`). */
+  readonly inCooldown: boolean;
 }
 
 /**

@@ -3,11 +3,13 @@ import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protoco
 import { claimableIn } from "../protocol/expiry-detector.ts";
 import type { Belief } from "../protocol/lease-deadline.ts";
 import type { Takeover } from "../protocol/lease-form.ts";
+import type { GateOptions } from "../protocol/request-gate.ts";
 import { isHeldBy, isOpenTo, type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
 import { attributeNames, leaseSortKey } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
 import type { TransactionResult } from "../store.ts";
-import type { Moment } from "../time/clock.ts";
+import { type Moment, sleep } from "../time/clock.ts";
+import { WaitBudget } from "../time/wait-budget.ts";
 import { acquireAmongOthers } from "./expressions.ts";
 import { GroupClaim } from "./group-claim.ts";
 
@@ -20,6 +22,8 @@ export interface GroupRequest {
   readonly reentrant: boolean;
   /** JSON text. */
   readonly data: string | undefined;
+  /** For how long transactions that are cancelled by others are repeated at once, if that is longer than usual. */
+  readonly waitMs: number;
 }
 
 /** All locks are ours. */
@@ -54,6 +58,11 @@ interface Target {
 /** What is known of the locks, from one round to the next: those without a target are thought free. */
 type Plan = Map<string, Target>;
 
+/** Transactions that meet cancel each other; who wins is known well within this time, even to a caller that does not wait. */
+const conflictPatienceMs = 2_000;
+const firstConflictDelayMs = 20;
+const longestConflictDelayMs = 320;
+
 /** The first, one that goes by what it was told, and one more where that had changed meanwhile. */
 const mostRounds = 3;
 
@@ -67,6 +76,8 @@ export class GroupAcquisition {
   readonly #context: ProtocolContext;
   readonly #request: GroupRequest;
   #claim: GroupClaim;
+  readonly #conflictBudget: WaitBudget;
+  #conflicts = 0;
   /** The largest fencing token that any of the locks has shown. */
   #largestFence = 0;
 
@@ -74,6 +85,7 @@ export class GroupAcquisition {
     this.#context = context;
     this.#request = request;
     this.#claim = new GroupClaim(context, request);
+    this.#conflictBudget = new WaitBudget(context.clock, Math.max(request.waitMs, conflictPatienceMs));
   }
 
   get token(): string {
@@ -81,14 +93,28 @@ export class GroupAcquisition {
   }
 
   /**
-   * Tries once: 1 transaction, and a second where the refusal shows that it can succeed now: the records in the way
+   * Tries once, and again with jitter where transactions that meet cancel each other: 1 transaction, and a second where the refusal shows that it can succeed now: the records in the way
    * may be taken over, bear our own token, or a fencing token larger than ours.
    *
-   * Rejects when the service fails; then another attempt, or `abandon`, has to follow.
+   * Rejects when the service fails; then another try, or `abandon`, has to follow.
    */
-  attempt(budgetMs: number, signal: AbortSignal | undefined): Promise<GroupGranted | GroupRefused> {
-    const within = { signal, withinMs: budgetMs };
-    return this.#context.gate.pass(within, (leftMs) => this.#attempt(leftMs, signal));
+  async try({ withinMs, signal }: GateOptions): Promise<GroupGranted | GroupRefused> {
+    const { clock, gate } = this.#context;
+    for (;;) {
+      try {
+        return await gate.pass({ withinMs, signal }, (leftMs) => this.#attempt(leftMs, signal));
+      } catch (error) {
+        const isConflict = error instanceof LeaseServiceError && error.code === "LEASE_CONFLICT";
+        if (!isConflict || this.#conflictBudget.leftMs <= 0) throw error;
+      }
+      await sleep(clock, this.#conflictDelayMs(), signal);
+    }
+  }
+
+  #conflictDelayMs(): number {
+    const longest = Math.min(firstConflictDelayMs * 2 ** this.#conflicts, longestConflictDelayMs);
+    this.#conflicts += 1;
+    return longest * this.#context.randomness.fraction();
   }
 
   async #attempt(leftMs: number, signal: AbortSignal | undefined): Promise<GroupGranted | GroupRefused> {
@@ -136,7 +162,7 @@ export class GroupAcquisition {
       acquiredAt: clock.timeOf(since),
       expiresAt,
       leaseDurationMs,
-      closed: false,
+      inCooldown: false,
       reentrant,
       data: data === undefined ? undefined : JSON.parse(data),
       revocation: undefined,
@@ -192,7 +218,8 @@ export class GroupAcquisition {
       const verdict = this.#context.detector.judge(record);
       const reason = this.#isResumable(record) ? "sameOwner" : verdict.expired ? verdict.reason : undefined;
       if (reason === undefined) obstacles.push({ record, claimableInMs: claimableIn(verdict) });
-      else plan.set(key, { judged: record, takeover: record.closed ? undefined : { reason, from: record } });
+      else
+        plan.set(key, { judged: record, takeover: record.inCooldown ? undefined : { reason, from: record } });
     }
     // Holding some while waiting for others is what makes deadlocks; and a revoked token wins nothing any more.
     if (isRevoked || (isMine && obstacles.length > 0)) this.#startAnew();

@@ -1,5 +1,6 @@
 import { cancel, revokeToken } from "../expressions.ts";
 import { inBackground, type ProtocolContext } from "../protocol/context.ts";
+import { takeBack } from "../protocol/take-back.ts";
 import { isHeldBy } from "../record.ts";
 import { attributeNames, leaseSortKey } from "../schema.ts";
 import type { Write } from "../store/write.ts";
@@ -58,23 +59,19 @@ export class GroupClaim {
     for (const other of others) lifecycle.follow(other, taken);
   }
 
-  /** 1 request, or 2 where another holds the first lock; with one more for each other lock if a transaction has landed. */
+  /** As {@link takeBack} for the first lock; with one request for each other lock if a transaction may have landed. */
   async #takeBack(): Promise<void> {
     const [first, ...others] = this.#keys;
-    if (first === undefined || !(await this.#hadLanded(first))) return;
-    await Promise.all(others.map((key) => this.#context.table.update(this.#cancelling(key))));
-  }
-
-  /** Takes the first lock back, or revokes the token on it; tells whether the token may be on the others. */
-  async #hadLanded(key: string): Promise<boolean> {
+    if (first === undefined) return;
     const { table } = this.#context;
-    const cancelled = await table.update({ ...this.#cancelling(key), returnsItem: true });
-    if (cancelled.applied) return this.#fences.has(Number(cancelled.item?.[attributeNames.fence]));
-    const marked = await table.update(revokeToken({ key }, this.token));
-    if (marked.applied && !isHeldBy(marked.item, this)) return false;
-    // Landed just now, or let go by its holder just now.
-    await table.update(this.#cancelling(key));
-    return true;
+    const taken = await takeBack(table, {
+      cancel: { ...this.#cancelling(first), returnsItem: true },
+      revoke: revokeToken({ key: first }, this.token),
+      isOurs: (item) => isHeldBy(item, this),
+    });
+    if (taken === undefined) return;
+    const hadLanded = !taken.applied || this.#fences.has(Number(taken.item?.[attributeNames.fence]));
+    if (hadLanded) await Promise.all(others.map((key) => table.update(this.#cancelling(key))));
   }
 
   #cancelling(key: string): Write {

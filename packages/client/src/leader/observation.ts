@@ -54,8 +54,8 @@ async function readSnapshot(context: ProtocolContext, key: string): Promise<Snap
 }
 
 function leaderIn(record: LeaseRecord | undefined, context: ProtocolContext): LeaderRecord | undefined {
-  if (record === undefined || record.closed) return undefined;
-  if (context.clock.now() - context.clockSkewMs > record.expiresAt) return undefined;
+  if (record === undefined || record.inCooldown) return undefined;
+  if (context.detector.judge(record).expired) return undefined;
   const { owner, fencingToken, acquiredAt, data } = record;
   return { owner, fencingToken, since: acquiredAt, data };
 }

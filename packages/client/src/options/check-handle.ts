@@ -1,7 +1,7 @@
 import { InvalidOptionsError } from "../errors/errors.ts";
 import type { LeaseHandle } from "../lease.ts";
 import type { HeldLeaseTerms } from "../protocol/held-lease.ts";
-import { isClosedToken, leaseSortKey, limits } from "../schema.ts";
+import { isCooldownToken, leaseSortKey, limits } from "../schema.ts";
 import { seatCounters, seatLimits } from "../seats/schema.ts";
 import {
   check,
@@ -20,7 +20,7 @@ type FieldCheck = (field: string, value: unknown) => unknown;
 const checkLabel: FieldCheck = (field, value) => checkText(field, value, limits.ownerBytes);
 const checkToken: FieldCheck = (field, value) => {
   const token = checkText(field, value, limits.ownerBytes);
-  if (!isClosedToken(token)) return;
+  if (!isCooldownToken(token)) return;
   const finding =
     "is that of a lock that was released and stays closed (lockAtLeastForMs), which nobody holds";
   throw new InvalidOptionsError(field, token, "the token of a lease that is held", { finding });
@@ -40,7 +40,7 @@ const fieldChecks: Record<keyof LeaseHandle, FieldCheck> = {
   acquiredAt: checkNumber,
   expiresAt: checkNumber,
   leaseDurationMs: (field, value) => checkDuration(field, value, 1),
-  closedUntil: (field, value) => value === undefined || checkNumber(field, value),
+  cooldownUntil: (field, value) => value === undefined || checkNumber(field, value),
   slot: (field, value) => value === undefined || checkSlot(field, checkLabel(field, value)),
   sortKey: (field, value) => value === undefined || checkText(field, value, limits.sortKeyBytes),
   seat: (field, value) => value === undefined || checkSeat(field, value as NonNullable<LeaseHandle["seat"]>),
@@ -75,13 +75,13 @@ export function checkHandle(handle: LeaseHandle, tableName: string): HeldLeaseTe
   for (const [field, checkField] of Object.entries(fieldChecks)) {
     checkField(`handle.${field}`, given[field as keyof LeaseHandle]);
   }
-  const { tableName: _tableName, closedUntil, slot, sortKey = leaseSortKey, seat, ...held } = given;
-  const lease = { ...held, sortKey, closed: false, revocation: undefined };
+  const { tableName: _tableName, cooldownUntil, slot, sortKey = leaseSortKey, seat, ...held } = given;
+  const lease = { ...held, sortKey, inCooldown: false, revocation: undefined };
   if (seat === undefined) {
     const record = { ...lease, reentrant: false, data: undefined };
-    return { record, leaseDurationMs: held.leaseDurationMs, closedUntil, slot };
+    return { record, leaseDurationMs: held.leaseDurationMs, cooldownUntil, slot };
   }
   const { kind, permits, reentrant, data } = seat;
   const record = { ...lease, reentrant, data, seat: { kind, permits } };
-  return { record, leaseDurationMs: held.leaseDurationMs, closedUntil, slot };
+  return { record, leaseDurationMs: held.leaseDurationMs, cooldownUntil, slot };
 }

@@ -6,6 +6,7 @@ import type { Moment } from "../time/clock.ts";
 import { inBackground, type ProtocolContext, shortestBudgetMs } from "./context.ts";
 import type { Belief } from "./lease-deadline.ts";
 import { type Grant, type LeaseForm, leaseOf, type Prospect, type Takeover } from "./lease-form.ts";
+import { takeBack } from "./take-back.ts";
 
 /** What is to be acquired; durations have been validated. */
 export interface AcquireTerms {
@@ -116,22 +117,16 @@ export class AcquireAttempt {
    */
   abandon(): void {
     if (!this.#uncertain) return;
-    const { clock, lifecycle } = this.#context;
+    const { clock, lifecycle, retentionMs, table } = this.#context;
     const { key, sortKey, owner, leaseDurationMs } = this.#terms;
-    const passed = inBackground(this.#context, { key, sortKey, owner, operation: "cancel" });
-    lifecycle.remove({ key, sortKey, expiresAt: clock.now() + leaseDurationMs }, this.#takeBack(), passed);
-  }
-
-  async #takeBack(): Promise<void> {
-    const { clock, retentionMs, table } = this.#context;
     const cancellation = { token: this.token, now: clock.now(), retentionMs };
-    const cancelling = this.form.cancel(cancellation);
-    const { applied } = await table.update(cancelling);
-    const revoking = applied ? undefined : this.form.revoke(cancellation, this.#passes);
-    if (revoking === undefined) return;
-    const marked = await table.update(revoking);
-    // It has landed just now.
-    if (this.#isOurs(marked.item)) await table.update(cancelling);
+    const taken = takeBack(table, {
+      cancel: this.form.cancel(cancellation),
+      revoke: this.form.revoke(cancellation, this.#passes),
+      isOurs: (item) => this.#isOurs(item),
+    });
+    const passed = inBackground(this.#context, { key, sortKey, owner, operation: "cancel" });
+    lifecycle.remove({ key, sortKey, expiresAt: clock.now() + leaseDurationMs }, taken, passed);
   }
 
   /** Sends the write that takes it, in the place of some leases or of none. */
@@ -229,7 +224,7 @@ export class AcquireAttempt {
           granted: true,
           record,
           belief,
-          takeovers: takeovers.filter(({ from }) => !from.closed && from.seat?.kind !== "intent"),
+          takeovers: takeovers.filter(({ from }) => !from.inCooldown && from.seat?.kind !== "intent"),
           item,
         };
       }

@@ -8,7 +8,8 @@ import { HeldLease, type HeldLeaseTerms } from "./held-lease.ts";
 import type { LeaseForm } from "./lease-form.ts";
 import { LockForm } from "./lock-form.ts";
 import { ReentrantLeases } from "./reentrant-leases.ts";
-import { unordered, type WaitTerms } from "./retry-loop.ts";
+import { unordered } from "./retry-loop.ts";
+import type { WaitTerms } from "./wait-loop.ts";
 import type { WaitOrder } from "./wait-order.ts";
 
 /** One call to acquire, validated. */
@@ -97,7 +98,7 @@ export class Acquirer {
         leaseDurationMs,
         heldSince: belief.since.monotonic,
         slot,
-        closedUntil: closedUntil(call, record),
+        cooldownUntil: cooldownUntil(call, record),
       };
       const lease = new HeldLease(context, form, terms, belief);
       context.hold(lease);
@@ -110,6 +111,6 @@ export class Acquirer {
   }
 }
 
-function closedUntil({ lockAtLeastForMs }: AcquireCall, { acquiredAt }: LeaseRecord): number | undefined {
+function cooldownUntil({ lockAtLeastForMs }: AcquireCall, { acquiredAt }: LeaseRecord): number | undefined {
   return lockAtLeastForMs > 0 ? acquiredAt + lockAtLeastForMs : undefined;
 }

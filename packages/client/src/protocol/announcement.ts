@@ -25,9 +25,9 @@ export function contentionOf(
   const told = new Set<string>();
   return (record) => {
     if (record === undefined) return;
-    const { key, sortKey, owner: holder, expiresAt, closed } = record;
+    const { key, sortKey, owner: holder, expiresAt, inCooldown } = record;
     const id = JSON.stringify([key, sortKey]);
-    if (!told.has(id)) publish({ type: "contended", key, sortKey, owner, holder, expiresAt, closed });
+    if (!told.has(id)) publish({ type: "contended", key, sortKey, owner, holder, expiresAt, inCooldown });
     told.add(id);
   };
 }

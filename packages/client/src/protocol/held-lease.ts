@@ -8,7 +8,7 @@ import {
   wasBroken,
   wasReleasedByHolder,
 } from "../record.ts";
-import { closedToken } from "../schema.ts";
+import { cooldownToken } from "../schema.ts";
 import type { Write } from "../store/write.ts";
 import type { Item, UpdateResult } from "../store.ts";
 import type { Bounds } from "../time/budget.ts";
@@ -24,8 +24,8 @@ export interface HeldLeaseTerms {
   readonly leaseDurationMs: number;
   /** When it was acquired, on the monotonic clock. @default - by the record, which another process may have written */
   readonly heldSince?: number;
-  /** Until when a release keeps the lock closed, in epoch milliseconds; undefined to open it at once. */
-  readonly closedUntil: number | undefined;
+  /** When the cooldown of the lock ends, in epoch milliseconds; undefined when it has none. */
+  readonly cooldownUntil: number | undefined;
   /** The run that it stands for. */
   readonly slot: string | undefined;
 }
@@ -250,7 +250,7 @@ export class HeldLease {
   /** Why it is lost, by an item that does not show it. */
   #lossBy(item: Item | undefined): [reason: LeaseLostReason, detail?: string] {
     const { token } = this.terms.record;
-    const isClosed = leaseOf(this.form, item, closedToken(token)) !== undefined;
+    const isClosed = leaseOf(this.form, item, cooldownToken(token)) !== undefined;
     // Of several leases in one item none has its place.
     const holder = this.terms.record.seat === undefined ? this.form.leasesIn(item)[0] : undefined;
     if (holder !== undefined) {
@@ -267,7 +267,7 @@ export class HeldLease {
       this.#lastBelief = { since: clock.moment(), forMs: this.deadline.remainingMs() };
     }
     this.deadline.end("released");
-    await this.#settleRenewal();
+    await this.settleRenewal();
     if (this.#isGone) {
       this.#publish({ type: "released", heldMs: this.#heldMs(), confirmed: false });
       return notOurs;
@@ -276,11 +276,8 @@ export class HeldLease {
     const { record } = this.terms;
     const slot = completed ? this.terms.slot : undefined;
     const at = clock.moment();
-    const remainsClosed = this.#remainsClosed(at);
-    const cooldown =
-      remainsClosed > 0
-        ? { until: clock.expiryOf(at, remainsClosed), forMs: Math.ceil(remainsClosed) }
-        : undefined;
+    const leftMs = this.#cooldownLeftMs(at);
+    const cooldown = leftMs > 0 ? { until: clock.expiryOf(at, leftMs), forMs: Math.ceil(leftMs) } : undefined;
     const { retentionMs } = this.#context;
     const ending = { shown: this.#shown, now: clock.timeOf(at), retentionMs, slot, cooldown };
     let confirmed = false;
@@ -315,19 +312,19 @@ export class HeldLease {
   }
 
   /** For how much longer the lock has to stay closed; on the monotonic clock, where this process has acquired it. */
-  #remainsClosed(at: Moment): number {
-    const { record, heldSince, closedUntil } = this.terms;
-    if (closedUntil === undefined) return 0;
-    const closedForMs = closedUntil - record.acquiredAt;
+  #cooldownLeftMs(at: Moment): number {
+    const { record, heldSince, cooldownUntil } = this.terms;
+    if (cooldownUntil === undefined) return 0;
+    const cooldownMs = cooldownUntil - record.acquiredAt;
     const heldMs =
       heldSince === undefined
         ? Math.max(0, this.#context.clock.timeOf(at) - record.acquiredAt)
         : at.monotonic - heldSince;
-    return closedForMs - heldMs;
+    return cooldownMs - heldMs;
   }
 
-  /** Lets a renewal that is under way finish, or cuts it off, so that it never runs beside the release. */
-  async #settleRenewal(): Promise<void> {
+  /** Lets a renewal that is under way finish, or cuts it off, so that it never runs beside the lease's end. */
+  protected async settleRenewal(): Promise<void> {
     const renewing = this.#renewing;
     if (renewing === undefined) return;
     // Ignored: the renewal's own caller has its error.
@@ -336,7 +333,7 @@ export class HeldLease {
     const graceIsOver = pause(this.#context.clock, renewalGraceMs, grace.signal);
     await Promise.race([done, graceIsOver]);
     grace.abort();
-    const message = "cut off by the release of its lease";
+    const message = "the renewal was cut off by the end of its lease";
     renewing.cut.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
     await done;
   }

@@ -4,7 +4,7 @@ import { WakeableSleep } from "../time/wakeable-sleep.ts";
 import type { AcquireTerms } from "./acquire-attempt.ts";
 import { callBudgetMs } from "./context.ts";
 import type { HeldLease } from "./held-lease.ts";
-import type { WaitTerms } from "./retry-loop.ts";
+import type { WaitTerms } from "./wait-loop.ts";
 
 /** A lock, who wants it, and for which run. */
 interface Wish extends Pick<AcquireTerms, "key" | "sortKey" | "owner" | "slot"> {

@@ -11,7 +11,7 @@ import type {
   Takeover,
 } from "../protocol/lease-form.ts";
 import { isOpenTo, type LeaseRecord } from "../record.ts";
-import { attributeNames, closedToken, type ItemKey, leaseItemKey, timeToLive } from "../schema.ts";
+import { attributeNames, cooldownToken, type ItemKey, leaseItemKey, timeToLive } from "../schema.ts";
 import type { Condition, Count, Test, Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import {
@@ -124,7 +124,7 @@ export class SeatForm implements LeaseForm {
     const write = removal(this.#itemKey, seat);
     if (cooldown === undefined) return write;
     const { until: expiresAt, forMs: leaseDurationMs } = cooldown;
-    const token = closedToken(seat.token);
+    const token = cooldownToken(seat.token);
     const content = { ...seat, expiresAt, leaseDurationMs, reentrant: false };
     const set = {
       [textAttribute(token)]: seatText(content, undefined),
@@ -278,7 +278,7 @@ export class SeatForm implements LeaseForm {
 export function breakSeat(seat: SeatRecord): Write {
   const write = removal(leaseItemKey(seat.key, seat.sortKey), seat);
   const { [releasedToken]: _, ...cooldown } = write.set;
-  return { ...write, set: { ...(seat.closed ? cooldown : write.set), [brokenToken]: seat.token } };
+  return { ...write, set: { ...(seat.inCooldown ? cooldown : write.set), [brokenToken]: seat.token } };
 }
 
 /** Asks the holder of a seat to stop. */

@@ -114,9 +114,10 @@ export class SeatItem {
 
   /** Which kinds of seats an owner holds in this client. */
   heldHere(owner: string): ReadonlySet<SeatKind> {
-    const kinds = this.client.context.lifecycle.held.flatMap(({ terms: { record } }) => {
+    const kinds = this.client.context.lifecycle.held.flatMap(({ terms: { record }, deadline }) => {
       const isHere = record.key === this.key && record.sortKey === this.#sortKey && record.owner === owner;
-      return isHere && record.seat !== undefined ? [record.seat.kind] : [];
+      // A timer that ends it may be late in a process that was frozen.
+      return isHere && record.seat !== undefined && deadline.remainingMs() > 0 ? [record.seat.kind] : [];
     });
     return new Set(kinds);
   }

@@ -4,7 +4,7 @@
  */
 import { LeaseItemError } from "../errors/errors.ts";
 import type { LeaseRecord } from "../record.ts";
-import { attributeNames, isClosedToken } from "../schema.ts";
+import { attributeNames, isCooldownToken } from "../schema.ts";
 import { parsedJson } from "../store/item-values.ts";
 import type { Item } from "../store.ts";
 import {
@@ -89,7 +89,7 @@ function readSeat(item: Item, token: string): SeatRecord {
     acquiredAt,
     expiresAt,
     leaseDurationMs,
-    closed: isClosedToken(token),
+    inCooldown: isCooldownToken(token),
     reentrant: reentrant === 1,
     data,
     revocation: revocation === undefined ? undefined : String(revocation),

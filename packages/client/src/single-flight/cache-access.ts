@@ -4,7 +4,6 @@ import { callBudgetMs, type ProtocolContext } from "../protocol/context.ts";
 import { readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
-import { bounded } from "./bounded.ts";
 import type { ResultCache } from "./cache.ts";
 import {
   type CacheEntry,
@@ -19,6 +18,7 @@ import { CacheUnreadableError, CacheUnwritableError } from "./errors.ts";
 import type { CacheFailedEvent } from "./events.ts";
 import { flightSortKey } from "./schema.ts";
 import { type ResultAndHolder, TableCache } from "./table-cache.ts";
+import { type Timeout, withTimeout } from "./with-timeout.ts";
 
 /** Puts up with somebody else's cache: one that throws, hangs, or holds what is not ours. */
 export class CacheAccess {
@@ -67,7 +67,7 @@ export class CacheAccess {
         ? this.#storeInTable(cache, key, entry, earlier)
         : this.#storeElsewhere(key, entry, earlier);
     try {
-      const stored = await bounded(this.#context.clock, this.#bounds(signal), write);
+      const stored = await withTimeout(this.#context.clock, this.#timeout(signal), write);
       if (stored === false) this.#tell({ type: "cacheFailed", key, operation: "write", reason: "refused" });
     } catch (error) {
       if (error instanceof InvalidOptionsError || this.#isMistake(error, signal)) throw error;
@@ -92,7 +92,7 @@ export class CacheAccess {
     const write = async (): Promise<void> =>
       await this.#mark(key, fence ?? fencingTokenIn(await this.#cache.get(key)) ?? 0);
     try {
-      await bounded(this.#context.clock, this.#bounds(new AbortController().signal), write);
+      await withTimeout(this.#context.clock, this.#timeout(new AbortController().signal), write);
     } catch (error) {
       throw error instanceof LeaseError ? error : new CacheUnwritableError(key, error);
     }
@@ -143,7 +143,7 @@ export class CacheAccess {
 
   async #reading<T>(key: string, signal: AbortSignal, read: () => Promise<T>): Promise<T> {
     try {
-      return await bounded(this.#context.clock, this.#bounds(signal), read);
+      return await withTimeout(this.#context.clock, this.#timeout(signal), read);
     } catch (error) {
       signal.throwIfAborted();
       if (this.#isMistake(error, signal)) throw error;
@@ -157,10 +157,10 @@ export class CacheAccess {
     return this.#cache instanceof TableCache && !signal.aborted && !isOperational(error);
   }
 
-  #bounds(signal: AbortSignal): Parameters<typeof bounded>[1] {
-    const overdue = (): Error => new Error(`no answer within ${callBudgetMs} ms`);
+  #timeout(signal: AbortSignal): Timeout {
+    const timeoutError = (): Error => new Error(`no answer within ${callBudgetMs} ms`);
     // Calls to the table are bounded already, and their errors are of this package.
-    const limitMs = this.#cache instanceof TableCache ? Number.POSITIVE_INFINITY : callBudgetMs;
-    return { limitMs, signal, overdue };
+    const timeoutMs = this.#cache instanceof TableCache ? Number.POSITIVE_INFINITY : callBudgetMs;
+    return { timeoutMs, signal, timeoutError };
   }
 }

@@ -5,7 +5,6 @@ import type { Lease } from "../lease.ts";
 import { check } from "../options/check-values.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { type AttemptTerms, attempted } from "./attempts.ts";
-import { bounded } from "./bounded.ts";
 import type { CacheAccess } from "./cache-access.ts";
 import { Callers, type Served } from "./callers.ts";
 import {
@@ -22,6 +21,7 @@ import type { SingleFlightEvent, ValueSource } from "./events.ts";
 import { HolderWatch } from "./holder-watch.ts";
 import type { CallerTerms, ComputeContext, FlightTerms } from "./options.ts";
 import { flightSortKey } from "./schema.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 /** What every shared call of one SingleFlight works with. */
 export interface FlightContext {
@@ -263,10 +263,10 @@ export class Call {
     // that have aborted it names the first in its list as the reason (nodejs/node#65995).
     const cut = new AbortController();
     const stale = earlier.state === "stale" ? earlier.value : undefined;
-    const bounds = {
-      limitMs: computeTimeoutMs,
+    const timeout = {
+      timeoutMs: computeTimeoutMs,
       signal: this.#abandoned.signal,
-      overdue: () => new ComputationTimeoutError(this.#key, computeTimeoutMs),
+      timeoutError: () => new ComputationTimeoutError(this.#key, computeTimeoutMs),
     };
     const onLost = (): void => cut.abort(lease.signal.reason);
     if (lease.signal.aborted) onLost();
@@ -284,7 +284,7 @@ export class Call {
       return await compute(context);
     };
     try {
-      return await bounded(clock, bounds, () => attempted(this.#plan, attempts, work));
+      return await withTimeout(clock, timeout, () => attempted(this.#plan, attempts, work));
     } catch (error) {
       // Of no effect on a computation that has ended by itself.
       cut.abort(error);

@@ -1,7 +1,7 @@
 import { LeaseUnavailableError } from "../errors/errors.ts";
 import { unlessPassing } from "../errors/operational.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import type { LeaseRecord } from "../record.ts";
+import { claimableIn } from "../protocol/expiry-detector.ts";
 import { sleep } from "../time/clock.ts";
 import { RetryPauses, type RetryStrategy } from "../time/retry.ts";
 import type { CacheAccess } from "./cache-access.ts";
@@ -21,8 +21,6 @@ export class HolderWatch {
   readonly #pauses: RetryPauses;
   readonly #key: string;
   readonly #consistent: boolean;
-  /** When the holder's lease ends, as last seen: it moves with every renewal and every new holder. */
-  #expiresAt: number | undefined;
   /** When an attempt can hope to succeed, on the monotonic clock. */
   #claimableAt = 0;
 
@@ -51,7 +49,6 @@ export class HolderWatch {
     onHeld: (refusal: LeaseUnavailableError, look: ResultAndHolder) => void,
   ): Promise<CacheEntry | undefined> {
     const { clock } = this.#context;
-    this.#expiresAt = refusal.expiresAt;
     this.#claimableAt = clock.monotonic() + refusal.retryAfterMs;
     for (;;) {
       await sleep(clock, this.#pauses.nextMs(this.#claimableAt), signal);
@@ -59,7 +56,8 @@ export class HolderWatch {
       if (look !== undefined) {
         const { entry, record } = look;
         if (isUsable(entry) || record === undefined) return entry;
-        this.#watch(record);
+        const expiry = this.#context.detector.judge(record);
+        this.#claimableAt = clock.monotonic() + claimableIn(expiry);
       }
       if (clock.monotonic() >= this.#claimableAt) return undefined;
       if (look?.record !== undefined) {
@@ -77,14 +75,5 @@ export class HolderWatch {
       if (error instanceof CacheUnreadableError) return undefined;
       throw error;
     }
-  }
-
-  /** A renewal moves the time at which the holder can be called dead. */
-  #watch({ expiresAt, leaseDurationMs }: LeaseRecord): void {
-    if (this.#expiresAt === expiresAt) return;
-    this.#expiresAt = expiresAt;
-    const { clock, clockSkewMs } = this.#context;
-    const byWallMs = expiresAt + clockSkewMs + 1 - clock.now();
-    this.#claimableAt = clock.monotonic() + Math.max(0, Math.min(byWallMs, leaseDurationMs));
   }
 }

@@ -35,8 +35,13 @@ export class TimedStore {
   }
 
   /** One conditional write. */
-  update(write: Write, bounds?: Bounds): Promise<UpdateResult> {
-    return this.#within(bounds, (call) => this.#store.update(render(write), call));
+  async update(write: Write, bounds: Bounds = {}): Promise<UpdateResult> {
+    const call = new CallBudget(this.#clock, bounds);
+    try {
+      return await this.#store.update(render(write), call);
+    } finally {
+      call.end();
+    }
   }
 
   /** One call's time, for writes that travel together; `end` it when the call has settled. */

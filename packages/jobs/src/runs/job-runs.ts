@@ -179,7 +179,8 @@ export class JobRuns {
    *
    * 1 request for each 250 runs of the range, whatever their state, sent when the caller asks for more. Never reads
    * another job's runs. May lag a moment behind. An item that cannot be read is left out, and the client's
-   * `unreadable` event names it. This reader's clock decides whether an attempt shows as running or lost.
+   * `unreadable` event names it. An attempt shows as lost
+   * when the client may take its lease over; before that, as running.
    *
    * ```ts
    * const report = new JobRuns(client, "daily-report");

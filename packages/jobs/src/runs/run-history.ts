@@ -65,8 +65,8 @@ export class RunHistory {
   }
 
   #readContext(): ReadContext {
-    const { clock, clockSkewMs } = this.#context;
-    return { now: clock.now(), clockSkewMs, maxAttempts: this.#terms.maxAttempts };
+    const { detector } = this.#context;
+    return { detector, maxAttempts: this.#terms.maxAttempts };
   }
 }
 

@@ -5,6 +5,7 @@
 import type { Item } from "@leasehold/client";
 import {
   attributeNames,
+  type ExpiryDetector,
   jsonIn,
   optionalTextIn,
   optionalTimeIn,
@@ -58,8 +59,7 @@ export interface JobRun {
 
 /** What a reader needs to tell the state of a run. */
 export interface ReadContext {
-  readonly now: number;
-  readonly clockSkewMs: number;
+  readonly detector: ExpiryDetector;
   readonly maxAttempts: number;
 }
 
@@ -90,13 +90,9 @@ export function readRun(item: Item | undefined, context: ReadContext): JobRun | 
   };
 }
 
-function stateOf(item: Item, { now, clockSkewMs }: ReadContext): RunState {
+function stateOf(item: Item, { detector }: ReadContext): RunState {
   const record = readRecord(item);
-  if (record !== undefined) {
-    // For display only: an attempt to run the slot again does not rely on this reader's clock alone.
-    const allowanceMs = Number.isFinite(clockSkewMs) ? clockSkewMs : record.leaseDurationMs;
-    return now - allowanceMs > record.expiresAt ? "lost" : "running";
-  }
+  if (record !== undefined) return detector.judge(record).expired ? "lost" : "running";
   const state = item[runAttributeNames.state];
   if (state === "succeeded" || state === "failed" || state === "skipped") return state;
   // A process that adopted the lease completes or releases it without an outcome.

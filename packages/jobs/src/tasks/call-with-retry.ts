@@ -1,6 +1,6 @@
 import {
+  mayPass,
   type ProtocolContext,
-  passing,
   RetryPauses,
   sleep,
   type TimedStore,
@@ -13,21 +13,18 @@ const delays = { strategy: "fullJitter", delayMs: 200, maxDelayMs: 2_000 } as co
 /**
  * Makes a call to the table, and repeats it when the service failed or did not reply.
  *
- * The call has to recognise what its own earlier copy has done. `onDoubt` is called for each copy whose effect is
- * unknown.
+ * The call has to recognise what its own earlier copy has done.
  */
 export async function callWithRetry<T>(
   context: ProtocolContext,
   call: (table: TimedStore) => Promise<T>,
-  onDoubt: () => void = () => undefined,
 ): Promise<T> {
   const pauses = new RetryPauses(context, delays);
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await call(context.table);
     } catch (error) {
-      if (passing(error).mayHaveLanded) onDoubt();
-      if (attempt >= mostTries) throw error;
+      if (!mayPass(error) || attempt >= mostTries) throw error;
       await sleep(context.clock, pauses.nextMs());
     }
   }

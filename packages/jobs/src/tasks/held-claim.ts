@@ -7,7 +7,6 @@ import {
   LeaseServiceError,
   LockForm,
   type ProtocolContext,
-  pause,
   type SendUpdate,
 } from "@leasehold/client/internal";
 
@@ -20,7 +19,6 @@ export class HeldClaim extends HeldLease {
   readonly #context: ProtocolContext;
   readonly #endedByWorker: { value: boolean };
   #giveBack: () => Promise<boolean> = () => Promise.resolve(false);
-  #renewing: { readonly done: Promise<void>; readonly cut: AbortController } | undefined;
   #isPaused = false;
 
   constructor(context: ProtocolContext, terms: HeldLeaseTerms, belief: Belief) {
@@ -47,41 +45,16 @@ export class HeldClaim extends HeldLease {
     this.#context.lifecycle.follow(this.removal, this.#giveBack());
   }
 
-  override renew(send: SendUpdate = (...sent) => this.#context.table.update(...sent)): Promise<void> {
-    if (this.#isPaused) {
-      const message = "the task is being ended: renew it only after that has failed";
-      return Promise.reject(new LeaseServiceError("LEASE_CONFLICT", message));
-    }
-    const cut = this.#renewing?.cut ?? new AbortController();
-    const done = super.renew((write, bounds) => {
-      const signals = [cut.signal, ...(bounds.signal === undefined ? [] : [bounds.signal])];
-      return send(write, { ...bounds, signal: AbortSignal.any(signals) });
-    });
-    const renewing = { done, cut };
-    this.#renewing = renewing;
-    const forget = (): void => {
-      if (this.#renewing === renewing) this.#renewing = undefined;
-    };
-    // Ignored: the caller of this renewal has the error.
-    done.then(forget, forget);
-    return done;
+  override renew(send?: SendUpdate): Promise<void> {
+    if (!this.#isPaused) return super.renew(send);
+    const message = "the task is being ended: renew it only after that has failed";
+    return Promise.reject(new LeaseServiceError("LEASE_CONFLICT", message));
   }
 
   /** Lets a renewal in progress finish, or cuts it off. No renewal begins until `resume`. */
   async pause(): Promise<void> {
     this.#isPaused = true;
-    const renewing = this.#renewing;
-    if (renewing === undefined) return;
-    // Ignored: the renewal's own caller has its error.
-    const done = renewing.done.catch(() => undefined);
-    const grace = new AbortController();
-    const graceIsOver = pause(this.#context.clock, renewalGraceMs, grace.signal);
-    await Promise.race([done, graceIsOver]);
-    grace.abort();
-    renewing.cut.abort(
-      new LeaseServiceError("LEASE_NO_ANSWER", "the renewal was cut off by the end of its task"),
-    );
-    await done;
+    await this.settleRenewal();
   }
 
   /** Allows renewals again: the task is not known to have ended. */
@@ -98,6 +71,3 @@ export class HeldClaim extends HeldLease {
     this.#context.publish({ type: "released", key, sortKey, owner, fencingToken, heldMs, confirmed });
   }
 }
-
-/** The end of a task waits this long for a renewal in progress, and then cuts it off. */
-const renewalGraceMs = 1_000;

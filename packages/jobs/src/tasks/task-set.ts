@@ -3,8 +3,6 @@ import {
   checkKey,
   checkKnown,
   checkText,
-  ExpiryDetector,
-  Heartbeat,
   InvalidOptionsError,
   internalsOf,
   isOperational,
@@ -69,12 +67,10 @@ export class TaskSet {
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, setName: string, options: TaskSetOptions = {}) {
-    const { context: shared, owner, times, format } = internalsOf(client);
+    const { context, acquirer, owner, times, format } = internalsOf(client);
     const terms = checkTaskSetOptions(options, { owner, times });
-    const detector = new ExpiryDetector(shared.clock, shared.clockSkewMs);
-    const context = { ...shared, detector, retentionMs: terms.keepForMs };
-    const heartbeat = new Heartbeat(context);
-    this.#context = { ...context, set: checkKey(setName), terms, heartbeat, format };
+    const retentionMs = terms.keepForMs;
+    this.#context = { ...context, retentionMs, set: checkKey(setName), terms, acquirer, format };
     this.#finder = new TaskFinder(this.#context);
     this.#admin = new TaskAdmin(this.#context);
   }

@@ -1,28 +1,28 @@
 import type { Clock } from "../time/clock.ts";
 
 /** What ends the wait for somebody else's promise. */
-export interface Bounds {
-  /** Infinity for no limit. */
-  readonly limitMs: number;
+export interface Timeout {
+  /** Infinity for none. */
+  readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** What the wait ends with at the limit. */
-  readonly overdue: () => Error;
+  /** What the wait ends with when the time is over. */
+  readonly timeoutError: () => Error;
 }
 
 /**
- * Waits for work that nobody can be sure will ever end: rejects at the limit, and with the signal's reason.
+ * Waits for work that nobody can be sure will ever end: rejects when the time is over, and with the signal's reason.
  *
  * The work itself goes on; what becomes of it after that is of no interest.
  */
-export function bounded<T>(clock: Clock, bounds: Bounds, work: () => Promise<T> | T): Promise<T> {
-  const { limitMs, signal, overdue } = bounds;
+export function withTimeout<T>(clock: Clock, timeout: Timeout, work: () => Promise<T> | T): Promise<T> {
+  const { timeoutMs, signal, timeoutError } = timeout;
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const onAbort = (): void => end(() => reject(signal.reason));
     const cancel =
-      limitMs === Number.POSITIVE_INFINITY
+      timeoutMs === Number.POSITIVE_INFINITY
         ? () => undefined
-        : clock.schedule(() => end(() => reject(overdue())), limitMs);
+        : clock.schedule(() => end(() => reject(timeoutError())), timeoutMs);
     const end = (settle: () => void): void => {
       cancel();
       signal.removeEventListener("abort", onAbort);

@@ -1,0 +1,81 @@
+import type { ProtocolContext } from "../protocol/context.ts";
+import { claimableIn } from "../protocol/expiry-detector.ts";
+import { type Blocked, WaitLoop, type WaitTerms } from "../protocol/wait-loop.ts";
+import { type LeaseRecord, readRecord } from "../record.ts";
+import { leaseItemKey } from "../schema.ts";
+import { GroupUnavailableError } from "./errors.ts";
+import type { GroupAcquisition, GroupGranted, GroupRefused, Obstacle } from "./group-acquisition.ts";
+
+/** A lock that stands in the way, and when it could be taken if nothing changes, on the monotonic clock. */
+interface Blocker {
+  readonly record: LeaseRecord;
+  readonly claimableAt: number;
+}
+
+/** The locks that stand in the way, the one to look at first at their head. */
+interface BlockedGroup extends Blocked {
+  readonly locks: readonly Blocker[];
+}
+
+/**
+ * One caller's wait for several locks, of which it holds none meanwhile.
+ *
+ * A look reads one lock that stood in the way, which may lag and costs a fraction of a refused transaction; only when
+ * that one is free does it read the next.
+ */
+export class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup, GroupAcquisition> {
+  readonly #keys: readonly string[];
+  readonly #terms: WaitTerms;
+
+  constructor(context: ProtocolContext, keys: readonly string[], terms: WaitTerms) {
+    super(context, terms);
+    this.#keys = keys;
+    this.#terms = terms;
+  }
+
+  protected blockedBy({ obstacles }: GroupRefused): BlockedGroup {
+    return blockedBy(obstacles.map((obstacle) => this.#asOfNow(obstacle)));
+  }
+
+  protected async look(
+    { token }: GroupAcquisition,
+    { locks }: BlockedGroup,
+    withinMs: number,
+  ): Promise<BlockedGroup> {
+    const { clock, detector, table } = this.context;
+    const { signal } = this.#terms;
+    let left = locks;
+    for (const lock of locks) {
+      if (clock.monotonic() >= lock.claimableAt) continue;
+      const { key, sortKey } = lock.record;
+      const request = { key: leaseItemKey(key, sortKey), consistent: false };
+      const record = readRecord(await table.get(request, { withinMs, signal }));
+      left = left.filter((other) => other !== lock);
+      // An own transaction that landed late is recognised by the next attempt, too.
+      if (record === undefined || record.token === token) continue;
+      const seen = this.#asOfNow({ record, claimableInMs: claimableIn(detector.judge(record)) });
+      left = [seen, ...left];
+      if (clock.monotonic() < seen.claimableAt) break;
+    }
+    return blockedBy(left);
+  }
+
+  protected unavailable({ blockers, claimableAt }: BlockedGroup): GroupUnavailableError {
+    const rank = new Map(this.#keys.map((key, index) => [key, index]));
+    const held = blockers
+      .map(({ key, owner, expiresAt, inCooldown }) => ({ key, holder: owner, expiresAt, inCooldown }))
+      .sort((one, other) => (rank.get(one.key) ?? 0) - (rank.get(other.key) ?? 0));
+    const retryAfterMs = Math.ceil(Math.max(0, claimableAt - this.context.clock.monotonic()));
+    return new GroupUnavailableError(this.#keys, held, retryAfterMs, { waitedMs: this.#terms.waitMs });
+  }
+
+  #asOfNow({ record, claimableInMs }: Obstacle): Blocker {
+    return { record, claimableAt: this.context.clock.monotonic() + claimableInMs };
+  }
+}
+
+/** All of them can be had when the last one can; at once where none is in the way. */
+function blockedBy(locks: readonly Blocker[]): BlockedGroup {
+  const claimableAt = Math.max(Number.NEGATIVE_INFINITY, ...locks.map((lock) => lock.claimableAt));
+  return { blockers: locks.map(({ record }) => record), claimableAt, locks };
+}

@@ -1,0 +1,31 @@
+import type { TimedStore } from "../store/timed-store.ts";
+import type { Write } from "../store/write.ts";
+import type { Item, UpdateResult } from "../store.ts";
+
+/** What takes back a grant whose answer never came. */
+export interface TakingBack {
+  /** Ends the lease where it is there; refused where another's is in the way. */
+  readonly cancel: Write;
+  /** Revokes the token beside another's lease, so that a late grant is refused; undefined where none can come. */
+  readonly revoke: Write | undefined;
+  /** Whether an item shows the lease. */
+  readonly isOurs: (item: Item | undefined) => boolean;
+}
+
+/**
+ * Takes back a grant whose write may have landed, may be under way or may be lost: 1 request, 2 where another's lease is
+ * in the way, 3 where the item changes meanwhile.
+ *
+ * Gives what came of the last cancellation; undefined where the token was revoked before its grant landed.
+ */
+export async function takeBack(
+  table: TimedStore,
+  { cancel, revoke, isOurs }: TakingBack,
+): Promise<UpdateResult | undefined> {
+  const cancelled = await table.update(cancel);
+  if (cancelled.applied || revoke === undefined) return cancelled;
+  const revoked = await table.update(revoke);
+  if (revoked.applied && !isOurs(revoked.item)) return undefined;
+  // The grant has landed just now, or the other lease has gone.
+  return await table.update(cancel);
+}

@@ -1,0 +1,112 @@
+import { passing, unlessPassing } from "../errors/operational.ts";
+import type { LeaseRecord } from "../record.ts";
+import { callBudgetMs } from "../time/budget.ts";
+import { sleep } from "../time/clock.ts";
+import { RetryPauses, type RetryStrategy } from "../time/retry.ts";
+import { WaitBudget } from "../time/wait-budget.ts";
+import type { ProtocolContext } from "./context.ts";
+
+/** How long to wait, and in what rhythm. */
+export interface WaitTerms {
+  readonly waitMs: number;
+  readonly retry: RetryStrategy;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** What keeps a caller out, as a try or a look has shown it. */
+export interface Blocked {
+  readonly blockers: readonly LeaseRecord[];
+  /** When a try can hope to succeed if nothing changes, on the monotonic clock. */
+  readonly claimableAt: number;
+}
+
+/** What is tried again and again: an acquisition of one lease, or of several. */
+interface Attempt<Outcome, Known> {
+  try(
+    bounds: { readonly withinMs: number; readonly signal: AbortSignal | undefined },
+    known: Known | undefined,
+  ): Promise<Outcome>;
+}
+
+/**
+ * One caller's wait: tries until what it wants is its own or its time is over.
+ *
+ * Between tries it looks with reads that may lag and cost a tenth of a refused write; it tries only when a read shows
+ * that there is room, or when the holder's time is up.
+ */
+export abstract class WaitLoop<
+  Granted extends { readonly granted: true },
+  Refused extends { readonly granted: false },
+  B extends Blocked,
+  A extends Attempt<Granted | Refused, B>,
+> {
+  protected readonly context: ProtocolContext;
+  readonly #terms: WaitTerms;
+  readonly #budget: WaitBudget;
+  readonly #pauses: RetryPauses;
+
+  constructor(context: ProtocolContext, terms: WaitTerms) {
+    this.context = context;
+    this.#terms = terms;
+    this.#budget = new WaitBudget(context.clock, terms.waitMs);
+    this.#pauses = new RetryPauses(context, terms.retry);
+  }
+
+  /** What a refusal has shown. */
+  protected abstract blockedBy(refused: Refused): B;
+
+  /** Looks without writing at what is in the way. */
+  protected abstract look(attempt: A, blocked: B, withinMs: number): Promise<B>;
+
+  /** What the wait ends with when its time is over. */
+  protected abstract unavailable(blocked: B): Error;
+
+  /**
+   * Gives the grant. Rejects when the time is over, with the service's error if that is what the last try ended with, and
+   * with the signal's reason; the caller abandons the attempt then.
+   */
+  async grant(attempt: A, onContended: (record: LeaseRecord) => void): Promise<Granted> {
+    const { signal, waitMs } = this.#terms;
+    let known: B | undefined;
+    for (;;) {
+      let blocked: B;
+      try {
+        const withinMs = waitMs > 0 ? this.#budget.callMs : Number.POSITIVE_INFINITY;
+        const outcome = await attempt.try({ withinMs, signal }, known);
+        if (outcome.granted) return outcome;
+        blocked = this.blockedBy(outcome);
+      } catch (error) {
+        signal?.throwIfAborted();
+        const failure = passing(error);
+        await this.#pause(() => failure);
+        // Nothing is known any more, and an own write may have landed: only a try tells.
+        known = undefined;
+        continue;
+      }
+      for (const blocker of blocked.blockers) onContended(blocker);
+      known = await this.#untilWorthwhile(attempt, blocked);
+    }
+  }
+
+  /** Sleeps and looks until another try can hope for success, and gives what the last look has shown. */
+  async #untilWorthwhile(attempt: A, last: B): Promise<B | undefined> {
+    const { clock } = this.context;
+    let blocked = last;
+    for (;;) {
+      await this.#pause(() => this.unavailable(blocked), blocked.claimableAt);
+      if (clock.monotonic() >= blocked.claimableAt) return undefined;
+      const withinMs = Math.min(this.#budget.callMs, callBudgetMs);
+      const seen = await unlessPassing(() => this.look(attempt, blocked, withinMs), this.#terms.signal);
+      if (seen === undefined) continue;
+      if (seen.claimableAt <= clock.monotonic()) return seen;
+      blocked = seen;
+    }
+  }
+
+  /** Sleeps until the next try or look; throws the reason to give up when there is no time left for one. */
+  async #pause(reason: () => Error, claimableAt?: number): Promise<void> {
+    const { leftMs } = this.#budget;
+    if (leftMs <= 0) throw reason();
+    await sleep(this.context.clock, Math.min(this.#pauses.nextMs(claimableAt), leftMs), this.#terms.signal);
+  }
+}

@@ -1,0 +1,47 @@
+import type { Item, LeaseRecord } from "@leasehold/client";
+import {
+  type Cancellation,
+  type Grant,
+  LockForm,
+  type Prospect,
+  type Write,
+} from "@leasehold/client/internal";
+import { isExhausted } from "./ended.ts";
+import { claimTask, revokeClaim, type TaskId, takeBackClaim, takeOverTask } from "./expressions.ts";
+import { fenceOf } from "./record.ts";
+import { openTaskKey } from "./schema.ts";
+
+/** The lease of one claim of a task: the write that takes it counts the attempt, and is refused when none is left. */
+export class TaskForm extends LockForm {
+  /** The task as it was read last: a claim is refused when another worker has had it since. */
+  seen: Item;
+  readonly #task: TaskId;
+
+  constructor(task: TaskId, seen: Item) {
+    super(task.set, openTaskKey(task.set, task.id).sk);
+    this.#task = task;
+    this.seen = seen;
+  }
+
+  override acquire(grant: Grant, [passed]: readonly LeaseRecord[]): Write {
+    return passed === undefined
+      ? claimTask(this.#task, grant, fenceOf(this.seen))
+      : takeOverTask(this.#task, grant, passed);
+  }
+
+  override cancel({ token, now, retentionMs }: Cancellation): Write {
+    return takeBackClaim({ ...this.#task, token, now, keepForMs: retentionMs });
+  }
+
+  /** A task that waits keeps its attempts: so `cancel` leaves it alone, and only this revokes the token. */
+  override revoke({ token }: Cancellation): Write {
+    return revokeClaim({ ...this.#task, token });
+  }
+
+  /** A task without attempts left is to be parked, and not taken over. */
+  override judge(...asked: Parameters<LockForm["judge"]>): Prospect {
+    const prospect = super.judge(...asked);
+    const [item] = asked;
+    return item !== undefined && isExhausted(item) ? { ...prospect, takeovers: [] } : prospect;
+  }
+}
