@@ -17,6 +17,7 @@ import { benchRenewals } from "./renewals.ts";
 import { against, heading, note, table } from "./report.ts";
 import { benchRequests } from "./requests.ts";
 import { benchStarts } from "./starts.ts";
+import { benchWaiting, reportWaiting } from "./waiting/measurements.ts";
 
 const { values } = parseArgs({ options: { engine: { type: "string" } } });
 await using engine = await startEngine(
@@ -31,6 +32,7 @@ const cycles = await benchCycles(leases);
 const renewals = await benchRenewals(leases);
 const manyLeases = await benchManyLeases();
 const primitives = await benchPrimitives(engine, leases);
+const waiting = await benchWaiting();
 const invocation = await benchInvocation(engine, leases);
 const keeper = await benchKeeper();
 leases.close();
@@ -90,6 +92,7 @@ table(
 );
 
 reportPrimitives(primitives);
+reportWaiting(waiting);
 
 heading("An invocation whose lease is sized from its remaining time");
 table(

@@ -102,7 +102,7 @@ async function checkIn(desk: FairLock, silenceMs: number, ticket: string, join: 
     const visit = await desk.checkIn({ owner: ticket, leaseDurationMs: silenceMs, join });
     if (visit.state === "absent") return { state: "absent", ticket };
     if (visit.state === "held") return { state: "serving", ticket, fencingToken: visit.lease.fencingToken };
-    return { state: "waiting", ticket, position: visit.place, aboutMs: visit.aboutMs };
+    return { state: "waiting", ticket, position: visit.position, aboutMs: visit.estimatedWaitMs };
   } catch (error) {
     if (!(error instanceof QueueFullError)) throw error;
     return { state: "refused", waiting: error.waiting, mostWaiting: desk.maxWaiters };

@@ -1,4 +1,5 @@
 import type { LeaseClient, ListCursor } from "@leasehold/client";
+import { fair } from "@leasehold/client/fair";
 import { JobRuns } from "@leasehold/jobs";
 import { type Answering, answering } from "../support/answers.ts";
 import { dynamodb } from "../support/dynamodb.ts";
@@ -73,7 +74,7 @@ export async function cleanDesks({ leases, remainingMs, now = Date.now }: Cleani
 }
 
 async function isFreed(leases: LeaseClient, key: string): Promise<boolean> {
-  const lease = await leases.tryAcquire(key, { fair: true, leaseDurationMs: deskLeaseMs });
+  const lease = await leases.tryAcquire(key, { order: fair(), leaseDurationMs: deskLeaseMs });
   await lease?.release();
   return lease !== undefined;
 }

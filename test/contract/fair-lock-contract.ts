@@ -1,6 +1,6 @@
 import { type Lease, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
-import { FairLock, QueueFullError } from "../../packages/client/src/fair-lock/index.ts";
+import { FairLock, QueueFullError } from "../../packages/client/src/fair/index.ts";
 import { eventually } from "../support/patience.ts";
 import { PatientClock } from "../support/patient-clock.ts";
 import type { Place } from "./lease-contract.ts";
@@ -60,7 +60,7 @@ export function fairLockContract(place: (clock: PatientClock) => Place): void {
       for (const owner of order) await queue(owner);
       const state = await lockOf("observer").inspect();
       expect(state.holder?.owner).toBe("first");
-      expect(state.waiting.map(({ owner, place: at }) => `${at} ${owner}`)).toEqual([
+      expect(state.waiting.map(({ owner, position: at }) => `${at} ${owner}`)).toEqual([
         "1 a",
         "2 b",
         "3 c",
@@ -133,7 +133,7 @@ export function fairLockContract(place: (clock: PatientClock) => Place): void {
     it("serves callers without a thread in the order in which they checked in, each once however often it comes", async () => {
       const checkIn = async (owner: string): Promise<string> => {
         const visit = await lockOf("desk").checkIn({ owner, leaseDurationMs: 60_000 });
-        return visit.state === "waiting" ? `waiting ${visit.place}` : visit.state;
+        return visit.state === "waiting" ? `waiting ${visit.position}` : visit.state;
       };
       const seen: string[] = [];
       for (const owner of ["a", "b", "c", "b", "a"]) seen.push(await checkIn(owner));

@@ -1,6 +1,7 @@
 // @module-tag long
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { fair } from "@leasehold/client/fair";
 import { afterAll, expect, inject, onTestFinished, test } from "vitest";
 import { messageFrom, startScript } from "../support/processes.ts";
 import { makeTable } from "../support/table.ts";
@@ -30,7 +31,7 @@ async function startWaiter(key: string, owner: string, served: Served): Promise<
 
 test("of those who wait fairly in processes of their own one is killed and one is frozen: they are passed over, the others keep their order, and the one that wakes comes last", async () => {
   const key = table.newKey();
-  const first = await table.client().acquire(key, { fair: true, heartbeat: true });
+  const first = await table.client().acquire(key, { order: fair(), heartbeat: true });
   const served: Served = [];
   const waiters: Record<string, ChildProcess> = {};
   for (const owner of ["a", "killed", "b", "frozen", "c"]) {

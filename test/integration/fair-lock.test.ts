@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { LeaseClient } from "@leasehold/client";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { FairLock } from "../../packages/client/src/fair-lock/index.ts";
+import { FairLock } from "../../packages/client/src/fair/index.ts";
 import { fairLockContract } from "../contract/fair-lock-contract.ts";
 import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
 import { patienceMs } from "../support/patience.ts";
@@ -33,7 +33,7 @@ describe(`fair locks on ${inject("engine").name}`, () => {
     const lease = await lockOf("a", key).acquire();
     expect(engine.sent).toEqual(["UpdateItem"]);
     const { promise: joined, resolve } = Promise.withResolvers<void>();
-    const waiting = lockOf("b", key).acquire({ waitMs: patienceMs, onPlace: () => resolve() });
+    const waiting = lockOf("b", key).acquire({ waitMs: patienceMs, onPosition: () => resolve() });
     await joined;
     expect(engine.sent).toEqual(["UpdateItem", "UpdateItem", "UpdateItem"]);
     await lease.release();

@@ -1,5 +1,5 @@
 import { ClientClosedError, CloseIncompleteError, LeaseClient, type LeaseEvent } from "@leasehold/client";
-import { FairLock } from "@leasehold/client/fair";
+import { FairLock, fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
@@ -50,7 +50,7 @@ const outcomeOf = (work: Promise<unknown>): Promise<unknown> => work.catch((erro
 /** By the name of its primitive, how something comes to be held, under which key and place. */
 const holds: Record<string, { sortKey: string; hold: () => Promise<unknown> }> = {
   lock: { sortKey: "lease", hold: () => client.acquire("k") },
-  "fair lock": { sortKey: "lease", hold: () => client.acquire("k", { fair: true, heartbeat: true }) },
+  "fair lock": { sortKey: "lease", hold: () => client.acquire("k", { order: fair(), heartbeat: true }) },
   permit: { sortKey: "semaphore", hold: () => new Semaphore(client, "k", { permits: 1 }).acquire() },
   "read lock": { sortKey: "read-write", hold: () => new ReadWriteLock(client, "k").read() },
   "write lock": { sortKey: "read-write", hold: () => new ReadWriteLock(client, "k").write() },
@@ -207,10 +207,12 @@ describe("client.close()", () => {
 
   const waits: Record<string, () => Promise<unknown>> = {
     lock: () => client.acquire("k", { waitMs: 600_000 }),
-    "fair lock": () => client.acquire("k", { waitMs: 600_000, fair: true }),
+    "fair lock": () => client.acquire("k", { waitMs: 600_000, order: fair() }),
     "lock with a signal": () =>
       client.acquire("k", { waitMs: 600_000, signal: new AbortController().signal }),
     permit: () => new Semaphore(client, "k", { permits: 1 }).acquire({ waitMs: 600_000 }),
+    "fair permit": () =>
+      new Semaphore(client, "k", { permits: 1, order: fair() }).acquire({ waitMs: 600_000 }),
     drain: () => new Semaphore(client, "k", { permits: 1 }).drain({ waitMs: 600_000 }),
     "read lock": () => new ReadWriteLock(client, "k").read({ waitMs: 600_000 }),
     "write lock": () => new ReadWriteLock(client, "k").write({ waitMs: 600_000 }),
@@ -276,7 +278,7 @@ describe("client.close()", () => {
   it("waits until an abandoned waiter's ticket has left the queue", async () => {
     await other.acquire("k", { heartbeat: true });
     const stop = new AbortController();
-    const waiting = outcomeOf(client.acquire("k", { fair: true, waitMs: 600_000, signal: stop.signal }));
+    const waiting = outcomeOf(client.acquire("k", { order: fair(), waitMs: 600_000, signal: stop.signal }));
     await clock.advance(5_000);
     expect((await new FairLock(other, "k").inspect()).waiting).toHaveLength(1);
     const answer = holdUpdatesAfter(0);
@@ -419,8 +421,8 @@ describe("client.close()", () => {
 
   it("leaves no timer behind, so that the process can end", async () => {
     await client.acquire("a", { heartbeat: true });
-    await client.acquire("b", { fair: true, heartbeat: true });
-    await new Semaphore(client, "c", { permits: 2 }).acquire({ heartbeat: true });
+    await client.acquire("b", { order: fair(), heartbeat: true });
+    await new Semaphore(client, "c", { permits: 2, order: fair() }).acquire({ heartbeat: true });
     await client.close();
     expect(clock.pending).toBe(0);
   });

@@ -15,7 +15,7 @@ import { brandClass, createLeaseTable, type Lease, LeaseClient, LeaseUnavailable
 import { environmentNames } from "@leasehold/client/environment";
 import { metricsListener } from "@leasehold/client/metrics";
 import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
-import { FairLock, QueueFullError } from "@leasehold/client/fair";
+import { FairLock, fair, QueueFullError } from "@leasehold/client/fair";
 import { FinalFailureError, JobRuns, parseScheduleExpression, RunsExhaustedError, TaskSet } from "@leasehold/jobs";
 import { Leader } from "@leasehold/client/leader";
 import { LeaseUpgradeError, ReadWriteLock } from "@leasehold/client/read-write";
@@ -57,7 +57,7 @@ export const used = [
   PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, systemClock, ManualClock,
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
-  GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, QueueFullError, LeaseUnavailableError, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
+  GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, metricsListener, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, brandClass, withDurableExecution, withDurableLease, leased, leaseLock, middy, Duration, ScheduleExpression,
   alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms, SnsAction,
 ];

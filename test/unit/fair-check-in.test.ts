@@ -1,5 +1,5 @@
 import { LeaseClient, type LeaseEvent } from "@leasehold/client";
-import { type CheckIn, FairLock, QueueFullError } from "@leasehold/client/fair";
+import { type CheckIn, FairLock, fair, QueueFullError } from "@leasehold/client/fair";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -31,7 +31,7 @@ describe("check-ins at a fair lock", () => {
     const seen: string[] = [];
     for (const owner of owners) {
       const visit = await checkIn(owner, false);
-      seen.push(visit.state === "waiting" ? `waiting ${visit.place}` : visit.state);
+      seen.push(visit.state === "waiting" ? `waiting ${visit.position}` : visit.state);
     }
     return seen;
   };
@@ -232,7 +232,7 @@ describe("check-ins at a fair lock", () => {
     await checkIn("a");
     await checkIn("b");
     const client = new LeaseClient({ store, clock, owner: "c", leaseDurationMs, clockSkewMs });
-    const waiting = client.acquire("k", { fair: true, waitMs: 60_000, heartbeat: true });
+    const waiting = client.acquire("k", { order: fair(), waitMs: 60_000, heartbeat: true });
     waiting.catch(() => undefined);
     await clock.advance(10);
     await checkIn("d");

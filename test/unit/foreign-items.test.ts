@@ -7,7 +7,7 @@ import {
   type LeaseRecord,
   LeaseUnavailableError,
 } from "@leasehold/client";
-import { FairLock } from "@leasehold/client/fair";
+import { FairLock, fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { internalsOf } from "@leasehold/client/internal";
 import { Leader } from "@leasehold/client/leader";
@@ -21,9 +21,9 @@ import { FinalFailureError, JobRuns, type TaskRecord, TaskSet } from "@leasehold
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { fromAttributeValues } from "../../packages/client/src/dynamodb/attribute-values.ts";
-import { lastTicketOf, readQueue, typicalHold } from "../../packages/client/src/fair/queue.ts";
+import { holdNoteIn, lastNumberIn, ticketsIn } from "../../packages/client/src/fair/queue-ticket.ts";
+import { queueAttributeNames } from "../../packages/client/src/fair/schema.ts";
 import { lastDoneSlot } from "../../packages/client/src/record.ts";
-import { fairAttributeNames } from "../../packages/client/src/schema-fair.ts";
 import { readRun } from "../../packages/jobs/src/runs/run.ts";
 import { runAttributeNames } from "../../packages/jobs/src/runs/schema.ts";
 import { readTask } from "../../packages/jobs/src/tasks/record.ts";
@@ -295,7 +295,7 @@ it("a value that is neither a string nor a number is there, and no reader takes 
 const others = [
   ...Object.values(runAttributeNames),
   ...Object.values(taskAttributeNames),
-  ...Object.values(fairAttributeNames),
+  ...Object.values(queueAttributeNames),
   "q:1",
   "w:1",
 ];
@@ -308,9 +308,9 @@ describe("whatever an item has in its attributes,", () => {
       lastDoneSlot,
       (item) => readRun(item, reading),
       readTask,
-      readQueue,
-      typicalHold,
-      lastTicketOf,
+      ticketsIn,
+      holdNoteIn,
+      lastNumberIn,
     ];
     fc.assert(
       fc.property(anyItem(others), fc.constantFrom(...readers), (attributes, read) => {
@@ -349,7 +349,7 @@ describe("whatever an item has in its attributes,", () => {
       sortKey: "lease",
       call: (with_) => with_.forceRelease("k", { token: "t", onRefused: () => undefined }),
     },
-    "a fair acquire": { sortKey: "lease", call: (with_) => with_.acquire("k", { fair: true }) },
+    "a fair acquire": { sortKey: "lease", call: (with_) => with_.acquire("k", { order: fair() }) },
     "FairLock.inspect": { sortKey: "lease", call: (with_) => new FairLock(with_, "k").inspect() },
     "FairLock.checkIn": {
       sortKey: "lease",
@@ -364,6 +364,10 @@ describe("whatever an item has in its attributes,", () => {
     "Semaphore.inspect": {
       sortKey: "semaphore",
       call: (with_) => new Semaphore(with_, "k", { permits: 1 }).inspect(),
+    },
+    "a fair permit": {
+      sortKey: "semaphore",
+      call: (with_) => new Semaphore(with_, "k", { permits: 1, order: fair() }).acquire(),
     },
     read: { sortKey: "read-write", call: (with_) => new ReadWriteLock(with_, "k").read() },
     write: { sortKey: "read-write", call: (with_) => new ReadWriteLock(with_, "k").write() },

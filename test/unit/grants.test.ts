@@ -1,6 +1,6 @@
 import { type LeaseKeyScope, LeaseTable } from "@leasehold/cdk";
 import { Lease, LeaseClient } from "@leasehold/client";
-import { FairLock } from "@leasehold/client/fair";
+import { FairLock, fair } from "@leasehold/client/fair";
 import { acquireAll, LeaseGroup } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
@@ -133,7 +133,7 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
         client.acquire("k"),
     ({ client }) =>
       () =>
-        client.acquire("k", { fair: true }),
+        client.acquire("k", { order: fair() }),
     async ({ client, other, clock }) => {
       await other.acquire("k", { leaseDurationMs: 30_000 });
       return async () => {
@@ -145,7 +145,7 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
     async ({ client, other, clock }) => {
       await other.acquire("k", { leaseDurationMs: 30_000 });
       return async () => {
-        const waiting = client.acquire("k", { waitMs: 60_000, fair: true });
+        const waiting = client.acquire("k", { waitMs: 60_000, order: fair() });
         await clock.advance(60_000);
         await waiting;
       };
@@ -299,6 +299,9 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
     ({ semaphore }) =>
       () =>
         semaphore.acquire(),
+    ({ client }) =>
+      () =>
+        new Semaphore(client, "s", { permits: 2, order: fair() }).acquire(),
   ],
   "Semaphore.tryAcquire": [
     "useLeases",

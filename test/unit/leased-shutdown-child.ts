@@ -3,7 +3,7 @@ import { LeaseClient, type LeaseError, type LeaseStore } from "@leasehold/client
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { leased } from "@leasehold/middy";
 import type { Context } from "aws-lambda";
-import { FairLock } from "../../packages/client/src/fair-lock/index.ts";
+import { FairLock, fair } from "../../packages/client/src/fair/index.ts";
 
 type Behaviour = "stops" | "deaf" | "idle" | "waits";
 const { behaviour } = JSON.parse(process.argv[2] ?? "{}") as { behaviour: Behaviour };
@@ -30,7 +30,7 @@ const client = new LeaseClient({
   onEvent: (event) => tell(event.type === "released" ? `released ${event.confirmed}` : event.type),
 });
 if (behaviour === "waits") await new LeaseClient({ store }).acquire("job");
-const options = { client, key: "job", whenHeld: "wait", fair: true } as const;
+const options = { client, key: "job", whenHeld: "wait", order: fair() } as const;
 const app = leased(options, async (_event: unknown, _context, lock) => {
   if (behaviour === "idle") return;
   lock.signal.addEventListener("abort", () => tell(`aborted by ${lock.signal.reason.reason}`));

@@ -64,6 +64,24 @@ describe("the map", () => {
     expect(codePaths.length).toBeGreaterThan(30);
   });
 
+  it("shows in its picture what is there: files, folders and exported names", () => {
+    const picture = readFileSync(join(root, "docs/floors.svg"), "utf8");
+    const parts = [...picture.matchAll(/class="name"[^>]*>([^<]+)</g)].flatMap(([, names = ""]) =>
+      names.split(", "),
+    );
+    const protocol = globSync("packages/client/src/protocol/*.ts", { cwd: root })
+      .map((file) => readFileSync(join(root, file), "utf8"))
+      .join("\n");
+    const without = parts.filter(
+      (part) =>
+        !existsSync(join(root, part)) &&
+        !existsSync(join(root, "packages/client/src", part)) &&
+        !new RegExp(`^export (class|interface) ${part}\\b`, "m").test(protocol),
+    );
+    expect(without).toEqual([]);
+    expect(parts.length).toBeGreaterThan(30);
+  });
+
   it("has a floor for every file of the client but its two entries", () => {
     const source = "packages/client/src";
     const files = globSync(`${source}/**/*.ts`, { cwd: root });

@@ -6,7 +6,7 @@ import {
   type LeaseHandle,
   LeaseUnavailableError,
 } from "@leasehold/client";
-import { FairLock } from "@leasehold/client/fair";
+import { FairLock, fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
@@ -142,7 +142,7 @@ const cases: Case[] = [
   },
   {
     wrote: "data of 300 KB with fair",
-    call: acquire({ data: "x".repeat(300_000), fair: true }),
+    call: acquire({ data: "x".repeat(300_000), order: fair() }),
     says: ["data is 300002 bytes of JSON; allowed: at most 262144 bytes of JSON with fair"],
   },
   {
@@ -222,20 +222,20 @@ const cases: Case[] = [
     says: ['held by "me"', "the holder is this caller's own owner", "reentrant: true"],
   },
   {
-    wrote: "acquire(key, { fair: true }) of a lock that another holds",
+    wrote: "acquire(key, { order: fair() }) of a lock that another holds",
     before: () => other().acquire("k"),
-    call: acquire({ fair: true }),
+    call: acquire({ order: fair() }),
     says: [/^(?!.*in turn).*the lock "k" is held by "other" until/],
   },
   {
-    wrote: "acquire(key, { fair: true }) of a lock that others wait for",
+    wrote: "acquire(key, { order: fair() }) of a lock that others wait for",
     before: async () => {
       await new FairLock(other(), "k").checkIn({ owner: "first" });
       await new FairLock(other(), "k").checkIn({ owner: "second" });
       await new FairLock(other(), "k").checkIn({ owner: "third" });
       await new FairLock(other(), "k").checkOut({ owner: "first" });
     },
-    call: acquire({ fair: true }),
+    call: acquire({ order: fair() }),
     says: ['the lock "k" is not held, but 2 callers wait for it in turn'],
   },
   {
@@ -248,6 +248,18 @@ const cases: Case[] = [
     says: [
       /too few of the 3 permits of the semaphore "sem5" are free, and the next to end is held by "[abc]" until/,
     ],
+  },
+  {
+    wrote: "a fair permit while others wait",
+    before: async () => {
+      await new Semaphore(clientOf("a"), "s", { permits: 1, order: fair() }).acquire();
+      void new Semaphore(clientOf("b"), "s", { permits: 1, order: fair() })
+        .acquire({ waitMs: 60_000 })
+        .catch(() => undefined);
+      await clock.advance(1_000);
+    },
+    call: () => new Semaphore(client, "s", { permits: 1, order: fair() }).acquire(),
+    says: [/LeaseUnavailableError: .*semaphore "s"/],
   },
   {
     wrote: "write() while somebody reads",
@@ -362,7 +374,7 @@ describe("what callers write is taken", () => {
   it.each([
     [
       "in the queue",
-      (key: string, signal: AbortSignal) => client.acquire(key, { fair: true, waitMs: Infinity, signal }),
+      (key: string, signal: AbortSignal) => client.acquire(key, { order: fair(), waitMs: Infinity, signal }),
     ],
     [
       "for a permit",
@@ -396,11 +408,15 @@ describe("a call that its signal ends names the lock, and has the signal's reaso
   const waitMs = 60_000;
   const waits: [string, (signal: AbortSignal) => Promise<unknown>][] = [
     ["acquire", (signal) => client.acquire("k", { waitMs, signal })],
-    ["a fair acquire", (signal) => client.acquire("k", { waitMs, signal, fair: true })],
+    ["a fair acquire", (signal) => client.acquire("k", { waitMs, signal, order: fair() })],
     ["a reentrant acquire", (signal) => client.acquire("k", { waitMs, signal, reentrant: true, owner: "w" })],
     ["withLease", (signal) => client.withLease("k", { waitMs, signal }, () => 1)],
     ["acquireAll", (signal) => acquireAll(client, ["k", "l"], { waitMs, signal })],
     ["a permit", (signal) => new Semaphore(client, "k", { permits: 1 }).acquire({ waitMs, signal })],
+    [
+      "a fair permit",
+      (signal) => new Semaphore(client, "k", { permits: 1, order: fair() }).acquire({ waitMs, signal }),
+    ],
     ["drain", (signal) => new Semaphore(client, "k", { permits: 1 }).drain({ waitMs, signal })],
     ["read", (signal) => new ReadWriteLock(client, "k").read({ waitMs, signal })],
     ["write", (signal) => new ReadWriteLock(client, "k").write({ waitMs, signal })],

@@ -1,5 +1,6 @@
 import { LeaseClient, LeaseLostError } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
+import { fair } from "@leasehold/client/fair";
 import type { LeaseLockOptions, Lock } from "@leasehold/middy";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { type App, type Bench, bench, ways } from "./middy-support.ts";
@@ -52,7 +53,7 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     ["throw", { whenHeld: "throw" }],
     ["throw and once", { whenHeld: "throw", once: true }],
     ["wait", { whenHeld: "wait" }],
-    ["wait in order", { whenHeld: "wait", fair: true }],
+    ["wait in order", { whenHeld: "wait", order: fair() }],
     ["replace", { whenHeld: "replace" }],
   ])("an event that two environments get at once runs one handler at a time: %s", async (_, options) => {
     const both = environments(options);

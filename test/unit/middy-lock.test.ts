@@ -1,4 +1,5 @@
 import { type LeaseClient, LeaseLostError, LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
+import { fair } from "@leasehold/client/fair";
 import { InvocationEndingError, type LeaseLockOptions, type Lock } from "@leasehold/middy";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type App, type Bench, bench, type LambdaContext, type Work, ways } from "./middy-support.ts";
@@ -127,7 +128,7 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
 
     test("wait with fair lets invocations in as they came, before whoever comes when the lock is let go", async () => {
       const served: unknown[] = [];
-      const options = { whenHeld: "wait", fair: true, heartbeat: true } as const;
+      const options = { whenHeld: "wait", order: fair(), heartbeat: true } as const;
       const { app, context, other, clock } = setUp(options, async (_lock, event) => {
         served.push(event);
         await new Promise<void>((resolve) => clock.schedule(resolve, 1_000));
@@ -143,7 +144,10 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     });
 
     test("wait with fair rejects with QueueFullError beyond maxWaiters, and runs nothing", async () => {
-      const { app, runs, context, other, clock } = setUp({ whenHeld: "wait", fair: true, maxWaiters: 1 });
+      const { app, runs, context, other, clock } = setUp({
+        whenHeld: "wait",
+        order: fair({ maxWaiters: 1 }),
+      });
       await other.acquire("job", { leaseDurationMs: 600_000 });
       const waiting = app({}, context(10_000)).catch((error: unknown) => error);
       await clock.advance(100);

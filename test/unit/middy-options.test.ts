@@ -1,5 +1,6 @@
 import { InvalidOptionsError, LeaseClient } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
+import { fair } from "@leasehold/client/fair";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { type LeaseLockOptions, leased, leaseLock } from "@leasehold/middy";
 import type { Context } from "aws-lambda";
@@ -39,10 +40,8 @@ describe("refused at once", () => {
     ["a slow heartbeat", { client, key: "k", lockAtMostForMs: 1000, heartbeat: 500 }, "heartbeat"],
     ["a heartbeat of 0", { client, key: "k", heartbeat: 0 }, "heartbeat"],
     ["replace without a heartbeat", { client, key: "k", whenHeld: "replace", heartbeat: false }, "heartbeat"],
-    ["fairness without waiting", { client, key: "k", fair: true }, "fair"],
-    ["a fairness that is no yes or no", { client, key: "k", whenHeld: "wait", fair: 1 }, "fair"],
-    ["a bound without a queue", { client, key: "k", whenHeld: "wait", maxWaiters: 5 }, "maxWaiters"],
-    ["no room in the queue", { client, key: "k", whenHeld: "wait", fair: true, maxWaiters: 0 }, "maxWaiters"],
+    ["an order without waiting", { client, key: "k", order: fair() }, "order"],
+    ["an order that is none", { client, key: "k", whenHeld: "wait", order: 1 }, "order"],
     ["once as a text", { client, key: "k", once: "true" }, "once"],
     ["a table's name that cannot be", { tableName: "?", key: "k" }, "tableName"],
     ["a resume that is no yes or no", { client, key: "k", resume: "true" }, "resume"],

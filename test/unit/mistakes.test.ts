@@ -5,6 +5,7 @@ import {
   LeaseServiceError,
   type LeaseStore,
 } from "@leasehold/client";
+import { fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
@@ -221,7 +222,7 @@ describe("a mistake in what a call leaves to the background is published", () =>
   it("when a waiter leaves its queue", async () => {
     const holder = await client.acquire("k");
     const giveUp = new AbortController();
-    const waiting = client.acquire("k", { fair: true, waitMs: 60_000, signal: giveUp.signal });
+    const waiting = client.acquire("k", { order: fair(), waitMs: 60_000, signal: giveUp.signal });
     waiting.catch(() => undefined);
     await clock.advance(3_000);
     store.breakWrites();
@@ -307,7 +308,7 @@ describe("a mistake in a release", () => {
 describe("a mistake in a look of a waiter is what the wait ends with", () => {
   const waits: [string, (waiter: LeaseClient) => Promise<unknown>][] = [
     ["for a lock", (waiter) => waiter.acquire("k", { waitMs: 60_000 })],
-    ["for a fair lock", (waiter) => waiter.acquire("k", { fair: true, waitMs: 60_000 })],
+    ["for a fair lock", (waiter) => waiter.acquire("k", { order: fair(), waitMs: 60_000 })],
     ["for a group", (waiter) => acquireAll(waiter, ["k", "k2"], { waitMs: 60_000 })],
     ["for a permit", (waiter) => new Semaphore(waiter, "pool", { permits: 1 }).acquire({ waitMs: 60_000 })],
     ["for a read", (waiter) => new ReadWriteLock(waiter, "book").read({ waitMs: 60_000 })],

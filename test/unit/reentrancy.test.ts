@@ -5,7 +5,7 @@ import {
   type LeaseEvent,
   SlotMismatchError,
 } from "@leasehold/client";
-import { FairLock } from "@leasehold/client/fair";
+import { FairLock, fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
 import { ReadWriteLock } from "@leasehold/client/read-write";
@@ -52,7 +52,7 @@ const readWriteLockOf = (of: LeaseClient): ReadWriteLock => {
 /** By primitive, how one client takes what only one caller can have, without waiting. */
 const exclusive: [string, (of: LeaseClient, wish: Wish) => Promise<Pick<Lease, "renew">>][] = [
   ["a lock", (of, wish) => of.acquire("k", wish)],
-  ["a fair lock", (of, wish) => of.acquire("k", { ...wish, fair: true })],
+  ["a fair lock", (of, wish) => of.acquire("k", { ...wish, order: fair() })],
   ["a permit", (of, wish) => semaphoreOf(of).acquire(wish)],
   ["a write lock", (of, wish) => readWriteLockOf(of).write(wish)],
   ["a group", (of, wish) => acquireAll(of, ["k", "l"], wish)],
@@ -117,7 +117,7 @@ describe("check-ins", () => {
   it("do not enter a plain lease of their owner: they wait for its end", async () => {
     const plain = await client.acquire("k", { owner: "ticket-1" });
     const desk = new FairLock(client, "k");
-    expect(await desk.checkIn({ owner: "ticket-1" })).toMatchObject({ state: "waiting", place: 1 });
+    expect(await desk.checkIn({ owner: "ticket-1" })).toMatchObject({ state: "waiting", position: 1 });
     expect(await desk.checkOut({ owner: "ticket-1" })).toBe(true);
     await plain.renew();
     expect(await client.inspect("k")).toMatchObject({ token: plain.token });

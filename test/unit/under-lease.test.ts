@@ -1,4 +1,5 @@
 import { type Lease, LeaseClient, LeaseLostError } from "@leasehold/client";
+import { fair } from "@leasehold/client/fair";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
@@ -15,8 +16,12 @@ const clientOf = (owner: string): LeaseClient => new LeaseClient({ store, clock,
 
 const ways: [string, (work: Work) => Promise<unknown>][] = [
   ["withLease", (work) => clientOf("a").withLease("k", {}, work)],
-  ["withLease, fair", (work) => clientOf("a").withLease("k", { fair: true }, work)],
+  ["withLease, fair", (work) => clientOf("a").withLease("k", { order: fair() }, work)],
   ["withPermit", (work) => new Semaphore(clientOf("a"), "k", { permits: 1 }).withPermit({}, work)],
+  [
+    "withPermit, fair",
+    (work) => new Semaphore(clientOf("a"), "k", { permits: 1, order: fair() }).withPermit({}, work),
+  ],
   ["withRead", (work) => new ReadWriteLock(clientOf("a"), "k").withRead({}, work)],
   ["withWrite", (work) => new ReadWriteLock(clientOf("a"), "k").withWrite({}, work)],
 ];

@@ -1,6 +1,4 @@
 import { describe, InvalidOptionsError } from "./errors/errors.ts";
-import type { FairQueues } from "./fair/fair-queues.ts";
-import type { FairTerms } from "./fair/options.ts";
 import type { ValueFormat } from "./fencing.ts";
 import type { Lease } from "./lease.ts";
 import type { ClientTimes } from "./options/check-options.ts";
@@ -15,10 +13,9 @@ export interface ClientInternals {
   /** The client's owner, for options that name none. */
   readonly owner: string;
   readonly times: ClientTimes;
-  readonly queues: FairQueues;
   readonly acquirer: Acquirer;
-  /** As `client.acquire`, for a lease at another sort key under the key; in the order of arrival with `fair`. */
-  acquireAt(key: string, sortKey: string, options: WaitOptions, fair?: FairTerms): Promise<Lease>;
+  /** As `client.acquire`, for a lease at another sort key under the key. */
+  acquireAt(key: string, sortKey: string, options: WaitOptions): Promise<Lease>;
 }
 
 /** Beside the client and not in it, so that they are no part of what users see. */

@@ -13,8 +13,6 @@ import {
   SlotMismatchError,
 } from "./errors/errors.ts";
 import { publish } from "./events.ts";
-import { FairQueues } from "./fair/fair-queues.ts";
-import { checkDataBesideQueue, type FairTerms, separateFairness } from "./fair/options.ts";
 import type { ValueFormat } from "./fencing.ts";
 import { handleOf, Lease, type LeaseHandle, runUnder } from "./lease.ts";
 import {
@@ -90,7 +88,6 @@ export class LeaseClient implements AsyncDisposable {
   readonly #owner: string;
   readonly #format: ValueFormat;
   readonly #acquirer: Acquirer;
-  readonly #queues: FairQueues;
   readonly #admin: LeaseAdmin;
   readonly #lifecycle: Lifecycle;
 
@@ -127,16 +124,14 @@ export class LeaseClient implements AsyncDisposable {
       hold: (lease) => this.#lifecycle.hold(lease),
     };
     this.#acquirer = new Acquirer(this.#context);
-    this.#queues = new FairQueues(this.#context);
     this.#admin = new LeaseAdmin(this.#context);
     showInternals(this, {
       context: this.#context,
       format: this.#format,
       owner: this.#owner,
       times: this.#times,
-      queues: this.#queues,
       acquirer: this.#acquirer,
-      acquireAt: (key, sortKey, others, fair) => this.#acquire(key, { fair, others }, true, sortKey),
+      acquireAt: (key, sortKey, options) => this.#acquire(key, options, true, sortKey),
     });
   }
 
@@ -150,13 +145,13 @@ export class LeaseClient implements AsyncDisposable {
    * program has written the lock's item; in every case of failure nothing stays held.
    */
   async acquire(key: string, options: AcquireOptions = {}): Promise<Lease> {
-    return await this.#acquireNaming(key, separateFairness(options, true), true);
+    return await this.#acquireNaming(key, options, true);
   }
 
   /** Like {@link LeaseClient.acquire}, but never waits, and gives undefined when somebody else holds the lock or the slot is done. */
   async tryAcquire(key: string, options: TryAcquireOptions = {}): Promise<Lease | undefined> {
     try {
-      return await this.#acquireNaming(key, separateFairness(options, false), false);
+      return await this.#acquireNaming(key, options, false);
     } catch (error) {
       if (error instanceof LeaseUnavailableError || error instanceof SlotDoneError) return undefined;
       throw error;
@@ -291,15 +286,11 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   /** Where the signal aborts, the error names the key; the other primitives look for the signal's own reason. */
-  async #acquireNaming(
-    key: string,
-    request: { readonly fair: FairTerms | undefined; readonly others: WaitOptions },
-    mayWait: boolean,
-  ): Promise<Lease> {
+  async #acquireNaming(key: string, options: WaitOptions, mayWait: boolean): Promise<Lease> {
     try {
-      return await this.#acquire(key, request, mayWait);
+      return await this.#acquire(key, options, mayWait);
     } catch (error) {
-      throw nameAbort(key, request.others.signal, error);
+      throw nameAbort(key, options.signal, error);
     }
   }
 
@@ -381,17 +372,15 @@ export class LeaseClient implements AsyncDisposable {
 
   async #acquire(
     key: string,
-    { fair, others }: { readonly fair: FairTerms | undefined; readonly others: WaitOptions },
+    options: WaitOptions,
     mayWait: boolean,
     sortKey: string = leaseSortKey,
   ): Promise<Lease> {
     checkKey(key);
-    const terms = checkAcquireOptions(others, mayWait, this.#owner, this.#times);
+    const terms = checkAcquireOptions(options, mayWait, this.#owner, this.#times);
     const data = checkData(terms.data);
-    if (fair !== undefined) checkDataBesideQueue(data);
     terms.signal?.throwIfAborted();
-    const order = fair && this.#queues.order(fair);
-    const call = { ...terms, key, sortKey, data, resumes: terms.reentrant, order };
+    const call = { ...terms, key, sortKey, data, resumes: terms.reentrant };
     const lease = await this.#acquirer.acquire(call);
     return new Lease(this.#context, lease, this.#format, terms.slot);
   }

@@ -59,11 +59,11 @@ export type {
   DynamoDBSender,
   HoldOptions,
   LeaseClientOptions,
-  PlaceInQueue,
   TryAcquireOptions,
   WaitOptions,
 } from "./options/options.ts";
 export type { Randomness } from "./protocol/context.ts";
+export type { WaitOrder } from "./protocol/wait-order.ts";
 export type { LeaseRecord } from "./record.ts";
 export type { Seat, SeatKind } from "./seats/schema.ts";
 export type {

@@ -45,7 +45,7 @@ export async function admit<TEvent>(
   waitMs: number,
   signal: AbortSignal,
 ): Promise<Admission> {
-  const { client, fairness, lockAtLeastForMs, data, resume } = settings;
+  const { client, order, lockAtLeastForMs, data, resume } = settings;
   const { key, owner, slot, whenHeld } = invocation;
   const remainingMs = invocation.remainingMs();
   const heartbeat = settings.heartbeat ?? (whenHeld === "replace" || remainingMs === undefined);
@@ -69,7 +69,10 @@ export async function admit<TEvent>(
   const lease =
     whenHeld === "replace"
       ? await replace(settings, invocation, options, waitMs, signal)
-      : await client.acquire(key, whenHeld === "wait" ? { ...options, ...fairness, waitMs } : options);
+      : await client.acquire(
+          key,
+          whenHeld === "wait" ? { ...options, ...(order && { order }), waitMs } : options,
+        );
   return { lease, renewEveryMs: heartbeat === false ? undefined : renewEveryMs };
 }
 

@@ -4,6 +4,7 @@ import type {
   LeaseEventListener,
   LeaseUnavailableError,
   SlotDoneError,
+  WaitOrder,
 } from "@leasehold/client";
 import type { Context } from "aws-lambda";
 
@@ -42,12 +43,11 @@ export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
    */
   readonly whenHeld?: WhenHeld;
   /**
-   * With `whenHeld: "wait"`: invocations get the lock in the order in which they came. One that finds `maxWaiters`
-   * waiting rejects with QueueFullError. @default false
+   * With `whenHeld: "wait"`: in which order the invocations that wait get the lock: `fair()` of `@leasehold/client/fair` for
+   * the order in which they came. An invocation that finds as many waiting as may rejects with QueueFullError.
+   * @default - the first one that tries after a release gets it
    */
-  readonly fair?: boolean;
-  /** With `fair`: how many may wait, from 1 to 500. @default 100 */
-  readonly maxWaiters?: number;
+  readonly order?: WaitOrder;
   /**
    * What a skipped invocation answers, or a function that gives it.
    * @default - to a request of an HTTP API that found the lock held: 423 (Locked) with Retry-After; else nothing

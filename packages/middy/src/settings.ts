@@ -1,10 +1,10 @@
 import {
-  type AcquireOptions,
   type Clock,
   InvalidOptionsError,
   LeaseClient,
   type LeaseEventListener,
   systemClock,
+  type WaitOrder,
 } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { metricsListener, writeLine } from "@leasehold/client/metrics";
@@ -21,7 +21,7 @@ export interface Settings<TEvent> {
   /** Undefined: by what the event needs. */
   readonly whenHeld: WhenHeld | undefined;
   /** For `client.acquire`. */
-  readonly fairness: Pick<AcquireOptions, "fair" | "maxWaiters">;
+  readonly order: WaitOrder | undefined;
   readonly skipResult: unknown;
   readonly resume: boolean;
   readonly lockAtMostForMs: number | undefined;
@@ -45,8 +45,6 @@ const isDuration = (value: unknown): boolean => Number.isSafeInteger(value) && (
 const isPositive = (value: unknown): boolean => isDuration(value) && value !== 0;
 const whenHeldValues: readonly unknown[] = ["skip", "throw", "wait", "replace"] satisfies WhenHeld[];
 const milliseconds = "a whole number of milliseconds";
-/** As many as the queue of a lock takes. */
-const mostWaiters = 500;
 
 /** What each option accepts. */
 const checks: Record<keyof LeaseLockOptions, readonly [(value: unknown) => boolean, string]> = {
@@ -54,11 +52,7 @@ const checks: Record<keyof LeaseLockOptions, readonly [(value: unknown) => boole
   tableName: [isText, "a table's name or ARN"],
   key: [(value) => isText(value) || isFunction(value), "a non-empty string, or a function that gives one"],
   whenHeld: [(value) => whenHeldValues.includes(value), whenHeldValues.join(", ")],
-  fair: [(value) => typeof value === "boolean", "true or false"],
-  maxWaiters: [
-    (value) => isPositive(value) && (value as number) <= mostWaiters,
-    `a whole number from 1 to ${mostWaiters}`,
-  ],
+  order: [isObject, "an order, such as fair() of @leasehold/client/fair"],
   skipResult: [isAny, ""],
   lockAtMostForMs: [isPositive, `${milliseconds}, above 0`],
   lockAtLeastForMs: [isDuration, milliseconds],
@@ -128,12 +122,9 @@ export function readOptions<TEvent>(
     const allowed = 'true, or an interval: with whenHeld "replace", a holder has to hear that it is to stop';
     throw new InvalidOptionsError("heartbeat", heartbeat, allowed);
   }
-  const { fair = false, maxWaiters } = options;
-  if (fair && whenHeld !== "wait") {
-    throw new InvalidOptionsError("fair", fair, 'nothing but false, unless whenHeld is "wait"');
-  }
-  if (maxWaiters !== undefined && !fair) {
-    throw new InvalidOptionsError("maxWaiters", maxWaiters, "nothing without fair: true");
+  const { order } = options;
+  if (order !== undefined && whenHeld !== "wait") {
+    throw new InvalidOptionsError("order", order, 'nothing, unless whenHeld is "wait"');
   }
   const once = options.once ?? fromEnv("once", readBoolean) ?? false;
   const { resume = false } = options;
@@ -149,7 +140,7 @@ export function readOptions<TEvent>(
     tableName,
     key,
     whenHeld,
-    fairness: fair ? { fair, ...(maxWaiters === undefined ? {} : { maxWaiters }) } : {},
+    order,
     skipResult: options.skipResult,
     lockAtMostForMs,
     lockAtLeastForMs,

@@ -7,13 +7,14 @@ import {
 } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { type QueuePlace, readQueue } from "../../../packages/client/src/fair/queue.ts";
-import { type CheckIn, FairLock, QueueFullError } from "../../../packages/client/src/fair-lock/index.ts";
+import { type CheckIn, FairLock, QueueFullError } from "../../../packages/client/src/fair/index.ts";
+import { type QueueTicket, ticketsIn } from "../../../packages/client/src/fair/queue-ticket.ts";
 import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps } from "../cluster.ts";
 import type { Host } from "../host.ts";
 import type { Tamper } from "../network.ts";
 import { isGrant, type Simulation, startsWith, stepByStep, withoutTests } from "../simulation.ts";
 import type { World } from "../world.ts";
+import { QueueMonitor } from "./queue-monitor.ts";
 
 const deskProcesses = 4;
 const visitorNames = ["ann", "bob", "cyd", "dee"];
@@ -23,8 +24,8 @@ const unfair = "unfair";
 /** Longer than two requests take while the weather is calm. */
 const roundMs = 1_500;
 
-/** A place of one who waits in a thread lasts for at most a minute of sleep and its own lease beyond. */
-const longestPlaceMs = 70_000;
+/** The waits of callers with a thread are shorter: so no ticket lasts longer. */
+const longestTicketMs = 70_000;
 
 type Step =
   | Mishap
@@ -93,6 +94,7 @@ class Desk {
   readonly world: Cluster<{ readonly client: LeaseClient; readonly lock: FairLock }>;
   readonly visitors = visitorNames.map((name) => new Visitor(name));
   readonly leases = new Set<Lease>();
+  readonly #monitor: QueueMonitor;
   #callers = 0;
 
   constructor(world: World, tamper?: Tamper) {
@@ -102,6 +104,7 @@ class Desk {
       onChange: ([change]) => this.#watch(change?.before, change?.after),
       tamper,
     });
+    this.#monitor = new QueueMonitor(() => this.world.clock.now());
   }
 
   async take(one: Step): Promise<void> {
@@ -138,7 +141,7 @@ class Desk {
     const call = running.parts.lock.checkIn({ owner: visitor.name, join });
     world.watch(running, call, told, isExpected);
     call.catch(() => {
-      if (!visitor.waits && this.#places(visitor).length > 0) world.count("unheard place");
+      if (!visitor.waits && this.#tickets(visitor).length > 0) world.count("unheard place");
     });
   }
 
@@ -247,38 +250,35 @@ class Desk {
     visitor.fence = Math.max(visitor.fence, fencingToken);
   }
 
-  #places({ name }: Visitor): QueuePlace[] {
+  #tickets({ name }: Visitor): QueueTicket[] {
     const item = this.world.table.peek({ pk: "k", sk: "lease" });
-    return readQueue(item).filter(({ owner }) => owner === name);
+    return ticketsIn(item).filter(({ owner }) => owner === name);
   }
 
-  /** Judges a write that has landed: what became of the places, and who was let in before whom. */
+  /** Judges a write that has landed: what became of the tickets, and who was let in before whom. */
   #watch(before: Item | undefined, after: Item | undefined): void {
     const { world } = this;
     this.#check();
-    const [queue, left] = [readQueue(before), readQueue(after)];
-    const owners = new Set(left.map(({ owner }) => owner));
-    if (left.length !== Number(after?.waiting ?? 0)) world.fault("the count of places has drifted");
-    if (owners.size < left.length) world.fault("an owner has two places");
+    const change = this.#monitor.watch(before, after, (text) => world.fault(text));
+    const owners = new Set(change.left.map(({ owner }) => owner));
+    if (owners.size < change.left.length) world.fault("an owner has two tickets");
     const { token, owner } = attributeNames;
     const isNew = after?.[token] !== undefined && after[token] !== before?.[token];
     const granted = isNew ? String(after[owner]) : undefined;
-    const own = queue.find((place) => place.owner === granted);
+    const own = change.tickets.find((ticket) => ticket.owner === granted);
     if (own !== undefined) world.count("from the queue");
-    for (const place of queue) {
-      if (place === own || left.some(({ id, ticket }) => id === place.id && ticket === place.ticket))
-        continue;
-      this.#judgeLoss(place);
-    }
+    for (const ticket of change.gone(own)) this.#judgeLoss(ticket, before);
     if (granted === undefined || granted.startsWith(unfair)) return;
-    const overtaken = left.filter(({ ticket }) => ticket < (own?.ticket ?? Number.POSITIVE_INFINITY));
-    for (const place of overtaken) world.fault(`${place.owner} was overtaken by ${granted}`);
+    const number = own?.number ?? Number.POSITIVE_INFINITY;
+    for (const ticket of change.left) {
+      if (ticket.number < number) world.fault(`${ticket.owner} was overtaken by ${granted}`);
+    }
   }
 
-  #judgeLoss(place: QueuePlace): void {
-    if (place.until <= this.world.clock.now() + clockSkewMs / 2) this.world.count("passed over");
-    else if (this.visitors.some(({ name, waits }) => waits && name === place.owner)) {
-      this.world.fault(`${place.owner} was told that it waits, and has lost its place`);
+  #judgeLoss(ticket: QueueTicket, before: Item | undefined): void {
+    if (this.#monitor.mayBePassed(ticket, before)) this.world.count("passed over");
+    else if (this.visitors.some(({ name, waits }) => waits && name === ticket.owner)) {
+      this.world.fault(`${ticket.owner} was told that it waits, and has lost its ticket`);
     }
   }
 }
@@ -296,7 +296,7 @@ async function expectAllToHeal(desk: Desk): Promise<void> {
   world.killAll();
   await world.clearUp();
   desk.leases.clear();
-  await world.clock.advance(longestPlaceMs + leaseDurationMs + 2 * clockSkewMs);
+  await world.clock.advance(longestTicketMs + leaseDurationMs + 2 * clockSkewMs);
   await desk.expectAllToBeServed();
   if (world.pending > 0) world.fault(`${world.pending} calls have not settled`);
 }
@@ -304,7 +304,7 @@ async function expectAllToHeal(desk: Desk): Promise<void> {
 export const checkIn: Simulation = {
   name: "check-in",
   claim:
-    "check-ins have one holder at most and one place for each, overtake nobody whose place stands, and are all served",
+    "check-ins have one holder at most and one ticket for each, overtake nobody whose ticket stands, and are all served",
   worlds: 100,
   mustHappen: {
     death: 1,
@@ -325,29 +325,29 @@ export const checkIn: Simulation = {
   },
   mistakes: [
     {
-      what: "a turn that is not bound to its place",
+      what: "a turn that is not bound to its ticket",
       tamper: withoutTests(startsWith("q:", "=")),
       violation: /drifted/,
     },
     {
-      what: "a second place for one owner",
+      what: "a second ticket for one owner",
       tamper: withoutTests(startsWith("q:", "missing")),
-      violation: /drifted|two places/,
+      violation: /drifted|two tickets/,
     },
     {
-      what: "a newcomer that is let in past the queue",
+      what: "a newcomer that is let in past the line",
       tamper: withoutTests(({ attribute, write }) => attribute === "waiting" && isGrant(write)),
       violation: /overtaken/,
     },
     {
-      what: "a takeover from a holder that has come again",
+      what: "a takeover from a holder that has checked in again",
       tamper: withoutTests(({ attribute, write }) => attribute === "version" && isGrant(write)),
       violation: /hold it at once/,
     },
     {
-      what: "a place that is removed though it was kept",
+      what: "a ticket that is removed though it was renewed",
       tamper: withoutTests(startsWith("w:", "="), (name) => `attribute_exists(${name})`),
-      violation: /has lost its place/,
+      violation: /has lost its ticket/,
     },
   ],
   play: stepByStep({

@@ -1,17 +1,20 @@
 import { type Item, type Lease, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { readQueue } from "../../../packages/client/src/fair/queue.ts";
-import { FairLock, QueueFullError } from "../../../packages/client/src/fair-lock/index.ts";
-import { waiterId } from "../../../packages/client/src/schema-fair.ts";
+import { FairLock, QueueFullError } from "../../../packages/client/src/fair/index.ts";
+import type { QueueTicket } from "../../../packages/client/src/fair/queue-ticket.ts";
+import { shortestTicketMs } from "../../../packages/client/src/fair/queue-waiter.ts";
+import { ticketIdOf } from "../../../packages/client/src/fair/schema.ts";
 import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps } from "../cluster.ts";
-import { type Simulation, stepByStep } from "../simulation.ts";
+import type { Tamper } from "../network.ts";
+import { isGrant, type Simulation, startsWith, stepByStep, withoutTests } from "../simulation.ts";
 import type { World } from "../world.ts";
+import { QueueMonitor } from "./queue-monitor.ts";
 
 const processes = 5;
 const maxWaiters = 8;
-/** A place lasts for at most a minute of sleep and its own lease beyond. */
-const longestPlaceMs = 70_000;
+/** Waits are no longer: so no ticket lasts longer. */
+const longestTicketMs = 2 * shortestTicketMs + 10_000;
 
 type Step =
   | Mishap
@@ -44,14 +47,17 @@ class Queue {
   readonly world: Cluster<FairLock>;
   readonly leases = new Set<Lease>();
   readonly #giveUps = new Set<AbortController>();
+  readonly #monitor: QueueMonitor;
 
-  constructor(world: World) {
+  constructor(world: World, tamper?: Tamper) {
     this.world = new Cluster(world, {
       processes,
       suspends: false,
       begin: (client) => new FairLock(client, "k", { maxWaiters }),
       onChange: ([change]) => this.#watch(change?.before, change?.after),
+      tamper,
     });
+    this.#monitor = new QueueMonitor(() => this.world.clock.now());
   }
 
   async take(one: Step): Promise<void> {
@@ -94,20 +100,25 @@ class Queue {
   #watch(before: Item | undefined, after: Item | undefined): void {
     const { world } = this;
     this.#check();
-    const [queue, left] = [readQueue(before), readQueue(after)];
-    if (left.length !== Number(after?.waiting ?? 0)) world.fault("the count of places has drifted");
+    const change = this.#monitor.watch(before, after, (text) => world.fault(text));
     const token = after?.[attributeNames.token];
-    if (token === undefined || token === before?.[attributeNames.token]) return;
-    const own = queue.find(({ id }) => id === waiterId(String(token)));
+    const isNew = token !== undefined && token !== before?.[attributeNames.token];
+    const own = isNew ? change.tickets.find(({ id }) => id === ticketIdOf(String(token))) : undefined;
     if (own !== undefined) world.count("from the queue");
-    const overtaken = left.filter(({ ticket }) => ticket < (own?.ticket ?? Number.POSITIVE_INFINITY));
-    for (const { owner } of overtaken) world.fault(`${owner} was overtaken`);
-    for (const place of queue) {
-      if (place === own || left.some(({ id }) => id === place.id)) continue;
-      world.count("passed over");
-      const isOver = place.until <= world.clock.now() + clockSkewMs / 2;
-      if (!isOver) world.fault(`${place.owner} was passed over while its place stood`);
+    const number = own?.number ?? Number.POSITIVE_INFINITY;
+    for (const ticket of isNew ? change.left : []) {
+      if (ticket.number < number) world.fault(`${ticket.owner} was overtaken`);
     }
+    const isJoining = change.left.length > change.tickets.length - change.gone(own).length;
+    // Otherwise a waiter has left, which removes its own ticket.
+    for (const ticket of isNew || isJoining ? change.gone(own) : []) this.#judgeLoss(ticket, before);
+  }
+
+  #judgeLoss(ticket: QueueTicket, before: Item | undefined): void {
+    const { world } = this;
+    world.count(ticket.until > world.clock.now() + clockSkewMs ? "passed in silence" : "passed over");
+    if (!this.#monitor.mayBePassed(ticket, before))
+      world.fault(`${ticket.owner} was passed while its ticket stood`);
   }
 }
 
@@ -125,7 +136,7 @@ async function expectItToHeal(queue: Queue): Promise<void> {
   world.killAll();
   await world.clearUp();
   queue.leases.clear();
-  await world.clock.advance(longestPlaceMs + leaseDurationMs + 2 * clockSkewMs);
+  await world.clock.advance(longestTicketMs + leaseDurationMs + 2 * clockSkewMs);
   queue.acquire({ process: 1, waitMs: 20_000, heartbeat: true });
   await world.clock.advance(20_500);
   if (queue.held().length !== 1) world.fault("it is stuck");
@@ -134,8 +145,8 @@ async function expectItToHeal(queue: Queue): Promise<void> {
 
 export const fairLock: Simulation = {
   name: "fair-lock",
-  claim: "a fair lock has one holder at most, overtakes nobody whose place stands, and leaves nothing stuck",
-  worlds: 100,
+  claim: "a fair lock has one holder at most, overtakes nobody whose ticket stands, and leaves nothing stuck",
+  worlds: 150,
   mustHappen: {
     death: 1,
     takeover: 1,
@@ -147,12 +158,44 @@ export const fairLock: Simulation = {
     grant: 250,
     "from the queue": 100,
     "passed over": 30,
+    "passed in silence": 30,
   },
-  mistakes: [],
+  mistakes: [
+    {
+      what: "a turn that is not bound to its ticket",
+      tamper: withoutTests(startsWith("q:", "=")),
+      violation: /drifted|overtaken|stood/,
+    },
+    {
+      what: "a second ticket for one waiter",
+      tamper: withoutTests(startsWith("q:", "missing")),
+      violation: /drifted/,
+    },
+    {
+      what: "a waiter that leaves twice",
+      tamper: withoutTests(startsWith("q:", "exists")),
+      violation: /drifted/,
+    },
+    {
+      what: "a newcomer that is let in past the line",
+      tamper: withoutTests(({ attribute, write }) => attribute === "waiting" && isGrant(write)),
+      violation: /overtaken/,
+    },
+    {
+      what: "a takeover from a holder that has renewed",
+      tamper: withoutTests(({ attribute, test }) => attribute === "version" && test === "="),
+      violation: /hold it at once/,
+    },
+    {
+      what: "a ticket that is passed though its waiter has answered",
+      tamper: withoutTests(startsWith("w:", "="), (name) => `attribute_exists(${name})`),
+      violation: /while its ticket stood/,
+    },
+  ],
   play: stepByStep({
     step,
     mostSteps: 90,
-    make: (world) => new Queue(world),
+    make: (world, tamper) => new Queue(world, tamper),
     end: expectItToHeal,
   }),
 };

@@ -318,7 +318,7 @@ function oneMore(condition: Condition): Condition {
   };
 }
 
-const tooMany = /permits are held|two writers|reads while/;
+const tooMany = /permits are held|two writers|reads while|a fencing token of/;
 const tooManyOrMiscounted = /permits are held|two writers|reads while|differs from/;
 
 const mistakes: readonly Mistake[] = [

@@ -1,5 +1,6 @@
 import { environmentNames } from "../environment.ts";
 import { InvalidOptionsError } from "../errors/errors.ts";
+import type { WaitOrder } from "../protocol/wait-order.ts";
 import { limits } from "../schema.ts";
 import type { RetryStrategy } from "../time/retry.ts";
 import {
@@ -38,7 +39,13 @@ export const holdOptionNames: readonly (keyof HoldOptions)[] = [
   "slot",
 ];
 /** ... and of any that may be waited for. */
-export const waitOptionNames: readonly (keyof WaitOptions)[] = [...holdOptionNames, "waitMs", "retry"];
+export const waitOptionNames: readonly (keyof WaitOptions)[] = [
+  ...holdOptionNames,
+  "order",
+  "waitMs",
+  "retry",
+];
+const tryOptionNames: readonly (keyof WaitOptions)[] = [...holdOptionNames, "order"];
 
 const defaultLeaseDurationMs = 30_000;
 const defaultClockSkewMs = 1_000;
@@ -135,6 +142,7 @@ export interface AcquisitionTerms {
   readonly signal: AbortSignal | undefined;
   readonly lockAtLeastForMs: number;
   readonly reentrant: boolean;
+  readonly order: WaitOrder | undefined;
   readonly slot: string | undefined;
 }
 
@@ -145,10 +153,19 @@ export function checkAcquireOptions(
   owner: string,
   times: ClientTimes,
 ): AcquisitionTerms {
-  const given = checkKnown(options, mayWait ? waitOptionNames : holdOptionNames, "options");
+  const given = checkKnown(options, mayWait ? waitOptionNames : tryOptionNames, "options");
   const { signal, reentrant = false, waitMs = 0, retry = { strategy: "untilExpiry" } } = given;
-  const { leaseDurationMs = times.leaseDurationMs, lockAtLeastForMs = 0 } = given;
+  const { leaseDurationMs = times.leaseDurationMs, lockAtLeastForMs = 0, order } = given;
   checkSignal(signal);
+  if (order !== undefined) {
+    checkMethods("order", order, ["begin"]);
+    check(
+      given.retry === undefined,
+      "retry",
+      given.retry,
+      "nothing beside order, which has a rhythm of its own",
+    );
+  }
   check(typeof reentrant === "boolean", "reentrant", reentrant, "true or false");
   const identity =
     "with reentrant: true, an identity that no two workers share; not left to the client's owner";
@@ -164,6 +181,7 @@ export function checkAcquireOptions(
     signal,
     lockAtLeastForMs: checkDuration("lockAtLeastForMs", lockAtLeastForMs, 0, leaseDurationMs),
     reentrant,
+    order,
     slot: given.slot === undefined ? undefined : checkSlot("slot", given.slot),
   };
 }

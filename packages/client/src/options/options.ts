@@ -1,6 +1,7 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { LeaseEventListener } from "../events.ts";
 import type { Randomness } from "../protocol/context.ts";
+import type { WaitOrder } from "../protocol/wait-order.ts";
 import type { LeaseStore } from "../store.ts";
 import type { Clock } from "../time/clock.ts";
 import type { RetryStrategy } from "../time/retry.ts";
@@ -106,40 +107,17 @@ export interface WaitOptions extends HoldOptions {
   readonly waitMs?: number;
   /** The rhythm of waiting. @default { strategy: "untilExpiry" } */
   readonly retry?: RetryStrategy;
+  /**
+   * In which order the callers that wait get it: `fair()` of `@leasehold/client/fair` for the order in which they came. Such
+   * an order has a rhythm of its own, without `retry`; a caller that does not wait is refused while others do. Callers
+   * without an order do not wait for those that have one.
+   * @default - the first caller that tries after a release gets it
+   */
+  readonly order?: WaitOrder;
 }
 
 /** Options of one acquisition that does not wait. */
-export interface TryAcquireOptions extends HoldOptions {
-  /**
-   * Keeps to the order in which callers came: whoever finds the lock held, or others waiting, joins a queue in the
-   * lock's own item. A fair caller waits in a rhythm of its own, without `retry`, and one that does not wait is refused
-   * while others do. Callers that do not ask for it are let in past the queue. @default false
-   */
-  readonly fair?: boolean;
-}
-
-/** Where one who waits fairly stands. */
-export interface PlaceInQueue {
-  /** 1 for the one whose turn comes next. */
-  readonly place: number;
-  /**
-   * In how many milliseconds its turn comes, about: by what holds have lasted lately. Undefined before the first
-   * release.
-   */
-  readonly aboutMs: number | undefined;
-}
+export interface TryAcquireOptions extends HoldOptions, Pick<WaitOptions, "order"> {}
 
 /** Options of one acquisition. */
-export interface AcquireOptions extends TryAcquireOptions, WaitOptions {
-  /**
-   * With `fair`: how many may wait, in all processes together, before QueueFullError refuses more. From 1 to 500. Every
-   * write of the lock is billed for the places of those who wait, about ten of them for each kilobyte. Callers with
-   * different numbers: each goes by its own. @default 100
-   */
-  readonly maxWaiters?: number;
-  /**
-   * With `fair`: called when the caller has joined the queue, and whenever its place is seen to have changed. What it
-   * throws ends the wait. @default - nobody is told
-   */
-  readonly onPlace?: (place: PlaceInQueue) => void;
-}
+export interface AcquireOptions extends WaitOptions {}

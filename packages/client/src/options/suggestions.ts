@@ -45,7 +45,7 @@ const mostMistakes = 2;
 
 /** Says what to write in place of an option that is not known; undefined where nothing comes to mind. */
 export function adviceFor(option: string, known: readonly string[]): string | undefined {
-  const waits = option === "waitMs" || option === "retry" || option === "onPlace";
+  const waits = option === "waitMs" || option === "retry";
   if (waits && known.includes("leaseDurationMs") && known.includes("owner") && !known.includes("waitMs")) {
     return "a call whose name begins with try never waits: to wait, use the call without it, such as acquire";
   }

@@ -2,6 +2,7 @@ import { LeaseUnavailableError } from "../errors/errors.ts";
 import { leaseItemKey } from "../schema.ts";
 import type { AcquireAttempt, AcquireTerms, Granted, Refused } from "./acquire-attempt.ts";
 import type { ProtocolContext } from "./context.ts";
+import { type HoldWatch, holdWatches } from "./hold-estimate.ts";
 import type { LeaseForm, Prospect } from "./lease-form.ts";
 import { type Blocked, WaitLoop, type WaitTerms } from "./wait-loop.ts";
 import type { OrderedWait, WaitOrder } from "./wait-order.ts";
@@ -16,9 +17,12 @@ export class RetryLoop
 {
   readonly form: LeaseForm;
   readonly #call: AcquireTerms & WaitTerms;
+  readonly #holds: HoldWatch;
 
   constructor(context: ProtocolContext, form: LeaseForm, call: AcquireTerms & WaitTerms) {
-    super(context, call);
+    const holds = holdWatches.of(context, form.key, form.sortKey);
+    super(context, call, holds);
+    this.#holds = holds;
     this.form = form;
     this.#call = call;
   }
@@ -51,6 +55,7 @@ export class RetryLoop
 
   #asOfNow(prospect: Prospect): BlockedLease {
     const { blocker, claimableInMs } = prospect;
+    if (blocker !== undefined) this.#holds.see(blocker);
     const claimableAt = this.context.clock.monotonic() + claimableInMs;
     return { ...prospect, blockers: blocker === undefined ? [] : [blocker], claimableAt };
   }

@@ -5,6 +5,7 @@ import { sleep } from "../time/clock.ts";
 import { RetryPauses, type RetryStrategy } from "../time/retry.ts";
 import { WaitBudget } from "../time/wait-budget.ts";
 import type { ProtocolContext } from "./context.ts";
+import type { HoldWatch } from "./hold-estimate.ts";
 
 /** How long to wait, and in what rhythm. */
 export interface WaitTerms {
@@ -45,11 +46,12 @@ export abstract class WaitLoop<
   readonly #budget: WaitBudget;
   readonly #pauses: RetryPauses;
 
-  constructor(context: ProtocolContext, terms: WaitTerms) {
+  /** `holds`: what is known of how long holders keep what is waited for. */
+  constructor(context: ProtocolContext, terms: WaitTerms, holds?: HoldWatch) {
     this.context = context;
     this.#terms = terms;
     this.#budget = new WaitBudget(context.clock, terms.waitMs);
-    this.#pauses = new RetryPauses(context, terms.retry);
+    this.#pauses = new RetryPauses(context, terms.retry, holds);
   }
 
   /** What a refusal has shown. */

@@ -1,11 +1,13 @@
 import type { ProtocolContext, Randomness } from "../protocol/context.ts";
+import type { HoldWatch } from "../protocol/hold-estimate.ts";
 import type { Clock } from "./clock.ts";
 
 /**
  * How long to wait between two looks at a lock that somebody holds.
  *
  * - `untilExpiry`, the default: sleeps to the moment at which the holder's lease could be taken over, and looks
- *   earlier now and then (after about 0.25 s, then twice that, up to 5 s, with jitter) for an early release.
+ *   earlier now and then (after about 0.25 s, then twice that, up to 5 s, with jitter) for an early release. Once a look has
+ *   shown that the lock changed hands, it looks about when the next hold should end.
  * - `fixed`: `delayMs` each time.
  * - `linear`: `delayMs`, then twice, then three times that.
  * - `exponential`: `delayMs`, then twice that, then four times that.
@@ -28,6 +30,8 @@ export interface RetryState {
   readonly attempt: number;
   /** When the lock could be taken over if nothing changes. */
   readonly claimableInMs: number;
+  /** When to look for an early release, by how long holds have lasted; undefined while that is not known. */
+  readonly releaseInMs?: number | undefined;
   /** A number from 0 to 1. */
   readonly fraction: number;
 }
@@ -43,21 +47,30 @@ export class RetryPauses {
   readonly #clock: Clock;
   readonly #randomness: Randomness;
   readonly #retry: RetryStrategy;
+  readonly #holds: HoldWatch | undefined;
   #count = 0;
 
-  constructor({ clock, randomness }: Pick<ProtocolContext, "clock" | "randomness">, retry: RetryStrategy) {
+  /** `holds`: what is known of how long holders keep what is waited for. */
+  constructor(
+    { clock, randomness }: Pick<ProtocolContext, "clock" | "randomness">,
+    retry: RetryStrategy,
+    holds?: HoldWatch,
+  ) {
     this.#clock = clock;
     this.#randomness = randomness;
     this.#retry = retry;
+    this.#holds = holds;
   }
 
   /** The next pause, in milliseconds, where what is waited for can be had at `claimableAt` on the monotonic clock. */
   nextMs(claimableAt: number = Number.POSITIVE_INFINITY): number {
     this.#count += 1;
+    const fraction = this.#randomness.fraction();
     return retryDelayMs(this.#retry, {
       attempt: this.#count,
       claimableInMs: Math.max(0, claimableAt - this.#clock.monotonic()),
-      fraction: this.#randomness.fraction(),
+      releaseInMs: this.#holds?.nextLookMs(this.#clock.now(), fraction),
+      fraction,
     });
   }
 }
@@ -66,7 +79,7 @@ export class RetryPauses {
 export function retryDelayMs(retry: RetryStrategy, state: RetryState): number {
   if (retry.strategy === "untilExpiry") {
     const probe = Math.min(firstProbeMs * 2 ** (state.attempt - 1), slowestProbeMs) * (0.5 + state.fraction);
-    return Math.min(probe, state.claimableInMs + wakeSpreadMs * state.fraction);
+    return Math.min(state.releaseInMs ?? probe, state.claimableInMs + wakeSpreadMs * state.fraction);
   }
   if (retry.strategy === "fixed") return retry.delayMs;
   const factor = retry.strategy === "linear" ? state.attempt : 2 ** (state.attempt - 1);

@@ -1,26 +1,24 @@
 import type { LeaseClient } from "../client.ts";
 import { type ClientInternals, internalsOf } from "../client-internals.ts";
-import { lockWithQueue } from "../expressions-fair.ts";
-import type { Company } from "../fair/company.ts";
-import { checkMaxWaiters } from "../fair/options.ts";
-import { aboutMs } from "../fair/pace.ts";
-import { inLine, type WaitingCaller } from "../fair/queue.ts";
 import { Lease } from "../lease.ts";
-import { holdOptionNames } from "../options/check-options.ts";
 import { check, checkDuration, checkKey, checkKnown, checkText } from "../options/check-values.ts";
-import type { AcquireOptions, PlaceInQueue } from "../options/options.ts";
-import { callStore } from "../protocol/context.ts";
-import type { LeaseRecord } from "../record.ts";
-import { leaseSortKey, limits } from "../schema.ts";
-import { Visits } from "./visits.ts";
+import type { AcquireOptions } from "../options/options.ts";
+import { type LeaseRecord, readRecord } from "../record.ts";
+import { leaseItemKey, leaseSortKey, limits } from "../schema.ts";
+import { CheckIns } from "./check-ins.ts";
+import { checkMaxWaiters, type FairOptions, fair, type QueuePosition } from "./fair.ts";
+import { type LocalWaiters, localWaiters } from "./local-waiters.ts";
+import { estimatedWaitMs } from "./queue-estimate.ts";
+import { inLine, type WaitingCaller } from "./queue-ticket.ts";
+import type { QueueKey } from "./queue-writes.ts";
 
 /** Options of a {@link FairLock}. */
-export interface FairLockOptions extends Pick<AcquireOptions, "maxWaiters"> {}
+export interface FairLockOptions extends Pick<FairOptions, "maxWaiters"> {}
 
 /** Options of one acquisition: a lease's, without `retry`, for a fair lock has a rhythm of waiting of its own. */
-export type FairAcquireOptions = Omit<AcquireOptions, "fair" | "maxWaiters" | "retry">;
-
-const acquireOptionNames: readonly (keyof FairAcquireOptions)[] = [...holdOptionNames, "waitMs", "onPlace"];
+export interface FairAcquireOptions
+  extends Omit<AcquireOptions, "order" | "retry">,
+    Pick<FairOptions, "onPosition"> {}
 
 /** Options of a caller without a thread of its own, which comes by now and then. */
 export interface CheckInOptions {
@@ -39,7 +37,7 @@ export interface CheckInOptions {
 export type CheckIn =
   /** It has the lock, for as long as the lease lasts. A lease whose signal has aborted was asked to stop: check out. */
   | { readonly state: "held"; readonly lease: Lease }
-  | ({ readonly state: "waiting" } & PlaceInQueue)
+  | ({ readonly state: "waiting" } & QueuePosition)
   /** It is not there: it checked out, was too late with its check-in, or has never been. */
   | { readonly state: "absent" };
 
@@ -104,12 +102,12 @@ export class FairLock {
    * of failure nothing stays held, and its place is given up in the background.
    */
   async acquire(options: FairAcquireOptions = {}): Promise<Lease> {
-    return await this.#client.acquire(this.key, this.#fairly(options));
+    return await this.#client.acquire(this.key, this.#inOrder(options));
   }
 
   /** As `client.withLease`, in its turn: releases the lock whatever becomes of the work. */
   async withLease<T>(options: FairAcquireOptions, work: (lease: Lease) => Promise<T> | T): Promise<T> {
-    return await this.#client.withLease(this.key, this.#fairly(options), work);
+    return await this.#client.withLease(this.key, this.#inOrder(options), work);
   }
 
   /**
@@ -126,7 +124,7 @@ export class FairLock {
    * ```ts
    * const desk = new FairLock(client, "desk/loans", { maxWaiters: 10 });
    * const visit = await desk.checkIn({ owner: "ticket-17", leaseDurationMs: 60_000 });
-   * if (visit.state === "waiting") console.log(`number ${visit.place} in line`);
+   * if (visit.state === "waiting") console.log(`number ${visit.position} in line`);
    * if (visit.state === "held") console.log(`in service under ${visit.lease.fencingToken}`);
    * ```
    */
@@ -139,12 +137,17 @@ export class FairLock {
     checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs, times.retentionMs);
     check(typeof join === "boolean", "join", join, "true or false");
     context.lifecycle.throwIfClosed();
-    const outcome = await this.#visits.come({ owner, leaseDurationMs, maxWaiters: this.maxWaiters, join });
+    const outcome = await this.#checkIns.checkIn({
+      owner,
+      leaseDurationMs,
+      maxWaiters: this.maxWaiters,
+      join,
+    });
     if (outcome === undefined) return { state: "absent" };
-    if ("tenancy" in outcome)
-      return { state: "held", lease: new Lease(context, outcome.tenancy, format, undefined) };
-    const outlook = outcome.standing.outlook();
-    return { state: "waiting", place: outlook.place, aboutMs: aboutMs(outlook) };
+    if ("lease" in outcome)
+      return { state: "held", lease: new Lease(context, outcome.lease, format, undefined) };
+    const { waiting } = outcome;
+    return { state: "waiting", position: waiting.position, estimatedWaitMs: estimatedWaitMs(waiting) };
   }
 
   /**
@@ -156,33 +159,36 @@ export class FairLock {
    */
   async checkOut(options: Pick<CheckInOptions, "owner">): Promise<boolean> {
     const { owner } = checkKnown(options, ["owner"], "options");
-    return await this.#visits.go(checkText("owner", owner, limits.ownerBytes));
+    return await this.#checkIns.checkOut(checkText("owner", owner, limits.ownerBytes));
   }
 
   /** Reads who holds the lock, and who waits for it. 1 consistent read. */
   async inspect(): Promise<FairLockState> {
     const { context } = this.#internals;
-    const request = lockWithQueue(this.#lock, true);
-    const item = await callStore(context, (store, call) => store.get(request, call));
-    const { observer } = this.#company;
-    const { record, places } = observer.see(item);
-    return { holder: record, waiting: inLine(observer.living(places)) };
+    const item = await context.table.get({ key: leaseItemKey(this.key), consistent: true });
+    const { reader } = this.#waiters;
+    const { tickets } = reader.see(item);
+    return { holder: readRecord(item), waiting: inLine(tickets.filter((ticket) => reader.isLiving(ticket))) };
   }
 
-  get #lock(): { readonly key: string; readonly sortKey: string } {
+  get #queue(): QueueKey {
     return { key: this.key, sortKey: leaseSortKey };
   }
 
-  get #company(): Company {
-    return this.#internals.queues.company(this.#lock);
+  get #waiters(): LocalWaiters {
+    return localWaiters.of(this.#internals.context, this.key, leaseSortKey);
   }
 
-  get #visits(): Visits {
-    return new Visits(this.#internals.context, this.#company, this.#lock);
+  get #checkIns(): CheckIns {
+    return new CheckIns(this.#internals.context, this.#waiters, this.#queue);
   }
 
-  #fairly(options: FairAcquireOptions): AcquireOptions {
-    const given = checkKnown(options, acquireOptionNames, "options");
-    return { ...given, fair: true, maxWaiters: this.maxWaiters };
+  #inOrder({ onPosition, ...options }: FairAcquireOptions): AcquireOptions {
+    const { maxWaiters } = this;
+    check(!("order" in options), "options.order", "an order", "nothing: the lock has its own");
+    return {
+      ...options,
+      order: fair(onPosition === undefined ? { maxWaiters } : { maxWaiters, onPosition }),
+    };
   }
 }

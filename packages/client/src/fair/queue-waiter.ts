@@ -1,0 +1,341 @@
+import { type LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
+import { passing } from "../errors/operational.ts";
+import { checkSize } from "../options/check-values.ts";
+import type { AcquireAttempt, Granted } from "../protocol/acquire-attempt.ts";
+import type { AcquireCall } from "../protocol/acquirer.ts";
+import { inBackground, type ProtocolContext } from "../protocol/context.ts";
+import type { LeaseForm, Prospect } from "../protocol/lease-form.ts";
+import type { OrderedWait } from "../protocol/wait-order.ts";
+import type { LeaseRecord } from "../record.ts";
+import { utf8Bytes } from "../schema.ts";
+import type { Write } from "../store/write.ts";
+import type { Item } from "../store.ts";
+import { callBudgetMs } from "../time/budget.ts";
+import { WaitBudget } from "../time/wait-budget.ts";
+import { WakeableSleep } from "../time/wakeable-sleep.ts";
+import type { FairTerms } from "./fair.ts";
+import { type LocalWaiter, type LocalWaiters, localWaiters, type TicketRenewal } from "./local-waiters.ts";
+import { estimatedWaitMs, pollIntervalMs } from "./queue-estimate.ts";
+import { isOlder } from "./queue-reader.ts";
+import { ticketText, type WrittenTicket } from "./queue-ticket.ts";
+import { joinIfRoom, leave, removable, removeTickets } from "./queue-writes.ts";
+import { QueuedForm } from "./queued-form.ts";
+import { queueLimits, ticketIdOf } from "./schema.ts";
+
+/** Sleeps are shortened by up to this share, so that waiters do not look in step. */
+const jitterShare = 0.05;
+/** A look that is not answered within this time is made again. */
+const lookBudgetMs = 2_000;
+/** A ticket lasts at least as long, and at most... */
+export const shortestTicketMs = 60_000;
+const longestTicketMs = 300_000;
+/** ...but not much beyond the end of its waiter's patience. */
+export const ticketGraceMs = 10_000;
+/** A ticket is renewed by a look that leaves it no more than this beyond the next one. */
+const renewAheadMs = 15_000;
+/** A lease that has stayed vacant for this long has a head that may be dead: then living waiters say that they are alive. */
+const answerAfterMs = 1_000;
+/** Where several leases stand side by side, a waiter looks again so soon after one of them could be had. */
+const sharedLookMs = 25;
+/** How often a waiter tries to join while others change the line, before its next look. */
+const joinTries = 3;
+
+/**
+ * One caller's way to a lease in its turn: straight to it while nobody waits, else by a ticket.
+ *
+ * The token, and with it the ticket's id, stays the same all the way: so whatever has landed unknown to the caller is
+ * recognised by its next request.
+ */
+export class QueueWaiter implements OrderedWait, LocalWaiter {
+  readonly form: QueuedForm;
+  readonly #context: ProtocolContext;
+  readonly #call: AcquireCall;
+  readonly #terms: FairTerms;
+  readonly #waiters: LocalWaiters;
+  readonly #budget: WaitBudget;
+  readonly #sleep: WakeableSleep;
+  readonly #since: number;
+  /** What the last answer has shown; undefined before the first. */
+  #seen: { readonly item: Item | undefined } | undefined;
+  /** No try before this, on the monotonic clock: the last one failed, or was refused for what a look cannot show. */
+  #notBefore = 0;
+  #failure: LeaseServiceError | undefined;
+  /** Whether a holder of this process has let the lease go since the last answer. */
+  #isReleased = false;
+  /** When our ticket expires, on the monotonic clock, and whether it may be in the table. */
+  #ticketEnds = 0;
+  #mayHaveTicket = false;
+  #lastPosition: number | undefined;
+  #pass: () => void = () => undefined;
+  /** Both are set by `grant`, which begins everything. */
+  #attempt!: AcquireAttempt;
+  #onContended!: (record: LeaseRecord) => void;
+
+  /** Throws InvalidOptionsError for a payload that leaves the line no room. */
+  constructor(context: ProtocolContext, inner: LeaseForm, call: AcquireCall, terms: FairTerms) {
+    checkSize("data", utf8Bytes(call.data ?? ""), queueLimits.dataBytes, " with fair");
+    this.#context = context;
+    this.#call = call;
+    this.#terms = terms;
+    this.#waiters = localWaiters.of(context, inner.key, inner.sortKey);
+    this.form = new QueuedForm(context, inner, this.#waiters, call.resumes);
+    this.#budget = new WaitBudget(context.clock, call.waitMs);
+    this.#sleep = new WakeableSleep(context.clock);
+    this.#since = context.clock.now();
+  }
+
+  /**
+   * Gives the grant.
+   *
+   * Rejects with LeaseUnavailableError, QueueFullError, the service's error if that is what the last try ended with, or the
+   * signal's reason. Then its ticket is given up in the background, and the caller abandons the attempt.
+   */
+  async grant(attempt: AcquireAttempt, onContended: (record: LeaseRecord) => void): Promise<Granted> {
+    const { form } = this;
+    const { waitMs } = this.#call;
+    this.#attempt = attempt;
+    this.#onContended = onContended;
+    form.ticketId = ticketIdOf(attempt.token);
+    try {
+      if (waitMs > 0) await this.#passGate();
+      this.#waiters.add(this);
+      if (waitMs > 0 && this.#waiters.latest !== undefined) this.#seen = { item: this.#waiters.latest };
+      const granted = await this.#waitForTurn();
+      form.grantedAt = granted.belief.since.monotonic;
+      // An owner that came back to a lease of its own has not taken its ticket along.
+      if (form.own !== undefined) this.#leave();
+      return granted;
+    } catch (error) {
+      this.#leave();
+      throw error;
+    } finally {
+      this.#pass();
+      this.#waiters.remove(this);
+    }
+  }
+
+  renewal(): TicketRenewal | undefined {
+    const { own } = this.form;
+    if (own === undefined) return undefined;
+    const { ends, ...ticket } = this.#newTicket();
+    const confirmed = (): void => {
+      this.#ticketEnds = ends;
+    };
+    return { ...ticket, number: own.number, confirmed };
+  }
+
+  onItem(item: Item | undefined): void {
+    if (this.#seen !== undefined && isOlder(item, this.#seen.item)) return;
+    this.#seen = { item };
+    this.#sleep.wake();
+  }
+
+  onReleased(): void {
+    if (this.form.estimate.position > 1) return;
+    this.#isReleased = true;
+    this.#sleep.wake();
+  }
+
+  /** Waits until the callers of this process that came before have a ticket, or have given up. */
+  async #passGate(): Promise<void> {
+    const { before, pass } = this.#waiters.gate.enter();
+    this.#pass = pass;
+    void before.then(() => this.#sleep.wake());
+    await this.#sleep.sleep(Math.max(this.#budget.leftMs, 0), this.#call.signal);
+  }
+
+  async #waitForTurn(): Promise<Granted> {
+    for (;;) {
+      const granted = await this.#tryInTurn();
+      if (granted !== undefined) return granted;
+      this.#call.signal?.throwIfAborted();
+      if (this.#budget.leftMs <= 0) throw this.#failure ?? this.#unavailable();
+      await this.#join();
+      if (this.form.own !== undefined) this.#pass();
+      this.#reportPosition();
+      if (!this.#isTurn()) await this.#rest();
+    }
+  }
+
+  /** What the last answer promises now; undefined before the first, and where a release has made it obsolete. */
+  #prospect(): Prospect | undefined {
+    const prospect = this.#seen && this.#attempt.judge(this.#seen.item);
+    return this.#isReleased ? undefined : prospect;
+  }
+
+  #isTurn(): boolean {
+    const prospect = this.#prospect();
+    if (this.#now() < this.#notBefore) return false;
+    // Where nothing is known, a try tells most; and our own write may have landed unknown to us.
+    return (
+      prospect === undefined || prospect.claimableInMs <= 0 || prospect.blocker?.token === this.#attempt.token
+    );
+  }
+
+  /** Tries as long as it is our turn: at once where nobody waits, else as the first of those that are alive. */
+  async #tryInTurn(): Promise<Granted | undefined> {
+    while (this.#isTurn()) {
+      const { passable } = this.form;
+      if (passable.length > queueLimits.removalsPerWrite) {
+        await this.#write(removeTickets(this.form, removable(passable)));
+        continue;
+      }
+      const prospect = this.#prospect();
+      const isFirst = this.#seen === undefined;
+      this.#isReleased = false;
+      try {
+        const withinMs = this.#call.waitMs > 0 ? this.#budget.callMs : callBudgetMs;
+        const outcome = await this.#attempt.try({ withinMs, signal: this.#call.signal }, prospect);
+        this.#learn(outcome.item, "write");
+        if (outcome.granted) return outcome;
+        this.#failure = undefined;
+        const { blocker } = outcome.prospect;
+        if (blocker !== undefined) this.#onContended(blocker);
+        if (!isFirst) this.#notBefore = this.#now() + this.#headPollMs();
+      } catch (error) {
+        this.#note(error);
+      }
+    }
+    return undefined;
+  }
+
+  /** Joins the line if our ticket is not there: for the first time, or because it was passed. */
+  async #join(): Promise<void> {
+    for (let tries = 0; tries < joinTries && this.#seen !== undefined; tries += 1) {
+      if (this.form.own !== undefined || this.#isTurn()) return;
+      const passable = this.form.snapshot.tickets.filter((ticket) => !this.#waiters.reader.isLiving(ticket));
+      const ticket = this.#newTicket();
+      const shown = { ...this.form.snapshot, passable };
+      const write = joinIfRoom(this.form, shown, ticket, this.#terms.maxWaiters, this.#context.retentionMs);
+      this.#mayHaveTicket = true;
+      this.#ticketEnds = ticket.ends;
+      if (!(await this.#write(write))) return;
+    }
+  }
+
+  /** Sleeps as long as our position allows, then looks; ends early when another waiter of this process has news. */
+  async #rest(): Promise<void> {
+    const mustAnswer = this.#mustAnswer();
+    if (!mustAnswer) {
+      const delayMs = Math.max(1, Math.min(this.#sleepMs(), this.#budget.leftMs));
+      if ((await this.#sleep.sleep(delayMs, this.#call.signal)) || this.#isTurn()) return;
+    }
+    const renewal = this.renewal();
+    const isShort = this.#ticketEnds - this.#now() < pollIntervalMs(this.form.estimate) + renewAheadMs;
+    const bounds = { withinMs: Math.min(this.#budget.callMs, lookBudgetMs), signal: this.#call.signal };
+    try {
+      if (renewal !== undefined && (mustAnswer || isShort) && this.#budget.leftMs > 0) {
+        this.#learn(await this.#waiters.lookAndRenew(renewal, bounds), "write");
+      } else this.#learn(await this.#waiters.look(bounds), "read");
+    } catch (error) {
+      this.#note(error);
+    }
+  }
+
+  /**
+   * Whether to say that we are alive: the lease stays vacant, so the head may be dead, and no waiter in front of us has
+   * said that it is alive.
+   */
+  #mustAnswer(): boolean {
+    const { own, ahead } = this.form;
+    const { answer, vacantMs = 0 } = this.#waiters.reader;
+    if (own === undefined || vacantMs < answerAfterMs || this.#now() < this.#notBefore) return false;
+    return [...ahead, own].every((ticket) => ticket.answered !== answer);
+  }
+
+  #sleepMs(): number {
+    const pollMs =
+      pollIntervalMs(this.form.estimate) * (1 - jitterShare * this.#context.randomness.fraction());
+    const { vacantMs } = this.#waiters.reader;
+    // While nobody takes a lease that could be taken, somebody in front may be dead; of several, the next one may be ours.
+    const isShared = this.form.shape !== undefined;
+    const vacantLookMs = isShared ? Math.max(sharedLookMs, (vacantMs ?? 0) / 8) : answerAfterMs;
+    const longestMs = vacantMs === undefined ? pollMs : Math.min(vacantLookMs, answerAfterMs);
+    // When nobody else can have the lease, however long our own sleep would be.
+    const turnInMs = Math.max(this.#prospect()?.claimableInMs ?? 0, this.#notBefore - this.#now());
+    return Math.min(pollMs, longestMs, turnInMs);
+  }
+
+  /** Takes on what an answer has shown, unless it is a read's and older than the last. */
+  #learn(item: Item | undefined, from: "read" | "write"): void {
+    if (from === "read" && this.#seen !== undefined && isOlder(item, this.#seen.item)) return;
+    this.#seen = { item };
+    this.#isReleased = false;
+    this.#attempt.judge(item);
+    this.#waiters.broadcast(item, this);
+  }
+
+  /** Tells whether it was answered. */
+  async #write(write: Write): Promise<boolean> {
+    try {
+      const bounds = { withinMs: Math.min(this.#budget.callMs, callBudgetMs), signal: this.#call.signal };
+      this.#learn((await this.#context.table.update(write, bounds)).item, "write");
+      return true;
+    } catch (error) {
+      this.#note(error);
+      return false;
+    }
+  }
+
+  /** Takes note of an error that may pass: the next try waits a little. Throws every other. */
+  #note(error: unknown): void {
+    this.#call.signal?.throwIfAborted();
+    this.#failure = passing(error);
+    this.#notBefore = this.#now() + this.#headPollMs();
+  }
+
+  #headPollMs(): number {
+    return Math.min(pollIntervalMs({ ...this.form.estimate, round: 1 }), answerAfterMs);
+  }
+
+  #newTicket(): WrittenTicket & { readonly until: number; readonly ends: number } {
+    const { clock } = this.#context;
+    const { answer } = this.#waiters.reader;
+    const expectedMs = estimatedWaitMs(this.form.estimate) ?? 0;
+    const usefulMs = Math.min(Math.max(expectedMs, shortestTicketMs), longestTicketMs);
+    const leaseMs = Math.min(usefulMs, Math.max(this.#budget.leftMs, 0) + ticketGraceMs);
+    const until = clock.now() + leaseMs;
+    const text = ticketText({
+      since: this.#since,
+      until,
+      leaseMs,
+      answered: answer,
+      shape: this.form.shape,
+      owner: this.#call.owner,
+    });
+    return { id: this.form.ticketId, text, until, ends: clock.monotonic() + leaseMs };
+  }
+
+  #reportPosition(): void {
+    if (this.#terms.onPosition === undefined || this.form.own === undefined) return;
+    const { estimate } = this.form;
+    if (estimate.position === this.#lastPosition) return;
+    this.#lastPosition = estimate.position;
+    this.#terms.onPosition({ position: estimate.position, estimatedWaitMs: estimatedWaitMs(estimate) });
+  }
+
+  /** Gives our ticket up in the background, if there may be one. */
+  #leave(): void {
+    if (!this.#mayHaveTicket) return;
+    this.#mayHaveTicket = false;
+    const { key, sortKey, owner } = this.#call;
+    const expiresAt = Math.ceil(this.#context.clock.now() + this.#ticketEnds - this.#now());
+    const passed = inBackground(this.#context, { key, sortKey, owner, operation: "leaveQueue" });
+    const left = this.#context.table.update(leave(this.form, this.form.ticketId));
+    this.#context.lifecycle.remove({ key, sortKey, expiresAt }, left, passed);
+  }
+
+  #unavailable(): LeaseUnavailableError {
+    const { blocker, claimableInMs = 0 } = this.#prospect() ?? {};
+    const { key, owner, reentrant, waitMs } = this.#call;
+    const isOwn = blocker?.owner === owner && !blocker.inCooldown && !reentrant;
+    const waiting = this.form.estimate.position - 1;
+    const what = this.form.describe?.(blocker);
+    const details = { waitedMs: waitMs, waiting, isOwn, ...(what === undefined ? {} : { what }) };
+    return new LeaseUnavailableError(key, blocker, Math.ceil(claimableInMs), details);
+  }
+
+  #now(): number {
+    return this.#context.clock.monotonic();
+  }
+}

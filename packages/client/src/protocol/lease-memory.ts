@@ -1,0 +1,42 @@
+import type { ProtocolContext } from "./context.ts";
+
+/** For how many leases a client remembers something. */
+const mostLeases = 1000;
+
+/**
+ * What each client remembers of leases, one value for each. Beyond a bound it forgets the lease that was used longest ago,
+ * of those that are not in use.
+ */
+export class LeaseMemory<T> {
+  readonly #clients = new WeakMap<ProtocolContext, Map<string, T>>();
+  readonly #make: (context: ProtocolContext, key: string, sortKey: string) => T;
+  readonly #isInUse: (value: T) => boolean;
+
+  constructor(
+    make: (context: ProtocolContext, key: string, sortKey: string) => T,
+    isInUse: (value: T) => boolean = () => false,
+  ) {
+    this.#make = make;
+    this.#isInUse = isInUse;
+  }
+
+  /** Gives what a client remembers of a lease, or begins to. */
+  of(context: ProtocolContext, key: string, sortKey: string): T {
+    const known = this.#clients.get(context) ?? new Map<string, T>();
+    this.#clients.set(context, known);
+    const id = JSON.stringify([key, sortKey]);
+    const value = known.get(id) ?? this.#make(context, key, sortKey);
+    known.delete(id);
+    known.set(id, value);
+    if (known.size > mostLeases) this.#forgetOne(known, value);
+    return value;
+  }
+
+  #forgetOne(known: Map<string, T>, newest: T): void {
+    for (const [id, value] of known) {
+      if (value === newest || this.#isInUse(value)) continue;
+      known.delete(id);
+      return;
+    }
+  }
+}

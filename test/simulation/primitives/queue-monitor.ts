@@ -1,0 +1,45 @@
+import type { Item } from "@leasehold/client";
+import { attributeNames } from "@leasehold/client/schema";
+import { answerMs } from "../../../packages/client/src/fair/queue-reader.ts";
+import { type QueueTicket, ticketsIn } from "../../../packages/client/src/fair/queue-ticket.ts";
+import { clockSkewMs } from "../cluster.ts";
+
+/** What one write that has landed did to a line. */
+export interface QueueChange {
+  readonly tickets: readonly QueueTicket[];
+  readonly left: readonly QueueTicket[];
+  /** The tickets that are gone, but for the given one. */
+  gone(own: QueueTicket | undefined): QueueTicket[];
+}
+
+/** Watches the line of one lock: which tickets may be passed, by the time that no process knows exactly. */
+export class QueueMonitor {
+  readonly #now: () => number;
+  /** When the last use ended, in epoch milliseconds. */
+  #endedAt = 0;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** Takes note of a write; says what is wrong with the count of tickets. */
+  watch(before: Item | undefined, after: Item | undefined, fault: (text: string) => void): QueueChange {
+    const { token, expiresAt } = attributeNames;
+    if (before?.[token] !== undefined && after?.[token] === undefined) {
+      this.#endedAt = Math.min(this.#now(), Number(before[expiresAt]));
+    }
+    const [tickets, left] = [ticketsIn(before), ticketsIn(after)];
+    if (left.length !== Number(after?.waiting ?? 0)) fault("the count of tickets has drifted");
+    const stays = ({ id, number }: QueueTicket): boolean =>
+      left.some((ticket) => ticket.id === id && ticket.number === number);
+    return { tickets, left, gone: (own) => tickets.filter((ticket) => ticket !== own && !stays(ticket)) };
+  }
+
+  /** Whether a ticket may be passed: it has expired, or its waiter has had its time to take the lease or to answer. */
+  mayBePassed({ until, answered }: QueueTicket, before: Item | undefined): boolean {
+    if (until <= this.#now() + clockSkewMs / 2) return true;
+    const { token, expiresAt, fence } = attributeNames;
+    const endedAt = before?.[token] === undefined ? this.#endedAt : Number(before[expiresAt]);
+    return answered !== undefined && answered !== before?.[fence] && this.#now() >= endedAt + answerMs;
+  }
+}

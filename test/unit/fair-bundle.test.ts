@@ -1,0 +1,33 @@
+import { build } from "esbuild";
+import { expect, it } from "vitest";
+
+/** The files of the client that a program takes along. */
+async function filesIn(program: string): Promise<string[]> {
+  const { metafile } = await build({
+    stdin: { contents: program, resolveDir: import.meta.dirname },
+    bundle: true,
+    write: false,
+    metafile: true,
+    platform: "node",
+    format: "esm",
+    conditions: ["leasehold-source"],
+    external: ["@aws-sdk/*"],
+  });
+  return Object.keys(metafile.inputs);
+}
+
+const isOfFairness = (file: string): boolean => file.includes("packages/client/src/fair/");
+
+it.each([
+  'export { LeaseClient } from "@leasehold/client";',
+  'export { Semaphore } from "@leasehold/client/semaphore";',
+  'export { ReadWriteLock } from "@leasehold/client/read-write";',
+  'export { leased } from "@leasehold/middy";',
+])("a bundle holds nothing of the order of arrival unless it asks for it: %s", async (program) => {
+  expect((await filesIn(program)).filter(isOfFairness)).toEqual([]);
+});
+
+it("a bundle holds the order of arrival where it asks for it", async () => {
+  const files = await filesIn('export { fair } from "@leasehold/client/fair";');
+  expect(files.some(isOfFairness)).toBe(true);
+});

@@ -1,0 +1,80 @@
+import { describe, expect, it } from "vitest";
+import {
+  estimateAfter,
+  type HoldEstimate,
+  HoldWatch,
+  longestLookMs,
+  nextLookMs,
+} from "../../packages/client/src/protocol/hold-estimate.ts";
+
+const estimateOf = (holds: readonly number[]): HoldEstimate | undefined =>
+  holds.reduce<HoldEstimate | undefined>(estimateAfter, undefined);
+/** When a caller looks that waits from the beginning of a hold to its end. */
+function looks(estimate: HoldEstimate | undefined, holdMs: number): number[] {
+  const times: number[] = [];
+  for (let at = 0; at < holdMs; ) {
+    at += nextLookMs(estimate, at);
+    times.push(at);
+  }
+  return times;
+}
+
+describe("the estimate of how long holders keep a lease", () => {
+  it("is the hold itself where all are alike, and they do not differ", () => {
+    const estimate = estimateOf(Array.from({ length: 20 }, () => 1_000));
+    expect(estimate?.typicalMs).toBe(1_000);
+    expect(estimate?.spreadMs).toBeLessThan(1);
+  });
+
+  it("follows holds that become short within a few of them", () => {
+    expect(estimateOf([5_000, 5_000, 5_000, 20, 20, 20, 20])?.typicalMs).toBeLessThan(400);
+  });
+
+  it("makes a caller look a handful of times where holds are alike, and close to their end", () => {
+    const times = looks(estimateOf(Array.from({ length: 20 }, () => 1_000)), 1_000);
+    expect(times.length).toBeLessThanOrEqual(3);
+    expect(times.at(-1)).toBeLessThan(1_150);
+  });
+
+  it.each([undefined, 20, 3_600_000])(
+    "makes at most 500 looks in a hold of an hour, typical %s",
+    (typicalMs) => {
+      const estimate = typicalMs === undefined ? undefined : { typicalMs, spreadMs: 0 };
+      expect(looks(estimate, 3_600_000).length).toBeLessThanOrEqual(510);
+    },
+  );
+
+  it("lets no caller sleep for longer than a waiter may take to answer", () => {
+    for (const heldMs of [0, 1_000, 60_000, 3_600_000])
+      expect(longestLookMs(heldMs)).toBeLessThanOrEqual(9_000);
+  });
+});
+
+describe("what looks show of a lease without an order", () => {
+  const record = (fencingToken: number, acquiredAt: number) => ({ fencingToken, acquiredAt });
+
+  it("tells nothing until the lease has changed hands", () => {
+    const watch = new HoldWatch();
+    watch.see(record(1, 0));
+    watch.see(record(1, 0));
+    expect(watch.nextLookMs(500, 0)).toBeUndefined();
+  });
+
+  it("tells the length of a use, also where some of them were not seen", () => {
+    const watch = new HoldWatch();
+    watch.see(record(1, 0));
+    watch.see(record(4, 6_000));
+    const inMs = watch.nextLookMs(6_000, 0) ?? 0;
+    expect(6_000 + inMs).toBeGreaterThan(7_500);
+    expect(6_000 + inMs).toBeLessThanOrEqual(8_000);
+  });
+
+  it("takes no note of an answer that is older than the last", () => {
+    const watch = new HoldWatch();
+    watch.see(record(1, 0));
+    watch.see(record(2, 2_000));
+    const before = watch.nextLookMs(2_500, 0);
+    watch.see(record(1, 0));
+    expect(watch.nextLookMs(2_500, 0)).toBe(before);
+  });
+});
