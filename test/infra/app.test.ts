@@ -9,7 +9,6 @@ import { type CloudFormationTemplate, resourcesOf } from "../support/cloudformat
 import { cdkContext } from "../support/cloudformation-app.ts";
 
 const run = promisify(execFile);
-const timeout = 120_000;
 const tsx = resolve("node_modules/tsx/dist/cli.mjs");
 
 /**
@@ -37,7 +36,7 @@ beforeAll(async () => {
   assets = readdirSync(folder).filter((name) => name.startsWith("asset."));
   // The handler of LeaseWakeup is not bundled here: it comes with its package.
   bundles = assets.filter((name) => existsSync(join(folder, name, "index.mjs")));
-}, timeout);
+});
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -46,7 +45,7 @@ function sourcesOf(asset: string): string[] {
   return sources.map((source: string) => source.replace(/^(\.\.\/)+/, ""));
 }
 
-describe("the app, synthesized as a whole", { timeout }, () => {
+describe("the app, synthesized as a whole", () => {
   test("prints no warning and no finding", () => {
     // npm has opinions of its own about whatever is in its configuration.
     const lines = said.split("\n").filter((line) => !line.startsWith("npm "));
@@ -78,7 +77,7 @@ describe("the app, synthesized as a whole", { timeout }, () => {
   });
 });
 
-describe("the bundles", { timeout }, () => {
+describe("the bundles", () => {
   test(`are smaller than ${mostBytes / 1_000} KB`, () => {
     for (const asset of bundles)
       expect(statSync(join(folder, asset, "index.mjs")).size).toBeLessThan(mostBytes);

@@ -43,9 +43,7 @@ interface Requests {
 }
 
 describe("a leased workflow", () => {
-  it("and its keeper and guard pass an independent validator, with work in JSONata and in JSONPath", {
-    timeout: 120_000,
-  }, () => {
+  it("and its keeper and guard pass an independent validator, with work in JSONata and in JSONPath", () => {
     const { stack, table } = stackOf({ stream: true });
     const wakeup = new LeaseWakeup(stack, "Wakeup", { table, handler: functionOf(stack, "Wake") });
     const invoke = new LambdaInvoke(stack, "Fetch", { lambdaFunction: functionOf(stack, "Fetcher") });

@@ -4,7 +4,6 @@ import { findingsIn } from "../support/cdk-nag.ts";
 import { type CloudFormationTemplate, resourcesOf, templateProblems } from "../support/cloudformation.ts";
 import { leaseholdStack, leaseholdTemplate } from "../support/cloudformation-app.ts";
 
-const timeout = 60_000;
 const { json } = leaseholdTemplate();
 
 type Properties = Record<string, unknown>;
@@ -21,7 +20,7 @@ function withMistake(
   return template;
 }
 
-describe("AWS's own validator", { timeout }, () => {
+describe("AWS's own validator", () => {
   test("finds nothing wrong with the template, and no warning either", () => {
     expect(templateProblems(json)).toEqual([]);
   });
@@ -89,7 +88,7 @@ describe("AWS's own validator", { timeout }, () => {
   });
 });
 
-describe("cdk-nag", { timeout }, () => {
+describe("cdk-nag", () => {
   test("finds exactly what is acknowledged: nothing more, and nothing less", () => {
     const acknowledged = acknowledgedFindings.map(({ path, id }) => `Leasehold/${path} ${id}`);
     expect(findingsIn(leaseholdStack())).toEqual(acknowledged.sort());

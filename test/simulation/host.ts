@@ -1,5 +1,5 @@
 import type { Clock } from "@leasehold/client";
-import { epoch, type World } from "./world.ts";
+import type { World } from "./world.ts";
 
 /** Each host's clocks run wrong by up to this. */
 const rateError = 0.001;
@@ -22,6 +22,7 @@ export class Host implements Clock {
   #monotonicOffset: number;
   #state: "running" | "frozen" | "dead" = "running";
   #frozenAt = 0;
+  #stopsClock = false;
   #backlog: (() => void)[] = [];
 
   constructor(world: World, name: string, wallOffset: number) {
@@ -50,12 +51,18 @@ export class Host implements Clock {
     return this.#state === "dead";
   }
 
+  /** Whether its monotonic clock stands still: what it believes by it counts again when it has woken. */
+  get isSuspended(): boolean {
+    return this.#state === "frozen" && this.#stopsClock;
+  }
+
   now(): number {
-    return Math.floor(epoch + this.#world.now + this.#wallOffset);
+    return Math.floor(this.#world.clock.now() + this.#wallOffset);
   }
 
   monotonic(): number {
-    return this.#world.now * this.#rate + this.#monotonicOffset;
+    const now = this.isSuspended ? this.#frozenAt : this.#world.now;
+    return now * this.#rate + this.#monotonicOffset;
   }
 
   schedule(callback: () => void, delayMs: number): () => void {
@@ -77,16 +84,24 @@ export class Host implements Clock {
     else if (this.#state === "frozen") this.#backlog.push(run);
   }
 
+  /** Resolves after a time of this host's: never, if it dies before. */
+  pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.schedule(resolve, ms);
+    });
+  }
+
   /** Stops the process; with `stopsClock` as a whole machine, whose monotonic clock stands still meanwhile. */
   freeze(durationMs: number, stopsClock: boolean): void {
     if (this.#state !== "running") return;
     this.#state = "frozen";
     this.#frozenAt = this.#world.now;
+    this.#stopsClock = stopsClock;
     this.#world.tell(
       this.name,
       `FROZEN for ${Math.round(durationMs)} ms${stopsClock ? " with its machine" : ""}`,
     );
-    this.#world.after(durationMs, () => this.#thaw(stopsClock));
+    this.#world.after(durationMs, () => this.#thaw());
   }
 
   kill(): void {
@@ -102,10 +117,10 @@ export class Host implements Clock {
     this.#world.tell(this.name, `its wall clock is now ${Math.round(offsetMs)} ms off`);
   }
 
-  #thaw(stopsClock: boolean): void {
+  #thaw(): void {
     if (this.#state !== "frozen") return;
     this.#state = "running";
-    if (stopsClock) this.#monotonicOffset -= (this.#world.now - this.#frozenAt) * this.#rate;
+    if (this.#stopsClock) this.#monotonicOffset -= (this.#world.now - this.#frozenAt) * this.#rate;
     this.#world.tell(this.name, "woken");
     const backlog = this.#backlog;
     this.#backlog = [];

@@ -1,18 +1,19 @@
-import type {
-  CallOptions,
-  GetRequest,
-  Item,
-  LeaseStore,
-  ScanPage,
-  ServiceTime,
-  TransactionEntry,
-  TransactionResult,
-  UpdateRequest,
-  UpdateResult,
+import {
+  type CallOptions,
+  type GetRequest,
+  type Item,
+  LeaseServiceError,
+  type LeaseStore,
+  type QueryRequest,
+  type ScanPage,
+  type ServiceTime,
+  type TransactionEntry,
+  type TransactionResult,
+  type UpdateRequest,
+  type UpdateResult,
 } from "@leasehold/client";
-import type { MemoryLeaseStore } from "@leasehold/client/testing";
 import type { Host } from "./host.ts";
-import type { Subject } from "./subject.ts";
+import { longestLagMs, type Table } from "./table.ts";
 import { epoch, type World } from "./world.ts";
 
 /** How unkind the network is, as probabilities for each copy of each request. */
@@ -20,8 +21,21 @@ export interface Weather {
   readonly requestLost: number;
   readonly answerLost: number;
   readonly slow: number;
+  /** How long the others take at most, each way. */
+  readonly usualMs: number;
   readonly throttled: number;
+  /** A transaction meets another one, and both are cancelled. */
+  readonly conflict: number;
 }
+
+export const calmWeather: Weather = {
+  requestLost: 0,
+  answerLost: 0,
+  slow: 0,
+  usualMs: 20,
+  throttled: 0,
+  conflict: 0,
+};
 
 /** How the service tells its time: each of its hosts has a clock of its own. */
 export interface ServiceClocks {
@@ -30,88 +44,102 @@ export interface ServiceClocks {
   readonly areTold: boolean;
 }
 
-/** What the monitor wants to hear of. */
+/** What a simulation may want to hear of, and who sent it. */
 export interface Traffic {
   sent(host: Host, request: UpdateRequest): void;
   applied(host: Host, request: UpdateRequest, before: Item | undefined, result: UpdateResult): void;
   transacted(host: Host, entries: readonly TransactionEntry[]): void;
 }
 
-const attemptTimeoutMs = 300;
+type Write = UpdateRequest | TransactionEntry;
+
+/** Changes a write on its way to the table: a mistake that is planted. */
+export type Tamper = <Sent extends Write>(write: Sent) => Sent;
+
+/** What lies between the hosts and the table. */
+export interface Surroundings {
+  readonly world: World;
+  readonly table: Table;
+  readonly weather: () => Weather;
+  readonly clocks: ServiceClocks;
+  readonly traffic?: Traffic;
+  readonly tamper?: Tamper | undefined;
+  /** The class of a client that is loaded anew. @default - that of the client as it is */
+  readonly ServiceError?: typeof LeaseServiceError;
+}
+
+/** What the SDK waits for an answer beyond the usual time. */
+const attemptMarginMs = 260;
 const attempts = 3;
 /** Shorter than the shortest retention: that much is asked of users. */
-const longestDelayMs = 6_000;
-const dateResolutionMs = 1000;
+export const longestDelayMs = 6_000;
+const dateResolutionMs = 1_000;
 
 /**
- * One process's connection to the table: delays, losses, and the SDK's retries, whose earlier copies may still arrive
- * after everything else.
+ * One host's connection to the table: delays, losses, and the SDK's retries, whose earlier copies may still arrive after
+ * everything else. Reads that are not consistent show the past.
  */
 export class Network implements LeaseStore {
-  readonly tableName: string;
-  /** Whether an answer has told this process the time. */
+  readonly tableName = "simulated";
+  /** Whether an answer has told this host the time. */
   hasToldTime = false;
-  readonly #weather: Weather;
-  readonly #clocks: ServiceClocks;
-  readonly #world: World;
   readonly #host: Host;
-  readonly #table: MemoryLeaseStore;
-  readonly #traffic: Traffic;
-  readonly #subject: Subject;
+  readonly #around: Surroundings;
 
-  constructor(
-    world: World,
-    host: Host,
-    table: MemoryLeaseStore,
-    subject: Subject,
-    traffic: Traffic,
-    weather: Weather,
-    clocks: ServiceClocks,
-  ) {
-    this.tableName = table.tableName;
-    this.#weather = weather;
-    this.#clocks = clocks;
-    this.#world = world;
+  constructor(host: Host, around: Surroundings) {
     this.#host = host;
-    this.#table = table;
-    this.#traffic = traffic;
-    this.#subject = subject;
+    this.#around = around;
   }
 
   async update(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
-    this.#traffic.sent(this.#host, request);
+    this.#around.traffic?.sent(this.#host, request);
     return await this.#call(call, () => this.#apply(request));
   }
 
+  /** A batch: its writes travel together, and each takes effect by itself. */
   async updateMany(requests: readonly UpdateRequest[], call: CallOptions): Promise<readonly UpdateResult[]> {
-    for (const request of requests) this.#traffic.sent(this.#host, request);
+    for (const request of requests) this.#around.traffic?.sent(this.#host, request);
     return await this.#call(call, () => requests.map((request) => this.#apply(request)));
   }
 
-  async get({ key }: GetRequest, call: CallOptions): Promise<Item | undefined> {
-    return (await this.#call(call, () => ({ item: this.#table.peek(key) }))).item;
-  }
-
-  scan(): Promise<ScanPage> {
-    throw new Error("no worker lists leases");
-  }
-
   async transact(entries: readonly TransactionEntry[], call: CallOptions): Promise<TransactionResult> {
+    const { world, table, traffic, weather, tamper = asItIs } = this.#around;
+    if (world.random.chance(weather().conflict)) {
+      world.count("conflict");
+      await this.#call(call, () => ({}));
+      throw this.#error("LEASE_CONFLICT", "it met another transaction");
+    }
     return await this.#call(call, () => {
-      const result = this.#table.transactNow(entries);
-      if (result.applied) this.#traffic.transacted(this.#host, entries);
+      const result = table.transact(entries.map(tamper));
+      if (result.applied) traffic?.transacted(this.#host, entries);
       return result;
     });
   }
 
-  query(): Promise<ScanPage> {
-    throw new Error("no worker asks for items under a key");
+  async get({ key, consistent }: GetRequest, call: CallOptions): Promise<Item | undefined> {
+    const { table } = this.#around;
+    return (await this.#call(call, () => ({ item: table.at(key, this.#lagMs(consistent)) }))).item;
   }
 
-  #apply(request: UpdateRequest): UpdateResult {
-    const before = this.#table.peek(request.key);
-    const result = this.#table.updateNow(request);
-    if (result.applied) this.#traffic.applied(this.#host, request, before, result);
+  async query(request: QueryRequest, call: CallOptions): Promise<ScanPage> {
+    const { table } = this.#around;
+    return await this.#call(call, () => table.query(request, () => this.#lagMs(request.consistent)));
+  }
+
+  scan(): Promise<ScanPage> {
+    throw new Error("no simulation lists leases");
+  }
+
+  #lagMs(consistent: boolean): number {
+    return consistent ? 0 : this.#around.world.random.between(0, longestLagMs);
+  }
+
+  #apply(sent: UpdateRequest): UpdateResult {
+    const { table, traffic, tamper = asItIs } = this.#around;
+    const request = tamper(sent);
+    const before = table.peek(request.key);
+    const result = table.update(request);
+    if (result.applied) traffic?.applied(this.#host, request, before, result);
     return result;
   }
 
@@ -120,34 +148,50 @@ export class Network implements LeaseStore {
     { signal, isCurrent, timed }: CallOptions,
     serve: () => Answer,
   ): Promise<Answer> {
-    const { random } = this.#world;
+    const { world, weather } = this.#around;
+    const { random } = world;
     return new Promise((resolve, reject) => {
-      const fail = (code: "LEASE_NO_ANSWER" | "LEASE_THROTTLED"): void =>
-        reject(new this.#subject.LeaseServiceError(code, "the network did not deliver"));
+      let isGivenUp = false;
+      const fail = (code: "LEASE_NO_ANSWER" | "LEASE_THROTTLED"): void => {
+        isGivenUp = true;
+        reject(this.#error(code, "the network did not deliver"));
+      };
       if (signal.aborted) {
         fail("LEASE_NO_ANSWER");
         return;
       }
       signal.addEventListener("abort", () => fail("LEASE_NO_ANSWER"), { once: true });
 
-      const attempt = (number: number): void => {
+      const attempt = (number: number, isUnderWay: boolean): void => {
         if (signal.aborted) return;
         if (number > attempts || !isCurrent()) {
           fail("LEASE_NO_ANSWER");
           return;
         }
-        if (random.chance(this.#weather.throttled)) {
+        if (isUnderWay) world.count("sent twice");
+        if (random.chance(weather().throttled)) {
           this.#host.schedule(() => fail("LEASE_THROTTLED"), random.between(1, 50));
           return;
         }
         const answered = timed?.();
-        const retry = this.#host.schedule(() => attempt(number + 1), attemptTimeoutMs);
-        if (random.chance(this.#weather.requestLost)) return;
-        this.#world.after(this.#delay(), () => {
+        const isLost = random.chance(weather().requestLost);
+        const retry = this.#host.schedule(
+          () => attempt(number + 1, isUnderWay || !isLost),
+          2 * weather().usualMs + attemptMarginMs,
+        );
+        if (isLost) {
+          world.count("request lost");
+          return;
+        }
+        world.after(this.#delayMs(), () => {
+          if (isGivenUp) world.count("late arrival");
           const time = this.#time();
           const answer = serve();
-          if (random.chance(this.#weather.answerLost)) return;
-          this.#world.after(this.#delay(), () =>
+          if (random.chance(weather().answerLost)) {
+            world.count("answer lost");
+            return;
+          }
+          world.after(this.#delayMs(), () =>
             this.#host.deliver(() => {
               retry();
               answered?.(time);
@@ -157,23 +201,31 @@ export class Network implements LeaseStore {
           );
         });
       };
-      attempt(1);
+      attempt(1, false);
     });
   }
 
-  #delay(): number {
-    const { random } = this.#world;
-    return random.chance(this.#weather.slow) ? random.between(50, longestDelayMs) : random.between(1, 20);
+  #delayMs(): number {
+    const { world, weather } = this.#around;
+    const { slow, usualMs } = weather();
+    const isSlow = world.random.chance(slow);
+    return isSlow ? world.random.between(50, longestDelayMs) : world.random.between(1, usualMs);
   }
 
-  /** The answer's Date header, as the process can read it. */
+  /** The answer's Date header, as the host can read it. */
   #time(): ServiceTime | undefined {
-    const { offsetsMs, areTold } = this.#clocks;
-    const now = epoch + this.#world.now + this.#world.random.pick(offsetsMs);
+    const { world, clocks } = this.#around;
+    const now = epoch + world.now + world.random.pick(clocks.offsetsMs);
     const earliest = Math.floor(now / dateResolutionMs) * dateResolutionMs;
-    return areTold ? { earliest, latest: earliest + dateResolutionMs } : undefined;
+    return clocks.areTold ? { earliest, latest: earliest + dateResolutionMs } : undefined;
+  }
+
+  #error(code: "LEASE_NO_ANSWER" | "LEASE_THROTTLED" | "LEASE_CONFLICT", text: string): LeaseServiceError {
+    return new (this.#around.ServiceError ?? LeaseServiceError)(code, text);
   }
 }
+
+const asItIs: Tamper = (write) => write;
 
 /** Says of each result whether its request was sent more than once. */
 function repeated<Answer extends object>(answer: Answer, retried: boolean): Answer {

@@ -1,10 +1,10 @@
 import { styleText } from "node:util";
-import type { Outcome } from "./simulate.ts";
+import type { Outcome } from "./simulation.ts";
 
 const linesShown = 60;
 
 /** Tells how a violation came about, for a reader: the last lines of the timeline, the violation and the replay. */
-export function tellViolation({ seed, violation, timeline, virtualMs }: Outcome): string {
+export function tellViolation({ simulation, seed, violation, timeline, virtualMs }: Outcome): string {
   const shown = timeline.slice(-linesShown);
   const widest = Math.max(...shown.map((line) => line.who.length));
   const lines = shown.map(({ at, who, text }) => {
@@ -16,7 +16,7 @@ export function tellViolation({ seed, violation, timeline, virtualMs }: Outcome)
     ...(left > 0 ? [`      ... ${left} earlier lines`] : []),
     ...lines,
     "",
-    `seed ${seed} after ${(virtualMs / 1000).toFixed(3)} s of virtual time: ${violation}`,
-    `replay: npm run simulate -- --seed ${seed}`,
+    `seed ${seed} after ${(virtualMs / 1000).toFixed(3)} s of virtual time: ${violation ?? "nothing went wrong"}`,
+    `replay: npm run simulate -- --primitive ${simulation} --seed ${seed}`,
   ].join("\n");
 }

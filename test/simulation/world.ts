@@ -1,14 +1,8 @@
-import { settled } from "@leasehold/client/testing";
+import { ManualClock } from "@leasehold/client/testing";
 import { Random } from "./random.ts";
 
 /** The wall clocks' time when a simulation begins. */
 export const epoch = Date.UTC(2026, 0, 1);
-
-interface Event {
-  readonly at: number;
-  readonly order: number;
-  readonly run: () => void;
-}
 
 /** One line of the story that a failure tells. */
 export interface Line {
@@ -17,51 +11,70 @@ export interface Line {
   readonly text: string;
 }
 
-/** Virtual time: the one place where anything waits, and the only source of chance. */
+/** How often the interesting things happened: a simulation in which they do not happen proves nothing. */
+export type Tally = Record<string, number>;
+
+/** True time, whose observers look whenever every promise has settled. */
+class TrueClock extends ManualClock {
+  readonly observers: (() => void)[] = [];
+
+  protected override async settle(): Promise<void> {
+    await super.settle();
+    for (const observe of this.observers) observe();
+  }
+}
+
+/** Virtual time: the one place where anything waits, the only source of chance, and the story of what happened. */
 export class World {
+  readonly seed: number;
   readonly random: Random;
   readonly timeline: Line[] = [];
-  /** True time in milliseconds since the beginning; no process sees it. */
-  now = 0;
-  readonly #events = new Set<Event>();
-  #order = 0;
+  readonly tally: Tally = {};
+  /** The first thing that must not be. */
+  violation: string | undefined;
+  readonly clock: ManualClock;
+  readonly #clock = new TrueClock(epoch);
 
   constructor(seed: number) {
+    this.seed = seed;
     this.random = new Random(seed);
+    this.clock = this.#clock;
+  }
+
+  /** True time in milliseconds since the beginning; no host sees it. */
+  get now(): number {
+    return this.clock.monotonic();
   }
 
   /** Lets something happen after a delay; gives a function that calls it off. */
   after(delayMs: number, run: () => void): () => void {
-    this.#order += 1;
-    const event = { at: this.now + Math.max(0, delayMs), order: this.#order, run };
-    this.#events.add(event);
-    return () => this.#events.delete(event);
+    return this.clock.schedule(run, delayMs);
+  }
+
+  /** Has something looked at after every event, when every promise has settled. */
+  observe(look: () => void): void {
+    this.#clock.observers.push(look);
   }
 
   tell(who: string, text: string): void {
     this.timeline.push({ at: this.now, who, text });
   }
 
-  /** Runs event after event up to a time; after each, when every promise has settled, `observe` looks. */
-  async run(until: number, observe: () => void): Promise<void> {
-    for (;;) {
-      await settled();
-      observe();
-      const next = this.#next();
-      if (next === undefined || next.at > until) break;
-      this.#events.delete(next);
-      this.now = next.at;
-      next.run();
-    }
-    this.now = until;
+  count(what: string): void {
+    this.tally[what] = (this.tally[what] ?? 0) + 1;
   }
 
-  #next(): Event | undefined {
-    let first: Event | undefined;
-    for (const event of this.#events) {
-      if (first === undefined || event.at < first.at || (event.at === first.at && event.order < first.order))
-        first = event;
-    }
-    return first;
+  /** Something that must not be. */
+  fault(text: string): void {
+    this.tell("MONITOR", text);
+    this.violation ??= text;
+  }
+
+  /** Throws where something was that must not be. */
+  check(): void {
+    if (this.violation !== undefined) throw new Violation(this.violation);
   }
 }
+
+/** Ends a simulation at the first thing that must not be. */
+export class Violation extends Error {}

@@ -1,5 +1,6 @@
 import { LocalDurableTestRunner } from "@aws/durable-execution-sdk-js-testing";
 import { expect } from "vitest";
+import { patienceMs } from "./patience.ts";
 
 type Handler = ConstructorParameters<typeof LocalDurableTestRunner>[0]["handlerFunction"];
 
@@ -26,7 +27,7 @@ export class SuspendableRunner extends LocalDurableTestRunner {
    * it is about to be suspended, and then waits for ever.
    */
   async suspended(): Promise<void> {
-    await expect.poll(() => this.#activity.invocations, { timeout: 60_000, interval: 50 }).toBe(0);
+    await expect.poll(() => this.#activity.invocations, { timeout: patienceMs, interval: 50 }).toBe(0);
     // The runner still has to take the answer of that invocation.
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(this.#activity.invocations).toBe(0);

@@ -30,7 +30,7 @@ beforeAll(async () => {
   });
   it = await startTestApp({ assemblyDir });
   transfers = new Transfers(it);
-}, 150_000);
+});
 afterAll(async () => {
   await it?.[Symbol.asyncDispose]();
 });
@@ -68,7 +68,7 @@ test("an import hands the rest on before its history is full, and keeps its leas
   ]);
   const item = await it.leaseItem(transferKey);
   expect(item).toMatchObject({ fence: lease.fencingToken, releasedToken: lease.token });
-}, 60_000);
+});
 
 test("one that hands on twice, for its first start's answer was lost, has one execution at work", async () => {
   await transfers.seed(4);
@@ -84,7 +84,7 @@ test("one that hands on twice, for its first start's answer was lost, has one ex
   expect(started[0]?.executionArn).toBe(executionArn);
   expect(started.filter((execution) => execution.name === name)).toHaveLength(1);
   expect(await transfers.done()).toBe(4);
-}, 60_000);
+});
 
 test("one that is stopped while another execution works for it takes that one with it, and lets the lock go", async () => {
   await transfers.seed(20);
@@ -100,4 +100,4 @@ test("one that is stopped while another execution works for it takes that one wi
   const next = await it.leases.acquire(transferKey);
   expect(await transfers.done()).toBe(chunks);
   expect(await next.release()).toBe(true);
-}, 60_000);
+});

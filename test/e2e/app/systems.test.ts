@@ -2,11 +2,12 @@ import { createHash } from "node:crypto";
 import { BatchWriteCommand } from "@aws-sdk/lib-dynamodb";
 import { attributeNames } from "@leasehold/client/schema";
 import { TaskSet } from "@leasehold/jobs";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { taskSetKey } from "../../../functions/claim-tasks/schema.ts";
 import { pendingKey } from "../../../functions/import-orders/schema.ts";
 import { movementsPartition } from "../../../functions/resource-cache/schema.ts";
 import { leaseTable, type PlainItem, startTestApp, type TestApp } from "../../support/app.ts";
+import { eventually } from "../../support/patience.ts";
 
 let it: TestApp;
 
@@ -65,13 +66,10 @@ describe("each system, with the environment and the tables of its template", () 
     expect(reports.reduce((sum, { succeeded }) => sum + succeeded, 0)).toBe(7);
     const set = new TaskSet(it.leases, taskSetKey("batch"));
     // The one that fails waits for each of its attempts: the schedule calls for them.
-    await vi.waitFor(
-      async () => {
-        await it.app.fire("Tasks/Restarting");
-        expect(await set.counts()).toMatchObject({ waiting: 0, running: 0 });
-      },
-      { timeout: 60_000, interval: 200 },
-    );
+    await eventually(async () => {
+      await it.app.fire("Tasks/Restarting");
+      expect(await set.counts()).toMatchObject({ waiting: 0, running: 0 });
+    }, 200);
     expect(await set.counts()).toEqual({
       waiting: 0,
       running: 0,

@@ -62,6 +62,11 @@ export class MemoryLeaseStore implements LeaseStore {
 
   async query(request: QueryRequest, { signal }: CallOptions): Promise<ScanPage> {
     checkSignal(signal);
+    return this.queryNow(request);
+  }
+
+  /** What `query` does, at once. */
+  queryNow(request: QueryRequest): ScanPage {
     const { keyCondition, descending = false, after, limit } = request;
     const direction = descending ? -1 : 1;
     const found = [...this.#items.values()]

@@ -7,7 +7,8 @@ import type {
   UpdateRequest,
   UpdateResult,
 } from "@leasehold/client";
-import { type ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { MemoryLeaseStore } from "@leasehold/client/testing";
+import type { World } from "./world.ts";
 
 type ItemKey = UpdateRequest["key"];
 
@@ -22,58 +23,64 @@ export interface Change {
 }
 
 /** The table of a simulation: tells of every write that takes effect, and remembers what it was a moment ago. */
-export class SimulatedTable {
-  readonly memory: MemoryLeaseStore = new MemoryLeaseStore();
-  readonly #clock: ManualClock;
+export class Table {
+  readonly #memory = new MemoryLeaseStore();
+  readonly #world: World;
   readonly #onChange: (changes: readonly Change[]) => void;
   readonly #past = new Map<string, { readonly until: number; readonly item: Item | undefined }[]>();
 
   /** Writes that take effect together are told of together. */
-  constructor(clock: ManualClock, onChange: (changes: readonly Change[]) => void) {
-    this.#clock = clock;
+  constructor(world: World, onChange: (changes: readonly Change[]) => void = () => undefined) {
+    this.#world = world;
     this.#onChange = onChange;
   }
 
   update(request: UpdateRequest): UpdateResult {
-    return this.#noting([request.key], () => this.memory.updateNow(request));
+    return this.#noting([request.key], () => this.#memory.updateNow(request));
   }
 
   transact(entries: readonly TransactionEntry[]): TransactionResult {
     const keys = entries.map(({ key }) => key);
-    return this.#noting(keys, () => this.memory.transactNow(entries));
+    return this.#noting(keys, () => this.#memory.transactNow(entries));
+  }
+
+  peek(key: ItemKey): Item | undefined {
+    return this.#memory.peek(key);
   }
 
   /** The item as it was some time ago. */
   at(key: ItemKey, agoMs: number): Item | undefined {
-    const then = this.#clock.monotonic() - agoMs;
-    const state = this.#past.get(idOf(key))?.find(({ until }) => until > then);
-    return state === undefined ? this.memory.peek(key) : state.item;
+    const then = this.#world.now - agoMs;
+    const state = agoMs > 0 ? this.#past.get(idOf(key))?.find(({ until }) => until > then) : undefined;
+    return state === undefined ? this.#memory.peek(key) : state.item;
   }
 
   /** Item by item, each as it was at a moment of its own: a query that is not consistent is no snapshot. */
-  async query(request: QueryRequest, agoMs: () => number): Promise<ScanPage> {
-    const call = { signal: new AbortController().signal, isCurrent: () => true };
-    const page = await this.memory.query(request, call);
+  query(request: QueryRequest, agoMs: () => number): ScanPage {
+    const page = this.#memory.queryNow(request);
     const items = page.items.map(({ pk, sk }) => this.at({ pk: String(pk), sk: String(sk) }, agoMs()));
     return { ...page, items: items.filter((item) => item !== undefined) };
   }
 
   /** Removes what DynamoDB's ttl could have removed by now; gives the number of items removed. */
   collectGarbage(): number {
-    return this.memory.collectGarbage(this.#clock.now());
+    const removed = this.#memory.collectGarbage(this.#world.clock.now());
+    if (removed > 0) this.#world.count("ttl removed an item");
+    if (removed > 0) this.#world.tell("table", `ttl removed ${removed} items`);
+    return removed;
   }
 
   #noting<Result extends { readonly applied: boolean }>(
     keys: readonly ItemKey[],
     write: () => Result,
   ): Result {
-    const before = keys.map((key) => this.memory.peek(key));
+    const before = keys.map((key) => this.#memory.peek(key));
     const result = write();
     if (!result.applied) return result;
     const changes = keys.map((key, index) => ({
       key,
       before: before[index],
-      after: this.memory.peek(key),
+      after: this.#memory.peek(key),
     }));
     for (const change of changes) this.#remember(change);
     this.#onChange(changes);
@@ -81,7 +88,7 @@ export class SimulatedTable {
   }
 
   #remember({ key, before }: Change): void {
-    const now = this.#clock.monotonic();
+    const { now } = this.#world;
     const past = (this.#past.get(idOf(key)) ?? []).filter(({ until }) => until > now - longestLagMs);
     this.#past.set(idOf(key), [...past, { until: now, item: before }]);
   }

@@ -1,20 +1,14 @@
 import { LeaseError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
-import { type ComputeContext, SingleFlight } from "../../packages/client/src/single-flight/index.ts";
-import { cacheSortKey, flightSortKey } from "../../packages/client/src/single-flight/schema.ts";
-import { Beliefs } from "../support/simulated-beliefs.ts";
-import type { Change } from "../support/simulated-table.ts";
-import type { Tamper } from "../support/simulated-weather.ts";
-import {
-  type Mishap,
-  mishaps,
-  type Running,
-  SimulatedWorld,
-  type Tally,
-} from "../support/simulated-world.ts";
-import { expectToHaveHappened, play, runs, violationOf, without } from "../support/simulations.ts";
+import { type ComputeContext, SingleFlight } from "../../../packages/client/src/single-flight/index.ts";
+import { cacheSortKey, flightSortKey } from "../../../packages/client/src/single-flight/schema.ts";
+import { Beliefs } from "../beliefs.ts";
+import { Cluster, type Mishap, mishaps, type Running } from "../cluster.ts";
+import type { Tamper } from "../network.ts";
+import { isGrant, type Simulation, stepByStep, without } from "../simulation.ts";
+import type { Change } from "../table.ts";
+import type { World } from "../world.ts";
 
 const processes = 4;
 const keys = ["x", "y"] as const;
@@ -64,17 +58,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   ...mishaps(processes),
 );
 
-/** For how long a result is kept. */
-interface Keeping {
-  readonly staleForMs: number;
-  readonly failureForMs: number;
-}
-
-const keeping: fc.Arbitrary<Keeping> = fc.record({
-  staleForMs: fc.constantFrom(0, 6_000),
-  failureForMs: fc.constantFrom(0, 2_000),
-});
-
 interface Place {
   readonly flights: SingleFlight;
   /** Counts what makes a caller wait for another reason than another process's computation. */
@@ -91,14 +74,16 @@ interface Beginning {
 }
 
 class Site {
-  readonly world: SimulatedWorld<Place>;
+  readonly world: Cluster<Place>;
   readonly #beliefs: Beliefs;
   readonly #produced = new Map<string, Beginning>();
   /** When the last invalidation that has resolved was called, by key. */
   readonly #forgottenAt = new Map<string, number>();
 
-  constructor(seed: number, { staleForMs, failureForMs }: Keeping, tally: Tally, tamper?: Tamper) {
-    this.world = new SimulatedWorld<Place>(seed, tally, {
+  constructor(world: World, tamper?: Tamper) {
+    const staleForMs = world.random.pick([0, 6_000]);
+    const failureForMs = world.random.pick([0, 2_000]);
+    this.world = new Cluster<Place>(world, {
       processes,
       begin: (client) => ({
         flights: new SingleFlight(client, { freshForMs: 3_000, staleForMs, failureForMs }),
@@ -106,7 +91,7 @@ class Site {
         underWay: new Map(),
       }),
       onChange: (changes) => this.#changed(changes),
-      ...(tamper ? { tamper } : {}),
+      tamper,
     });
     this.#beliefs = new Beliefs(this.world);
   }
@@ -244,7 +229,6 @@ class Site {
       const [was, is] = [Number(before?.[attributeNames.fence] ?? 0), Number(after?.[attributeNames.fence])];
       if (is < was) this.world.fault(`a result with ${was} was replaced by one with ${is}`);
     }
-    this.#beliefs.check();
   }
 }
 
@@ -258,72 +242,111 @@ function isExpected(error: unknown): boolean {
   return error instanceof WorkError || (error instanceof LeaseError && expectedCodes.includes(error.code));
 }
 
-function sites(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, Keeping, Step[]]> {
-  const steps = fc.array(step, { minLength: 30, maxLength: 80 });
-  return fc.asyncProperty(fc.integer(), keeping, steps, async (seed, kept, all) => {
-    const site = new Site(seed, kept, tally, tamper);
-    await play(site, all, () => site.expectValuesForAll());
-  });
-}
-
-describe("single flights under delays, lost and late answers, lagging reads, freezes, deaths, ttl and clocks that differ", () => {
-  it("compute by one live holder at a time, give what was computed or a named error, and keep nobody waiting", async () => {
-    const tally: Tally = {};
-    await fc.assert(sites(tally), { seed: 1, numRuns: runs(200) });
-    expectToHaveHappened(
-      tally,
-      "computation",
-      "computed without a lease",
-      "stored",
-      "served",
-      "invalidated",
-      "served after an invalidation",
-      "refreshed",
-      "refreshed by another's computation",
-      "waited for all it had",
-      "waited less",
-      "takeover",
-      "death",
-      "request lost",
-      "answer lost",
-      "sent twice",
-      "late arrival",
-      "ttl removed an item",
-      "rejected: LeaseUnavailableError",
-      "rejected: CachedFailureError",
-      "rejected: WorkError",
-    );
-  });
-
-  it.each([
-    ["a takeover of a holder that has renewed", without("#version = :ifVersion"), /believes to hold/],
-    [
-      "a second holder beside the first",
-      without("attribute_not_exists(#token)", isGrant),
-      /believes to hold/,
-    ],
-    [
-      "an earlier holder's result in place of a later one's",
-      without("#fence <= :ifFence"),
-      /was replaced by one/,
-    ],
-    [
-      "an invalidation that the last holder can store over",
-      asOfTheLastHolder,
-      /was invalidated, and came back/,
-    ],
-  ])("are seen through: %s", async (_, mistake, violation) => {
-    expect(await violationOf(sites({}, mistake))).toMatch(violation);
-  });
-});
-
-function isGrant({ values }: { readonly values: object }): boolean {
-  return ":acquiredAt" in values;
-}
-
 /** Plants a mistake: a mark with the last holder's own fencing token. */
 function asOfTheLastHolder<Write extends UpdateRequest | TransactionEntry>(write: Write): Write {
   const fence = Number(write.values[":fence"]);
   const isMark = write.key.sk === cacheSortKey && !Number.isInteger(fence);
   return isMark ? { ...write, values: { ...write.values, ":fence": fence - 0.5 } } : write;
 }
+
+const many: Simulation = {
+  name: "single-flight",
+  claim:
+    "single flights compute by one live holder at a time, give what was computed or a named error, and keep nobody waiting",
+  worlds: 200,
+  mustHappen: [
+    "computation",
+    "computed without a lease",
+    "stored",
+    "served",
+    "invalidated",
+    "served after an invalidation",
+    "refreshed",
+    "refreshed by another's computation",
+    "waited for all it had",
+    "waited less",
+    "takeover",
+    "death",
+    "request lost",
+    "answer lost",
+    "sent twice",
+    "late arrival",
+    "ttl removed an item",
+    "rejected: LeaseUnavailableError",
+    "rejected: CachedFailureError",
+    "rejected: WorkError",
+  ],
+  mistakes: [
+    {
+      what: "a second holder beside the first",
+      tamper: without("attribute_not_exists(#token)", isGrant),
+      violation: /believes to hold/,
+    },
+    {
+      what: "an earlier holder's result in place of a later one's",
+      tamper: without("#fence <= :ifFence"),
+      violation: /was replaced by one/,
+    },
+    {
+      what: "an invalidation that the last holder can store over",
+      tamper: asOfTheLastHolder,
+      violation: /was invalidated, and came back/,
+    },
+  ],
+  play: stepByStep({
+    step,
+    mostSteps: 80,
+    make: (world, tamper) => new Site(world, tamper),
+    end: (scene) => scene.expectValuesForAll(),
+  }),
+};
+
+/** Long computations, and waiters that freeze between a look and the takeover that follows from it. */
+const frozenWaiters: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant("call" as const),
+      process: fc.nat(processes - 1),
+      key: fc.constant("x"),
+      waitMs: fc.constant(15_000),
+      computeMs: fc.integer({ min: 9_000, max: 14_000 }),
+      fails: fc.constant(false),
+      forceRefresh: fc.constant(true),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant("freeze" as const),
+      process: fc.nat(processes - 1),
+      ms: fc.integer({ min: 4_000, max: 9_000 }),
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 2_000 }) }),
+  },
+);
+
+const frozen: Simulation = {
+  name: "single-flight:frozen",
+  claim: "the same where those who wait for long computations freeze",
+  worlds: 100,
+  mustHappen: ["computation", "served", "takeover", "refreshed by another's computation"],
+  mistakes: [
+    {
+      what: "a takeover of a holder that has renewed",
+      tamper: without("#version = :ifVersion"),
+      violation: /believes to hold/,
+    },
+  ],
+  play: stepByStep({
+    step: frozenWaiters,
+    mostSteps: 80,
+    make: (world, tamper) => new Site(world, tamper),
+    end: (scene) => scene.expectValuesForAll(),
+  }),
+};
+
+export const singleFlight: readonly Simulation[] = [many, frozen];

@@ -1,8 +1,8 @@
 import type { Item } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
-import { answerMs } from "../../packages/client/src/fair/queue-reader.ts";
-import { type QueueTicket, ticketsIn } from "../../packages/client/src/fair/queue-ticket.ts";
-import { clockSkewMs } from "./simulated-world.ts";
+import { answerMs } from "../../../packages/client/src/fair/queue-reader.ts";
+import { type QueueTicket, ticketsIn } from "../../../packages/client/src/fair/queue-ticket.ts";
+import { clockSkewMs } from "../cluster.ts";
 
 /** What one write that has landed did to a line. */
 export interface QueueChange {

@@ -1,21 +1,13 @@
-import { type CallOptions, type GetRequest, type Item, LeaseClient, LeaseError } from "@leasehold/client";
+import { LeaseError } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
-import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
-import { Leader, type Leadership } from "../../packages/client/src/leader/index.ts";
-import { Beliefs } from "../support/simulated-beliefs.ts";
-import type { SimulatedProcess } from "../support/simulated-process.ts";
-import type { Tamper } from "../support/simulated-weather.ts";
-import {
-  leaseDurationMs,
-  type Mishap,
-  mishaps,
-  retentionMs,
-  SimulatedWorld,
-  type Tally,
-} from "../support/simulated-world.ts";
-import { expectToHaveHappened, played, runs, violationOf, without } from "../support/simulations.ts";
+import { Leader, type Leadership } from "../../../packages/client/src/leader/index.ts";
+import { Beliefs } from "../beliefs.ts";
+import { Cluster, leaseDurationMs, type Mishap, mishaps, retentionMs } from "../cluster.ts";
+import type { Host } from "../host.ts";
+import type { Tamper } from "../network.ts";
+import { isGrant, type Simulation, stepByStep, without } from "../simulation.ts";
+import type { World } from "../world.ts";
 
 const processes = 4;
 const election = "scheduler";
@@ -44,13 +36,13 @@ interface Candidate {
 }
 
 class Election {
-  readonly world: SimulatedWorld<Candidate>;
+  readonly world: Cluster<Candidate>;
   readonly #beliefs: Beliefs;
   /** Whether leaders have work for ever. */
   #isSteady = false;
 
-  constructor(seed: number, tally: Tally, tamper?: Tamper) {
-    this.world = new SimulatedWorld<Candidate>(seed, tally, {
+  constructor(world: World, tamper?: Tamper) {
+    this.world = new Cluster<Candidate>(world, {
       processes,
       begin: (client, process) => {
         const leader = new Leader(client, election, {
@@ -62,8 +54,7 @@ class Election {
         void this.#observe(process, leader);
         return { leader, until: undefined };
       },
-      onChange: () => this.#beliefs.check(),
-      ...(tamper ? { tamper } : {}),
+      tamper,
     });
     this.#beliefs = new Beliefs(this.world);
   }
@@ -140,13 +131,13 @@ class Election {
     this.world.watch(running, running.parts.leader.resign(), () => undefined, isServiceError);
   }
 
-  #elected(process: SimulatedProcess, leadership: Leadership): void {
+  #elected(process: Host, leadership: Leadership): void {
     this.world.count("elected");
     this.#beliefs.add(process, leadership, leaseItemKey(election));
   }
 
   /** Reads that lag show the past now and then, but nobody is told of a leader that is older than the last one. */
-  async #observe(process: SimulatedProcess, leader: Leader): Promise<void> {
+  async #observe(process: Host, leader: Leader): Promise<void> {
     let last = 0;
     for await (const sighted of leader.observe({ everyMs: 1_000 })) {
       this.world.count(sighted === undefined ? "seen nobody" : "seen a leader");
@@ -168,92 +159,51 @@ function isServiceError(error: unknown): boolean {
   return error instanceof LeaseError && error.code === "LEASE_NO_ANSWER";
 }
 
-function elections(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, Step[]]> {
-  return played(
-    step,
-    70,
-    (seed) => new Election(seed, tally, tamper),
-    (scene) => scene.expectANewLeader(),
-    [0, 1, 2].map((process) => ({ kind: "lead", process }) as const),
-  );
-}
-
-describe("an election under delays, lost and late answers, lagging reads, freezes, deaths, ttl and clocks that differ", () => {
-  it("has one leader at most, finds a new one when the weather clears, and shows no leader after a later one", async () => {
-    const tally: Tally = {};
-    await fc.assert(elections(tally), { seed: 1, numRuns: runs(150) });
-    expectToHaveHappened(
-      tally,
-      "elected",
-      "lost",
-      "resigned",
-      "seen nobody",
-      "seen a leader",
-      "takeover",
-      "death",
-      "request lost",
-      "answer lost",
-      "sent twice",
-      "late arrival",
-      "ttl removed an item",
-    );
-  });
-
-  it.each([
-    ["a succession to a leader that has renewed meanwhile", without("#version = :ifVersion")],
-    ["an election where somebody leads already", without("attribute_not_exists(#token)", isGrant)],
-    ["a resignation that ends another's leadership", without("#token = :ifToken", isEnding)],
-  ])("is seen through: %s", async (_, mistake) => {
-    expect(await violationOf(elections({}, mistake))).toMatch(/believes to hold/);
-  });
-});
-
 function isEnding({ values }: { readonly values: object }): boolean {
   return ":releasedToken" in values && ":ttl" in values;
 }
 
-function isGrant({ values }: { readonly values: object }): boolean {
-  return ":acquiredAt" in values;
-}
-
-/** Its reads lag now and then: they show what was there when they were told to. */
-class LaggingStore extends MemoryLeaseStore {
-  #shown: { readonly item: Item | undefined } | undefined;
-
-  /** Every read shows this, until `undefined` is given. */
-  show(shown: { readonly item: Item | undefined } | undefined): void {
-    this.#shown = shown;
-  }
-
-  override async get(request: GetRequest, call: CallOptions): Promise<Item | undefined> {
-    return this.#shown === undefined ? await super.get(request, call) : this.#shown.item;
-  }
-}
-
-it("an observer hears of nothing that was before what it has heard, where one look lags more than the one before it", async () => {
-  const clock = new ManualClock();
-  const store = new LaggingStore();
-  const leaderOf = (owner: string): Leader => new Leader(new LeaseClient({ store, clock, owner }), election);
-  const now = (): { readonly item: Item | undefined } => ({ item: store.peek(leaseItemKey(election)) });
-
-  const seen: (string | undefined)[] = [];
-  const observe = async (): Promise<void> => {
-    for await (const leader of leaderOf("observer").observe()) seen.push(leader?.owner);
-  };
-  void observe();
-  const first = leaderOf("first");
-  await first.campaign();
-  const reignOfFirst = now();
-  await clock.advance(20_000);
-  await first.resign();
-  const interregnum = now();
-  await leaderOf("second").campaign();
-  await clock.advance(20_000);
-  for (const past of [reignOfFirst, interregnum]) {
-    store.show(past);
-    await clock.advance(20_000);
-    store.show(undefined);
-    await clock.advance(20_000);
-  }
-  expect(seen).toEqual([undefined, "first", "second"]);
-});
+export const leader: Simulation = {
+  name: "leader",
+  claim:
+    "an election has one leader at most, finds a new one when the weather clears, and shows no leader after a later one",
+  worlds: 150,
+  mustHappen: [
+    "elected",
+    "lost",
+    "resigned",
+    "seen nobody",
+    "seen a leader",
+    "takeover",
+    "death",
+    "request lost",
+    "answer lost",
+    "sent twice",
+    "late arrival",
+    "ttl removed an item",
+  ],
+  mistakes: [
+    {
+      what: "a succession to a leader that has renewed meanwhile",
+      tamper: without("#version = :ifVersion"),
+      violation: /believes to hold/,
+    },
+    {
+      what: "an election where somebody leads already",
+      tamper: without("attribute_not_exists(#token)", isGrant),
+      violation: /believes to hold/,
+    },
+    {
+      what: "a resignation that ends another's leadership",
+      tamper: without("#token = :ifToken", isEnding),
+      violation: /believes to hold/,
+    },
+  ],
+  play: stepByStep({
+    step,
+    mostSteps: 70,
+    opening: [0, 1, 2].map((process) => ({ kind: "lead", process }) as const),
+    make: (world, tamper) => new Election(world, tamper),
+    end: (scene) => scene.expectANewLeader(),
+  }),
+};

@@ -1,25 +1,15 @@
-import { LeaseClient, LeaseError, LeaseLostError, LeaseUnavailableError } from "@leasehold/client";
+import { LeaseError } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
-import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
-import { JobRuns, type RunContext, type RunState } from "../../packages/jobs/src/index.ts";
-import { runAttributeNames, runItemKey } from "../../packages/jobs/src/runs/schema.ts";
-import { Beliefs } from "../support/simulated-beliefs.ts";
-import type { SimulatedProcess } from "../support/simulated-process.ts";
-import type { Change } from "../support/simulated-table.ts";
-import type { Tamper } from "../support/simulated-weather.ts";
-import {
-  clockSkewMs,
-  leaseDurationMs,
-  type Mishap,
-  mishaps,
-  type Running,
-  SimulatedWorld,
-  type Tally,
-} from "../support/simulated-world.ts";
-import { expectToHaveHappened, played, runs, violationOf, without } from "../support/simulations.ts";
-import { watchedMs } from "../support/watching.ts";
+import { JobRuns, type RunContext, type RunState } from "../../../packages/jobs/src/index.ts";
+import { runAttributeNames, runItemKey } from "../../../packages/jobs/src/runs/schema.ts";
+import { Beliefs } from "../beliefs.ts";
+import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps, type Running } from "../cluster.ts";
+import type { Host } from "../host.ts";
+import type { Tamper } from "../network.ts";
+import { type Simulation, stepByStep, without } from "../simulation.ts";
+import type { Change } from "../table.ts";
+import type { World } from "../world.ts";
 
 const processes = 4;
 const job = "report";
@@ -70,19 +60,19 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 class Schedule {
-  readonly world: SimulatedWorld<JobRuns>;
+  readonly world: Cluster<JobRuns>;
   readonly #beliefs: Beliefs;
   /** What works were given: the slot and the number of the attempt. */
   readonly #begun = new Set<string>();
   /** Slots for which some caller was told of a success. */
   readonly #succeeded = new Set<string>();
 
-  constructor(seed: number, tally: Tally, tamper?: Tamper) {
-    this.world = new SimulatedWorld<JobRuns>(seed, tally, {
+  constructor(world: World, tamper?: Tamper) {
+    this.world = new Cluster<JobRuns>(world, {
       processes,
       begin: (client) => new JobRuns(client, job, { maxAttempts, keepForMs }),
       onChange: (changes) => this.#changed(changes),
-      ...(tamper ? { tamper } : {}),
+      tamper,
     });
     this.#beliefs = new Beliefs(this.world);
   }
@@ -104,7 +94,7 @@ class Schedule {
     const [running] = world.processes;
     if (running === undefined) return;
     for (const slot of slots) {
-      const before = world.table.memory.peek(runItemKey(job, slot));
+      const before = world.table.peek(runItemKey(job, slot));
       const left = maxAttempts - Number(before?.[runAttributeNames.attempt] ?? 0);
       const isDone = before?.[attributeNames.doneSlot] !== undefined;
       const isOpen = !isDone && left > 0;
@@ -152,7 +142,7 @@ class Schedule {
     world.watch({ process, parts }, call, () => this.#confirmed(slot), isExpected);
   }
 
-  #begin(process: SimulatedProcess, { slot, attempt, lease }: RunContext): void {
+  #begin(process: Host, { slot, attempt, lease }: RunContext): void {
     const { world } = this;
     world.count("attempt");
     if (attempt > 1) world.count("retry");
@@ -168,7 +158,7 @@ class Schedule {
     this.world.count("success confirmed");
     if (this.#succeeded.has(slot)) this.world.fault(`two callers were told that they have run ${slot}`);
     this.#succeeded.add(slot);
-    const state = this.world.table.memory.peek(runItemKey(job, slot))?.[runAttributeNames.state];
+    const state = this.world.table.peek(runItemKey(job, slot))?.[runAttributeNames.state];
     if (state !== "succeeded") this.world.fault(`${slot} was confirmed, and shows as ${state}`);
   }
 
@@ -211,7 +201,6 @@ class Schedule {
         if (before?.[token] === undefined) this.world.fault(`${key.sk} succeeded by nobody`);
       }
     }
-    this.#beliefs.check();
   }
 
   #slot(ago: number): string {
@@ -236,77 +225,61 @@ function isExpected(error: unknown): boolean {
   return error instanceof WorkError || (error instanceof LeaseError && expectedCodes.includes(error.code));
 }
 
-function schedules(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, Step[]]> {
-  return played(
-    step,
-    80,
-    (seed) => new Schedule(seed, tally, tamper),
-    (scene) => scene.expectEverySlotToBeRun(),
-  );
-}
-
-describe("the runs of a job under delays, lost and late answers, freezes, deaths, ttl and clocks that differ", () => {
-  it("succeed once, are tried by one at a time and no more often than allowed, and can all be run in the end", async () => {
-    const tally: Tally = {};
-    await fc.assert(schedules(tally), { seed: 1, numRuns: runs(300) });
-    expectToHaveHappened(
-      tally,
-      ...states.map((state) => `shown: ${state}`),
-      "retry",
-      "success recorded",
-      "success confirmed",
-      "skipped",
-      "takeover",
-      "death",
-      "request lost",
-      "answer lost",
-      "sent twice",
-      "late arrival",
-      "ttl removed an item",
-      "rejected: LeaseLostError",
-      "rejected: SlotDoneError",
-      "rejected: RunsExhaustedError",
-      "in calm weather: none",
-      "in calm weather: LEASE_SLOT_DONE",
-      "in calm weather: LEASE_RUNS_EXHAUSTED",
-    );
-  });
-
-  it.each([
-    ["a claim of a slot that is done", without("#doneSlot < :ifDoneSlot"), /was (succeeded|skipped), and is/],
-    ["a claim without an attempt left", without("#attempt < :ifAttempt"), /went from the attempt 3 to 4/],
-    ["a takeover of an attempt that has renewed", without("#version = :ifVersion"), /believes to hold/],
-    [
-      "an outcome of another's attempt",
-      without("#token = :ifToken AND #fence = :ifFence", isOutcome),
-      /believes to hold|by nobody/,
-    ],
-  ])("are seen through: %s", async (_, mistake, violation) => {
-    expect(await violationOf(schedules({}, mistake))).toMatch(violation);
-  });
-});
-
 function isOutcome({ values }: { readonly values: object }): boolean {
   return ":state" in values;
 }
 
-it("a work that ends after its slot was skipped over its head is told that its lease is lost, not that it succeeded", async () => {
-  const clock = new ManualClock();
-  const store = new MemoryLeaseStore();
-  const runsOf = (owner: string): JobRuns => {
-    const client = new LeaseClient({ store, clock, owner, leaseDurationMs, clockSkewMs });
-    return new JobRuns(client, job, { heartbeat: false });
-  };
-  const slot = new Date(clock.now()).toISOString();
-  const ends = Promise.withResolvers<void>();
-  const slow = runsOf("slow").run(slot, () => ends.promise);
-  await clock.advance(0);
-  const impatient = runsOf("impatient");
-  await expect(impatient.skip(slot)).rejects.toThrow(LeaseUnavailableError);
-  await clock.advance(watchedMs(leaseDurationMs));
-  await impatient.skip(slot, "took too long");
-
-  ends.resolve();
-  await expect(slow).rejects.toThrow(LeaseLostError);
-  expect(await impatient.get(slot)).toMatchObject({ state: "skipped", lostAttempts: 1 });
-});
+export const jobRuns: Simulation = {
+  name: "job-runs",
+  claim:
+    "the runs of a job succeed once, are tried by one at a time, no more often than allowed, and can all be run in the end",
+  worlds: 300,
+  mustHappen: [
+    ...states.map((state) => `shown: ${state}`),
+    "retry",
+    "success recorded",
+    "success confirmed",
+    "skipped",
+    "takeover",
+    "death",
+    "request lost",
+    "answer lost",
+    "sent twice",
+    "late arrival",
+    "ttl removed an item",
+    "rejected: LeaseLostError",
+    "rejected: SlotDoneError",
+    "rejected: RunsExhaustedError",
+    "in calm weather: none",
+    "in calm weather: LEASE_SLOT_DONE",
+    "in calm weather: LEASE_RUNS_EXHAUSTED",
+  ],
+  mistakes: [
+    {
+      what: "a claim of a slot that is done",
+      tamper: without("#doneSlot < :ifDoneSlot"),
+      violation: /was (succeeded|skipped), and is/,
+    },
+    {
+      what: "a claim without an attempt left",
+      tamper: without("#attempt < :ifAttempt"),
+      violation: /went from the attempt 3 to 4/,
+    },
+    {
+      what: "a takeover of an attempt that has renewed",
+      tamper: without("#version = :ifVersion"),
+      violation: /believes to hold/,
+    },
+    {
+      what: "an outcome of another's attempt",
+      tamper: without("#token = :ifToken AND #fence = :ifFence", isOutcome),
+      violation: /believes to hold|by nobody|tried again after its success/,
+    },
+  ],
+  play: stepByStep({
+    step,
+    mostSteps: 80,
+    make: (world, tamper) => new Schedule(world, tamper),
+    end: (scene) => scene.expectEverySlotToBeRun(),
+  }),
+};

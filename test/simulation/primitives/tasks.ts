@@ -1,27 +1,21 @@
 import { type Item, LeaseError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
-import { breakLease, render } from "../../packages/client/src/expressions.ts";
-import { type Task, TaskSet } from "../../packages/jobs/src/index.ts";
+import { breakLease, render } from "../../../packages/client/src/expressions.ts";
+import { type Task, TaskSet } from "../../../packages/jobs/src/index.ts";
 import {
   endedTaskKey,
   endedTaskPrefix,
   openTaskKey,
   taskAttributeNames,
   taskIdOf,
-} from "../../packages/jobs/src/tasks/schema.ts";
-import { Beliefs } from "../support/simulated-beliefs.ts";
-import type { Change } from "../support/simulated-table.ts";
-import type { Tamper } from "../support/simulated-weather.ts";
-import {
-  type Mishap,
-  mishaps,
-  type Running,
-  SimulatedWorld,
-  type Tally,
-} from "../support/simulated-world.ts";
-import { expectToHaveHappened, played, runs, violationOf, without } from "../support/simulations.ts";
+} from "../../../packages/jobs/src/tasks/schema.ts";
+import { Beliefs } from "../beliefs.ts";
+import { Cluster, type Mishap, mishaps, type Running } from "../cluster.ts";
+import type { Tamper } from "../network.ts";
+import { isGrant, type Simulation, stepByStep, without } from "../simulation.ts";
+import type { Change } from "../table.ts";
+import type { World } from "../world.ts";
 
 const processes = 4;
 const set = "import";
@@ -144,7 +138,7 @@ interface Worker {
 }
 
 class Import {
-  readonly world: SimulatedWorld<Worker>;
+  readonly world: Cluster<Worker>;
   readonly #beliefs: Beliefs;
   /** Tasks for which some worker was told of its success, until ttl has forgotten them. */
   readonly #succeeded = new Set<string>();
@@ -157,15 +151,15 @@ class Import {
   readonly #answered = new Set<string>();
   #cancels = 0;
 
-  constructor(seed: number, tally: Tally, tamper?: Tamper) {
-    this.world = new SimulatedWorld<Worker>(seed, tally, {
+  constructor(world: World, tamper?: Tamper) {
+    this.world = new Cluster<Worker>(world, {
       processes,
       begin: (client) => ({
         tasks: new TaskSet(client, set, { maxAttempts, keepForMs, backoff }),
         claimed: new Set(),
       }),
       onChange: (changes) => this.#changed(changes),
-      ...(tamper ? { tamper } : {}),
+      tamper,
     });
     this.#beliefs = new Beliefs(this.world);
   }
@@ -272,7 +266,7 @@ class Import {
   /** Tasks that have ended without success. */
   #givenUp(): string[] {
     return ids.filter((id) => {
-      const state = this.world.table.memory.peek(endedTaskKey(set, id))?.[taskAttributeNames.state];
+      const state = this.world.table.peek(endedTaskKey(set, id))?.[taskAttributeNames.state];
       return state === "failed" || state === "parked" || state === "cancelled";
     });
   }
@@ -313,7 +307,7 @@ class Import {
     if (one === undefined) return;
     const { running, task } = one;
     const { sk: sortKey } = openTaskKey(set, task.id);
-    const item = world.table.memory.peek(openTaskKey(set, task.id));
+    const item = world.table.peek(openTaskKey(set, task.id));
     const token = item?.[attributeNames.token];
     if (token === undefined || item?.[attributeNames.fence] !== task.fencingToken) return;
     running.parts.claimed.delete(task);
@@ -339,7 +333,7 @@ class Import {
   #succeeds({ id }: Task): void {
     if (this.#succeeded.has(id)) this.world.fault(`two workers were told of the success of ${id}`);
     this.#succeeded.add(id);
-    const item = this.world.table.memory.peek(endedTaskKey(set, id));
+    const item = this.world.table.peek(endedTaskKey(set, id));
     const state = item?.[taskAttributeNames.state];
     if (state !== "succeeded") this.world.fault(`${id} was confirmed, and is ${state}`);
   }
@@ -359,8 +353,8 @@ class Import {
     const { state } = taskAttributeNames;
     for (const { key, before, after } of changes) {
       const id = taskIdOf(key.sk);
-      const { memory } = world.table;
-      if (memory.peek(openTaskKey(set, id)) && memory.peek(endedTaskKey(set, id))) {
+      const { table } = world;
+      if (table.peek(openTaskKey(set, id)) && table.peek(endedTaskKey(set, id))) {
         world.fault(`${id} is open, and has ended`);
       }
       if (!key.sk.startsWith(endedTaskPrefix)) {
@@ -371,7 +365,6 @@ class Import {
       if (before !== undefined) world.count("begun again");
       if (after !== undefined) this.#checkEnded(key.sk, after, changes);
     }
-    this.#beliefs.check();
   }
 
   /** Its attempts are bounded, and every claim and every new round has a fencing token of its own, and is meant. */
@@ -436,117 +429,6 @@ function isExpected(error: unknown): boolean {
   return error instanceof LeaseError && expectedCodes.includes(error.code);
 }
 
-function imports(tally: Tally, tamper?: Tamper, any = step): fc.IAsyncProperty<[number, Step[]]> {
-  return played(
-    any,
-    80,
-    (seed) => new Import(seed, tally, tamper),
-    (scene) => scene.expectAllToEnd(),
-    [{ kind: "add", process: 0, ids, delayMs: 0, maxAttempts }],
-  );
-}
-
-/** The same with one task alone. */
-function oneTask(
-  tally: Tally,
-  any: fc.Arbitrary<Step>,
-  tamper?: Tamper,
-): fc.IAsyncProperty<[number, Step[]]> {
-  return played(
-    any,
-    200,
-    (seed) => new Import(seed, tally, tamper),
-    (scene) => scene.expectAllToEnd(),
-    [{ kind: "add", process: 0, ids: ["t0"], delayMs: 0, maxAttempts }],
-  );
-}
-
-describe("the tasks of a set under delays, lost and late answers, freezes, deaths, ttl and clocks that differ", () => {
-  it("succeed once, by the claim that holds them, are claimed no more often than allowed, and all end", async () => {
-    const tally: Tally = {};
-    await fc.assert(imports(tally), { seed: 1, numRuns: runs(300) });
-    expectToHaveHappened(
-      tally,
-      "added",
-      "known",
-      "claimed again",
-      "takeover",
-      "death",
-      "begun again",
-      "requeued: true",
-      "requeued many: true",
-      "cancelled: true",
-      "cancelled: false",
-      "recorded: cancelled",
-      "got: waiting",
-      "got: running",
-      "got: cancelled",
-      "worked",
-      "confirmed: succeed",
-      "confirmed: fail",
-      "confirmed: release",
-      "rejected: TaskLostError",
-      "request lost",
-      "answer lost",
-      "sent twice",
-      "late arrival",
-      "conflict",
-      "ttl removed an item",
-      "in the end: succeeded",
-      "in the end: failed",
-      "in the end: parked",
-      "in the end: cancelled",
-    );
-  });
-
-  it("and the same where an operator breaks claims: what was broken at its last attempt is parked", async () => {
-    const tally: Tally = {};
-    await fc.assert(imports(tally, undefined, stepOrBreak), { seed: 3, numRuns: runs(150) });
-    expectToHaveHappened(tally, "broken", "parked with its claim broken", "takeover", "in the end: parked");
-  });
-
-  it.each([
-    ["changes hands", handOver],
-    ["changes hands and begins again", newRound],
-  ])("and the same where one task %s all the time", async (_, any) => {
-    const tally: Tally = {};
-    await fc.assert(oneTask(tally, any), { seed: 5, numRuns: runs(100) });
-    expectToHaveHappened(tally, "claimed", "confirmed: release", "sent twice", "late arrival");
-  });
-
-  it.each([
-    ["claim", handOver, (write: Write) => ":acquiredAt" in write.values, /has landed again/],
-    ["requeue", newRound, (write: Write) => ":ifState" in write.values, /fencing token of t0 went from/],
-  ])(
-    "are seen through where one task changes hands all the time: a late copy of a %s",
-    async (...mistake) => {
-      const [_, any, isMeant, violation] = mistake;
-      expect(await violationOf(oneTask({}, any, without("#fence = :ifFence", isMeant)))).toMatch(violation);
-    },
-  );
-
-  it.each([
-    [
-      "an ending by another's claim",
-      without("#token = :ifToken AND #fence = :ifFence", isRemoval),
-      /by token .*, and was held by token/,
-    ],
-    ["a task that is added with an attempt more", withOneMore, /has 4 attempts/],
-    ["a takeover of a claim that has been renewed", without("#version = :ifVersion"), /believes to hold/],
-    [
-      "a task that is added again after its success",
-      without("attribute_not_exists(#state)"),
-      /is open, and has ended/,
-    ],
-    ["a claim of a task that is claimed", without("attribute_not_exists(#token)"), /believes to hold/],
-    ["a claim before its time", without("#dueAt <= :ifDueAt"), /before it was due/],
-    ["a late copy of a cancel", without("#fence = :ifFence", isCancel), /has landed after its answer/],
-    ["a cancel of a task that is claimed", withoutBoth, /was not waiting, and is cancelled/],
-  ])("are seen through: %s", async (_, mistake, violation) => {
-    expect(await violationOf(imports({}, mistake))).toMatch(violation);
-  });
-});
-
 /** A cancel looks neither at the claim nor at the fencing token. */
 const withoutBoth: Tamper = (write) =>
   isCancel(write) ? without("#fence = :ifFence")(without("attribute_not_exists(#token)")(write)) : write;
@@ -563,3 +445,138 @@ const withOneMore: Tamper = (write) =>
 function isRemoval(write: object): boolean {
   return "action" in write && write.action === "delete";
 }
+
+const isRequeue = ({ values }: Write): boolean => ":ifState" in values;
+
+/** Tasks that are added at the beginning, and what is done with them. */
+function tasksWith(any: fc.Arbitrary<Step>, added: readonly string[], mostSteps: number): Simulation["play"] {
+  return stepByStep({
+    step: any,
+    mostSteps,
+    opening: [{ kind: "add", process: 0, ids: added, delayMs: 0, maxAttempts }],
+    make: (world, tamper) => new Import(world, tamper),
+    end: (scene) => scene.expectAllToEnd(),
+  });
+}
+
+const many: Simulation = {
+  name: "tasks",
+  claim:
+    "the tasks of a set succeed once, by the claim that holds them, are claimed no more often than allowed, and all end",
+  worlds: 300,
+  mustHappen: [
+    "added",
+    "known",
+    "claimed again",
+    "takeover",
+    "death",
+    "begun again",
+    "requeued: true",
+    "requeued many: true",
+    "cancelled: true",
+    "cancelled: false",
+    "recorded: cancelled",
+    "got: waiting",
+    "got: running",
+    "got: cancelled",
+    "worked",
+    "confirmed: succeed",
+    "confirmed: fail",
+    "confirmed: release",
+    "rejected: TaskLostError",
+    "request lost",
+    "answer lost",
+    "sent twice",
+    "late arrival",
+    "conflict",
+    "ttl removed an item",
+    "in the end: succeeded",
+    "in the end: failed",
+    "in the end: parked",
+    "in the end: cancelled",
+  ],
+  mistakes: [
+    {
+      what: "an ending by another's claim",
+      tamper: without("#token = :ifToken AND #fence = :ifFence", isRemoval),
+      violation: /by token .*, and was held by token/,
+    },
+    {
+      what: "a task that is added with an attempt more",
+      tamper: withOneMore,
+      violation: /has 4 attempts/,
+    },
+    {
+      what: "a takeover of a claim that has been renewed",
+      tamper: without("#version = :ifVersion"),
+      violation: /believes to hold/,
+    },
+    {
+      what: "a task that is added again after its success",
+      tamper: without("attribute_not_exists(#state)"),
+      violation: /is open, and has ended/,
+    },
+    {
+      what: "a claim of a task that is claimed",
+      tamper: without("attribute_not_exists(#token)"),
+      violation: /believes to hold/,
+    },
+    {
+      what: "a claim before its time",
+      tamper: without("#dueAt <= :ifDueAt"),
+      violation: /before it was due/,
+    },
+    {
+      what: "a cancel of a task that is claimed",
+      tamper: withoutBoth,
+      violation: /was not waiting, and is cancelled/,
+    },
+  ],
+  play: tasksWith(step, ids, 80),
+};
+
+const broken: Simulation = {
+  name: "tasks:broken",
+  claim: "the same where an operator breaks claims: what was broken at its last attempt is parked",
+  worlds: 150,
+  mustHappen: ["broken", "parked with its claim broken", "takeover", "in the end: parked"],
+  mistakes: [],
+  play: tasksWith(stepOrBreak, ids, 80),
+};
+
+const handedOver: Simulation = {
+  name: "tasks:handed-over",
+  claim: "the same where one task changes hands all the time",
+  worlds: 100,
+  mustHappen: ["claimed", "confirmed: release", "sent twice", "late arrival"],
+  mistakes: [
+    {
+      what: "a late copy of a claim",
+      tamper: without("#fence = :ifFence", isGrant),
+      violation: /has landed again/,
+    },
+  ],
+  play: tasksWith(handOver, ["t0"], 200),
+};
+
+const begunAgain: Simulation = {
+  name: "tasks:begun-again",
+  claim: "the same where one task changes hands and begins again all the time",
+  worlds: 100,
+  mustHappen: ["claimed", "confirmed: release", "sent twice", "late arrival"],
+  mistakes: [
+    {
+      what: "a late copy of a requeue",
+      tamper: without("#fence = :ifFence", isRequeue),
+      violation: /fencing token of t0 went from/,
+    },
+    {
+      what: "a late copy of a cancel",
+      tamper: without("#fence = :ifFence", isCancel),
+      violation: /has landed after its answer|fencing token of t0 went from/,
+    },
+  ],
+  play: tasksWith(newRound, ["t0"], 200),
+};
+
+export const tasks: readonly Simulation[] = [many, broken, handedOver, begunAgain];

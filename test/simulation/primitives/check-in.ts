@@ -6,25 +6,63 @@ import {
   LeaseUnavailableError,
 } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
-import { expect } from "vitest";
-import { type CheckIn, FairLock, QueueFullError } from "../../packages/client/src/fair/index.ts";
-import { type QueueTicket, ticketsIn } from "../../packages/client/src/fair/queue-ticket.ts";
+import fc from "fast-check";
+import { type CheckIn, FairLock, QueueFullError } from "../../../packages/client/src/fair/index.ts";
+import { type QueueTicket, ticketsIn } from "../../../packages/client/src/fair/queue-ticket.ts";
+import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps } from "../cluster.ts";
+import type { Host } from "../host.ts";
+import type { Tamper } from "../network.ts";
+import { isGrant, type Simulation, startsWith, stepByStep, withoutTests } from "../simulation.ts";
+import type { World } from "../world.ts";
 import { QueueMonitor } from "./queue-monitor.ts";
-import type { Tamper } from "./simulated-weather.ts";
-import { SimulatedWorld, type Tally } from "./simulated-world.ts";
 
-export const deskProcesses = 4;
-export const visitorNames: readonly string[] = ["ann", "bob", "cyd", "dee"];
+const deskProcesses = 4;
+const visitorNames = ["ann", "bob", "cyd", "dee"];
 /** So few that it is full now and then. */
 const maxWaiters = 4;
 const unfair = "unfair";
-/** By then a check-out has looked, unless its look was lost. */
-const lookMs = 300;
 /** Longer than two requests take while the weather is calm. */
 const roundMs = 1_500;
 
+/** The waits of callers with a thread are shorter: so no ticket lasts longer. */
+const longestTicketMs = 70_000;
+
+type Step =
+  | Mishap
+  | { readonly kind: "come"; readonly who: number; readonly desks: readonly number[]; readonly join: boolean }
+  | { readonly kind: "go"; readonly who: number; readonly desks: readonly number[] }
+  | { readonly kind: "rounds"; readonly pausesMs: readonly number[] }
+  | { readonly kind: "acquire"; readonly process: number; readonly fair: boolean }
+  | { readonly kind: "release" };
+
+const who = fc.nat(visitorNames.length - 1);
+const anyProcess = fc.nat(deskProcesses - 1);
+/** Two of them: a visit of which two copies run at once. */
+const desks = fc.array(anyProcess, { minLength: 1, maxLength: 2 });
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc.record({ kind: fc.constant("come" as const), who, desks, join: fc.nat(4).map(Boolean) }),
+  },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant("go" as const), who, desks }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant("rounds" as const),
+      pausesMs: fc.array(fc.integer({ min: 200, max: 2_500 }), { minLength: 2, maxLength: 6 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant("acquire" as const), process: anyProcess, fair: fc.boolean() }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("release" as const) }) },
+  ...mishaps(deskProcesses, 20_000),
+);
+
 /** One who comes by: what it has been told, and what it believes. */
-export class Visitor {
+class Visitor {
   readonly name: string;
   /** Of its stays: one lasts from a check-in to the next check-out. */
   stay = 0;
@@ -35,8 +73,8 @@ export class Visitor {
   isLeaving = false;
   /** It has heard that its check-out is done: before, it only goes again. */
   hasLeft = true;
-  /** When the check-outs of its stay began. */
-  goings: number[] = [];
+  /** The hosts of its check-outs that are under way: each may look again when its host has woken. */
+  goings: { readonly host: Host }[] = [];
   /** It was told that it waits. */
   waits = false;
   fence = 0;
@@ -52,21 +90,37 @@ export class Visitor {
 }
 
 /** Visitors at one fair lock among those who acquire it, and what must hold of what they hear and of every write. */
-export class Desk {
-  readonly world: SimulatedWorld<{ readonly client: LeaseClient; readonly lock: FairLock }>;
-  readonly visitors: Visitor[] = visitorNames.map((name) => new Visitor(name));
-  readonly leases: Set<Lease> = new Set();
+class Desk {
+  readonly world: Cluster<{ readonly client: LeaseClient; readonly lock: FairLock }>;
+  readonly visitors = visitorNames.map((name) => new Visitor(name));
+  readonly leases = new Set<Lease>();
   readonly #monitor: QueueMonitor;
   #callers = 0;
 
-  constructor(seed: number, tally: Tally, tamper: Tamper = (write) => write) {
-    this.world = new SimulatedWorld(seed, tally, {
+  constructor(world: World, tamper?: Tamper) {
+    this.world = new Cluster(world, {
       processes: deskProcesses,
       begin: (client) => ({ client, lock: new FairLock(client, "k", { maxWaiters }) }),
       onChange: ([change]) => this.#watch(change?.before, change?.after),
       tamper,
     });
     this.#monitor = new QueueMonitor(() => this.world.clock.now());
+  }
+
+  async take(one: Step): Promise<void> {
+    if (one.kind === "come" || one.kind === "go") {
+      const visitor = this.visitors[one.who];
+      if (visitor === undefined) return;
+      for (const at of one.desks) {
+        if (one.kind === "go") this.go(visitor, at);
+        else this.comeOrGo(visitor, at, one.join);
+      }
+    } else if (one.kind === "rounds") {
+      for (const pauseMs of one.pausesMs) await this.round(this.visitors, pauseMs);
+    } else if (one.kind === "acquire") this.acquire(one.process, one.fair);
+    else if (one.kind === "release") this.release();
+    else await this.world.befall(one);
+    await this.world.clock.advance(0);
   }
 
   come(visitor: Visitor, desk: number, join = true): void {
@@ -95,16 +149,18 @@ export class Desk {
     const running = this.world.processes[desk];
     if (running === undefined) return;
     const { stay, goings } = visitor;
-    const beganAt = this.world.clock.monotonic();
-    goings.push(beganAt);
+    const going = { host: running.process };
+    goings.push(going);
     Object.assign(visitor, { isLeaving: true, hasLeft: false, waits: false });
     const call = running.parts.lock.checkOut({ owner: visitor.name });
     const left = (): void => {
       if (stay !== visitor.stay) this.world.count("check-out of an earlier stay");
       // A copy that may look later than this one could yet end what its owner comes to next.
-      else if (goings.filter((at) => at > beganAt - lookMs).length === 1) visitor.hasLeft = true;
+      else if (!goings.some((other) => other !== going && !other.host.isDead)) visitor.hasLeft = true;
     };
     this.world.watch(running, call, left, isExpected);
+    const forget = (): number => goings.splice(goings.indexOf(going), 1).length;
+    call.then(forget, forget);
   }
 
   /**
@@ -151,7 +207,8 @@ export class Desk {
     }
     for (const [index, visitor] of line.entries()) {
       await this.round(line.slice(index), roundMs);
-      expect(this.holders()).toEqual([visitor.name]);
+      const holders = this.holders();
+      if (holders.join() !== visitor.name) this.world.fault(`${holders} hold it in place of ${visitor.name}`);
       this.go(visitor, this.#anyDesk());
       await this.world.clock.advance(roundMs);
     }
@@ -194,11 +251,11 @@ export class Desk {
   }
 
   #tickets({ name }: Visitor): QueueTicket[] {
-    const item = this.world.table.memory.peek({ pk: "k", sk: "lease" });
+    const item = this.world.table.peek({ pk: "k", sk: "lease" });
     return ticketsIn(item).filter(({ owner }) => owner === name);
   }
 
-  /** Judges a write that has landed: what became of the places, and who was let in before whom. */
+  /** Judges a write that has landed: what became of the tickets, and who was let in before whom. */
   #watch(before: Item | undefined, after: Item | undefined): void {
     const { world } = this;
     this.#check();
@@ -233,3 +290,70 @@ function isExpected(error: unknown): boolean {
     error instanceof QueueFullError
   );
 }
+
+async function expectAllToHeal(desk: Desk): Promise<void> {
+  const { world } = desk;
+  world.killAll();
+  await world.clearUp();
+  desk.leases.clear();
+  await world.clock.advance(longestTicketMs + leaseDurationMs + 2 * clockSkewMs);
+  await desk.expectAllToBeServed();
+  if (world.pending > 0) world.fault(`${world.pending} calls have not settled`);
+}
+
+export const checkIn: Simulation = {
+  name: "check-in",
+  claim:
+    "check-ins have one holder at most and one ticket for each, overtake nobody whose ticket stands, and are all served",
+  worlds: 100,
+  mustHappen: {
+    death: 1,
+    "request lost": 1,
+    "answer lost": 1,
+    "sent twice": 1,
+    "late arrival": 1,
+    "ttl removed an item": 1,
+    "told: absent": 1,
+    "told after its check-out": 1,
+    "rejected: QueueFullError": 1,
+    // The simulation is empty where nobody comes in, is late, or meets a copy of itself.
+    "told: held": 1_000,
+    "from the queue": 200,
+    "passed over": 200,
+    takeover: 80,
+    "unheard place": 30,
+  },
+  mistakes: [
+    {
+      what: "a turn that is not bound to its ticket",
+      tamper: withoutTests(startsWith("q:", "=")),
+      violation: /drifted/,
+    },
+    {
+      what: "a second ticket for one owner",
+      tamper: withoutTests(startsWith("q:", "missing")),
+      violation: /drifted|two tickets/,
+    },
+    {
+      what: "a newcomer that is let in past the line",
+      tamper: withoutTests(({ attribute, write }) => attribute === "waiting" && isGrant(write)),
+      violation: /overtaken/,
+    },
+    {
+      what: "a takeover from a holder that has checked in again",
+      tamper: withoutTests(({ attribute, write }) => attribute === "version" && isGrant(write)),
+      violation: /hold it at once/,
+    },
+    {
+      what: "a ticket that is removed though it was renewed",
+      tamper: withoutTests(startsWith("w:", "="), (name) => `attribute_exists(${name})`),
+      violation: /has lost its ticket/,
+    },
+  ],
+  play: stepByStep({
+    step,
+    mostSteps: 90,
+    make: (world, tamper) => new Desk(world, tamper),
+    end: expectAllToHeal,
+  }),
+};

@@ -7,13 +7,10 @@ import type {
   UpdateRequest,
   UpdateResult,
 } from "@leasehold/client";
-import { actorOf, kindOf } from "../support/lease-writes.ts";
-import type { Host } from "./host.ts";
-import type { Traffic } from "./network.ts";
-import { epoch, type World } from "./world.ts";
-
-/** How often the interesting things happened; a simulation in which they do not happen proves nothing. */
-export type Tally = Record<string, number>;
+import { actorOf, kindOf } from "../../support/lease-writes.ts";
+import type { Host } from "../host.ts";
+import type { Traffic } from "../network.ts";
+import { epoch, type World } from "../world.ts";
 
 /** The sort key of the items that the workload protects with fencing tokens. */
 export const resourceSortKey = "resource";
@@ -21,9 +18,7 @@ export const resourceSortKey = "resource";
 export const checkedSortKey = "checked";
 
 /** Watches every write and every belief, and remembers the first thing that must not be. */
-export class Monitor implements Traffic {
-  violation: string | undefined;
-  readonly tally: Tally = {};
+export class LockMonitor implements Traffic {
   readonly #world: World;
   readonly #skewMs: number;
   readonly #leases = new Set<{ readonly host: Host; readonly lease: Lease }>();
@@ -41,7 +36,7 @@ export class Monitor implements Traffic {
   }
 
   count(what: string): void {
-    this.tally[what] = (this.tally[what] ?? 0) + 1;
+    this.#world.count(what);
   }
 
   /** A process believes in this lease from now on. */
@@ -49,7 +44,9 @@ export class Monitor implements Traffic {
     this.#leases.add({ host, lease });
     const done = this.#doneAtGrant.get(lease.token);
     if (lease.slot !== undefined && done !== undefined && done >= lease.slot) {
-      this.#fail(`${host.name} was granted the slot ${lease.slot} of ${lease.key}, where ${done} is done`);
+      this.#world.fault(
+        `${host.name} was granted the slot ${lease.slot} of ${lease.key}, where ${done} is done`,
+      );
     }
   }
 
@@ -66,7 +63,7 @@ export class Monitor implements Traffic {
 
   /** A lease that was released must not be renewed. */
   revived(host: Host, lease: Lease): void {
-    this.#fail(`${host.name} renewed ${lease.key} as ${lease.token}, which it had released`);
+    this.#world.fault(`${host.name} renewed ${lease.key} as ${lease.token}, which it had released`);
   }
 
   /** A process has begun to release this lease. */
@@ -83,7 +80,9 @@ export class Monitor implements Traffic {
           : event.type,
     );
     if (event.type === "contended" && event.holder === event.owner) {
-      this.#fail(`${host.name} was told that ${event.key} is held by its own acquisition ${event.owner}`);
+      this.#world.fault(
+        `${host.name} was told that ${event.key} is held by its own acquisition ${event.owner}`,
+      );
     }
   }
 
@@ -95,7 +94,7 @@ export class Monitor implements Traffic {
       this.#cooldownUntil.set(String(set), this.#world.now + Number(lasting));
     }
     if (kind === "renew" && this.#endedTokens.has(String(token))) {
-      this.#fail(`${host.name} sent a renewal of ${request.key.pk} after it had begun to release it`);
+      this.#world.fault(`${host.name} sent a renewal of ${request.key.pk} after it had begun to release it`);
     }
   }
 
@@ -104,20 +103,22 @@ export class Monitor implements Traffic {
     if (request.key.sk === resourceSortKey) {
       this.#world.tell("table", `${key}: fenced write ${after?.fence} by ${host.name}`);
       if (Number(after?.fence) < Number(before?.fence ?? 0)) {
-        this.#fail(`a stale fenced write to ${key} took effect: ${after?.fence} after ${before?.fence}`);
+        this.#world.fault(
+          `a stale fenced write to ${key} took effect: ${after?.fence} after ${before?.fence}`,
+        );
       }
       return;
     }
     const actor = actorOf(request.values);
     const [was, is] = [before?.token, after?.token];
     if (String(before?.doneSlot ?? "") > String(after?.doneSlot ?? "")) {
-      this.#fail(`${key} went back from the done slot ${before?.doneSlot} to ${after?.doneSlot}`);
+      this.#world.fault(`${key} went back from the done slot ${before?.doneSlot} to ${after?.doneSlot}`);
     }
     this.#world.tell("table", `${key}: ${change(before, after)}, written by ${host.name}`);
     if (is === actor && was !== actor) {
       this.#granted(key, before, after);
     } else if (was !== undefined && was !== actor && !isMarkOnly(before, after)) {
-      this.#fail(`a stale write of ${host.name} (${actor}) changed ${key}, which ${was} holds`);
+      this.#world.fault(`a stale write of ${host.name} (${actor}) changed ${key}, which ${was} holds`);
     }
   }
 
@@ -128,7 +129,7 @@ export class Monitor implements Traffic {
       const highest = this.#highestChecked.get(key.pk) ?? 0;
       this.#world.tell("table", `${key.pk}: checked write ${fence} by ${host.name}`);
       if (fence < highest) {
-        this.#fail(`a stale checked write to ${key.pk} took effect: ${fence} after ${highest}`);
+        this.#world.fault(`a stale checked write to ${key.pk} took effect: ${fence} after ${highest}`);
       }
       this.#highestChecked.set(key.pk, Math.max(fence, highest));
       this.count("checked write");
@@ -139,13 +140,13 @@ export class Monitor implements Traffic {
     const fence = Number(after?.fence);
     const highest = this.#highestFence.get(key);
     if (highest !== undefined && fence <= highest)
-      this.#fail(`the fencing token of ${key} went from ${highest} to ${fence}`);
+      this.#world.fault(`the fencing token of ${key} went from ${highest} to ${fence}`);
     this.#highestFence.set(key, fence);
     if (before?.doneSlot !== undefined) this.#doneAtGrant.set(String(after?.token), String(before.doneSlot));
     const isClosed = String(before?.token ?? "").startsWith("closed:");
     if (isClosed) this.count("opened after lockAtLeastFor");
     if (isClosed && this.#world.now + this.#skewMs < (this.#cooldownUntil.get(String(before?.token)) ?? 0))
-      this.#fail(`${key} was opened while it was closed`);
+      this.#world.fault(`${key} was opened while it was closed`);
   }
 
   /** Asks every process that could act now what it believes. */
@@ -164,21 +165,12 @@ export class Monitor implements Traffic {
       }
       const other = believers.get(lease.key);
       if (other !== undefined && other.lease.token !== lease.token) {
-        this.#fail(
+        this.#world.fault(
           `${lease.key} is held by ${other.host.name} (${other.lease.token}) and by ${host.name} (${lease.token})`,
         );
       }
       believers.set(lease.key, belief);
     }
-  }
-
-  stuck(key: string): void {
-    this.#fail(`${key} is stuck past its lease`);
-  }
-
-  #fail(violation: string): void {
-    this.#world.tell("MONITOR", violation);
-    this.violation ??= violation;
   }
 }
 

@@ -1,19 +1,13 @@
 import { type Lease, type LeaseClient, LeaseError } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
-import { acquireAll, type LeaseGroup } from "../../packages/client/src/group/index.ts";
-import { Beliefs } from "../support/simulated-beliefs.ts";
-import type { Change } from "../support/simulated-table.ts";
-import type { Tamper } from "../support/simulated-weather.ts";
-import {
-  type Mishap,
-  mishaps,
-  type Running,
-  SimulatedWorld,
-  type Tally,
-} from "../support/simulated-world.ts";
-import { expectToHaveHappened, played, runs, violationOf, without } from "../support/simulations.ts";
+import { acquireAll, type LeaseGroup } from "../../../packages/client/src/group/index.ts";
+import { Beliefs } from "../beliefs.ts";
+import { Cluster, type Mishap, mishaps, type Running } from "../cluster.ts";
+import type { Tamper } from "../network.ts";
+import { isGrant, type Simulation, stepByStep, without } from "../simulation.ts";
+import type { Change } from "../table.ts";
+import type { World } from "../world.ts";
 
 const processes = 5;
 const keys = ["a", "b", "c", "d"] as const;
@@ -55,15 +49,15 @@ interface Candidate {
 }
 
 class Contest {
-  readonly world: SimulatedWorld<Candidate>;
+  readonly world: Cluster<Candidate>;
   readonly #beliefs: Beliefs;
 
-  constructor(seed: number, tally: Tally, tamper?: Tamper) {
-    this.world = new SimulatedWorld<Candidate>(seed, tally, {
+  constructor(world: World, tamper?: Tamper) {
+    this.world = new Cluster<Candidate>(world, {
       processes,
       begin: (client) => ({ client, held: new Set() }),
       onChange: (changes) => this.#changed(changes),
-      ...(tamper ? { tamper } : {}),
+      tamper,
     });
     this.#beliefs = new Beliefs(this.world);
   }
@@ -151,7 +145,6 @@ class Contest {
     if (changes.length > 1 && (tokens.size > 1 || tokens.has(undefined))) {
       this.world.fault(`a transaction left ${[...tokens].join(" and ")}`);
     }
-    this.#beliefs.check();
   }
 }
 
@@ -162,49 +155,48 @@ function isExpected(error: unknown): boolean {
   );
 }
 
-function contest(tally: Tally, tamper?: Tamper): fc.IAsyncProperty<[number, Step[]]> {
-  return played(
+export const group: Simulation = {
+  name: "group",
+  claim:
+    "groups hold all or nothing, never beside another holder, and everybody comes in when the weather clears",
+  worlds: 200,
+  mustHappen: [
+    "group granted",
+    "lease granted",
+    "takeover",
+    "death",
+    "conflict",
+    "request lost",
+    "answer lost",
+    "sent twice",
+    "late arrival",
+    "ttl removed an item",
+    "release confirmed",
+    "renew confirmed",
+    "rejected: GroupUnavailableError",
+    "rejected: LeaseLostError",
+  ],
+  mistakes: [
+    {
+      what: "a takeover of a record that has changed since",
+      tamper: without("#version = :ifVersion"),
+      violation: /believes to hold/,
+    },
+    {
+      what: "a grant of a lock that is held",
+      tamper: without("attribute_not_exists(#token)", isGrant),
+      violation: /believes to hold/,
+    },
+    {
+      what: "a fencing token that is no new maximum",
+      tamper: without("#fence < :ifFence"),
+      violation: /the fencing token of .* went from/,
+    },
+  ],
+  play: stepByStep({
     step,
-    70,
-    (seed) => new Contest(seed, tally, tamper),
-    (scene) => scene.expectNobodyToWaitForEver(),
-  );
-}
-
-const isGrant = ({ values }: { readonly values: object }): boolean => ":acquiredAt" in values;
-
-describe("groups under delays, lost and late answers, freezes, deaths, ttl and clocks that differ", () => {
-  it("hold all or nothing, never beside another holder, and everybody comes in when the weather clears", async () => {
-    const tally: Tally = {};
-    await fc.assert(contest(tally), { seed: 1, numRuns: runs(200) });
-    expectToHaveHappened(
-      tally,
-      "group granted",
-      "lease granted",
-      "takeover",
-      "death",
-      "conflict",
-      "request lost",
-      "answer lost",
-      "sent twice",
-      "late arrival",
-      "ttl removed an item",
-      "release confirmed",
-      "renew confirmed",
-      "rejected: GroupUnavailableError",
-      "rejected: LeaseLostError",
-    );
-  });
-
-  it.each([
-    ["a takeover of a record that has changed since", without("#version = :ifVersion"), /believes to hold/],
-    ["a grant of a lock that is held", without("attribute_not_exists(#token)", isGrant), /believes to hold/],
-    [
-      "a fencing token that is no new maximum",
-      without("#fence < :ifFence"),
-      /the fencing token of .* went from/,
-    ],
-  ])("are seen through: %s", async (_, mistake, violation) => {
-    expect(await violationOf(contest({}, mistake))).toMatch(violation);
-  });
-});
+    mostSteps: 70,
+    make: (world, tamper) => new Contest(world, tamper),
+    end: (scene) => scene.expectNobodyToWaitForEver(),
+  }),
+};

@@ -1,28 +1,29 @@
 import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
 import { attributeNames, isCooldownToken } from "@leasehold/client/schema";
-import { ManualClock } from "@leasehold/client/testing";
 import fc from "fast-check";
-import { Random } from "../simulation/random.ts";
-import { SimulatedProcess } from "./simulated-process.ts";
-import { type Change, SimulatedTable } from "./simulated-table.ts";
-import {
-  calmWeather,
-  latestMs,
-  roughWeather,
-  SimulatedNetwork,
-  type Tamper,
-  type Weather,
-} from "./simulated-weather.ts";
+import { Host } from "./host.ts";
+import { calmWeather, longestDelayMs, Network, type Tamper, type Weather } from "./network.ts";
+import type { Random } from "./random.ts";
+import { type Change, Table } from "./table.ts";
+import type { World } from "./world.ts";
 
 export const leaseDurationMs = 5_000;
 export const clockSkewMs = 500;
 /** Short, so that ttl comes into play, but longer than any request is under way. */
 export const retentionMs = 8_000;
 
-/** How often the interesting things happened: a simulation in which they do not happen proves nothing. */
-export type Tally = Record<string, number>;
+function roughWeather(random: Random): Weather {
+  return {
+    requestLost: 0.05,
+    answerLost: 0.05,
+    slow: random.pick([0.05, 0.2, 0.5]),
+    usualMs: random.pick([20, 300]),
+    throttled: 0,
+    conflict: 0.05,
+  };
+}
 
-/** What can happen to a world, whatever is simulated in it. */
+/** What can happen to hosts, whatever runs on them. */
 export type Mishap =
   | { readonly kind: "wait"; readonly ms: number }
   | { readonly kind: "standstill"; readonly ms: number }
@@ -47,62 +48,73 @@ export function mishaps(
   ];
 }
 
-/** A process, and what a simulation runs in it. */
+/** A host, and what a simulation runs on it. */
 export interface Running<Parts> {
-  readonly process: SimulatedProcess;
+  readonly process: Host;
   readonly parts: Parts;
 }
 
-/** How a world is made. */
-export interface WorldOptions<Parts> {
+/** How a cluster is made. */
+export interface ClusterOptions<Parts> {
   readonly processes: number;
-  /** Called for every process that starts. */
-  readonly begin: (client: LeaseClient, process: SimulatedProcess, index: number) => Parts;
+  /** Called for every host that starts. */
+  readonly begin: (client: LeaseClient, process: Host, index: number) => Parts;
   /** Called after every write that takes effect. */
   readonly onChange?: (changes: readonly Change[]) => void;
   readonly client?: Partial<LeaseClientOptions>;
-  /** @default - none: what is sent arrives as it is */
-  readonly tamper?: Tamper;
+  /** @default - as rough as chance has it */
+  readonly weather?: Weather | undefined;
+  /** Whether machines are suspended, with their clocks, where a process freezes. @default true */
+  readonly suspends?: boolean;
+  readonly tamper?: Tamper | undefined;
 }
 
-/** Processes whose wall clocks differ by up to the allowance, their table, and what must hold of every grant. */
-export class SimulatedWorld<Parts> {
-  readonly clock: ManualClock = new ManualClock();
-  readonly random: Random;
-  readonly table: SimulatedTable;
-  /** What must not be. */
-  readonly faults: string[] = [];
-  readonly tally: Tally;
+/** Hosts whose wall clocks differ by up to the allowance, their table, and what must hold of every grant. */
+export class Cluster<Parts> {
+  readonly world: World;
+  readonly table: Table;
   readonly processes: Running<Parts>[];
-  readonly #options: WorldOptions<Parts>;
+  readonly #options: ClusterOptions<Parts>;
   readonly #fences = new Map<string, number>();
-  readonly #calls = new Map<Promise<unknown>, SimulatedProcess>();
-  #weather: Weather = roughWeather;
+  readonly #calls = new Map<Promise<unknown>, Host>();
+  #weather: Weather;
   #tokens = 0;
 
-  constructor(seed: number, tally: Tally, options: WorldOptions<Parts>) {
-    this.random = new Random(seed);
-    this.tally = tally;
+  constructor(world: World, options: ClusterOptions<Parts>) {
+    this.world = world;
     this.#options = options;
-    this.table = new SimulatedTable(this.clock, (changes) => this.#changed(changes));
+    this.#weather = options.weather ?? roughWeather(world.random);
+    this.table = new Table(world, (changes) => this.#changed(changes));
     const names = Array.from({ length: options.processes }, (_, index) => `p${index}`);
     this.processes = names.map((name, index) => this.#start(name, index));
   }
 
-  /** How many calls of processes that live have not settled. */
+  get clock(): World["clock"] {
+    return this.world.clock;
+  }
+
+  get random(): World["random"] {
+    return this.world.random;
+  }
+
+  get tally(): World["tally"] {
+    return this.world.tally;
+  }
+
+  /** How many calls of hosts that live have not settled. */
   get pending(): number {
     return [...this.#calls.values()].filter(({ isDead }) => !isDead).length;
   }
 
   count(what: string): void {
-    this.tally[what] = (this.tally[what] ?? 0) + 1;
+    this.world.count(what);
   }
 
   fault(text: string): void {
-    this.faults.push(`${Math.round(this.clock.monotonic())} ms: ${text}`);
+    this.world.fault(text);
   }
 
-  /** Waits for a process's call in the background: an error that is not expected is a fault. */
+  /** Waits for a host's call in the background: an error that is not expected is a fault. */
   watch<Value>(
     { process }: Running<Parts>,
     call: Promise<Value>,
@@ -120,13 +132,13 @@ export class SimulatedWorld<Parts> {
   async befall(mishap: Mishap): Promise<void> {
     if (mishap.kind === "wait") await this.clock.advance(mishap.ms);
     else if (mishap.kind === "standstill") this.clock.freeze(mishap.ms);
-    else if (mishap.kind === "freeze") this.processes[mishap.process]?.process.freeze(mishap.ms);
+    else if (mishap.kind === "freeze") this.#freeze(mishap.process, mishap.ms);
     else if (mishap.kind === "kill") this.kill(mishap.process);
-    else if (this.table.collectGarbage() > 0) this.count("ttl removed an item");
+    else this.table.collectGarbage();
     await this.clock.advance(0);
   }
 
-  /** What it has sent arrives all the same; another process starts in its stead. */
+  /** What it has sent arrives all the same; another host starts in its stead. */
   kill(index: number): void {
     const dead = this.processes[index];
     if (dead === undefined) return;
@@ -142,28 +154,22 @@ export class SimulatedWorld<Parts> {
   /** From now on nothing goes astray; resolves when what was under way has arrived. */
   async clearUp(): Promise<void> {
     this.#weather = calmWeather;
-    await this.clock.advance(latestMs);
+    await this.clock.advance(2 * longestDelayMs);
   }
 
-  /** Throws where something was that must not be. */
-  check(): void {
-    if (this.faults.length > 0) throw new Error(this.faults.join("\n"));
+  #freeze(index: number, ms: number): void {
+    const host = this.processes[index]?.process;
+    const { suspends = true } = this.#options;
+    host?.freeze(ms, suspends && host.isSuspendable && this.random.chance(0.5));
   }
 
   #start(name: string, index: number): Running<Parts> {
-    const { clock, random, table } = this;
-    const { begin, client, tamper = (write) => write } = this.#options;
+    const { world, table, random } = this;
+    const { begin, client, tamper } = this.#options;
     const aheadMs = ((index % 3) - 1) * (clockSkewMs / 2);
-    const process = new SimulatedProcess(name, aheadMs, clock, random);
-    const store = new SimulatedNetwork({
-      table,
-      clock,
-      random,
-      process,
-      weather: () => this.#weather,
-      count: (what) => this.count(what),
-      tamper,
-    });
+    const process = new Host(world, name, aheadMs);
+    const clocks = { offsetsMs: [0], areTold: true } as const;
+    const store = new Network(process, { world, table, weather: () => this.#weather, clocks, tamper });
     const randomness = {
       token: () => `token ${String(++this.#tokens).padStart(10, "0")}`,
       fraction: () => random.fraction(),
@@ -174,8 +180,18 @@ export class SimulatedWorld<Parts> {
   }
 
   #changed(changes: readonly Change[]): void {
-    for (const change of changes) this.#checkGrant(change);
+    for (const change of changes) {
+      this.#tell(change);
+      this.#checkGrant(change);
+    }
     this.#options.onChange?.(changes);
+  }
+
+  #tell({ key, before, after }: Change): void {
+    const { token, fence } = attributeNames;
+    const [was, is] = [before?.[token] ?? "free", after?.[token] ?? "free"];
+    const change = was === is ? `${is} goes on` : `${was} -> ${is}, fence ${after?.[fence]}`;
+    this.world.tell("table", `${key.pk} ${key.sk}: ${change}`);
   }
 
   #checkGrant({ key, before, after }: Change): void {

@@ -5,10 +5,10 @@ import {
   SlotDoneError,
   type TransactionEntry,
 } from "@leasehold/client";
-import type { Host } from "./host.ts";
-import { checkedSortKey, type Monitor, resourceSortKey } from "./monitor.ts";
-import type { Network } from "./network.ts";
-import type { World } from "./world.ts";
+import type { Host } from "../host.ts";
+import type { Network } from "../network.ts";
+import type { World } from "../world.ts";
+import { checkedSortKey, type LockMonitor, resourceSortKey } from "./lock-monitor.ts";
 
 /** Workers that stand for a run stand for the one of these times; some come late. */
 const slotMs = 4_000;
@@ -22,22 +22,25 @@ export interface Bench {
   readonly host: Host;
   readonly network: Network;
   readonly client: LeaseClient;
-  readonly monitor: Monitor;
+  readonly monitor: LockMonitor;
   readonly keys: readonly [string, ...string[]];
   /** Leases that one process has handed over to another. */
   readonly mailbox: LeaseHandle[];
+  /** How often workers act on leases that they have let go. */
+  readonly trust: number;
 }
 
 /** Acquires, works and lets go, over and over, in every way that the client offers; never ends by itself. */
 export async function work(bench: Bench): Promise<never> {
   const { world, host } = bench;
-  /** The last lease that was let go, for good. */
-  let old: Lease | undefined;
+  /** The leases that were let go for good, the last one first. */
+  const old: Lease[] = [];
   for (let round = 1; ; round += 1) {
-    await pause(bench, world.random.between(0, 1_500));
-    if (old !== undefined && world.random.chance(0.5)) await trustTheDead(bench, old);
+    await host.pause(world.random.between(0, 1_500));
+    for (const lease of old) if (world.random.chance(bench.trust)) await trustTheDead(bench, lease);
     const lease = takeOn(bench) ?? (await tryToAcquire(bench, `${host.name}#${round}`));
-    if (lease !== undefined) old = (await use(bench, lease)) ? lease : old;
+    if (lease !== undefined && (await use(bench, lease)))
+      old.splice(0, old.length, lease, ...old.slice(0, 2));
   }
 }
 
@@ -113,7 +116,7 @@ async function use(bench: Bench, lease: Lease): Promise<boolean> {
   const isCareless = random.chance(0.4);
   const steps = random.integer(1, 6);
   for (let step = 0; step < steps && (isCareless || lease.held); step += 1) {
-    await pause(bench, random.between(0, 1_500));
+    await host.pause(random.between(0, 1_500));
     if (isCareless || lease.held) await writeFenced(bench, lease);
     if (random.chance(0.5)) await writeChecked(bench, lease);
     if (random.chance(0.15)) await lease.renew().catch(() => undefined);
@@ -127,7 +130,7 @@ async function use(bench: Bench, lease: Lease): Promise<boolean> {
     return false;
   }
   // A lease with a heartbeat that nobody ends would be held for good, and rightly so.
-  if (random.chance(0.1)) await pause(bench, random.between(0, 8_000));
+  if (random.chance(0.1)) await host.pause(random.between(0, 8_000));
   monitor.ends(lease);
   world.tell(host.name, `releases ${lease.key} (${lease.token})`);
   const isDone = random.chance(0.7);
@@ -186,10 +189,4 @@ async function writeFenced({ world, host, network, monitor }: Bench, lease: Leas
   } catch {
     world.tell(host.name, `does not know whether its write to ${lease.key} landed`);
   }
-}
-
-function pause({ host }: Bench, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    host.schedule(resolve, ms);
-  });
 }

@@ -1,0 +1,201 @@
+import { type Item, type Lease, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
+import { attributeNames } from "@leasehold/client/schema";
+import fc from "fast-check";
+import { FairLock, QueueFullError } from "../../../packages/client/src/fair/index.ts";
+import type { QueueTicket } from "../../../packages/client/src/fair/queue-ticket.ts";
+import { shortestTicketMs } from "../../../packages/client/src/fair/queue-waiter.ts";
+import { ticketIdOf } from "../../../packages/client/src/fair/schema.ts";
+import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps } from "../cluster.ts";
+import type { Tamper } from "../network.ts";
+import { isGrant, type Simulation, startsWith, stepByStep, withoutTests } from "../simulation.ts";
+import type { World } from "../world.ts";
+import { QueueMonitor } from "./queue-monitor.ts";
+
+const processes = 5;
+const maxWaiters = 8;
+/** Waits are no longer: so no ticket lasts longer. */
+const longestTicketMs = 2 * shortestTicketMs + 10_000;
+
+type Step =
+  | Mishap
+  | {
+      readonly kind: "acquire";
+      readonly process: number;
+      readonly waitMs: number;
+      readonly heartbeat: boolean;
+    }
+  | { readonly kind: "release" }
+  | { readonly kind: "giveUp"; readonly which: number };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant("acquire" as const),
+      process: fc.nat(processes - 1),
+      waitMs: fc.constantFrom(0, 4_000, 30_000, 120_000),
+      heartbeat: fc.boolean(),
+    }),
+  },
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant("release" as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("giveUp" as const), which: fc.nat(50) }) },
+  ...mishaps(processes, 30_000),
+);
+
+/** Those who want one fair lock, and what must hold of every write that lands. */
+class Queue {
+  readonly world: Cluster<FairLock>;
+  readonly leases = new Set<Lease>();
+  readonly #giveUps = new Set<AbortController>();
+  readonly #monitor: QueueMonitor;
+
+  constructor(world: World, tamper?: Tamper) {
+    this.world = new Cluster(world, {
+      processes,
+      suspends: false,
+      begin: (client) => new FairLock(client, "k", { maxWaiters }),
+      onChange: ([change]) => this.#watch(change?.before, change?.after),
+      tamper,
+    });
+    this.#monitor = new QueueMonitor(() => this.world.clock.now());
+  }
+
+  async take(one: Step): Promise<void> {
+    if (one.kind === "acquire") this.acquire(one);
+    else if (one.kind === "release") {
+      for (const lease of this.leases) void lease.release().catch(() => false);
+      this.leases.clear();
+    } else if (one.kind === "giveUp") {
+      [...this.#giveUps][one.which]?.abort(new LeaseUnavailableError("k", undefined, 0));
+    } else await this.world.befall(one);
+    await this.world.clock.advance(0);
+  }
+
+  acquire({ process, waitMs, heartbeat }: Omit<Extract<Step, { kind: "acquire" }>, "kind">): void {
+    const running = this.world.processes[process];
+    if (running === undefined) return;
+    const giveUp = new AbortController();
+    this.#giveUps.add(giveUp);
+    const call = running.parts.acquire({ waitMs, heartbeat, signal: giveUp.signal });
+    this.world.watch(running, call, (lease) => this.#granted(lease), isExpected);
+    const forget = (): boolean => this.#giveUps.delete(giveUp);
+    call.then(forget, forget);
+  }
+
+  held(): Lease[] {
+    return [...this.leases].filter(({ held }) => held);
+  }
+
+  #granted(lease: Lease): void {
+    this.leases.add(lease);
+    this.#check();
+  }
+
+  #check(): void {
+    const held = this.held();
+    if (held.length > 1) this.world.fault(`${held.map(({ owner }) => owner)} hold it at once`);
+  }
+
+  /** Judges a write that has landed: who was let in, and before whom. */
+  #watch(before: Item | undefined, after: Item | undefined): void {
+    const { world } = this;
+    this.#check();
+    const change = this.#monitor.watch(before, after, (text) => world.fault(text));
+    const token = after?.[attributeNames.token];
+    const isNew = token !== undefined && token !== before?.[attributeNames.token];
+    const own = isNew ? change.tickets.find(({ id }) => id === ticketIdOf(String(token))) : undefined;
+    if (own !== undefined) world.count("from the queue");
+    const number = own?.number ?? Number.POSITIVE_INFINITY;
+    for (const ticket of isNew ? change.left : []) {
+      if (ticket.number < number) world.fault(`${ticket.owner} was overtaken`);
+    }
+    const isJoining = change.left.length > change.tickets.length - change.gone(own).length;
+    // Otherwise a waiter has left, which removes its own ticket.
+    for (const ticket of isNew || isJoining ? change.gone(own) : []) this.#judgeLoss(ticket, before);
+  }
+
+  #judgeLoss(ticket: QueueTicket, before: Item | undefined): void {
+    const { world } = this;
+    world.count(ticket.until > world.clock.now() + clockSkewMs ? "passed in silence" : "passed over");
+    if (!this.#monitor.mayBePassed(ticket, before))
+      world.fault(`${ticket.owner} was passed while its ticket stood`);
+  }
+}
+
+function isExpected(error: unknown): boolean {
+  return (
+    error instanceof LeaseUnavailableError ||
+    error instanceof LeaseServiceError ||
+    error instanceof QueueFullError
+  );
+}
+
+/** Everybody dies, and a newcomer gets the lock when the last ticket is over. */
+async function expectItToHeal(queue: Queue): Promise<void> {
+  const { world } = queue;
+  world.killAll();
+  await world.clearUp();
+  queue.leases.clear();
+  await world.clock.advance(longestTicketMs + leaseDurationMs + 2 * clockSkewMs);
+  queue.acquire({ process: 1, waitMs: 20_000, heartbeat: true });
+  await world.clock.advance(20_500);
+  if (queue.held().length !== 1) world.fault("it is stuck");
+  if (world.pending > 0) world.fault(`${world.pending} calls have not settled`);
+}
+
+export const fairLock: Simulation = {
+  name: "fair-lock",
+  claim: "a fair lock has one holder at most, overtakes nobody whose ticket stands, and leaves nothing stuck",
+  worlds: 150,
+  mustHappen: {
+    death: 1,
+    takeover: 1,
+    "request lost": 1,
+    "answer lost": 1,
+    "sent twice": 1,
+    "late arrival": 1,
+    // The simulation is empty where nobody waits, gets anything or dies.
+    grant: 250,
+    "from the queue": 100,
+    "passed over": 30,
+    "passed in silence": 30,
+  },
+  mistakes: [
+    {
+      what: "a turn that is not bound to its ticket",
+      tamper: withoutTests(startsWith("q:", "=")),
+      violation: /drifted|overtaken|stood/,
+    },
+    {
+      what: "a second ticket for one waiter",
+      tamper: withoutTests(startsWith("q:", "missing")),
+      violation: /drifted/,
+    },
+    {
+      what: "a waiter that leaves twice",
+      tamper: withoutTests(startsWith("q:", "exists")),
+      violation: /drifted/,
+    },
+    {
+      what: "a newcomer that is let in past the line",
+      tamper: withoutTests(({ attribute, write }) => attribute === "waiting" && isGrant(write)),
+      violation: /overtaken/,
+    },
+    {
+      what: "a takeover from a holder that has renewed",
+      tamper: withoutTests(({ attribute, test }) => attribute === "version" && test === "="),
+      violation: /hold it at once/,
+    },
+    {
+      what: "a ticket that is passed though its waiter has answered",
+      tamper: withoutTests(startsWith("w:", "="), (name) => `attribute_exists(${name})`),
+      violation: /while its ticket stood/,
+    },
+  ],
+  play: stepByStep({
+    step,
+    mostSteps: 90,
+    make: (world, tamper) => new Queue(world, tamper),
+    end: expectItToHeal,
+  }),
+};

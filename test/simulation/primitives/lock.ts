@@ -1,0 +1,182 @@
+import type { LeaseHandle } from "@leasehold/client";
+import * as client from "@leasehold/client";
+import { Host } from "../host.ts";
+import { calmWeather, Network, type Surroundings, type Tamper, type Weather } from "../network.ts";
+import type { Random } from "../random.ts";
+import type { Planted, Simulation } from "../simulation.ts";
+import { Table } from "../table.ts";
+import type { World } from "../world.ts";
+import { LockMonitor } from "./lock-monitor.ts";
+import { work } from "./lock-worker.ts";
+
+const skewMs = 600;
+/** How far the clocks of the service's hosts differ: half of the allowance is for that. */
+const serviceSpreadMs = 250;
+const hourMs = 3_600_000;
+const durationMs = 60_000;
+const keys = ["alpha", "beta"] as const;
+const longestLeaseMs = 5_000;
+
+/** Workers against one table, on hosts whose clocks are wrong, jump and are suspended. */
+async function play(world: World, { tamper, subject = client }: Planted): Promise<void> {
+  const { random } = world;
+  const monitor = new LockMonitor(world, skewMs);
+  const rough: Weather = {
+    requestLost: random.pick([0, 0.02, 0.1]),
+    answerLost: random.pick([0, 0.02, 0.15]),
+    slow: random.pick([0, 0.05, 0.2, 0.5]),
+    usualMs: random.pick([20, 20, 300]),
+    throttled: random.pick([0, 0.02]),
+    conflict: random.pick([0, 0.05]),
+  };
+  // Short in some worlds, so that ttl comes into play, but longer than any request is under way and any wall clock is
+  // wrong: that much retention is asked of users.
+  const retentionMs = random.pick([8_000, 60_000, 24 * hourMs]);
+  const wallErrorMs = retentionMs > hourMs ? 3 * hourMs : 2_000;
+  const offset = (): number => random.between(-serviceSpreadMs / 2, serviceSpreadMs / 2);
+  const around: Surroundings = {
+    world,
+    table: new Table(world),
+    weather: () => rough,
+    clocks: { offsetsMs: [offset(), offset(), offset()], areTold: random.chance(0.9) },
+    traffic: monitor,
+    tamper,
+    ServiceError: subject.LeaseServiceError,
+  };
+  const mailbox: LeaseHandle[] = [];
+  const wanted: readonly [string, ...string[]] = random.chance(0.5) ? keys : [keys[0]];
+  const trust = random.pick([0.2, 0.9]);
+  const clockSkewMs = random.chance(0.15) ? Number.POSITIVE_INFINITY : skewMs;
+  let tokens = 0;
+
+  const start = (name: string): Host => {
+    const host = new Host(world, name, wallOffset(random, wallErrorMs));
+    const network = new Network(host, around);
+    const leases = new subject.LeaseClient({
+      store: network,
+      clock: host,
+      owner: name,
+      clockSkewMs,
+      retentionMs,
+      onEvent: (event) => host.isRunning && monitor.heard(host, event),
+      randomness: { token: () => `t${++tokens}`, fraction: () => random.fraction() },
+    });
+    void work({ world, host, network, client: leases, monitor, keys: wanted, mailbox, trust });
+    return host;
+  };
+
+  const hosts = Array.from({ length: random.integer(2, 4) }, (_, index) => start(`p${index + 1}`));
+  const mishap = (): void => {
+    if (world.now >= durationMs) return;
+    disturb(world, hosts, wallErrorMs, start);
+    if (random.chance(0.3)) around.table.collectGarbage();
+    world.after(random.between(200, 4_000), mishap);
+  };
+  world.after(random.between(0, 2_000), mishap);
+  world.observe(() => {
+    monitor.observe();
+    world.check();
+  });
+  await world.clock.advance(durationMs);
+  for (const host of hosts) host.kill();
+  await everyLockOpens(world, { ...around, weather: () => calmWeather }, subject);
+}
+
+/** A wall clock may be right, or off by anything up to this. */
+function wallOffset(random: Random, wallErrorMs: number): number {
+  return random.chance(0.3) ? 0 : random.between(-wallErrorMs, wallErrorMs);
+}
+
+/** Freezes, kills, restarts, or sets a clock. */
+function disturb(world: World, hosts: Host[], wallErrorMs: number, restart: (name: string) => Host): void {
+  const { random } = world;
+  const index = random.integer(0, hosts.length - 1);
+  const host = hosts[index];
+  if (host === undefined) return;
+  switch (random.pick(["freeze", "freeze", "suspend", "kill", "clock"])) {
+    case "freeze":
+      host.freeze(random.between(10, 12_000), false);
+      break;
+    case "suspend":
+      host.freeze(random.between(10, 12_000), host.isSuspendable);
+      break;
+    case "kill":
+      host.kill();
+      hosts[index] = restart(`${host.name}'`);
+      break;
+    case "clock":
+      if (host.isSettable) host.setWallOffset(wallOffset(random, wallErrorMs));
+      break;
+  }
+}
+
+/**
+ * With every host dead and the network calm, a newcomer gets each lock soon after its lease is over: by watching it for a
+ * whole lease at the latest, where a wall clock that was wrong died before it could be corrected.
+ */
+async function everyLockOpens(
+  world: World,
+  around: Surroundings,
+  subject: NonNullable<Planted["subject"]>,
+): Promise<void> {
+  const host = new Host(world, "newcomer", 0);
+  const store = new Network(host, around);
+  const randomness = { token: () => "newcomer", fraction: () => world.random.fraction() };
+  for (const key of keys) {
+    const leases = new subject.LeaseClient({ store, clock: host, clockSkewMs: skewMs, randomness });
+    let isOpen = false;
+    const waitMs = 2 * longestLeaseMs + 4 * skewMs + 1_000;
+    leases.acquire(key, { waitMs }).then(
+      () => {
+        isOpen = true;
+      },
+      (error: Error) => world.tell("newcomer", error.message),
+    );
+    await world.clock.advance(waitMs + 2_000);
+    if (!isOpen) world.fault(`${key} is stuck past its lease`);
+    world.check();
+  }
+}
+
+const checkingTheTokenAlone: Tamper = (write) => {
+  if (!("action" in write) || write.action !== "check") return write;
+  const { "#token": token = "" } = write.names;
+  const { ":ifToken": value = "" } = write.values;
+  return {
+    ...write,
+    condition: "#token = :ifToken",
+    names: { "#token": token },
+    values: { ":ifToken": value },
+  };
+};
+
+export const lock: Simulation = {
+  name: "lock",
+  claim:
+    "a lock has one holder at most, its fencing tokens grow, no stale write takes effect, and it opens again",
+  worlds: 400,
+  mustHappen: [
+    "acquired",
+    "contended",
+    "gave up",
+    "fenced off",
+    "late release refused",
+    "lost: expired",
+    "lost: revoked",
+    "opened after lockAtLeastFor",
+    "renewed",
+    "slot was done",
+    "takeover by observation",
+    "takeover by serviceClock",
+    "ttl removed an item",
+  ],
+  // The others are planted into the client's modules, in planted.test.ts.
+  mistakes: [
+    {
+      what: "a condition check that asks for the token alone, which a late copy can bring back",
+      tamper: checkingTheTokenAlone,
+      violation: /a stale checked write/,
+    },
+  ],
+  play,
+};

@@ -1,0 +1,452 @@
+/**
+ * Semaphores and read-write locks: callers in processes of their own, and what must hold of all that they believe in.
+ * Checked after every write that takes effect, and whenever a caller is granted something.
+ */
+import { type Item, type Lease, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
+import fc from "fast-check";
+import { ExpiryDetector } from "../../../packages/client/src/protocol/expiry-detector.ts";
+import { ReadWriteLock } from "../../../packages/client/src/read-write/index.ts";
+import { type SeatRecord, seatsIn } from "../../../packages/client/src/seats/seat.ts";
+import { SeatForm } from "../../../packages/client/src/seats/seat-form.ts";
+import { Semaphore } from "../../../packages/client/src/semaphore/index.ts";
+import type { Condition, Write } from "../../../packages/client/src/store/write.ts";
+import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps } from "../cluster.ts";
+import { type Mistake, type Planted, replacing, type Simulation, stepByStep } from "../simulation.ts";
+import type { Change } from "../table.ts";
+import type { World } from "../world.ts";
+
+/** The last two of them are reentrant owners, now and then. */
+const callers = 6;
+
+interface Wish {
+  readonly caller: number;
+  readonly what: "permit" | "read" | "write";
+  readonly permits: number;
+  readonly waitMs: number;
+  readonly heartbeat: boolean;
+  readonly reentrant: boolean;
+  readonly lockAtLeastForMs: number;
+}
+
+type Step =
+  | Mishap
+  | ({ readonly kind: "acquire" } & Wish)
+  | { readonly kind: "release" | "check"; readonly which: number };
+
+const which = fc.nat(100);
+const release = fc.record({ kind: fc.constant("release" as const), which });
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant("acquire" as const),
+      caller: fc.nat(callers - 1),
+      what: fc.constantFrom("permit", "read", "write"),
+      permits: fc.constantFrom(1, 1, 1, 2, 3),
+      waitMs: fc.constantFrom(0, 0, 4_000, 12_000),
+      heartbeat: fc.boolean(),
+      reentrant: fc.boolean(),
+      lockAtLeastForMs: fc.constantFrom(0, 0, 0, 3_000),
+    }),
+  },
+  { weight: 6, arbitrary: release },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("check" as const), which }) },
+  ...mishaps(callers),
+);
+
+function aWrite(waitMs: number, heartbeat: boolean): fc.Arbitrary<Step> {
+  const caller = fc.nat(callers - 1);
+  const wish = {
+    what: "write",
+    permits: 1,
+    waitMs,
+    heartbeat,
+    reentrant: false,
+    lockAtLeastForMs: 0,
+  } as const;
+  return caller.map((caller) => ({ kind: "acquire", caller, ...wish }));
+}
+
+function aWait(longestMs: number): fc.Arbitrary<Step> {
+  return fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: longestMs }) });
+}
+
+/** Writers that come and go quickly. */
+const quickWriters: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 6, arbitrary: aWrite(0, false) },
+  { weight: 3, arbitrary: aWait(400) },
+  { weight: 3, arbitrary: release },
+);
+
+/** Writers that hold for long, and renew all the time. */
+const longWriters: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 1, arbitrary: aWrite(12_000, true) },
+  { weight: 3, arbitrary: aWait(1_000) },
+);
+
+/** A lease that was granted, and what it was for. */
+interface Grant extends Pick<Wish, "what" | "permits"> {
+  readonly lease: Lease;
+  readonly owner: string;
+  /** Until when nobody may have its permits, were it released at once; on the world's clock. */
+  readonly cooldownUntil: number;
+  isReleased: boolean;
+}
+
+interface Caller {
+  readonly semaphore: Semaphore;
+  readonly lock: ReadWriteLock;
+}
+
+/** Callers of one semaphore and one read-write lock. */
+class Seats {
+  readonly world: Cluster<Caller>;
+  readonly permits: number;
+  #grants: Grant[] = [];
+  readonly #highest = new Map<string, number>();
+  /** Seats that have gone, by token and fencing token. */
+  readonly #ended = new Set<string>();
+
+  constructor(world: World) {
+    const permits = world.random.integer(1, 4);
+    this.permits = permits;
+    this.world = new Cluster(world, {
+      processes: callers,
+      begin: (client) => ({
+        semaphore: new Semaphore(client, "k", { permits }),
+        lock: new ReadWriteLock(client, "k"),
+      }),
+      onChange: (changes) => {
+        for (const change of changes) this.#changed(change);
+        this.#check();
+      },
+    });
+  }
+
+  async take(one: Step): Promise<void> {
+    const grant = "which" in one ? this.#grants[one.which % Math.max(1, this.#grants.length)] : undefined;
+    if (one.kind === "acquire") this.acquire(one);
+    else if (one.kind === "release") this.#release(grant);
+    else if (one.kind === "check") this.#checkedWrite(grant);
+    else await this.world.befall(one as Mishap);
+    await this.world.clock.advance(0);
+  }
+
+  acquire(wish: Wish): void {
+    const running = this.world.processes[wish.caller];
+    if (running === undefined) return;
+    const { permits, waitMs, heartbeat, lockAtLeastForMs, what } = wish;
+    const { process, parts } = running;
+    const reentrant = wish.reentrant && wish.caller >= callers - 2;
+    const startedAt = this.world.clock.monotonic();
+    const options = { waitMs, heartbeat, owner: process.name, reentrant };
+    const wanted = reentrant ? 1 : Math.min(permits, this.permits);
+    const call =
+      what === "permit"
+        ? parts.semaphore.acquire({ ...options, permits: wanted, lockAtLeastForMs })
+        : parts.lock[what](options);
+    const cooldownUntil = startedAt + (what === "permit" ? lockAtLeastForMs : 0);
+    const granted = (lease: Lease): void => {
+      this.world.count(what);
+      const grant = { lease, what, permits: wanted, owner: process.name, cooldownUntil, isReleased: false };
+      this.#grants.push(grant);
+      this.#check();
+    };
+    this.world.watch(running, call, granted, isExpected);
+  }
+
+  /** What is believed in; handles of one reentrant lease are one. */
+  held(): Grant[] {
+    const held = this.#grants.filter(({ lease }) => lease.held);
+    return [...new Map(held.map((grant) => [grant.lease.token, grant])).values()];
+  }
+
+  /** All processes die: after a lease and the allowance for skew, a newcomer gets everything. */
+  async expectAllToHeal(): Promise<void> {
+    const { world } = this;
+    this.world.killAll();
+    await world.clearUp();
+    this.#grants = [];
+    // The newcomer's clock is right, and a dead holder's may have been ahead by half the allowance.
+    await world.clock.advance(leaseDurationMs + 1.5 * clockSkewMs + 1);
+    const wish = { caller: 1, permits: 1, waitMs: 30_000, heartbeat: false, lockAtLeastForMs: 0 } as const;
+    for (const what of ["permit", "write", "read"] as const) {
+      const count = what === "permit" ? this.permits : 1;
+      for (let left = count; left > 0; left -= 1) this.acquire({ ...wish, what, reentrant: false });
+      await world.clock.advance(30_000);
+      world.world.check();
+      const got = this.#grants.filter((grant) => grant.what === what);
+      if (got.length < count) world.fault(`${got.length} of ${count} are to be had of: ${what}`);
+      for (const grant of got) this.#release(grant);
+      await world.clock.advance(3_000);
+    }
+    if (world.pending > 0) world.fault(`${world.pending} calls have not settled`);
+  }
+
+  #release(grant: Grant | undefined): void {
+    if (grant === undefined) return;
+    const { lease } = grant;
+    const released = lease.release().then((wasOurs) => {
+      grant.isReleased ||= wasOurs && !this.held().some(({ lease: { token } }) => token === lease.token);
+    });
+    // Ignored: a release that is not confirmed frees itself.
+    void released.catch(() => undefined);
+  }
+
+  /** A write of the user's own, on condition that the lease stands: stale ones must not go through. */
+  #checkedWrite(grant: Grant | undefined): void {
+    if (grant === undefined) return;
+    const { lease } = grant;
+    const { Key, ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues } =
+      lease.conditionCheck({ format: "native" }).ConditionCheck;
+    const { applied } = this.world.table.transact([
+      {
+        key: { pk: String(Key.pk), sk: String(Key.sk) },
+        action: "check",
+        condition: ConditionExpression,
+        names: ExpressionAttributeNames,
+        values: ExpressionAttributeValues,
+      },
+    ]);
+    this.world.count(applied ? "checked write" : "stale write");
+    const isOver = this.#ended.has(`${lease.token} ${lease.fencingToken}`);
+    if (applied && isOver) this.world.fault(`a stale write of ${grant.owner} went through`);
+  }
+
+  #changed({ key, before, after }: Change): void {
+    const seats = this.#seatsIn(before);
+    const now = this.#seatsIn(after);
+    const id = ({ token, fencingToken }: SeatRecord): string => `${token} ${fencingToken}`;
+    const [were, are] = [new Set(seats.map(id)), new Set(now.map(id))];
+    for (const seat of seats) {
+      if (are.has(id(seat))) continue;
+      this.#ended.add(id(seat));
+      this.world.world.tell("table", `the seat of ${seat.owner}, ${seat.token}, is gone`);
+      const next = now.find(({ token }) => token === seat.token);
+      if (next !== undefined) this.world.fault(`a seat of ${seat.owner} was taken twice`);
+    }
+    const sortKey = `${key.pk} ${key.sk}`;
+    for (const seat of now) {
+      if (were.has(id(seat)) || seat.inCooldown) continue;
+      this.world.world.tell("table", `${seat.owner} has a seat (${seat.seat.kind}), ${id(seat)}`);
+      // Back by a late copy: for nobody, and above all not for its former holder.
+      for (const grant of this.#grants) if (grant.lease.token === seat.token) this.#checkedWrite(grant);
+      this.world.count("grant");
+      if (seats.some((one) => !are.has(id(one)))) this.world.count("takeover");
+      const highest = this.#highest.get(sortKey) ?? 0;
+      if (seat.fencingToken <= highest)
+        this.world.fault(`a fencing token of ${sortKey} went from ${highest} to ${seat.fencingToken}`);
+      this.#highest.set(sortKey, seat.fencingToken);
+      if (before?.releasedToken === seat.token)
+        this.world.fault(`a revoked token of ${seat.owner} came back`);
+      const same = now.filter((one) => one.owner === seat.owner && one.seat.kind === seat.seat.kind);
+      if (seat.reentrant && same.filter(({ reentrant }) => reentrant).length > 1)
+        this.world.fault(`${seat.owner} has two seats, reentrantly`);
+    }
+  }
+
+  #seatsIn(item: Item | undefined): readonly SeatRecord[] {
+    try {
+      return item?.sk === "semaphore" || item?.sk === "read-write" ? seatsIn(item) : [];
+    } catch (error) {
+      this.world.fault(String(error));
+      return [];
+    }
+  }
+
+  #check(): void {
+    const held = this.held();
+    const now = this.world.clock.monotonic();
+    const tokens = new Set(held.map(({ lease }) => lease.token));
+    const closed = this.#grants.filter(
+      ({ lease, isReleased, cooldownUntil }) => isReleased && cooldownUntil > now && !tokens.has(lease.token),
+    );
+    const permits = [...held, ...new Map(closed.map((grant) => [grant.lease.token, grant])).values()].reduce(
+      (sum, grant) => sum + (grant.what === "permit" ? grant.permits : 0),
+      0,
+    );
+    if (permits > this.permits) this.world.fault(`${permits} of ${this.permits} permits are held`);
+    const [writer, other] = held.filter(({ what }) => what === "write");
+    if (other !== undefined) this.world.fault("two writers");
+    for (const { what, owner } of held) {
+      if (writer === undefined || what !== "read") continue;
+      if (owner === writer.owner) this.world.count("reads beside its own write");
+      else this.world.fault(`${owner} reads while ${writer.owner} writes`);
+    }
+  }
+}
+
+function isExpected(error: unknown): boolean {
+  return error instanceof LeaseUnavailableError || error instanceof LeaseServiceError || isUpgrade(error);
+}
+
+function isUpgrade(error: unknown): boolean {
+  return (error as { code?: string }).code === "LEASE_UPGRADE";
+}
+
+/** Plants a mistake: what one of the form's methods writes, changed. */
+function writing(method: "acquire" | "renew" | "release", change: (write: Write) => Write): Planted["plant"] {
+  return replacing(
+    SeatForm.prototype,
+    method,
+    (original: (...parameters: never[]) => Write) =>
+      function (this: SeatForm, ...parameters: never[]): Write {
+        return change(original.apply(this, parameters));
+      },
+  );
+}
+
+function attributeOf(condition: Condition): string {
+  return "anyOf" in condition ? "" : condition[0];
+}
+
+/** Plants a mistake: a write that insists on nothing of the attributes that begin like this. */
+function notInsistingOn(prefix: string, method: "acquire" | "renew"): Planted["plant"] {
+  return writing(method, (write) => ({
+    ...write,
+    insist: write.insist.filter((condition) => !attributeOf(condition).startsWith(prefix)),
+  }));
+}
+
+function oneMore(condition: Condition): Condition {
+  if (!("anyOf" in condition)) return condition;
+  return {
+    anyOf: condition.anyOf.map((test) =>
+      test[1] === "<=" ? ([test[0], "<=", Number(test[2]) + 1] as const) : test,
+    ),
+  };
+}
+
+const tooMany = /permits are held|two writers|reads while|a fencing token of/;
+const tooManyOrMiscounted = /permits are held|two writers|reads while|differs from/;
+
+const mistakes: readonly Mistake[] = [
+  {
+    what: "a bound that is off by one",
+    plant: writing("acquire", (write) => ({ ...write, insist: write.insist.map(oneMore) })),
+    violation: tooMany,
+  },
+  {
+    what: "a counter that a release does not count down",
+    plant: writing("release", ({ set: { permits: _, ...set }, ...write }) => ({ ...write, set })),
+    violation: /permits differs from what the seats take/,
+  },
+  {
+    what: "passing a seat that was renewed since it was judged",
+    plant: notInsistingOn("s:", "acquire"),
+    violation: tooManyOrMiscounted,
+  },
+  {
+    what: "no mark of a revoked token",
+    plant: notInsistingOn("releasedToken", "acquire"),
+    violation: /a revoked token of .* came back/,
+  },
+  {
+    what: "a seat that is taken twice by two copies of one write",
+    plant: notInsistingOn("f:", "acquire"),
+    violation: /taken twice|differs from/,
+  },
+  {
+    what: "a cooldown that ends at once",
+    plant: replacing(
+      SeatForm.prototype,
+      "release",
+      (original) =>
+        function (this: SeatForm, ending) {
+          return original.call(this, { ...ending, cooldown: undefined });
+        },
+    ),
+    violation: /permits are held/,
+  },
+  {
+    what: "a takeover before the end of a lease",
+    plant: replacing(
+      ExpiryDetector.prototype,
+      "judgeAll",
+      () => (leases) => new Map(leases.map((lease) => [lease, { expired: true, reason: "serviceClock" }])),
+    ),
+    violation: tooMany,
+  },
+  {
+    what: "a ttl that does not outlast the other seats",
+    plant: writing("release", (write) => ({ ...write, set: { ...write.set, ttl: 1 } })),
+    violation: tooMany,
+  },
+  {
+    what: "a reentrant owner that nothing marks",
+    plant: writing("acquire", (write) => ({
+      ...write,
+      insist: write.insist.filter((condition) => !attributeOf(condition).startsWith("o:")),
+      set: Object.fromEntries(Object.entries(write.set).filter(([name]) => !name.startsWith("o:"))),
+    })),
+    violation: /has two seats, reentrantly/,
+  },
+];
+
+function withSteps(any: fc.Arbitrary<Step>, mostSteps: number): Simulation["play"] {
+  return stepByStep({
+    step: any,
+    mostSteps,
+    make: (world) => new Seats(world),
+    end: (scene) => scene.expectAllToHeal(),
+  });
+}
+
+const all: Simulation = {
+  name: "seats",
+  claim:
+    "semaphores and read-write locks are within their bounds, prove their holders, and leave nothing stuck",
+  worlds: 150,
+  mustHappen: {
+    death: 1,
+    "request lost": 1,
+    "answer lost": 1,
+    "sent twice": 1,
+    "late arrival": 1,
+    permit: 1,
+    read: 1,
+    write: 1,
+    takeover: 1,
+    "ttl removed an item": 1,
+    "checked write": 1,
+    "stale write": 1,
+    "reads beside its own write": 1,
+    // The simulation is empty where nobody gets anything.
+    grant: 1_500,
+  },
+  mistakes,
+  play: withSteps(step, 70),
+};
+
+const quick: Simulation = {
+  name: "seats:quick-writers",
+  claim: "writers that come and go quickly are alone, and late copies of their writes prove nothing",
+  worlds: 20,
+  mustHappen: ["write", "sent twice", "late arrival"],
+  mistakes: [
+    {
+      what: "a proof without the fencing token",
+      plant: replacing(SeatForm.prototype, "proof", () => ({ token }) => [[`f:${token}`, "exists"]]),
+      violation: /a stale write of .* went through/,
+    },
+  ],
+  play: withSteps(quickWriters, 120),
+};
+
+const long: Simulation = {
+  name: "seats:long-writers",
+  claim: "writers that renew all the time are alone, whichever copy of a renewal comes last",
+  worlds: 20,
+  mustHappen: ["write", "takeover", "sent twice", "late arrival"],
+  mistakes: [
+    {
+      what: "a renewal that does not compare versions",
+      plant: notInsistingOn("s:", "renew"),
+      violation: /two writers/,
+    },
+  ],
+  play: withSteps(longWriters, 200),
+};
+
+export const seats: readonly Simulation[] = [all, quick, long];
