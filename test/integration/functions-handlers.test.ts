@@ -142,7 +142,8 @@ describe("the bundled handlers", () => {
       message: expect.stringMatching(/held by "A".*\n\{"code":"LEASE_UNAVAILABLE"/),
     });
     const renewed = (await invoke("leases/renew", { lease })) as LeaseHandle;
-    expect(renewed.expiresAt).toBeGreaterThanOrEqual(lease.expiresAt);
+    // Each process tells what another may believe by the service's time as its own answers have told it, to a second.
+    expect(renewed.expiresAt).toBeGreaterThan(lease.expiresAt - 1_000);
     expect(await invoke("leases/release", { lease: renewed })).toEqual({ released: true });
     await expect(invoke("leases/renew", { lease })).rejects.toMatchObject({ name: "LeaseLostError" });
     await expect(invoke("leases/acquire", { key: "payroll" })).rejects.toMatchObject({
