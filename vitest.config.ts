@@ -2,10 +2,12 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 const conditions = ["leasehold-source"];
-/** They replace modules, or load them again, and so share none with other files. */
-const replacingModules = [
+/** They replace modules, load them again, or look at the process: they share neither with other files. */
+const isolated = [
   "test/unit/clones.test.ts",
   "test/unit/error-copies.test.ts",
+  // It counts the listeners of the process.
+  "test/unit/middy-lock.test.ts",
   "test/simulation/planted.test.ts",
 ];
 const demonstration = "test/e2e/main-job.test.ts";
@@ -31,7 +33,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/{unit,contract,simulation,infra}/**/*.test.ts"],
-          exclude: replacingModules,
+          exclude: isolated,
           pool: "threads",
           unstubEnvs: true,
           unstubGlobals: true,
@@ -41,7 +43,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "replacing-modules", include: replacingModules, isolate: true, ...patience },
+        test: { name: "isolated", include: isolated, isolate: true, ...patience },
       },
       {
         extends: true,

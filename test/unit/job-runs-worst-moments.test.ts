@@ -7,7 +7,6 @@ import {
 } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { internalsOf } from "../../packages/client/src/client-internals.ts";
 import {
   type JobRun,
   JobRuns,
@@ -423,17 +422,9 @@ describe("a lease that its work ends", () => {
   test("after a revocation: it counts as failed, for it may have stopped half-way", async () => {
     const client = new LeaseClient({ store, clock, leaseDurationMs });
     const runs = new JobRuns(client, job);
-    const { context } = internalsOf(client);
     const run = runs.run(slot, async ({ lease, signal }) => {
-      const { key, names, values } = revocation(lease.token);
-      const request = {
-        key,
-        names,
-        values,
-        update: "SET #revocation = :reason",
-        condition: "#token = :token",
-      };
-      await context.store.update({ ...request, returnsItem: false }, anyCall);
+      const { sk: sortKey } = runItemKey(job, slot);
+      await client.requestRevocation(job, { sortKey, token: lease.token, reason: "deploy" });
       await lease.renew().catch(() => undefined);
       expect(signal.aborted).toBe(true);
     });
@@ -444,16 +435,6 @@ describe("a lease that its work ends", () => {
     });
   });
 });
-
-const anyCall = { signal: new AbortController().signal, isCurrent: () => true };
-
-function revocation(token: string) {
-  return {
-    key: runItemKey(job, slot),
-    names: { "#revocation": "revocation", "#token": "token" },
-    values: { ":reason": "deploy", ":token": token },
-  };
-}
 
 describe("bad input", () => {
   const client = () => new LeaseClient({ store, clock });

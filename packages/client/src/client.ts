@@ -47,9 +47,10 @@ import type {
   TryAcquireOptions,
   WaitOptions,
 } from "./options/options.ts";
-import { Acquirer } from "./protocol/acquirer.ts";
-import { callBudgetMs, type ProtocolContext, systemRandomness } from "./protocol/context.ts";
+import { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
+import { type ProtocolContext, systemRandomness } from "./protocol/context.ts";
 import { ExpiryDetector } from "./protocol/expiry-detector.ts";
+import type { HeldLease } from "./protocol/held-lease.ts";
 import { Lifecycle } from "./protocol/lifecycle.ts";
 import { RequestGate } from "./protocol/request-gate.ts";
 import { shortLeaseWatch } from "./protocol/short-lease-watch.ts";
@@ -58,6 +59,7 @@ import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey, limits } from "./schema.ts";
 import { TimedStore } from "./store/timed-store.ts";
 import type { LeaseStore } from "./store.ts";
+import { callBudgetMs } from "./time/budget.ts";
 import { systemClock } from "./time/clock.ts";
 import { ServiceClock } from "./time/service-clock.ts";
 
@@ -109,7 +111,6 @@ export class LeaseClient implements AsyncDisposable {
         : checkText("owner", given.owner, limits.ownerBytes);
     this.#format = dynamodb !== undefined && isDocumentClient(dynamodb) ? "native" : "attributeValue";
     this.#context = {
-      store,
       table: new TimedStore(store, serviceClock),
       clock: serviceClock,
       detector: new ExpiryDetector(serviceClock, clockSkewMs),
@@ -131,7 +132,10 @@ export class LeaseClient implements AsyncDisposable {
       owner: this.#owner,
       times: this.#times,
       acquirer: this.#acquirer,
-      acquireAt: (key, sortKey, options) => this.#acquire(key, options, true, sortKey),
+      acquireAt: async (key, sortKey, options) => {
+        const call = this.#callFor(key, options, true, sortKey);
+        return this.#handleOf(await this.#acquirer.acquire(call), call);
+      },
     });
   }
 
@@ -145,16 +149,22 @@ export class LeaseClient implements AsyncDisposable {
    * program has written the lock's item; in every case of failure nothing stays held.
    */
   async acquire(key: string, options: AcquireOptions = {}): Promise<Lease> {
-    return await this.#acquireNaming(key, options, true);
+    try {
+      const call = this.#callFor(key, options, true);
+      return this.#handleOf(await this.#acquirer.acquire(call), call);
+    } catch (error) {
+      throw nameAbort(key, options.signal, error);
+    }
   }
 
   /** Like {@link LeaseClient.acquire}, but never waits, and gives undefined when somebody else holds the lock or the slot is done. */
   async tryAcquire(key: string, options: TryAcquireOptions = {}): Promise<Lease | undefined> {
     try {
-      return await this.#acquireNaming(key, options, false);
+      const call = this.#callFor(key, options, false);
+      return this.#handleOf(await this.#acquirer.acquire(call), call);
     } catch (error) {
       if (error instanceof LeaseUnavailableError || error instanceof SlotDoneError) return undefined;
-      throw error;
+      throw nameAbort(key, options.signal, error);
     }
   }
 
@@ -285,15 +295,6 @@ export class LeaseClient implements AsyncDisposable {
     return await this.#admin.requestRevocation(key, options);
   }
 
-  /** Where the signal aborts, the error names the key; the other primitives look for the signal's own reason. */
-  async #acquireNaming(key: string, options: WaitOptions, mayWait: boolean): Promise<Lease> {
-    try {
-      return await this.#acquire(key, options, mayWait);
-    } catch (error) {
-      throw nameAbort(key, options.signal, error);
-    }
-  }
-
   /**
    * Gives the leases that are held at this moment, in the order of acquisition, whatever primitives they belong to:
    * locks, permits, read and write locks, groups, leadership, runs, tasks, computations; adopted ones as well. One that
@@ -370,18 +371,16 @@ export class LeaseClient implements AsyncDisposable {
     return await this.#admin.takeBackSlot(key, options);
   }
 
-  async #acquire(
-    key: string,
-    options: WaitOptions,
-    mayWait: boolean,
-    sortKey: string = leaseSortKey,
-  ): Promise<Lease> {
+  /** Validates a call. Throws InvalidOptionsError, and the reason of a signal that has aborted. */
+  #callFor(key: string, options: WaitOptions, mayWait: boolean, sortKey: string = leaseSortKey): AcquireCall {
     checkKey(key);
     const terms = checkAcquireOptions(options, mayWait, this.#owner, this.#times);
     const data = checkData(terms.data);
     terms.signal?.throwIfAborted();
-    const call = { ...terms, key, sortKey, data, resumes: terms.reentrant };
-    const lease = await this.#acquirer.acquire(call);
-    return new Lease(this.#context, lease, this.#format, terms.slot);
+    return { ...terms, key, sortKey, data, resumes: terms.reentrant };
+  }
+
+  #handleOf(held: HeldLease, { slot }: AcquireCall): Lease {
+    return new Lease(this.#context, held, this.#format, slot);
   }
 }

@@ -1,5 +1,5 @@
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
-import { callBudgetMs, type ProtocolContext, shortestBudgetMs } from "../protocol/context.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
 import { claimableIn } from "../protocol/expiry-detector.ts";
 import type { Belief } from "../protocol/lease-deadline.ts";
 import type { Takeover } from "../protocol/lease-form.ts";
@@ -8,6 +8,7 @@ import { isHeldBy, isOpenTo, type LeaseRecord, lastReleasedToken, readRecord } f
 import { attributeNames, leaseSortKey } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
 import type { TransactionResult } from "../store.ts";
+import { callBudgetMs, shortestBudgetMs } from "../time/budget.ts";
 import { type Moment, sleep } from "../time/clock.ts";
 import { WaitBudget } from "../time/wait-budget.ts";
 import { acquireAmongOthers } from "./expressions.ts";

@@ -1,9 +1,9 @@
 import { LeaseError, LeaseServiceError, SlotDoneError } from "../errors/errors.ts";
 import { type LeaseRecord, lastDoneSlot } from "../record.ts";
 import type { Item, UpdateResult } from "../store.ts";
-import { type Bounds, callBudgetMs } from "../time/budget.ts";
+import { type Bounds, callBudgetMs, shortestBudgetMs } from "../time/budget.ts";
 import type { Moment } from "../time/clock.ts";
-import { inBackground, type ProtocolContext, shortestBudgetMs } from "./context.ts";
+import { inBackground, type ProtocolContext } from "./context.ts";
 import type { Belief } from "./lease-deadline.ts";
 import { type Grant, type LeaseForm, leaseOf, type Prospect, type Takeover } from "./lease-form.ts";
 import { takeBack } from "./take-back.ts";

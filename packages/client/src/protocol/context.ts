@@ -2,8 +2,6 @@ import { randomUUID } from "node:crypto";
 import { asError, isOperational } from "../errors/operational.ts";
 import type { LeaseErrorEvent, LeaseEvent, ShortLeaseEvent } from "../events.ts";
 import type { TimedStore } from "../store/timed-store.ts";
-import type { CallOptions, LeaseStore } from "../store.ts";
-import { callBudgetMs, shortestBudgetMs, withBudget } from "../time/budget.ts";
 import type { ServiceClock } from "../time/service-clock.ts";
 import type { ExpiryDetector } from "./expiry-detector.ts";
 import type { HeldLease } from "./held-lease.ts";
@@ -27,8 +25,7 @@ export const systemRandomness: Randomness = {
 
 /** What every part of the protocol works with; one for each client. */
 export interface ProtocolContext {
-  readonly store: LeaseStore;
-  /** The same store, each of whose calls ends in time. */
+  /** The lease table; each of its calls ends in time. */
   readonly table: TimedStore;
   readonly clock: ServiceClock;
   /** Which leases' time is over. */
@@ -45,16 +42,6 @@ export interface ProtocolContext {
   readonly lifecycle: Lifecycle;
   /** Takes note of a lease that the client holds from now on. */
   readonly hold: (lease: HeldLease) => void;
-}
-
-export { callBudgetMs, shortestBudgetMs };
-
-/** Makes one call to the store that nothing but its own budget bounds. */
-export function callStore<T>(
-  { clock, store }: ProtocolContext,
-  task: (store: LeaseStore, call: CallOptions) => Promise<T>,
-): Promise<T> {
-  return withBudget(clock, callBudgetMs, undefined, (call) => task(store, call));
 }
 
 /**

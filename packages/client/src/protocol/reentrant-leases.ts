@@ -1,8 +1,8 @@
 import { LeaseUnavailableError, SlotMismatchError } from "../errors/errors.ts";
+import { callBudgetMs } from "../time/budget.ts";
 import type { Clock } from "../time/clock.ts";
 import { WakeableSleep } from "../time/wakeable-sleep.ts";
 import type { AcquireTerms } from "./acquire-attempt.ts";
-import { callBudgetMs } from "./context.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { WaitTerms } from "./wait-loop.ts";
 

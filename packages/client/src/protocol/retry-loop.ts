@@ -17,14 +17,15 @@ export class RetryLoop
 {
   readonly form: LeaseForm;
   readonly #call: AcquireTerms & WaitTerms;
-  readonly #holds: HoldWatch;
 
   constructor(context: ProtocolContext, form: LeaseForm, call: AcquireTerms & WaitTerms) {
-    const holds = holdWatches.of(context, form.key, form.sortKey);
-    super(context, call, holds);
-    this.#holds = holds;
+    super(context, call);
     this.form = form;
     this.#call = call;
+  }
+
+  protected override get holds(): HoldWatch {
+    return holdWatches.of(this.context, this.form.key, this.form.sortKey);
   }
 
   protected blockedBy({ prospect }: Refused): BlockedLease {
@@ -55,7 +56,7 @@ export class RetryLoop
 
   #asOfNow(prospect: Prospect): BlockedLease {
     const { blocker, claimableInMs } = prospect;
-    if (blocker !== undefined) this.#holds.see(blocker);
+    if (blocker !== undefined) this.holds.see(blocker);
     const claimableAt = this.context.clock.monotonic() + claimableInMs;
     return { ...prospect, blockers: blocker === undefined ? [] : [blocker], claimableAt };
   }

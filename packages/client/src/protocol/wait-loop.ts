@@ -44,14 +44,18 @@ export abstract class WaitLoop<
   protected readonly context: ProtocolContext;
   readonly #terms: WaitTerms;
   readonly #budget: WaitBudget;
-  readonly #pauses: RetryPauses;
+  /** Made when something is in the way: most callers never wait. */
+  #pauses: RetryPauses | undefined;
 
-  /** `holds`: what is known of how long holders keep what is waited for. */
-  constructor(context: ProtocolContext, terms: WaitTerms, holds?: HoldWatch) {
+  constructor(context: ProtocolContext, terms: WaitTerms) {
     this.context = context;
     this.#terms = terms;
     this.#budget = new WaitBudget(context.clock, terms.waitMs);
-    this.#pauses = new RetryPauses(context, terms.retry, holds);
+  }
+
+  /** What is known of how long holders keep what is waited for. */
+  protected get holds(): HoldWatch | undefined {
+    return undefined;
   }
 
   /** What a refusal has shown. */
@@ -109,6 +113,7 @@ export abstract class WaitLoop<
   async #pause(reason: () => Error, claimableAt?: number): Promise<void> {
     const { leftMs } = this.#budget;
     if (leftMs <= 0) throw reason();
+    this.#pauses ??= new RetryPauses(this.context, this.#terms.retry, this.holds);
     await sleep(this.context.clock, Math.min(this.#pauses.nextMs(claimableAt), leftMs), this.#terms.signal);
   }
 }

@@ -1,9 +1,10 @@
 import { InvalidOptionsError, LeaseError } from "../errors/errors.ts";
 import { isOperational } from "../errors/operational.ts";
-import { callBudgetMs, type ProtocolContext } from "../protocol/context.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
 import { readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
+import { callBudgetMs } from "../time/budget.ts";
 import type { ResultCache } from "./cache.ts";
 import {
   type CacheEntry,

@@ -87,19 +87,3 @@ export class CallBudget implements CallOptions {
 
   readonly #onOuterAbort = (): void => this.#controller.abort(this.#outer?.reason);
 }
-
-/** Runs a call of another kind within its time. */
-export async function withBudget<T>(
-  clock: ServiceClock,
-  withinMs: number,
-  signal: AbortSignal | undefined,
-  task: (call: CallOptions) => Promise<T>,
-  since: Moment = clock.moment(),
-): Promise<T> {
-  const call = new CallBudget(clock, { withinMs, signal, since });
-  try {
-    return await task(call);
-  } finally {
-    call.end();
-  }
-}
