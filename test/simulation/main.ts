@@ -7,10 +7,10 @@ import type { Tally } from "./world.ts";
 const names = simulations.map(({ name }) => name);
 const usage = `npm run simulate -- [--primitive NAME] [--seed N] [--runs N]
 
-  --primitive NAME   what is simulated: ${names.join(", ")};
-                     or all of them                                 default: lock
-  --seed N           the first seed; alone: replay this one and tell its story   default: from the time of day
-  --runs N           how many seeds, one after the other            default: 1000, or 1 with --seed`;
+  --primitive NAME   what is simulated, or \`all\`; default: lock
+                     ${names.join("\n                     ")}
+  --seed N           the first seed; alone: replay this one and tell its story; default: from the time of day
+  --runs N           how many seeds, one after the other; default: 1000, or 1 with --seed`;
 
 const { values } = parseArgs({
   options: {

@@ -1,5 +1,6 @@
 import type { Simulation } from "../simulation.ts";
 import { checkIn } from "./check-in.ts";
+import { crowdedReaders } from "./crowded-readers.ts";
 import { fairLock } from "./fair-lock.ts";
 import { group } from "./group.ts";
 import { jobRuns } from "./job-runs.ts";
@@ -16,6 +17,7 @@ export const simulations: readonly Simulation[] = [
   fairLock,
   checkIn,
   ...seats,
+  crowdedReaders,
   ...singleFlight,
   jobRuns,
   ...tasks,
