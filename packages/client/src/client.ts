@@ -57,9 +57,8 @@ import { shortLeaseWatch } from "./protocol/short-lease-watch.ts";
 import { SkewWatch } from "./protocol/skew-watch.ts";
 import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey, limits } from "./schema.ts";
-import { TimedStore } from "./store/timed-store.ts";
+import { callBudgetMs, TimedStore } from "./store/timed-store.ts";
 import type { LeaseStore } from "./store.ts";
-import { callBudgetMs } from "./time/budget.ts";
 import { systemClock } from "./time/clock.ts";
 import { ServiceClock } from "./time/service-clock.ts";
 

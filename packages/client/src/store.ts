@@ -1,6 +1,6 @@
 import type { LeaseError } from "./errors/errors.ts";
 import type { ItemKey } from "./schema.ts";
-import type { CallOptions } from "./time/budget.ts";
+import type { CallOptions } from "./store/timed-store.ts";
 
 export type { CallOptions };
 

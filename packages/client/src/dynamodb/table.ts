@@ -11,7 +11,7 @@ import { checkClock, checkSender, checkTableName } from "../options/check-option
 import { checkDuration, checkKnown } from "../options/check-values.ts";
 import type { DynamoDBSender } from "../options/options.ts";
 import { attributeNames } from "../schema.ts";
-import { CallBudget } from "../time/budget.ts";
+import { CallBudget } from "../store/timed-store.ts";
 import { type Clock, sleep, systemClock } from "../time/clock.ts";
 import { ServiceClock } from "../time/service-clock.ts";
 import { createDynamoDBClient } from "./client.ts";

@@ -1,8 +1,8 @@
 import type { ProtocolContext } from "../protocol/context.ts";
 import { LeaseMemory } from "../protocol/lease-memory.ts";
 import { leaseItemKey } from "../schema.ts";
+import type { Bounds } from "../store/timed-store.ts";
 import type { Item } from "../store.ts";
-import type { Bounds } from "../time/budget.ts";
 import { isOlder, QueueReader } from "./queue-reader.ts";
 import type { QueueTicket, WrittenTicket } from "./queue-ticket.ts";
 import { type QueueKey, renewTickets } from "./queue-writes.ts";

@@ -1,7 +1,7 @@
 import { LeaseError, LeaseServiceError, SlotDoneError } from "../errors/errors.ts";
 import { type LeaseRecord, lastDoneSlot } from "../record.ts";
+import { type Bounds, callBudgetMs, shortestBudgetMs } from "../store/timed-store.ts";
 import type { Item, UpdateResult } from "../store.ts";
-import { type Bounds, callBudgetMs, shortestBudgetMs } from "../time/budget.ts";
 import type { Moment } from "../time/clock.ts";
 import { inBackground, type ProtocolContext } from "./context.ts";
 import type { Belief } from "./lease-deadline.ts";

@@ -9,9 +9,9 @@ import {
   wasReleasedByHolder,
 } from "../record.ts";
 import { cooldownToken } from "../schema.ts";
+import type { Bounds } from "../store/timed-store.ts";
 import type { Write } from "../store/write.ts";
 import type { Item, UpdateResult } from "../store.ts";
-import type { Bounds } from "../time/budget.ts";
 import { type Moment, pause } from "../time/clock.ts";
 import type { ProtocolContext } from "./context.ts";
 import { type Belief, LeaseDeadline } from "./lease-deadline.ts";

@@ -1,5 +1,5 @@
 import { LeaseUnavailableError, SlotMismatchError } from "../errors/errors.ts";
-import { callBudgetMs } from "../time/budget.ts";
+import { callBudgetMs } from "../store/timed-store.ts";
 import type { Clock } from "../time/clock.ts";
 import { WakeableSleep } from "../time/wakeable-sleep.ts";
 import type { AcquireTerms } from "./acquire-attempt.ts";

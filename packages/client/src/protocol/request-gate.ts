@@ -32,8 +32,8 @@ interface Waiter {
  */
 export class RequestGate {
   readonly #clock: Clock;
-  /** Renewals by their leases' deadlines, the others by infinity. */
-  readonly #waiting = new PriorityQueue<Waiter>();
+  /** Renewals by their leases' deadlines, the others by infinity. Made when a request has to wait for the first time. */
+  #waiting: PriorityQueue<Waiter> | undefined;
   #underWay = 0;
   /** When a request that is no renewal was served last, while others waited; on the monotonic clock. */
   #servedAt = Number.NEGATIVE_INFINITY;
@@ -82,12 +82,12 @@ export class RequestGate {
   leave(failure: unknown): void {
     // Any error but the service's says that the service has answered.
     const isServed = !(failure instanceof LeaseServiceError);
-    if (isServed && this.#waiting.size > 0) this.#servedAt = this.#clock.monotonic();
+    if (isServed && (this.#waiting?.size ?? 0) > 0) this.#servedAt = this.#clock.monotonic();
     this.#makeRoom();
   }
 
   #admit(priority: number, limit: number): boolean {
-    const { first } = this.#waiting;
+    const first = this.#waiting?.first;
     const mayGo = this.#underWay < limit && (first === undefined || priority < first.priority);
     if (mayGo) this.#underWay += 1;
     return mayGo;
@@ -96,9 +96,9 @@ export class RequestGate {
   #makeRoom(): void {
     this.#underWay -= 1;
     for (;;) {
-      const next = this.#waiting.first?.item;
+      const next = this.#waiting?.first?.item;
       if (next === undefined || this.#underWay >= next.limit) return;
-      this.#waiting.delete(next);
+      this.#waiting?.delete(next);
       this.#underWay += 1;
       next.go();
     }
@@ -127,13 +127,15 @@ export class RequestGate {
 
   /** Waits for room, and takes it. */
   #wait(priority: number, limit: number, signal: AbortSignal | undefined): Promise<void> {
+    this.#waiting ??= new PriorityQueue();
+    const waiting = this.#waiting;
     return new Promise((resolve, reject) => {
       if (signal?.aborted) {
         reject(signal.reason);
         return;
       }
       const onAbort = (): void => {
-        this.#waiting.delete(waiter);
+        waiting.delete(waiter);
         reject(signal?.reason);
       };
       const go = (): void => {
@@ -141,7 +143,7 @@ export class RequestGate {
         resolve();
       };
       const waiter = { limit, go };
-      this.#waiting.set(waiter, priority);
+      waiting.set(waiter, priority);
       signal?.addEventListener("abort", onAbort, { once: true });
     });
   }

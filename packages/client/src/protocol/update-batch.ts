@@ -1,7 +1,7 @@
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
+import type { Bounds, CallBudget } from "../store/timed-store.ts";
 import { render, type Write } from "../store/write.ts";
 import type { UpdateRequest, UpdateResult } from "../store.ts";
-import type { Bounds, CallBudget } from "../time/budget.ts";
 import type { ProtocolContext } from "./context.ts";
 
 interface Entry {

@@ -1,6 +1,6 @@
 import { passing, unlessPassing } from "../errors/operational.ts";
 import type { LeaseRecord } from "../record.ts";
-import { callBudgetMs } from "../time/budget.ts";
+import { callBudgetMs } from "../store/timed-store.ts";
 import { sleep } from "../time/clock.ts";
 import { RetryPauses, type RetryStrategy } from "../time/retry.ts";
 import { WaitBudget } from "../time/wait-budget.ts";

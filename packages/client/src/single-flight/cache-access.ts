@@ -4,7 +4,7 @@ import type { ProtocolContext } from "../protocol/context.ts";
 import { readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
-import { callBudgetMs } from "../time/budget.ts";
+import { callBudgetMs } from "../store/timed-store.ts";
 import type { ResultCache } from "./cache.ts";
 import {
   type CacheEntry,

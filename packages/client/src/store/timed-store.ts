@@ -1,6 +1,6 @@
 import type { LeaseError } from "../errors/errors.ts";
+import { LeaseServiceError } from "../errors/errors.ts";
 import type {
-  CallOptions,
   GetRequest,
   Item,
   LeaseStore,
@@ -11,11 +11,9 @@ import type {
   UpdateRequest,
   UpdateResult,
 } from "../store.ts";
-import { type Bounds, CallBudget, callBudgetMs } from "../time/budget.ts";
-import type { ServiceClock } from "../time/service-clock.ts";
+import type { Moment } from "../time/clock.ts";
+import type { ServiceClock, ServiceTime } from "../time/service-clock.ts";
 import { render, renderEntry, type Write } from "./write.ts";
-
-export { type Bounds, callBudgetMs };
 
 /**
  * The table, as the protocol calls it: every call ends in time, is not sent when it has become too old, and tells the
@@ -90,4 +88,90 @@ export class TimedStore {
       call.end();
     }
   }
+}
+
+/** What bounds one call to a store. */
+export interface CallOptions {
+  /** Once it aborts, the call rejects promptly with a {@link LeaseServiceError}; its write may have landed. */
+  readonly signal: AbortSignal;
+  /**
+   * To be asked before every attempt is sent: a request that is too old must not be sent any more.
+   *
+   * A process that was frozen for days wakes with its retry due. By then ttl may have removed the item, and the
+   * fencing tokens with it.
+   */
+  readonly isCurrent: () => boolean;
+  /**
+   * To be called when an attempt is sent; what it gives, when its answer has arrived, with what the answer says of the
+   * service's time, or undefined. @default - the caller does not want to know the time
+   */
+  readonly timed?: () => (time: ServiceTime | undefined) => void;
+}
+
+/** What bounds one call. */
+export interface Bounds {
+  /** How long it may take, in milliseconds, retries included. @default 10000 */
+  readonly withinMs?: number;
+  /** Ends it early; it rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** From which moment its time counts. @default - now */
+  readonly since?: Moment;
+}
+
+/** How long one call waits for its answer, retries included, when its caller sets no nearer bound. */
+export const callBudgetMs = 10_000;
+
+/** An answer is given at least this much time: one that comes too late for its lease is made good by a renewal. */
+export const shortestBudgetMs = 1_000;
+
+/** A wall clock may be set by this much within a call without making its request too old. */
+const wallToleranceMs = 1_000;
+
+/**
+ * One call's time: its signal aborts when the time is over, or when the caller's signal does, and its request is current
+ * until then by both clocks, whichever timer fires first after a freeze. `end` it when the call has settled.
+ */
+export class CallBudget implements CallOptions {
+  readonly #clock: ServiceClock;
+  readonly #withinMs: number;
+  readonly #since: Moment;
+  readonly #outer: AbortSignal | undefined;
+  readonly #controller = new AbortController();
+  // Own properties, for stores that take the call apart.
+  readonly signal: AbortSignal = this.#controller.signal;
+  readonly #cancelTimer: () => void;
+
+  /** Throws the reason of a signal that has aborted. */
+  constructor(clock: ServiceClock, { withinMs = callBudgetMs, signal, since = clock.moment() }: Bounds) {
+    signal?.throwIfAborted();
+    this.#clock = clock;
+    this.#withinMs = withinMs;
+    this.#since = since;
+    this.#outer = signal;
+    signal?.addEventListener("abort", this.#onOuterAbort, { once: true });
+    this.#cancelTimer = clock.schedule(() => {
+      const message = `no answer within ${Math.round(withinMs)} ms`;
+      this.#controller.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
+    }, withinMs);
+  }
+
+  readonly isCurrent = (): boolean => {
+    const now = this.#clock.moment();
+    const isOld =
+      now.monotonic - this.#since.monotonic > this.#withinMs ||
+      now.wall - this.#since.wall > this.#withinMs + wallToleranceMs;
+    return !this.signal.aborted && !isOld;
+  };
+
+  readonly timed = (): ((time: ServiceTime | undefined) => void) => {
+    const sentAt = this.#clock.moment();
+    return (time) => this.#clock.note(time, sentAt);
+  };
+
+  end(): void {
+    this.#cancelTimer();
+    this.#outer?.removeEventListener("abort", this.#onOuterAbort);
+  }
+
+  readonly #onOuterAbort = (): void => this.#controller.abort(this.#outer?.reason);
 }

@@ -1,4 +1,4 @@
-import { shortestBudgetMs } from "./budget.ts";
+import { shortestBudgetMs } from "../store/timed-store.ts";
 import type { Clock } from "./clock.ts";
 
 /** The time that one caller gives its wait, on the monotonic clock. */
