@@ -4,6 +4,8 @@
  */
 import { type Item, type Lease, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
 import fc from "fast-check";
+import { fair } from "../../../packages/client/src/fair/index.ts";
+import { QueuedForm } from "../../../packages/client/src/fair/queued-form.ts";
 import { ExpiryDetector } from "../../../packages/client/src/protocol/expiry-detector.ts";
 import { ReadWriteLock } from "../../../packages/client/src/read-write/index.ts";
 import { type SeatRecord, seatsIn } from "../../../packages/client/src/seats/seat.ts";
@@ -14,6 +16,7 @@ import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps } from "../
 import { type Mistake, type Planted, replacing, type Simulation, stepByStep } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
+import { QueueMonitor } from "./queue-monitor.ts";
 
 /** The last two of them are reentrant owners, now and then. */
 const callers = 6;
@@ -107,21 +110,27 @@ class Seats {
   readonly #highest = new Map<string, number>();
   /** Seats that have gone, by token and fencing token. */
   readonly #ended = new Set<string>();
+  readonly #monitor: QueueMonitor;
 
-  constructor(world: World) {
+  /** `isOrdered`: whether the callers wait in line. */
+  constructor(world: World, isOrdered: boolean) {
     const permits = world.random.integer(1, 4);
     this.permits = permits;
     this.world = new Cluster(world, {
       processes: callers,
-      begin: (client) => ({
-        semaphore: new Semaphore(client, "k", { permits }),
-        lock: new ReadWriteLock(client, "k"),
-      }),
+      begin: (client) => {
+        const order = isOrdered ? { order: fair() } : {};
+        return {
+          semaphore: new Semaphore(client, "k", { permits, ...order }),
+          lock: new ReadWriteLock(client, "k", order),
+        };
+      },
       onChange: (changes) => {
         for (const change of changes) this.#changed(change);
         this.#check();
       },
     });
+    this.#monitor = new QueueMonitor(() => this.world.clock.now());
   }
 
   async take(one: Step): Promise<void> {
@@ -215,6 +224,8 @@ class Seats {
   }
 
   #changed({ key, before, after }: Change): void {
+    const { tickets, left } = this.#monitor.watch(before, after, (what) => this.world.fault(what));
+    if (left.length > tickets.length) this.world.count("joined");
     const seats = this.#seatsIn(before);
     const now = this.#seatsIn(after);
     const id = ({ token, fencingToken }: SeatRecord): string => `${token} ${fencingToken}`;
@@ -384,11 +395,11 @@ const mistakes: readonly Mistake[] = [
   },
 ];
 
-function withSteps(any: fc.Arbitrary<Step>, mostSteps: number): Simulation["play"] {
+function withSteps(any: fc.Arbitrary<Step>, mostSteps: number, isOrdered = false): Simulation["play"] {
   return stepByStep({
     step: any,
     mostSteps,
-    make: (world) => new Seats(world),
+    make: (world) => new Seats(world, isOrdered),
     end: (scene) => scene.expectAllToHeal(),
   });
 }
@@ -449,4 +460,36 @@ const long: Simulation = {
   play: withSteps(longWriters, 200),
 };
 
-export const seats: readonly Simulation[] = [all, quick, long];
+/** Plants a mistake in what an acquisition in its turn writes. */
+function takingTurns(change: (write: Write) => Write): Planted["plant"] {
+  return replacing(
+    QueuedForm.prototype,
+    "acquire",
+    (original) =>
+      function (this: QueuedForm, ...parameters) {
+        return change(original.apply(this, parameters));
+      },
+  );
+}
+
+const inOrder: Simulation = {
+  name: "seats:in-order",
+  claim: "semaphores and read-write locks whose callers wait in line keep their bounds, and count their line",
+  worlds: 100,
+  mustHappen: { ...all.mustHappen, joined: 200, grant: 500 },
+  mistakes: [
+    {
+      what: "a bound that is off by one where callers wait in line",
+      plant: takingTurns((write) => ({ ...write, insist: write.insist.map(oneMore) })),
+      violation: tooMany,
+    },
+    {
+      what: "a ticket that leaves with its caller's turn, and is still counted",
+      plant: takingTurns(({ set: { waiting: _, ...set }, ...write }) => ({ ...write, set })),
+      violation: /the count of tickets has drifted/,
+    },
+  ],
+  play: withSteps(step, 70, true),
+};
+
+export const seats: readonly Simulation[] = [all, quick, long, inOrder];
