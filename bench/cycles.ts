@@ -97,6 +97,14 @@ function leaseCycle(leases: TestTable): () => Promise<void> {
   };
 }
 
+/** Where the client's writes have the token of their lease. */
+const tokenPlaceholders: ReadonlySet<string> = new Set([
+  ":token",
+  ":ifToken",
+  ":releasedToken",
+  ":ifReleasedToken",
+]);
+
 /** The client's own two requests, sent without it: what is left is what its conditions cost the engine. */
 async function byHand(leases: TestTable): Promise<() => Promise<void>> {
   const { dynamodb, tableName, newKey } = leases;
@@ -116,8 +124,11 @@ async function byHand(leases: TestTable): Promise<() => Promise<void>> {
     let fence: AttributeValue | undefined;
     for (const input of inputs) {
       const { ExpressionAttributeValues: recorded = {} } = input;
-      const ofGrant = fence !== undefined && ":fence" in recorded ? { ":fence": fence } : {};
-      const ExpressionAttributeValues = { ...recorded, ":token": token, ...ofGrant };
+      const ExpressionAttributeValues = { ...recorded };
+      for (const placeholder of Object.keys(recorded)) {
+        if (tokenPlaceholders.has(placeholder)) ExpressionAttributeValues[placeholder] = token;
+        if (placeholder === ":ifFence" && fence !== undefined) ExpressionAttributeValues[placeholder] = fence;
+      }
       const { Attributes } = await dynamodb.send(
         new UpdateItemCommand({ ...input, ExpressionAttributeValues }),
       );
