@@ -13,6 +13,7 @@ import {
   type ReadOptions,
   ReadWriteLock,
 } from "../../packages/client/src/read-write/index.ts";
+import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { watchedMs } from "../support/watching.ts";
 
@@ -39,16 +40,6 @@ const counted = () => {
   const { readers = 0, writers = 0, intents = 0 } = store.table.peek(leaseItemKey("k", "read-write")) ?? {};
   return { readers, writers, intents };
 };
-
-/** Follows a promise without waiting for it. */
-function follow<T>(promise: Promise<T>): { value?: T; error?: unknown; at?: number } {
-  const followed: { value?: T; error?: unknown; at?: number } = {};
-  promise.then(
-    (value) => Object.assign(followed, { value, at: clock.monotonic() }),
-    (error: unknown) => Object.assign(followed, { error, at: clock.monotonic() }),
-  );
-  return followed;
-}
 
 beforeEach(() => {
   clock = new ManualClock();
@@ -114,7 +105,7 @@ describe("requests", () => {
     const reader = await lockOf("r").read();
     const retry = { strategy: "fixed", delayMs: 1_000 } as const;
     store.calls.length = 0;
-    const writing = follow(lockOf("w").write({ waitMs: 20_000, retry }));
+    const writing = follow(lockOf("w").write({ waitMs: 20_000, retry }), clock);
     await clock.advance(0);
     expect(methods()).toEqual(["update", "update"]);
     expect(counted().intents).toBe(1);
@@ -169,7 +160,7 @@ describe("many readers or one writer", () => {
 
   it("shows who reads and who writes", async () => {
     const reader = await lockOf("r").read({ data: { page: 1 } });
-    const writing = follow(lockOf("w").write({ waitMs: 10_000 }));
+    const writing = follow(lockOf("w").write({ waitMs: 10_000 }), clock);
     await clock.advance(0);
     const { writer, readers } = await lockOf("x").inspect();
     expect([writer?.owner, readers.map(({ owner, data }) => [owner, data])]).toEqual([
@@ -198,7 +189,7 @@ describe("many readers or one writer", () => {
 describe("waiting", () => {
   it("a writer gets in once the readers of before it end, however many come after it", async () => {
     const first = await lockOf("r").read();
-    const writing = follow(lockOf("w").write({ waitMs: 20_000 }));
+    const writing = follow(lockOf("w").write({ waitMs: 20_000 }), clock);
     await clock.advance(0);
     const lateReaders = Array.from({ length: 40 }, (_, index) => lockOf(`late ${index}`));
     for (const late of lateReaders) {
@@ -214,7 +205,7 @@ describe("waiting", () => {
 
   it("a writer that waits for long keeps new readers out, and gets a whole lease in the end", async () => {
     const reader = await lockOf("r").read({ heartbeat: true });
-    const writing = follow(lockOf("w").write({ waitMs: 200_000 }));
+    const writing = follow(lockOf("w").write({ waitMs: 200_000 }), clock);
     await clock.advance(100_000);
     expect(await lockOf("late").tryRead()).toBeUndefined();
     await reader.release();
@@ -226,13 +217,13 @@ describe("waiting", () => {
 
   it("a writer that gives up, or is aborted, lets readers in at once", async () => {
     await lockOf("r").read({ heartbeat: true });
-    const writing = follow(lockOf("w").write({ waitMs: 5_000 }));
+    const writing = follow(lockOf("w").write({ waitMs: 5_000 }), clock);
     await clock.advance(5_000);
     expect(writing.error).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "r" });
     expect(counted().intents).toBe(0);
 
     const abort = new AbortController();
-    const aborted = follow(lockOf("w").write({ waitMs: 5_000, signal: abort.signal }));
+    const aborted = follow(lockOf("w").write({ waitMs: 5_000, signal: abort.signal }), clock);
     await clock.advance(100);
     abort.abort(new Error("enough"));
     await clock.advance(0);
@@ -242,7 +233,7 @@ describe("waiting", () => {
 
   it("a reader waits for the writer with reads alone, and gets in when it ends", async () => {
     const writer = await lockOf("w").write({ heartbeat: true });
-    const reading = follow(lockOf("r").read({ waitMs: 20_000 }));
+    const reading = follow(lockOf("r").read({ waitMs: 20_000 }), clock);
     await clock.advance(9_000);
     store.calls.length = 0;
     await clock.advance(0.5);
@@ -256,10 +247,10 @@ describe("waiting", () => {
 
   it("a reader passes a writer that dies, and a writer a reader that dies, when their time is over", async () => {
     await lockOf("w").write();
-    const reading = follow(lockOf("r").read({ waitMs: 60_000 }));
+    const reading = follow(lockOf("r").read({ waitMs: 60_000 }), clock);
     await clock.advance(leaseDurationMs + clockSkewMs + 100);
     expect(reading.value?.held).toBe(true);
-    const writing = follow(lockOf("w2").write({ waitMs: 60_000 }));
+    const writing = follow(lockOf("w2").write({ waitMs: 60_000 }), clock);
     await clock.advance(leaseDurationMs + clockSkewMs + 100);
     expect(writing.value?.held).toBe(true);
   });
@@ -297,7 +288,7 @@ describe("at the worst moment", () => {
 
   it("a writer whose intent was passed over while it was frozen takes another one, and does not get in beside readers", async () => {
     await lockOf("r").read({ heartbeat: true });
-    const frozen = follow(lockOf("w").write({ waitMs: 100_000 }));
+    const frozen = follow(lockOf("w").write({ waitMs: 100_000 }), clock);
     await clock.advance(1_000);
     clock.freeze(leaseDurationMs + clockSkewMs + 1);
     const other = await lockOf("other").read({ heartbeat: true });
@@ -312,7 +303,7 @@ describe("at the worst moment", () => {
   it("a writer whose intent is broken while it waits takes another one, and waits for those who came between", async () => {
     const retry = { strategy: "fixed", delayMs: 1_000 } as const;
     const first = await lockOf("r").read();
-    const writing = follow(lockOf("w").write({ waitMs: 20_000, retry }));
+    const writing = follow(lockOf("w").write({ waitMs: 20_000, retry }), clock);
     await clock.advance(500);
     const { writer } = await lockOf("x").inspect();
     const operator = clientOf("operator");
@@ -332,7 +323,7 @@ describe("at the worst moment", () => {
   it("a writer that cannot write its intent waits all the same", async () => {
     const reader = await lockOf("r").read();
     store.next(undefined, "throttled");
-    const writing = follow(lockOf("w").write({ waitMs: 20_000 }));
+    const writing = follow(lockOf("w").write({ waitMs: 20_000 }), clock);
     await clock.advance(500);
     expect(counted().intents).toBe(0);
     await reader.release();
@@ -342,7 +333,7 @@ describe("at the worst moment", () => {
 
   it("a writer that dies while it waits keeps readers out for no longer than its intent lasts", async () => {
     await lockOf("r").read({ heartbeat: true });
-    const writing = follow(lockOf("w").write({ waitMs: 100_000 }));
+    const writing = follow(lockOf("w").write({ waitMs: 100_000 }), clock);
     await clock.advance(0);
     const { update } = store;
     // Nothing that the writer sends arrives any more.
@@ -363,7 +354,7 @@ describe("at the worst moment", () => {
     expect((await lockOf("x").inspect()).readers).toEqual([]);
 
     store.next("answer lost");
-    const reading = follow(lockOf("a").read({ waitMs: 5_000 }));
+    const reading = follow(lockOf("a").read({ waitMs: 5_000 }), clock);
     await clock.advance(1_000);
     expect(reading.value?.held).toBe(true);
     expect((await lockOf("x").inspect()).readers).toHaveLength(1);
@@ -397,7 +388,7 @@ describe("at the worst moment", () => {
   it("an intent that hangs does not hold the caller that gives up", async () => {
     await lockOf("r").read();
     store.next(undefined, "hangs");
-    const writing = follow(lockOf("w").write({ waitMs: 100 }));
+    const writing = follow(lockOf("w").write({ waitMs: 100 }), clock);
     await clock.advance(1_200);
     expect(writing.error).toBeInstanceOf(LeaseUnavailableError);
   });
@@ -419,7 +410,7 @@ describe("reentrancy", () => {
   it("lets a reader in once more without a request, even while a writer waits", async () => {
     const lock = lockOf("a");
     const outer = await lock.read(again);
-    const writing = follow(lockOf("w").write({ waitMs: 20_000 }));
+    const writing = follow(lockOf("w").write({ waitMs: 20_000 }), clock);
     await clock.advance(0);
     store.calls.length = 0;
     const inner = await lock.read(again);

@@ -12,6 +12,7 @@ import {
   Semaphore,
   type SemaphoreOptions,
 } from "../../packages/client/src/semaphore/index.ts";
+import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { watchedMs } from "../support/watching.ts";
 
@@ -42,16 +43,6 @@ const fill = async (...owners: readonly string[]): Promise<Lease[]> => {
   store.calls.length = 0;
   return leases;
 };
-
-/** Follows a promise without waiting for it. */
-function follow<T>(promise: Promise<T>): { value?: T; error?: unknown; at?: number } {
-  const followed: { value?: T; error?: unknown; at?: number } = {};
-  promise.then(
-    (value) => Object.assign(followed, { value, at: clock.monotonic() }),
-    (error: unknown) => Object.assign(followed, { error, at: clock.monotonic() }),
-  );
-  return followed;
-}
 
 beforeEach(() => {
   clock = new ManualClock();
@@ -91,7 +82,7 @@ describe("requests", () => {
 
   it("while waiting is 1 read that may lag for each look, and no write until a permit is free", async () => {
     await fill("a", "b", "c");
-    const waiting = follow(semaphoreOf("d").acquire({ waitMs: 25_000 }));
+    const waiting = follow(semaphoreOf("d").acquire({ waitMs: 25_000 }), clock);
     await clock.advance(25_000);
     expect(waiting.error).toBeInstanceOf(LeaseUnavailableError);
     expect(store.count("update")).toBe(1);
@@ -213,7 +204,7 @@ describe("a permit", () => {
     const semaphore = semaphoreOf("c", 2, options);
     expect(await semaphore.tryAcquire()).toBeUndefined();
     await clock.advance(2 * leaseDurationMs);
-    const waiting = follow(semaphore.acquire({ waitMs: 2 * leaseDurationMs }));
+    const waiting = follow(semaphore.acquire({ waitMs: 2 * leaseDurationMs }), clock);
     await clock.advance(2 * leaseDurationMs);
     expect(waiting.value).toBeDefined();
   });
@@ -248,7 +239,7 @@ describe("a refusal", () => {
     await fill("a");
     // The other has died, and this machine's clock is an hour ahead: only watching helps.
     clock.jump(3_600_000);
-    const waiting = follow(semaphoreOf("b", 1).acquire({ waitMs: 60_000 }));
+    const waiting = follow(semaphoreOf("b", 1).acquire({ waitMs: 60_000 }), clock);
     await clock.advance(29_000);
     expect(store.count("update")).toBeLessThanOrEqual(2);
     await clock.advance(3_000);
@@ -259,7 +250,7 @@ describe("a refusal", () => {
 describe("waiting", () => {
   it("ends soon after any of the permits is released", async () => {
     const leases = await fill("a", "b", "c");
-    const waiting = follow(semaphoreOf("d").acquire({ waitMs: 25_000 }));
+    const waiting = follow(semaphoreOf("d").acquire({ waitMs: 25_000 }), clock);
     await clock.advance(600);
     await leases[1]?.release();
     await clock.advance(1_500);
@@ -268,14 +259,14 @@ describe("waiting", () => {
 
   it("ends when the first holder's time is up", async () => {
     await fill("a", "b", "c");
-    const waiting = follow(semaphoreOf("d").acquire({ waitMs: 60_000 }));
+    const waiting = follow(semaphoreOf("d").acquire({ waitMs: 60_000 }), clock);
     await clock.advance(leaseDurationMs + clockSkewMs + 1);
     expect(waiting.value?.held).toBe(true);
   });
 
   it("is over when its patience is, to the millisecond", async () => {
     await fill("a", "b", "c");
-    const waiting = follow(semaphoreOf("d").acquire({ waitMs: 7_777 }));
+    const waiting = follow(semaphoreOf("d").acquire({ waitMs: 7_777 }), clock);
     await clock.advance(7_776);
     expect(waiting.at).toBeUndefined();
     await clock.advance(1);
@@ -285,7 +276,7 @@ describe("waiting", () => {
   it("follows the strategy that was asked for", async () => {
     await fill("a", "b", "c");
     const retry = { strategy: "fixed", delayMs: 1_000 } as const;
-    follow(semaphoreOf("d").acquire({ waitMs: 10_000, retry }));
+    follow(semaphoreOf("d").acquire({ waitMs: 10_000, retry }), clock);
     await clock.advance(9_500);
     expect(store.count("get")).toBe(9);
   });
@@ -293,7 +284,7 @@ describe("waiting", () => {
   it("is given up when its signal aborts, with its reason as the cause, and holds nothing", async () => {
     const leases = await fill("a", "b", "c");
     const controller = new AbortController();
-    const waiting = follow(semaphoreOf("d").acquire({ waitMs: 25_000, signal: controller.signal }));
+    const waiting = follow(semaphoreOf("d").acquire({ waitMs: 25_000, signal: controller.signal }), clock);
     await clock.advance(1_000);
     controller.abort(new Error("no longer wanted"));
     await clock.advance(0);
@@ -305,14 +296,14 @@ describe("waiting", () => {
 
   it("outlives a service that fails for a while", async () => {
     store.next("throttled", "throttled");
-    const waiting = follow(semaphoreOf("a").acquire({ waitMs: 10_000 }));
+    const waiting = follow(semaphoreOf("a").acquire({ waitMs: 10_000 }), clock);
     await clock.advance(5_000);
     expect(waiting.value?.held).toBe(true);
   });
 
   it("ends with the service's error where that is what the last attempt ended with", async () => {
     store.weather = "throttled";
-    const waiting = follow(semaphoreOf("a").acquire({ waitMs: 3_000 }));
+    const waiting = follow(semaphoreOf("a").acquire({ waitMs: 3_000 }), clock);
     await clock.advance(3_000);
     expect(waiting.error).toMatchObject({ code: "LEASE_THROTTLED" });
   });
@@ -321,7 +312,7 @@ describe("waiting", () => {
 describe("worst moments", () => {
   it("takes one permit where the acquisition was not answered at first", async () => {
     store.next("answer lost");
-    const waiting = follow(semaphoreOf("a").acquire({ waitMs: 10_000 }));
+    const waiting = follow(semaphoreOf("a").acquire({ waitMs: 10_000 }), clock);
     await clock.advance(2_000);
     expect(waiting.value?.held).toBe(true);
     const { held } = await semaphoreOf("b").inspect();
@@ -337,7 +328,7 @@ describe("worst moments", () => {
 
   it("does not outstay its patience by more than a second where the service hangs", async () => {
     store.weather = "hangs";
-    const waiting = follow(semaphoreOf("a").acquire({ waitMs: 500 }));
+    const waiting = follow(semaphoreOf("a").acquire({ waitMs: 500 }), clock);
     await clock.advance(1_500);
     expect(waiting.error).toMatchObject({ code: "LEASE_NO_ANSWER" });
   });
@@ -536,7 +527,7 @@ describe("a pause", () => {
   it("lets nobody in, not even where nothing is held, and leaves the holders alone", async () => {
     expect(await semaphoreOf("b", 0).tryAcquire()).toBeUndefined();
     const [lease] = await fill("a");
-    const waiting = follow(semaphoreOf("b", 0).acquire({ waitMs: 100_000, permits: 7 }));
+    const waiting = follow(semaphoreOf("b", 0).acquire({ waitMs: 100_000, permits: 7 }), clock);
     await clock.advance(50_000);
     await lease?.release().catch(() => undefined);
     await clock.advance(50_000);
@@ -554,7 +545,7 @@ describe("drain", () => {
   it("waits for releases, for the end of dead leases, and for lockAtLeastForMs", async () => {
     const [a] = await fill("a", "b");
     const cooling = await semaphoreOf("c").acquire({ lockAtLeastForMs: 5_000 });
-    const drained = follow(semaphoreOf("d").drain({ waitMs: 60_000 }));
+    const drained = follow(semaphoreOf("d").drain({ waitMs: 60_000 }), clock);
     await a?.release();
     await cooling.release();
     await clock.advance(leaseDurationMs);
@@ -568,7 +559,7 @@ describe("drain", () => {
     const semaphore = semaphoreOf("a");
     await semaphore.acquire({ owner: "short", leaseDurationMs: 10_000 });
     await semaphore.acquire({ owner: "long" });
-    const drained = follow(semaphoreOf("d").drain({ waitMs: 1_000 }));
+    const drained = follow(semaphoreOf("d").drain({ waitMs: 1_000 }), clock);
     await clock.advance(1_000);
     expect(drained.error).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "long" });
   });
@@ -578,8 +569,8 @@ describe("drain", () => {
     const client = clientOf("d");
     const semaphore = new Semaphore(client, "k", { permits: 3 });
     const controller = new AbortController();
-    const aborted = follow(semaphore.drain({ waitMs: 60_000, signal: controller.signal }));
-    const closed = follow(semaphore.drain({ waitMs: 60_000 }));
+    const aborted = follow(semaphore.drain({ waitMs: 60_000, signal: controller.signal }), clock);
+    const closed = follow(semaphore.drain({ waitMs: 60_000 }), clock);
     await clock.advance(1_000);
     controller.abort(new Error("no longer wanted"));
     await client.close();
@@ -592,7 +583,7 @@ describe("drain", () => {
       throw new LeaseServiceError("LEASE_THROTTLED", "throttled");
     };
     await expect(semaphoreOf("e").drain()).rejects.toMatchObject({ code: "LEASE_THROTTLED" });
-    const patient = follow(semaphoreOf("e").drain({ waitMs: 60_000 }));
+    const patient = follow(semaphoreOf("e").drain({ waitMs: 60_000 }), clock);
     await clock.advance(1_000);
     store.get = get;
     await clock.advance(leaseDurationMs + clockSkewMs);

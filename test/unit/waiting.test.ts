@@ -2,6 +2,7 @@ import { type Lease, LeaseClient, LeaseUnavailableError } from "@leasehold/clien
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { retryDelayMs } from "../../packages/client/src/time/retry.ts";
+import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { watchedMs } from "../support/watching.ts";
 
@@ -23,16 +24,6 @@ function farAway(): void {
   };
 }
 
-/** Follows a promise without waiting for it. */
-function follow<T>(promise: Promise<T>): { value?: T; error?: unknown; at?: number } {
-  const followed: { value?: T; error?: unknown; at?: number } = {};
-  promise.then(
-    (value) => Object.assign(followed, { value, at: clock.monotonic() }),
-    (error: unknown) => Object.assign(followed, { error, at: clock.monotonic() }),
-  );
-  return followed;
-}
-
 beforeEach(() => {
   clock = new ManualClock();
   store = new ScriptedStore();
@@ -47,7 +38,7 @@ describe("waiting for a held lock", () => {
   });
 
   it("costs reads that may lag, and not writes", async () => {
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000 }));
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000 }), clock);
     await clock.advance(25_000);
     expect(waiting.error).toBeInstanceOf(LeaseUnavailableError);
     expect(store.count("update")).toBe(1);
@@ -57,7 +48,7 @@ describe("waiting for a held lock", () => {
   });
 
   it("ends soon after an early release", async () => {
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000 }));
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 25_000 }), clock);
     await clock.advance(600);
     await held.release();
     await clock.advance(1_500);
@@ -65,7 +56,7 @@ describe("waiting for a held lock", () => {
   });
 
   it("ends when the holder's time is up, with one refusal and one takeover, whoever waits", async () => {
-    const waiting = follow(clientOf("b", 0).acquire("k", { waitMs: 60_000 }));
+    const waiting = follow(clientOf("b", 0).acquire("k", { waitMs: 60_000 }), clock);
     // A watcher that has seen the record for a whole lease and a margin needs no agreement between clocks.
     await clock.advance(watchedMs(30_000));
     expect(waiting.value?.held).toBe(true);
@@ -73,7 +64,7 @@ describe("waiting for a held lock", () => {
   });
 
   it("goes on while the holder renews", async () => {
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 60_000 }));
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 60_000 }), clock);
     await clock.advance(20_000);
     await held.renew();
     await clock.advance(25_000);
@@ -85,7 +76,7 @@ describe("waiting for a held lock", () => {
   });
 
   it("is over when its patience is, to the millisecond, and says when to try again", async () => {
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 7_777 }));
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 7_777 }), clock);
     await clock.advance(7_776);
     expect(waiting.at).toBeUndefined();
     await clock.advance(1);
@@ -96,14 +87,17 @@ describe("waiting for a held lock", () => {
   });
 
   it("keeps the rhythm that it is given", async () => {
-    follow(clientOf("b").acquire("k", { waitMs: 10_000, retry: { strategy: "fixed", delayMs: 1_000 } }));
+    follow(
+      clientOf("b").acquire("k", { waitMs: 10_000, retry: { strategy: "fixed", delayMs: 1_000 } }),
+      clock,
+    );
     await clock.advance(9_500);
     expect(store.count("get")).toBe(9);
   });
 
   it("ends at once when its signal aborts", async () => {
     const controller = new AbortController();
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 60_000, signal: controller.signal }));
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 60_000, signal: controller.signal }), clock);
     await clock.advance(3_000);
     const cause = new Error("enough");
     controller.abort(cause);
@@ -121,14 +115,14 @@ describe("waiting for a held lock", () => {
 describe("a service that fails", () => {
   it("for a while is tried again while there is patience", async () => {
     store.next("throttled", "throttled", "request lost");
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 20_000 }));
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 20_000 }), clock);
     await clock.advance(10_000);
     expect(waiting.value?.held).toBe(true);
   });
 
   it("to the end is what the error says", async () => {
     store.weather = "throttled";
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 5_000 }));
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 5_000 }), clock);
     await clock.advance(5_000);
     expect(waiting.error).toMatchObject({ code: "LEASE_THROTTLED" });
   });
@@ -171,7 +165,7 @@ describe("clocks", () => {
     await clientOf("a").acquire("k");
     clock.freeze(60_000);
     store.calls.length = 0;
-    const waiting = follow(clientOf("b").acquire("k", { waitMs: 60_000 }));
+    const waiting = follow(clientOf("b").acquire("k", { waitMs: 60_000 }), clock);
     await clock.advance(watchedMs(30_000) - 1);
     expect(waiting.at).toBeUndefined();
     expect(store.count("update")).toBe(1);

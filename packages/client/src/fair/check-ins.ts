@@ -182,7 +182,7 @@ export class CheckIns {
     { form, record }: View,
   ): Write | undefined {
     const { clock, retentionMs } = this.#context;
-    const { own, snapshot, ticketId: id } = form;
+    const { own, snapshot, passable, ticketId: id } = form;
     const now = clock.now();
     const until = now + leaseDurationMs;
     const since = own?.since ?? now;
@@ -197,7 +197,6 @@ export class CheckIns {
     if (own !== undefined) return renewTickets(this.#queue, [{ id, text, number: own.number }]);
     if (!joins) return undefined;
     contentionOf(this.#context, owner)(record);
-    const passable = snapshot.tickets.filter((ticket) => !this.#waiters.reader.isLiving(ticket));
     return joinIfRoom(this.#queue, { ...snapshot, passable }, { id, text, until }, maxWaiters, retentionMs);
   }
 
