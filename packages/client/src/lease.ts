@@ -298,8 +298,8 @@ function checkFormat(format: unknown): ValueFormat {
 /**
  * Runs work under a lease, and lets the lease go whatever becomes of the work.
  *
- * The work's own error comes first: a mistake in the program that the release meets then is told by an `error` event
- * alone. A result is given only if the lease protected it to its end, which completes the lease's slot, or was revoked; else
+ * The work's own error comes first. If the release then meets a mistake in the program, only an `error` event reports it.
+ * A result is given only if the lease protected it to its end, which completes the lease's slot, or was revoked; else
  * LeaseLostError. A release that fails, or of which nobody knows whether it has landed, does not hide a result: what it
  * leaves frees itself when the lease ends.
  */

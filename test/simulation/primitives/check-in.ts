@@ -165,8 +165,8 @@ class Desk {
   }
 
   /**
-   * Whoever has not heard that its check-out is done goes again before it comes anew: a check-out that looks after the new
-   * check-in ends what that has got.
+   * A visitor whose check-out is not confirmed checks out again before it checks in anew: a check-out that looks after the
+   * new check-in ends what that has got.
    */
   comeOrGo(visitor: Visitor, desk: number, join = true): void {
     if (visitor.isLeaving && !visitor.hasLeft) this.go(visitor, desk);

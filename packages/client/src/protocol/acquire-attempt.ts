@@ -261,7 +261,7 @@ export class AcquireAttempt {
     return record;
   }
 
-  /** What may be believed of a record that bears our token; undefined where a renewal has to make it right. */
+  /** For how long a record with our token protects us; undefined where a renewal has to correct the record first. */
   #beliefIn(record: LeaseRecord, { at, version, expiresAt }: OwnWrite, isLast: boolean): Belief | undefined {
     // Another renewer of this token, as a hand-over's other end is, may use the same version with another expiry.
     if (record.version !== version || record.expiresAt !== expiresAt) return undefined;
