@@ -60,7 +60,6 @@ export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
 export { announceGrant } from "./protocol/announcement.ts";
 export type { ProtocolContext } from "./protocol/context.ts";
 export { claimableIn, ExpiryDetector } from "./protocol/expiry-detector.ts";
-export { Heartbeat } from "./protocol/heartbeat.ts";
 export { type Ended, HeldLease, type HeldLeaseTerms, type SendUpdate } from "./protocol/held-lease.ts";
 export type { Belief } from "./protocol/lease-deadline.ts";
 export type {
@@ -97,7 +96,7 @@ export {
   wholeIn,
 } from "./store/item-values.ts";
 export type { TimedStore } from "./store/timed-store.ts";
-export { amended, type Condition, type Count, type Test, type Write } from "./store/write.ts";
+export { amended, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
-export { pause, sleep } from "./time/clock.ts";
+export { sleep } from "./time/clock.ts";
 export { RetryPauses } from "./time/retry.ts";

@@ -1,10 +1,10 @@
-import { type LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
+import type { LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
 import { passing } from "../errors/operational.ts";
 import { checkSize } from "../options/check-values.ts";
 import type { AcquireAttempt, Granted } from "../protocol/acquire-attempt.ts";
 import type { AcquireCall } from "../protocol/acquirer.ts";
 import { inBackground, type ProtocolContext } from "../protocol/context.ts";
-import type { LeaseForm, Prospect } from "../protocol/lease-form.ts";
+import { type LeaseForm, type Prospect, refusalOf } from "../protocol/lease-form.ts";
 import type { OrderedWait } from "../protocol/wait-order.ts";
 import type { LeaseRecord } from "../record.ts";
 import { utf8Bytes } from "../schema.ts";
@@ -203,9 +203,9 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
   async #join(): Promise<void> {
     for (let tries = 0; tries < joinTries && this.#seen !== undefined; tries += 1) {
       if (this.form.own !== undefined || this.#isTurn()) return;
-      const passable = this.form.snapshot.tickets.filter((ticket) => !this.#waiters.reader.isLiving(ticket));
+      const { snapshot, passable } = this.form;
       const ticket = this.#newTicket();
-      const shown = { ...this.form.snapshot, passable };
+      const shown = { ...snapshot, passable };
       const write = joinIfRoom(this.form, shown, ticket, this.#terms.maxWaiters, this.#context.retentionMs);
       this.#mayHaveTicket = true;
       this.#ticketEnds = ticket.ends;
@@ -327,12 +327,8 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
 
   #unavailable(): LeaseUnavailableError {
     const { blocker, claimableInMs = 0 } = this.#prospect() ?? {};
-    const { key, owner, reentrant, waitMs } = this.#call;
-    const isOwn = blocker?.owner === owner && !blocker.inCooldown && !reentrant;
     const waiting = this.form.estimate.position - 1;
-    const what = this.form.describe?.(blocker);
-    const details = { waitedMs: waitMs, waiting, isOwn, ...(what === undefined ? {} : { what }) };
-    return new LeaseUnavailableError(key, blocker, Math.ceil(claimableInMs), details);
+    return refusalOf(this.form, this.#call, blocker, Math.ceil(claimableInMs), waiting);
   }
 
   #now(): number {

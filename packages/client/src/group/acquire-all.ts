@@ -4,11 +4,11 @@ import { untilAborted } from "../errors/aborted.ts";
 import { InvalidOptionsError } from "../errors/errors.ts";
 import { ifOperational } from "../errors/operational.ts";
 import { Lease } from "../lease.ts";
-import { type AcquisitionTerms, checkAcquireOptions } from "../options/check-options.ts";
+import { type AcquisitionTerms, checkAcquireOptions, slotlessOptionNames } from "../options/check-options.ts";
 import { check, checkData, checkKey, checkKnown } from "../options/check-values.ts";
 import type { WaitOptions } from "../options/options.ts";
-import { announceGrant, contentionOf } from "../protocol/announcement.ts";
-import { HeldLease } from "../protocol/held-lease.ts";
+import { contentionOf } from "../protocol/announcement.ts";
+import type { HeldLease } from "../protocol/held-lease.ts";
 import { LockForm } from "../protocol/lock-form.ts";
 import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
 import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
@@ -18,17 +18,7 @@ import { LeaseGroup, type Member } from "./lease-group.ts";
 /** Options of {@link acquireAll}: those of `client.acquire`, for all locks alike. */
 export type GroupOptions = Omit<WaitOptions, "slot">;
 
-const optionNames: readonly (keyof GroupOptions)[] = [
-  "leaseDurationMs",
-  "heartbeat",
-  "owner",
-  "data",
-  "signal",
-  "lockAtLeastForMs",
-  "reentrant",
-  "waitMs",
-  "retry",
-];
+const optionNames: readonly (keyof GroupOptions)[] = [...slotlessOptionNames, "waitMs", "retry"];
 
 /** DynamoDB's limit for one transaction's items. */
 const mostKeys = 100;
@@ -126,21 +116,15 @@ async function win(
   terms: AcquisitionTerms,
   data: string | undefined,
 ): Promise<HeldLease[]> {
-  const { context } = inner;
-  const { leaseDurationMs, lockAtLeastForMs } = terms;
-  const startedAt = context.clock.monotonic();
-  const granted = await grant(inner, keys, terms, data);
-  const waitedMs = context.clock.monotonic() - startedAt;
-  return granted.records.map((record) => {
-    const cooldownUntil = lockAtLeastForMs > 0 ? record.acquiredAt + lockAtLeastForMs : undefined;
-    const { belief } = granted;
-    const heldSince = belief.since.monotonic;
-    const terms = { record, leaseDurationMs, heldSince, cooldownUntil, slot: undefined };
-    const held = new HeldLease(context, new LockForm(record.key, record.sortKey), terms, belief);
-    context.hold(held);
-    const takeover = granted.takeovers.get(record.key);
-    announceGrant(context, record, takeover === undefined ? [] : [takeover], waitedMs);
-    return held;
+  const { clock } = inner.context;
+  const startedAt = clock.monotonic();
+  const { records, belief, takeovers } = await grant(inner, keys, terms, data);
+  const waitedMs = clock.monotonic() - startedAt;
+  return records.map((record) => {
+    const takeover = takeovers.get(record.key);
+    const granted = { record, belief, takeovers: takeover === undefined ? [] : [takeover] };
+    const form = new LockForm(record.key, record.sortKey);
+    return inner.acquirer.begin(form, { ...terms, slot: undefined }, granted, waitedMs);
   });
 }
 

@@ -27,8 +27,8 @@ const clientOptionNames: readonly (keyof LeaseClientOptions)[] = [
   "clock",
   "randomness",
 ];
-/** Names of the options of any lease. */
-export const holdOptionNames: readonly (keyof HoldOptions)[] = [
+/** Names of the options of any lease, but for the slot that a single one may stand for. */
+export const slotlessOptionNames: readonly Exclude<keyof HoldOptions, "slot">[] = [
   "leaseDurationMs",
   "heartbeat",
   "owner",
@@ -36,15 +36,9 @@ export const holdOptionNames: readonly (keyof HoldOptions)[] = [
   "signal",
   "lockAtLeastForMs",
   "reentrant",
-  "slot",
 ];
-/** ... and of any that may be waited for. */
-export const waitOptionNames: readonly (keyof WaitOptions)[] = [
-  ...holdOptionNames,
-  "order",
-  "waitMs",
-  "retry",
-];
+const holdOptionNames: readonly (keyof HoldOptions)[] = [...slotlessOptionNames, "slot"];
+const waitOptionNames: readonly (keyof WaitOptions)[] = [...holdOptionNames, "order", "waitMs", "retry"];
 const tryOptionNames: readonly (keyof WaitOptions)[] = [...holdOptionNames, "order"];
 
 const defaultLeaseDurationMs = 30_000;

@@ -1,6 +1,5 @@
-import type { LeaseRecord } from "../record.ts";
 import { SeatForm } from "../seats/seat-form.ts";
-import { AcquireAttempt, type AcquireTerms } from "./acquire-attempt.ts";
+import { AcquireAttempt, type AcquireTerms, type Granted } from "./acquire-attempt.ts";
 import { announceGrant, contentionOf } from "./announcement.ts";
 import type { ProtocolContext } from "./context.ts";
 import { Heartbeat } from "./heartbeat.ts";
@@ -19,6 +18,9 @@ export interface AcquireCall extends AcquireTerms, WaitTerms {
   /** In which order the callers that wait get it. @default - none */
   readonly order?: WaitOrder | undefined;
 }
+
+/** What a grant was asked for. */
+type GrantTerms = Pick<AcquireCall, "leaseDurationMs" | "lockAtLeastForMs" | "slot">;
 
 /** Turns calls to acquire into leases that are held, and keeps what they share: heartbeats and reentrant leases. */
 export class Acquirer {
@@ -83,6 +85,21 @@ export class Acquirer {
     return this.keepAlive(lease, heartbeatMs);
   }
 
+  /** Holds a lease that was granted, and announces it. */
+  begin(
+    form: LeaseForm,
+    { leaseDurationMs, lockAtLeastForMs, slot }: GrantTerms,
+    { record, belief, takeovers }: Pick<Granted, "record" | "belief" | "takeovers">,
+    waitedMs: number,
+  ): HeldLease {
+    const cooldownUntil = lockAtLeastForMs > 0 ? record.acquiredAt + lockAtLeastForMs : undefined;
+    const terms = { record, leaseDurationMs, heldSince: belief.since.monotonic, cooldownUntil, slot };
+    const lease = new HeldLease(this.#context, form, terms, belief);
+    this.#context.hold(lease);
+    announceGrant(this.#context, record, takeovers, waitedMs);
+    return lease;
+  }
+
   async #win(call: AcquireCall, given: LeaseForm): Promise<HeldLease> {
     const context = this.#context;
     const { clock } = context;
@@ -91,26 +108,11 @@ export class Acquirer {
     const { form } = wait;
     const attempt = new AcquireAttempt(context, form, call);
     try {
-      const { record, belief, takeovers } = await wait.grant(attempt, contentionOf(context, call.owner));
-      const { leaseDurationMs, slot } = call;
-      const terms = {
-        record,
-        leaseDurationMs,
-        heldSince: belief.since.monotonic,
-        slot,
-        cooldownUntil: cooldownUntil(call, record),
-      };
-      const lease = new HeldLease(context, form, terms, belief);
-      context.hold(lease);
-      announceGrant(context, record, takeovers, clock.monotonic() - startedAt);
-      return lease;
+      const granted = await wait.grant(attempt, contentionOf(context, call.owner));
+      return this.begin(form, call, granted, clock.monotonic() - startedAt);
     } catch (error) {
       attempt.abandon();
       throw error;
     }
   }
-}
-
-function cooldownUntil({ lockAtLeastForMs }: AcquireCall, { acquiredAt }: LeaseRecord): number | undefined {
-  return lockAtLeastForMs > 0 ? acquiredAt + lockAtLeastForMs : undefined;
 }

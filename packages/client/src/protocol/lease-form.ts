@@ -3,6 +3,7 @@
  * all forms: whatever form a lease has, its writes prove it by its token and its fencing token, and a write that takes
  * the place of an expired lease is refused if that lease has changed since it was judged.
  */
+import { LeaseUnavailableError } from "../errors/errors.ts";
 import type { TakeoverReason } from "../events.ts";
 import type { LeaseRecord } from "../record.ts";
 import type { Condition, Write } from "../store/write.ts";
@@ -124,6 +125,20 @@ export interface LeaseForm {
   confirmed?(item: Item | undefined): void;
   /** Called when the service has confirmed that the lease was let go. */
   released?(): void;
+}
+
+/** The error of a call whose time is over: what is in its way, and when to try again. */
+export function refusalOf(
+  form: LeaseForm,
+  call: { readonly owner: string; readonly reentrant: boolean; readonly waitMs: number },
+  blocker: LeaseRecord | undefined,
+  retryAfterMs: number,
+  waiting = 0,
+): LeaseUnavailableError {
+  const isOwn = blocker?.owner === call.owner && !blocker.inCooldown && !call.reentrant;
+  const what = form.describe?.(blocker);
+  const details = { waitedMs: call.waitMs, waiting, isOwn, ...(what === undefined ? {} : { what }) };
+  return new LeaseUnavailableError(form.key, blocker, retryAfterMs, details);
 }
 
 /** A token's own lease in an item; undefined where it is not there. */

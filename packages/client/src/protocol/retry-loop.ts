@@ -1,9 +1,9 @@
-import { LeaseUnavailableError } from "../errors/errors.ts";
+import type { LeaseUnavailableError } from "../errors/errors.ts";
 import { leaseItemKey } from "../schema.ts";
 import type { AcquireAttempt, AcquireTerms, Granted, Refused } from "./acquire-attempt.ts";
 import type { ProtocolContext } from "./context.ts";
 import { type HoldWatch, holdWatches } from "./hold-estimate.ts";
-import type { LeaseForm, Prospect } from "./lease-form.ts";
+import { type LeaseForm, type Prospect, refusalOf } from "./lease-form.ts";
 import { type Blocked, WaitLoop, type WaitTerms } from "./wait-loop.ts";
 import type { OrderedWait, WaitOrder } from "./wait-order.ts";
 
@@ -46,12 +46,8 @@ export class RetryLoop
   }
 
   protected unavailable({ blocker, claimableAt }: BlockedLease): LeaseUnavailableError {
-    const { key, owner, reentrant, waitMs } = this.#call;
     const retryAfterMs = Math.max(0, Math.ceil(claimableAt - this.context.clock.monotonic()));
-    const isOwn = blocker?.owner === owner && !blocker.inCooldown && !reentrant;
-    const what = this.form.describe?.(blocker);
-    const details = { waitedMs: waitMs, isOwn, ...(what === undefined ? {} : { what }) };
-    return new LeaseUnavailableError(key, blocker, retryAfterMs, details);
+    return refusalOf(this.form, this.#call, blocker, retryAfterMs);
   }
 
   #asOfNow(prospect: Prospect): BlockedLease {

@@ -6,13 +6,13 @@
 import type { LeaseClient } from "../client.ts";
 import { type ClientInternals, internalsOf } from "../client-internals.ts";
 import { untilAborted } from "../errors/aborted.ts";
-import { type LeaseError, LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
+import { LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
 import { passing } from "../errors/operational.ts";
 import { Lease } from "../lease.ts";
 import { type AcquisitionTerms, checkAcquireOptions } from "../options/check-options.ts";
 import { checkData, checkDuration, checkKey, checkKnown } from "../options/check-values.ts";
 import type { WaitOptions } from "../options/options.ts";
-import type { Prospect } from "../protocol/lease-form.ts";
+import { refusalOf } from "../protocol/lease-form.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import { leaseItemKey } from "../schema.ts";
 import { callBudgetMs } from "../store/timed-store.ts";
@@ -23,6 +23,9 @@ import { WaitBudget } from "../time/wait-budget.ts";
 import { type SeatKind, seatLimits } from "./schema.ts";
 import { type SeatRecord, seatsIn } from "./seat.ts";
 import { SeatForm, type SeatTerms } from "./seat-form.ts";
+
+/** A caller that asks for no seat of its own. */
+const nobody = { owner: "", resumes: false, reentrant: false } as const;
 
 /** Which seat is asked for, and what it has to fit beside. */
 export type SeatRule = Pick<SeatTerms, "kind" | "permits" | "bounds" | "beside">;
@@ -98,13 +101,15 @@ export class SeatItem {
           const bounds = { withinMs: Math.min(budget.callMs, callBudgetMs), signal: either };
           const seen = await table
             .get(this.#request, bounds)
-            .then((item) => form.judge(item, { owner: "", resumes: false }, detector))
+            .then((item) => form.judge(item, nobody, detector))
             .catch(unlessAborted(either));
           const claimableInMs =
             seen instanceof LeaseServiceError ? Number.POSITIVE_INFINITY : seen.claimableInMs;
           if (claimableInMs <= 0) return;
           if (budget.leftMs <= 0)
-            throw seen instanceof LeaseServiceError ? seen : refusal(form, seen, waitMs);
+            throw seen instanceof LeaseServiceError
+              ? seen
+              : refusalOf(form, { ...nobody, waitMs }, seen.blocker, Math.ceil(claimableInMs));
           const delayMs = pauses.nextMs(clock.monotonic() + claimableInMs);
           await sleep(clock, Math.min(delayMs, budget.leftMs), either);
         }
@@ -135,11 +140,6 @@ export async function orUndefined(acquired: Promise<Lease>): Promise<Lease | und
     if (error instanceof LeaseUnavailableError) return undefined;
     throw error;
   }
-}
-
-function refusal(form: SeatForm, { blocker, claimableInMs }: Prospect, waitedMs: number): LeaseError {
-  const details = { what: form.describe(blocker), waitedMs };
-  return new LeaseUnavailableError(form.key, blocker, Math.ceil(claimableInMs), details);
 }
 
 /** Gives an error of the service's that may pass; throws every other one, and the signal's reason first. */

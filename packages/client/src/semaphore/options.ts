@@ -1,5 +1,7 @@
 /** What callers ask of a semaphore, and how it is checked: nothing is sent for what could not work. */
+
 import type { ClientInternals } from "../client-internals.ts";
+import { slotlessOptionNames } from "../options/check-options.ts";
 import { check, checkKnown, isWhole } from "../options/check-values.ts";
 import type { HoldOptions, WaitOptions } from "../options/options.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
@@ -63,13 +65,4 @@ export function checkPermitOptions(
   return call;
 }
 
-const permitOptionNames: readonly (keyof TryPermitOptions)[] = [
-  "leaseDurationMs",
-  "heartbeat",
-  "owner",
-  "data",
-  "signal",
-  "lockAtLeastForMs",
-  "reentrant",
-  "permits",
-];
+const permitOptionNames: readonly (keyof TryPermitOptions)[] = [...slotlessOptionNames, "permits"];

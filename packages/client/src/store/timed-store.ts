@@ -1,5 +1,4 @@
-import type { LeaseError } from "../errors/errors.ts";
-import { LeaseServiceError } from "../errors/errors.ts";
+import { type LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import type {
   GetRequest,
   Item,
