@@ -35,12 +35,9 @@ export interface LeaseHandle
     Pick<LeaseRecord, "reentrant"> & { readonly data?: unknown };
 }
 
-/** By lease, the handles that have not been released: more than one where an owner holds it reentrantly. */
-const handles = new WeakMap<HeldLease, Set<Lease>>();
-
 /** Gives a handle of a lease that is held; undefined where it has none, or has ended. */
 export function handleOf(lease: HeldLease): Lease | undefined {
-  const [handle] = handles.get(lease) ?? [];
+  const [handle] = lease.handles as readonly Lease[];
   return handle?.held ? handle : undefined;
 }
 
@@ -71,9 +68,7 @@ export class Lease implements AsyncDisposable {
     this.#lease = lease;
     this.#format = format;
     this.#slot = slot;
-    const others = handles.get(lease);
-    if (others === undefined) handles.set(lease, new Set([this]));
-    else others.add(this);
+    lease.handles.push(this);
   }
 
   /** The lock's name. */
@@ -144,7 +139,8 @@ export class Lease implements AsyncDisposable {
 
   /** @internal Why it protects nothing any more, unless its holder let it go. */
   get loss(): LeaseLostError | undefined {
-    return this.#release === undefined ? this.signal.reason : undefined;
+    // Reading what is left looks at the clock.
+    return this.remainingMs() > 0 || this.#release !== undefined ? undefined : this.#lease.deadline.error;
   }
 
   /**
@@ -189,7 +185,8 @@ export class Lease implements AsyncDisposable {
   }
 
   #end(completed: boolean): Promise<Ended> {
-    handles.get(this.#lease)?.delete(this);
+    const { handles } = this.#lease;
+    if (handles.includes(this)) handles.splice(handles.indexOf(this), 1);
     this.#release ??= this.#lease.release(completed).catch((error: unknown) => {
       this.#release = undefined;
       throw error;
