@@ -4,13 +4,13 @@ import { claimableIn } from "../protocol/expiry-detector.ts";
 import type { Belief } from "../protocol/lease-deadline.ts";
 import type { Takeover } from "../protocol/lease-form.ts";
 import type { GateOptions } from "../protocol/request-gate.ts";
+import { WaitBudget } from "../protocol/wait-loop.ts";
 import { isHeldBy, isOpenTo, type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
 import { attributeNames, leaseSortKey } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
 import { callBudgetMs, shortestBudgetMs } from "../store/timed-store.ts";
 import type { TransactionResult } from "../store.ts";
 import { type Moment, sleep } from "../time/clock.ts";
-import { WaitBudget } from "../time/wait-budget.ts";
 import { acquireAmongOthers } from "./expressions.ts";
 import { GroupClaim } from "./group-claim.ts";
 
