@@ -11,19 +11,16 @@ export class CompletionFailedError extends LeaseError {
   static {
     brandClass(CompletionFailedError, "CompletionFailedError");
   }
-  override readonly name: string = "CompletionFailedError";
-  readonly key: string;
-  readonly slot: string;
+  declare readonly key: string;
+  declare readonly slot: string;
 
   constructor(key: string, slot: string, cause: LeaseError) {
     super(
       "LEASE_COMPLETION_FAILED",
       `the work of slot ${JSON.stringify(slot)} of ${JSON.stringify(key)} is done, but the service did not confirm its ` +
         `record (${cause.code}): unless it was recorded, a retry will do the work again`,
-      { cause, mayHaveLanded: cause.mayHaveLanded },
+      { cause, mayHaveLanded: cause.mayHaveLanded, key, slot },
     );
-    this.key = key;
-    this.slot = slot;
   }
 }
 

@@ -22,7 +22,6 @@ export class GroupUnavailableError extends LeaseUnavailableError {
   static {
     brandClass(GroupUnavailableError, "GroupUnavailableError");
   }
-  override readonly name: string = "GroupUnavailableError";
   /** All that were wanted. */
   readonly keys: readonly string[];
   /**
