@@ -135,7 +135,7 @@ async function checkKeySchema(table: TableDescription, { tableName, dynamodb }: 
   if (found === wanted) return;
   const name = `the table ${JSON.stringify(tableName)} ${await locationOf(dynamodb)}`;
   const text = `${name} exists with the key ${found}; a lease table's is ${wanted}: choose another name`;
-  throw new LeaseTableError("LEASE_TABLE_MISMATCH", tableName, text);
+  throw new LeaseTableError("LEASE_TABLE_MISMATCH", text, { tableName });
 }
 
 async function enableTimeToLive(setup: Setup): Promise<void> {
@@ -165,5 +165,5 @@ async function hasTimeToLive({ dynamodb, tableName, signal }: Setup): Promise<bo
     `${name} has its time to live on the attribute ${JSON.stringify(current.AttributeName)}; a lease table's is on ` +
     `${JSON.stringify(timeToLive)}, in epoch seconds: turn it off (UpdateTimeToLive, which DynamoDB takes once an hour) ` +
     "and call createLeaseTable() again, or choose another name";
-  throw new LeaseTableError("LEASE_TABLE_MISMATCH", tableName, text);
+  throw new LeaseTableError("LEASE_TABLE_MISMATCH", text, { tableName });
 }

@@ -35,7 +35,7 @@ export type LeaseErrorCode =
   | "INVALID_SCHEDULE";
 
 /** Properties of an error besides its code and its message: its cause, and what its class declares. */
-interface LeaseErrorProperties extends ErrorOptions {
+export interface LeaseErrorProperties extends ErrorOptions {
   readonly mayHaveLanded?: boolean;
   readonly [property: string]: unknown;
 }
@@ -96,29 +96,26 @@ export class LeaseUnavailableError extends LeaseError {
     details: RefusalDetails = {},
   ) {
     const { what = `the lock ${quoted(key)} is`, waitedMs = 0, waiting = 0, isOwn = false } = details;
-    const line =
-      waiting > 0 && `${waiting} ${waiting === 1 ? "caller waits" : "callers wait"} for it in turn`;
     const state =
-      held === undefined
-        ? line
-          ? `not held, but ${line}`
-          : "no longer held, but this call had ended by then"
-        : `${held.inCooldown ? "in its cooldown after" : "held by"} ${quoted(held.owner)} until ` +
-          `${isoTime(held.expiresAt)}${line ? `, and ${line}` : ""}`;
-    const advice =
-      waitedMs > 0
-        ? `waited ${Math.round(waitedMs)} ms for it; wait longer with waitMs, or try again in ${retryAfterMs} ms`
-        : `try again in ${retryAfterMs} ms, or wait for it with waitMs`;
-    const ownAdvice =
-      "; the holder is this caller's own owner: if both are one piece of work, give both reentrant: true";
-    super("LEASE_UNAVAILABLE", `${what} ${state}: ${advice}${isOwn ? ownAdvice : ""}`, {
+      held !== undefined
+        ? `${held.inCooldown ? "in its cooldown after" : "held by"} ${quoted(held.owner)} until ${isoTime(held.expiresAt)}`
+        : waiting > 0
+          ? "not held"
+          : "no longer held, but this call had ended by then";
+    const line = waiting > 0 ? `, with ${waiting} waiting in turn` : "";
+    const [waited, more] = waitedMs > 0 ? [`waited ${Math.round(waitedMs)} ms; `, "longer"] : ["", "for it"];
+    const advice = `${waited}try again in ${retryAfterMs} ms, or wait ${more} with waitMs`;
+    const sharing = isOwn
+      ? "; the holder is this caller's own owner: to share, give both reentrant: true"
+      : "";
+    super("LEASE_UNAVAILABLE", `${what} ${state}${line}: ${advice}${sharing}`, {
       key,
       inCooldown: held?.inCooldown ?? false,
       holder: held?.owner,
       expiresAt: held?.expiresAt,
       retryAfterMs,
       statusCode: 423,
-      headers: { "Retry-After": String(Math.max(1, Math.ceil(retryAfterMs / 1_000))) },
+      headers: { "Retry-After": String(Math.ceil(retryAfterMs / 1_000) || 1) },
     });
   }
 }
@@ -136,11 +133,8 @@ export class SlotDoneError extends LeaseError {
 
   constructor(key: string, slot: string, doneSlot: string) {
     const finding =
-      doneSlot === slot
-        ? "is done already: leave it, or ask for a later one"
-        : `is not run any more, for slots are done in order and the later slot ${quoted(doneSlot)} is done ` +
-          "already: ask for a later one";
-    super("LEASE_SLOT_DONE", `${slotOf(key, slot)} ${finding}`, { key, slot, doneSlot });
+      doneSlot === slot ? "is done already" : `is over: the later slot ${quoted(doneSlot)} is done already`;
+    super("LEASE_SLOT_DONE", `${slotOf(key, slot)} ${finding}; ask for a later one`, { key, slot, doneSlot });
   }
 }
 
@@ -159,7 +153,7 @@ export class LeaseAbortedError extends LeaseError {
     super(
       "LEASE_ABORTED",
       `the call for the lock ${quoted(key)} was aborted by its signal (${saying(reason)}), and nothing is held: ` +
-        "give the signal more time, or limit the wait with waitMs, whose error names the holder",
+        "give the signal more time, or limit the wait with waitMs",
       { cause: reason, key },
     );
   }
@@ -180,10 +174,10 @@ export class SlotMismatchError extends LeaseError {
   declare readonly heldSlot: string | undefined;
 
   constructor(key: string, slot: string, heldSlot: string | undefined) {
-    const held = heldSlot === undefined ? "without a slot" : `for the slot ${quoted(heldSlot)}`;
+    const held = heldSlot === undefined ? "no slot" : quoted(heldSlot);
     super(
       "LEASE_SLOT_MISMATCH",
-      `${slotOf(key, slot)} cannot be acquired while its owner holds the lock ${held}: ` +
+      `${slotOf(key, slot)} cannot be had while its owner holds the lock for ${held}: ` +
         "end that lease first, or ask for the same slot or for none",
       { key, slot, heldSlot },
     );
@@ -227,11 +221,11 @@ export class SlotNotDueError extends LeaseError {
 export type LeaseLostReason = "expired" | "taken" | "revoked" | "released" | "failed";
 
 const lostAdvice: Record<LeaseLostReason, string> = {
-  expired: "it was not renewed in time: lengthen leaseDurationMs, or use heartbeat",
+  expired: "it was not renewed in time: use heartbeat, or lengthen leaseDurationMs",
   taken: "another holder has it: stop the work, and fence its writes",
   revoked: "its holder was asked to stop: stop the work and release it",
   released: "it was released: acquire it again",
-  failed: "its heartbeat met a mistake in the program: stop the work, and fix what the cause shows",
+  failed: "its heartbeat met a mistake in the program: stop the work, and fix the cause",
 };
 
 /** The lease is lost. Another caller may now do the work that it protected. */
@@ -305,8 +299,8 @@ export class LeaseItemError extends LeaseError {
     super(
       "LEASE_ITEM_UNREADABLE",
       `the item with the key ${shown(key)} and the sort key ${shown(sortKey)} cannot be read: its attribute ` +
-        `${attribute} ${finding}; allowed: ${allowed}; another program or a person has written it: correct it, ` +
-        "or delete the item if it is no lease, and keep other data in another table",
+        `${attribute} ${finding}; allowed: ${allowed}; correct what another program has written, ` +
+        "or delete the item if it is no lease",
       { key, sortKey, attribute },
     );
   }
@@ -317,16 +311,8 @@ export class LeaseTableError extends LeaseError {
   static {
     brandClass(LeaseTableError, "LeaseTableError");
   }
+  declare readonly code: "LEASE_TABLE_NOT_FOUND" | "LEASE_TABLE_MISMATCH";
   declare readonly tableName: string;
-
-  constructor(
-    code: "LEASE_TABLE_NOT_FOUND" | "LEASE_TABLE_MISMATCH",
-    tableName: string,
-    message: string,
-    options?: LeaseErrorProperties,
-  ) {
-    super(code, message, { ...options, tableName });
-  }
 }
 
 /** The client lacks what it needs to reach the table: a region, credentials, a permission. */
@@ -356,12 +342,12 @@ export class LeaseServiceError extends LeaseError {
       | "LEASE_NO_ANSWER"
       | "LEASE_REQUEST_REJECTED",
     message: string,
-    options?: LeaseErrorProperties,
+    properties?: LeaseErrorProperties,
   ) {
     super(code, message, {
       mayHaveLanded: code === "LEASE_NO_ANSWER" || code === "LEASE_SERVICE_FAILED",
       retryable: code !== "LEASE_REQUEST_REJECTED",
-      ...options,
+      ...properties,
     });
   }
 }
@@ -391,23 +377,15 @@ function shown(text: string): string {
   return quoted(text.length > longestShown ? `${text.slice(0, longestShown - 3)}...` : text);
 }
 
-/** Shows a value in a message: strings quoted, long ones cut, objects by their class. */
+/** Shows a value in a message: strings quoted, long ones cut, objects and functions by their class. */
 export function describe(value: unknown): string {
   if (typeof value === "string") return shown(value);
-  if (typeof value === "function") return "a function";
-  if (typeof value !== "object" || value === null)
-    return `${String(value)}${typeof value === "bigint" ? "n" : ""}`;
-  const name = classOf(value);
-  return `${/^[aeiou]/i.test(name) ? "an" : "a"} ${name}`;
-}
-
-function classOf(value: object): string {
-  if (Array.isArray(value)) return "array";
+  if (Object(value) !== value) return `${String(value)}${typeof value === "bigint" ? "n" : ""}`;
+  let name = "object";
   try {
-    const { name } = Object.getPrototypeOf(value).constructor;
-    return typeof name === "string" && name !== "Object" && name !== "" ? name : "object";
+    name = `${Object.getPrototypeOf(value).constructor.name || name}`;
   } catch {
     // Ignored: it has no prototype or constructor, or is a proxy that refuses to show them.
-    return "object";
   }
+  return `${/^[aeiou]/i.test(name) ? "an" : "a"} ${name}`;
 }
