@@ -301,7 +301,7 @@ const cases: Case[] = [
       return client.adopt({ ...handle, token: (await client.inspect("k"))?.token ?? "" });
     },
     says: [
-      "handle.token is that of a lock that was released and stays closed (lockAtLeastForMs)",
+      "handle.token is that of a lock that is in its cooldown (lockAtLeastForMs)",
       "a lease that is held",
     ],
   },
