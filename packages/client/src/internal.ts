@@ -16,7 +16,7 @@ export {
   SlotDoneError,
   SlotNotDueError,
 } from "./errors/errors.ts";
-export { isOperational, mayPass } from "./errors/operational.ts";
+export { isOperational, mayPass, unlessPassing } from "./errors/operational.ts";
 export {
   acquire,
   cancel,
@@ -65,6 +65,7 @@ export {
   text,
   trueOrFalse,
   unchecked,
+  withMethods,
 } from "./options/check-values.ts";
 export { AcquireAttempt, type Granted, type Refused } from "./protocol/acquire-attempt.ts";
 export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";

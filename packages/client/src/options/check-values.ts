@@ -59,7 +59,7 @@ export function checkOptions<Options extends object>(
 
 /**
  * Refuses options that nobody knows, which are nearly always misspelt ones, wherever in the prototype chain they are.
- * Gives the others, each read once.
+ * Gives the others that have a value, each read once.
  */
 export function checkKnown<Options extends object>(
   options: Options,
@@ -76,7 +76,7 @@ export function checkKnown<Options extends object>(
       const wording = { finding: "is not an option here", advice: adviceFor(option, known) };
       throw new InvalidOptionsError(path, value, known.join(", "), wording);
     }
-    given[option] = value;
+    if (value !== undefined) given[option] = value;
   }
   return given as Options;
 }
