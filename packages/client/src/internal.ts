@@ -16,7 +16,7 @@ export {
   SlotDoneError,
   SlotNotDueError,
 } from "./errors/errors.ts";
-export { isOperational, mayPass } from "./errors/operational.ts";
+export { isOperational, mayPass, unlessPassing } from "./errors/operational.ts";
 export {
   acquire,
   cancel,
@@ -37,14 +37,26 @@ export { unlessUnreadable, unreadableIn } from "./looks.ts";
 export { checkHandle } from "./options/check-handle.ts";
 export { type AcquisitionTerms, checkAcquireOptions, checkHeartbeat } from "./options/check-options.ts";
 export {
+  aFunction,
   check,
   checkData,
   checkDuration,
   checkKey,
   checkKnown,
+  checkOptions,
   checkSignal,
   checkText,
+  countTo,
+  duration,
   isWhole,
+  label,
+  type Rule,
+  type Rules,
+  rule,
+  text,
+  trueOrFalse,
+  unchecked,
+  withMethods,
 } from "./options/check-values.ts";
 export { AcquireAttempt, type Granted, type Refused } from "./protocol/acquire-attempt.ts";
 export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";

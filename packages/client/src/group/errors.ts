@@ -22,7 +22,6 @@ export class GroupUnavailableError extends LeaseUnavailableError {
   static {
     brandClass(GroupUnavailableError, "GroupUnavailableError");
   }
-  override readonly name: string = "GroupUnavailableError";
   /** All locks that were asked for. */
   readonly keys: readonly string[];
   /**

@@ -6,7 +6,7 @@ import { isAbortOf, untilAborted } from "../errors/aborted.ts";
 import { InvalidOptionsError, LeaseLostError, LeaseUnavailableError } from "../errors/errors.ts";
 import { ifOperational, passing } from "../errors/operational.ts";
 import type { Lease } from "../lease.ts";
-import { check, checkKey, checkKnown, checkSignal } from "../options/check-values.ts";
+import { check, checkKey, checkOptions, checkSignal, type Rules } from "../options/check-values.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { RetryPauses } from "../time/retry.ts";
 import {
@@ -231,10 +231,10 @@ export class Leader implements AsyncDisposable {
   }
 }
 
+const campaignRules: Rules<Campaign> = { signal: checkSignal };
+
 function checkCampaign(options: Campaign): AbortSignal | undefined {
-  const { signal } = checkKnown(options, ["signal"], "options");
-  checkSignal(signal);
-  return signal;
+  return checkOptions(options, campaignRules).signal;
 }
 
 function refuseSecond(isUnderWay: boolean, call: string): void {

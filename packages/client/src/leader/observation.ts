@@ -1,5 +1,5 @@
 import { unlessPassing } from "../errors/operational.ts";
-import { checkDuration, checkKnown, checkSignal } from "../options/check-values.ts";
+import { checkOptions, checkSignal, duration, type Rules } from "../options/check-values.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
@@ -97,10 +97,9 @@ function isOther(one: LeaderRecord | undefined, other: LeaderRecord | undefined 
   return other === "unknown" || one?.fencingToken !== other?.fencingToken || one?.owner !== other?.owner;
 }
 
+const observeRules: Rules<ObserveOptions> = { signal: checkSignal, everyMs: duration(1) };
+
 /** Validates the options of an observation. */
 export function checkObserveOptions(options: ObserveOptions): ObserveOptions {
-  const given = checkKnown(options, ["signal", "everyMs"], "options");
-  checkSignal(given.signal);
-  if (given.everyMs !== undefined) checkDuration("everyMs", given.everyMs, 1);
-  return given;
+  return checkOptions(options, observeRules);
 }

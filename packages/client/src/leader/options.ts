@@ -1,8 +1,16 @@
 import type { ClientInternals } from "../client-internals.ts";
-import { InvalidOptionsError, type LeaseLostError } from "../errors/errors.ts";
+import type { LeaseLostError } from "../errors/errors.ts";
 import type { Lease } from "../lease.ts";
 import { checkAcquireOptions } from "../options/check-options.ts";
-import { checkData, checkDuration, checkKnown } from "../options/check-values.ts";
+import {
+  aFunction,
+  checkData,
+  checkOptions,
+  duration,
+  type Rules,
+  rule,
+  unchecked,
+} from "../options/check-values.ts";
 import type { WaitOptions } from "../options/options.ts";
 import { limits } from "../schema.ts";
 
@@ -35,33 +43,24 @@ export interface LeaderTerms {
   readonly listeners: Pick<LeaderOptions, "onElected" | "onLost" | "onResigned">;
 }
 
-const optionNames: readonly (keyof LeaderOptions)[] = [
-  "leaseDurationMs",
-  "retry",
-  "owner",
-  "reentrant",
-  "data",
-  "heartbeat",
-  "pauseMs",
-  "onElected",
-  "onLost",
-  "onResigned",
-];
+const rules: Rules<LeaderOptions> = {
+  leaseDurationMs: unchecked,
+  retry: unchecked,
+  owner: unchecked,
+  reentrant: unchecked,
+  data: unchecked,
+  heartbeat: rule("true, or milliseconds: a leader always renews", (value) => value !== false),
+  pauseMs: duration(0),
+  onElected: aFunction,
+  onLost: aFunction,
+  onResigned: aFunction,
+};
 
 const defaultPauseMs = 1_000;
 
 /** Validates a leader's options, those of its acquisition included. */
 export function checkLeaderOptions(options: LeaderOptions, inner: ClientInternals): LeaderTerms {
-  const given = checkKnown(options, optionNames, "options");
-  const { onElected, onLost, onResigned, pauseMs = defaultPauseMs, ...rest } = given;
-  checkDuration("pauseMs", pauseMs, 0);
-  for (const [option, listener] of Object.entries({ onElected, onLost, onResigned })) {
-    if (listener === undefined || typeof listener === "function") continue;
-    throw new InvalidOptionsError(option, listener, "a function");
-  }
-  if ((rest.heartbeat as unknown) === false) {
-    throw new InvalidOptionsError("heartbeat", false, "true, or milliseconds: a leader always renews");
-  }
+  const { onElected, onLost, onResigned, pauseMs = defaultPauseMs, ...rest } = checkOptions(options, rules);
   // The longest wait that a client takes: a campaign goes on until it is won or called off.
   const acquisition = { heartbeat: true, waitMs: limits.durationMs, ...rest };
   checkAcquireOptions(acquisition, true, inner.owner, inner.times);

@@ -1,6 +1,19 @@
 import type { Lease } from "../lease.ts";
 import { type ClientTimes, checkAcquireOptions, checkRetry } from "../options/check-options.ts";
-import { check, checkDuration, checkKnown, checkSignal } from "../options/check-values.ts";
+import {
+  aFunction,
+  check,
+  checkDuration,
+  checkOptions,
+  checkSignal,
+  countTo,
+  duration,
+  type Rule,
+  type Rules,
+  rule,
+  trueOrFalse,
+  unchecked,
+} from "../options/check-values.ts";
 import type { BackoffOptions } from "../time/backoff.ts";
 import type { RetryStrategy } from "../time/retry.ts";
 import type { AttemptTerms } from "./attempts.ts";
@@ -129,43 +142,52 @@ export interface GetOrComputeOptions<Value> {
   readonly forceRefresh?: boolean;
 }
 
-const flightOptionNames: readonly (keyof SingleFlightOptions)[] = [
-  "freshForMs",
-  "staleForMs",
-  "staleOnContention",
-  "staleOnError",
-  "failureForMs",
-  "cache",
-  "waitMs",
-  "retry",
-  "computeTimeoutMs",
-  "maxAttempts",
-  "backoff",
-  "isCacheable",
-  "leaseDurationMs",
-  "heartbeat",
-  "onEvent",
-];
-const callOptionNames: readonly (keyof GetOrComputeOptions<unknown>)[] = [
-  "compute",
-  "signal",
-  "waitMs",
-  "staleOnContention",
-  "staleOnError",
-  "retry",
-  "computeTimeoutMs",
-  "maxAttempts",
-  "backoff",
-  "forceRefresh",
-];
-
 const defaultWaitMs = 30_000;
 const defaultComputeTimeoutMs = 300_000;
 const defaultBackoff = { delayMs: 200, maxDelayMs: 10_000 };
-const backoffOptionNames: readonly (keyof BackoffOptions)[] = ["delayMs", "maxDelayMs"];
 const mostAttempts = 1_000;
 /** The longest delay that Node's timers take. */
 const longestTimerMs = 2 ** 31 - 1;
+
+/** Infinity is no limit. */
+const upToTimers: Rule<number> = (option, value) =>
+  value === Number.POSITIVE_INFINITY ? value : checkDuration(option, value, 1, longestTimerMs);
+
+const backoffRules: Rules<BackoffOptions> = { delayMs: duration(0, longestTimerMs), maxDelayMs: unchecked };
+
+/** The options that a call may have different from its SingleFlight. */
+const sharedRules = {
+  waitMs: duration(0, longestTimerMs),
+  staleOnContention: trueOrFalse,
+  staleOnError: trueOrFalse,
+  retry: checkRetry,
+  computeTimeoutMs: upToTimers,
+  maxAttempts: countTo(mostAttempts),
+  backoff: (where: string, value: unknown) => checkOptions(value as BackoffOptions, backoffRules, where),
+};
+const flightRules: Rules<SingleFlightOptions> = {
+  ...sharedRules,
+  freshForMs: duration(1),
+  staleForMs: duration(0),
+  failureForMs: duration(0),
+  cache: rule("an object with get(key) and set(key, entry, ttlMs)", (value) =>
+    isCache(value as Partial<ResultCache> | null),
+  ),
+  isCacheable: aFunction,
+  leaseDurationMs: unchecked,
+  heartbeat: unchecked,
+  onEvent: aFunction,
+};
+const callRules: Rules<GetOrComputeOptions<unknown>> = {
+  ...sharedRules,
+  compute: aFunction,
+  signal: checkSignal,
+  forceRefresh: trueOrFalse,
+};
+
+function isCache(cache: Partial<ResultCache> | null): boolean {
+  return typeof cache?.get === "function" && typeof cache.set === "function";
+}
 
 /** The settings that one call may have different from its SingleFlight, validated and complete. */
 export interface CallerTerms extends AttemptTerms {
@@ -188,36 +210,16 @@ export function checkFlightOptions(
   options: SingleFlightOptions,
   times: ClientTimes,
 ): { readonly given: SingleFlightOptions; readonly terms: FlightTerms } {
-  const given = checkKnown(options, flightOptionNames, "options");
-  const { freshForMs, staleForMs = 0, failureForMs = 0, cache, onEvent, heartbeat = true } = given;
+  const given = checkOptions(options, flightRules, "options", ["freshForMs"]);
+  const { freshForMs, staleForMs = 0, failureForMs = 0, isCacheable, heartbeat = true } = given;
+  const { waitMs = defaultWaitMs, retry = { strategy: "untilExpiry" }, maxAttempts = 1 } = given;
   const { computeTimeoutMs = defaultComputeTimeoutMs, staleOnContention = staleForMs > 0 } = given;
-  const { waitMs = defaultWaitMs, retry = { strategy: "untilExpiry" } } = given;
   const { leaseDurationMs = times.leaseDurationMs, staleOnError = staleOnContention } = given;
-  checkDuration("freshForMs", freshForMs, 1);
-  checkDuration("failureForMs", failureForMs, 0);
-  const attempts = checkAttemptTerms(given, { maxAttempts: 1, backoff: defaultBackoff });
-  const call = checkCallTerms({
-    ...attempts,
-    waitMs,
-    staleOnContention,
-    staleOnError,
-    retry,
-    computeTimeoutMs,
-  });
   checkDuration("staleForMs", staleForMs, staleOnContention ? 1 : 0);
   check(!staleOnError || staleForMs > 0, "staleOnError", true, "false without a staleForMs");
-  const isCache =
-    cache === undefined || (typeof cache?.get === "function" && typeof cache.set === "function");
-  check(isCache, "cache", cache, "an object with get(key) and set(key, entry, ttlMs)");
-  check(onEvent === undefined || typeof onEvent === "function", "onEvent", onEvent, "a function");
-  const { isCacheable } = given;
-  check(
-    isCacheable === undefined || typeof isCacheable === "function",
-    "isCacheable",
-    isCacheable,
-    "a function",
-  );
   checkAcquireOptions({ leaseDurationMs, heartbeat }, false, "", times);
+  const backoff = backoffOf(given.backoff, defaultBackoff);
+  const call = { waitMs, staleOnContention, staleOnError, retry, computeTimeoutMs, maxAttempts, backoff };
   const lifetimes = { freshForMs, staleForMs, failureForMs };
   return { given, terms: { ...lifetimes, ...call, leaseDurationMs, heartbeat, isCacheable } };
 }
@@ -227,53 +229,26 @@ export function checkCallOptions<Value>(
   options: GetOrComputeOptions<Value>,
   terms: FlightTerms,
 ): { readonly given: GetOrComputeOptions<Value>; readonly terms: CallerTerms } {
-  const given = checkKnown(options, callOptionNames, "options");
-  const { compute, signal, waitMs = terms.waitMs, forceRefresh = false } = given;
-  const { retry = terms.retry, computeTimeoutMs = terms.computeTimeoutMs } = given;
-  check(typeof forceRefresh === "boolean", "forceRefresh", forceRefresh, "true or false");
+  const given = checkOptions(options, callRules as Rules<GetOrComputeOptions<Value>>, "options", ["compute"]);
+  const { waitMs = terms.waitMs, retry = terms.retry, forceRefresh = false } = given;
+  const { computeTimeoutMs = terms.computeTimeoutMs, maxAttempts = terms.maxAttempts } = given;
   const { staleOnContention = !forceRefresh && terms.staleOnContention } = given;
   const { staleOnError = given.staleOnContention ?? (!forceRefresh && terms.staleOnError) } = given;
-  check(typeof compute === "function", "compute", compute, "a function");
-  checkSignal(signal);
-  const attempts = checkAttemptTerms(given, terms);
-  const call = checkCallTerms({
-    ...attempts,
-    waitMs,
-    staleOnContention,
-    staleOnError,
-    retry,
-    computeTimeoutMs,
-  });
   const allowed = "false beside forceRefresh, and where the SingleFlight has no staleForMs";
   const takesStale = !forceRefresh && terms.staleForMs > 0;
   check(!staleOnContention || takesStale, "staleOnContention", true, allowed);
   check(!staleOnError || takesStale, "staleOnError", true, allowed);
+  const backoff = backoffOf(given.backoff, terms.backoff);
+  const call = { waitMs, staleOnContention, staleOnError, retry, computeTimeoutMs, maxAttempts, backoff };
   return { given, terms: call };
 }
 
-function checkCallTerms(terms: CallerTerms): CallerTerms {
-  const { waitMs, staleOnContention, staleOnError, retry, computeTimeoutMs } = terms;
-  checkDuration("waitMs", waitMs, 0, longestTimerMs);
-  check(typeof staleOnContention === "boolean", "staleOnContention", staleOnContention, "true or false");
-  check(typeof staleOnError === "boolean", "staleOnError", staleOnError, "true or false");
-  const rhythm = checkRetry(retry);
-  if (computeTimeoutMs !== Number.POSITIVE_INFINITY) {
-    checkDuration("computeTimeoutMs", computeTimeoutMs, 1, longestTimerMs);
-  }
-  return { ...terms, retry: rhythm };
-}
-
-function checkAttemptTerms(
-  given: Pick<SingleFlightOptions, keyof AttemptTerms>,
-  defaults: AttemptTerms,
-): AttemptTerms {
-  const { maxAttempts = defaults.maxAttempts, backoff } = given;
-  const isCount = Number.isSafeInteger(maxAttempts) && maxAttempts >= 1 && maxAttempts <= mostAttempts;
-  check(isCount, "maxAttempts", maxAttempts, `a whole number from 1 to ${mostAttempts}`);
-  if (backoff === undefined) return { maxAttempts, backoff: defaults.backoff };
-  const { delayMs = defaultBackoff.delayMs, maxDelayMs } = checkKnown(backoff, backoffOptionNames, "backoff");
-  checkDuration("backoff.delayMs", delayMs, 0, longestTimerMs);
-  const longest = maxDelayMs ?? Math.max(delayMs, defaultBackoff.maxDelayMs);
-  checkDuration("backoff.maxDelayMs", longest, delayMs, longestTimerMs);
-  return { maxAttempts, backoff: { delayMs, maxDelayMs: longest } };
+function backoffOf(
+  backoff: BackoffOptions | undefined,
+  otherwise: AttemptTerms["backoff"],
+): AttemptTerms["backoff"] {
+  if (backoff === undefined) return otherwise;
+  const { delayMs = defaultBackoff.delayMs } = backoff;
+  const { maxDelayMs = Math.max(delayMs, defaultBackoff.maxDelayMs) } = backoff;
+  return { delayMs, maxDelayMs: checkDuration("backoff.maxDelayMs", maxDelayMs, delayMs, longestTimerMs) };
 }
