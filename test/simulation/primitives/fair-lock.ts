@@ -52,7 +52,6 @@ class Queue {
   constructor(world: World, tamper?: Tamper) {
     this.world = new Cluster(world, {
       processes,
-      suspends: false,
       begin: (client) => new FairLock(client, "k", { maxWaiters }),
       onChange: ([change]) => this.#watch(change?.before, change?.after),
       tamper,
