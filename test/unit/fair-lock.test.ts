@@ -10,7 +10,7 @@ import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { acquire, render } from "../../packages/client/src/expressions.ts";
 import { FairLock, QueueFullError, type QueuePosition } from "../../packages/client/src/fair/index.ts";
-import { answerMs } from "../../packages/client/src/fair/queue-reader.ts";
+import { answerMs } from "../../packages/client/src/fair/queue.ts";
 import { ticketsIn } from "../../packages/client/src/fair/queue-ticket.ts";
 import { shortestTicketMs, ticketGraceMs } from "../../packages/client/src/fair/queue-waiter.ts";
 import { inTurn, joinIfRoom, removeTickets } from "../../packages/client/src/fair/queue-writes.ts";

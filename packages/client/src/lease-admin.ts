@@ -12,9 +12,9 @@ import { check, checkKey, checkKnown, checkSlot, checkText } from "./options/che
 import type { ProtocolContext } from "./protocol/context.ts";
 import { type LeaseRecord, lastDoneSlot, wasBroken } from "./record.ts";
 import { type ItemKey, leaseItemKey, limits } from "./schema.ts";
+import { askSeatToStop, breakSeat } from "./seats/held-seat.ts";
 import { isSeatSortKey } from "./seats/schema.ts";
 import { seatOf } from "./seats/seat.ts";
-import { askSeatToStop, breakSeat } from "./seats/seat-form.ts";
 import type { Item, UpdateResult } from "./store.ts";
 
 /** Which of a key's leases is meant, where it has several. */

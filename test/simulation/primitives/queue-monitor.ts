@@ -1,6 +1,6 @@
 import type { Item } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
-import { answerMs } from "../../../packages/client/src/fair/queue-reader.ts";
+import { answerMs } from "../../../packages/client/src/fair/queue.ts";
 import { holdNoteIn, type QueueTicket, ticketsIn } from "../../../packages/client/src/fair/queue-ticket.ts";
 import { clockSkewMs } from "../cluster.ts";
 

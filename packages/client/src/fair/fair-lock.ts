@@ -4,13 +4,12 @@ import { Lease } from "../lease.ts";
 import { check, checkDuration, checkKey, checkKnown, checkText } from "../options/check-values.ts";
 import type { AcquireOptions } from "../options/options.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
-import { leaseItemKey, leaseSortKey, limits } from "../schema.ts";
+import { leaseSortKey, limits } from "../schema.ts";
 import { CheckIns } from "./check-ins.ts";
 import { checkMaxWaiters, type FairOptions, fair, type QueuePosition } from "./fair.ts";
-import { type LocalWaiters, localWaiters } from "./local-waiters.ts";
+import { type Queue, queues } from "./queue.ts";
 import { estimatedWaitMs } from "./queue-estimate.ts";
-import { inLine, type WaitingCaller } from "./queue-ticket.ts";
-import type { QueueKey } from "./queue-writes.ts";
+import type { WaitingCaller } from "./queue-ticket.ts";
 
 /** Options of a {@link FairLock}. */
 export interface FairLockOptions extends Pick<FairOptions, "maxWaiters"> {}
@@ -164,31 +163,23 @@ export class FairLock {
 
   /** Reads who holds the lock, and who waits for it. 1 consistent read. */
   async inspect(): Promise<FairLockState> {
-    const { context } = this.#internals;
-    const item = await context.table.get({ key: leaseItemKey(this.key), consistent: true });
-    const { reader } = this.#waiters;
-    const { tickets } = reader.see(item);
-    return { holder: readRecord(item), waiting: inLine(tickets.filter((ticket) => reader.isLiving(ticket))) };
+    const queue = this.#queue;
+    const item = await queue.look({}, true);
+    const living = queue.see(item).tickets.filter((ticket) => queue.isLiving(ticket));
+    const waiting = living.map(({ owner, since }, index) => ({ owner, since, position: index + 1 }));
+    return { holder: readRecord(item), waiting };
   }
 
-  get #queue(): QueueKey {
-    return { key: this.key, sortKey: leaseSortKey };
-  }
-
-  get #waiters(): LocalWaiters {
-    return localWaiters.of(this.#internals.context, this.key, leaseSortKey);
+  get #queue(): Queue {
+    return queues.of(this.#internals.context, this.key, leaseSortKey);
   }
 
   get #checkIns(): CheckIns {
-    return new CheckIns(this.#internals.context, this.#waiters, this.#queue);
+    return new CheckIns(this.#internals.context, this.#queue);
   }
 
   #inOrder({ onPosition, ...options }: FairAcquireOptions): AcquireOptions {
-    const { maxWaiters } = this;
     check(!("order" in options), "options.order", "an order", "nothing: the lock has its own");
-    return {
-      ...options,
-      order: fair(onPosition === undefined ? { maxWaiters } : { maxWaiters, onPosition }),
-    };
+    return { ...options, order: fair({ maxWaiters: this.maxWaiters, ...(onPosition && { onPosition }) }) };
   }
 }
