@@ -1,24 +1,55 @@
 import type { LeaseClient } from "../client.ts";
 import type { Lease } from "../lease.ts";
 import { runUnder } from "../lease.ts";
+import { slotlessOptionNames } from "../options/check-options.ts";
 import { checkKnown, checkWork } from "../options/check-values.ts";
+import type { HoldOptions, WaitOptions } from "../options/options.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import type { LeaseRecord } from "../record.ts";
-import { seatSortKeys } from "../seats/schema.ts";
-import { checkSeatOptions, orUndefined, SeatItem } from "../seats/seat-item.ts";
+import { type SeatKind, seatLimits, seatSortKeys } from "../seats/schema.ts";
+import type { Bounds } from "../seats/seat-form.ts";
+import { orUndefined, SeatItem, type SeatRule } from "../seats/seat-item.ts";
 import { LeaseUpgradeError } from "./errors.ts";
-import {
-  intentRule,
-  lockOptionNames,
-  type ReadOptions,
-  type ReadWriteOptions,
-  readRule,
-  type TryReadOptions,
-  type TryWriteOptions,
-  type WriteOptions,
-  writeRule,
-} from "./options.ts";
 import { writerFirst } from "./write-intent.ts";
+
+/** The most readers at a time. */
+export const mostReaders: number = seatLimits.mostSeats;
+
+/** Options of a {@link ReadWriteLock}. */
+export interface ReadWriteOptions {
+  /**
+   * In which order readers and writers that wait are let in: `fair()` of `@leasehold/client/fair`, or none. Callers
+   * whose objects have no order are let in past those that wait in one. @default - none
+   */
+  readonly order?: WaitOrder;
+}
+
+/** Options of a read lock that is not waited for: a lease's, without `slot` and `lockAtLeastForMs`. */
+export type TryReadOptions = Omit<HoldOptions, "slot" | "lockAtLeastForMs">;
+/** Options of a read lock: a lease's, without `slot` and `lockAtLeastForMs`. */
+export type ReadOptions = Omit<WaitOptions, "slot" | "lockAtLeastForMs">;
+/** Options of a write lock that is not waited for: a lease's, without `slot` and `lockAtLeastForMs`. */
+export type TryWriteOptions = TryReadOptions;
+/** Options of a write lock: a lease's, without `slot` and `lockAtLeastForMs`. */
+export type WriteOptions = ReadOptions;
+
+const lockOptionNames = slotlessOptionNames.filter((name) => name !== "lockAtLeastForMs");
+
+const mostIntents = 100;
+
+/** How many of each kind may be there already; an intent is what a writer that waits keeps new readers out by. */
+const besides: Readonly<Partial<Record<SeatKind, Bounds>>> = {
+  read: { write: 0, intent: 0, read: mostReaders - 1 },
+  write: { write: 0, read: 0 },
+  intent: { intent: mostIntents - 1 },
+};
+
+const bounds: SeatRule["bounds"] = ({ kind }) => besides[kind] ?? {};
+
+/** A reentrant owner may read beside its own write lock. */
+export const readRule: SeatRule = { kind: "read", permits: 1, bounds, beside: "write" };
+const writeRule: SeatRule = { kind: "write", permits: 1, bounds };
+const intentRule: SeatRule = { kind: "intent", permits: 1, bounds };
 
 /** What a look at a read-write lock shows: leases that have not been released, also those that have expired. */
 export interface ReadWriteState {
@@ -55,14 +86,13 @@ export class ReadWriteLock {
   /** The key that its item is under. */
   readonly key: string;
   readonly #item: SeatItem;
-  readonly #order: WaitOrder | undefined;
   readonly #writerFirst: WaitOrder;
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, key: string, options: ReadWriteOptions = {}) {
-    this.#item = new SeatItem(client, key, seatSortKeys.readWrite);
-    this.#order = checkKnown(options, ["order"], "options").order;
-    this.#writerFirst = writerFirst(this.#item.client, this.#item.form(intentRule));
+    const { order } = checkKnown(options, ["order"], "options");
+    this.#item = new SeatItem(client, key, seatSortKeys.readWrite, order);
+    this.#writerFirst = order ?? writerFirst(this.#item.client, this.#item.form(intentRule));
     this.key = key;
   }
 
@@ -136,23 +166,14 @@ export class ReadWriteLock {
   }
 
   async #read(options: ReadOptions, mayWait: boolean): Promise<Lease> {
-    const call = checkSeatOptions(options, lockOptionNames, mayWait, this.#item.client);
-    return await this.#item.acquire(call, readRule, this.#order);
+    return await this.#item.acquire(this.#item.checkCall(options, lockOptionNames, mayWait), readRule);
   }
 
   async #write(options: WriteOptions, mayWait: boolean): Promise<Lease> {
-    const call = checkSeatOptions(options, lockOptionNames, mayWait, this.#item.client);
-    if (call.reentrant) this.#refuseUpgrade(call.owner);
-    return await this.#item.acquire(
-      call,
-      writeRule,
-      this.#order ?? (call.waitMs > 0 ? this.#writerFirst : undefined),
-    );
-  }
-
-  /** An owner that reads in this client, and does not write, would wait for itself. */
-  #refuseUpgrade(owner: string): void {
-    const kinds = this.#item.heldHere(owner);
-    if (kinds.has("read") && !kinds.has("write")) throw new LeaseUpgradeError(this.key, owner);
+    const call = this.#item.checkCall(options, lockOptionNames, mayWait);
+    // An owner that reads in this client, and does not write, would wait for itself.
+    const kinds = call.reentrant ? this.#item.heldHere(call.owner) : new Set();
+    if (kinds.has("read") && !kinds.has("write")) throw new LeaseUpgradeError(this.key, call.owner);
+    return await this.#item.acquire(call, writeRule, call.waitMs > 0 ? this.#writerFirst : undefined);
   }
 }

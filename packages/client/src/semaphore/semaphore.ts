@@ -1,21 +1,48 @@
 import type { LeaseClient } from "../client.ts";
 import type { Lease } from "../lease.ts";
 import { runUnder } from "../lease.ts";
-import { checkWork } from "../options/check-values.ts";
+import { slotlessOptionNames } from "../options/check-options.ts";
+import { check, checkKnown, checkWork, isWhole } from "../options/check-values.ts";
+import type { HoldOptions, WaitOptions } from "../options/options.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import type { LeaseRecord } from "../record.ts";
-import { type Seat, seatSortKeys } from "../seats/schema.ts";
+import { seatLimits, seatSortKeys } from "../seats/schema.ts";
 import { takenBy } from "../seats/seat.ts";
-import type { Bounds } from "../seats/seat-form.ts";
-import { orUndefined, SeatItem } from "../seats/seat-item.ts";
-import {
-  checkPermitOptions,
-  checkSemaphoreOptions,
-  type DrainOptions,
-  type PermitOptions,
-  type SemaphoreOptions,
-  type TryPermitOptions,
-} from "./options.ts";
+import { orUndefined, SeatItem, type SeatRule } from "../seats/seat-item.ts";
+
+/** The most permits that a semaphore can have. */
+export const mostPermits: number = seatLimits.mostSeats;
+
+/** Options of a {@link Semaphore}. */
+export interface SemaphoreOptions {
+  /**
+   * How many permits may be held at once. From 0 to 1000; 0 is a pause: nobody gets in, and the holders finish. Callers
+   * may have different numbers: see {@link Semaphore}.
+   */
+  readonly permits: number;
+  /**
+   * In which order callers that wait are let in: `fair()` of `@leasehold/client/fair`, or none. Callers whose objects
+   * have no order are let in past those that wait in one. @default - none
+   */
+  readonly order?: WaitOrder;
+}
+
+/** Options of one acquisition that does not wait: a lease's, without `slot`. */
+export interface TryPermitOptions extends Omit<HoldOptions, "slot"> {
+  /**
+   * How many permits the lease takes, all of them or none. From 1 to the semaphore's number. A `reentrant` owner
+   * takes 1. @default 1
+   */
+  readonly permits?: number;
+}
+
+/** Options of one acquisition: a lease's, without `slot`. */
+export interface PermitOptions extends TryPermitOptions, Pick<WaitOptions, "waitMs" | "retry"> {}
+
+/** Options of {@link Semaphore.drain}. */
+export type DrainOptions = Pick<WaitOptions, "waitMs" | "retry" | "signal">;
+
+const permitOptionNames: readonly (keyof TryPermitOptions)[] = [...slotlessOptionNames, "permits"];
 
 /** What a look at a semaphore shows. */
 export interface SemaphoreState {
@@ -59,13 +86,13 @@ export class Semaphore {
   /** How many permits may be held at once, as this object sees it. */
   readonly permits: number;
   readonly #item: SeatItem;
-  readonly #order: WaitOrder | undefined;
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, key: string, options: SemaphoreOptions) {
-    const { permits, order } = checkSemaphoreOptions(options);
-    this.#item = new SeatItem(client, key, seatSortKeys.semaphore);
-    this.#order = order;
+    const { permits, order } = checkKnown(options, ["permits", "order"], "options");
+    const isInRange = isWhole(permits) && permits <= mostPermits;
+    check(isInRange, "permits", permits, `a whole number from 1 to ${mostPermits}, or 0 for a pause`);
+    this.#item = new SeatItem(client, key, seatSortKeys.semaphore, order);
     this.key = key;
     this.permits = permits;
   }
@@ -105,7 +132,7 @@ export class Semaphore {
    * Waits until nobody holds a permit: every lease has been released or is over, `lockAtLeastForMs` included. It keeps
    * nobody out: callers that come meanwhile get in, unless all of them have `permits: 0`.
    *
-   * 1 consistent read for each look, in the rhythm of `retry`. Rejects with {@link LeaseUnavailableError} when it is not
+   * Reads in the rhythm of `retry`, the last one consistent. Rejects with {@link LeaseUnavailableError} when it is not
    * empty within `waitMs`, which tells of the lease that may last longest; and with LeaseAbortedError.
    */
   async drain(options: DrainOptions = {}): Promise<void> {
@@ -120,9 +147,13 @@ export class Semaphore {
   }
 
   async #acquire(options: PermitOptions, mayWait: boolean): Promise<Lease> {
-    const call = checkPermitOptions(options, mayWait, this.permits, this.#item.client);
-    const { permits } = call;
-    const bounds = (seat: Seat): Bounds => ({ permit: this.permits - seat.permits });
-    return await this.#item.acquire(call, { kind: "permit", permits, bounds }, this.#order);
+    const call = this.#item.checkCall(options, permitOptionNames, mayWait);
+    const { permits, reentrant } = call;
+    // While it is paused, any number is refused in the same way.
+    const most = reentrant ? 1 : this.permits || mostPermits;
+    const allowed = `a whole number from 1 to ${most}${reentrant ? ", beside reentrant" : ""}`;
+    check(isWhole(permits) && permits >= 1 && permits <= most, "permits", permits, allowed);
+    const bounds: SeatRule["bounds"] = (seat) => ({ permit: this.permits - seat.permits });
+    return await this.#item.acquire(call, { kind: "permit", permits, bounds });
   }
 }
