@@ -1,5 +1,8 @@
 import { createHash } from "node:crypto";
+import type { ClientInternals } from "../client-internals.ts";
 import { LeaseLostError, LeaseServiceError } from "../errors/errors.ts";
+import { Lease } from "../lease.ts";
+import { check, checkDuration, checkKnown, checkText } from "../options/check-values.ts";
 import { AcquireAttempt } from "../protocol/acquire-attempt.ts";
 import { announceGrant, contentionOf } from "../protocol/announcement.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
@@ -8,12 +11,13 @@ import type { Belief } from "../protocol/lease-deadline.ts";
 import type { Ending, Prospect } from "../protocol/lease-form.ts";
 import { LockForm } from "../protocol/lock-form.ts";
 import { isOpenTo, type LeaseRecord } from "../record.ts";
-import { attributeNames } from "../schema.ts";
+import { attributeNames, limits } from "../schema.ts";
 import { callBudgetMs } from "../store/timed-store.ts";
 import { amended, type Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
+import type { QueuePosition } from "./fair.ts";
 import type { Queue } from "./queue.ts";
-import type { QueueEstimate } from "./queue-estimate.ts";
+import { estimatedWaitMs } from "./queue-estimate.ts";
 import type { QueueTicket } from "./queue-ticket.ts";
 import { QueueTurn } from "./queue-turn.ts";
 import { removeTickets, renewTickets } from "./queue-writes.ts";
@@ -23,18 +27,29 @@ const mostSteps = 5;
 
 const idLength = 16;
 
-/** What a check-in asks for, validated. */
-export interface CheckInTerms {
+/** Options of a caller without a thread of its own, which comes by now and then. */
+export interface CheckInOptions {
+  /** Who it is: an identity that no two callers share. At most 1024 bytes; those who wait are shown with 64 of them. */
   readonly owner: string;
-  /** How long its ticket, or its lease, lasts without another check-in. */
-  readonly leaseDurationMs: number;
-  readonly maxWaiters: number;
-  /** Whether an owner that is not there joins the line. */
-  readonly join: boolean;
+  /**
+   * How long its place, and its lease once it has one, last without another check-in. At most the client's `retentionMs`.
+   * @default - the client's
+   */
+  readonly leaseDurationMs?: number;
+  /** Whether an owner that is not there joins the queue. Without it, it hears that it is absent. @default true */
+  readonly join?: boolean;
 }
 
-/** The lease, or where in line the owner stands; neither for an owner that is not there and does not join. */
-export type CheckInOutcome = { readonly lease: HeldLease } | { readonly waiting: QueueEstimate } | undefined;
+/** Where one that has checked in stands. */
+export type CheckIn =
+  /** It has the lock, for as long as the lease lasts. A lease whose signal has aborted was asked to stop: check out. */
+  | { readonly state: "held"; readonly lease: Lease }
+  | ({ readonly state: "waiting" } & QueuePosition)
+  /** It is not there: it checked out, was too late with its check-in, or has never been. */
+  | { readonly state: "absent" };
+
+/** A check-in, validated. */
+type Terms = Required<CheckInOptions> & { readonly maxWaiters: number };
 
 /** What one answer has shown one owner. */
 class CheckInTurn extends QueueTurn {
@@ -65,38 +80,51 @@ class CheckInTurn extends QueueTurn {
  * holds: so an owner may check in at any process, and a check-in that is repeated finds what the first has done.
  */
 export class CheckIns {
+  readonly #client: ClientInternals;
   readonly #context: ProtocolContext;
   readonly #queue: Queue;
 
-  constructor(context: ProtocolContext, queue: Queue) {
+  constructor(client: ClientInternals, queue: Queue) {
+    const { context } = client;
     // The lease goes on elsewhere, with the next check-in: that it was not renewed here tells nothing.
     const publish: ProtocolContext["publish"] = (event) => event.type !== "lost" && context.publish(event);
+    this.#client = client;
     this.#context = { ...context, publish, hold: () => undefined };
     this.#queue = queue;
   }
 
   /** Renews the owner's lease, takes its turn, renews its ticket or joins. Rejects with QueueFullError. */
-  async checkIn(terms: CheckInTerms): Promise<CheckInOutcome> {
-    const { owner } = terms;
+  async checkIn(options: CheckInOptions, maxWaiters: number): Promise<CheckIn> {
+    const given = checkKnown(options, ["owner", "leaseDurationMs", "join"], "options");
+    const { shortestLeaseMs, retentionMs, ...times } = this.#client.times;
+    const { join = true, leaseDurationMs = times.leaseDurationMs } = given;
+    const owner = checkText("owner", given.owner, limits.ownerBytes);
+    // Longer than that, ttl could remove a place that nobody else has anything to do with.
+    checkDuration("leaseDurationMs", leaseDurationMs, shortestLeaseMs, retentionMs);
+    check(typeof join === "boolean", "join", join, "true or false");
+    this.#context.lifecycle.throwIfClosed();
+    const terms = { owner, leaseDurationMs, join, maxWaiters };
     let turn = await this.#look(owner);
     let mayTry = true;
     for (let step = 0; step < mostSteps; step += 1) {
       const isNext = mayTry && turn.prospect.claimableInMs <= 0;
       if (turn.mine !== undefined) {
         const lease = await this.#renewed(turn, turn.mine, terms);
-        if (lease !== undefined) return { lease };
+        if (lease !== undefined) return this.#held(lease);
         turn = await this.#look(owner);
-      } else if (isNext && (turn.own !== undefined || terms.join)) {
+      } else if (isNext && (turn.own !== undefined || join)) {
         const outcome = await this.#take(turn, terms);
-        if (outcome instanceof HeldLease) return { lease: outcome };
+        if (outcome instanceof HeldLease) return this.#held(outcome);
         turn = outcome;
         // Where it was refused for another holder, another try now would be, too.
         mayTry = turn.holder === undefined || turn.mine !== undefined;
-      } else if (turn.own === undefined && !terms.join) return undefined;
+      } else if (turn.own === undefined && !join) return { state: "absent" };
       else {
         turn = await this.#write(owner, this.#waiting(turn, terms));
         const isNextNow = mayTry && turn.prospect.claimableInMs <= 0;
-        if (turn.own !== undefined && !isNextNow) return { waiting: turn.estimate };
+        if (turn.own === undefined || isNextNow) continue;
+        const { estimate } = turn;
+        return { state: "waiting", position: estimate.position, estimatedWaitMs: estimatedWaitMs(estimate) };
       }
     }
     throw this.#tooBusy();
@@ -107,7 +135,9 @@ export class CheckIns {
    *
    * Ends only what its look has shown: a copy that arrives late leaves alone what the owner has got since.
    */
-  async checkOut(owner: string): Promise<boolean> {
+  async checkOut(options: Pick<CheckInOptions, "owner">): Promise<boolean> {
+    const given = checkKnown(options, ["owner"], "options");
+    const owner = checkText("owner", given.owner, limits.ownerBytes);
     const turn = await this.#look(owner);
     const { own, mine } = turn;
     if (own !== undefined) {
@@ -133,7 +163,7 @@ export class CheckIns {
   async #renewed(
     turn: CheckInTurn,
     mine: LeaseRecord,
-    { leaseDurationMs }: CheckInTerms,
+    { leaseDurationMs }: Terms,
   ): Promise<HeldLease | undefined> {
     const lease = this.#leaseOf(turn, mine, leaseDurationMs);
     try {
@@ -146,7 +176,7 @@ export class CheckIns {
     }
   }
 
-  async #take(turn: CheckInTurn, { owner, leaseDurationMs }: CheckInTerms): Promise<HeldLease | CheckInTurn> {
+  async #take(turn: CheckInTurn, { owner, leaseDurationMs }: Terms): Promise<HeldLease | CheckInTurn> {
     const { own, clearing } = turn;
     if (clearing !== undefined) return await this.#write(owner, clearing);
     const { key, sortKey } = this.#queue;
@@ -164,7 +194,7 @@ export class CheckIns {
   }
 
   /** The write that renews the owner's ticket, or joins. */
-  #waiting(turn: CheckInTurn, { owner, leaseDurationMs: leaseMs, maxWaiters }: CheckInTerms): Write {
+  #waiting(turn: CheckInTurn, { owner, leaseDurationMs: leaseMs, maxWaiters }: Terms): Write {
     const { own, holder } = turn;
     const since = own?.since ?? this.#context.clock.now();
     const ticket = turn.ticket({ since, leaseMs, answered: undefined, owner });
@@ -190,6 +220,11 @@ export class CheckIns {
     turn.grantedAt = clock.monotonic() - Math.max(0, clock.now() - mine.acquiredAt);
     const { wasOurs } = await this.#leaseOf(turn, mine, mine.leaseDurationMs).release(false);
     if (!wasOurs && (await this.#look(mine.owner)).mine?.token === mine.token) throw this.#tooBusy();
+  }
+
+  #held(lease: HeldLease): CheckIn {
+    const { context, format } = this.#client;
+    return { state: "held", lease: new Lease(context, lease, format, undefined) };
   }
 
   #leaseOf({ form }: CheckInTurn, record: LeaseRecord, leaseDurationMs: number, belief?: Belief): HeldLease {

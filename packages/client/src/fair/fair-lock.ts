@@ -1,14 +1,13 @@
 import type { LeaseClient } from "../client.ts";
 import { type ClientInternals, internalsOf } from "../client-internals.ts";
-import { Lease } from "../lease.ts";
-import { check, checkDuration, checkKey, checkKnown, checkText } from "../options/check-values.ts";
+import type { Lease } from "../lease.ts";
+import { check, checkKey, checkKnown } from "../options/check-values.ts";
 import type { AcquireOptions } from "../options/options.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
-import { leaseSortKey, limits } from "../schema.ts";
-import { CheckIns } from "./check-ins.ts";
-import { checkMaxWaiters, type FairOptions, fair, type QueuePosition } from "./fair.ts";
+import { leaseSortKey } from "../schema.ts";
+import { type CheckIn, type CheckInOptions, CheckIns } from "./check-ins.ts";
+import { checkMaxWaiters, type FairOptions, fair } from "./fair.ts";
 import { type Queue, queues } from "./queue.ts";
-import { estimatedWaitMs } from "./queue-estimate.ts";
 import type { WaitingCaller } from "./queue-ticket.ts";
 
 /** Options of a {@link FairLock}. */
@@ -18,27 +17,6 @@ export interface FairLockOptions extends Pick<FairOptions, "maxWaiters"> {}
 export interface FairAcquireOptions
   extends Omit<AcquireOptions, "order" | "retry">,
     Pick<FairOptions, "onPosition"> {}
-
-/** Options of a caller without a thread of its own, which comes by now and then. */
-export interface CheckInOptions {
-  /** Who it is: an identity that no two callers share. At most 1024 bytes; those who wait are shown with 64 of them. */
-  readonly owner: string;
-  /**
-   * How long its place, and its lease once it has one, last without another check-in. At most the client's `retentionMs`.
-   * @default - the client's
-   */
-  readonly leaseDurationMs?: number;
-  /** Whether an owner that is not there joins the queue. Without it, it hears that it is absent. @default true */
-  readonly join?: boolean;
-}
-
-/** Where one that has checked in stands. */
-export type CheckIn =
-  /** It has the lock, for as long as the lease lasts. A lease whose signal has aborted was asked to stop: check out. */
-  | { readonly state: "held"; readonly lease: Lease }
-  | ({ readonly state: "waiting" } & QueuePosition)
-  /** It is not there: it checked out, was too late with its check-in, or has never been. */
-  | { readonly state: "absent" };
 
 /** What a look at a fair lock shows. */
 export interface FairLockState {
@@ -128,25 +106,7 @@ export class FairLock {
    * ```
    */
   async checkIn(options: CheckInOptions): Promise<CheckIn> {
-    const given = checkKnown(options, ["owner", "leaseDurationMs", "join"], "options");
-    const { context, format, times } = this.#internals;
-    const { join = true, leaseDurationMs = times.leaseDurationMs } = given;
-    const owner = checkText("owner", given.owner, limits.ownerBytes);
-    // Longer than that, ttl could remove a place that nobody else has anything to do with.
-    checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs, times.retentionMs);
-    check(typeof join === "boolean", "join", join, "true or false");
-    context.lifecycle.throwIfClosed();
-    const outcome = await this.#checkIns.checkIn({
-      owner,
-      leaseDurationMs,
-      maxWaiters: this.maxWaiters,
-      join,
-    });
-    if (outcome === undefined) return { state: "absent" };
-    if ("lease" in outcome)
-      return { state: "held", lease: new Lease(context, outcome.lease, format, undefined) };
-    const { waiting } = outcome;
-    return { state: "waiting", position: waiting.position, estimatedWaitMs: estimatedWaitMs(waiting) };
+    return await this.#checkIns.checkIn(options, this.maxWaiters);
   }
 
   /**
@@ -157,8 +117,7 @@ export class FairLock {
    * is to go all the same. Repeat one that was not answered before its owner checks in anew: it may yet end what that has got.
    */
   async checkOut(options: Pick<CheckInOptions, "owner">): Promise<boolean> {
-    const { owner } = checkKnown(options, ["owner"], "options");
-    return await this.#checkIns.checkOut(checkText("owner", owner, limits.ownerBytes));
+    return await this.#checkIns.checkOut(options);
   }
 
   /** Reads who holds the lock, and who waits for it. 1 consistent read. */
@@ -175,7 +134,7 @@ export class FairLock {
   }
 
   get #checkIns(): CheckIns {
-    return new CheckIns(this.#internals.context, this.#queue);
+    return new CheckIns(this.#internals, this.#queue);
   }
 
   #inOrder({ onPosition, ...options }: FairAcquireOptions): AcquireOptions {

@@ -56,6 +56,9 @@ export interface TicketTerms {
   readonly owner: string;
 }
 
+/** A ticket that is to be written. */
+export type NewTicket = WrittenTicket & Pick<TicketTerms, "until">;
+
 /** One waiter's ticket. */
 export interface QueueTicket extends WrittenTicket, TicketTerms {
   /** Waiters are served in the order of these numbers. */

@@ -8,13 +8,14 @@ import type { Item } from "../store.ts";
 import type { Queue, QueueSnapshot } from "./queue.ts";
 import type { QueueEstimate } from "./queue-estimate.ts";
 import {
+  holdNoteIn,
   holdText,
+  type NewTicket,
   type QueueTicket,
   queueAttributeNames,
   queueLimits,
   type TicketTerms,
   ticketText,
-  type WrittenTicket,
 } from "./queue-ticket.ts";
 import { inTurn, joinIfRoom, removable, removeTickets } from "./queue-writes.ts";
 
@@ -76,19 +77,19 @@ export class QueueTurn {
 
   /** The caller's position, and what the snapshot lets it expect: leases side by side end in the order of their age. */
   get estimate(): QueueEstimate {
-    const { item, holds } = this.#snapshot;
+    const { item } = this.#snapshot;
     const position = 1 + this.ahead.length - this.passable.length;
     const leases = [...this.#inner.leasesIn(item)].sort((one, other) => one.acquiredAt - other.acquiredAt);
     const beside = Math.max(1, leases.length);
     const holder = leases[(position - 1) % beside];
     const heldMs = holder && Math.max(0, this.#context.clock.now() - holder.acquiredAt);
-    return { position, round: Math.ceil(position / beside), holds, heldMs };
+    return { position, round: Math.ceil(position / beside), holds: holdNoteIn(item), heldMs };
   }
 
   acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
     const write = this.#inner.acquire(grant, passed);
     if (passed.some((lease) => this.#isReturn(lease, grant))) return write;
-    return inTurn(write, { own: this.own, passed: removable(this.passable) });
+    return inTurn(write, this.own, removable(this.passable));
   }
 
   /** Notes how long holders keep the lease. */
@@ -99,7 +100,11 @@ export class QueueTurn {
     const endedAt = ending.cooldown?.until ?? ending.now;
     const cooldownMs = ending.cooldown === undefined ? 0 : endedAt - acquiredAt;
     const heldMs = Math.max(this.#context.clock.monotonic() - this.grantedAt, cooldownMs);
-    const note = holdText({ ...estimateAfter(this.#snapshot.holds, heldMs), fencingToken, endedAt });
+    const note = holdText({
+      ...estimateAfter(holdNoteIn(this.#snapshot.item), heldMs),
+      fencingToken,
+      endedAt,
+    });
     return amended(write, { set: { [queueAttributeNames.holds]: note } });
   }
 
@@ -115,7 +120,7 @@ export class QueueTurn {
     const [first] = snapshot.tickets;
     const isVacant = this.#hasRoom(prospect, item, first === undefined ? [] : [first], first === undefined);
     const expiries = prospect.takeovers.map(({ from }) => from.expiresAt + this.#context.clockSkewMs);
-    queue.seeVacancy(isVacant, snapshot, expiries.length > 0 ? Math.max(...expiries) : undefined);
+    queue.seeVacancy(isVacant, item, expiries.length > 0 ? Math.max(...expiries) : undefined);
 
     const living = this.ahead.filter((ticket) => queue.isLiving(ticket));
     if (this.#hasRoom(prospect, item, living, true)) return prospect;
@@ -125,15 +130,15 @@ export class QueueTurn {
   }
 
   /** The caller's ticket as it is to be, with a lease that begins now. */
-  ticket(terms: Omit<TicketTerms, "until" | "shape">): WrittenTicket & { readonly until: number } {
+  ticket(terms: Omit<TicketTerms, "until" | "shape">): NewTicket {
     const until = this.#context.clock.now() + terms.leaseMs;
     return { id: this.ticketId, text: ticketText({ ...terms, until, shape: this.form.shape }), until };
   }
 
   /** Joins the line. Throws QueueFullError. */
-  join(ticket: WrittenTicket & { readonly until: number }, maxWaiters: number): Write {
-    const shown = { ...this.#snapshot, passable: this.passable };
-    return joinIfRoom(this.#queue, shown, ticket, maxWaiters, this.#context.retentionMs);
+  join(ticket: NewTicket, maxWaiters: number): Write {
+    const { retentionMs } = this.#context;
+    return joinIfRoom(this.#queue, this.#snapshot, this.passable, ticket, maxWaiters, retentionMs);
   }
 
   /** Removes expired tickets, where there are more of them than an acquisition can take along. */

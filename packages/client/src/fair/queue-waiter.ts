@@ -16,7 +16,7 @@ import { WakeableSleep } from "../time/wakeable-sleep.ts";
 import type { FairTerms } from "./fair.ts";
 import { isOlder, type LocalWaiter, type Queue, queues } from "./queue.ts";
 import { estimatedWaitMs, pollIntervalMs } from "./queue-estimate.ts";
-import { queueLimits, ticketIdOf } from "./queue-ticket.ts";
+import { type NewTicket, queueLimits, ticketIdOf } from "./queue-ticket.ts";
 import { QueueTurn } from "./queue-turn.ts";
 import { leave } from "./queue-writes.ts";
 
@@ -280,7 +280,7 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
     return Math.min(pollIntervalMs({ ...this.#turn.estimate, round: 1 }), answerAfterMs);
   }
 
-  #newTicket(): ReturnType<QueueTurn["ticket"]> {
+  #newTicket(): NewTicket {
     const expectedMs = estimatedWaitMs(this.#turn.estimate) ?? 0;
     const usefulMs = Math.min(Math.max(expectedMs, shortestTicketMs), longestTicketMs);
     const leaseMs = Math.min(usefulMs, Math.max(this.#budget.leftMs, 0) + ticketGraceMs);

@@ -18,9 +18,10 @@ import {
   type Test,
   type Write,
 } from "../store/write.ts";
-import type { Item } from "../store.ts";
 import { QueueFullError } from "./errors.ts";
+import type { QueueSnapshot } from "./queue.ts";
 import {
+  type NewTicket,
   numberPrefix,
   type QueueTicket,
   queueAttributeNames,
@@ -37,16 +38,15 @@ export interface QueueKey {
   readonly sortKey: string;
 }
 
-/** What an acquisition does to the line. */
-export interface Turn {
-  /** The ticket of the caller that acquires; undefined for a newcomer. */
-  readonly own: Pick<QueueTicket, "id" | "number"> | undefined;
-  /** Tickets that have expired, as they were judged. */
-  readonly passed: readonly WrittenTicket[];
-}
-
-/** An acquisition of a newcomer while nobody waits, or of a waiter, whose ticket it takes along. */
-export function inTurn(acquire: Write, { own, passed }: Turn): Write {
+/**
+ * An acquisition of a newcomer while nobody waits, or of a waiter, whose ticket it takes along. `passed` are expired tickets,
+ * as they were judged.
+ */
+export function inTurn(
+  acquire: Write,
+  own: Pick<QueueTicket, "id" | "number"> | undefined,
+  passed: readonly WrittenTicket[],
+): Write {
   if (own === undefined) {
     const isAlone =
       passed.length > 0 ? ([waiting, "=", passed.length] as const) : missingOr([waiting, "=", 0]);
@@ -61,21 +61,15 @@ export function removable(tickets: readonly QueueTicket[]): readonly QueueTicket
   return tickets.slice(0, queueLimits.removalsPerWrite);
 }
 
-/** What a look has shown of a line, and which of its tickets may be passed. */
-export interface ShownQueue {
-  readonly item: Item | undefined;
-  readonly tickets: readonly QueueTicket[];
-  readonly passable: readonly QueueTicket[];
-}
-
 /**
  * Joins the line at its end, if there is room; where it is full, tickets that may be passed make room. A second copy is
  * refused by the ticket that the first has brought. Throws QueueFullError.
  */
 export function joinIfRoom(
   queue: QueueKey,
-  { item, tickets, passable }: ShownQueue,
-  { id, text, until }: WrittenTicket & { readonly until: number },
+  { item, tickets }: QueueSnapshot,
+  passable: readonly QueueTicket[],
+  { id, text, until }: NewTicket,
   maxWaiters: number,
   retentionMs: number,
 ): Write {

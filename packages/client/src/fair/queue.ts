@@ -4,7 +4,6 @@ import { attributeNames, leaseItemKey } from "../schema.ts";
 import type { Bounds } from "../store/timed-store.ts";
 import type { Item } from "../store.ts";
 import {
-  type HoldNote,
   holdNoteIn,
   type QueueTicket,
   queueAttributeNames,
@@ -20,14 +19,10 @@ import { renewTickets } from "./queue-writes.ts";
  */
 export const answerMs = 11_500;
 
-/** What one answer shows of a line. */
+/** What one answer shows of a line: its tickets in the order of their numbers, those that have expired included. */
 export interface QueueSnapshot {
   readonly item: Item | undefined;
-  /** The fencing token of the last use. */
-  readonly fence: number;
-  /** In the order of their numbers, those that have expired included. */
   readonly tickets: readonly QueueTicket[];
-  readonly holds: HoldNote | undefined;
 }
 
 /** A lease that the first in line could have: since when, on the monotonic clock, and since the end of which use. */
@@ -63,7 +58,7 @@ export class Queue {
   readonly key: string;
   readonly sortKey: string;
   readonly #context: ProtocolContext;
-  #snapshot: QueueSnapshot = { item: undefined, fence: 0, tickets: [], holds: undefined };
+  #snapshot: QueueSnapshot = { item: undefined, tickets: [] };
   /** Since when each ticket has stayed the same, on the monotonic clock. */
   #seen = new Map<string, { readonly text: string; readonly since: number }>();
   #vacancy: Vacancy | undefined;
@@ -87,15 +82,17 @@ export class Queue {
       return [id, before?.text === text ? before : { text, since }] as const;
     });
     this.#seen = new Map(seen);
-    this.#snapshot = { item, fence: fenceOf(item), tickets, holds: holdNoteIn(item) };
+    this.#snapshot = { item, tickets };
     return this.#snapshot;
   }
 
   /** Takes note of whether the first in line could have the lease; `endedAt` where the end of its last use is known. */
-  seeVacancy(isVacant: boolean, { fence, holds }: QueueSnapshot, endedAt: number | undefined): void {
+  seeVacancy(isVacant: boolean, item: Item | undefined, endedAt: number | undefined): void {
+    const fence = fenceOf(item);
     if (!isVacant) this.#vacancy = undefined;
     else if (this.#vacancy?.fence !== fence) {
-      const noted = holds?.fencingToken === fence ? holds.endedAt : undefined;
+      const note = holdNoteIn(item);
+      const noted = note?.fencingToken === fence ? note.endedAt : undefined;
       this.#vacancy = { fence, seenAt: this.#context.clock.monotonic(), endedAt: endedAt ?? noted };
     }
   }
