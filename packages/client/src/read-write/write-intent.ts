@@ -24,46 +24,38 @@ export function writerFirst({ context, times }: ClientInternals, intent: SeatFor
     noteLease: () => undefined,
   });
   const leaseDurationMs = Math.max(intentLeaseMs, times.shortestLeaseMs);
-  const lease = { leaseDurationMs, heartbeatMs: Math.floor(leaseDurationMs / 3), lockAtLeastForMs: 0 };
-  const plain = {
-    order: undefined,
-    data: undefined,
-    reentrant: false,
-    resumes: false,
-    waitMs: 0,
-    signal: undefined,
-  };
+  const heartbeatMs = Math.floor(leaseDurationMs / 3);
+  const terms = { leaseDurationMs, heartbeatMs, lockAtLeastForMs: 0, data: undefined, order: undefined };
+  const plain = { ...terms, reentrant: false, resumes: false };
   return {
     begin: (_, form, call) => ({
       form,
       grant: async (attempt, onContended) => {
         const { key, sortKey, owner } = call;
         const failed = inBackground(context, { key, sortKey, owner, operation: "renew" });
-        let isWanted = false;
+        const over = new AbortController();
+        const wanted = { ...call, ...plain, signal: over.signal };
         let held: HeldLease | undefined;
         // In the background, for the writer does not depend on it.
         const take = async (): Promise<void> => {
-          try {
-            held = await acquirer.acquire({ ...call, ...lease, ...plain }, intent);
-            if (!isWanted) held.letGo();
-            // A process that was frozen for longer has lost it.
-            else held.onEnd(() => isWanted && void take());
-          } catch (error) {
-            // The next holder that the writer meets lets it try again.
-            isWanted = false;
-            failed(error);
-          }
+          held = await acquirer.acquire(wanted, intent);
+          if (over.signal.aborted) held.letGo();
+          // A process that was frozen for longer has lost it.
+          else held.onEnd(begin);
         };
+        const begin = (): void => {
+          if (!over.signal.aborted) take().catch((error: unknown) => over.signal.aborted || failed(error));
+        };
+        let hasBegun = false;
         const meet = (blocker: LeaseRecord): void => {
           onContended(blocker);
-          if (isWanted) return;
-          isWanted = true;
-          void take();
+          if (!hasBegun) begin();
+          hasBegun = true;
         };
         try {
           return await new RetryLoop(context, form, call).grant(attempt, meet);
         } finally {
-          isWanted = false;
+          over.abort();
           held?.letGo();
         }
       },
