@@ -22,30 +22,30 @@ import type { QueueTicket } from "./queue-ticket.ts";
 import { QueueTurn } from "./queue-turn.ts";
 import { removeTickets, renewTickets } from "./queue-writes.ts";
 
-/** How many writes one check-in may take, each by what the refusal of the one before has shown. */
+/** How many writes one check-in may take: each refusal shows what the next write has to be. */
 const mostSteps = 5;
 
 const idLength = 16;
 
-/** Options of a caller without a thread of its own, which comes by now and then. */
+/** Options of a caller without a process of its own, which checks in now and then. */
 export interface CheckInOptions {
-  /** Who it is: an identity that no two callers share. At most 1024 bytes; those who wait are shown with 64 of them. */
+  /** The caller's identity, which no other caller has. At most 1024 bytes; `inspect` shows the first 64 of a waiter's. */
   readonly owner: string;
   /**
-   * How long its place, and its lease once it has one, last without another check-in. At most the client's `retentionMs`.
+   * How long its ticket, or its lease, lasts without another check-in. At most the client's `retentionMs`.
    * @default - the client's
    */
   readonly leaseDurationMs?: number;
-  /** Whether an owner that is not there joins the queue. Without it, it hears that it is absent. @default true */
+  /** Whether an owner that has neither joins the line. If false, its state is `absent`. @default true */
   readonly join?: boolean;
 }
 
-/** Where one that has checked in stands. */
+/** What an owner has after its check-in. */
 export type CheckIn =
-  /** It has the lock, for as long as the lease lasts. A lease whose signal has aborted was asked to stop: check out. */
+  /** It has the lock, for as long as the lease lasts. If the lease's signal has aborted, it was asked to stop: check out. */
   | { readonly state: "held"; readonly lease: Lease }
   | ({ readonly state: "waiting" } & QueuePosition)
-  /** It is not there: it checked out, was too late with its check-in, or has never been. */
+  /** It has nothing: it checked out, checked in too late, or has never joined. */
   | { readonly state: "absent" };
 
 /** A check-in, validated. */
@@ -67,17 +67,17 @@ class CheckInTurn extends QueueTurn {
     this.mine = this.holder && isOpenTo(this.holder, owner) ? this.holder : undefined;
   }
 
-  /** Ends a lease only as it was seen: its owner may have checked in anew meanwhile. */
+  /** Ends a lease only as it was seen: its owner may have checked in again since. */
   override release(ending: Ending): Write {
     return amended(super.release(ending), { insist: [[attributeNames.version, "=", ending.shown.version]] });
   }
 }
 
 /**
- * Callers without a thread of their own at one lock: each checks in now and then, and is known by its owner.
+ * The check-ins at one lock: an owner's are known by its name, and each does one step of a waiter's or a holder's life.
  *
- * A check-in is a read and the one write that follows from it. Nothing is kept from one to the next but what the table
- * holds: so an owner may check in at any process, and a check-in that is repeated finds what the first has done.
+ * A check-in is a read and the write that follows from it. Only the table keeps anything from one to the next: so an owner
+ * may check in at any process, and a repeated check-in finds what the first has done.
  */
 export class CheckIns {
   readonly #client: ClientInternals;
@@ -86,7 +86,7 @@ export class CheckIns {
 
   constructor(client: ClientInternals, queue: Queue) {
     const { context } = client;
-    // The lease goes on elsewhere, with the next check-in: that it was not renewed here tells nothing.
+    // The next check-in carries the lease on, in any process: that it was not renewed here does not mean that it is lost.
     const publish: ProtocolContext["publish"] = (event) => event.type !== "lost" && context.publish(event);
     this.#client = client;
     this.#context = { ...context, publish, hold: () => undefined };
@@ -99,7 +99,7 @@ export class CheckIns {
     const { shortestLeaseMs, retentionMs, ...times } = this.#client.times;
     const { join = true, leaseDurationMs = times.leaseDurationMs } = given;
     const owner = checkText("owner", given.owner, limits.ownerBytes);
-    // Longer than that, ttl could remove a place that nobody else has anything to do with.
+    // A longer one could outlive the item: ttl removes it, if nobody else writes it.
     checkDuration("leaseDurationMs", leaseDurationMs, shortestLeaseMs, retentionMs);
     check(typeof join === "boolean", "join", join, "true or false");
     this.#context.lifecycle.throwIfClosed();
@@ -116,7 +116,7 @@ export class CheckIns {
         const outcome = await this.#take(turn, terms);
         if (outcome instanceof HeldLease) return this.#held(outcome);
         turn = outcome;
-        // Where it was refused for another holder, another try now would be, too.
+        // Refused for another holder: another try would be refused, too.
         mayTry = turn.holder === undefined || turn.mine !== undefined;
       } else if (turn.own === undefined && !join) return { state: "absent" };
       else {
@@ -133,7 +133,7 @@ export class CheckIns {
   /**
    * Gives up what an owner has: the lock, or its ticket. Tells whether there was anything.
    *
-   * Ends only what its look has shown: a copy that arrives late leaves alone what the owner has got since.
+   * Ends only what its look has shown: a copy that arrives late does not end what the owner has got since.
    */
   async checkOut(options: Pick<CheckInOptions, "owner">): Promise<boolean> {
     const given = checkKnown(options, ["owner"], "options");
@@ -142,7 +142,7 @@ export class CheckIns {
     const { own, mine } = turn;
     if (own !== undefined) {
       const now = (await this.#leave(owner, own)).mine;
-      // A check-in of the same owner was under way, and has taken its turn: to end that, the owner checks out again.
+      // A check-in of the same owner has taken its turn in the meantime: to end that, the owner checks out again.
       if (now !== undefined && now.token !== mine?.token) throw this.#tooBusy();
     }
     if (mine !== undefined) await this.#release(turn, mine);
@@ -180,8 +180,8 @@ export class CheckIns {
     const { own, clearing } = turn;
     if (clearing !== undefined) return await this.#write(owner, clearing);
     const { key, sortKey } = this.#queue;
-    // It is the owner's, at whatever process that checks in next. What another copy of this check-in has got meanwhile is
-    // renewed, under its token, and not taken over.
+    // Reentrant, for the owner may check in next at any process. A lease that another copy of this check-in has got in the
+    // meantime is renewed under its token, and not taken over: `resumes` is false.
     const asked = { reentrant: true, resumes: false, data: undefined, slot: undefined };
     const terms = { key, sortKey, owner, leaseDurationMs, ...asked };
     const attempt = new AcquireAttempt(this.#context, turn.form, terms);

@@ -1,7 +1,7 @@
 import { brandClass } from "../errors/brand.ts";
 import { LeaseError } from "../errors/errors.ts";
 
-/** As many wait for the lock as may. Nothing is held, and nobody waits for this caller. */
+/** The line is full. Nothing is held, and the caller has no ticket. */
 export class QueueFullError extends LeaseError {
   static {
     brandClass(QueueFullError, "QueueFullError");
@@ -10,7 +10,7 @@ export class QueueFullError extends LeaseError {
   readonly key: string;
   /** How many wait. */
   readonly waiting: number;
-  /** How many may. */
+  /** How many may wait. */
   readonly maxWaiters: number;
 
   constructor(key: string, waiting: number, maxWaiters: number) {

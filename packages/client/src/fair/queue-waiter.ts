@@ -164,7 +164,7 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
     return prospect === undefined || prospect.claimableInMs <= 0 || isOwn;
   }
 
-  /** Tries as long as it is our turn: at once where nobody waits, else as the first of those that are alive. */
+  /** Tries as long as it is our turn: at once where nobody waits, otherwise as the first living waiter. */
   async #tryInTurn(): Promise<Granted | undefined> {
     let granted: Granted | undefined;
     while (granted === undefined && this.#isTurn()) {

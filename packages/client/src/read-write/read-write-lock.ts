@@ -19,7 +19,7 @@ export const mostReaders: number = seatLimits.mostSeats;
 export interface ReadWriteOptions {
   /**
    * In which order readers and writers that wait are let in: `fair()` of `@leasehold/client/fair`, or none. Callers
-   * whose objects have no order are let in past those that wait in one. @default - none
+   * whose objects have no order overtake the callers that wait in one. @default - none
    */
   readonly order?: WaitOrder;
 }
@@ -62,16 +62,15 @@ export interface ReadWriteState {
 /**
  * Lets many readers in at once, or one writer alone.
  *
- * Promised, while clocks differ by no more than `clockSkewMs`: a holder of an unexpired write lock is alone; a writer
- * that waits keeps new readers out, so that readers cannot starve it; fencing tokens grow over all readers and
- * writers. Not promised: that work stops when its lease is lost; nor, unless the lock has an `order`, an order among
- * the callers that wait, and that readers get in where one writer follows another without a pause.
+ * Promised, while clocks differ by no more than `clockSkewMs`: a holder of an unexpired write lock is alone; a waiting
+ * writer keeps new readers out, so that readers cannot starve it; fencing tokens grow over all readers and writers. Not
+ * promised: that work stops when its lease is lost. Without an `order`, two more things are not promised: an order among
+ * the callers that wait, and that readers get in while writers follow one another without a pause.
  *
- * Fence the writers' writes, with `lease.fence()`. Let readers read, and have whatever they write checked with
- * `lease.conditionCheck()`.
+ * Fence what writers write with `lease.fence()`. Check what readers write with `lease.conditionCheck()`.
  *
  * A reader cannot become a writer: its write lock would wait for its own read lock until `waitMs` is over. Release
- * the read lock first. Under a `reentrant` owner this is noticed, and refused with {@link LeaseUpgradeError}.
+ * the read lock first. A `reentrant` owner is refused at once, with {@link LeaseUpgradeError}.
  *
  * Every method rejects with InvalidOptionsError before it sends anything, with LeaseTableError,
  * LeaseConfigurationError, LeaseServiceError, and with LeaseItemError where another program has written the item.
@@ -86,13 +85,13 @@ export class ReadWriteLock {
   /** The key that its item is under. */
   readonly key: string;
   readonly #item: SeatItem;
-  readonly #writerFirst: WaitOrder;
+  readonly #writeOrder: WaitOrder;
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, key: string, options: ReadWriteOptions = {}) {
     const { order } = checkKnown(options, ["order"], "options");
     this.#item = new SeatItem(client, key, seatSortKeys.readWrite, order);
-    this.#writerFirst = order ?? writerFirst(this.#item.client, this.#item.form(intentRule));
+    this.#writeOrder = order ?? writerFirst(this.#item.client, this.#item.form(intentRule));
     this.key = key;
   }
 
@@ -101,9 +100,9 @@ export class ReadWriteLock {
    *
    * 1 request, 2 where a dead writer is in the way; while it waits, reads.
    *
-   * `reentrant` lets the same owner in once more: without a request where this client has its read lock, by taking it
-   * over elsewhere, and beside its own write lock. Rejects with {@link LeaseUnavailableError}, which tells of the
-   * writer, and with LeaseAbortedError when the signal aborts; in every case of failure nothing stays held.
+   * `reentrant` lets the same owner in again: without a request where this client holds its read lock; by a takeover where
+   * another one does; and beside its own write lock. Rejects with {@link LeaseUnavailableError}, which tells of the writer,
+   * and with LeaseAbortedError when the signal aborts. In every case of failure nothing stays held.
    */
   async read(options: ReadOptions = {}): Promise<Lease> {
     return await this.#read(options, true);
@@ -120,10 +119,10 @@ export class ReadWriteLock {
    * 1 request where nobody else is there, 2 where all others are dead. While it waits, reads; and without an `order`
    * the writes of an intent, which keeps new readers out: 1 to take it, 1 each 3.3 s, 1 to give it up.
    *
-   * `reentrant` lets the same owner in once more: without a request where this client has its write lock, and by taking
-   * it over elsewhere. Rejects with {@link LeaseUnavailableError}, which tells of the writer in the way or of the reader
-   * that may stay longest, with {@link LeaseUpgradeError}, and with LeaseAbortedError when the signal aborts; in every
-   * case of failure nothing stays held, and readers can pass again.
+   * `reentrant` lets the same owner in again: without a request where this client holds its write lock, and by a takeover
+   * where another one does. Rejects with {@link LeaseUnavailableError}, which tells of the writer or of the reader that may
+   * stay longest; with {@link LeaseUpgradeError}; and with LeaseAbortedError when the signal aborts. In every case of
+   * failure nothing stays held, and readers get in again.
    */
   async write(options: WriteOptions = {}): Promise<Lease> {
     return await this.#write(options, true);
@@ -135,12 +134,11 @@ export class ReadWriteLock {
   }
 
   /**
-   * Acquires the lock for reading, runs the work, and releases the lock whatever becomes of the work.
+   * Acquires the lock for reading, runs the work, and releases the lock whether the work succeeds or fails.
    *
-   * Resolves to the work's result if the lease protected it to its end, or was revoked; rejects with LeaseLostError
-   * if it did not, for then a writer may have been at work: also where nothing but the release finds that it was broken
-   * meanwhile. The work's own error comes first. A release that fails does not hide the result: a writer passes over
-   * the lease when it ends.
+   * Resolves to the work's result if the lease lasted until its end, or was revoked. Otherwise a writer may have been at
+   * work, and it rejects with LeaseLostError: also where only the release shows that the lease was broken. The work's own
+   * error comes first. A release that fails does not hide the result: the lease then ends by itself.
    */
   async withRead<T>(options: ReadOptions, work: (lease: Lease) => Promise<T> | T): Promise<T> {
     checkWork(work);
@@ -148,9 +146,9 @@ export class ReadWriteLock {
   }
 
   /**
-   * Acquires the lock for writing, runs the work, and releases the lock whatever becomes of the work.
+   * Acquires the lock for writing, runs the work, and releases the lock whether the work succeeds or fails.
    *
-   * As {@link ReadWriteLock.withRead} in all else: LeaseLostError says that others may have read or written meanwhile.
+   * Otherwise as {@link ReadWriteLock.withRead}: LeaseLostError says that others may have read or written at the same time.
    */
   async withWrite<T>(options: WriteOptions, work: (lease: Lease) => Promise<T> | T): Promise<T> {
     checkWork(work);
@@ -174,6 +172,6 @@ export class ReadWriteLock {
     // An owner that reads in this client, and does not write, would wait for itself.
     const kinds = call.reentrant ? this.#item.heldHere(call.owner) : new Set();
     if (kinds.has("read") && !kinds.has("write")) throw new LeaseUpgradeError(this.key, call.owner);
-    return await this.#item.acquire(call, writeRule, call.waitMs > 0 ? this.#writerFirst : undefined);
+    return await this.#item.acquire(call, writeRule, call.waitMs > 0 ? this.#writeOrder : undefined);
   }
 }

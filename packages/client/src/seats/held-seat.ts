@@ -48,7 +48,7 @@ export class HeldSeat implements HeldForm {
     };
   }
 
-  /** A cooldown takes the seat's place under another token, which nobody holds: the counters stay as they are. */
+  /** A cooldown replaces the seat, under another token that nobody holds: the counters stay as they are. */
   release({ shown, cooldown }: Ending): Write {
     const seat = shown as SeatRecord;
     const write = removal(seat);
@@ -63,7 +63,7 @@ export class HeldSeat implements HeldForm {
     return { ...write, set };
   }
 
-  /** Unlike `leasesIn` it does not mind a seat of somebody else's that cannot be read. */
+  /** Unlike `leasesIn`, it accepts an item in which another holder's seat cannot be read. */
   leaseIn(item: Item | undefined, token: string): SeatRecord | undefined {
     return seatOf(item, token);
   }
@@ -77,7 +77,7 @@ export class HeldSeat implements HeldForm {
   }
 }
 
-/** Takes another's seat away. It is marked as broken, so that its holder does not take it for its own release. */
+/** Removes another holder's seat, and marks it as broken: so the holder does not mistake this for its own release. */
 export function breakSeat(seat: SeatRecord): Write {
   const write = removal(seat);
   const { [releasedToken]: _, ...cooldown } = write.set;

@@ -119,7 +119,7 @@ export class SeatItem {
   }
 }
 
-/** Gives undefined where the lease is not to be had. */
+/** Gives undefined in place of LeaseUnavailableError. */
 export async function orUndefined(acquired: Promise<Lease>): Promise<Lease | undefined> {
   try {
     return await acquired;

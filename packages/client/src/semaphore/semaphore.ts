@@ -22,7 +22,7 @@ export interface SemaphoreOptions {
   readonly permits: number;
   /**
    * In which order callers that wait are let in: `fair()` of `@leasehold/client/fair`, or none. Callers whose objects
-   * have no order are let in past those that wait in one. @default - none
+   * have no order overtake the callers that wait in one. @default - none
    */
   readonly order?: WaitOrder;
 }
@@ -50,18 +50,18 @@ export interface SemaphoreState {
   readonly permits: number;
   /**
    * Every lease that has not been released, in the order in which they were acquired: also one that has expired, and
-   * one that `lockAtLeastForMs` keeps closed. `seat.permits` tells how many permits it takes.
+   * one that is in its cooldown (`lockAtLeastForMs`). `seat.permits` tells how many permits it takes.
    */
   readonly held: readonly LeaseRecord[];
-  /** How many permits could be taken at this moment: those that no lease takes, and those of leases that are over. */
+  /** How many permits can be taken now: the permits that no lease takes, and those of expired leases. */
   readonly free: number;
 }
 
 /**
  * Lets callers hold at most N permits at once.
  *
- * All permits of a key are counted in one item. Each lease takes one or more of them; it has its own token,
- * deadline, heartbeat and fencing token, and is taken over when its holder is dead. Promised, while clocks differ by
+ * One item counts all permits of a key. Each lease takes one or more of them; it has its own token, deadline, heartbeat
+ * and fencing token, and is taken over when it has expired. Promised, while clocks differ by
  * no more than `clockSkewMs`: after every acquisition at most N permits are held by unexpired leases, N being that
  * caller's number; fencing tokens grow over all holders. Not promised, unless it has an `order`: an order among the
  * callers that wait.
@@ -100,8 +100,8 @@ export class Semaphore {
   /**
    * Acquires `permits` of them, 1 by default, waiting up to `waitMs` until so many are free.
    *
-   * 1 request where they are free, 2 where leases that are over take them; while it waits, reads. `reentrant` lets the
-   * same owner in again: without a request where this client has its lease already, and by taking it over elsewhere.
+   * 1 request where they are free, 2 where expired leases take them; while it waits, reads. `reentrant` lets the same owner
+   * in again: without a request where this client holds its lease, and by a takeover where another one does.
    *
    * Rejects with {@link LeaseUnavailableError}, which tells of the lease whose end would have let it in, and with
    * LeaseAbortedError when the signal aborts. In every case of failure nothing stays held.
@@ -116,12 +116,11 @@ export class Semaphore {
   }
 
   /**
-   * Acquires permits, runs the work, and releases them whatever becomes of the work.
+   * Acquires permits, runs the work, and releases them whether the work succeeds or fails.
    *
-   * Resolves to the work's result if the lease protected it to its end, or was revoked; rejects with LeaseLostError if
-   * it did not, for then more than N may have been at work: also where nothing but the release finds that it was
-   * broken meanwhile. The work's own error comes first. A release that fails does not hide the result: the permits free
-   * themselves when the lease ends.
+   * Resolves to the work's result if the lease lasted until its end, or was revoked. Otherwise more than N may have been at
+   * work, and it rejects with LeaseLostError: also where only the release shows that the lease was broken. The work's own
+   * error comes first. A release that fails does not hide the result: the permits become free when the lease ends.
    */
   async withPermit<T>(options: PermitOptions, work: (lease: Lease) => Promise<T> | T): Promise<T> {
     checkWork(work);
@@ -129,11 +128,12 @@ export class Semaphore {
   }
 
   /**
-   * Waits until nobody holds a permit: every lease has been released or is over, `lockAtLeastForMs` included. It keeps
-   * nobody out: callers that come meanwhile get in, unless all of them have `permits: 0`.
+   * Waits until nobody holds a permit: every lease has been released or has expired, and every cooldown has ended. It
+   * keeps nobody out: callers that come in the meantime get in, unless all of them have `permits: 0`.
    *
-   * Reads in the rhythm of `retry`, the last one consistent. Rejects with {@link LeaseUnavailableError} when it is not
-   * empty within `waitMs`, which tells of the lease that may last longest; and with LeaseAbortedError.
+   * Consistent reads at first and at last, in between reads that may lag, in the rhythm of `retry`. Rejects with
+   * {@link LeaseUnavailableError}, which tells of the lease that may last longest, when it is not empty within `waitMs`;
+   * and with LeaseAbortedError.
    */
   async drain(options: DrainOptions = {}): Promise<void> {
     await this.#item.untilFree({ kind: "permit", permits: 0, bounds: () => ({ permit: 0 }) }, options);
