@@ -32,6 +32,11 @@ const conflictErrors = new Set([
   "ReplicatedWriteConflictException",
 ]);
 
+/** Tells whether an error's name says that the service has too many requests at the moment. */
+export function isThrottling(name: string | undefined): boolean {
+  return throttlingErrors.has(name ?? "");
+}
+
 /**
  * Tells whether a write met another on the same item: a transaction, its own repetition, or another region's write.
  *

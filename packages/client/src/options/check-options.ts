@@ -82,7 +82,7 @@ export function checkClientOptions(options: LeaseClientOptions): CheckedClientOp
   checkSender(dynamodb);
   check(onEvent === undefined || typeof onEvent === "function", "onEvent", onEvent, "a function");
   checkClock(clock);
-  if (randomness !== undefined) checkMethods("randomness", randomness, randomnessMethods);
+  checkRandomness(randomness);
   const { leaseDurationMs = defaultLeaseDurationMs, retentionMs = defaultRetentionMs } = given;
   checkDuration("leaseDurationMs", leaseDurationMs, 1);
   const { clockSkewMs = Math.min(defaultClockSkewMs, leaseDurationMs) } = given;
@@ -97,6 +97,11 @@ export function checkClientOptions(options: LeaseClientOptions): CheckedClientOp
 /** Validates a clock, if one is given. */
 export function checkClock(clock: unknown): void {
   if (clock !== undefined) checkMethods("clock", clock, clockMethods);
+}
+
+/** Validates a source of randomness, if one is given. */
+export function checkRandomness(randomness: unknown): void {
+  if (randomness !== undefined) checkMethods("randomness", randomness, randomnessMethods);
 }
 
 /** Validates a client of the SDK, if one is given. */
