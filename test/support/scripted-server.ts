@@ -28,6 +28,8 @@ export async function startScriptedServer(): Promise<ScriptedServer> {
   let reactions: Reaction[] = [];
   let connections = 0;
   const server = createServer(async (incoming, response) => {
+    // The time of these tests is not the server's.
+    response.sendDate = false;
     let body = "";
     for await (const chunk of incoming.setEncoding("utf8")) body += chunk;
     const request = { headers: incoming.headers, path: incoming.url ?? "", body };

@@ -47,12 +47,10 @@ export class CredentialsCache {
     return this.#current;
   }
 
-  /** The service has refused these: gives others, if there are any. */
-  async replace(refused: Signer): Promise<Signer | undefined> {
-    const isNewest = this.#current === undefined || this.#current === refused;
-    const other = isNewest ? await this.#renew() : (this.#current as Signer);
-    const isSame = other.accessKeyId === refused.accessKeyId && other.sessionToken === refused.sessionToken;
-    return isSame ? undefined : other;
+  /** The service has refused these: sees to it that `get` gives others. Tells whether there are any. */
+  async replace(refused: Signer): Promise<boolean> {
+    const other = this.#current === refused ? await this.#renew() : this.#current;
+    return other?.accessKeyId !== refused.accessKeyId || other.sessionToken !== refused.sessionToken;
   }
 
   #renew(): Promise<LightCredentials> {

@@ -54,29 +54,31 @@ export class HttpTransport implements Transport {
     input: Operations[Operation][0],
     attempts: CallAttempts,
   ): Promise<Operations[Operation][1]> {
-    const { credentials, time, clock, maxAttempts } = this.#parts;
+    const { credentials, time, clock, randomness, maxAttempts } = this.#parts;
     const { signal } = attempts.call;
     const body = JSON.stringify(input);
     const route = this.#route ?? (await this.#open());
+    let mayReplace = true;
     for (;;) {
-      let signer: Signer | Promise<Signer> = credentials.get();
       const { offsetMs } = time;
+      let signer: Signer | undefined;
       try {
-        if (signer instanceof Promise) signer = await unlessAborted(signer, signal);
+        const given = credentials.get();
+        signer = given instanceof Promise ? await unlessAborted(given, signal) : given;
         const output = await this.#attempt(route, operation, body, signer, attempts);
         return output as Operations[Operation][1];
       } catch (error) {
         attempts.lastError = signal.aborted ? undefined : error;
         if (signal.aborted || attempts.count >= maxAttempts) throw error;
         const { name } = error as Error;
-        const isCorrected =
-          (timeRefusals.test(name) && time.offsetMs !== offsetMs) ||
-          (/^ExpiredToken/.test(name) &&
-            (await unlessAborted(credentials.replace(signer as Signer), signal)) !== undefined);
-        if (isCorrected) continue;
+        if (timeRefusals.test(name) && time.offsetMs !== offsetMs) continue;
+        if (expiries.has(name) && mayReplace && signer !== undefined) {
+          mayReplace = false;
+          if (await unlessAborted(credentials.replace(signer), signal)) continue;
+        }
         const longestMs = backoffMs(error, attempts.count);
         if (longestMs === undefined) throw error;
-        await pause(clock, longestMs * this.#parts.randomness.fraction(), signal);
+        await pause(clock, longestMs * randomness.fraction(), signal);
         if (signal.aborted) throw error;
       }
     }
@@ -134,6 +136,9 @@ export class HttpTransport implements Transport {
 /** What DynamoDB says where the time of a signature is too far from its own. */
 const timeRefusals =
   /^(InvalidSignature|SignatureDoesNotMatch|RequestExpired|RequestInTheFuture|RequestTimeTooSkewed)/;
+
+/** What it says of credentials that have ended. */
+const expiries: ReadonlySet<string> = new Set(["ExpiredToken", "ExpiredTokenException"]);
 
 /** Errors of a connection that another attempt may not meet. */
 const passingCodes: ReadonlySet<unknown> = new Set([
