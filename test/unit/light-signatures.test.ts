@@ -1,7 +1,7 @@
 import { createHash, createHmac } from "node:crypto";
 import { lightStore } from "@leasehold/client/light";
 import { SignatureV4 } from "@smithy/signature-v4";
-import { sign } from "aws4";
+import aws4 from "aws4";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { signedHeaders } from "../../packages/client/src/light/signing.ts";
 import { type ScriptedServer, say, startScriptedServer } from "../support/scripted-server.ts";
@@ -73,7 +73,7 @@ describe("the package that signs agrees with AWS's test suite", () => {
       extraHeadersToIgnore: { "content-length": true },
       ...(body !== undefined && { body }),
     };
-    expect(sign(request, suite.caller).headers?.Authorization).toBe(
+    expect(aws4.sign(request, suite.caller).headers?.Authorization).toBe(
       `AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, SignedHeaders=${names}, Signature=${signature}`,
     );
   });

@@ -2,7 +2,7 @@ import { removeRequire } from "./builtin-require.ts";
 
 // The import above comes first: aws4 may ask for a `require` while it is loaded.
 
-import { sign } from "aws4";
+import aws4 from "aws4";
 
 removeRequire();
 
@@ -37,5 +37,5 @@ export function signedHeaders(
     ...(sessionToken === undefined ? {} : { "X-Amz-Security-Token": sessionToken }),
   };
   const request = { service: "dynamodb", region, host, method: "POST", path, headers, body };
-  return sign(request, { accessKeyId, secretAccessKey }).headers as Record<string, string>;
+  return aws4.sign(request, { accessKeyId, secretAccessKey }).headers as Record<string, string>;
 }
