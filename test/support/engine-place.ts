@@ -4,7 +4,7 @@ import { settled } from "@leasehold/client/testing";
 import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
 import { PatientClock } from "./patient-clock.ts";
 import type { Target } from "./proxy.ts";
-import { sdkClient } from "./table.ts";
+import { isLight, lightInPlaceOf, sdkClient } from "./table.ts";
 
 /** A lease table on an engine that lives in the time of the test's own clock. */
 export interface EnginePlace {
@@ -77,7 +77,9 @@ export async function makeEnginePlace(
 export function enginePlace(
   tableName: string,
   dynamodb: DynamoDBClient,
-  store: LeaseStore = new DynamoDBLeaseStore(tableName, dynamodb),
+  store: LeaseStore = isLight
+    ? lightInPlaceOf(dynamodb, tableName)
+    : new DynamoDBLeaseStore(tableName, dynamodb),
 ): EnginePlace {
   const requests = new Set<Promise<unknown>>();
   const sent: string[] = [];
