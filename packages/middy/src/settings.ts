@@ -1,15 +1,21 @@
 import {
   type Clock,
   InvalidOptionsError,
-  LeaseClient,
+  type LeaseClientOptions,
   type LeaseEventListener,
   systemClock,
   type WaitOrder,
 } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
+import { LeaseClient } from "@leasehold/client/internal";
 import { metricsListener, writeLine } from "@leasehold/client/metrics";
 import type { Context } from "aws-lambda";
 import type { LeaseLockOptions, WhenHeld } from "./options.ts";
+
+/** Makes the client of a lock that is given none; the entries differ in it. */
+export type MakeClient = (
+  options: Pick<LeaseClientOptions, "tableName" | "store" | "clock" | "onEvent">,
+) => LeaseClient;
 
 /** Options as they are used: complete, and validated as far as they can be before there is an event. */
 export interface Settings<TEvent> {
@@ -49,6 +55,7 @@ const milliseconds = "a whole number of milliseconds";
 /** What each option accepts. */
 const checks: Record<keyof LeaseLockOptions, readonly [(value: unknown) => boolean, string]> = {
   client: [(value) => value instanceof LeaseClient, "a LeaseClient"],
+  store: [isObject, "a LeaseStore, such as lightStore() of @leasehold/client/light"],
   tableName: [isText, "a table's name or ARN"],
   key: [(value) => isText(value) || isFunction(value), "a non-empty string, or a function that gives one"],
   whenHeld: [(value) => whenHeldValues.includes(value), whenHeldValues.join(", ")],
@@ -75,6 +82,7 @@ const checks: Record<keyof LeaseLockOptions, readonly [(value: unknown) => boole
 /** Completes the options from the environment. Throws InvalidOptionsError; sends nothing. */
 export function readOptions<TEvent>(
   options: LeaseLockOptions<TEvent>,
+  makeClient: MakeClient,
   env: NodeJS.ProcessEnv = process.env,
 ): Settings<TEvent> {
   if (!isObject(options)) throw new InvalidOptionsError("options", options, "an object");
@@ -131,12 +139,16 @@ export function readOptions<TEvent>(
   if (resume && once !== false) {
     throw new InvalidOptionsError("resume", resume, "false beside once, which never takes over a living run");
   }
-  const tableName = options.tableName ?? fromEnv("tableName", String);
+  const { client, store } = options;
+  if (store !== undefined && (client !== undefined || options.tableName !== undefined)) {
+    throw new InvalidOptionsError("store", store, "nothing beside client or tableName");
+  }
+  const tableName = store?.tableName ?? options.tableName ?? fromEnv("tableName", String);
   const job = options.job ?? fromEnv("job", String);
   const writeMetrics = options.metrics === false ? undefined : (options.metrics ?? writeLine);
   return {
-    client: options.client ?? clientOf(tableName, job, writeMetrics, options),
-    ownsClient: options.client === undefined,
+    client: client ?? clientOf(tableName, job, writeMetrics, options, makeClient),
+    ownsClient: client === undefined,
     tableName,
     key,
     whenHeld,
@@ -165,7 +177,8 @@ function clientOf(
   tableName: string | undefined,
   job: string | undefined,
   writeMetrics: ((line: string) => void) | undefined,
-  { clock, onEvent }: Pick<LeaseLockOptions, "clock" | "onEvent">,
+  { clock, onEvent, store }: Pick<LeaseLockOptions, "clock" | "onEvent" | "store">,
+  makeClient: MakeClient,
 ): LeaseClient {
   if (tableName === undefined) {
     const allowed = `a table's name, by the option or by ${environmentNames.tableName}, or a client`;
@@ -176,5 +189,5 @@ function clientOf(
     measure?.(event);
     onEvent?.(event);
   };
-  return new LeaseClient({ tableName, ...(clock && { clock }), onEvent: listener });
+  return makeClient({ ...(store ? { store } : { tableName }), ...(clock && { clock }), onEvent: listener });
 }
