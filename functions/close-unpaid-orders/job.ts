@@ -53,7 +53,7 @@ export type JobOutcome =
       /** Epoch milliseconds. */
       readonly expiresAt: number | undefined;
     }
-  /** The lease ended in mid-run. What was closed until then stays closed; the next run finishes the rest. */
+  /** The lease ended during the run. Closed orders stay closed; the next run does the rest. */
   | {
       readonly result: "lost";
       readonly fencingToken: number;

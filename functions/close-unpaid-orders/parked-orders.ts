@@ -13,7 +13,7 @@ export class ParkedOrders {
     this.#tableName = tableName;
   }
 
-  /** Lists them, those that were due first. 1 consistent query. */
+  /** Lists them, the earliest due first. 1 consistent query. */
   async list(limit: number): Promise<readonly ParkedOrder[]> {
     const { Items = [] } = await this.#documents.send(
       new QueryCommand({

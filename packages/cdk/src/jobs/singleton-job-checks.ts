@@ -8,10 +8,10 @@ import { type ScheduleTiming, scheduleTiming } from "./schedule-interval.ts";
 import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
 
 /**
- * Refuses props that cannot work together, before anything is defined; warns of those that work badly.
+ * Refuses props that cannot work together, before anything is defined; warns of props that work badly together.
  *
- * Durations that are known at deployment only are let through where they reach the function as they are, and refused where
- * something is worked out from them.
+ * A duration that is known at deployment only is accepted when the function gets it as it is, and refused when
+ * something is calculated from it.
  */
 export function checkSingletonJob(job: Construct, props: SingletonJobProps): ScheduleTiming {
   const timing = scheduleTiming(props.schedule);
