@@ -165,7 +165,7 @@ function warn(job: Construct, props: SingletonJobProps, { kind, interval }: Sche
     Annotations.of(job).addWarningV2(
       "@leasehold/cdk:lockOutlastsFunction",
       `lockAtMostFor is ${text(lockAtMostFor)}, though the function is stopped after ${text(target.timeout)}: ` +
-        "a run that dies keeps the lock closed for the rest; shorten it, or leave it out",
+        "after a run dies, the lock is held for the rest; shorten it, or leave it out",
     );
   }
   if (alarms !== false && interval === undefined && maxInterval === undefined) {

@@ -13,7 +13,7 @@ const steadyMs = 100;
 const usefulShare = 1 / 3;
 /** By so much the bounds come closer after a client's first answers. */
 const settlingMs = 1_000;
-/** An expiry that is too late by more than this would keep a dead lock closed for too long. */
+/** An expiry that is too late by more than this would keep others from a dead lock for too long. */
 const harmlessExcessMs = 5_000;
 
 /** Between what the service's time was when it made an answer, in epoch milliseconds. */
@@ -32,7 +32,7 @@ interface Anchor {
 export interface ExpiryCheck {
   /** For how long after the moment of the request its holder may believe in the lease; 0 for not at all. */
   readonly believedMs: number;
-  /** False where the expiry is much too early for the holder, or so late that a dead holder would keep the lock closed. */
+  /** False where the expiry is much too early for the holder, or so late that a dead holder would keep others out. */
   readonly isSound: boolean;
 }
 
