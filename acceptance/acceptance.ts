@@ -40,7 +40,7 @@ export async function acceptance(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Somebody has asked for the end. */
+/** A signal has asked for the end. */
 class Interruption extends Error {
   readonly exitCode: number;
 

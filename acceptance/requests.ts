@@ -14,7 +14,7 @@ export async function checkRequests(deployment: Deployment, signal: AbortSignal)
   const dynamodb = new DynamoDBClient({});
   keepToKeySpace(dynamodb);
   const site = new MeteredSite(deployment.tableName, dynamodb);
-  // One request before, so that none of those that count has to open a connection and learn the service's time.
+  // One request before the counted ones: it opens the connection and learns the service's time.
   await (await site.client().acquire(site.newKey())).release();
   try {
     const checks: Check[] = [];

@@ -18,7 +18,7 @@ export interface HandOverCost {
   /** From the call of release to the next holder's grant. */
   readonly p50: number;
   readonly p90: number;
-  /** From the first waiter on; also of those that were still waiting at the end. */
+  /** From the first waiter on; also of callers that still waited at the end. */
   readonly longestWaitMs: number;
 }
 
@@ -58,7 +58,7 @@ export async function benchHandOvers(engine: Target, leases: TestTable): Promise
   );
 }
 
-/** One lock that goes from hand to hand. Whenever somebody gets it, another joins those who wait. */
+/** One lock that changes hands. When a caller gets it, another one starts to wait. */
 class Relay {
   readonly #leases: TestTable;
   readonly #dynamodb: ReturnType<typeof sdkClient>;

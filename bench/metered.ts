@@ -6,7 +6,7 @@ import {
 
 /** What a client has sent since it was last asked, and what DynamoDB bills for it. */
 export interface Consumption {
-  /** The names of the requests, in the order of their answers; those of the SDK's own retries, too. */
+  /** The names of the requests, in the order of their answers, including the SDK's own retries. */
   readonly sent: readonly string[];
   readonly writeUnits: number;
   readonly readUnits: number;

@@ -43,7 +43,7 @@ export function promised(
 
 export const hourMs = 3_600_000;
 
-/** A client of a process that died an hour ago: its leases have ended, and nobody has released them. */
+/** A client of a process that died an hour ago: its leases have ended, and were not released. */
 export function deadClient({ stopped }: OperationSite, options?: LeaseClientOptions): LeaseClient {
   return stopped(hourMs).client(options);
 }

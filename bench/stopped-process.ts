@@ -12,10 +12,10 @@ export const steady: LeaseClientOptions = {
 };
 
 /**
- * A process whose time passes only when it is told to, and never while a request is under way.
+ * A process whose time passes only when the caller moves it, and never while a request is under way.
  *
- * It does not hear the service's time, so it may stand an hour in the past: then its leases are those of a dead holder.
- * So what its clients send while they wait can be counted, and takes no real time.
+ * It does not learn the service's time, so its clock may be an hour behind: then its leases are those of a dead
+ * holder. So what its clients send while they wait can be counted, and takes no real time.
  */
 export class StoppedProcess extends ManualClock {
   readonly #tableName: string;

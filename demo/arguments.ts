@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { Ending, exitCodes } from "./endings.ts";
 
-/** What somebody asked for. */
+/** The command line's options. */
 export interface DemonstrationOptions {
   /** Whether every event and every check is shown. */
   readonly all: boolean;

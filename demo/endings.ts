@@ -32,8 +32,8 @@ export class NotStaged extends Error {
 const endingSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
- * Rejects when somebody asks for the end: Ctrl-C, SIGTERM, a terminal that is closed, a reader that went away. Never
- * resolves. From then on further requests change nothing: what cleans up is not disturbed.
+ * Rejects when the end is asked for: Ctrl-C, SIGTERM, a closed terminal, a reader that went away. Never resolves.
+ * Later requests change nothing, so that they do not disturb the cleaning up.
  */
 export function interruption(): Promise<never> {
   return new Promise((_, reject) => {

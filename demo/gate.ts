@@ -163,7 +163,7 @@ export class Gate implements AsyncDisposable {
       const outgoing = send({ hostname, port, method, path, headers }, (answer) => {
         answer.once("end", () => resolve(answer.statusCode === 200));
         answer.once("error", reject);
-        // Its sender may be gone: then nobody takes the answer.
+        // Its sender may be dead: then nothing reads the answer.
         if (response.destroyed) answer.resume();
         else answer.pipe(response.writeHead(answer.statusCode ?? 500, answer.headers));
       });

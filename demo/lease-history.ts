@@ -2,7 +2,7 @@ import type { LeaseRecord } from "@leasehold/client/record";
 
 /** One write of a lease item: the leases that the item showed before it and after it. */
 export interface LeaseChange {
-  /** Undefined where nobody had the lease. */
+  /** Undefined when the lease had no holder. */
   readonly before: LeaseRecord | undefined;
   /** Undefined where the write ended the lease. */
   readonly after: LeaseRecord | undefined;
@@ -27,9 +27,9 @@ export interface Grant extends GrantedLease {
 /**
  * Finds the grants under one key, in the order in which the table made them.
  *
- * The table's stream is the evidence, and no clock orders it. A process may hear of its grant or its release
- * as late as it likes: that moves nothing here. Times count for takeovers alone: the taker writes down when it sent the
- * request, which no delay can make earlier, and the holder wrote down how long its lease lasts.
+ * The table's stream is the evidence, and no clock orders it. A process may learn late of its grant or its release:
+ * that changes nothing here. Times count for takeovers alone. The taker records when it sent the request, which no
+ * delay can make earlier, and the holder recorded how long its lease lasts.
  *
  * @param changes every write of the table, in the order of its stream
  */
@@ -44,8 +44,8 @@ export function grantsIn(changes: readonly LeaseChange[], key: string): Grant[] 
 }
 
 /**
- * Counts the leases that overlapped another one: those that were taken over before they had ended, and the grants
- * that came after one with a larger fencing token, which brings an old holder back.
+ * Counts the leases that overlapped another one: leases that were taken over before they had ended, and grants that
+ * came after one with a larger fencing token, which bring an old holder back.
  */
 export function overlaps(grants: readonly Grant[]): number {
   const largest = new Map<string, number>();
@@ -57,7 +57,7 @@ export function overlaps(grants: readonly Grant[]): number {
 }
 
 /**
- * The owners whose leases were taken over. One who was not cut short is marked: its lease ran out while it lived.
+ * The owners whose leases were taken over. A lease that expired although its holder lived is marked.
  *
  * @param wasCutShort whether a lease's holder was killed or frozen
  */

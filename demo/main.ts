@@ -1,11 +1,11 @@
 /**
  * The app of this repository, here: synthesized, and run on this machine with nothing to set up.
  *
- * Its five systems at work at the same time, each with the mishaps that can befall it. Shows what happens, and ends
- * with an audit. Leaves no process and no folder behind, whatever ends it.
+ * Its five systems work at the same time, each with its planned incidents. Shows what happens, and ends with an
+ * audit. Leaves no process and no folder behind, however it ends.
  *
- * Exits with 0 if all checks hold, with 1 if one failed or the app could not be started, with 75 if this machine is too
- * slow for the plan, and with 128 and its number after a signal.
+ * Exits with 0 if all checks hold, with 1 if one failed or the app could not be started, with 75 if this machine is
+ * too slow for the plan, and with 128 and its number after a signal.
  */
 
 import { setTimeout as delay } from "node:timers/promises";

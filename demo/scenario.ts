@@ -30,14 +30,14 @@ export interface Outcome {
   readonly late: readonly string[];
 }
 
-/** One system of the app at work, with the mishaps that can befall it. */
+/** One system of the app at work, with its planned incidents. */
 export interface Scenario {
   readonly system: System;
   /** What the system does, and what happens to it, in a line for newcomers. */
   readonly about: string;
   /** Takes what happens in the app, in every system of it. */
   hear(event: LocalAppEvent): void;
-  /** Has ready what takes long to start, so that it disturbs nobody later. */
+  /** Starts slow parts early, so that they do not disturb the rest later. */
   prepare(): Promise<void>;
   /**
    * Plays it to the end, beside the others, and judges by its own evidence what came of it.

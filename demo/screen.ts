@@ -107,7 +107,7 @@ export class Screen {
     this.#progress.set(system, { done, total, text });
   }
 
-  /** Prints one thing that happened in a system, to somebody of it or to nobody in particular. */
+  /** Prints one event of a system, for one of its participants or for all. */
   event(system: System, kind: Kind, who: string | undefined, text: string): void {
     const { mark, word, style, incident }: Mark = marks[kind];
     if (this.#isClosed || (!this.#showsAll && !incident)) return;

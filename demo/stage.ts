@@ -105,7 +105,7 @@ async function makeAssembly(
 ): Promise<string> {
   const step = screen.step("Synthesizing infra/app.ts");
   signal.throwIfAborted();
-  // In one go: a folder that is made while the process ends would be nobody's to remove.
+  // In one step: a folder that is made while the process ends would not be removed.
   const folder = mkdtempSync(join(tmpdir(), "leasehold-"));
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   process.on("exit", remove);

@@ -13,7 +13,7 @@ const keptLines = 40;
 export interface SynthesisOptions {
   /** By how much its pace is slowed down. @default 1 */
   readonly stretch?: number;
-  /** Hears of each function whose bundle is being made, by the path of its construct. @default - nobody does */
+  /** Called for each function whose bundle is being made, with the path of its construct. @default - none */
   readonly onBundling?: (path: string) => void;
 }
 

@@ -1,7 +1,7 @@
 import { type Stack, Validations } from "aws-cdk-lib";
 import type { IConstruct } from "constructs";
 
-/** One finding of cdk-nag about one resource of the stack, and why it stands. */
+/** One finding of cdk-nag about one resource of the stack, and the reason why it is accepted. */
 export interface AcknowledgedFinding {
   /** The resource's path below the stack. */
   readonly path: string;
@@ -19,9 +19,9 @@ const ownVersions =
   "The versions and aliases of one function, which has none: the library's LambdaInvoke always names both.";
 
 /**
- * All that is acknowledged, each for a single resource: a second finding of the same kind fails the synthesis.
+ * All accepted findings, each for a single resource: a second finding of the same kind fails the synthesis.
  *
- * A path that is gone fails it as well, and a finding that does not occur any more fails a test.
+ * A path that does not exist fails it as well, and a finding that does not occur any more fails a test.
  */
 export const acknowledgedFindings: readonly AcknowledgedFinding[] = [
   {

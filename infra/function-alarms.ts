@@ -5,16 +5,16 @@ import type { IFunction } from "aws-cdk-lib/aws-lambda";
 import { Construct } from "constructs";
 import { systemAlarmText } from "./runbook.ts";
 
-/** Gives what Lambda counts when it gives an asynchronous event up, and keeps it nowhere. */
+/** Gives Lambda's count of asynchronous events that it gave up without keeping them. */
 export function droppedEvents(fn: IFunction): Metric {
   return fn.metric("AsyncEventsDropped", { statistic: Stats.SUM });
 }
 
 /**
- * The alarms of a function that is called when somebody wants something of it.
+ * The alarms of a function that callers invoke.
  *
- * Its callers hear of single errors, many of which are their own: the alarm is for half of all calls, again and again.
- * Of an event that was sent without waiting for an answer nobody hears when it is given up: each is told of.
+ * A caller notices a single error, and many errors are the caller's own. So one alarm is for half of all calls, again
+ * and again. No caller notices when Lambda gives an asynchronous event up: the other alarm reports each of them.
  */
 export class CalledFunctionAlarms extends Construct {
   constructor(scope: Construct, id: string, props: { readonly fn: IFunction }) {
@@ -37,10 +37,10 @@ export class CalledFunctionAlarms extends Construct {
   }
 }
 
-/** How many runs in a row may fail, or not take place, before somebody is told. */
+/** How many runs in a row may fail, or be missing, before the alarm. */
 const runsMissed = 3;
 
-/** The alarm of a function that a schedule calls, and that makes good at its next run what one has not done. */
+/** The alarm of a function that a schedule calls, and whose next run makes up for a missing one. */
 export class ScheduledFunctionAlarm extends Construct {
   constructor(scope: Construct, id: string, props: { readonly fn: IFunction; readonly interval: Duration }) {
     super(scope, id);

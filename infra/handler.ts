@@ -46,17 +46,17 @@ export class Handler extends NodejsFunction {
         target: "node24",
         minify: true,
         sourceMap: true,
-        // For whoever has a stack trace to read: the function itself does not load it.
+        // For people who read a stack trace: the function itself does not load it.
         sourceMapMode: SourceMapMode.EXTERNAL,
-        // Saves a third of the bundle: the SDK's CommonJS form cannot be shaken.
+        // Saves a third of the bundle: tree shaking does not work on the SDK's CommonJS form.
         mainFields: ["module", "main"],
-        // A condition of one's own turns off esbuild's "module", which has to be named again.
+        // A custom condition turns off esbuild's "module", which has to be named again.
         esbuildArgs: {
           "--conditions": "leasehold-source,module",
           // Saves a fifth of the loading time.
           "--alias": `node:http=${root}infra/node-http.mjs`,
         },
-        // The version that was tested, and half the loading time of the runtime's own copy.
+        // The tested version, and half the loading time of the runtime's own copy.
         bundleAwsSDK: true,
       },
     });

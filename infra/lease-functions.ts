@@ -18,13 +18,13 @@ import { Construct } from "constructs";
 import { Handler } from "./handler.ts";
 import { systemAlarmText } from "./runbook.ts";
 
-/** The keys that may be locked by invoking the lease functions: the app's own jobs keep theirs to themselves. */
+/** The keys that may be locked by invoking the lease functions: the keys of the app's own jobs are not among them. */
 export const sharedKeyPrefix = "shared/";
 
-/** A report is about something that happened days ago, but the stream forgets it after one. */
+/** A report may come days after the event, but the stream forgets it after one day. */
 const latestReport = Duration.hours(1);
 
-/** The functions about leases themselves: for whoever has no client, and for what the table's stream tells. */
+/** The functions about leases themselves: for callers without a client, and for the table's stream. */
 export class LeaseFunctions extends Construct {
   readonly acquire: Handler;
   readonly renew: Handler;
@@ -56,7 +56,9 @@ export class LeaseFunctions extends Construct {
     return handler;
   }
 
-  /** A lease that ttl removes was never released and never taken over: its holder died, and nobody came. */
+  /**
+   * A lease that ttl removes was never released and never taken over: its holder died, and no caller wanted the lock.
+   */
   #reportExpiries(leases: LeaseTable): void {
     const expired = new Handler(this, "Expired", {
       entry: "leases/expired.ts",

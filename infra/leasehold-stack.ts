@@ -21,13 +21,13 @@ import { UnpaidOrders } from "./systems/unpaid-orders.ts";
 
 /** Properties of {@link LeaseholdStack}. */
 export interface LeaseholdStackProps extends StackProps {
-  /** @default - as it is deployed */
+  /** @default - the pace of a deployment */
   readonly pace?: Pace;
   /** How many tickets may wait at a department, from 1 to 500, by its name. @default - 10 at each */
   readonly departments?: Readonly<Record<string, number>>;
 }
 
-/** The whole app: a lease table, the functions about leases, and five systems that stand on them. */
+/** The whole app: a lease table, the functions about leases, and five systems that use them. */
 export class LeaseholdStack extends Stack {
   constructor(scope: Construct, id: string, props: LeaseholdStackProps = {}) {
     const { pace = deployedPace, departments, ...stackProps } = props;
@@ -37,7 +37,7 @@ export class LeaseholdStack extends Stack {
     });
     const leases = new LeaseTable(this, "Leases", { stream: true });
     const functions = new LeaseFunctions(this, "LeaseFunctions", leases);
-    // It keeps the leases of the app's own workflows, and those that anybody may take by the functions about leases.
+    // It keeps the leases of the app's own workflows, and leases that callers take by the functions about leases.
     const heartbeat = new LeaseHeartbeat(this, "Heartbeat", {
       table: leases,
       scope: { keys: [transferKey, acceptanceWorkflowKey], keyPrefixes: [sharedKeyPrefix] },

@@ -1,18 +1,18 @@
 import { Duration } from "aws-cdk-lib";
 
-/** How fast the app's jobs go. A demonstration lives through in seconds what takes hours in earnest. */
+/** How fast the app's jobs go. A demonstration takes seconds for what takes hours on AWS. */
 export interface Pace {
   /** How often unpaid orders are closed. */
   readonly tick: Duration;
-  /** How long a run of that job keeps the lock without renewing it. */
+  /** How long a run of that job holds the lock without renewing it. */
   readonly tickLease: Duration;
-  /** How long a workflow keeps its lock after its keeper has died. */
+  /** How long a workflow holds its lock after its keeper has died. */
   readonly workflowLease: Duration;
-  /** How long the import pauses between two chunks, out of regard for whoever delivers them. */
+  /** How long the import pauses between two chunks, so that it does not overload the source. */
   readonly betweenChunks: Duration;
-  /** How long a worker keeps a task without renewing its claim. */
+  /** How long a worker holds a task without renewing its claim. */
   readonly taskClaim: Duration;
-  /** How long a task waits at most after its first failed attempt. */
+  /** The longest wait of a task after its first failed attempt. */
   readonly taskBackoff: Duration;
   /** How often workers are started for sets that have tasks. */
   readonly taskRestart: Duration;
@@ -35,7 +35,10 @@ export const deployedPace: Pace = {
   cleaning: Duration.minutes(5),
 };
 
-/** As `npm start` runs it. A slow machine stretches what has to be kept up with; workflows count in whole seconds. */
+/**
+ * The pace of `npm start`. A slow machine stretches the times that processes have to keep; workflows count in whole
+ * seconds.
+ */
 export function demonstrationPaceAt(stretch: number): Pace {
   const millis = (planned: number): Duration => Duration.millis(Math.ceil(planned * stretch));
   const seconds = (planned: number): Duration => Duration.seconds(Math.ceil(planned * stretch));
@@ -50,5 +53,5 @@ export function demonstrationPaceAt(stretch: number): Pace {
   };
 }
 
-/** As it runs where nothing has to be stretched. */
+/** The pace without any stretching. */
 export const demonstrationPace: Pace = demonstrationPaceAt(1);

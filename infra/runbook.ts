@@ -11,7 +11,7 @@ export const systemRunbookAnchors = {
 /** An alarm of the app's own. */
 export type SystemRunbookEntry = keyof typeof systemRunbookAnchors;
 
-/** What an alarm says: what is wrong, and where to read on. */
+/** The text of an alarm: what is wrong, and where to read on. */
 export function systemAlarmText(entry: SystemRunbookEntry, what: string): { readonly description: string } {
   return { description: `${what}\nRunbook: docs/RUNBOOK.md#${systemRunbookAnchors[entry]}` };
 }

@@ -2,7 +2,7 @@ import { AttributeType, Billing, TableV2 } from "aws-cdk-lib/aws-dynamodb";
 import type { IGrantable } from "aws-cdk-lib/aws-iam";
 import type { Construct } from "constructs";
 
-/** What a system does with its own table; reading and writing by transaction needs the same permissions as without. */
+/** The actions of a system on its own table; transactions need the same permissions as single requests. */
 export type TableAction = "Query" | "GetItem" | "BatchGetItem" | "PutItem" | "UpdateItem" | "DeleteItem";
 
 /** A table of one of the systems' own items, which is not the lease table: on demand, backed up, kept. */

@@ -1,4 +1,4 @@
-/** What candidates and observers of an election send while somebody leads. */
+/** What candidates and observers of an election send while another candidate leads. */
 import { Leader } from "@leasehold/client/leader";
 import { countedWhile, deadClient, held, type Promised, promised } from "../promised.ts";
 

@@ -3,7 +3,7 @@ import type { Firing } from "./firing.ts";
 import { handlerRun, wakeUp } from "./functions.ts";
 import { minutesOfMonth, sumOf, type Usage } from "./prices.ts";
 
-/** A part of what the app costs in a month in which nobody uses it. */
+/** A part of what the unused app costs in a month. */
 export interface RestingPart {
   readonly part: string;
   readonly usage: Usage;

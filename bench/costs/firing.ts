@@ -4,11 +4,11 @@ import { type Engine, type EngineClientConfig, type LocalAppEvent, startApp } fr
 import { type Proxy as EngineProxy, type ProxiedRequest, startProxy } from "../../test/support/proxy.ts";
 import { isRelease } from "./functions.ts";
 
-/** What one firing of a schedule does in an app that nobody uses. */
+/** What one firing of a schedule does in an unused app. */
 export interface Firing {
   readonly writeUnits: number;
   readonly readUnits: number;
-  /** Locks that were let go. */
+  /** Locks that were released. */
   readonly releases: number;
   /** Characters that the function logs. */
   readonly logged: number;

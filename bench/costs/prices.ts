@@ -4,7 +4,7 @@ export interface Price {
   /** What it is for, with the number of them. */
   readonly for: string;
   readonly source: string;
-  /** Whether the source is AWS's own page, or somebody who quotes it. */
+  /** Whether the source is AWS's own page, or a page that quotes it. */
   readonly confirmed: boolean;
 }
 

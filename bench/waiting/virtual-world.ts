@@ -12,7 +12,7 @@ export interface Sent {
   writes: number;
 }
 
-/** A process with a client of its own; once it is dead nothing of it arrives, and it hears of nothing. */
+/** A process with a client of its own. When it is dead, none of its requests arrive, and it gets no answers. */
 export interface VirtualProcess {
   readonly client: LeaseClient;
   readonly die: () => void;

@@ -14,7 +14,7 @@ export interface AcceptanceEvent {
   };
 }
 
-/** What became of a trigger. */
+/** The result of a trigger. */
 export type AcceptanceOutcome =
   | { readonly result: "ran"; readonly fencingToken: Lease["fencingToken"] }
   | { readonly result: "skipped" | "doneBefore" };

@@ -21,9 +21,9 @@ export interface AdmissionRules {
   readonly silenceMs: number;
 }
 
-/** Where a ticket stands. */
+/** The state of a ticket. */
 export type Standing =
-  /** What is written in the department's name can be fenced by the token. */
+  /** The token fences writes in the department's name. */
   | { readonly state: "serving"; readonly ticket: string; readonly fencingToken: number }
   /** `position` is 1 for the one that comes next; `estimatedWaitMs` is the time until then, when that is known. */
   | {
@@ -37,30 +37,30 @@ export type Standing =
   /** It is neither in service nor waiting: it left, was done, or was silent for too long. */
   | { readonly state: "absent"; readonly ticket: string };
 
-/** Who is in service now. */
+/** Which ticket is in service now. */
 export interface Served {
   readonly serving: string | undefined;
   readonly waiting: number;
 }
 
-/** A department as anybody may see it. */
+/** A department as any caller may see it. */
 export interface Queue extends Pick<Served, "serving"> {
   /** The tickets that wait, the next one first. */
   readonly waiting: readonly string[];
   readonly mostWaiting: number;
 }
 
-/** In bytes: as much as a queue shows of those who wait, so that the next one can be called. */
+/** In bytes: a queue shows this much of a waiting owner, and the desk needs it to call the next one. */
 const longestTicket = 64;
 
 /**
- * Does what an event asks for.
+ * Handles an event.
  *
- *     { "action": "enter", "department": "loans", "ticket": "L17" }      again keeps its place, whoever delivers it
- *     { "action": "heartbeat", "department": "loans", "ticket": "L17" }  as enter, but one that is gone stays gone
+ *     { "action": "enter", "department": "loans", "ticket": "L17" }      again keeps its position
+ *     { "action": "heartbeat", "department": "loans", "ticket": "L17" }  as enter, but a ticket that is gone stays gone
  *     { "action": "leave", "department": "loans", "ticket": "L17" }
  *     { "action": "next", "department": "loans", "ticket": "L16" }       ends L16's service, and calls the next
- *     { "action": "look", "department": "loans" }                        shows who is served and who waits; enters nobody
+ *     { "action": "look", "department": "loans" }                        shows the department; changes nothing
  *
  * A ticket's turn comes with its next heartbeat, or when it is called. Rejects with InvalidOptionsError before anything
  * is sent.
@@ -109,7 +109,10 @@ async function checkIn(desk: FairLock, silenceMs: number, ticket: string, join: 
   }
 }
 
-/** Reads the queue: 1 consistent read. A ticket that has been silent for too long is not in service, though its desk is not cleaned yet. */
+/**
+ * Reads the queue: 1 consistent read. A ticket that has been silent for too long does not count as in service, even
+ * before its desk is cleaned.
+ */
 async function look(desk: FairLock, now: number): Promise<Queue> {
   const { holder, waiting } = await desk.inspect();
   return {
@@ -122,7 +125,8 @@ async function look(desk: FairLock, now: number): Promise<Queue> {
 /**
  * Ends the service of one ticket, and calls the one that waits longest.
  *
- * It says whose service ends: asked again after a lost answer it finds another in service, and changes nothing.
+ * The event names the ticket whose service ends. When the event is repeated after a lost reply, another ticket is in
+ * service, and nothing changes.
  */
 async function callNext(
   desk: FairLock,

@@ -22,30 +22,31 @@ export interface Cleaning {
 export interface CleaningReport {
   /** Departments with a ticket in service. */
   readonly departments: number;
-  /** Tickets whose service was ended, for nothing had been heard of them. */
+  /** Tickets whose service was ended because they were silent. */
   readonly removed: number;
   /** Whether it came to the end of the table; if not, the next cleaning goes on from there. */
   readonly isComplete: boolean;
 }
 
-/** What a run leaves for the next one: where it stopped, if it was not at the end. */
+/** What a run leaves for the next one: the place where it stopped, if it was not at the end. */
 interface Progress {
   readonly after?: ListCursor;
 }
 
 const deskLeaseMs = 10_000;
 const keepForMs = 86_400_000;
-/** A run that died has left nothing: then the one before it tells. */
+/** A run that died has left nothing: then the run before it counts. */
 const runsLookedAt = 10;
 
 /**
- * Frees the desks whose tickets have stopped while nobody waits; where somebody does, the next in line takes over.
+ * Frees the desks whose tickets are silent and have no ticket behind them. Where other tickets wait, the next in line
+ * takes over.
  *
- * A caller who takes a lock over in its turn passes over dead waiters as well: so taking it and letting it go is all there
- * is to clean. A desk at which somebody alive waits refuses the cleaner.
+ * A caller that takes a lock over in its turn also removes dead waiters. So cleaning means: take the lock and release
+ * it. A desk with a living waiter refuses the cleaner.
  *
- * It reads the whole lease table, page by page of a megabyte each, which can be more than one invocation has time for:
- * so it goes on where the last one stopped. Each run is in a run history, which remembers that.
+ * It reads the whole lease table, page by page of a megabyte each. That can take longer than one invocation has, so
+ * each run goes on where the last one stopped. The run history remembers that place.
  */
 export async function cleanDesks({ leases, remainingMs, now = Date.now }: Cleaning): Promise<CleaningReport> {
   const leaseDurationMs = leaseForInvocation(remainingMs());
@@ -88,7 +89,9 @@ async function whereItStopped(runs: JobRuns): Promise<ListCursor | undefined> {
 
 const leases = once(() => leaseClient(dynamodb()));
 
-/** Frees abandoned desks. Cleaning twice does no harm, and one that dies in between is cleaned after in its turn. */
+/**
+ * Frees abandoned desks. Cleaning twice does no harm. When the cleaner dies in between, a later run cleans the desk.
+ */
 export const handler: Answering<CleaningReport> = answering((_event, context) =>
   cleanDesks({ leases: leases(), remainingMs: () => context.getRemainingTimeInMillis() }),
 );

@@ -16,10 +16,10 @@ const parts = once(() => ({
 }));
 
 /**
- * Admits service tickets: in each department one in service, a bounded queue behind it, first come first served.
+ * Admits service tickets: each department has one in service and a bounded queue behind it. First come, first served.
  *
- * The whole desk is the item of one fair lock, and each change of it one write: dies before it, nothing has changed;
- * after it, asking again gives the same answer. A ticket that is not heard of is passed over. See {@link admit} for the
- * events.
+ * The whole desk is the item of one fair lock, and each change is one write. If the instance dies before the write,
+ * nothing has changed. If it dies after the write, the repeated event gets the same answer. A silent ticket loses its
+ * turn. See {@link admit} for the events.
  */
 export const handler: Answering<Standing | Served | Queue> = answering((event) => admit(parts(), event));

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { FinalFailureError } from "@leasehold/jobs";
 
 /**
- * Does one task: compares a document's SHA-256 with the one that was announced, and gives the remark of its success.
- * Throws an error that says what is wrong with the document; with the task itself, a FinalFailureError.
+ * Does one task: compares a document's SHA-256 with the announced one, and gives the remark of its success. Throws an
+ * error that says what is wrong with the document; a FinalFailureError when the task itself is wrong.
  */
 export function compareChecksum(payload: unknown): string {
   const { text, sha256 } = (payload ?? {}) as { readonly text?: unknown; readonly sha256?: unknown };

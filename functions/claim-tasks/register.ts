@@ -1,7 +1,7 @@
 import { type DynamoDBDocumentClient, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { registerKey } from "./schema.ts";
 
-/** Enters a set into the register, or again with the time of now: workers are started for it until it is drained. */
+/** Enters a set into the register, or renews its time: workers are started for it until it is drained. */
 export async function register(
   documents: DynamoDBDocumentClient,
   tableName: string,

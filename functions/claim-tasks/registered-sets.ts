@@ -2,14 +2,14 @@ import { ConditionalCheckFailedException } from "@aws-sdk/client-dynamodb";
 import { DeleteCommand, type DynamoDBDocumentClient, paginateQuery } from "@aws-sdk/lib-dynamodb";
 import { registerKey, registerPartition } from "./schema.ts";
 
-/** A set that tasks were added to. */
+/** A set with tasks. */
 export interface RegisteredSet {
   readonly set: string;
   /** When tasks were last added, in epoch milliseconds. */
   readonly addedAt: number;
 }
 
-/** The register of sets, for those who start workers. */
+/** The register of sets, for the schedule that starts workers. */
 export class RegisteredSets {
   readonly #documents: DynamoDBDocumentClient;
   readonly #tableName: string;

@@ -9,11 +9,11 @@ import { tableVariable } from "./schema.ts";
 import { taskSet } from "./task-sets.ts";
 import { type WorkReport, workOn } from "./worker.ts";
 
-/** What a restart did, over all sets. */
+/** The result of a restart, over all sets. */
 export interface RestartReport extends WorkReport {
   /** Sets in the register. */
   readonly sets: number;
-  /** Sets that were taken out of it: all of their tasks have ended. */
+  /** Sets that left it: all of their tasks have ended. */
   readonly drained: number;
 }
 
@@ -26,10 +26,10 @@ export interface RestartParts {
   readonly now: () => number;
 }
 
-/** An entry is kept for so long, whatever its set shows: a look may lag behind the tasks that were added, and clocks differ. */
+/** An entry is kept for this long, whatever its set shows: a look may lag behind added tasks, and clocks differ. */
 const keptForMs = 10 * 60 * 1000;
 
-/** Works on every set in the register, as long as there is time, and takes out those that are drained. */
+/** Works on every set in the register, as long as there is time, and removes drained sets from it. */
 export async function restart({ sets, open, work, remainingMs, now }: RestartParts): Promise<RestartReport> {
   const registered = await sets.all();
   const sum = { succeeded: 0, failed: 0, parked: 0, putBack: 0, lost: 0 };
@@ -56,7 +56,7 @@ async function isDrained(tasks: TaskSet): Promise<boolean> {
   return true;
 }
 
-/** So that a set with much to do does not keep the others waiting for ever. */
+/** A set with much work must not keep the others waiting for ever. */
 function shuffled<T>(values: readonly T[]): T[] {
   return values
     .map((value) => ({ value, at: Math.random() }))
@@ -65,10 +65,10 @@ function shuffled<T>(values: readonly T[]): T[] {
 }
 
 /**
- * Does what can be done in every set that has tasks: those that wait for their next attempt, and those of workers that
- * died or ran out of time. Called by a schedule; two at once share the tasks as any workers do.
+ * Does the tasks of all sets: those that wait for their next attempt, and those of workers that died or ran out of
+ * time. A schedule calls it. Two runs at once share the tasks as all workers do.
  *
- * Dies anywhere: the next one goes on. An entry of the register goes after all of its tasks have ended, or later.
+ * If it dies, the next run goes on. An entry leaves the register when all of its tasks have ended, or later.
  */
 export const handler: Answering<RestartReport> = answering((_event, context) =>
   restart({

@@ -27,16 +27,17 @@ export function registerKey(set: string): { readonly pk: string; readonly sk: st
 export const tableVariable = "CLAIM_TASKS_TABLE_NAME";
 
 /**
- * The environment variable that says how often a task is claimed before it is given up; it counts when the task is
- * added. @default 3
+ * The environment variable that says how often a task is claimed at most; it counts when the task is added.
+ * @default 3
  */
 export const mostAttemptsVariable = "CLAIM_TASKS_MOST_ATTEMPTS";
 
-/** The environment variable that says for how many milliseconds a claim lasts that is not renewed. @default 30000 */
+/** The environment variable with the duration of a claim that is not renewed, in milliseconds. @default 30000 */
 export const claimVariable = "CLAIM_TASKS_LEASE_MS";
 
 /**
- * The environment variable that says for how many milliseconds at most a task waits whose first attempt has failed; it
- * doubles with each attempt. @default 10000
+ * The environment variable with the longest wait of a task whose first attempt has failed, in milliseconds. It
+ * doubles with each attempt.
+ * @default 10000
  */
 export const backoffVariable = "CLAIM_TASKS_BACKOFF_MS";

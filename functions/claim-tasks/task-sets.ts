@@ -8,12 +8,12 @@ import { backoffVariable, claimVariable, mostAttemptsVariable, taskSetKey } from
 const parts = once(() => ({
   leases: leaseClient(dynamodb()),
   maxAttempts: wholeNumber(mostAttemptsVariable, 3),
-  /** So long the tasks of a worker that died stay claimed. */
+  /** How long the tasks of a dead worker are claimed. */
   leaseDurationMs: wholeNumber(claimVariable, 30_000),
   backoff: { delayMs: wholeNumber(backoffVariable, 10_000) },
 }));
 
-/** Opens a set as the environment has it. */
+/** Opens a set with the settings of the environment. */
 export function taskSet(set: string): TaskSet {
   const { leases, ...options } = parts();
   return new TaskSet(leases, taskSetKey(set), options);

@@ -18,7 +18,7 @@ export interface ScheduleEvent {
   readonly time?: string;
 }
 
-/** What became of a trigger. */
+/** The result of a trigger. */
 export type TriggerOutcome = SlotOutcome | Extract<JobOutcome, { readonly result: "skipped" }>;
 
 /** What the handler works with. */
@@ -28,17 +28,18 @@ export interface ScheduledJob extends Pick<CloseUnpaidOrders, "orders" | "before
   readonly key?: string | undefined;
   /** Epoch milliseconds. @default Date.now */
   readonly now?: () => number;
-  /** So long a run that died stands in its own retry's way. @default 45000 */
+  /** How long a dead run blocks its own retry. @default 45000 */
   readonly runLeaseMs?: number;
 }
 
 /**
- * Makes the handler of a schedule: one run for each scheduled time, however often the trigger comes and on however many
- * instances, and never two at once; each run is in the run history.
+ * Makes the handler of a schedule. Each scheduled time has one run, however often the trigger comes and on however
+ * many instances. Two runs never work at the same time. Each run is in the run history.
  *
- * A run that loses its lease rejects and leaves its slot open: the trigger's retry, or the next tick, closes the rest. One
- * whose time is over before its orders are says so, and the next tick goes on. A trigger whose time is still to come is
- * refused with SlotNotDueError. A slot whose attempts are spent counts as dealt with, and asks for no further retry.
+ * A run that loses its lease rejects and leaves its slot open: the trigger's retry, or the next tick, closes the
+ * rest. A run whose time is over before its orders are says so, and the next tick goes on. A trigger for a time that
+ * is still to come is refused with SlotNotDueError. A slot that has used up its attempts counts as done, and needs no
+ * further retry.
  */
 export function onSchedule({
   leases,
@@ -52,7 +53,7 @@ export function onSchedule({
   return leased<ScheduleEvent, TriggerOutcome>(options, async (event, context, lock) => {
     const slot = new Date(event.scheduledTime ?? event.time ?? "");
     const work = { ...shop, now, remainingMs: () => context.getRemainingTimeInMillis() };
-    // An earlier attempt has lost the lock, so it stops at its next order; a dead one's own lease ends by then.
+    // An earlier attempt has lost the lock, so it stops at its next order. A dead attempt's own lease ends by then.
     return await runSlot({ runs, work, lock }, slot, 2 * runLeaseMs);
   });
 }
@@ -80,12 +81,16 @@ const scheduled = once(() =>
  *     → { "result": "doneBefore", "slot": "2026-11-21T08:00:00.000Z" }
  *     → { "result": "exhausted", "slot": "2026-11-21T08:00:00.000Z", "attempts": 3 }
  *
- * Dies before it has acquired: the trigger's retry or the next tick runs. Then, before its run has begun: the same, and
- * the run history knows of nothing. Between two orders: what is closed stays closed, both leases end, the run shows as lost,
- * and whoever runs then closes the rest. Within an order: its transaction has landed or not. After the last order and
- * before the run's end: the retry runs once more and finds nothing to close. After the run's end and before the slot is
- * marked as done: the run history knows, and the retry answers `doneBefore`. Frozen for longer than its lease: its next write
- * is refused.
+ * When it dies at a point:
+ *
+ * - before it has acquired: the trigger's retry or the next tick runs.
+ * - before its run has begun: the same, and the run history has no run.
+ * - between two orders: closed orders stay closed, both leases end, and the run shows as lost. The next run closes the rest.
+ * - within an order: its transaction has landed or not.
+ * - after the last order and before the run's end: the retry runs once more and finds nothing to close.
+ * - after the run's end and before the slot is marked as done: the retry answers `doneBefore` by the run history.
+ *
+ * When it is frozen for longer than its lease, its next write is refused.
  */
 export const handler: Answering<TriggerOutcome> = answering((event, context) =>
   scheduled()(event as ScheduleEvent, context as Context),

@@ -16,44 +16,44 @@ export const closeUnpaidOrdersKey = "close-unpaid-orders";
 export interface CloseUnpaidOrders {
   readonly leases: LeaseClient;
   readonly orders: OrderBook;
-  /** Longer than a run takes, and so much shorter than a tick that the next one can take over from the dead. */
+  /** Longer than a run takes, and shorter than a tick, so that the next tick can take over from a dead run. */
   readonly leaseDurationMs: number;
   /**
-   * How long the lock stays closed after it was acquired, however short the run: longer than the triggers of one
-   * tick can lie apart, shorter than a tick by more than the clocks differ.
+   * How long the lock is held after it was acquired, however short the run. Longer than the triggers of one tick can
+   * be apart; shorter than a tick, by more than the clocks differ.
    */
   readonly lockAtLeastForMs: number;
-  /** Milliseconds that are left for the whole. A run begins no order when they are nearly over. */
+  /** Milliseconds that are left for the whole run. A run begins no order when they are nearly over. */
   readonly remainingMs: () => number;
   /**
    * Called between the check of the lease and the write, with the number of orders that this run has closed so far.
-   * For tests and demonstrations of what can happen there.
-   * @default - nothing happens there
+   * For tests and demonstrations of incidents at that point.
+   * @default - none
    */
   readonly beforeClose?: (order: FoundOrder, lease: Lease, closed: number) => Promise<void>;
 }
 
-/** What became of one trigger. */
+/** The result of one trigger. */
 export type JobOutcome =
   /** This instance had the lease to the end of its run. */
   | {
       readonly result: "ran";
       readonly fencingToken: number;
       readonly closed: number;
-      /** How many orders could not be closed, and were put aside with the reason. */
+      /** How many orders could not be closed, and were parked with the reason. */
       readonly parked: number;
       /** Whether its time was over before its orders were: the next run goes on with the rest. */
       readonly isUnfinished: boolean;
     }
-  /** Another instance runs, or one ran so lately that the lock is still closed. Nothing was done. */
+  /** Another instance runs, or the lock is in its cooldown after a run. Nothing was done. */
   | {
       readonly result: "skipped";
-      /** Undefined when the lock was let go at that very moment. */
+      /** Undefined when the lock was released at that moment. */
       readonly holder: string | undefined;
       /** Epoch milliseconds. */
       readonly expiresAt: number | undefined;
     }
-  /** The lease ended in mid-run. What was closed until then stays closed; the next run finishes the rest. */
+  /** The lease ended during the run. Closed orders stay closed; the next run does the rest. */
   | {
       readonly result: "lost";
       readonly fencingToken: number;
@@ -66,9 +66,9 @@ export type JobOutcome =
 /**
  * Closes the orders that were to be paid before `dueBefore` and were not, and gives their stock back.
  *
- * Of many instances that are triggered at once one runs and the others skip, also when a trigger comes twice. Every
- * order is closed once whatever becomes of the instances: each closing is one transaction, under the lease. Pass the
- * tick's scheduled time, not the time of its arrival, so that late triggers do the same work.
+ * Of many instances that are triggered at once, one runs and the others skip, also when a trigger comes twice. Every
+ * order is closed once, even when instances die: each closing is one transaction, under the lease. Pass the tick's
+ * scheduled time, not the time of its arrival, so that late triggers do the same work.
  *
  * Rejects with the error of a service that does not answer; the lock is released then, and the next tick goes on.
  *
@@ -87,18 +87,18 @@ export async function closeUnpaidOrders(job: CloseUnpaidOrders, dueBefore: numbe
   }
 }
 
-/** How far a run has come. */
+/** How far a run is. */
 export interface Progress {
   readonly closed: number;
   readonly parked: number;
 }
 
 /**
- * The work of {@link closeUnpaidOrders} under a lease that is the caller's: it neither acquires nor releases. `onProgress`
- * is told how far this run has come.
+ * The work of {@link closeUnpaidOrders} under the caller's lease: it neither acquires nor releases. Calls
+ * `onProgress` with the progress of this run.
  *
- * Rejects with the signal's reason when that aborts for another cause than the loss of the lease; what was closed until
- * then stays closed.
+ * Rejects with the signal's reason when the signal aborts for another cause than the loss of the lease. Closed orders
+ * stay closed.
  */
 export async function closeOrdersUnder(
   lease: Lease,

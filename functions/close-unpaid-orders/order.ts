@@ -1,7 +1,7 @@
 import { mostEntries } from "../support/transactions.ts";
 import type { ShopKey } from "./schema.ts";
 
-/** So much of one product. */
+/** A number of one product. */
 export interface OrderLine {
   readonly product: string;
   readonly quantity: number;
@@ -10,13 +10,13 @@ export interface OrderLine {
 /** An order that holds stock until its payment is due. */
 export interface Order {
   readonly orderId: string;
-  /** What it holds; a product may come in several lines. */
+  /** What it reserves; a product may come in several lines. */
   readonly lines: readonly OrderLine[];
   /** Epoch milliseconds. */
   readonly dueAt: number;
 }
 
-/** An order as its item is found: whether it can be closed is seen when it is. */
+/** An order as its item was read. Whether it can be closed is checked when it is closed. */
 export interface FoundOrder {
   /** The order's id; its sort key where it has none. */
   readonly orderId: string;
@@ -25,17 +25,17 @@ export interface FoundOrder {
 
 /** An order that could not be closed. */
 export interface ParkedOrder {
-  /** By which it is put back. */
+  /** The id for `putBack`. */
   readonly id: string;
   readonly orderId: string;
   /** Why it could not be closed. */
   readonly problem: string;
-  /** Who found that out, under which fencing token of the lock. */
+  /** The owner that found it, and its fencing token of the lock. */
   readonly parkedBy: string;
   readonly fencingToken: number;
 }
 
-/** A parked order's item: its own item lies in it as it was. */
+/** A parked order's item: it contains the order's own item unchanged. */
 export type ParkedItem = ShopKey & Omit<ParkedOrder, "id"> & Pick<FoundOrder, "item">;
 
 /** Besides a product each, a closing writes the lease's check, the open order and the closed one. */

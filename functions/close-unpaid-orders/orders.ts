@@ -5,19 +5,19 @@ import { type FoundOrder, type Order, type ParkedItem, quantities, readOrder } f
 import { closedOrderKey, parkedOrderKey, partitions, stockKey, timeSortKey } from "./schema.ts";
 
 /**
- * What became of an attempt to close an order.
+ * The result of an attempt to close an order.
  *
  * - `closed`: it is closed, and its stock is given back.
- * - `parked`: it cannot be closed as it is; it lies apart with the reason, and stands in nobody's way.
- * - `notOpen`: somebody closed it before, or it was paid; nothing was changed.
+ * - `parked`: it cannot be closed as it is. It is kept apart with the reason, and does not block other orders.
+ * - `notOpen`: it was closed before, or it was paid; nothing was changed.
  * - `fencedOff`: the lease is gone; nothing was changed.
  */
 export type CloseResult = "closed" | "parked" | "notOpen" | "fencedOff";
 
-/** The entries that a closing and a parking begin with. */
+/** The first entries of a closing and of a parking. */
 const leaseEntry = 0;
 const openEntry = 1;
-/** Then come, in a closing, the closed order and the stock of each product. */
+/** In a closing, the closed order and the stock of each product follow. */
 const firstStockEntry = 3;
 
 /** The orders and the stock of a shop, as far as closing orders is concerned. */
@@ -49,11 +49,11 @@ export class OrderBook {
   }
 
   /**
-   * Closes an order and gives its stock back, in one transaction that the lease has to survive.
+   * Closes an order and gives its stock back, in one transaction that contains the lease's condition check.
    *
-   * Either all of it happens or nothing, so an instance may die at any time, and one that was frozen for longer than
-   * its lease changes nothing however late it wakes. A repeated trigger finds it closed. An order that cannot be closed is
-   * parked under the same lease: left where it is, it would come first in every run.
+   * Either all of it happens or nothing. So an instance may die at any time, and an instance that was frozen for
+   * longer than its lease changes nothing. A repeated trigger finds the order closed. An order that cannot be closed
+   * is parked under the same lease: otherwise it would come first in every run.
    */
   async close(found: FoundOrder, lease: Lease, remainingMs: () => number): Promise<CloseResult> {
     const order = readOrder(found);
@@ -94,7 +94,7 @@ export class OrderBook {
     return whatIsGone(await transact(this.#documents, entries, { remainingMs })) ?? "parked";
   }
 
-  /** What a transaction begins with that takes an open order away, under the lease. */
+  /** The first entries of a transaction that removes an open order, under the lease. */
   #ofOpenOrder({ item: { pk, sk } }: Pick<FoundOrder, "item">, lease: Lease): TransactItems {
     const ConditionExpression = "attribute_exists(pk)";
     return [

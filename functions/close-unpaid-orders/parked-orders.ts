@@ -3,7 +3,7 @@ import { transact } from "../support/transactions.ts";
 import type { ParkedItem, ParkedOrder } from "./order.ts";
 import { parkedOrderKey, partitions } from "./schema.ts";
 
-/** The orders that could not be closed, for the people who put that right. */
+/** The orders that could not be closed, for the people who correct them. */
 export class ParkedOrders {
   readonly #documents: DynamoDBDocumentClient;
   readonly #tableName: string;
@@ -13,7 +13,7 @@ export class ParkedOrders {
     this.#tableName = tableName;
   }
 
-  /** Lists them, those that were due first. 1 consistent query. */
+  /** Lists them, the earliest due first. 1 consistent query. */
   async list(limit: number): Promise<readonly ParkedOrder[]> {
     const { Items = [] } = await this.#documents.send(
       new QueryCommand({

@@ -6,7 +6,7 @@ import { openRuns } from "./runs.ts";
 
 /** The orders that could not be closed. */
 export interface ParkedAnswer {
-  /** Those that were due first: 100 at most. */
+  /** The earliest due first: 100 at most. */
   readonly parked: readonly ParkedOrder[];
 }
 

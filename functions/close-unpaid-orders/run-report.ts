@@ -4,7 +4,7 @@ import { closeUnpaidOrdersKey } from "./job.ts";
 import type { OrderBook } from "./orders.ts";
 import { closeInRun, openRuns } from "./runs.ts";
 
-/** How a run stands for an operator: a failed or lost one whose attempts are spent is `exhausted`. */
+/** The state of a run for an operator: a failed or lost run without attempts left is `exhausted`. */
 export type Standing = JobRun["state"] | "exhausted";
 
 /** All of them. */
@@ -30,7 +30,7 @@ export interface ShownRun
 export interface RunsAnswer {
   readonly since: string;
   readonly counts: Readonly<Record<Standing, number>>;
-  /** Those that were asked for, latest first: 100 at most. */
+  /** The runs of the wanted state, latest first: 100 at most. */
   readonly runs: readonly ShownRun[];
 }
 
@@ -44,16 +44,16 @@ export interface MissedAnswer {
   readonly complete: boolean;
 }
 
-/** What a back-fill has done; it goes on where it stopped when it is called again. */
+/** The result of a back-fill; another call goes on where it stopped. */
 export interface BackfillAnswer {
   readonly succeeded: readonly string[];
   readonly failed: readonly { readonly slot: string; readonly problem: string }[];
-  /** All attempts are spent, or somebody else ran them meanwhile. */
+  /** All attempts are used up, or another caller ran them meanwhile. */
   readonly left: readonly string[];
   readonly complete: boolean;
 }
 
-/** What the report is made from. */
+/** The parts of the report. */
 export interface ReportSources {
   readonly leases: LeaseClient;
   readonly orders: OrderBook;
@@ -66,10 +66,10 @@ export interface ReportSources {
 /** An answer stays far below the 6 MB that Lambda takes. */
 const mostShown = 100;
 
-/** The scheduler invokes within the minute after a slot; a run that fails at once is for its own retry first. */
+/** The scheduler invokes within the minute after a slot. A run that fails at once is left to its own retry first. */
 const graceMs = 60_000;
 
-/** Lists the runs of a range: those of one standing, or else those that did not succeed. 1 query for 250 runs. */
+/** Lists the runs of a range: those of one state, or else those that did not succeed. 1 query for 250 runs. */
 export async function runsSince(
   { leases }: ReportSources,
   since: string,
@@ -111,7 +111,7 @@ export async function missedSince(
 export interface BackfillTerms {
   /** More than the trigger has, so that exhausted slots run again. */
   readonly maxAttempts: number | undefined;
-  /** For how long to wait for the lock. */
+  /** How long to wait for the lock. */
   readonly waitMs: number;
   /** Milliseconds that its invocation has left. It begins no slot, and no order, when they are nearly over. */
   readonly remainingMs: () => number;
@@ -120,11 +120,11 @@ export interface BackfillTerms {
 }
 
 /**
- * Runs the missed slots of a range, oldest first, under the lock that the schedule's runs take too.
+ * Runs the missed slots of a range, oldest first, under the lock of the schedule's runs.
  *
- * It has the lock from the first slot to the last, so ticks that come meanwhile are skipped: the slots that it runs
- * close what they would have closed. The lock is taken before a slot is begun, as the trigger does, so that the two never
- * wait for each other. Without a slot of its own the lock lets earlier ones in; the run history refuses those that are done.
+ * It holds the lock from the first slot to the last, so ticks that come meanwhile are skipped: these slots close
+ * their orders. It takes the lock before it begins a slot, as the trigger does, so the two cannot deadlock. It
+ * acquires the lock without a slot, so earlier slots are not refused. The run history refuses slots that are done.
  *
  * Rejects with LeaseUnavailableError when the lock stays held, and with LeaseLostError when it is lost.
  */

@@ -4,18 +4,21 @@ import { warn } from "../support/log.ts";
 import { type CloseUnpaidOrders, closeOrdersUnder, type JobOutcome, type Progress } from "./job.ts";
 import { parkedMessage } from "./schema.ts";
 
-/** Lambda invokes for an event and for its two retries: a slot gets what one trigger has, however often it is delivered. */
+/**
+ * Lambda invokes for an event and for its two retries. So a slot has the attempts of one trigger, however often it is
+ * delivered.
+ */
 export const attemptsOfTrigger = 3;
 
-/** How long the lock and a run last unless they are renewed, where nobody says. */
+/** How long the lock and a run last unless they are renewed, by default. */
 export const usualLeaseMs = 45_000;
 
-/** How far back the run history reaches; all who run the job have to agree on it. */
+/** How far back the run history reaches; all programs that run the job have to use the same value. */
 const keepForMs = 30 * 86_400_000;
 
 type Ran = Extract<JobOutcome, { readonly result: "ran" }>;
 
-/** What became of a slot under the lock. */
+/** The result of a slot under the lock. */
 export type SlotOutcome =
   | Ran
   /** This slot, or a later one, has had its run. Nothing was done. */
@@ -43,9 +46,9 @@ export function openRuns(
 /**
  * Runs a slot under the lock, once: 2 requests of the run history, to begin and to end, and those of the orders.
  *
- * Waits for an earlier attempt at the slot that has neither ended nor been given up. Rejects with the work's error and
- * with LeaseLostError, which the run history has then as failed or lost; with LeaseUnavailableError when the wait is over;
- * and with the signal's reason.
+ * Waits for an earlier attempt at the slot that has neither ended nor expired. Rejects with the work's error and with
+ * LeaseLostError; the run history then has the run as failed or lost. Rejects with LeaseUnavailableError when the
+ * wait is over, and with the signal's reason.
  */
 export async function runSlot(
   { runs, work, lock }: RunUnderLock & { readonly runs: JobRuns },
@@ -54,7 +57,8 @@ export async function runSlot(
 ): Promise<SlotOutcome> {
   try {
     const { signal, lease } = lock;
-    // The lock's owner is the invocation, and Lambda's retry of it: the dead attempt is taken over as its lock was.
+    // The lock's owner is the invocation, and Lambda's retry has the same one: the dead attempt is taken over like
+    // its lock.
     const terms = { waitMs, signal, owner: lease.owner, reentrant: true };
     return await runs.run(slot, (run) => closeInRun(run, { work, lock }), terms);
   } catch (error) {
@@ -65,11 +69,11 @@ export async function runSlot(
 }
 
 /**
- * What one run does. The lock's lease alone is checked with each order, not the run's: a slot is begun under the lock
- * only, so an attempt that another has followed has lost the lock before, and the second check would double its cost.
+ * The work of one run. Each order checks the lock's lease alone, not the run's. A slot begins only under the lock, so
+ * an attempt with a successor has lost the lock before, and a second check would double the cost.
  *
- * A run whose time is over before its orders are has succeeded as far as it came: the next slot's run closes what was due
- * before its own time, and so the rest. Orders that are not due yet stay open, whatever the slot says.
+ * A run whose time is over before its orders are has succeeded so far: the next slot's run closes everything that was
+ * due before its own time, and so the rest. Orders that are not due yet stay open, whatever the slot says.
  *
  * Rejects with LeaseLostError when it is fenced off or notices that the lock is lost.
  */

@@ -15,7 +15,7 @@ export const tableVariable = "CLOSE_UNPAID_ORDERS_TABLE_NAME";
 /** The environment variable with the job's schedule, in EventBridge Scheduler's words and in UTC. */
 export const scheduleVariable = "CLOSE_UNPAID_ORDERS_SCHEDULE";
 
-/** What the log line says that an alarm counts: a run has parked orders. */
+/** The words of the log line that an alarm counts: a run has parked orders. */
 export const parkedMessage = "orders parked";
 
 /** The table's partitions. A shop with more than 1000 writes a second to one of them has to split it. */

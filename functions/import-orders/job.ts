@@ -122,7 +122,7 @@ async function transferPending(
       run.remark("unfinished: the next run goes on");
       return { result: "ran", chunks, isUnfinished: true, fencingToken };
     }
-    // Not `held`: what keeps a late write out is the fence, and a lease that nobody took is as good as ever.
+    // Not `held`: the fence keeps late writes out, and a lease without a successor is still valid for it.
     const result = await transfer.transfer(kind, chunk, lease, remainingMs);
     if (result === "fencedOff") throw new RunLostError(chunk, { result: "lost", chunks, fencingToken });
     if (result === "transferred") chunks += 1;

@@ -24,10 +24,10 @@ export interface TransferredOrder {
 }
 
 /**
- * What became of a chunk.
+ * The result of a chunk.
  *
  * - `transferred`: it is done.
- * - `alreadyDone`: somebody did it before, or there is no such chunk; nothing was changed.
+ * - `alreadyDone`: it was done before, or there is no such chunk; nothing was changed.
  * - `fencedOff`: a later holder of the lock has written; nothing was changed.
  */
 export type ChunkResult = "transferred" | "alreadyDone" | "fencedOff";

@@ -26,11 +26,12 @@ export interface ExpiryReport {
 const eventsPerRequest = 10;
 
 /**
- * Reports leases that DynamoDB's ttl removed while they were still held: their holders died, and nobody came after.
+ * Reports leases that DynamoDB's ttl removed while they were still held: their holders died, and no caller took them
+ * over.
  *
- * Each becomes a metric and an event, in the order of the stream. At the first event that is not accepted it stops, and
- * asks for the records from there on again. Events can therefore come more than once; `key` and `fencingToken` together
- * tell one lease from every other.
+ * Each becomes a metric and an event, in the order of the stream. At the first event that is not accepted it stops,
+ * and asks for the records from there on again. So events can come more than once. `key` and `fencingToken` together
+ * identify a lease.
  */
 export async function reportExpired(
   report: ExpiryReport,
@@ -63,7 +64,7 @@ export async function reportExpired(
   return repeatFrom([]);
 }
 
-/** Only the ttl service removes under this name; whoever deletes an item otherwise has their reasons. */
+/** Only the ttl service deletes under this name; other deletions are intended. */
 function removedByTimeToLive({ eventName, userIdentity }: DynamoDBRecord): boolean {
   const { type, principalId } = userIdentity ?? {};
   return eventName === "REMOVE" && type === "Service" && principalId === "dynamodb.amazonaws.com";

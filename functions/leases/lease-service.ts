@@ -23,8 +23,8 @@ export interface LeaseService {
 }
 
 /**
- * What {@link acquireLease} takes: the key and those of the client's options that can be written in JSON and make sense
- * for a lease that is handed on. There is no heartbeat: nothing runs here once the answer has been given.
+ * The input of {@link acquireLease}: the key, and those options of the client that are JSON and apply to a lease that
+ * is handed on. There is no heartbeat, because nothing runs here after the answer.
  */
 export interface AcquireInput
   extends Pick<
@@ -53,16 +53,16 @@ const answerMs = 500;
 /**
  * Acquires a lease and hands it to the caller.
  *
- * `waitMs` is cut to what the invocation has left, less 3 s: a longer wait would end in Lambda's own timeout, which
- * tells the caller nothing. The refusal then comes earlier than asked for, and says when to try again.
+ * `waitMs` is cut to the time that the invocation has left, less 3 s. A longer wait would end in Lambda's own
+ * timeout, which tells the caller nothing. The refusal then comes earlier than asked for, and says when to try again.
  *
- * A caller that is repeated by whoever called it (a state machine's Retry, an asynchronous invocation) gives `owner`, an
- * identity that no two callers share such as its execution's ARN, and `reentrant: true`: it then takes over what an
- * earlier attempt of its own had acquired without its answer arriving. Without that, such a lease ends by itself after
- * `leaseDurationMs`, and nobody gets in before.
+ * Some callers are repeated: by a state machine's Retry, or as an asynchronous invocation. Such a caller gives
+ * `reentrant: true` and an `owner`, an identity that no two callers share, such as its execution's ARN. It then takes
+ * over the lease of its own earlier attempt whose answer was lost. Otherwise such a lease ends by itself after
+ * `leaseDurationMs`, and no other caller gets the lock before.
  *
- * Rejects with InvalidOptionsError, KeyNotAllowedError (neither sends anything), LeaseUnavailableError, SlotDoneError,
- * LeaseServiceError, LeaseTableError, LeaseConfigurationError.
+ * Rejects with InvalidOptionsError, KeyNotAllowedError (neither sends anything), LeaseUnavailableError,
+ * SlotDoneError, LeaseServiceError, LeaseTableError, LeaseConfigurationError.
  */
 export async function acquireLease(
   service: LeaseService,

@@ -24,11 +24,12 @@ export interface RefundDesk {
 const waitMs = 60 * 60 * 1000;
 
 /**
- * Refunds an order once somebody has agreed to it, which may take a week. Nobody else works on the order meanwhile.
+ * Refunds an order once a person has agreed to it, which may take a week. No other execution works on the order
+ * meanwhile.
  *
- * Writes to the order carry the lease's fence: where the lease is lost, those of this execution are refused. Both may come
- * twice, and are the same then. The one who decides reads the callback from the order and completes it with `"agreed"`,
- * or anything else.
+ * Writes to the order have the lease's fence: after the lease is lost, those of this execution are refused. Both may
+ * come twice, with the same result. The person's program reads the callback from the order and completes it with
+ * `"agreed"`, or anything else.
  */
 export async function refund(
   { leases, dynamodb, ordersTable }: RefundDesk,

@@ -24,10 +24,10 @@ export interface CacheAnswer<T> {
   /** Epoch milliseconds. */
   readonly computedAt: number;
   /**
-   * - `cache`: it was there.
-   * - `computed`: this call has computed it, or one beside it in the same process.
+   * - `cache`: it was in the cache.
+   * - `computed`: this call has computed it, or another call of the same process.
    * - `otherCall`: another call computed it while this one waited.
-   * - `stale`: too old, and the best there is while somebody computes a new one, or nobody can.
+   * - `stale`: too old, and the best value while another caller computes a new one, or none can.
    */
   readonly source: "cache" | "computed" | "otherCall" | "stale";
 }
@@ -68,7 +68,7 @@ export function resourceFlights(
 /**
  * Gives a resource: from the cache, from another call that is computing it, or computed here.
  *
- * Rejects as `SingleFlight.getOrCompute` does where there is no old value: with LeaseUnavailableError when somebody else
+ * Without an old value, rejects as `SingleFlight.getOrCompute` does: with LeaseUnavailableError when another caller
  * computes for longer than `waitMs`, with ComputationTimeoutError, or with the computation's own error.
  */
 export async function cached<T>(request: CacheRequest<T>): Promise<CacheAnswer<T>> {

@@ -4,8 +4,8 @@ import { InvalidOptionsError } from "@leasehold/client";
 export type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Refuses what is not an object, and fields that nobody knows, which are nearly always misspelt ones. Without `known`
- * every field passes: for events whose fields depend on one of them.
+ * Refuses a value that is no object, and unknown fields, which are nearly always misspelt ones. Without `known` every
+ * field passes: for events whose fields depend on one of them.
  */
 export function fieldsOf(input: unknown, known?: readonly string[], where = "event"): Fields {
   if (typeof input !== "object" || input === null || Array.isArray(input)) {

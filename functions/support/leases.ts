@@ -14,7 +14,7 @@ export function leaseClient(dynamodb: DynamoDBSender): LeaseClient {
   return new LeaseClient({ tableName, dynamodb, onEvent: telling(tableName) });
 }
 
-/** The same for leases that somebody else goes on holding when the invocation is over. */
+/** The same for leases that another program holds after the invocation. */
 export function handingOnClient(dynamodb: DynamoDBSender): LeaseClient {
   const tableName = required(environmentNames.tableName);
   return new LeaseClient({ tableName, dynamodb, onEvent: unlessHandedOn(telling(tableName)) });

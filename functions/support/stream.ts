@@ -3,8 +3,8 @@ import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
 import type { DynamoDBBatchResponse, DynamoDBRecord, StreamRecord } from "aws-lambda";
 
 /**
- * A lease as it stood before or after a change; undefined where nobody held the lock, or the item is no lease: what
- * another program has written there must not stop the stream.
+ * A lease as it was before or after a change; undefined when the lock was free, or the item is no lease: an item of
+ * another program must not stop the stream.
  */
 export function leaseIn(image: StreamRecord["OldImage"]): LeaseRecord | undefined {
   if (!isHeldIn(image)) return undefined;
@@ -18,7 +18,7 @@ export function leaseIn(image: StreamRecord["OldImage"]): LeaseRecord | undefine
   }
 }
 
-/** Whether somebody, of this package or not, had the lock before or after a change. */
+/** Whether the lock had a holder before or after a change, of this package or another program. */
 export function isHeldIn(image: StreamRecord["OldImage"]): image is NonNullable<StreamRecord["OldImage"]> {
   return image?.[attributeNames.sortKey]?.S === leaseSortKey && attributeNames.token in image;
 }

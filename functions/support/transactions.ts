@@ -58,7 +58,7 @@ export async function transact(
       const codes = (error.CancellationReasons ?? []).map(({ Code }) => Code);
       const refused = codes.flatMap((code, entry) => (code === "ConditionalCheckFailed" ? [entry] : []));
       if (refused.length > 0) return refused;
-      // Half of it is by chance, so that those that collided do not meet again.
+      // Half of it is random, so that requests that collided do not collide again.
       const most = Math.min(longestRetryMs, firstRetryMs * 2 ** attempt);
       const pauseMs = Math.round((most * (1 + fraction())) / 2);
       const mayPass = codes.some((code) => passing.includes(code));

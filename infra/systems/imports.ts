@@ -37,8 +37,8 @@ export interface ImportsProps {
 }
 
 /**
- * Imports and exports of orders, which must not overlap: by a function for what is done in minutes, and by a workflow
- * for what takes hours. They share one lock.
+ * Imports and exports of orders, which must not overlap: a function for work of minutes, and a workflow for work of
+ * hours. They share one lock.
  */
 export class Imports extends Construct {
   readonly workflow: LeasedWorkflow;
@@ -116,10 +116,11 @@ export class Imports extends Construct {
   }
 
   /**
-   * Hands the rest on to fresh executions, one after the other, and waits for each: the workflow stays the one that holds
-   * the lock and that the keeper guards, so that neither the lease nor its token ever change hands.
+   * Hands the rest on to fresh executions, one after the other, and waits for each. The workflow itself keeps the
+   * lock, and its keeper guards it all the time. So neither the lease nor its token changes hands.
    *
-   * An execution is named for the lease and its number. A start that is repeated finds the one that it has started.
+   * An execution is named after the lease and its number. A start that is repeated finds the execution that it has
+   * started.
    */
   #handOn(batch: StateMachine, pace: Pace, done: Succeed): IChainable {
     const number = Pass.jsonata(this, "CountExecutions", { assign: { executions: 1 } });

@@ -14,11 +14,11 @@ export interface SystemAlarmProps {
   readonly message: string;
   /** The functions that write them, by a name for each. */
   readonly functions: Readonly<Record<string, { readonly logGroup: ILogGroup }>>;
-  /** What counts besides, by a name for each. @default - nothing */
+  /** Other metrics to count, by a name for each. @default - none */
   readonly metrics?: Readonly<Record<string, Metric>>;
 }
 
-/** An alarm of one of the systems: something was logged, or counted, that somebody has to look at. */
+/** An alarm of one of the systems: something was logged or counted that a person has to look at. */
 export class SystemAlarm extends Construct {
   constructor(scope: Construct, id: string, props: SystemAlarmProps) {
     super(scope, id);

@@ -15,8 +15,8 @@ import type { Pace } from "../pace.ts";
 import { SystemTable } from "../system-table.ts";
 
 /**
- * Sets of tasks of which each is claimed by one worker, of however many invocations there are: in the lease table. A
- * schedule starts a worker for every set that has tasks.
+ * Sets of tasks in the lease table; one worker claims each task, among any number of invocations. A schedule starts a
+ * worker for every set that has tasks.
  */
 export class Tasks extends Construct {
   constructor(scope: Construct, id: string, props: { readonly leases: ILeaseTable; readonly pace: Pace }) {
@@ -48,7 +48,7 @@ export class Tasks extends Construct {
 
     const restart = handler("Restart", "restart.ts", "Works on every set that has tasks.");
     register.permit(restart, "Query", "DeleteItem");
-    // Two at once share the tasks as any workers do: no lock is needed.
+    // Two runs at once share the tasks as all workers do: no lock is needed.
     new Schedule(this, "Restarting", {
       description: "Starts a worker for every set that has tasks.",
       schedule: ScheduleExpression.rate(pace.taskRestart),

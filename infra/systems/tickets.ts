@@ -44,7 +44,7 @@ export class Tickets extends Construct {
     leases.grants.useLeases(admission, scopeOfKeys);
     new CalledFunctionAlarms(this, "AdmissionAlarms", { fn: admission });
 
-    // A function of its own, for a list reads the whole table, which the admission has no need to.
+    // A function of its own: a list reads the whole table, and the admission does not need that permission.
     const cleaner = new Handler(this, "Cleaner", {
       entry: "admit-tickets/cleaner.ts",
       description: "Frees the desks whose tickets have not been heard of.",

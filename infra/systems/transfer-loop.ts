@@ -13,18 +13,18 @@ import { LambdaInvoke } from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { Construct } from "constructs";
 
 /**
- * How many chunks one execution transfers. A chunk makes 9 events, and 3 more for each time that Lambda has to be asked
- * again: even with 5 of those for every chunk, a history stays below the 25,000 events at which Step Functions ends it.
+ * How many chunks one execution transfers. A chunk makes 9 events, and 3 more for each retry of Lambda. Even with 5
+ * retries for every chunk, a history stays below the 25,000 events at which Step Functions ends it.
  */
 export const chunksPerExecution = 1_000;
 
-/** What a loop is made of. */
+/** The parts of a loop. */
 export interface TransferLoopProps {
   /** The function that transfers one chunk. */
   readonly transfer: IFunction;
   /** Between two chunks. */
   readonly pause: Duration;
-  /** JSONata for the lease that the chunks are transferred under, at the loop's first state. */
+  /** JSONata for the lease of the transfers, at the loop's first state. */
   readonly lease: string;
   /** Where to go on when nothing is left to transfer. */
   readonly whenDone: IChainable;

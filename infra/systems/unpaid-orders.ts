@@ -21,7 +21,8 @@ export class UnpaidOrders extends Construct {
   constructor(scope: Construct, id: string, props: { readonly leases: ILeaseTable; readonly pace: Pace }) {
     super(scope, id);
     const { leases, pace } = props;
-    // At whole minutes: a rate counts from its deployment, and no one could tell which of its slots were missed.
+    // At whole minutes: a rate counts from its deployment, and afterwards nothing tells which of its slots were
+    // missed.
     const schedule = ScheduleExpression.cron({ minute: `0/${pace.tick.toMinutes()}` });
     const shop = new SystemTable(this, "Shop");
     const close = new Handler(this, "Close", {

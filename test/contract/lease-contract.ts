@@ -264,7 +264,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       await expect(clientOf("c").acquire(key, { slot: "7" })).rejects.toThrow(SlotDoneError);
     });
 
-    it("of a completed slot that keeps the lock closed refuses the slot as done, not as held", async () => {
+    it("of a completed slot in its cooldown refuses the slot as done, not as held", async () => {
       const lease = await clientOf("a").acquire(key, { slot: "7", lockAtLeastForMs: 200 });
       await lease.complete();
       await expect(clientOf("b").acquire(key, { slot: "7" })).rejects.toThrow(SlotDoneError);
@@ -341,7 +341,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       expect((await clientOf("c").acquire(key, { slot: "7" })).held).toBe(true);
     });
 
-    it("before lockAtLeastForMs has passed keeps the lock closed until then", async () => {
+    it("before lockAtLeastForMs has passed leaves the lock in its cooldown until then", async () => {
       const lease = await clientOf("a").acquire(key, { lockAtLeastForMs: 200 });
       await clock.advance(50);
       expect(await lease.release()).toBe(true);
@@ -353,7 +353,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       expect(types()).not.toContain("takeover");
     });
 
-    it("after lockAtLeastForMs has passed opens the lock at once", async () => {
+    it("after lockAtLeastForMs has passed frees the lock at once", async () => {
       const lease = await clientOf("a").acquire(key, { lockAtLeastForMs: 200 });
       await clock.advance(201);
       await lease.release();
@@ -447,7 +447,7 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
   });
 
   describe("revocation", () => {
-    it("reaches the holder in the answer to its next renewal, and the lock stays closed until it lets go", async () => {
+    it("reaches the holder in the answer to its next renewal, and the lock is held until it releases", async () => {
       const lease = await clientOf("a").acquire(key);
       expect(await clientOf("b").requestRevocation(key, { token: lease.token, reason: "a newer run" })).toBe(
         true,

@@ -90,7 +90,7 @@ describe("an answer is lost after the write has landed, and the SDK asks again",
     expect(await other.inspect(key)).toMatchObject({ owner: "the next one" });
   });
 
-  test("release says true, and the lock stays closed, if it is to be closed for a while", async () => {
+  test("release says true, and the lock is in its cooldown, if it has one", async () => {
     const lease = await client.acquire(key, { lockAtLeastForMs: 20_000 });
     proxy.next(write, loseAnswer());
     expect(await lease.release()).toBe(true);

@@ -99,7 +99,7 @@ describe("where the caller's wall clock is wrong", () => {
     },
   );
 
-  test("by 4 s, a first request that takes 3.5 s does not open a lock that has 2.9 s left", async () => {
+  test("by 4 s, a first request that takes 3.5 s does not take a lock that has 2.9 s left", async () => {
     const holder = await table.client({ leaseDurationMs: 7_000 }).acquire(key);
     const client = observer(1_000, 4_000);
     proxy.next(anyRequest, delayAnswer(3_500));

@@ -126,7 +126,7 @@ describe("counted on the wire", () => {
     expect(runs).toEqual(["run"]);
   });
 
-  test("one whose lock stays closed for a while makes 2", async () => {
+  test("one whose lock has a cooldown makes 2", async () => {
     const { invoke } = locked({ lockAtLeastForMs: 5_000, skipResult: "skipped" });
     expect(await invoke({}, contextOf())).toBe("done");
     expect(proxy.operations).toEqual(Array(2).fill("UpdateItem"));

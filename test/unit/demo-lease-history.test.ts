@@ -40,7 +40,7 @@ function overlapsIn(history: readonly LeaseChange[]): number {
 describe("the grants in a table's history", () => {
   const a = lease("A", 1, 1_000);
 
-  it("are the writes that bring a new token: no renewal, no release, no lock that stays closed, no other key", () => {
+  it("are the writes that bring a new token: no renewal, no release, no cooldown, no other key", () => {
     const closed = { ...a, token: "closed:A-1", inCooldown: true };
     const elsewhere = { ...lease("X", 9, 1_000), key: "another job" };
     const b = lease("B", 2, 6_000);

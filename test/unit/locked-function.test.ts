@@ -244,7 +244,7 @@ describe("a function that is locked from outside", () => {
     expect(calls.map(({ at }) => at)).toEqual([0, 2 * minute, 6 * minute]);
   });
 
-  it("may still run when all answers were lost, so the lock stays closed until it must have ended", async () => {
+  it("may still run when all answers were lost, so the lock is held until it must have ended", async () => {
     const start = define();
     answer = () => {
       throw new StatesError("Lambda.SdkClientException", "connection reset");
@@ -346,7 +346,7 @@ describe("a function that is locked from outside", () => {
     expect(newer).toBeGreaterThan(older ?? 0);
   });
 
-  it("keeps the lock closed for lockAtLeastFor, however soon it returns", async () => {
+  it("leaves the lock in its cooldown for lockAtLeastFor, however soon it returns", async () => {
     const start = define({ lockAtLeastFor: Duration.seconds(40), once: false });
     start();
     await clock.advance(second);

@@ -35,7 +35,7 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
     expect(runs[0]?.lease.owner).toBe("job/7");
   });
 
-  test("a lock that stays closed for longer than the invocation can last has a lease as long", async () => {
+  test("a lock whose cooldown is longer than the invocation can last has a lease as long", async () => {
     const { app, context, clock, other } = setUp({ lockAtLeastForMs: 50_000 });
     expect(await app({}, context(3_000))).toBe("done");
     await clock.advance(49_000);

@@ -163,7 +163,7 @@ describe("with a service that tells its time", () => {
     };
   });
 
-  it("a first request that is slow does not open a lock that has time left, with a clock 4 s ahead", async () => {
+  it("a first request that is slow does not take a lock that has time left, with a clock 4 s ahead", async () => {
     await clientOf("a").acquire("k", { leaseDurationMs: 6_400 });
     const update = store.update.bind(store);
     store.update = async (request, call) => {
@@ -176,7 +176,7 @@ describe("with a service that tells its time", () => {
     expect(await clientOf("b", wrongBy(4_000)).tryAcquire("k")).toBeUndefined();
   });
 
-  it("a step of the wall clock between sending and answer does not open a lock", async () => {
+  it("a step of the wall clock between sending and answer does not take a lock", async () => {
     await clientOf("a").acquire("k");
     const update = store.update.bind(store);
     store.update = async (request, call) => {

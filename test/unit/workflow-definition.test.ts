@@ -267,7 +267,7 @@ describe("a leased workflow", () => {
     expect(describeExecution(execution).status).toBe("SUCCEEDED");
   });
 
-  it("keeps the lock closed after short work", async () => {
+  it("leaves the lock in its cooldown after short work", async () => {
     const quick = { StartAt: "Now", States: { Now: { Type: "Pass", QueryLanguage: "JSONata", End: true } } };
     const definition = define({ work: quick, lockAtLeastForMs: 5_000 });
     expect(describeExecution(await run(definition)).status).toBe("SUCCEEDED");

@@ -14,7 +14,7 @@ import type { Reading, Round } from "./evidence.ts";
 import { callersAtOnce, described, warehouse } from "./plan.ts";
 
 const system: System = "stock";
-/** Longer than any lease here: nobody goes away without an answer. */
+/** Longer than any lease here: every caller gets an answer. */
 const waitMs = 14_000;
 
 const questions: Readonly<Record<Round, string>> = {
@@ -54,7 +54,7 @@ export class Callers implements InstancesListener {
     this.#say("takeover", instance, `from ${event.from.owner}, whose lease had ended ${since} s ago`);
   }
 
-  /** How many have found somebody else computing. */
+  /** How many callers have found another one computing. */
   get waiting(): number {
     return this.log.filter(({ event }) => event.type === "contended").length;
   }

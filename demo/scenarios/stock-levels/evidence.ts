@@ -4,13 +4,13 @@ import type { Grant } from "../../lease-history.ts";
 import type { LoggedLeaseEvent } from "../../lease-log.ts";
 
 /**
- * What is asked for, in this order.
+ * The requested values, in this order.
  *
- * - `cold`: nobody has computed the value, and everybody wants it at once.
- * - `killed`: it is past its time, and whoever computes it dies.
- * - `bereaved`: the dead one's lease has not ended.
+ * - `cold`: the value was never computed, and all callers want it at once.
+ * - `killed`: it is past its time, and its computing process dies.
+ * - `bereaved`: the dead process's lease has not ended.
  * - `recovered`: it has.
- * - `afterwards`: the dead one's write has arrived.
+ * - `afterwards`: the dead process's write has arrived.
  */
 export type Round = "cold" | "killed" | "bereaved" | "recovered" | "afterwards";
 

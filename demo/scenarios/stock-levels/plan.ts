@@ -19,7 +19,7 @@ export const callersAtOnce: Readonly<Record<Round, number>> = {
   cold: 12,
   killed: 4,
   bereaved: 4,
-  // The next caller would find the new value, or the lock let go a moment ago.
+  // The next caller would find the new value, or the lock just released.
   recovered: 1,
   afterwards: 4,
 };

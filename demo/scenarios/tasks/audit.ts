@@ -4,7 +4,7 @@ import { type Grant, overlaps, takenOver } from "../../lease-history.ts";
 import { ranOut, type WasCutShort } from "../../lease-log.ts";
 import type { TasksEvidence } from "./evidence.ts";
 
-/** Judges what became of each task, and how often somebody had it. */
+/** Checks the end of each task, and how often workers had it. */
 export function auditTasks(evidence: TasksEvidence): Check[] {
   const { given, added, bad, hopeless, mostAttempts, casualties, grants, tasks, wasRefused } = evidence;
   const claims = Map.groupBy(grants, ({ sortKey }) => idIn(sortKey, tasks));

@@ -30,7 +30,7 @@ export interface TasksEvidence {
   /** How many the set was given, and said that it added. */
   readonly given: number;
   readonly added: number;
-  /** Those that cannot succeed, and the ones of them that are to be parked, in the order of their ids. */
+  /** The tasks that cannot succeed, and those of them that are to be parked, in the order of their ids. */
   readonly bad: readonly string[];
   readonly hopeless: readonly string[];
   readonly mostAttempts: number;

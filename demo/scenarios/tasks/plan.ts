@@ -18,7 +18,7 @@ const ids = Array.from({ length: 60 }, (_, index) => `doc-${String(index + 1).pa
 export const damaged: readonly string[] = ["doc-07", "doc-21", "doc-33", "doc-48"];
 /** It lacks its checksum: no attempt can help it, and the first one parks it. */
 export const incomplete = "doc-54";
-/** Those that cannot succeed. */
+/** The tasks that cannot succeed. */
 export const bad: readonly string[] = [...damaged, incomplete];
 /** The damaged one whose worker is killed in the last attempt. */
 export const poison = "doc-33";

@@ -33,7 +33,7 @@ interface Victim {
   readonly request: HeldRequest<string>;
 }
 
-/** A set of tasks that many workers share: each is done by one of them, whoever dies. */
+/** A set of tasks that many workers share. One worker does each task, whichever workers die. */
 export class Tasks implements Scenario {
   readonly system = "tasks";
   readonly about = "a set of 60 tasks for 4 workers at once: each task is done by one of them, whoever dies";

@@ -76,7 +76,7 @@ export class Workers implements InstancesListener {
     return shift;
   }
 
-  /** When the last claim ends of those that a worker had, in epoch milliseconds. */
+  /** When the last claim of a worker ends, in epoch milliseconds. */
   claimEndsAt(worker: string): number {
     const ends = this.log.flatMap(({ instance, event }) =>
       instance === worker && (event.type === "acquired" || event.type === "renewed") ? [event.expiresAt] : [],

@@ -16,7 +16,7 @@ export class Office {
     this.#app = app;
   }
 
-  /** Asks for a ticket to be let in, or where it stands. */
+  /** Enters a ticket, or asks for its state. */
   async ask(action: "enter" | "heartbeat" | "leave", department: string, ticket: string): Promise<Standing> {
     return (await this.#record(action, department, ticket)) as Standing;
   }

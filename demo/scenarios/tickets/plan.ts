@@ -7,7 +7,7 @@ export const heartbeatMs = 400;
 /** How long a service takes. */
 export const serviceMs = 350;
 
-/** Whoever comes to loans, in this order: one more than it has room for, and another. */
+/** The tickets for loans, in this order: one more than the queue has room for, and another. */
 const loans: Readonly<Record<string, Fate>> = {
   L1: "served",
   L2: "served",
@@ -24,7 +24,7 @@ const loans: Readonly<Record<string, Fate>> = {
   L13: "refused",
 };
 
-/** Whoever comes to cards. */
+/** The tickets for cards. */
 const cards: Readonly<Record<string, Fate>> = {
   C1: "diesServing",
   C2: "served",

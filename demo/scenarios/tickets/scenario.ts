@@ -37,7 +37,7 @@ export class Tickets implements Scenario {
   }
 
   async prepare(): Promise<void> {
-    // Whoever has a ticket is no instance.
+    // A ticket is no instance.
   }
 
   async play(): Promise<Outcome> {
@@ -77,14 +77,14 @@ export class Tickets implements Scenario {
     for (const arrival of queue) {
       const visitor = new Visitor(this.#office, this.#stage, arrival);
       const stay = visitor.stay(await visitor.enter(), everybodyCame).then(() => this.#go(arrival));
-      // Awaited by whoever has the list, and that may be later.
+      // The reader of the list awaits it, perhaps later.
       stay.catch(() => undefined);
       stays.push(stay);
     }
     return stays;
   }
 
-  /** A ticket enters and is silent; nobody comes after it, so that only the cleaner can notice. */
+  /** A ticket enters and becomes silent. No ticket comes after it, so only the cleaner can notice. */
   async #leaveOneBehind(): Promise<TicketsEvidence["leftBehind"]> {
     const { department } = this.#arrival("C1");
     await this.#office.ask("enter", department, leftBehind);

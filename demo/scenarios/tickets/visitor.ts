@@ -7,7 +7,7 @@ import type { Arrival } from "./evidence.ts";
 import type { Office } from "./office.ts";
 import { heartbeatMs, serviceMs } from "./plan.ts";
 
-/** Somebody with a ticket, who goes by nothing but what the office answers. */
+/** A customer with a ticket, who acts only on the office's answers. */
 export class Visitor {
   readonly #office: Office;
   readonly #screen: Screen;

@@ -5,9 +5,9 @@ import { auditShop } from "./audit-shop.ts";
 import { type Casualty, type Delivery, type Evidence, isOfTheLock, type RecordedEvent } from "./recording.ts";
 
 /**
- * Judges what happened by what was recorded on the way and what the tables hold in the end.
+ * Checks what happened by the records and by the final tables.
  *
- * Believes nobody: what instances reported is held against the plan, the lease events and the shop's own items.
+ * Trusts no instance: it compares the instances' reports with the plan, the lease events and the shop's own items.
  */
 export function audit(recorded: Evidence): Check[] {
   const evidence = { ...recorded, events: recorded.events.filter(({ event }) => isOfTheLock(event)) };

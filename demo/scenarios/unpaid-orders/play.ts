@@ -73,7 +73,7 @@ export class Run implements InstancesListener, Recording {
     if (event.type === "takeover") this.#reporter.takeover(tick, at, event);
   }
 
-  /** Fires every tick of the plan on time, or as soon after as the one before has let go of the lock. */
+  /** Fires every tick of the plan on time, or as soon as the tick before has released the lock. */
   async play(firstTickAt: number): Promise<void> {
     for (const [index, step] of plan.entries()) {
       const tick = index + 1;
@@ -154,7 +154,7 @@ export class Run implements InstancesListener, Recording {
     await answer;
   }
 
-  /** Whoever does not go on may have renewed its lease to the last, without coming to say so. */
+  /** An instance that does not go on may have renewed its lease to the end, without reporting it. */
   #expectNoRelease(): void {
     this.#lockedUntil = Date.now() + this.#leaseMs + this.#tempo.takeoverAllowanceMs;
   }

@@ -59,7 +59,7 @@ export class UnpaidOrders implements Scenario {
       events,
       casualties,
       plan,
-      // Other leases under the job's key are those of its run history.
+      // Other leases under the job's key belong to its run history.
       grants: grants.filter(({ sortKey }) => sortKey === leaseSortKey),
       lastScheduledAt: scheduledAt(firstTickAt, plan.length, this.#tickMs),
       before,

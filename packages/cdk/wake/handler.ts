@@ -59,7 +59,7 @@ export async function sendWakeUp(
   }
 }
 
-/** Lets one parked durable function go on; false when its callback is closed, has timed out or was never there. */
+/** Resumes one parked durable function; false when its callback is closed, has timed out or never existed. */
 export async function completeCallback(
   functions: Pick<LambdaClient, "send">,
   callbackId: string,

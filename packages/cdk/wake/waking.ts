@@ -2,20 +2,20 @@ import type { WaitsBy } from "@leasehold/client/internal";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent, StreamRecord } from "aws-lambda";
 
-/** Who waits for a lock: a workflow, parked on a task token, or a durable function, parked on a callback. */
+/** A waiter for a lock: a workflow, parked on a task token, or a durable function, parked on a callback. */
 export type Waiter = WaitsBy;
 
-/** Those who wait, by key. */
+/** The waiters, by key. */
 export interface Waiters<W extends Waiter = Waiter> {
-  /** The one that has waited longest, read consistently; undefined when nobody waits. */
+  /** The waiter that has waited longest, read consistently; undefined when there is none. */
   oldest(key: string): Promise<W | undefined>;
   /** Takes a waiter off; nothing happens when it is gone already. */
   remove(waiter: W): Promise<void>;
-  /** Whether somebody has the lock at this moment, or it is kept closed; a consistent read. */
+  /** Whether the lock is held at this moment, or in its cooldown; a consistent read. */
   isHeld(key: string): Promise<boolean>;
 }
 
-/** What waking works with. */
+/** The parts of waking. */
 export interface Waking<W extends Waiter = Waiter> {
   readonly waiters: Waiters<W>;
   /** Tells a waiter to go on. False when it does not wait for this any more: ended, timed out, or woken before. */
@@ -24,17 +24,17 @@ export interface Waking<W extends Waiter = Waiter> {
   readonly remainingMs: () => number;
 }
 
-/** What it takes to look at one more waiter. */
+/** The time that is kept for one more waiter. */
 const reserveMs = 2_000;
 
 /**
  * Wakes, for each lock that became free, the workflow or durable function that has waited longest.
  *
- * Being woken is a chance and not the lock: whoever is woken tries to acquire, and waits on if somebody else was quicker.
- * A lock that is held again by now wakes nobody, for its release will; that also makes records that come twice
- * harmless. Waiters that are gone are taken off on the way. Keys that failed come again, and all records after them.
+ * A woken waiter does not have the lock yet: it tries to acquire, and goes on waiting when another caller was
+ * quicker. A lock that is held again by now wakes no waiter, because its release will. So records that come twice are
+ * harmless. Waiters that are gone are removed on the way. Keys that failed come again, and all records after them.
  *
- * A lock that was released and stays closed for a while (`lockAtLeastForMs`) wakes nobody, then or when it opens: nothing
+ * A lock that is in its cooldown (`lockAtLeastForMs`) wakes no waiter, neither then nor at its end, because nothing
  * is written at that moment. Its waiters come back by their own timeout.
  */
 export async function wakeWaiters<W extends Waiter>(
@@ -69,7 +69,7 @@ function freedKey({ dynamodb }: DynamoDBRecord): string | undefined {
   return isHeldIn(before) && !isHeldIn(after) ? before[attributeNames.partitionKey]?.S : undefined;
 }
 
-/** Whether somebody, of this package or not, had the lock before or after a change. */
+/** Whether the lock had a holder before or after a change, of this package or another program. */
 function isHeldIn(image: StreamRecord["OldImage"]): image is NonNullable<StreamRecord["OldImage"]> {
   return image?.[attributeNames.sortKey]?.S === leaseSortKey && attributeNames.token in image;
 }

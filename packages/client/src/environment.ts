@@ -12,7 +12,7 @@ export const environmentNames = {
   keyPrefix: "LEASEHOLD_KEY_PREFIX",
   /** The job's name in metrics, alarms and on the dashboard. */
   job: "LEASEHOLD_JOB",
-  /** What to do while somebody else holds the lock: skip, throw, wait or replace. */
+  /** What to do while another caller holds the lock: skip, throw, wait or replace. */
   whenHeld: "LEASEHOLD_WHEN_HELD",
   /** "true" to run once for each scheduled time. */
   once: "LEASEHOLD_ONCE",

@@ -34,7 +34,7 @@ export interface TakeoverEvent extends LeaseEventSubject {
   readonly from: { readonly owner: string; readonly fencingToken: number; readonly expiresAt: number };
 }
 
-/** Somebody else holds the lock; emitted once for each lease that a call meets. */
+/** Another caller holds the lock; emitted once for each lease that a call meets. */
 export interface ContendedEvent {
   readonly type: "contended";
   readonly key: string;

@@ -5,21 +5,21 @@
  *
  *     absent ──acquire──▶ held ──renew──▶ held ──release──▶ tombstone ──acquire──▶ held ──▶ …
  *                          │                                    ▲
- *                          ├──close──▶ closed until … ──takeOver┼──▶ held by another
+ *                          ├──release──▶ cooldown ────takeOver──┼──▶ held by another
  *                          └──(expired)──────────────takeOver───┼──▶ held by another
  *                                                               └── ttl removes it, long after
  *
- *     acquire   nobody holds it, and this very token was not the last to be released
+ *     acquire   the lock is free, and this token was not the last to be released
  *     takeOver  the record is still the one that was judged expired: same token, same version
  *     renew     token and fencing token are mine, and nothing newer of mine has been written; for a keeper, also:
- *               nobody has asked its holder to stop
+ *               its holder was not asked to stop
  *     release   token and fencing token are mine; a completed slot is remembered with it
- *     break     the token is the one that is meant
- *     cancel    the token is mine, or nobody's
- *     revoke    somebody holds it; nothing but the mark of a revoked token changes
- *     takeBack  the slot that is done is the one that was seen
+ *     break     the token is the given one
+ *     cancel    the token is mine, or there is none
+ *     revoke    another caller holds it; nothing but the mark of a revoked token changes
+ *     takeBack  the slot that is done is the given one
  *
- * A holder proves itself by its token and its fencing token. The token alone does not do: a late copy of its acquire may
+ * A holder proves itself by its token and its fencing token. The token alone is not enough: a late copy of its acquire may
  * land after its release, once another lease has come and gone, and then the token is there again, with a larger number.
  */
 import type { Cancellation, Ending, Grant, Renewal } from "./protocol/lease-form.ts";
@@ -49,7 +49,7 @@ export interface LeaseAddress {
   readonly sortKey?: string | undefined;
 }
 
-/** Takes a lock that nobody holds. A late copy of a request whose lease has been released since finds its token revoked. */
+/** Takes a free lock. A late copy of a request whose lease has been released since finds its token revoked. */
 export function acquire(lease: LeaseAddress, grant: Grant): Write {
   const { slot } = grant;
   const isDue: Condition[] =
@@ -141,7 +141,7 @@ export function renew({ key, sortKey }: LeaseAddress, renewal: LockRenewal): Wri
   };
 }
 
-/** Prolongs a lease whose holder nobody has asked to stop: for a renewer that reads no more than what it has written. */
+/** Prolongs a lease whose holder was not asked to stop: for a renewer that reads only what it has written. */
 export function renewUnlessRevoked(lease: LeaseAddress, renewal: LockRenewal): Write {
   return amended(renew(lease, renewal), { insist: [[revocation, "missing"]] });
 }

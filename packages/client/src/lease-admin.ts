@@ -40,8 +40,9 @@ export interface HolderOptions extends SortKeyOptions {
   /** The lease's token, as `inspect`, `inspectAll` and `list` show it, so that no later holder is hit. */
   readonly token: string;
   /**
-   * Called before the call resolves to false: with the lease of another token that is there instead, or with undefined
-   * where nobody holds the lock. @default - nobody is told
+   * Called before the call resolves to false: with the lease of another token that is there instead, or with
+   * undefined when the lock is free.
+   * @default - none
    */
   readonly onRefused?: (holder: LeaseRecord | undefined) => void;
 }

@@ -13,7 +13,7 @@ export function leasesIn(item: Item | undefined): readonly LeaseRecord[] {
   return record === undefined ? [] : [record];
 }
 
-/** Reads the leases among items; tells of an item that cannot be read, and leaves it out. */
+/** Reads the leases among items; reports an item that cannot be read, and leaves it out. */
 export function* recordsIn(
   items: readonly Item[],
   onUnreadable: (error: LeaseItemError) => void,
@@ -21,7 +21,7 @@ export function* recordsIn(
   for (const item of items) yield* unlessUnreadable(() => leasesIn(item), onUnreadable) ?? [];
 }
 
-/** Reads an item; gives undefined for one that cannot be read, and tells of it. */
+/** Reads an item; gives undefined for one that cannot be read, and reports it. */
 export function unlessUnreadable<T>(
   read: () => T,
   onUnreadable: (error: LeaseItemError) => void,

@@ -15,7 +15,7 @@ export const metricNames = {
   renewed: "LeaseRenewed",
   lost: "LeaseLost",
   released: "LeaseReleased",
-  /** A lease that nobody released and nobody took over before ttl removed it: its holder died. */
+  /** A lease that was neither released nor taken over before ttl removed it: its holder died. */
   expired: "LeaseExpired",
   /** Milliseconds from the call to the grant. */
   waitTime: "WaitTime",

@@ -103,7 +103,7 @@ export function wasReleasedByHolder(item: Item | undefined, token: string): bool
   return lastReleasedToken(item) === token && !wasBroken(item, token);
 }
 
-/** Whether a token's lease was broken by somebody else. */
+/** Whether a token's lease was broken by another caller. */
 export function wasBroken(item: Item | undefined, token: string): boolean {
   return item?.[attributeNames.brokenToken] === token;
 }

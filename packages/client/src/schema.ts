@@ -9,7 +9,7 @@ export const attributeNames = {
   partitionKey: "pk",
   /** Sort key (S): the kind of item under that key. */
   sortKey: "sk",
-  /** S: unique id of the acquisition that holds the lock; absent while nobody does. */
+  /** S: unique id of the acquisition that holds the lock; absent while the lock is free. */
   token: "token",
   /** N: grows with every write of one token, so that writes that arrive late are told from newer ones. */
   version: "version",
@@ -27,7 +27,7 @@ export const attributeNames = {
   reentrant: "reentrant",
   /** S: the user's payload, as JSON text. */
   data: "data",
-  /** S: why the holder is asked to stop; absent while nobody asks. */
+  /** S: why the holder is asked to stop; absent without such a request. */
   revocation: "revocation",
   /** S: the token that was released last; by it a release whose answer was lost is recognised. */
   releasedToken: "releasedToken",
@@ -74,7 +74,7 @@ export function cooldownToken(token: string): string {
   return cooldownPrefix + token;
 }
 
-/** Tells whether a token stands for a lock that nobody holds, but that is in its cooldown. */
+/** Tells whether a token stands for a lock that has no holder, but is in its cooldown. */
 export function isCooldownToken(token: string): boolean {
   return token.startsWith(cooldownPrefix);
 }

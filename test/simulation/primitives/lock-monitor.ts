@@ -23,7 +23,7 @@ export class LockMonitor implements Traffic {
   readonly #skewMs: number;
   readonly #leases = new Set<{ readonly host: Host; readonly lease: Lease }>();
   readonly #highestFence = new Map<string, number>();
-  /** Until when a lock has to stay closed under this token, in true time. */
+  /** Until when no other caller may take a lock of this token, in true time. */
   readonly #cooldownUntil = new Map<string, number>();
   readonly #highestChecked = new Map<string, number>();
   readonly #endedTokens = new Set<string>();

@@ -36,9 +36,9 @@ export class FunctionTarget extends JobTarget {
   readonly refusedProps = {};
   readonly waitingOverlaps = ["queue"] as const;
   readonly keptOverlaps = ["queue"] as const;
-  /** What is invoked: the function, or an alias or version of it. */
+  /** The invoked function, or an alias or version of it. */
   readonly #invoked: IFunction;
-  /** What has the environment. */
+  /** The function that has the environment. */
   readonly #function: LambdaFunction;
   readonly #retryAttempts: number;
 
@@ -76,8 +76,8 @@ export class FunctionTarget extends JobTarget {
   /**
    * Puts a workflow before the function, in which runs wait for their turn. Its lock lets one run at a time through.
    *
-   * The function still takes the job's own lock, for somebody outside the queue may hold it: then it throws, and the
-   * workflow tries again until that lock is free.
+   * The function still takes the job's own lock, because a caller outside the queue may hold it. It throws then, and
+   * the workflow tries again until that lock is free.
    */
   #queued(job: Construct, settings: TargetSettings): BoundTarget {
     const bound = functionWorkflow(job, "Queue", settings, {
@@ -98,7 +98,7 @@ export class FunctionTarget extends JobTarget {
     };
   }
 
-  /** What the function's own definition says about its asynchronous invocations stands. */
+  /** The function's own settings for asynchronous invocations stay. */
   #configureRetries({ deadLetterQueue, maxEventAge }: TargetSettings): void {
     if (this.#invoked.node.tryFindChild("EventInvokeConfig") !== undefined) return;
     this.#invoked.configureAsyncInvoke({
@@ -110,10 +110,10 @@ export class FunctionTarget extends JobTarget {
 }
 
 /**
- * The function whose environment a job can set; throws where there is none.
+ * The function whose environment a job can set; throws when there is none.
  *
- * A version keeps the environment that its function had when it was published. Of all versions only the function's
- * `currentVersion` is published anew with what the job sets.
+ * A version keeps the environment that its function had when it was published. Of all versions, only the function's
+ * `currentVersion` is published again with the job's settings.
  */
 function definitionOf(fn: IFunction): LambdaFunction {
   if (isDefinedHere(fn)) return fn;
@@ -138,7 +138,7 @@ const whenHeld: Readonly<Record<JobOverlap, string>> = { skip: "skip", queue: "t
 
 function setEnvironment(fn: LambdaFunction, settings: TargetSettings): void {
   const { lockAtMostFor, heartbeat } = settings;
-  // A queue is kept closed by its workflow, whose waiting runs cost nothing.
+  // In a queue, the workflow's own lock has this cooldown: its waiting runs cost nothing.
   const lockAtLeastFor = settings.overlap === "queue" ? undefined : settings.lockAtLeastFor;
   const environment: Record<string, string | undefined> = {
     [environmentNames.tableName]: settings.table.nameFor(fn),
@@ -162,7 +162,7 @@ function functionRuns(
 ): JobRunMetrics {
   return {
     succeeded: leaseMetric(metricNames.jobSucceeded, subject),
-    // Lambda counts what the handler cannot report: time-outs, crashes, and modules that do not load.
+    // Lambda counts failures that the handler cannot report: timeouts, crashes, and modules that do not load.
     failed: { failed: fn.metricErrors() },
     undelivered: {
       toDestination: fn.metric("DestinationDeliveryFailures", { statistic: Stats.SUM }),
@@ -174,7 +174,7 @@ function functionRuns(
   };
 }
 
-/** What the metrics of the job's runs are about. */
+/** The source of the metrics of the job's runs. */
 function subjectOf(
   job: Construct,
   { table, jobName }: TargetSettings,
@@ -182,7 +182,7 @@ function subjectOf(
   return { tableName: table.nameFor(job), job: jobName };
 }
 
-/** Lambda repeats a failed run after 1 minute and after 2 more; one that comes too late finds its slot done. */
+/** Lambda repeats a failed run after 1 minute and after 2 more; a retry that comes too late finds its slot done. */
 const retriesTake = Duration.minutes(5);
 
 function longer(a: Duration, b: Duration): Duration {

@@ -15,7 +15,7 @@ import { runsOf } from "./workflow-target.ts";
 /** The least that the workflow's lease lasts where the user says nothing; its keeper renews it. */
 const shortestLease = Duration.minutes(3);
 
-/** What a function's workflow is made of, besides the job's settings. */
+/** The parts of a function's workflow, besides the job's settings. */
 export interface FunctionWorkflowProps {
   readonly fn: IFunction;
   readonly key: string;
@@ -55,7 +55,10 @@ export function functionWorkflow(
   return { ...runsOf(workflow), ...(keeper ? {} : { keeper: workflow.heartbeat }) };
 }
 
-/** Calls a function that takes the job's own lock, and comes back while somebody outside the workflow holds that. */
+/**
+ * Calls a function that takes the job's own lock, and repeats the call while a caller outside the workflow holds that
+ * lock.
+ */
 export function callOfLocking(
   job: Construct,
   fn: IFunction,
@@ -96,7 +99,7 @@ export function callOfLocked(
   const overAfter = endOf(longest);
   const time = WaitTime.duration(Duration.seconds(overAfter));
   const tableName = settings.table.nameFor(job);
-  // A fencing token lets the function protect what it writes where even the lease was lost.
+  // A fencing token lets the function protect its writes even after the lease was lost.
   const payload =
     `$type(${input}) = 'object' ? ` + `$merge([${input}, {'fencingToken': $lease.fencingToken}]) : ${input}`;
   const run = new CustomState(job, "Run", {
@@ -148,7 +151,7 @@ const tooLarge = {
 
 type Mark = typeof endCalls;
 
-/** For how long a mark is kept that nobody asks for any more. */
+/** For how long a mark is kept that no run reads any more. */
 const markRetentionMs = Duration.days(7).toMilliseconds();
 
 /** A write of the mark, beside the lease. */
@@ -183,10 +186,13 @@ const unclear = [
   "Lambda.SdkClientException",
 ];
 
-/** What the workflow was started with, whatever has become of it on the way. */
+/** The workflow's input, unchanged on its way. */
 const input = "$states.context.Execution.Input";
 
-/** What a function has returned. A character has 4 bytes at most: a longer text could be more than an execution may give. */
+/**
+ * The function's result. A character has 4 bytes at most: a longer text could be larger than an execution's result
+ * may be.
+ */
 const result: string = jsonata(
   "$length($string($states.result.Payload)) <= 60000 ? $states.result.Payload " +
     ": {'omitted': 'what the function returned is too long to be kept'}",
@@ -231,7 +237,7 @@ function retriesOf(
 /** Lambda's own limit for a function. */
 const longestTimeout = Duration.minutes(15);
 
-/** For how long a function can run. What a version, an alias or an imported function has is known to Lambda alone. */
+/** For how long a function can run. Only Lambda knows that of a version, an alias or an imported function. */
 function longestRun(fn: IFunction, stated?: Duration): Duration {
   if (stated !== undefined) return stated;
   if (!isDefinedHere(fn)) return longestTimeout;
@@ -247,7 +253,7 @@ function endOf(longest: Duration): number {
 
 /** Tells a function that this app defines, whose settings can be read and changed, from any other. */
 export function isDefinedHere(fn: IFunction): fn is LambdaFunction {
-  // By what it can do: a function may come from another copy of the library.
+  // By its methods: a function may come from another copy of the library.
   return typeof (fn as Partial<LambdaFunction>).addEnvironment === "function";
 }
 
@@ -261,6 +267,6 @@ function checkRegion(job: Construct, fn: IFunction): void {
 }
 
 function longer(a: Duration | undefined, b: Duration): Duration {
-  // What only a deployment knows is refused by the workflow.
+  // The workflow itself checks values that are known at deployment only.
   return a !== undefined && !a.isUnresolved() && a.toMilliseconds() > b.toMilliseconds() ? a : b;
 }

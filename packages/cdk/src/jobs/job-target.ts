@@ -11,7 +11,7 @@ import type { ObservabilityProps } from "../workflow/observability.ts";
 import type { RedriveGuard } from "../workflow/redrive-guard.ts";
 import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
 
-/** What a target is told about its job. */
+/** What a job gives to its target. */
 export interface TargetSettings {
   readonly deadLetterQueue: IQueue;
   readonly heartbeat: Duration | undefined;
@@ -34,16 +34,16 @@ export interface TargetSettings {
 /** A target made ready for one job. */
 export interface BoundTarget {
   readonly runs: JobRunMetrics;
-  /** What keeps the leases of runs, where the target has made it itself. */
+  /** The heartbeat of the runs' leases, if the target has made it itself. */
   readonly keeper?: LeaseHeartbeat;
-  /** What stops runs that are redriven; undefined where runs are no leased workflows of this app. */
+  /** The guard that stops redriven runs; undefined when runs are no leased workflows of this app. */
   readonly redriveGuard?: RedriveGuard | undefined;
   scheduleTarget(props: ScheduleTargetBaseProps): IScheduleTarget;
 }
 
-/** What a job runs, and what that needs of the job. */
+/** What a job runs, and what the target needs of the job. */
 export abstract class JobTarget {
-  /** The longest that a run can take whose lease nobody renews; undefined where there is no such bound. */
+  /** The longest time of a run whose lease is not renewed; undefined when there is no such limit. */
   abstract readonly timeout: Duration | undefined;
   /** Properties of the job that this target does not take, each with the reason and what to do instead. */
   abstract readonly refusedProps: Readonly<Partial<Record<keyof SingletonJobProps, string>>>;

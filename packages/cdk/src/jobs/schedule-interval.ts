@@ -1,7 +1,7 @@
 import { Duration, Token } from "aws-cdk-lib";
 import type { ScheduleExpression } from "aws-cdk-lib/aws-scheduler";
 
-/** What a schedule's expression says about the time between two runs. */
+/** The time between two runs, as far as a schedule's expression tells. */
 export interface ScheduleTiming {
   readonly kind: "rate" | "cron" | "once" | "unknown";
   /** The time between two runs; known of a rate only. */
@@ -17,8 +17,8 @@ const units: Readonly<Record<string, (count: number) => Duration>> = {
 /**
  * Reads a schedule's expression: `rate(...)`, `cron(...)` or `at(...)`.
  *
- * Throws where EventBridge Scheduler would refuse it at deployment: an unknown form, a cron expression of other than
- * six fields, or one whose day of month and day of week are both, or neither, left open by `?`.
+ * Throws when EventBridge Scheduler would refuse it at deployment: an unknown form, a cron expression without exactly
+ * six fields, or one in which not exactly one of day of month and day of week is `?`.
  */
 export function scheduleTiming(schedule: ScheduleExpression): ScheduleTiming {
   const { expressionString: text } = schedule;

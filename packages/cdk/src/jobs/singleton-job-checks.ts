@@ -8,10 +8,10 @@ import { type ScheduleTiming, scheduleTiming } from "./schedule-interval.ts";
 import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
 
 /**
- * Refuses props that cannot work together, before anything is defined; warns of those that work badly.
+ * Refuses props that cannot work together, before anything is defined; warns of props that work badly together.
  *
- * Durations that are known at deployment only are let through where they reach the function as they are, and refused where
- * something is worked out from them.
+ * A duration that is known at deployment only is accepted when the function gets it as it is, and refused when
+ * something is calculated from it.
  */
 export function checkSingletonJob(job: Construct, props: SingletonJobProps): ScheduleTiming {
   const timing = scheduleTiming(props.schedule);
@@ -165,7 +165,7 @@ function warn(job: Construct, props: SingletonJobProps, { kind, interval }: Sche
     Annotations.of(job).addWarningV2(
       "@leasehold/cdk:lockOutlastsFunction",
       `lockAtMostFor is ${text(lockAtMostFor)}, though the function is stopped after ${text(target.timeout)}: ` +
-        "a run that dies keeps the lock closed for the rest; shorten it, or leave it out",
+        "after a run dies, the lock is held for the rest; shorten it, or leave it out",
     );
   }
   if (alarms !== false && interval === undefined && maxInterval === undefined) {

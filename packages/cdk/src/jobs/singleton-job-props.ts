@@ -9,13 +9,14 @@ import type { ObservabilityProps } from "../workflow/observability.ts";
 import type { JobTarget } from "./job-target.ts";
 
 /**
- * What a run does when it finds the one before it still at work.
+ * What a run does when an earlier run is still at work.
  *
  * - `skip`: it ends at once, as a success.
- * - `queue`: it waits for its turn, without polling and without a function that runs meanwhile; for maxEventAge at
- *   most. Needs a table with a stream, and a `wakeup`.
- * - `replace`: it asks the other to stop, and starts when that one has let go or its lease has ended. A function that takes
- *   the lock is told by its signal; of a locked function the run is stopped, and the newer one calls it when that call must have ended.
+ * - `queue`: it waits for its turn, without polling and without a running function, for maxEventAge at most. Needs a
+ *   table with a stream, and a `wakeup`.
+ * - `replace`: it asks the other run to stop, and starts when that run has released the lock or its lease has ended.
+ *   A function that takes the lock is told by its signal. For a locked function the run is stopped, and the newer run
+ *   calls the function when the earlier call must have ended.
  */
 export type JobOverlap = "skip" | "queue" | "replace";
 
@@ -26,7 +27,7 @@ export type JobOverlap = "skip" | "queue" | "replace";
  * function, and for `overlap: "queue"`.
  */
 export interface SingletonJobProps extends ObservabilityProps {
-  /** Whom the job's alarms tell. @default - nobody is told */
+  /** The actions of the job's alarms. @default - none */
   readonly alarmActions?: readonly IAlarmAction[];
   /** Whether the job has alarms. @default true */
   readonly alarms?: boolean;
@@ -45,22 +46,23 @@ export interface SingletonJobProps extends ObservabilityProps {
    * @default - the lease covers a whole run
    */
   readonly heartbeat?: Duration;
-  /** What the job's runs are given as `input`; anything that JSON can say. @default - nothing */
+  /** The `input` of the job's runs: any JSON value. @default - none */
   readonly input?: unknown;
   /** The job's name in metrics, alarms and events. @default - a unique name made from the construct's path */
   readonly jobName?: string;
   /**
-   * What renews a locked function's lease, or a waiting run's place in the queue; only there.
+   * The heartbeat that renews a locked function's lease, or a waiting run's position in the queue; only for these.
    * @default - a keeper of its own
    */
   readonly keeper?: LeaseHeartbeat;
   /** The key of the lock that the runs share. Jobs with one key exclude each other. @default - the job's name */
   readonly key?: string;
   /**
-   * For how long the lock stays closed, however soon a run ends: longer than the clocks differ, so that a run that is
-   * triggered late finds it closed. At most lockAtMostFor, and shorter than the interval.
+   * How long the lock is held after a run has begun, however soon the run ends (its cooldown). It should be longer
+   * than the clocks differ, so that a late trigger of the same time is refused. At most lockAtMostFor, and shorter
+   * than the interval.
    *
-   * @default - the lock opens when the run ends
+   * @default - the lock is free when the run ends
    */
   readonly lockAtLeastFor?: Duration;
   /**
@@ -85,7 +87,7 @@ export interface SingletonJobProps extends ObservabilityProps {
   readonly maxInterval?: Duration;
   /** Whether a scheduled time runs once even where its trigger is delivered twice. @default true */
   readonly once?: boolean;
-  /** What a run does that finds the lock held. @default "skip" */
+  /** What a run does when the lock is held. @default "skip" */
   readonly overlap?: JobOverlap;
   /** How often the scheduler tries again to start a run; 0 to 185. @default 185 */
   readonly retryAttempts?: number;
@@ -102,7 +104,7 @@ export interface SingletonJobProps extends ObservabilityProps {
   readonly skipsInARow?: number;
   /** The table that keeps the lock. */
   readonly table: ILeaseTable;
-  /** What runs. */
+  /** The function or workflow that runs. */
   readonly target: JobTarget;
   /** By how much the scheduler may be late, so as to spread the load. @default TimeWindow.off() */
   readonly timeWindow?: TimeWindow;

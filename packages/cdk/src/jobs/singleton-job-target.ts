@@ -8,16 +8,16 @@ import { type LeasedStateMachine, WorkflowTarget } from "./workflow-target.ts";
 export abstract class SingletonJobTarget extends JobTarget {
   /**
    * A function whose own handler takes the lock, by `leaseLock()` or `leased()` of `@leasehold/middy`. A handler that
-   * does not take it runs WITHOUT the lock: nothing here can see that, and runs overlap in silence. For such a function,
-   * or one in another language than JavaScript, use `lockedLambda`.
+   * does not take it runs WITHOUT the lock: the construct cannot see that, and runs overlap without a warning. For
+   * such a function, or one in another language than JavaScript, use `lockedLambda`.
    *
-   * To check: after the job's first run its table has an item with `pk` = the job's key and `sk` = `lease`. A handler that
-   * takes the lock leaves it there; a handler that does not leaves nothing. Besides, its runs report nothing, so the alarm
-   * DidNotRun goes off though the function runs.
+   * To check: after the job's first run its table has an item with `pk` = the job's key and `sk` = `lease`. Only a
+   * handler that takes the lock writes it. Runs of a handler that does not take the lock also report nothing, so the
+   * alarm DidNotRun goes off although the function runs.
    *
-   * The job sets all of the middleware's settings in the function's environment, so the handler need not repeat any. A
-   * function serves one job. An alias or a version has to be of the function's `currentVersion`, which is published with
-   * those settings; any other version, and a function that is defined elsewhere, is refused at synth.
+   * The job sets all of the middleware's settings in the function's environment, so the handler need not repeat them.
+   * A function serves one job. An alias or a version has to be of the function's `currentVersion`, which is published
+   * with those settings. Any other version, and a function that is defined elsewhere, is refused at synth.
    *
    * ```ts
    * const target = SingletonJobTarget.lambda(closeUnpaidOrders, { retryAttempts: 0 });
@@ -28,23 +28,24 @@ export abstract class SingletonJobTarget extends JobTarget {
   }
 
   /**
-   * Any function, which need not know of the lock: in any language, an alias, a version, or one that is defined elsewhere.
+   * Any function, which need not know of the lock: in any language, an alias, a version, or a function that is
+   * defined elsewhere.
    *
-   * A small workflow takes the lock, calls the function and waits for its answer, and lets the lock go; a keeper renews
-   * the lease meanwhile. The function is never called without the lease. It is sent what `lambda` sends, and
-   * `fencingToken`, a number that only grows: where the function writes it along, and refuses to write where a larger
-   * one stands, a late call does no harm. Its result is the execution's, up to 60,000 characters.
+   * A small workflow takes the lock, calls the function, waits for its answer, and releases the lock; a keeper renews
+   * the lease meanwhile. The function is never called without the lease. Its event is that of `lambda`, and
+   * `fencingToken`, a number that only grows. A function that stores this number with its writes, and refuses to
+   * write over a larger one, is safe from late calls. Its result is the execution's, up to 60,000 characters.
    *
    * - A throttled call is repeated until the run is as old as `maxEventAge`, and an error of the function's own
-   *   `retryAttempts` times. After an error of Lambda's that does not say whether the function runs, the workflow waits
-   *   until the function must have ended, and calls it up to 3 more times.
-   * - When that is of no avail, the run fails with the function's own error, and the lock is let go.
-   * - `lockAtMostFor` is how long the lock stays taken after the keeper itself has died (3 minutes by default).
+   *   `retryAttempts` times. After an error of Lambda's that does not say whether the function runs, the workflow
+   *   waits until the function must have ended, and calls it up to 3 more times.
+   * - When these fail too, the run fails with the function's own error, and the lock is released.
+   * - `lockAtMostFor` is how long the lock is held after the keeper itself has died (3 minutes by default).
    *   `heartbeat` is refused: the keeper has its own.
-   * - `queue` and `replace` need a table with a stream, and a `wakeup`. The call of a run that is replaced, or stopped by
-   *   hand, goes on to its own end. The next run has the lock, and waits until that call must have ended.
-   * - The job's runs are executions: `job.runs` counts them, and a skipped one has succeeded. The function must be in the
-   *   job's region; one of another account has to permit the workflow's role to invoke it.
+   * - `queue` and `replace` need a table with a stream, and a `wakeup`. When a run is replaced, or stopped by hand,
+   *   its call goes on to its own end. The next run has the lock, and waits until that call must have ended.
+   * - The job's runs are executions: `job.runs` counts them, and a skipped one has succeeded. The function must be in
+   *   the job's region. A function of another account has to permit the workflow's role to invoke it.
    *
    * Costs 9 state transitions and 5 writes a run, and those of its keeper.
    *

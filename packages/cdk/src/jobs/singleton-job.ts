@@ -17,15 +17,15 @@ import { checkSingletonJob } from "./singleton-job-checks.ts";
 import type { SingletonJobProps } from "./singleton-job-props.ts";
 
 /**
- * A scheduled job of which one run is at work at a time, whatever the scheduler delivers twice, late or while the run
- * before is still going on.
+ * A scheduled job of which one run is at work at a time, even when the scheduler delivers twice or late, or while an
+ * earlier run goes on.
  *
  * Defines the schedule, the dead-letter queue, the permissions, the function's environment, and alarms that refer to
- * a runbook. A run is sent
- * `{ "job", "scheduledTime", "executionId", "input"? }`; `scheduledTime` is what makes a doubly delivered run one run.
+ * a runbook. The event of a run is `{ "job", "scheduledTime", "executionId", "input"? }`. By its `scheduledTime`, a
+ * run that is delivered twice is one run.
  *
- * The lock is a lease: a run that loses it is told so by its signal, and is not stopped by force. It is not a
- * promise that a run happens: that is what the alarms are for.
+ * The lock is a lease: a run that loses it is told by its signal, and is not stopped by force. The lock does not
+ * promise that a run happens: the alarms watch for that.
  *
  * ```ts
  * new SingletonJob(this, "CloseUnpaidOrders", {
@@ -46,7 +46,7 @@ export class SingletonJob extends Construct {
   readonly deadLetterQueue: IQueue;
   /** Undefined where they are turned off. */
   readonly alarms: JobAlarms | undefined;
-  /** What the job's runs can be seen by. */
+  /** The metrics of the job's runs. */
   readonly runs: JobRunMetrics;
 
   readonly #table: ILeaseTable;
@@ -173,7 +173,7 @@ function defaultMaxInterval(props: SingletonJobProps, { interval }: ScheduleTimi
   return most.toSeconds() > longestSilence.toSeconds() ? undefined : most;
 }
 
-/** A run that is later than the next one helps nobody; within the scheduler's own limits. */
+/** A run that is later than the next one is of no use; within the scheduler's own limits. */
 function defaultMaxEventAge(interval: Duration | undefined): Duration {
   const day = Duration.days(1);
   return interval === undefined || interval.toSeconds() > day.toSeconds() ? day : interval;

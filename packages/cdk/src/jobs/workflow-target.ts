@@ -9,7 +9,7 @@ const onItsOwn = "for a workflow, which has its own: set it on the LeasedWorkflo
 /** The part of a leased workflow that a job needs. */
 export interface LeasedStateMachine {
   readonly stateMachine: IStateMachine;
-  /** What stops executions that are redriven. @default - it is watched elsewhere */
+  /** The guard that stops redriven executions. @default - none here */
   readonly redriveGuard?: RedriveGuard;
 }
 

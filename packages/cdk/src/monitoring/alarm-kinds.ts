@@ -14,9 +14,9 @@ import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import type { Construct } from "constructs";
 import { type AlarmWindow, fineWindow, longestSilence, metricDelay } from "./alarm-window.ts";
 
-/** What an alarm says, and to whom. */
+/** The text of an alarm, and its actions. */
 export interface AlarmText {
-  /** Whom the alarm tells. @default - nobody is told */
+  /** The actions of the alarm. @default - none */
   readonly actions?: readonly IAlarmAction[];
   /** What is wrong, and where to read on. */
   readonly description: string;
@@ -75,11 +75,11 @@ export function alarmOnLasting(
   });
 }
 
-/** What has to happen again and again. */
+/** Something that has to happen again and again. */
 export interface SilenceTerms extends AlarmText {
-  /** Count what has to happen. */
+  /** The metrics that count it. */
   readonly metrics: NamedMetrics;
-  /** Count what of that is not to count, such as what failed. @default - everything counts */
+  /** Metrics that are subtracted, such as failures. @default - none */
   readonly less?: NamedMetrics;
   /** How long it may stay away; at most 6 days. */
   readonly longest: Duration;
@@ -88,9 +88,9 @@ export interface SilenceTerms extends AlarmText {
 /**
  * An alarm of something that has to happen again and again: none of the metrics has counted anything for too long.
  *
- * Late measurements are waited for, for 5 minutes, and up to a fifth of the time besides. After its creation the alarm
- * waits as long as it looks back, but for 2 days at most: what happens less often is told of once, until it has
- * happened first. Throws where `longest` is more than 6 days.
+ * It waits 5 minutes, and up to a fifth of the time more, for late measurements. After its creation the alarm waits
+ * as long as it looks back, but for 2 days at most. Something that happens less often is reported once, until it has
+ * happened for the first time. Throws when `longest` is more than 6 days.
  *
  * ```ts
  * alarmOnSilence(stack, "WorkerStalled", {
@@ -120,7 +120,7 @@ export function alarmOnSilence(
     datapointsToAlarm: window.evaluationPeriods,
     threshold: 1,
     comparisonOperator: ComparisonOperator.LESS_THAN_THRESHOLD,
-    // What does not run writes nothing, and a metric may never have been written.
+    // A function that does not run writes nothing, and a metric may never have been written.
     treatMissingData: TreatMissingData.BREACHING,
   });
   const lookBack = window.period.toMinutes() * window.evaluationPeriods;
@@ -133,10 +133,10 @@ export function alarmOnSilence(
 }
 
 /**
- * An alarm of messages that lie in a queue where none should be, until there are none.
+ * An alarm of messages in a queue that should be empty, until it is empty.
  *
- * SQS stops measuring a queue that nobody has used for some hours: the alarm stays as it is then, so that a message
- * which nobody looks after is not forgotten. For a queue that has never been used there are no data.
+ * SQS stops measuring a queue that was not used for some hours. The alarm then stays as it is, so that a message is
+ * not forgotten. A queue that was never used has no data.
  */
 export function alarmOnBacklog(
   scope: Construct,

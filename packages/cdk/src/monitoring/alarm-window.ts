@@ -7,16 +7,19 @@ export interface AlarmWindow {
 }
 
 /**
- * How late a measurement may be: those of log lines in particular come with the log, when CloudWatch has read it.
+ * How late a measurement may be. Those of log lines come with the log, when CloudWatch has read it.
  *
- * An alarm that has not waited for so long cannot tell "nothing happened" from "nothing was heard yet".
+ * An alarm that has not waited for this long cannot tell "nothing happened" from "nothing has arrived yet".
  */
 export const metricDelay: Duration = Duration.minutes(5);
 
 /** The longest span that an alarm can look back on. One with periods below an hour looks back on a day at most. */
 export const longestAlarmWindow: Duration = Duration.days(7);
 
-/** The longest silence that can be watched for: what is left of the longest window for late metrics and whole periods. */
+/**
+ * The longest silence that an alarm can watch for: the longest window, less the time for late metrics and whole
+ * periods.
+ */
 export const longestSilence: Duration = Duration.days(6);
 
 const minute = 60;

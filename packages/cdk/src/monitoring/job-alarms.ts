@@ -13,7 +13,7 @@ import {
 import { alarmWindow, longestAlarmWindow, metricDelay } from "./alarm-window.ts";
 import { type AlarmSettings, alarmText, type RunbookEntry } from "./runbook.ts";
 
-/** What the runs of a job can be seen by. */
+/** The metrics of a job's runs. */
 export interface JobRunMetrics {
   /** Counts runs that finished their work. */
   readonly succeeded: IMetric;

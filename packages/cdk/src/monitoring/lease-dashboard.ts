@@ -31,11 +31,11 @@ export interface LeaseDashboardProps {
 }
 
 /**
- * A dashboard of leases: how often locks are taken, met and lost, how long callers wait and hold, what the table says
- * about it, and every job's runs with its alarms.
+ * A dashboard of leases: how often locks are taken, refused and lost, how long callers wait and hold, the table's own
+ * metrics, and every job's runs with its alarms.
  *
- * It cannot show who holds which lock: keys are no metric's dimension, for each would be a metric to pay for. A text
- * says how to list the holders.
+ * It cannot show the holder of a lock: keys are no dimension of a metric, because each key would be a metric to pay
+ * for. A text says how to list the holders.
  *
  * ```ts
  * new LeaseDashboard(this, "Dashboard", { tables: [table], jobs: [closeUnpaidOrders] });

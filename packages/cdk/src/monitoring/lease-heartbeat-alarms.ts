@@ -11,18 +11,18 @@ export interface LeaseHeartbeatAlarmsProps extends AlarmSettings {
 }
 
 /**
- * The alarms of keepers: one ended in another way than planned, or what lets go of the leases of ended executions did, or
- * Step Functions slows them down.
+ * The alarms of keepers: one ended in another way than planned, or the machine that releases the leases of ended
+ * executions did, or Step Functions slows them down.
  *
- * A keeper that loses its lease stops the work, and fails itself with LeaseLostError: the alarm tells of both, and the
- * runbook of the difference.
+ * A keeper that loses its lease stops the work, and fails with LeaseLostError. One alarm reports both cases, and the
+ * runbook says how to tell them apart.
  *
  * ```ts
  * new LeaseHeartbeatAlarms(this, "HeartbeatAlarms", { heartbeat, actions: [new SnsAction(oncall)] });
  * ```
  */
 export class LeaseHeartbeatAlarms extends Construct {
-  /** A keeper, or what lets go of the leases of ended executions, failed, timed out or was aborted. */
+  /** A keeper, or the machine that releases the leases of ended executions, failed, timed out or was aborted. */
   readonly failed: Alarm;
   /** State transitions of keepers are throttled, again and again: beats come late. */
   readonly throttled: Alarm;

@@ -10,12 +10,12 @@ export interface LeaseTableAlarmsProps extends AlarmSettings {
 }
 
 /**
- * The alarm of a whole table: a lease expired that nobody had released.
+ * The alarm of a whole table: a lease expired that was not released.
  *
  * It needs the function that reads the table's stream and writes the metric.
  */
 export class LeaseTableAlarms extends Construct {
-  /** A holder died, and nobody took its lock over before ttl removed it. */
+  /** A holder died, and no caller took its lock over before ttl removed it. */
   readonly leaseExpired: Alarm;
 
   constructor(scope: Construct, id: string, props: LeaseTableAlarmsProps) {

@@ -25,7 +25,7 @@ export type RunbookEntry = keyof typeof runbookAnchors;
 
 /** Where an alarm leads to, and whom it tells. */
 export interface AlarmSettings {
-  /** @default - nobody is told */
+  /** @default - none */
   readonly actions?: readonly IAlarmAction[];
   /** Address of the runbook; an anchor is appended. @default "docs/RUNBOOK.md" */
   readonly runbookUrl?: string;

@@ -51,7 +51,7 @@ export function checkLeaseKey(prop: string, key: string): string {
   return key;
 }
 
-/** Writes wildcards, and what could begin a policy variable, as IAM's variables for these very characters. */
+/** Writes wildcards, and characters that could begin a policy variable, as IAM's variables for these characters. */
 function literally(key: string): string {
   // A token stands in the text as a marker of its own, with a dollar sign, that must stay whole.
   return Token.isUnresolved(key) ? key : key.replaceAll(/[*?$]/g, (character) => `\${${character}}`);

@@ -11,7 +11,7 @@ const inMilliseconds: readonly MetricName[] = [
  * Gives one of the metrics that clients, functions and jobs write, as a sum over 5 minutes; a duration as its 95th
  * percentile.
  *
- * With a job, only what that job's runs wrote; otherwise everything that was done with the table.
+ * With a job, only the metrics of that job's runs; otherwise those of all uses of the table.
  */
 export function leaseMetric(
   name: MetricName,

@@ -24,15 +24,15 @@ export interface ILeaseTable extends IConstruct {
   /** Permissions on the table. */
   readonly grants: LeaseTableGrants;
   /**
-   * What a client in the stack of `user` has to be given as `tableName`, for functions in `LEASEHOLD_TABLE_NAME`: the
-   * name, or the ARN where the table is, or may be, of another account or region.
+   * The `tableName` for a client in the stack of `user`, and for `LEASEHOLD_TABLE_NAME` of its functions: the name,
+   * or the ARN when the table is, or may be, of another account or region.
    */
   nameFor(user: IConstruct): string;
   /** Gives one of the table's metrics, as clients of this account and region write it. */
   metric(name: MetricName, props?: MetricOptions): Metric;
 }
 
-/** What every lease table can do. */
+/** The methods of every lease table. */
 export abstract class LeaseTableBase extends Construct implements ILeaseTable {
   abstract readonly table: ITableV2;
   abstract readonly tableStreamArn: string | undefined;
@@ -51,7 +51,7 @@ export abstract class LeaseTableBase extends Construct implements ILeaseTable {
     return this.table.encryptionKey;
   }
 
-  /** What a client in the stack of `user` has to be given as `tableName`: the name here, and the ARN elsewhere. */
+  /** The `tableName` for a client in the stack of `user`: the name here, and the ARN elsewhere. */
   nameFor(user: IConstruct): string {
     return nameFor(user, this);
   }
@@ -91,7 +91,7 @@ export abstract class LeaseTableBase extends Construct implements ILeaseTable {
     return this.metric(metricNames.released, props);
   }
 
-  /** How often ttl removed a lease that was still held: its holder died, and nobody wanted the lock since. */
+  /** How often ttl removed a lease that was still held: its holder died, and no caller wanted the lock since. */
   metricExpired(props?: MetricOptions): Metric {
     return this.metric(metricNames.expired, props);
   }

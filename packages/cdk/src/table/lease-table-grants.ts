@@ -3,7 +3,7 @@ import { Grant, type IGrantable } from "aws-cdk-lib/aws-iam";
 import { type LeaseKeyScope, leadingKeysConditions } from "./leading-keys.ts";
 import type { ILeaseTable } from "./lease-table-base.ts";
 
-/** What acquiring, renewing, releasing, waiting, `lease.conditionCheck()` and batched heartbeats send. */
+/** Actions of acquiring, renewing, releasing, waiting, `lease.conditionCheck()` and batched heartbeats. */
 const useActions = [
   "dynamodb:UpdateItem",
   "dynamodb:GetItem",
@@ -12,18 +12,18 @@ const useActions = [
   "dynamodb:PartiQLUpdate",
 ];
 
-/** What a keeper of leases sends: it acquires nothing, and takes part in no transaction and no batch. */
+/** Actions of a keeper of leases: it acquires nothing, and takes part in no transaction and no batch. */
 const keepActions = ["dynamodb:UpdateItem", "dynamodb:GetItem"];
-/** What looks send that are about one key: a look for a task that is nowhere checks both of its places at one moment. */
+/** Actions of looks at one key. A look for an unknown task checks both of its sort keys at one moment. */
 const lookActions = ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem"];
 
-/** What looks at all keys send, by `list`. */
+/** Actions of looks at all keys, by `list`. */
 const listAction = "dynamodb:Scan";
 
-/** What operators send besides: each is a write on the condition of what they have seen. */
+/** More actions of operators: each is a write on the condition of what they have read. */
 const operateActions = ["dynamodb:UpdateItem", "dynamodb:DeleteItem"];
 
-/** What single flight, job runs and task sets send besides: they look at all items under a key. */
+/** More actions of single flight, job runs and task sets: they read all items under a key. */
 const primitiveActions = [...useActions, "dynamodb:Query", "dynamodb:DeleteItem"];
 
 /**

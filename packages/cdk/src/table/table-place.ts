@@ -10,9 +10,9 @@ function areSame(one: string, other: string): boolean | undefined {
 }
 
 /**
- * What a user's requests call a table: its name where it is of the user's own account and region, and its ARN elsewhere.
+ * How a user's requests name a table: by its name in the user's own account and region, and by its ARN elsewhere.
  *
- * By a name alone, DynamoDB would take the user's own table of that name.
+ * With a name alone, DynamoDB would take the user's own table of that name.
  */
 export function nameFor(user: IConstruct, table: ILeaseTable): string {
   const stack = Stack.of(user);
@@ -21,7 +21,7 @@ export function nameFor(user: IConstruct, table: ILeaseTable): string {
   return isHere ? table.tableName : table.tableArn;
 }
 
-/** Refuses a table of another region to those whose requests go to their own region only. */
+/** Refuses a table of another region for constructs whose requests go to their own region only. */
 export function checkRegion(user: IConstruct, table: ILeaseTable): void {
   const [here, there] = [Stack.of(user).region, table.table.env.region];
   if (areSame(here, there) !== false) return;
@@ -31,7 +31,7 @@ export function checkRegion(user: IConstruct, table: ILeaseTable): void {
   );
 }
 
-/** Refuses a table of another account to those that answer for its waiting runs. */
+/** Refuses a table of another account for constructs that answer for its waiting runs. */
 export function checkAccount(user: IConstruct, table: ILeaseTable): void {
   const [here, there] = [Stack.of(user).account, table.table.env.account];
   if (areSame(here, there) !== false) return;

@@ -44,17 +44,17 @@ export function rule(condition: string, next: string, assign?: Json, output?: Js
   };
 }
 
-/** What DynamoDB answers where a condition does not hold. */
+/** DynamoDB's error when a condition does not hold. */
 export const refused = "DynamoDb.ConditionalCheckFailedException";
-/** What Step Functions answers where an execution is not there (any more). */
+/** Step Functions' error when an execution does not exist (any more). */
 export const noSuchExecution = "Sfn.ExecutionDoesNotExistException";
-/** What Step Functions answers where an execution of that name has been started before. */
+/** Step Functions' error when an execution of that name has been started before. */
 export const startedBefore = "Sfn.ExecutionAlreadyExistsException";
 
-/** What Step Functions answers where an expression fails; it would fail again. */
+/** Step Functions' error when an expression fails; it would fail again. */
 const evaluationFailed = "States.QueryEvaluationError";
 
-/** What a call needs to be told; the rest is any field of a Task state. */
+/** The fields that a call needs; the rest is any field of a Task state. */
 type Call = { readonly Arguments: Json; readonly [field: string]: Json };
 
 /** A call of an AWS API, by the SDK integration, repeated where it fails. */
@@ -97,7 +97,7 @@ export function wait(seconds: string, next: string): State {
   return { Type: "Wait", QueryLanguage: "JSONata", Seconds: jsonata(seconds), Next: next };
 }
 
-/** The end of an execution that did what it was for. */
+/** The end of an execution that has done its work. */
 export function succeed(output?: Json): State {
   return { Type: "Succeed", QueryLanguage: "JSONata", ...(output === undefined ? {} : { Output: output }) };
 }

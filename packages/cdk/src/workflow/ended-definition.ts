@@ -34,7 +34,7 @@ import {
 } from "./lease-requests.ts";
 import { ownerOfExecution } from "./workflow-terms.ts";
 
-/** Nobody waits for it: it may take as long as a service is out of reach. */
+/** No caller waits for it: it may go on until the service answers again. */
 const patiently: Json = [
   { ErrorEquals: [refused, noSuchExecution], MaxAttempts: 0 },
   {
@@ -47,7 +47,7 @@ const patiently: Json = [
   },
 ];
 
-/** Whether the execution holds the lock. One that stays closed for a while keeps its last owner. */
+/** Whether the execution holds the lock. A lock in its cooldown keeps its last owner. */
 const isHolder = `${ofRecord("owner", "S")} = ${ownerOfExecution("$execution")} and $not(${isInCooldown})`;
 
 /** Whether it has not ended after all, or no more: it may have been redriven since. */

@@ -38,7 +38,7 @@ const mostAnswers = 5;
 
 type Assigned = { readonly [variable: string]: Json };
 
-/** A late copy of the acquisition may bring the token back, with another fencing token: for nobody. */
+/** A late copy of the acquisition may bring the token back for nobody, with another fencing token. */
 export const isOurs: string = `${ofRecord("token", "S")} = $token and ${ofRecord("fence", "N")} = $fence`;
 
 /** The states from the start to the first pause. */
@@ -77,7 +77,7 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
         "'the lease of ' & $key & ' is not the lease of ' & $guarded & ', which is neither kept nor stopped: ' & $problem",
       ),
     ),
-    // An execution that cannot exist is told from one that may not be stopped: the permission is judged first.
+    // The error tells whether an execution does not exist or may not be stopped: AWS checks the permission first.
     MayStop: callOnce("sfn:stopExecution", {
       Arguments: { ExecutionArn: jsonata("$join($split($guarded, ':')[[0..6]], ':') & ':' & $uuid()") },
       TimeoutSeconds: patienceSeconds,
@@ -89,7 +89,7 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
         }),
       ],
     }),
-    // What is not found yet may have been started a moment ago: descriptions are eventually consistent.
+    // A missing execution may have been started a moment ago: descriptions are eventually consistent.
     AskGuarded: askGuarded("Decide", eventsOf.task + eventsOf.choice, jsonata("$begun ? 'GONE' : 'UNKNOWN'")),
     NotPermitted: fail(
       "KeeperNotPermittedError",
@@ -115,7 +115,8 @@ export function startingStates(terms: LeaseTerms): Definition["States"] {
       Assign: answered,
       Next: "GoOn",
       Catch: [
-        // An earlier answer may have arrived. If nobody waits, the lease is let go, and the next renewal tells.
+        // An earlier answer may have arrived. If the workflow does not wait any more, it has released the lease, and
+        // the next renewal finds that.
         catching("Sfn.TaskTimedOutException", "GoOn", { Assign: answered }),
         catching("Sfn.TaskDoesNotExistException", "GoOn", { Assign: answered }),
         catching("States.ALL", "AnswerAgain", {
@@ -190,7 +191,7 @@ function begin({ tableName }: LeaseTerms): State {
     pause: 0,
     taskToken: given("taskToken", "''"),
     generation: given("generation", "0"),
-    // Both what was checked and what was read count.
+    // Both the checked and the read attributes count.
     events: 2 * (eventsOf.choice + eventsOf.task),
     handOverAt: historyLimits.handOver,
     handOvers: 0,

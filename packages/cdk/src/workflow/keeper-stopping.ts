@@ -36,7 +36,7 @@ export function stoppingStates(terms: LeaseTerms): Definition["States"] {
     call("dynamodb:updateItem", {
       Arguments: releaseArguments(terms, false),
       Next: next,
-      // Released already, or somebody else's: there is nothing of ours to let go.
+      // Released already, or another holder's: this keeper has nothing to release.
       Catch: [catching(refused, next)],
     });
   return {
@@ -91,7 +91,7 @@ export function stoppingStates(terms: LeaseTerms): Definition["States"] {
       "AskStopping",
     ),
     Release: release("AfterRelease"),
-    // What has failed may have been redriven a moment ago, and then it is at work without a lease.
+    // A failed execution may have been redriven a moment ago, and then it works without a lease.
     AfterRelease: choice(
       [
         rule("$status in ['FAILED', 'TIMED_OUT', 'ABORTED', 'STOPPED']", "PauseStopping", {

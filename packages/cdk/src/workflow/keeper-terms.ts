@@ -1,4 +1,6 @@
-/** What the parts of the keeper's definition share. Variables are the keeper's own: nothing else runs in its machine. */
+/**
+ * What the parts of the keeper's definition share. Variables are the keeper's own: nothing else runs in its machine.
+ */
 import { callOnce, catching, type Json, jsonata, noSuchExecution, rule, type State } from "./asl.ts";
 
 /**
@@ -15,7 +17,7 @@ export const historyLimits: {
   handOver: 12_000,
   /** So many events after a failed attempt comes the next one: about ten beats. */
   retryHandOver: 80,
-  /** Nobody has taken over: the work is stopped while there is still room for it. */
+  /** No other keeper has taken over: the work is stopped while the history still has room for it. */
   giveUp: 18_000,
   /** The work could not be stopped either: the keeper fails, and says so, before Step Functions ends it without a word. */
   end: 24_500,
@@ -39,7 +41,7 @@ export const isOver = "$not($status in ['RUNNING', 'PENDING_REDRIVE', 'UNKNOWN']
 /** Whether a catcher's error is a missing permission; how Step Functions names it differs from service to service. */
 export const isDenied = "$contains($string($states.errorOutput), /AccessDenied|not authorized/)";
 
-/** The time for a request that may hang: a beat, and no longer than what is left of the lease. */
+/** The time limit of a request that may hang: a beat, and at most the time that is left of the lease. */
 export const patienceSeconds: string = jsonata(
   "$max([1, $min([$beat, $floor(($expiresAt - $millis()) / 1000) - 1])])",
 );

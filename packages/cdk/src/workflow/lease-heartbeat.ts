@@ -18,7 +18,9 @@ export interface LeaseHeartbeatProps extends ObservabilityProps {
   readonly table: ILeaseTable;
   /** The locks that it may keep. @default - every lock of the table */
   readonly scope?: LeaseKeyScope;
-  /** For how long ttl keeps a lock that nobody uses any more; as the client's `retentionMs`. @default Duration.days(7) */
+  /**
+   * For how long ttl keeps a lock that is not used any more; as the client's `retentionMs`. @default Duration.days(7)
+   */
   readonly retention?: Duration;
   /**
    * Whether it is about to be removed: the keepers that run go on, and nothing may start another one, which is checked
@@ -74,7 +76,7 @@ export interface GuardOptions {
  * ```
  */
 export class LeaseHeartbeat extends Construct {
-  /** The keepers; an alarm on those that fail, time out or are aborted tells of work that may have lost its lease. */
+  /** The keepers. Put an alarm on failed, timed-out and aborted executions: their work may have lost its lease. */
   readonly stateMachine: StateMachine;
   /** Lets go of leases whose execution has ended. A failure means that a keeper will do so, some beats later. */
   readonly ended: StateMachine;
@@ -148,7 +150,7 @@ export class LeaseHeartbeat extends Construct {
       targets: [
         new SfnStateMachine(this.ended, {
           ...(key === undefined ? {} : { input: endOf(key) }),
-          // The keeper has looked by then; a queue of events that came to nothing would serve nobody.
+          // The keeper has looked by then; a queue of old events would be of no use.
           maxEventAge: Duration.hours(1),
           retryAttempts: 10,
         }),
@@ -171,7 +173,7 @@ export class LeaseHeartbeat extends Construct {
   }
 }
 
-/** What is passed on of an event, where the key is known: not the execution's own data. */
+/** The parts of an event that are passed on, where the key is known: not the execution's own data. */
 function endOf(key: string): RuleTargetInput {
   const [executionArn, status] = ["executionArn", "status"].map((name) =>
     EventField.fromPath(`$.detail.${name}`),

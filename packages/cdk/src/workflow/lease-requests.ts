@@ -26,7 +26,7 @@ export interface LeaseTerms {
   /** The lease table's name; may be a token. */
   readonly tableName: string;
   readonly retentionMs: number;
-  /** What the variables of the machine begin with, where it runs the states of others too. @default "" */
+  /** The prefix of the machine's variables, when it runs the user's states too. @default "" */
   readonly variablePrefix?: string;
 }
 
@@ -77,7 +77,7 @@ function grantValues(terms: LeaseTerms, leaseDurationMs: number): Values {
   };
 }
 
-/** Takes a lock that nobody holds; with `once`, unless the variable `slot` is done. */
+/** Takes a free lock; with `once`, unless the variable `slot` is done. */
 export function acquireArguments(terms: LeaseTerms, leaseDurationMs: number, once: boolean): Json {
   const values = grantValues(terms, leaseDurationMs);
   return once
@@ -188,8 +188,8 @@ export function inspectArguments(terms: LeaseTerms): Json {
 }
 
 /**
- * Parks the execution under the variables waitingSince and owner, if somebody holds the lock: then its release will
- * find the waiter.
+ * Parks the execution under the variables waitingSince and owner, if the lock is held: its release then finds the
+ * waiter.
  */
 export function parkArguments(terms: LeaseTerms): Json {
   const { condition, names } = render(heldBySomebody(lock.key));
@@ -247,7 +247,10 @@ export function wasReleasedIn(terms: Pick<LeaseTerms, "variablePrefix">): string
 /** {@link wasReleasedIn}, where the variables have no prefix. */
 export const wasReleased: string = wasReleasedIn({});
 
-/** JSONata that tells whether the item in the variable `record` is of a lock that nobody holds, but that is in its cooldown. */
+/**
+ * JSONata that tells whether the item in the variable `record` is of a lock that has no holder, but is in its
+ * cooldown.
+ */
 export const isInCooldown: string = `$contains(${ofRecord("token", "S")}, /^${cooldownToken("")}/)`;
 
 /** JSONata for an attribute of an item. */

@@ -53,7 +53,7 @@ export interface LeaseWakeupProps {
 export class LeaseWakeup extends Construct {
   readonly table: ILeaseTable;
   readonly handler: LambdaFunction;
-  /** What the stream could not deliver: each is one wake-up that its waiter had to make good. */
+  /** Records that the stream could not deliver: each is one wake-up, for which its waiter had to make up. */
   readonly deadLetterQueue: Queue;
 
   constructor(scope: Construct, id: string, props: LeaseWakeupProps) {

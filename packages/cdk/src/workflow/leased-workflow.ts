@@ -33,10 +33,13 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
    * @default Duration.minutes(3)
    */
   readonly leaseDuration?: Duration;
-  /** A release before this much time has passed keeps the lock closed until then. @default Duration.millis(0) */
+  /**
+   * The lock is held for at least this time: a release before it leaves the lock in its cooldown.
+   * @default Duration.millis(0)
+   */
   readonly lockAtLeastFor?: Duration;
   /**
-   * What an execution does while somebody else holds the lock: `fail` with LeaseUnavailableError, `skip` and succeed
+   * What an execution does while another holder has the lock: `fail` with LeaseUnavailableError, `skip` and succeed
    * with `{ skipped: true, key, reason }`, `wait` for the release, or `replace`: ask the holder to stop, then wait.
    * @default "fail"
    */
@@ -46,13 +49,13 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
   /** Wakes waiting executions; needed to wait. @default - none */
   readonly wakeup?: LeaseWakeup;
   /**
-   * Whether a scheduled time runs once: the input's `scheduledTime` is the slot, and one that is done is skipped.
+   * Whether a scheduled time runs once: the input's `scheduledTime` is the slot, and a slot that is done is skipped.
    * @default false
    */
   readonly once?: boolean;
   /**
-   * How long an execution may take in all, its waiting included; whole seconds. One that takes longer is stopped, and its
-   * keeper releases. What its tasks have started may run on.
+   * How long an execution may take in all, including its wait; whole seconds. An execution that takes longer is
+   * stopped, and its keeper releases the lock. Work that its tasks have started may run on.
    * @default - no limit but Step Functions' own of a year
    */
   readonly timeout?: Duration;
@@ -68,24 +71,26 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
  * A Step Functions workflow that runs under a lease, for as long as it takes.
  *
  * Takes the lock by a direct DynamoDB integration with the client's own expressions, starts a keeper that renews the
- * lease, runs the work, and releases. The work begins when the keeper has proven the lease and renewed it, and not
- * before. When the work fails, its error is the execution's, after the release. When the execution is stopped, times out
- * or dies, the lock is let go when EventBridge tells of it, at the latest with the keeper's next look at it, at every
- * fifth beat. When the lease is lost, the keeper stops the execution.
+ * lease, runs the work, and releases. The work begins only when the keeper has proven the lease and renewed it. When
+ * the work fails, its error is the execution's, after the release. When the execution is stopped, times out or dies,
+ * EventBridge's event releases the lock. If the event is lost, the keeper does so at its next look, at every fifth
+ * beat. When the lease is lost, the keeper stops the execution.
  *
- * Costs 2 writes and 6 state transitions besides the work, and the keeper's start (1 write, 10 transitions) and beats. A wait costs no polling: the
- * execution parks, the release wakes the one that has waited longest, and it tries again by itself when the holder's
- * lease is over, then after longer and longer times up to 5 minutes. Waiting is first come, first served among
- * parked executions, but a newcomer can be quicker than the one that is woken.
+ * Costs 2 writes and 6 state transitions besides the work, and the keeper's start (1 write, 10 transitions) and
+ * beats. A wait costs no polling. The execution parks, and the release wakes the execution that has waited longest. A
+ * parked execution also tries again by itself when the holder's lease is over, then after longer and longer times up
+ * to 5 minutes. Parked executions are served in the order of arrival, but a new caller can be quicker than the woken
+ * one.
  *
- * Not to be redriven: the lease has ended, so start a new execution. In a redriven one every task in JSONata fails before
- * it is sent, and EventBridge has the execution stopped. Tasks in JSONPath, and iterations of distributed maps, run until
- * its event has arrived, about a second, or longer where it is late: fence their writes, or write them in JSONata.
+ * Do not redrive it: the lease has ended, so start a new execution. In a redriven one every task in JSONata fails
+ * before it is sent, and EventBridge has the execution stopped. Tasks in JSONPath, and iterations of distributed
+ * maps, run until its event has arrived, which takes about a second, or longer when it is late. Fence their writes,
+ * or write them in JSONata.
  *
- * Fails at synth for names of the work that collide with its own.
+ * Fails at synth when names of the work collide with its own.
  *
- * Ends with InvalidOptionsError without a key, LeaseUnavailableError, KeeperNotReadyError (its keeper could not prove or
- * renew the lease in time; no work was done), LeaseLostError, or the work's own error.
+ * Ends with InvalidOptionsError without a key, LeaseUnavailableError, KeeperNotReadyError (its keeper could not prove
+ * or renew the lease in time; no work was done), LeaseLostError, or the work's own error.
  *
  * ```ts
  * const importing = new LeasedWorkflow(this, "Import", { table, key: "orders", work: fetchOrders.next(storeOrders) });
@@ -94,7 +99,7 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
 export class LeasedWorkflow extends Construct {
   readonly stateMachine: StateMachine;
   readonly heartbeat: LeaseHeartbeat;
-  /** Stops executions that were redriven; one for all workflows of the stack. Put an alarm on those of it that fail. */
+  /** Stops executions that were redriven; one for all workflows of the stack. Put an alarm on its failures. */
   readonly redriveGuard: RedriveGuard;
   /** The lock's key; undefined where each execution's input names it. */
   readonly lockKey: string | undefined;

@@ -6,13 +6,15 @@ export interface ObservabilityProps {
   /** What is logged; `LogLevel.OFF` makes no log group. @default LogLevel.ALL */
   readonly logLevel?: LogLevel;
   /**
-   * A log group for all of its state machines. One whose name begins with `/aws/vendedlogs/` takes no room in the account's
-   * log resource policy, which is limited.
+   * A log group for all of its state machines. A log group whose name begins with `/aws/vendedlogs/` takes no room in
+   * the account's log resource policy, which is limited.
    *
    * @default - a log group for each, which is removed with the stack
    */
   readonly logGroup?: ILogGroup;
-  /** For how long its own log groups keep what they have; a `logGroup` brings its own. @default RetentionDays.ONE_MONTH */
+  /**
+   * For how long its own log groups keep their entries; a `logGroup` has its own. @default RetentionDays.ONE_MONTH
+   */
   readonly logRetention?: RetentionDays;
   /** Whether X-Ray traces its executions. @default true */
   readonly tracing?: boolean;
@@ -27,7 +29,7 @@ export function observabilityOf(props: ObservabilityProps): ObservabilityProps {
   );
 }
 
-/** Refuses a retention for a log group that somebody else has made. */
+/** Refuses a retention for a log group that is the user's own. */
 export function checkObservability({ logGroup, logRetention }: ObservabilityProps): void {
   if (logGroup === undefined || logRetention === undefined) return;
   throw new Error(

@@ -12,8 +12,8 @@ import { executionsOf, stateMachineOf } from "./state-machine.ts";
  * Stops leased workflows that were redriven: one state machine for each stack, and a rule for each workflow.
  *
  * A redriven workflow has lost its lease, and goes on at the task that was under way. Tasks in JSONata refuse by
- * themselves; this stops those in JSONPath and the iterations of distributed maps, as soon as EventBridge tells of the
- * redrive. Costs 2 state transitions a redrive, and nothing else.
+ * themselves. This construct stops tasks in JSONPath and the iterations of distributed maps, as soon as EventBridge's
+ * event of the redrive arrives. Costs 2 state transitions a redrive, and nothing else.
  */
 export class RedriveGuard extends Construct {
   readonly stateMachine: StateMachine;
@@ -59,7 +59,9 @@ export class RedriveGuard extends Construct {
   }
 }
 
-/** It is the last line: it tries for about an hour. An execution that has ended by then answers as one that is stopped. */
+/**
+ * It is the last line: it tries for about an hour. An execution that has ended by then answers like a stopped one.
+ */
 const patiently: Json = [
   { ErrorEquals: [noSuchExecution], MaxAttempts: 0 },
   {

@@ -1,19 +1,21 @@
 /**
  * Why a redriven workflow does no work: its tasks refuse by themselves.
  *
- * A redrive goes on at the task that was under way, with the variables of before, and repeats no state that succeeded: no
- * state of ours stands between it and the task (https://docs.aws.amazon.com/step-functions/latest/dg/redrive-executions.html).
- * But the task is scheduled anew, so its fields are evaluated anew, and the context tells of the redrive. So the timeout of
- * each task is given by an expression that fails once the execution was redriven, and the task fails before it is sent.
+ * A redrive goes on at the task that was under way, with the earlier variables, and repeats no state that succeeded.
+ * So no state of ours stands between it and the task
+ * (https://docs.aws.amazon.com/step-functions/latest/dg/redrive-executions.html). But the task is scheduled again, so
+ * its fields are evaluated again, and the context shows the redrive. So an expression gives the timeout of each task.
+ * It fails once the execution was redriven, and the task fails before it is sent.
  *
- * A map in JSONata that begins after the redrive refuses too, by its concurrency: a distributed one starts executions of
- * their own, which know nothing of it. Tasks in JSONPath have no field for it: what is left to them is in redrive-guard.ts.
+ * A map in JSONata that begins after the redrive refuses too, by its concurrency: a distributed map starts executions
+ * of their own, which know nothing of the redrive. Tasks in JSONPath have no such field: redrive-guard.ts handles
+ * them.
  */
 import { Token, Tokenization } from "aws-cdk-lib";
 import { type Json, jsonata, literal, type State } from "./asl.ts";
 import { assigning, graphsIn } from "./reserved-names.ts";
 
-/** What a redriven execution fails with. */
+/** The error of a redriven execution. */
 export const redrivenError = "LeaseLostError";
 export const redrivenCause = "the execution was redriven after its lease had ended: start a new execution";
 
@@ -62,7 +64,7 @@ function withRefusalsInside(state: State): State {
 
 /** A field that takes a number or an expression, as an expression that fails in a redriven execution. */
 function guardedNumber(value: Json | undefined, otherwise: number): string {
-  // A number that only the deployment knows would be written as what stands for it.
+  // A number that only the deployment knows would be written as its placeholder.
   const known =
     typeof value === "number" && Token.isUnresolved(value)
       ? Token.asString(Tokenization.reverse(value))

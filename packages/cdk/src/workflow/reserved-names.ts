@@ -83,13 +83,13 @@ function eachState(graph: unknown): readonly NamedState[] {
   });
 }
 
-/** The graphs inside a state: the branches of Parallel, and what Map does for each item. */
+/** The graphs inside a state: the branches of Parallel, and the processor of a Map. */
 export function graphsIn(state: Fields): readonly unknown[] {
   const branches = Array.isArray(state.Branches) ? (state.Branches as readonly unknown[]) : [];
   return [...branches, state.ItemProcessor, state.Iterator].filter((graph) => graph !== undefined);
 }
 
-/** The variables that a state can assign, in whichever way it is left and in either language. */
+/** The variables that a state can assign, at any of its exits and in either language. */
 function assignedBy(state: Fields): readonly string[] {
   const exits = [state, ...[state.Choices, state.Catch].filter(Array.isArray).flat()];
   const names = exits.flatMap((exit: unknown) => Object.keys(fieldsOf(fieldsOf(exit).Assign)));

@@ -12,7 +12,9 @@ import type { Construct } from "constructs";
 import type { Definition } from "./asl.ts";
 import { checkObservability, type ObservabilityProps } from "./observability.ts";
 
-/** Makes a state machine of a definition, logged and traced. Logs carry no data: an input may bear a lease's token. */
+/**
+ * Makes a state machine of a definition, logged and traced. Logs contain no data: an input may have a lease's token.
+ */
 export function stateMachineOf(
   scope: Construct,
   definition: Definition,

@@ -1,4 +1,4 @@
-/** What a workflow does while somebody else holds the lock. */
+/** What a workflow does while another holder has the lock. */
 import { call, callOnce, catching, choice, type Json, jsonata, refused, rule, type State } from "./asl.ts";
 import { ofRecord, parkArguments, revokeArguments } from "./lease-requests.ts";
 import { failure, refusingRedrive } from "./redrive-refusal.ts";

@@ -43,7 +43,7 @@ import { assigning, own, variablePrefix, withStatePrefix } from "./reserved-name
 import { judgeHolder, waiting } from "./waiting-states.ts";
 import { leaseOf, ownerOfExecution, type WorkflowTerms } from "./workflow-terms.ts";
 
-/** A keeper is ready in less than a second; while it is waited for, nobody renews. */
+/** A keeper is ready in less than a second. The lease is not renewed during this wait. */
 const longestKeeperStartSeconds = 60;
 const sameInput = jsonata("$states.input");
 
@@ -139,7 +139,9 @@ function begin({ key, waitMs, once }: WorkflowTerms): State {
   return choice([rule(once ? `${isKey} and ${isTime}` : isKey, "Acquire", variables)], "Refuse");
 }
 
-/** Takes the lock; a refusal leads to whoever holds it, and a failure to taking back what may have landed. */
+/**
+ * Takes the lock. After a refusal it reads the holder; after a failure it takes back a write that may have landed.
+ */
 function grant(request: Json, terms: WorkflowTerms): State {
   const version = assigning({ version: jsonata(`${own("version")} + 1`) });
   const task = call("dynamodb:updateItem", {
@@ -155,9 +157,9 @@ function grant(request: Json, terms: WorkflowTerms): State {
 }
 
 /**
- * Starts the keeper and waits until it has proven the lease and renewed it: work never begins without a keeper that is
- * able to keep it. Each attempt has a token of its own, and so an execution of its own: two keepers of one lease do no
- * harm, and the one that comes too late finds the lease released.
+ * Starts the keeper and waits until it has proven the lease and renewed it: work never begins without a working
+ * keeper. Each attempt has a token of its own, and so an execution of its own. Two keepers of one lease do no harm,
+ * and a keeper that comes too late finds the lease released.
  */
 function startKeeper({ keeperArn, leaseDurationMs }: WorkflowTerms): State {
   const name = `$hash(${own("token")}, 'SHA-256') & '-0-'`;
@@ -184,7 +186,10 @@ function startKeeper({ keeperArn, leaseDurationMs }: WorkflowTerms): State {
   });
 }
 
-/** Ends the lease of work that succeeded. What is not confirmed is left to the keeper: the work's result stands. */
+/**
+ * Ends the lease of work that succeeded. When the release is not confirmed, the keeper does it: the work's result
+ * stays.
+ */
 function end(request: Json): State {
   return call("dynamodb:updateItem", {
     Arguments: request,
@@ -203,7 +208,7 @@ function told(part: "Error" | "Cause", otherwise: string): string {
   return jsonata(`$exists(${field}) and ${field} != '' ? ${field} : ${literal(otherwise)}`);
 }
 
-/** Ends a lease on the way to a failure, which is what the execution reports whatever becomes of the release. */
+/** Ends a lease before a failure. The execution reports that failure, whatever the result of the release. */
 function letGo(request: Json): State {
   return call("dynamodb:updateItem", {
     Arguments: request,
@@ -218,7 +223,7 @@ export function fixedKey(key: string): string {
   return Lazy.uncachedString({
     produce(context) {
       const resolved: unknown = context.resolve(key);
-      // What only a deployment knows is put between the quotes by CloudFormation, as it is.
+      // CloudFormation puts values that only the deployment knows between the quotes, unchanged.
       return typeof resolved === "string" ? literal(resolved) : `"${key}"`;
     },
   });

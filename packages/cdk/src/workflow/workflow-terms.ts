@@ -2,10 +2,10 @@ import { type Json, jsonata } from "./asl.ts";
 import { attributeOf, type LeaseTerms } from "./lease-requests.ts";
 import { assigning, leaseVariable, own } from "./reserved-names.ts";
 
-/** What a workflow does while somebody else holds the lock. */
+/** What a workflow does while another holder has the lock. */
 export type WhenHeld = "fail" | "skip" | "wait" | "replace";
 
-/** What a leased workflow is made of; durations in milliseconds. */
+/** The parts of a leased workflow; durations in milliseconds. */
 export interface WorkflowTerms extends LeaseTerms {
   /** JSONata for the lock's key. */
   readonly key: string;
@@ -24,8 +24,8 @@ export interface WorkflowTerms extends LeaseTerms {
 }
 
 /**
- * Assigns the variable `lease`, a handle that every client can adopt, and our own `fence`, which proves the lease beside
- * its token, and `cooldownUntil`, the time until which the lock stays closed.
+ * Assigns the variable `lease`, a handle that every client can adopt; our own `fence`, which proves the lease beside
+ * its token; and `cooldownUntil`, the end of the lock's cooldown.
  */
 export function leaseOf(
   item: string,
@@ -57,8 +57,8 @@ export function leaseOf(
 }
 
 /**
- * JSONata for the owner of a lease that a workflow has acquired, from its execution's ARN. By it a keeper is sure that an
- * execution is the one that its lease protects.
+ * JSONata for the owner of a lease that a workflow has acquired, from its execution's ARN. The keeper uses it to
+ * check that its lease protects that execution.
  */
 export function ownerOfExecution(executionArn: string): string {
   return `'workflow:' & ${executionArn}`;

@@ -23,7 +23,7 @@ export class BatchPause {
     return this.#clock.monotonic() < this.#until;
   }
 
-  /** A batch has been refused. Those that were sent beside it say nothing new. */
+  /** A batch has been refused. Batches that were sent beside it tell nothing new. */
   begin(): void {
     if (this.isOn) return;
     this.#until = this.#clock.monotonic() + this.#nextMs;

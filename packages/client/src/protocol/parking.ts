@@ -17,7 +17,7 @@ import type { Item, UpdateRequest } from "../store.ts";
 
 const { token, fence, taskToken, callbackId, partitionKey, timeToLive: ttl } = attributeNames;
 
-/** "Somebody holds the lock", so that a waiter that parks can count on being woken by the release. */
+/** "The lock is held": so a waiter that parks can rely on being woken by the release. */
 export function heldBySomebody(key: string): Write {
   return { key: leaseItemKey(key), set: {}, insist: [[token, "exists"]] };
 }
@@ -38,7 +38,7 @@ export function park(
 export interface ParkedCallback {
   readonly key: string;
   readonly owner: string;
-  /** In epoch milliseconds; those who have waited longer are woken first. */
+  /** In epoch milliseconds; the longest waiter is woken first. */
   readonly waitingSince: number;
   /** What Lambda wants back to let the execution go on. */
   readonly callbackId: string;
@@ -48,8 +48,8 @@ export interface ParkedCallback {
 }
 
 /**
- * Parks a durable function's execution while somebody holds the lock, or gives it its new callback where it has been
- * parked before. The first entry refuses where nobody holds it.
+ * Parks a durable function's execution while the lock is held, or gives it its new callback when it was parked
+ * before. The first entry refuses when the lock is free.
  */
 export function parkCallback(waiter: ParkedCallback): readonly [Write, Write] {
   const { key, owner, waitingSince, callbackId: id } = waiter;

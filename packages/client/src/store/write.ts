@@ -70,7 +70,7 @@ export function renderEntry(write: Write): TransactionEntry {
   return { key, condition, names, values, action };
 }
 
-/** Turns conditions into an expression of their own, for a write that is somebody else's. */
+/** Turns conditions into an expression of their own, for a write of the user's program. */
 export function renderConditions(
   insist: readonly Condition[],
 ): Pick<UpdateRequest, "condition" | "names" | "values"> {

@@ -3,17 +3,17 @@ import type { HoldWatch } from "../protocol/hold-estimate.ts";
 import type { Clock } from "./clock.ts";
 
 /**
- * How long to wait between two looks at a lock that somebody holds.
+ * How long to wait between two looks at a lock that another caller holds.
  *
- * - `untilExpiry`, the default: sleeps to the moment at which the holder's lease could be taken over, and looks
- *   earlier now and then (after about 0.25 s, then twice that, up to 5 s, with jitter) for an early release. Once a look has
- *   shown that the lock changed hands, it looks about when the next hold should end.
+ * - `untilExpiry`, the default: sleeps until the holder's lease could be taken over. It looks earlier now and then
+ *   (after about 0.25 s, then twice that, up to 5 s, with jitter) for an early release. When a look has shown that
+ *   the lock changed hands, the next one comes at the expected end of the next hold.
  * - `fixed`: `delayMs` each time.
  * - `linear`: `delayMs`, then twice, then three times that.
  * - `exponential`: `delayMs`, then twice that, then four times that.
  * - `fullJitter`: a random time between 0 and what `exponential` would wait.
  *
- * `maxDelayMs` bounds the last three. @default 30000
+ * `maxDelayMs` limits the last three. @default 30000
  */
 export type RetryStrategy =
   | { readonly strategy: "untilExpiry" }

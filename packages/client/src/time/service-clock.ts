@@ -13,7 +13,7 @@ const steadyMs = 100;
 const usefulShare = 1 / 3;
 /** By so much the bounds come closer after a client's first answers. */
 const settlingMs = 1_000;
-/** An expiry that is too late by more than this would keep a dead lock closed for too long. */
+/** An expiry that is too late by more than this would keep others from a dead lock for too long. */
 const harmlessExcessMs = 5_000;
 
 /** Between what the service's time was when it made an answer, in epoch milliseconds. */
@@ -32,7 +32,7 @@ interface Anchor {
 export interface ExpiryCheck {
   /** For how long after the moment of the request its holder may believe in the lease; 0 for not at all. */
   readonly believedMs: number;
-  /** False where the expiry is much too early for the holder, or so late that a dead holder would keep the lock closed. */
+  /** False where the expiry is much too early for the holder, or so late that a dead holder would keep others out. */
   readonly isSound: boolean;
 }
 
@@ -45,11 +45,11 @@ interface Bounds {
 /**
  * The service's time, kept as bounds on this machine's monotonic clock.
  *
- * Every answer tells the service's time when it was made, which was after its request was sent and before it arrived.
- * So it gives a lower bound that counts from the arrival, and an upper bound that counts from the sending; the best of
- * all answers are kept. A slow request only widens its own interval. A machine that was suspended has a monotonic clock
- * that stood still: its lower bound is then too low, which is safe; the upper bound counts by whichever of the local clocks
- * says that most time has passed, so that a step of the wall clock can only make it too high, until the next answer.
+ * Every answer tells the service's time at which it was made, after its request was sent and before it arrived. So it
+ * gives a lower bound that counts from the arrival, and an upper bound that counts from the sending. The best bounds
+ * of all answers are kept. A slow request only widens its own interval. A suspended machine has a monotonic clock
+ * that stood still, so its lower bound is too low, which is safe. The upper bound counts by the local clock that
+ * shows the most time passed. So a step of the wall clock can only make it too high, until the next answer.
  *
  * As a {@link Clock} it gives the wall clock's time, corrected where the service's answers show that it is wrong.
  */
@@ -97,7 +97,9 @@ export class ServiceClock implements Clock {
     return { monotonic, wall: this.#clock.now(), uptime: this.#clock.uptime?.() };
   }
 
-  /** How long ago a moment was, by whichever of the local clocks says the most: a suspended machine stops some of them. */
+  /**
+   * How long ago a moment was, by the local clock that shows the most time: a suspended machine stops some of them.
+   */
   elapsedSince(since: Moment): number {
     return elapsedBetween(since, this.moment());
   }
@@ -228,7 +230,7 @@ function upperAt({ upper }: Bounds, at: Moment): number {
   );
 }
 
-/** By whichever of the local clocks says the most: a suspended machine stops some of them. */
+/** By the local clock that shows the most time: a suspended machine stops some of them. */
 function elapsedBetween(earlier: Moment, later: Moment): number {
   const byUptime = (later.uptime ?? 0) - (earlier.uptime ?? 0);
   return Math.max(later.monotonic - earlier.monotonic, later.wall - earlier.wall, byUptime);
