@@ -33,10 +33,10 @@ export function answering<T>(work: Answering<T>): Answering<T> {
 export function forLambda(error: unknown): unknown {
   if (!(error instanceof LeaseError || error instanceof KeyNotAllowedError)) return error;
   // The refused value stays out: it can be long, and the message says what was wrong with it.
-  const { name, value: _value, cause: _cause, ...fields } = { value: undefined, cause: undefined, ...error };
+  const fields = { ...error, name: undefined, value: undefined, cause: undefined };
   const [message] = error.message.split("\n");
   const shown = new Error(`${message}\n${JSON.stringify(fields)}`, { cause: error });
-  shown.name = name;
+  shown.name = error.name;
   if (error.stack !== undefined) shown.stack = error.stack;
   return shown;
 }

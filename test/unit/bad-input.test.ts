@@ -360,11 +360,7 @@ describe("a handle is refused", () => {
   ] as const)("without its %s", async (field) => {
     const { [field]: _, ...handle } = (await client.acquire("k")).toJSON();
     store.calls.length = 0;
-    await expectRefusal(
-      () => client.adopt(handle as Anything),
-      field === "key" ? "key" : `handle.${field}`,
-      undefined,
-    );
+    await expectRefusal(() => client.adopt(handle as Anything), `handle.${field}`, undefined);
   });
 
   it("of a cooldown, which nobody holds", async () => {

@@ -42,7 +42,6 @@ function exampleOf(type: ErrorClass): Error {
   const held = { owner: "a", expiresAt: 0, inCooldown: false };
   const tries: unknown[][] = [
     ["LEASE_THROTTLED", "message"],
-    ["LEASE_TABLE_NOT_FOUND", "leases", "message"],
     [{ key: "k", sortKey: "lease" }, "token", "is missing", "a string"],
     [["k"], [], 0],
     [[{ key: "k", sortKey: "lease", expiresAt: 0, error: undefined }], 0],

@@ -213,7 +213,7 @@ const cases: Case[] = [
     before: () => other().acquire("k"),
     call: acquire({ waitMs: 200 }),
     takesMs: 200,
-    says: ['is held by "other"', "waited 200 ms for it", "wait longer with waitMs"],
+    says: ['is held by "other"', "waited 200 ms", "wait longer with waitMs"],
   },
   {
     wrote: "acquire(key) of a lock that this very caller holds",
@@ -236,7 +236,7 @@ const cases: Case[] = [
       await new FairLock(other(), "k").checkOut({ owner: "first" });
     },
     call: acquire({ order: fair() }),
-    says: ['the lock "k" is not held, but 2 callers wait for it in turn'],
+    says: ['the lock "k" is not held, with 2 waiting in turn'],
   },
   {
     wrote: "a permit of a semaphore that has none left",
@@ -281,7 +281,7 @@ const cases: Case[] = [
     before: async () => await (await client.acquire("k", { slot: "2026-02-01" })).complete(),
     call: acquire({ slot: "2026-01-01" }),
     says: [
-      'the slot "2026-01-01" of "k" is not run any more',
+      'the slot "2026-01-01" of "k" is over',
       'the later slot "2026-02-01" is done already',
       "ask for a later one",
     ],
@@ -290,7 +290,7 @@ const cases: Case[] = [
     wrote: "a slot that is done",
     before: async () => await (await client.acquire("k", { slot: "2026-02-01" })).complete(),
     call: acquire({ slot: "2026-02-01" }),
-    says: ['the slot "2026-02-01" of "k" is done already: leave it, or ask for a later one'],
+    says: ['the slot "2026-02-01" of "k" is done already; ask for a later one'],
   },
   {
     wrote: "adopt(the handle of a cooldown)",
@@ -301,7 +301,7 @@ const cases: Case[] = [
       return client.adopt({ ...handle, token: (await client.inspect("k"))?.token ?? "" });
     },
     says: [
-      "handle.token is that of a lock that was released and stays closed (lockAtLeastForMs)",
+      "handle.token is that of a lock that is in its cooldown (lockAtLeastForMs)",
       "a lease that is held",
     ],
   },
@@ -329,7 +329,7 @@ const cases: Case[] = [
   {
     wrote: "randomness: Math.random",
     call: () => new LeaseClient({ store, randomness: Math.random } as Anything),
-    says: ["randomness is a function", "an object with the methods token, fraction"],
+    says: ["randomness is a Function", "an object with the methods token, fraction"],
   },
 ];
 

@@ -1,4 +1,4 @@
-import { channel } from "node:diagnostics_channel";
+import { channel, hasSubscribers } from "node:diagnostics_channel";
 import type { LeaseErrorCode, LeaseLostReason } from "./errors/errors.ts";
 
 /** What every event about one lease says. */
@@ -155,20 +155,6 @@ export type LeaseEvent =
 /** Receives every event of one client. */
 export type LeaseEventListener = (event: LeaseEvent) => void;
 
-const channels = {
-  acquired: channel("leasehold:acquired"),
-  takeover: channel("leasehold:takeover"),
-  contended: channel("leasehold:contended"),
-  renewed: channel("leasehold:renewed"),
-  lost: channel("leasehold:lost"),
-  released: channel("leasehold:released"),
-  completionFailed: channel("leasehold:completionFailed"),
-  skew: channel("leasehold:skew"),
-  error: channel("leasehold:error"),
-  shortLease: channel("leasehold:shortLease"),
-  unreadable: channel("leasehold:unreadable"),
-} as const;
-
 /**
  * Publishes an event on its diagnostics channel (`leasehold:` and the type) and to the client's listener.
  *
@@ -176,7 +162,8 @@ const channels = {
  * diagnostics channels do with their subscribers' errors.
  */
 export function publish(event: LeaseEvent, listener: LeaseEventListener | undefined): void {
-  channels[event.type].publish(event);
+  const name = `leasehold:${event.type}`;
+  if (hasSubscribers(name)) channel(name).publish(event);
   try {
     listener?.(event);
   } catch (error) {

@@ -1,7 +1,7 @@
 import { toAttributeValues } from "./dynamodb/attribute-values.ts";
 import { noLaterHolder } from "./expressions.ts";
 import type { LeaseRecord } from "./record.ts";
-import { type ItemKey, leaseItemKey } from "./schema.ts";
+import { leaseItemKey } from "./schema.ts";
 import { type Condition, renderConditions } from "./store/write.ts";
 import type { Item } from "./store.ts";
 
@@ -73,16 +73,12 @@ export function leaseConditionCheck(
   return {
     ConditionCheck: {
       TableName: tableName,
-      Key: inFormat(itemOf(leaseItemKey(key, sortKey)), format),
+      Key: inFormat({ ...leaseItemKey(key, sortKey) }, format),
       ConditionExpression: condition,
       ExpressionAttributeNames: { ...names },
       ExpressionAttributeValues: inFormat(values, format),
     },
   };
-}
-
-function itemOf(key: ItemKey): Item {
-  return { ...key };
 }
 
 function inFormat(values: Item, format: ValueFormat): CommandValues {

@@ -17,44 +17,47 @@ export {
   SlotDoneError,
   SlotNotDueError,
 } from "./errors/errors.ts";
-export { isOperational, mayPass } from "./errors/operational.ts";
+export { isOperational, mayPass, unlessPassing } from "./errors/operational.ts";
 export {
   acquire,
   cancel,
-  endCalls,
   type Grant,
-  heldBySomebody,
   type LeaseAddress,
-  markCalls,
   namesIn,
-  park,
-  parkCallback,
   recordOnly,
   release,
-  removeWaiter,
   render,
   renew,
   renewUnlessRevoked,
   requestRevocation,
   revokeToken,
   takeOver,
-  takeOverCalls,
-  type WaitsBy,
-  waitersOf,
 } from "./expressions.ts";
 export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
 export { checkHandle } from "./options/check-handle.ts";
 export { type AcquisitionTerms, checkAcquireOptions, checkHeartbeat } from "./options/check-options.ts";
 export {
+  aFunction,
   check,
   checkData,
   checkDuration,
   checkKey,
   checkKnown,
+  checkOptions,
   checkSignal,
   checkText,
+  countTo,
+  duration,
   isWhole,
+  label,
+  type Rule,
+  type Rules,
+  rule,
+  text,
+  trueOrFalse,
+  unchecked,
+  withMethods,
 } from "./options/check-values.ts";
 export { AcquireAttempt, type Granted, type Refused } from "./protocol/acquire-attempt.ts";
 export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
@@ -70,6 +73,17 @@ export type {
   Renewal,
 } from "./protocol/lease-form.ts";
 export { LockForm } from "./protocol/lock-form.ts";
+export {
+  endCalls,
+  heldBySomebody,
+  markCalls,
+  park,
+  parkCallback,
+  removeWaiter,
+  takeOverCalls,
+  type WaitsBy,
+  waitersOf,
+} from "./protocol/parking.ts";
 export {
   lastDoneSlot,
   lastReleasedToken,

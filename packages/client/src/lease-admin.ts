@@ -1,4 +1,4 @@
-import { InvalidOptionsError } from "./errors/errors.ts";
+import { quoted } from "./errors/errors.ts";
 import {
   breakLease,
   type LeaseAddress,
@@ -8,14 +8,26 @@ import {
   takeBackSlot,
 } from "./expressions.ts";
 import { leasesIn, recordsIn, unreadableIn } from "./looks.ts";
-import { check, checkKey, checkKnown, checkSlot, checkText } from "./options/check-values.ts";
+import {
+  aFunction,
+  check,
+  checkKey,
+  checkOptions,
+  checkSlot,
+  checkText,
+  label,
+  type Rules,
+  rule,
+  text,
+  trueOrFalse,
+} from "./options/check-values.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
 import { type LeaseRecord, lastDoneSlot, wasBroken } from "./record.ts";
 import { type ItemKey, leaseItemKey, limits } from "./schema.ts";
+import { askSeatToStop, breakSeat } from "./seats/held-seat.ts";
 import { isSeatSortKey } from "./seats/schema.ts";
 import { seatOf } from "./seats/seat.ts";
-import { askSeatToStop, breakSeat } from "./seats/seat-form.ts";
-import type { Item, UpdateResult } from "./store.ts";
+import type { Item, ScanPage, UpdateResult } from "./store.ts";
 
 /** Which of a key's leases is meant, where it has several. */
 export interface SortKeyOptions {
@@ -71,6 +83,28 @@ export interface LeasePage {
   readonly next?: ListCursor;
 }
 
+const sortKeyRules: Rules<SortKeyOptions> = { sortKey: text(limits.sortKeyBytes) };
+const holderRules: Rules<HolderOptions> = {
+  ...sortKeyRules,
+  token: (option, value) => {
+    const allowed =
+      "the token of the lease that is meant, as inspect(key), inspectAll(key) or list() shows it";
+    check(value !== undefined, option, value, allowed);
+    return label(option, value);
+  },
+  onRefused: aFunction,
+};
+const revocationRules: Rules<HolderOptions & { readonly reason?: string }> = {
+  ...holderRules,
+  reason: text(limits.revocationBytes),
+};
+const slotRules: Rules<TakeBackSlotOptions> = { doneSlot: checkSlot, to: checkSlot };
+const pagesRules: Rules<ListPagesOptions> = {
+  prefix: (option, value) => (value === "" ? "" : checkText(option, value, limits.keyBytes)),
+  all: trueOrFalse,
+  after: rule("the `next` of an earlier page, or a lease's key as pk and its sort key as sk", isCursor),
+};
+
 /** Looks after other holders' leases, for people and tools: reads them, asks their holders to stop, breaks them. */
 export class LeaseAdmin {
   readonly #context: ProtocolContext;
@@ -80,59 +114,44 @@ export class LeaseAdmin {
   }
 
   async inspect(key: string, options: SortKeyOptions): Promise<LeaseRecord | undefined> {
-    return leasesIn(await this.#read(addressOf(key, options, []).lease))[0];
+    const { sortKey } = checkOptions(options, sortKeyRules);
+    return leasesIn(await this.#read(key, sortKey))[0];
   }
 
   async inspectAll(key: string): Promise<LeaseRecord[]> {
     const query = { ...leasesOf(checkKey(key)), consistent: true };
     const leases: LeaseRecord[] = [];
-    let after: ItemKey | undefined;
-    do {
-      const request = after === undefined ? query : { ...query, after };
-      const { items, next } = await this.#context.table.query(request);
-      leases.push(...recordsIn(items, unreadableIn(this.#context)));
-      after = next;
-    } while (after !== undefined);
+    for await (const page of this.#pages((after) => this.#context.table.query({ ...query, ...after }))) {
+      leases.push(...page.leases);
+    }
     return leases;
   }
 
   async *listPages(options: ListPagesOptions): AsyncGenerator<LeasePage, void, undefined> {
-    const given = checkKnown(options, ["prefix", "all", "after"], "options");
-    const { prefix = "", all = false } = given;
-    if (prefix !== "") checkText("prefix", prefix, limits.keyBytes);
-    check(typeof all === "boolean", "all", all, "true or false");
-    let after = given.after === undefined ? undefined : checkCursor(given.after);
+    const { prefix = "", all = false, after } = checkOptions(options, pagesRules);
     const filter = leasesByPrefix(prefix, all);
-    do {
-      const request = after === undefined ? filter : { ...filter, after };
-      const { items, next } = await this.#context.table.scan(request);
-      const leases = [...recordsIn(items, unreadableIn(this.#context))];
-      yield next === undefined ? { leases } : { leases, next };
-      after = next;
-    } while (after !== undefined);
+    yield* this.#pages((next) => this.#context.table.scan({ ...filter, ...next }), after);
   }
 
   async forceRelease(key: string, options: HolderOptions): Promise<boolean> {
-    const { lease, given } = addressOf(key, options, holderOptionNames);
-    const token = checkToken(given);
-    const result = isSeatSortKey(lease.sortKey)
+    const { token, sortKey, onRefused } = checkOptions(options ?? {}, holderRules, "options", ["token"]);
+    const lease = { key: checkKey(key), sortKey };
+    const result = isSeatSortKey(sortKey)
       ? await this.#breakSeat(lease, token)
       : await this.#context.table.update(breakLease(lease, token));
     if (result.applied || wasBroken(result.item, token)) return true;
-    given.onRefused?.(leasesIn(result.item)[0]);
+    onRefused?.(leasesIn(result.item)[0]);
     return false;
   }
 
   async doneSlot(key: string): Promise<string | undefined> {
-    return lastDoneSlot(await this.#read({ key: checkKey(key) }));
+    return lastDoneSlot(await this.#read(key));
   }
 
   async takeBackSlot(key: string, options: TakeBackSlotOptions): Promise<boolean> {
-    const given = checkKnown(options, ["doneSlot", "to"], "options");
-    const seen = checkSlot("doneSlot", given.doneSlot);
-    const to = given.to === undefined ? undefined : checkSlot("to", given.to);
-    check(to === undefined || to < seen, "to", to, `a slot before ${JSON.stringify(seen)}, or none`);
-    const request = takeBackSlot({ key: checkKey(key), doneSlot: seen, to });
+    const { doneSlot, to } = checkOptions(options, slotRules, "options", ["doneSlot"]);
+    check(to === undefined || to < doneSlot, "to", to, `a slot before ${quoted(doneSlot)}, or none`);
+    const request = takeBackSlot({ key: checkKey(key), doneSlot, to });
     const { applied, item } = await this.#context.table.update(request);
     // As it was wanted already: so one whose answer was lost finds itself.
     return applied || lastDoneSlot(item) === to;
@@ -142,59 +161,44 @@ export class LeaseAdmin {
     key: string,
     options: HolderOptions & { readonly reason?: string },
   ): Promise<boolean> {
-    const { lease, given } = addressOf(key, options, [...holderOptionNames, "reason"]);
-    const token = checkToken(given);
-    const reason = checkText("reason", given.reason ?? "revocation requested", limits.revocationBytes);
-    const result = await this.#context.table.update(
-      isSeatSortKey(lease.sortKey)
-        ? askSeatToStop(lease, token, reason)
-        : requestRevocation(lease, token, reason),
-    );
-    if (!result.applied) given.onRefused?.(leasesIn(result.item)[0]);
-    return result.applied;
+    const given = checkOptions(options ?? {}, revocationRules, "options", ["token"]);
+    const { token, sortKey, onRefused, reason = "revocation requested" } = given;
+    const ask = isSeatSortKey(sortKey) ? askSeatToStop : requestRevocation;
+    const request = ask({ key: checkKey(key), sortKey }, token, reason);
+    const { applied, item } = await this.#context.table.update(request);
+    if (!applied) onRefused?.(leasesIn(item)[0]);
+    return applied;
   }
 
   /** What a seat takes is counted in its item: it has to be seen before it can be taken away. */
-  async #breakSeat(lease: LeaseAddress, token: string): Promise<Pick<UpdateResult, "applied" | "item">> {
-    const item = await this.#read(lease);
+  async #breakSeat(
+    { key, sortKey }: LeaseAddress,
+    token: string,
+  ): Promise<Pick<UpdateResult, "applied" | "item">> {
+    const item = await this.#read(key, sortKey);
     const seat = seatOf(item, token);
     return seat === undefined ? { applied: false, item } : await this.#context.table.update(breakSeat(seat));
   }
 
-  #read({ key, sortKey }: LeaseAddress): Promise<Item | undefined> {
-    return this.#context.table.get({ key: leaseItemKey(key, sortKey), consistent: true });
+  #read(key: string, sortKey?: string): Promise<Item | undefined> {
+    return this.#context.table.get({ key: leaseItemKey(checkKey(key), sortKey), consistent: true });
+  }
+
+  async *#pages(
+    read: (from: { readonly after?: ItemKey }) => Promise<ScanPage>,
+    after?: ItemKey,
+  ): AsyncGenerator<LeasePage, void, undefined> {
+    for (let from = after && { after }; ; ) {
+      const { items, next } = await read(from ?? {});
+      const leases = [...recordsIn(items, unreadableIn(this.#context))];
+      yield next === undefined ? { leases } : { leases, next };
+      if (next === undefined) return;
+      from = { after: next };
+    }
   }
 }
 
-const holderOptionNames: readonly (keyof HolderOptions)[] = ["token", "onRefused"];
-
-function checkToken({ token, onRefused }: HolderOptions): string {
-  check(onRefused === undefined || typeof onRefused === "function", "onRefused", onRefused, "a function");
-  if (token !== undefined) return checkText("token", token, limits.ownerBytes);
-  const allowed = "the token of the lease that is meant, as inspect(key), inspectAll(key) or list() shows it";
-  throw new InvalidOptionsError("token", token, allowed);
-}
-
-function addressOf<Options extends SortKeyOptions>(
-  key: string,
-  // Missing options get an error that names what is missing in them.
-  options: Options | undefined,
-  others: readonly string[],
-): { readonly lease: LeaseAddress; readonly given: Options } {
-  const given = checkKnown(options ?? ({} as Options), [...others, "sortKey"], "options");
-  const { sortKey } = given;
-  if (sortKey !== undefined) checkText("sortKey", sortKey, limits.sortKeyBytes);
-  return { lease: { key: checkKey(key), sortKey }, given };
-}
-
-function checkCursor(after: ListCursor): ItemKey {
-  const { pk, sk } = (typeof after === "object" && after !== null ? after : {}) as Partial<ListCursor>;
-  const isKey = [pk, sk].every((part) => typeof part === "string" && part !== "");
-  check(
-    isKey,
-    "after",
-    after,
-    "the `next` of an earlier page, or a lease's key as pk and its sort key as sk",
-  );
-  return after;
+function isCursor(after: unknown): boolean {
+  const { pk, sk } = Object(after) as Partial<Record<"pk" | "sk", unknown>>;
+  return [pk, sk].every((part) => typeof part === "string" && part !== "");
 }

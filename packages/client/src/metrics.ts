@@ -46,60 +46,49 @@ export interface MetricSubject {
 /** Values by metric. */
 export type Measurements = Partial<Record<MetricName, number>>;
 
-const inMilliseconds: ReadonlySet<string> = new Set([
-  metricNames.waitTime,
-  metricNames.holdTime,
-  metricNames.clockSkew,
-]);
+const inMilliseconds: readonly string[] = [metricNames.waitTime, metricNames.holdTime, metricNames.clockSkew];
 
 /** Gives the log line that CloudWatch turns into metrics. No key, token or payload is in it. */
 export function metricsLine(subject: MetricSubject, measurements: Measurements, nowMs: number): string {
   const { table, job } = dimensionNames;
-  const isJob = subject.job !== undefined;
+  const jobs = subject.job === undefined ? {} : { [job]: subject.job };
   return JSON.stringify({
     _aws: {
       Timestamp: nowMs,
       CloudWatchMetrics: [
         {
           Namespace: metricsNamespace,
-          Dimensions: isJob ? [[table], [table, job]] : [[table]],
+          Dimensions: subject.job === undefined ? [[table]] : [[table], [table, job]],
           Metrics: Object.keys(measurements).map((Name) => ({
             Name,
-            Unit: inMilliseconds.has(Name) ? "Milliseconds" : "Count",
+            Unit: inMilliseconds.includes(Name) ? "Milliseconds" : "Count",
           })),
         },
       ],
     },
     [table]: subject.tableName,
-    ...(isJob ? { [job]: subject.job } : {}),
+    ...jobs,
     ...measurements,
   });
 }
 
-/** Says what an event means in numbers. */
+/** Says what an event means in numbers. What is for people has none: its message says it all. */
 export function measurementsOf(event: LeaseEvent): Measurements {
   switch (event.type) {
     case "acquired":
       return { [metricNames.acquired]: 1, [metricNames.waitTime]: event.waitedMs };
-    case "contended":
-      return { [metricNames.contended]: 1 };
     case "takeover":
       return { [metricNames.takenOver]: 1 };
+    case "contended":
     case "renewed":
-      return { [metricNames.renewed]: 1 };
-    case "lost":
-      return { [metricNames.lost]: 1, [metricNames.holdTime]: event.heldMs };
-    case "released":
-      return { [metricNames.released]: 1, [metricNames.holdTime]: event.heldMs };
-    case "error":
-      return {};
     case "completionFailed":
-      return { [metricNames.completionFailed]: 1 };
+      return { [metricNames[event.type]]: 1 };
+    case "lost":
+    case "released":
+      return { [metricNames[event.type]]: 1, [metricNames.holdTime]: event.heldMs };
     case "skew":
-      return {
-        [metricNames.clockSkew]: event.offsetMinMs > 0 ? event.offsetMinMs : Math.max(0, -event.offsetMaxMs),
-      };
-    // Nothing to count: each of them is for people, and its message says it all.
+      return { [metricNames.clockSkew]: Math.max(0, event.offsetMinMs, -event.offsetMaxMs) };
+    case "error":
     case "shortLease":
     case "unreadable":
       return {};

@@ -1,4 +1,5 @@
-import { brandClass, LeaseError, LeaseServiceError } from "@leasehold/client";
+import { brandClass, LeaseError } from "@leasehold/client";
+import { mayPass, sleep } from "@leasehold/client/internal";
 import type { HoldTerms } from "./hold.ts";
 
 /** Between two tries to record a slot, at first... */
@@ -11,19 +12,16 @@ export class CompletionFailedError extends LeaseError {
   static {
     brandClass(CompletionFailedError, "CompletionFailedError");
   }
-  override readonly name: string = "CompletionFailedError";
-  readonly key: string;
-  readonly slot: string;
+  declare readonly key: string;
+  declare readonly slot: string;
 
   constructor(key: string, slot: string, cause: LeaseError) {
     super(
       "LEASE_COMPLETION_FAILED",
       `the work of slot ${JSON.stringify(slot)} of ${JSON.stringify(key)} is done, but the service did not confirm its ` +
-        `record (${cause.code}): unless it was recorded, a retry will do the work again`,
-      { cause, mayHaveLanded: cause.mayHaveLanded },
+        `record (${cause.code}): a retry may do the work again`,
+      { cause, mayHaveLanded: cause.mayHaveLanded, key, slot },
     );
-    this.key = key;
-    this.slot = slot;
   }
 }
 
@@ -34,33 +32,27 @@ export class CompletionFailedError extends LeaseError {
  * to confirm: what it throttles, fails or does not answer is tried again until the signal's margin before the
  * invocation's end; where no end is known, until the lease's. Then an event and an error tell.
  */
-export async function complete({ lease, invocation, settings }: HoldTerms): Promise<boolean> {
-  const { clock, timeoutMarginMs } = settings;
-  const { slot } = lease;
-  const remainingMs = invocation.remainingMs();
-  const leftMs =
-    remainingMs === undefined
-      ? lease.remainingMs()
-      : remainingMs - Math.min(timeoutMarginMs, remainingMs / 4);
-  const deadline = clock.monotonic() + leftMs;
-  const failed = (error: LeaseError, name: string): CompletionFailedError => {
-    lease.tellCompletionFailed(name, error.code);
-    return new CompletionFailedError(lease.key, name, error);
-  };
+export async function complete({ lease, invocation, settings: { clock } }: HoldTerms): Promise<boolean> {
+  const { key, slot } = lease;
+  const deadline = clock.monotonic() + (invocation.workMs() ?? lease.remainingMs());
   let uncertain: LeaseError | undefined;
   for (let pauseMs = shortestPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+    let failure: LeaseError | undefined;
     try {
       const isConfirmed = await lease.complete();
       // An earlier try may have recorded the slot, and another holder may have come since.
-      if (!isConfirmed && slot !== undefined && uncertain !== undefined) throw failed(uncertain, slot);
-      return isConfirmed;
+      if (!isConfirmed) failure = uncertain;
+      if (failure === undefined) return isConfirmed;
     } catch (error) {
-      if (!(error instanceof LeaseError) || error instanceof CompletionFailedError) throw error;
+      if (!(error instanceof LeaseError)) throw error;
       if (slot === undefined) return true;
-      const isHopeless = !(error instanceof LeaseServiceError && error.retryable);
-      if (isHopeless || clock.monotonic() + pauseMs >= deadline) throw failed(error, slot);
+      if (!mayPass(error) || clock.monotonic() + pauseMs >= deadline) failure = error;
       if (error.mayHaveLanded) uncertain = error;
     }
-    await new Promise<void>((resolve) => clock.schedule(resolve, pauseMs));
+    if (failure !== undefined && slot !== undefined) {
+      lease.tellCompletionFailed(slot, failure.code);
+      throw new CompletionFailedError(key, slot, failure);
+    }
+    await sleep(clock, pauseMs);
   }
 }

@@ -1,10 +1,5 @@
-import {
-  type AcquireOptions,
-  type Lease,
-  LeaseAbortedError,
-  LeaseServiceError,
-  LeaseUnavailableError,
-} from "@leasehold/client";
+import { type AcquireOptions, type Lease, LeaseAbortedError, LeaseUnavailableError } from "@leasehold/client";
+import { sleep, unlessPassing } from "@leasehold/client/internal";
 import { type Invocation, isNewer } from "./invocation.ts";
 import type { Settings } from "./settings.ts";
 
@@ -45,35 +40,26 @@ export async function admit<TEvent>(
   waitMs: number,
   signal: AbortSignal,
 ): Promise<Admission> {
-  const { client, order, lockAtLeastForMs, data, resume } = settings;
+  const { client, order, lockAtLeastForMs, data, resume: reentrant } = settings;
   const { key, owner, slot, whenHeld } = invocation;
   const remainingMs = invocation.remainingMs();
   const heartbeat = settings.heartbeat ?? (whenHeld === "replace" || remainingMs === undefined);
   // The lease counts from the grant, so that after a wait it covers more than the rest of the invocation.
-  const covering =
-    heartbeat !== false || remainingMs === undefined
-      ? renewedLeaseMs
-      : Math.ceil(remainingMs) + coverMarginMs;
-  const leaseDurationMs = settings.lockAtMostForMs ?? Math.max(covering, lockAtLeastForMs);
-  const options: AcquireOptions = {
-    leaseDurationMs,
-    lockAtLeastForMs,
-    data,
-    signal,
-    ...(slot === undefined ? {} : { slot }),
-    owner,
-    reentrant: resume,
+  const coveringMs =
+    heartbeat || remainingMs === undefined ? renewedLeaseMs : Math.ceil(remainingMs) + coverMarginMs;
+  const leaseDurationMs = settings.lockAtMostForMs ?? Math.max(coveringMs, lockAtLeastForMs);
+  const options = {
+    ...{ leaseDurationMs, lockAtLeastForMs, data, signal, owner, reentrant },
+    ...(slot !== undefined && { slot }),
   };
   const thirdMs = Math.max(1, Math.floor(leaseDurationMs / 3));
   const renewEveryMs = typeof heartbeat === "number" ? Math.min(heartbeat, thirdMs) : thirdMs;
+  const waiting = whenHeld === "wait" ? { waitMs, ...(order && { order }) } : {};
   const lease =
     whenHeld === "replace"
       ? await replace(settings, invocation, options, waitMs, signal)
-      : await client.acquire(
-          key,
-          whenHeld === "wait" ? { ...options, ...(order && { order }), waitMs } : options,
-        );
-  return { lease, renewEveryMs: heartbeat === false ? undefined : renewEveryMs };
+      : await client.acquire(key, { ...options, ...waiting });
+  return { lease, renewEveryMs: heartbeat ? renewEveryMs : undefined };
 }
 
 async function replace<TEvent>(
@@ -83,48 +69,49 @@ async function replace<TEvent>(
   waitMs: number,
   signal: AbortSignal,
 ): Promise<Lease> {
-  const { client, clock } = settings;
+  const { client } = settings;
   const { key } = invocation;
   try {
     return await client.acquire(key, options);
   } catch (error) {
     if (!(error instanceof LeaseUnavailableError)) throw error;
   }
-  const giveUp = new AbortController();
-  const asked = new Set<string>();
-  let isOver = false;
-  let cancel: () => void = () => undefined;
-  const ask = async (): Promise<void> => {
-    try {
-      await askHolder();
-    } catch (error) {
-      if (!(error instanceof LeaseServiceError && error.retryable)) giveUp.abort(error);
-    }
-    if (!isOver) cancel = clock.schedule(() => void ask(), askEveryMs);
-  };
-  const askHolder = async (): Promise<void> => {
-    const holder = await client.inspect(key);
-    if (isOver || holder === undefined || holder.inCooldown || asked.has(holder.token)) return;
-    if (isNewer(holder.owner, invocation)) throw new Superseded();
-    asked.add(holder.token);
-    // It may have become ours in the meantime.
-    if (holder.owner !== invocation.owner)
-      await client.requestRevocation(key, { token: holder.token, reason });
-  };
-  const reason = `replaced by ${invocation.owner}`;
-  void ask();
+  // Ends the wait where the asking fails, and the asking where the wait has ended.
+  const over = new AbortController();
+  askHolders(settings, invocation, over.signal).catch((error: unknown) => over.abort(error));
   try {
     return await client.acquire(key, {
       ...options,
       waitMs,
-      signal: AbortSignal.any([signal, giveUp.signal]),
+      signal: AbortSignal.any([signal, over.signal]),
     });
   } catch (error) {
     // What has ended the wait here is said by its own error.
-    const { aborted, reason: why } = giveUp.signal;
-    throw aborted && error instanceof LeaseAbortedError && error.cause === why ? why : error;
+    const { aborted, reason } = over.signal;
+    throw aborted && error instanceof LeaseAbortedError && error.cause === reason ? reason : error;
   } finally {
-    isOver = true;
-    cancel();
+    over.abort();
+  }
+}
+
+/** Asks each holder that comes to stop, until the signal aborts. Rejects with {@link Superseded} at a newer one. */
+async function askHolders<TEvent>(
+  { client, clock }: Settings<TEvent>,
+  invocation: Invocation,
+  signal: AbortSignal,
+): Promise<never> {
+  const { key, owner } = invocation;
+  const reason = `replaced by ${owner}`;
+  const asked = new Set<string>();
+  for (;;) {
+    await unlessPassing(async () => {
+      const holder = await client.inspect(key);
+      if (signal.aborted || holder === undefined || holder.inCooldown || asked.has(holder.token)) return;
+      if (isNewer(holder.owner, invocation)) throw new Superseded();
+      asked.add(holder.token);
+      // It may have become ours in the meantime.
+      if (holder.owner !== owner) await client.requestRevocation(key, { token: holder.token, reason });
+    });
+    await sleep(clock, askEveryMs, signal);
   }
 }

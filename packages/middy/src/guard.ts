@@ -1,9 +1,8 @@
-import { LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
+import { type Clock, LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
 import { metricNames, metricsLine } from "@leasehold/client/metrics";
 import type { Context } from "aws-lambda";
-import { type Attempt, Attempts } from "./attempts.ts";
 import { admit, patienceMs, Superseded } from "./entrance.ts";
-import { Hold, type HoldTerms } from "./hold.ts";
+import { Hold } from "./hold.ts";
 import { type Invocation, readInvocation } from "./invocation.ts";
 import type { LeaseLockOptions, SkipReason } from "./options.ts";
 import { type MakeClient, readOptions, type Settings } from "./settings.ts";
@@ -17,121 +16,133 @@ export interface Skipped {
   readonly result: unknown;
 }
 
-type JobMetric = "jobSucceeded" | "jobFailed" | "jobSkipped";
+/** An attempt at an event, from before its acquisition to the end of its lease. */
+interface Attempt {
+  hold: Hold | undefined;
+  readonly ended: Promise<void>;
+}
 
 /** Lets invocations in, one at a time for each key: what `leaseLock` and `leased` have in common. */
 export class Guard<TEvent> {
   readonly #settings: Settings<TEvent>;
-  readonly #attempts: Attempts;
+  /** The attempts at events that this process makes, by key and owner. */
+  readonly #attempts = new Map<string, Attempt>();
 
   /** Throws InvalidOptionsError. */
   constructor(options: LeaseLockOptions<TEvent>, makeClient: MakeClient) {
     this.#settings = readOptions(options, makeClient);
-    this.#attempts = new Attempts(this.#settings.clock);
   }
 
   /** Wins the lock for an invocation, or says what it answers without running its handler. */
   async enter(event: TEvent, context: Context, outer?: AbortSignal): Promise<Hold | Skipped> {
     const settings = this.#settings;
+    const { client, ownsClient, clock } = settings;
     const invocation = readInvocation(settings, event, context);
-    const signal = new LockSignal(settings.clock);
+    const id = JSON.stringify([invocation.key, invocation.owner]);
+    const signal = new LockSignal(clock);
     signal.follow(outer);
-    let end: () => void = () => undefined;
-    const ended = new Promise<void>((resolve) => {
-      end = resolve;
-    });
-    let waits = true;
-    const { client, ownsClient } = settings;
-    const isWaiting = (): boolean => waits;
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    const attempt: Attempt = { hold: undefined, ended };
+    const isWaiting = (): boolean => attempt.hold === undefined;
     const stopListening = stopOnShutdown({ client, ownsClient, signal, isWaiting, ended });
     const close = (): void => {
+      if (this.#attempts.get(id) === attempt) this.#attempts.delete(id);
       stopListening();
       signal.dispose();
       end();
     };
     try {
-      const callbacks = {
-        close,
-        stopListening,
-        skipResult: (): unknown => this.#resultOf(event, context, undefined),
-      };
-      const hold = await this.#admit(invocation, signal, ended, callbacks);
-      waits = false;
-      return hold;
-    } catch (error) {
-      close();
-      if (error instanceof Superseded) return this.#skip(event, context, undefined);
-      if (error instanceof SlotDoneError) return this.#skip(event, context, error);
-      if (!(error instanceof LeaseUnavailableError)) {
-        this.#measure("jobFailed");
-        throw error;
-      }
-      // The work of an attempt that holds the lock is not done: were this one a success, nobody would try again.
-      const isOwn = error.holder === invocation.owner && !error.inCooldown;
-      if (invocation.whenHeld !== "skip" || isOwn) throw error;
-      return this.#skip(event, context, error);
-    }
-  }
-
-  async #admit(
-    invocation: Invocation,
-    signal: LockSignal,
-    ended: Promise<void>,
-    callbacks: Pick<HoldTerms, "close" | "stopListening" | "skipResult">,
-  ): Promise<Hold> {
-    const settings = this.#settings;
-    const { clock, timeoutMarginMs, resume } = settings;
-    const waitMs = patienceMs(settings, invocation.remainingMs());
-    const deadline = clock.monotonic() + waitMs;
-    const attempt: Attempt = { hold: undefined, ended };
-    const wait = { alone: resume, deadline, signal: signal.signal };
-    const end = await this.#attempts.begin(invocation, attempt, wait);
-    const forget = (): void => {
-      end();
-      callbacks.close();
-    };
-    try {
+      const deadline = clock.monotonic() + patienceMs(settings, invocation.remainingMs());
+      if (settings.resume) await this.#untilAlone(id, invocation, deadline, signal.signal);
+      this.#attempts.set(id, attempt);
       const leftMs = Math.max(0, Math.floor(deadline - clock.monotonic()));
       const { lease, renewEveryMs } = await admit(settings, invocation, leftMs, signal.signal);
       if (!lease.held) throw lease.signal.reason;
       signal.follow(lease.signal);
-      const remainingMs = invocation.remainingMs();
-      if (remainingMs !== undefined) {
-        signal.timeoutIn(remainingMs - Math.min(timeoutMarginMs, remainingMs / 4));
-      }
-      const hold = new Hold({
+      const workMs = invocation.workMs();
+      if (workMs !== undefined) signal.timeoutIn(workMs);
+      attempt.hold = new Hold({
         settings,
         invocation,
         lease,
         renewEveryMs,
         signal,
-        ...callbacks,
-        close: forget,
+        close,
+        stopListening,
+        skipResult: () => this.#resultOf(event, context, undefined),
         measure: (metric) => this.#measure(metric, lease.toJSON().tableName),
       });
-      attempt.hold = hold;
-      return hold;
+      return attempt.hold;
     } catch (error) {
-      forget();
+      close();
+      const isHeld = error instanceof LeaseUnavailableError;
+      // The work of an attempt that holds the lock is not done: were this one a success, nobody would try again.
+      const isOwn = isHeld && error.holder === invocation.owner && !error.inCooldown;
+      const isSkipped = isHeld ? invocation.whenHeld === "skip" && !isOwn : error instanceof SlotDoneError;
+      if (isSkipped || error instanceof Superseded) {
+        this.#measure("jobSkipped");
+        const reason = isSkipped ? (error as SkipReason) : undefined;
+        return { skipped: true, result: await this.#resultOf(event, context, reason) };
+      }
+      if (!isHeld) this.#measure("jobFailed");
       throw error;
     }
   }
 
-  async #skip(event: TEvent, context: Context, error: SkipReason): Promise<Skipped> {
-    this.#measure("jobSkipped");
-    return { skipped: true, result: await this.#resultOf(event, context, error) };
+  /**
+   * Waits for the end of an earlier attempt at the same event, which is that of its lease. An attempt that resumes takes an
+   * earlier one's lease over at once, for that one is dead. In the same process it may live: its invocation has ended, by
+   * an early timeout, and its handler still runs.
+   *
+   * Rejects with LeaseUnavailableError at the deadline, on the monotonic clock, and with the signal's reason.
+   */
+  async #untilAlone(
+    id: string,
+    { key, owner }: Invocation,
+    deadline: number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock } = this.#settings;
+    for (;;) {
+      const earlier = this.#attempts.get(id);
+      const lease = earlier?.hold?.lock.lease;
+      // Asking for the loss looks at the clock: timers do not run in a frozen process.
+      if (earlier === undefined || lease?.loss !== undefined) return;
+      const leftMs = deadline - clock.monotonic();
+      if (leftMs <= 0) {
+        const now = clock.now();
+        const expiresAt = lease?.expiresAt ?? now;
+        const held = { owner, expiresAt, inCooldown: false };
+        throw new LeaseUnavailableError(key, held, Math.max(0, expiresAt - now));
+      }
+      signal.throwIfAborted();
+      await endOf(earlier, clock, leftMs, signal);
+    }
   }
 
-  #resultOf(event: TEvent, context: Context, error: SkipReason): unknown {
+  #resultOf(event: TEvent, context: Context, reason: SkipReason): unknown {
     const { skipResult } = this.#settings;
-    if (typeof skipResult === "function") return skipResult(event, context, error);
-    const isRefusal = error instanceof LeaseUnavailableError && isHttpRequest(event);
-    return skipResult === undefined && isRefusal ? lockedResponse(error) : skipResult;
+    if (typeof skipResult === "function") return skipResult(event, context, reason);
+    const isRefusal = reason instanceof LeaseUnavailableError && isHttpRequest(event);
+    return skipResult === undefined && isRefusal ? lockedResponse(reason) : skipResult;
   }
 
-  #measure(metric: JobMetric, leaseTable?: string): void {
+  #measure(metric: "jobSucceeded" | "jobFailed" | "jobSkipped", leaseTable?: string): void {
     const { job, writeMetrics, clock, tableName = leaseTable } = this.#settings;
     if (job === undefined || tableName === undefined) return;
     writeMetrics?.(metricsLine({ tableName, job }, { [metricNames[metric]]: 1 }, clock.now()));
   }
+}
+
+/** Resolves when an attempt has ended, the time is over or the signal has aborted. */
+function endOf({ ended }: Attempt, clock: Clock, leftMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = clock.schedule(resolve, leftMs);
+    const onEnd = (): void => {
+      cancel();
+      resolve();
+    };
+    void ended.then(onEnd);
+    signal.addEventListener("abort", onEnd, { once: true });
+  });
 }

@@ -16,6 +16,8 @@ export interface Invocation {
   readonly triggeredAt: string | undefined;
   /** What Lambda leaves it; undefined outside Lambda. */
   readonly remainingMs: () => number | undefined;
+  /** The same without the margin before the end, in which a handler stops. */
+  readonly workMs: () => number | undefined;
 }
 
 /** The part of a schedule's event that names the run. */
@@ -34,29 +36,44 @@ export function readInvocation<TEvent>(
   context: Context,
 ): Invocation {
   refuseUnsupported(context);
-  const { key, once } = settings;
+  const { key, once, clock, timeoutMarginMs } = settings;
   const whenHeld = settings.whenHeld ?? (hasRecords(event) ? "throw" : "skip");
-  const triggeredAt = triggerTime(event);
   const asked = typeof key === "string" ? key : key(event, context);
   if (typeof asked !== "string" || asked === "") {
     throw new InvalidOptionsError("key", asked, "a function that gives a non-empty string for every event");
   }
+  const { scheduledTime, time } = (event ?? {}) as TimedEvent;
+  const named = scheduledTime ?? time;
+  const date = new Date(typeof named === "string" ? named : Number.NaN);
+  const triggeredAt = Number.isNaN(date.getTime()) ? undefined : date.toISOString();
   const { awsRequestId = crypto.randomUUID(), functionName = "function" } = context;
   const name = `${functionName}/${awsRequestId}`;
+  const remainingMs = (): number | undefined => context.getRemainingTimeInMillis?.();
+  let slot: string | undefined;
+  if (typeof once === "function") slot = once(event, context);
+  else if (once) {
+    if (triggeredAt === undefined) {
+      const option = scheduledTime === undefined && time !== undefined ? "event.time" : "event.scheduledTime";
+      const allowed = "an ISO time there or in event.time; for events without one, a function as once";
+      throw new InvalidOptionsError(option, named, allowed);
+    }
+    // A slot that is done before its time would keep out every run until then. One that a function names may be any text.
+    const dueInMs = date.getTime() - clock.now();
+    if (dueInMs > limits.slotAheadMs) throw new SlotNotDueError(asked, triggeredAt, dueInMs);
+    slot = triggeredAt;
+  }
   return {
     key: asked,
     // A holder's label tells those that would replace it how new it is.
     owner: whenHeld === "replace" && triggeredAt !== undefined ? `${name}@${triggeredAt}` : name,
-    // The trigger's own slot is known to be a time, and so to be over; one that a function names may be any text.
-    slot:
-      typeof once === "function"
-        ? once(event, context)
-        : once
-          ? dueSlot(asked, slotOf(event, triggeredAt), settings.clock.now())
-          : undefined,
+    slot,
     whenHeld,
     triggeredAt,
-    remainingMs: () => context.getRemainingTimeInMillis?.(),
+    remainingMs,
+    workMs: () => {
+      const leftMs = remainingMs();
+      return leftMs && leftMs - Math.min(timeoutMarginMs, leftMs / 4);
+    },
   };
 }
 
@@ -66,44 +83,19 @@ export function isNewer(holder: string, { triggeredAt }: Invocation): boolean {
   return itsTime !== undefined && triggeredAt !== undefined && itsTime > triggeredAt;
 }
 
-function triggerTime(event: unknown): string | undefined {
-  const { scheduledTime, time } = (event ?? {}) as TimedEvent;
-  const named = scheduledTime ?? time;
-  const date = typeof named === "string" ? new Date(named) : undefined;
-  return date === undefined || Number.isNaN(date.getTime()) ? undefined : date.toISOString();
-}
-
-function slotOf(event: unknown, triggeredAt: string | undefined): string {
-  if (triggeredAt !== undefined) return triggeredAt;
-  const { scheduledTime, time } = (event ?? {}) as TimedEvent;
-  const name = scheduledTime === undefined && time !== undefined ? "event.time" : "event.scheduledTime";
-  const allowed =
-    "an ISO time there or in event.time, for once is true and names the slot by it; " +
-    "for an event without a time, give a function that names the slot as once";
-  throw new InvalidOptionsError(name, scheduledTime ?? time, allowed);
-}
-
-/** A slot that is done before its time would keep out every run until then. */
-function dueSlot(key: string, slot: string, now: number): string {
-  const dueInMs = Date.parse(slot) - now;
-  if (dueInMs > limits.slotAheadMs) throw new SlotNotDueError(key, slot, dueInMs);
-  return slot;
-}
-
 function refuseUnsupported(context: Context): void {
-  if (typeof context !== "object" || context === null) {
-    throw new InvalidOptionsError("context", context, "Lambda's context object");
-  }
+  const refuse = (value: unknown, allowed: string): never => {
+    throw new InvalidOptionsError("context", value, allowed);
+  };
+  if (typeof context !== "object" || context === null) refuse(context, "Lambda's context object");
   // A durable execution suspends without an end that could be noticed, and its replay comes when the lock is another's.
   if ("lambdaContext" in context) {
-    const allowed =
-      "the context of a function that is not durable: a lease does not outlive the suspension of a durable " +
-      "execution; in a durable function, use withDurableLease of @leasehold/durable";
-    throw new InvalidOptionsError("context", "that of a durable execution", allowed);
+    refuse(
+      "that of a durable execution",
+      "the context of another function; here use withDurableLease of @leasehold/durable",
+    );
   }
   if ("write" in context) {
-    const allowed =
-      "Lambda's context: for awslambda.streamifyResponse use leaseLock with middy's streaming mode";
-    throw new InvalidOptionsError("context", "a response stream", allowed);
+    refuse("a response stream", "Lambda's context; to stream use leaseLock with middy's streaming mode");
   }
 }

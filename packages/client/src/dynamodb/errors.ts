@@ -1,9 +1,17 @@
+/**
+ * Turns what the SDK and the service say of a request that failed into errors of this package. A mistake in the program
+ * stays as it is: it is no failure of the service's, and would come again with every repetition.
+ */
 import {
   LeaseConfigurationError,
   type LeaseError,
+  type LeaseErrorCode,
+  type LeaseErrorProperties,
   LeaseItemError,
   LeaseServiceError,
   LeaseTableError,
+  quoted,
+  saying,
 } from "../errors/errors.ts";
 import { isMistake } from "../errors/operational.ts";
 import type { DynamoDBSender } from "../options/options.ts";
@@ -12,29 +20,20 @@ import { locationOf } from "./location.ts";
 
 /** The parts of the SDK's errors that tell them apart. */
 interface SdkError {
-  readonly name?: string;
-  readonly message?: string;
+  readonly name?: string | undefined;
+  readonly message?: string | undefined;
   readonly $metadata?: { readonly httpStatusCode?: number };
   readonly CancellationReasons?: readonly { readonly Code?: string }[];
 }
 
-const throttlingErrors = new Set([
-  "ProvisionedThroughputExceededException",
-  "RequestLimitExceeded",
-  "ThrottlingException",
-  "ThrottledException",
-  "TooManyRequestsException",
-]);
-const conflictErrors = new Set([
-  "TransactionConflictException",
-  "TransactionCanceledException",
-  "TransactionInProgressException",
-  "ReplicatedWriteConflictException",
-]);
+const throttling =
+  /^((ProvisionedThroughput|RequestLimit)Exceeded|Thrott(ling|led)|TooManyRequests)(Exception|Error)? |^\S* 429:/;
+const conflictErrors = /^(Transaction(Conflict|Canceled|InProgress)|ReplicatedWriteConflict)Exception\b/;
+const batchRefusals = /^(AccessDenied|UnknownOperation|Validation)(Exception|Error)?$/;
 
-/** Tells whether an error's name says that the service has too many requests at the moment. */
-export function isThrottling(name: string | undefined): boolean {
-  return throttlingErrors.has(name ?? "");
+/** Tells whether an error says that the service has too many requests at the moment. */
+export function isThrottling(error: unknown): boolean {
+  return throttling.test(signOf(error));
 }
 
 /**
@@ -43,18 +42,14 @@ export function isThrottling(name: string | undefined): boolean {
  * A transaction that was cancelled for a condition is no conflict: it would be refused again.
  */
 export function isConflict(error: unknown): boolean {
-  const { name, CancellationReasons: reasons } = error as SdkError;
-  return conflictErrors.has(name ?? "") && !reasons?.some(({ Code }) => Code === "ConditionalCheckFailed");
+  const { name = "", CancellationReasons: reasons } = error as SdkError;
+  return conflictErrors.test(name) && !reasons?.some(({ Code }) => Code === "ConditionalCheckFailed");
 }
 
-const accessErrors = new Set([
-  "AccessDeniedException",
-  "ExpiredTokenException",
-  "IncompleteSignatureException",
-  "InvalidSignatureException",
-  "MissingAuthenticationTokenException",
-  "UnrecognizedClientException",
-]);
+/** Tells whether an error's code says that the service, or a policy, does not take writes in batches. */
+export function isBatchRefusal(code: string | undefined): boolean {
+  return batchRefusals.test(code ?? "");
+}
 
 /** The table that was asked, and through which client. */
 export interface AskedTable {
@@ -69,10 +64,7 @@ export interface Attempts {
   readonly lastError: unknown;
 }
 
-/**
- * Gives what a call to the SDK is to reject with: an error of ours, but a mistake in the program as it is. That is no
- * failure of the service's, and would come again with every repetition.
- */
+/** Gives what a call to the SDK is to reject with: an error of ours, but a mistake in the program as it is. */
 export async function rejectionFor(
   error: unknown,
   asked: AskedTable,
@@ -94,16 +86,15 @@ export async function toLeaseError(
   signal: AbortSignal,
   attempts: Attempts,
 ): Promise<LeaseError> {
-  const earlier = attempts.count > 1 ? ({ mayHaveLanded: true } as const) : {};
-  const lastError = signal.aborted ? attempts.lastError : error;
-  if (lastError !== undefined) {
-    const location = isAboutTable(lastError) ? await locationOf(dynamodb) : "";
-    return translate(lastError, tableName, location, { cause: lastError, ...earlier });
+  const cause = signal.aborted ? attempts.lastError : error;
+  if (cause === undefined) {
+    const text = `DynamoDB's answer was not awaited any longer: ${saying(signal.reason)}`;
+    return new LeaseServiceError("LEASE_NO_ANSWER", text, { cause: error });
   }
-  const why = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
-  return new LeaseServiceError("LEASE_NO_ANSWER", `DynamoDB's answer was not awaited any longer: ${why}`, {
-    cause: error,
-  });
+  const hasAnswer = (cause as SdkError).$metadata?.httpStatusCode !== undefined;
+  const location = hasAnswer ? ` ${await locationOf(dynamodb)}` : "";
+  const properties = { cause, tableName, ...(attempts.count > 1 && { mayHaveLanded: true }) };
+  return failureOf(cause, `the table ${quoted(tableName)}${location}`, properties);
 }
 
 /**
@@ -116,83 +107,9 @@ export function toItemError(error: unknown, { key, update }: UpdateRequest): Lea
   const counted = [...update.matchAll(/#(\w+) = (?:if_not_exists\([^)]*\)|#\w+) [+-] /g)].map(
     ([, attribute]) => attribute,
   );
-  const finding = "is not a number";
-  return new LeaseItemError({ key: key.pk, sortKey: key.sk }, counted.join(" or "), finding, "a number (N)");
+  const address = { key: key.pk, sortKey: key.sk };
+  return new LeaseItemError(address, counted.join(" or "), "is not a number", "a number (N)");
 }
-
-/** Tells whether an answer says that this is the wrong table, or the wrong place to look for it. */
-function isAboutTable(error: unknown): boolean {
-  const { name = "", message = "" } = error as SdkError;
-  return name === "ResourceNotFoundException" || isAboutKey(name, message) || accessErrors.has(name);
-}
-
-function isAboutKey(name: string, message: string): boolean {
-  return name === "ValidationException" && /\bkeys?\b|schema/i.test(message);
-}
-
-function translate(
-  error: unknown,
-  tableName: string,
-  location: string,
-  options: { readonly cause: unknown; readonly mayHaveLanded?: true },
-): LeaseError {
-  const { name = "", message = String(error), $metadata } = error as SdkError;
-  const status = $metadata?.httpStatusCode;
-  const table = JSON.stringify(tableName);
-  const saying = `(${name}: ${message})`;
-
-  if (name === "ResourceNotFoundException") {
-    const text = `the lease table ${table} does not exist in this account ${location}: check the region and the account, deploy the table, or call createLeaseTable()`;
-    return new LeaseTableError("LEASE_TABLE_NOT_FOUND", tableName, text, options);
-  }
-  if (isAboutKey(name, message)) {
-    const text = `the table ${table} ${location} is no lease table: its key has to be pk (S) and sk (S); DynamoDB says: ${message}`;
-    return new LeaseTableError("LEASE_TABLE_MISMATCH", tableName, text, options);
-  }
-  if (name === "CredentialsProviderError") {
-    const text = `no AWS credentials: set them in the environment or a profile, or pass dynamodb; the SDK says: ${message}`;
-    return new LeaseConfigurationError("LEASE_CREDENTIALS_MISSING", text, options);
-  }
-  if (/region is missing|region not accepted/i.test(message)) {
-    const text = `no AWS region: set AWS_REGION, or pass dynamodb with a region; the SDK says: ${message}`;
-    return new LeaseConfigurationError("LEASE_REGION_MISSING", text, options);
-  }
-  if (accessErrors.has(name)) {
-    const text = `DynamoDB refused access to the table ${table} ${location}: check credentials and grants; it says: ${message}`;
-    return new LeaseConfigurationError("LEASE_ACCESS_DENIED", text, options);
-  }
-  if (throttlingErrors.has(name) || status === 429) {
-    const text = `DynamoDB throttled the request to ${table} until its time was over; try again later ${saying}`;
-    return new LeaseServiceError("LEASE_THROTTLED", text, options);
-  }
-  if (isConflict(error)) {
-    const text = `another write of the same item in ${table} was under way each time; try again later ${saying}`;
-    return new LeaseServiceError("LEASE_CONFLICT", text, options);
-  }
-  if (status !== undefined && status >= 500) {
-    const text = `DynamoDB failed to serve the request to ${table}; try again later (${status} ${name}: ${message})`;
-    return new LeaseServiceError("LEASE_SERVICE_FAILED", text, options);
-  }
-  if (status === undefined || name === "TimeoutError") {
-    const text = `no answer from DynamoDB for ${table}; try again later ${saying}`;
-    return new LeaseServiceError("LEASE_NO_ANSWER", text, options);
-  }
-  const text = `DynamoDB rejected the request to ${table} ${saying}`;
-  return new LeaseServiceError("LEASE_REQUEST_REJECTED", text, options);
-}
-
-/** Tells whether an error's code says that the service, or a policy, does not take writes in batches. */
-export function isBatchRefusal(code: string | undefined): boolean {
-  return batchRefusals.has(code ?? "");
-}
-
-const batchRefusals = new Set([
-  "AccessDenied",
-  "AccessDeniedException",
-  "UnknownOperationException",
-  "ValidationError",
-  "ValidationException",
-]);
 
 /**
  * Turns what a batch says of one statement into the error of its write; undefined where a write of its own says more,
@@ -202,22 +119,80 @@ export function statementError(
   error: { readonly Code?: string | undefined; readonly Message?: string | undefined } | undefined,
   tableName: string,
 ): LeaseError | undefined {
-  const { Code: code = "", Message: message = "" } = error ?? {};
-  const table = JSON.stringify(tableName);
-  if (throttledStatements.has(code)) {
-    const text = `DynamoDB throttled a write to ${table} in a batch; try again later (${code}: ${message})`;
-    return new LeaseServiceError("LEASE_THROTTLED", text);
-  }
-  if (code === "InternalServerError") {
-    const text = `DynamoDB failed to serve a write to ${table} in a batch; try again later (${code}: ${message})`;
-    return new LeaseServiceError("LEASE_SERVICE_FAILED", text);
-  }
-  return undefined;
+  const said = { name: error?.Code, message: error?.Message };
+  const failure = failureOf(said, `the table ${quoted(tableName)}`, {});
+  return failure.code === "LEASE_THROTTLED" || failure.code === "LEASE_SERVICE_FAILED" ? failure : undefined;
 }
 
-/** As the statements of a batch spell them: some differ from the names of the service's errors. */
-const throttledStatements = new Set([
-  "ProvisionedThroughputExceeded",
-  "RequestLimitExceeded",
-  "ThrottlingError",
-]);
+/** Makes an error of ours; `table` is what its message begins with. */
+function failureOf(said: unknown, table: string, properties: LeaseErrorProperties): LeaseError {
+  const { name = "", message = String(said) } = said as SdkError;
+  const sign = signOf(said);
+  const [, type, code, finding] = failures.find(([pattern]) => pattern.test(sign)) ?? rejection;
+  return new type(code as never, `${table} ${finding} (${name}: ${message})`, properties);
+}
+
+/** An error's name, status and message, by which the ways to fail are told apart. */
+function signOf(said: unknown): string {
+  const { name = "", message = String(said), $metadata } = said as SdkError;
+  return `${name} ${$metadata?.httpStatusCode ?? 0}: ${message}`;
+}
+
+/** A way to fail: its sign, class and code, what the table did or what is wrong with it, and what to do. */
+type Failure = readonly [
+  /** Matches an error's name, status (0 without an answer) and message, as `ThrottlingException 400: slow down`. */
+  sign: RegExp,
+  type: new (code: never, message: string, properties: LeaseErrorProperties) => LeaseError,
+  code: LeaseErrorCode,
+  finding: string,
+];
+
+const rejection: Failure = [/./, LeaseServiceError, "LEASE_REQUEST_REJECTED", "rejected the request"];
+
+/** The first that fits counts. The statements of a batch name errors without "Exception", or with "Error". */
+const failures: readonly Failure[] = [
+  [
+    /^ResourceNotFoundException /,
+    LeaseTableError,
+    "LEASE_TABLE_NOT_FOUND",
+    "does not exist: check the region and the account, deploy the table, or call createLeaseTable()",
+  ],
+  [
+    /^ValidationException .*(\bkeys?\b|schema)/is,
+    LeaseTableError,
+    "LEASE_TABLE_MISMATCH",
+    "is no lease table, whose key is pk (S) and sk (S): give another name",
+  ],
+  [
+    /^CredentialsProviderError /,
+    LeaseConfigurationError,
+    "LEASE_CREDENTIALS_MISSING",
+    "needs AWS credentials: set them in the environment or a profile, or pass dynamodb",
+  ],
+  [
+    /region is missing|region not accepted/i,
+    LeaseConfigurationError,
+    "LEASE_REGION_MISSING",
+    "needs an AWS region: set AWS_REGION, or pass dynamodb with a region",
+  ],
+  [
+    /^(AccessDenied|ExpiredToken|(Incomplete|Invalid)Signature|MissingAuthenticationToken|UnrecognizedClient)Exception /,
+    LeaseConfigurationError,
+    "LEASE_ACCESS_DENIED",
+    "refused access: check credentials and grants",
+  ],
+  [throttling, LeaseServiceError, "LEASE_THROTTLED", "throttled the request: try again later"],
+  [
+    conflictErrors,
+    LeaseServiceError,
+    "LEASE_CONFLICT",
+    "had another write of the same item under way: try again later",
+  ],
+  [
+    /^InternalServerError |^\S* 5\d\d:/,
+    LeaseServiceError,
+    "LEASE_SERVICE_FAILED",
+    "failed to serve the request: try again later",
+  ],
+  [/^TimeoutError |^\S* 0:/, LeaseServiceError, "LEASE_NO_ANSWER", "gave no answer: try again later"],
+];

@@ -7,8 +7,8 @@ import {
   UpdateTimeToLiveCommand,
 } from "@aws-sdk/client-dynamodb";
 import { LeaseError, LeaseServiceError, LeaseTableError } from "../errors/errors.ts";
-import { checkClock, checkSender, checkTableName } from "../options/check-options.ts";
-import { checkDuration, checkKnown } from "../options/check-values.ts";
+import { tableRules } from "../options/check-options.ts";
+import { checkOptions, duration, type Rules } from "../options/check-values.ts";
 import type { DynamoDBSender } from "../options/options.ts";
 import { attributeNames } from "../schema.ts";
 import { CallBudget } from "../store/timed-store.ts";
@@ -29,6 +29,8 @@ export interface CreateLeaseTableOptions {
   readonly clock?: Clock;
 }
 
+const rules: Rules<CreateLeaseTableOptions> = { ...tableRules, waitMs: duration(1) };
+
 const pollMs = 500;
 
 /**
@@ -46,11 +48,8 @@ const pollMs = 500;
  * ```
  */
 export async function createLeaseTable(options: CreateLeaseTableOptions): Promise<void> {
-  const given = checkKnown(options, ["tableName", "dynamodb", "waitMs", "clock"], "options");
-  const tableName = checkTableName(given.tableName);
-  const waitMs = checkDuration("waitMs", given.waitMs ?? 120_000, 1);
-  checkSender(given.dynamodb);
-  checkClock(given.clock);
+  const given = checkOptions(options, rules, "options", ["tableName"]);
+  const { tableName, waitMs = 120_000 } = given;
   const clock = new ServiceClock(given.clock ?? systemClock, false, 0, () => undefined);
   const own = given.dynamodb === undefined ? createDynamoDBClient() : undefined;
   const dynamodb = given.dynamodb ?? (own as DynamoDBClient);
@@ -135,7 +134,7 @@ async function checkKeySchema(table: TableDescription, { tableName, dynamodb }: 
   if (found === wanted) return;
   const name = `the table ${JSON.stringify(tableName)} ${await locationOf(dynamodb)}`;
   const text = `${name} exists with the key ${found}; a lease table's is ${wanted}: choose another name`;
-  throw new LeaseTableError("LEASE_TABLE_MISMATCH", tableName, text);
+  throw new LeaseTableError("LEASE_TABLE_MISMATCH", text, { tableName });
 }
 
 async function enableTimeToLive(setup: Setup): Promise<void> {
@@ -165,5 +164,5 @@ async function hasTimeToLive({ dynamodb, tableName, signal }: Setup): Promise<bo
     `${name} has its time to live on the attribute ${JSON.stringify(current.AttributeName)}; a lease table's is on ` +
     `${JSON.stringify(timeToLive)}, in epoch seconds: turn it off (UpdateTimeToLive, which DynamoDB takes once an hour) ` +
     "and call createLeaseTable() again, or choose another name";
-  throw new LeaseTableError("LEASE_TABLE_MISMATCH", tableName, text);
+  throw new LeaseTableError("LEASE_TABLE_MISMATCH", text, { tableName });
 }

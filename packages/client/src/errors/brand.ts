@@ -4,7 +4,7 @@ const ordinary = Function.prototype[Symbol.hasInstance];
 
 /**
  * Makes `instanceof` recognise a class's objects from every copy of its package that is loaded, by a registered symbol on
- * the class's prototype.
+ * the class's prototype. Errors get their `name` with it: the part of the name here behind its last dot.
  *
  * Two copies are in one process where a bundle holds one and a Lambda layer the other, or where two versions are
  * installed. Objects of a subclass are recognised as those of the class. A subclass that is not branded itself keeps
@@ -23,14 +23,18 @@ const ordinary = Function.prototype[Symbol.hasInstance];
  */
 export function brandClass(type: AnyClass, name: string): void {
   const brand = Symbol.for(`leasehold:${name}`);
-  Object.defineProperty(type.prototype, brand, { value: true });
+  const { prototype } = type;
+  Object.defineProperty(prototype, brand, { value: true });
+  if (prototype instanceof Error) {
+    // Written out: a bundler that shortens names shortens those of classes too, and Step Functions matches on it.
+    const value = name.slice(name.lastIndexOf(".") + 1);
+    Object.defineProperty(prototype, "name", { value, writable: true, configurable: true });
+  }
   Object.defineProperty(type, Symbol.hasInstance, {
     value(this: unknown, value: unknown): boolean {
       // Subclasses inherit this function.
       if (this !== type) return ordinary.call(this as AnyClass, value);
-      if (typeof value !== "object" || value === null) return false;
-      const prototype: object | null = Object.getPrototypeOf(value);
-      return prototype !== null && brand in prototype;
+      return brand in (Object.getPrototypeOf(Object(value)) ?? {});
     },
   });
 }

@@ -1,12 +1,11 @@
 import { brandClass } from "./brand.ts";
-import { LeaseError } from "./errors.ts";
+import { isoTime, LeaseError, quoted } from "./errors.ts";
 
 /** The client is closed: it acquires nothing any more, and waiting calls have ended. Nothing is held. */
 export class ClientClosedError extends LeaseError {
   static {
     brandClass(ClientClosedError, "ClientClosedError");
   }
-  override readonly name: string = "ClientClosedError";
 
   constructor() {
     super(
@@ -35,15 +34,14 @@ export class CloseIncompleteError extends LeaseError {
   static {
     brandClass(CloseIncompleteError, "CloseIncompleteError");
   }
-  override readonly name: string = "CloseIncompleteError";
-  readonly left: readonly Leftover[];
+  declare readonly left: readonly Leftover[];
   /** How many calls have not ended yet. What they still acquire is released at once, if the process still runs. */
-  readonly callsUnderWay: number;
+  declare readonly callsUnderWay: number;
 
   constructor(left: readonly Leftover[], callsUnderWay: number) {
     const named = left
       .slice(0, mostNamed)
-      .map(({ key, expiresAt }) => `${JSON.stringify(key)} until ${new Date(expiresAt).toISOString()}`);
+      .map(({ key, expiresAt }) => `${quoted(key)} until ${isoTime(expiresAt)}`);
     const more = left.length > mostNamed ? `, and ${left.length - mostNamed} more` : "";
     const held = left.length > 0 ? `; these keys may stay held: ${named.join(", ")}${more}` : "";
     const calls = callsUnderWay > 0 ? `; calls that have not ended yet: ${callsUnderWay}` : "";
@@ -51,9 +49,7 @@ export class CloseIncompleteError extends LeaseError {
       "LEASE_CLOSE_INCOMPLETE",
       `the client is closed, but the service did not confirm everything in time${held}${calls}. ` +
         "Leases that stay end by themselves",
-      { cause: left.find(({ error }) => error !== undefined)?.error },
+      { cause: left.find(({ error }) => error !== undefined)?.error, left, callsUnderWay },
     );
-    this.left = left;
-    this.callsUnderWay = callsUnderWay;
   }
 }

@@ -34,9 +34,10 @@ export type LeaseErrorCode =
   | "LEASE_REQUEST_REJECTED"
   | "INVALID_SCHEDULE";
 
-/** Properties of an error besides its message. */
-interface LeaseErrorOptions extends ErrorOptions {
+/** Properties of an error besides its code and its message: its cause, and what its class declares. */
+export interface LeaseErrorProperties extends ErrorOptions {
   readonly mayHaveLanded?: boolean;
+  readonly [property: string]: unknown;
 }
 
 /** The base of every error that this package raises; switch on its `code`. */
@@ -44,16 +45,13 @@ export class LeaseError extends Error {
   static {
     brandClass(LeaseError, "LeaseError");
   }
-  // Written out: a bundler that shortens names shortens those of classes too, and Step Functions matches on it.
-  override readonly name: string = "LeaseError";
-  readonly code: LeaseErrorCode;
+  declare readonly code: LeaseErrorCode;
   /** Whether a write that ended with this error may have taken effect. */
-  readonly mayHaveLanded: boolean;
+  declare readonly mayHaveLanded: boolean;
 
-  constructor(code: LeaseErrorCode, message: string, options?: LeaseErrorOptions) {
-    super(message, options);
-    this.code = code;
-    this.mayHaveLanded = options?.mayHaveLanded ?? false;
+  constructor(code: LeaseErrorCode, message: string, properties?: LeaseErrorProperties) {
+    super(message, properties);
+    Object.assign(this, { code, mayHaveLanded: false }, properties);
   }
 }
 
@@ -74,23 +72,22 @@ export class LeaseUnavailableError extends LeaseError {
   static {
     brandClass(LeaseUnavailableError, "LeaseUnavailableError");
   }
-  override readonly name: string = "LeaseUnavailableError";
-  readonly key: string;
+  declare readonly key: string;
   /** Whether it is not held but in its cooldown: its last holder released it before `lockAtLeastForMs` was over. */
-  readonly inCooldown: boolean;
+  declare readonly inCooldown: boolean;
   /**
    * The holder's owner label, in a cooldown the last holder's. Undefined when the lock was released at the moment of
    * giving up.
    */
-  readonly holder: string | undefined;
+  declare readonly holder: string | undefined;
   /** When the holder's lease ends unless it is renewed, in epoch milliseconds of the holder's clock. */
-  readonly expiresAt: number | undefined;
+  declare readonly expiresAt: number | undefined;
   /** In how many milliseconds another attempt can first hope to take the lock over. At least 0. */
-  readonly retryAfterMs: number;
+  declare readonly retryAfterMs: number;
   /** Locked: what an HTTP API answers, where a handler of errors such as middy's http-error-handler asks the error. */
-  readonly statusCode = 423;
+  declare readonly statusCode: 423;
   /** The same in whole seconds, at least 1, for such a handler. */
-  readonly headers: { readonly "Retry-After": string };
+  declare readonly headers: { readonly "Retry-After": string };
 
   constructor(
     key: string,
@@ -98,42 +95,29 @@ export class LeaseUnavailableError extends LeaseError {
     retryAfterMs: number,
     details: RefusalDetails = {},
   ) {
-    super(
-      "LEASE_UNAVAILABLE",
-      `${refusalState(key, held, details)}: ${refusalAdvice(retryAfterMs, details)}`,
-    );
-    this.key = key;
-    this.inCooldown = held?.inCooldown ?? false;
-    this.holder = held?.owner;
-    this.expiresAt = held?.expiresAt;
-    this.retryAfterMs = retryAfterMs;
-    this.headers = { "Retry-After": String(Math.max(1, Math.ceil(retryAfterMs / 1_000))) };
+    const { what = `the lock ${quoted(key)} is`, waitedMs = 0, waiting = 0, isOwn = false } = details;
+    const state =
+      held !== undefined
+        ? `${held.inCooldown ? "in its cooldown after" : "held by"} ${quoted(held.owner)} until ${isoTime(held.expiresAt)}`
+        : waiting > 0
+          ? "not held"
+          : "no longer held, but this call had ended by then";
+    const line = waiting > 0 ? `, with ${waiting} waiting in turn` : "";
+    const [waited, more] = waitedMs > 0 ? [`waited ${Math.round(waitedMs)} ms; `, "longer"] : ["", "for it"];
+    const advice = `${waited}try again in ${retryAfterMs} ms, or wait ${more} with waitMs`;
+    const sharing = isOwn
+      ? "; the holder is this caller's own owner: to share, give both reentrant: true"
+      : "";
+    super("LEASE_UNAVAILABLE", `${what} ${state}${line}: ${advice}${sharing}`, {
+      key,
+      inCooldown: held?.inCooldown ?? false,
+      holder: held?.owner,
+      expiresAt: held?.expiresAt,
+      retryAfterMs,
+      statusCode: 423,
+      headers: { "Retry-After": String(Math.ceil(retryAfterMs / 1_000) || 1) },
+    });
   }
-}
-
-function refusalState(
-  key: string,
-  held: { readonly owner: string; readonly expiresAt: number; readonly inCooldown: boolean } | undefined,
-  { what = `the lock ${JSON.stringify(key)} is`, waiting = 0 }: RefusalDetails,
-): string {
-  const queue = waiting === 1 ? "1 caller waits" : `${waiting} callers wait`;
-  if (held === undefined)
-    return waiting > 0
-      ? `${what} not held, but ${queue} for it in turn`
-      : `${what} no longer held, but this call had ended by then`;
-  const holder = `${held.inCooldown ? "closed after its use by" : "held by"} ${JSON.stringify(held.owner)}`;
-  const state = `${what} ${holder} until ${new Date(held.expiresAt).toISOString()}`;
-  return waiting > 0 ? `${state}, and ${queue} for it in turn` : state;
-}
-
-function refusalAdvice(retryAfterMs: number, { waitedMs = 0, isOwn = false }: RefusalDetails): string {
-  const advice =
-    waitedMs > 0
-      ? `waited ${Math.round(waitedMs)} ms for it; wait longer with waitMs, or try again in ${retryAfterMs} ms`
-      : `try again in ${retryAfterMs} ms, or wait for it with waitMs`;
-  return isOwn
-    ? `${advice}; the holder is this caller's own owner: where both are one piece of work, give both reentrant: true and that owner`
-    : advice;
 }
 
 /** This slot is done already, or a later one is. Nothing is held, and there is nothing to do. */
@@ -141,24 +125,16 @@ export class SlotDoneError extends LeaseError {
   static {
     brandClass(SlotDoneError, "SlotDoneError");
   }
-  override readonly name: string = "SlotDoneError";
-  readonly key: string;
+  declare readonly key: string;
   /** The slot that was asked for. */
-  readonly slot: string;
+  declare readonly slot: string;
   /** The latest slot that is done; not earlier than `slot`. */
-  readonly doneSlot: string;
+  declare readonly doneSlot: string;
 
   constructor(key: string, slot: string, doneSlot: string) {
-    const run = `the slot ${JSON.stringify(slot)} of ${JSON.stringify(key)}`;
-    super(
-      "LEASE_SLOT_DONE",
-      doneSlot === slot
-        ? `${run} is done already: leave it, or ask for a later one`
-        : `${run} is not run any more: the later slot ${JSON.stringify(doneSlot)} is done already, and slots are done in their order; ask for a later one`,
-    );
-    this.key = key;
-    this.slot = slot;
-    this.doneSlot = doneSlot;
+    const finding =
+      doneSlot === slot ? "is done already" : `is over: the later slot ${quoted(doneSlot)} is done already`;
+    super("LEASE_SLOT_DONE", `${slotOf(key, slot)} ${finding}; ask for a later one`, { key, slot, doneSlot });
   }
 }
 
@@ -171,18 +147,15 @@ export class LeaseAbortedError extends LeaseError {
   static {
     brandClass(LeaseAbortedError, "LeaseAbortedError");
   }
-  override readonly name: string = "LeaseAbortedError";
-  readonly key: string;
+  declare readonly key: string;
 
   constructor(key: string, reason: unknown) {
-    const why = reason instanceof Error ? reason.message : String(reason);
     super(
       "LEASE_ABORTED",
-      `the call for the lock ${JSON.stringify(key)} was aborted by its signal (${why}): nothing is held; ` +
-        "give the signal more time, or bound the wait with waitMs, which tells who holds the lock",
-      { cause: reason },
+      `the call for the lock ${quoted(key)} was aborted by its signal (${saying(reason)}), and nothing is held: ` +
+        "give the signal more time, or limit the wait with waitMs",
+      { cause: reason, key },
     );
-    this.key = key;
   }
 }
 
@@ -194,23 +167,20 @@ export class SlotMismatchError extends LeaseError {
   static {
     brandClass(SlotMismatchError, "SlotMismatchError");
   }
-  override readonly name: string = "SlotMismatchError";
-  readonly key: string;
+  declare readonly key: string;
   /** The slot that was asked for. */
-  readonly slot: string;
+  declare readonly slot: string;
   /** The slot of the held lease. */
-  readonly heldSlot: string | undefined;
+  declare readonly heldSlot: string | undefined;
 
   constructor(key: string, slot: string, heldSlot: string | undefined) {
-    const held = heldSlot === undefined ? "without a slot" : `for the slot ${JSON.stringify(heldSlot)}`;
+    const held = heldSlot === undefined ? "no slot" : quoted(heldSlot);
     super(
       "LEASE_SLOT_MISMATCH",
-      `this owner holds ${JSON.stringify(key)} ${held}, and asks for the slot ${JSON.stringify(slot)} of it: ` +
+      `${slotOf(key, slot)} cannot be had while its owner holds the lock for ${held}: ` +
         "end that lease first, or ask for the same slot or for none",
+      { key, slot, heldSlot },
     );
-    this.key = key;
-    this.slot = slot;
-    this.heldSlot = heldSlot;
   }
 }
 
@@ -222,22 +192,19 @@ export class SlotNotDueError extends LeaseError {
   static {
     brandClass(SlotNotDueError, "SlotNotDueError");
   }
-  override readonly name: string = "SlotNotDueError";
-  readonly key: string;
+  declare readonly key: string;
   /** The slot that was asked for. */
-  readonly slot: string;
+  declare readonly slot: string;
   /** How far it is ahead, in milliseconds. */
-  readonly dueInMs: number;
+  declare readonly dueInMs: number;
 
   constructor(key: string, slot: string, dueInMs: number) {
     super(
       "LEASE_SLOT_NOT_DUE",
-      `the slot ${JSON.stringify(slot)} of ${JSON.stringify(key)} is due in ${dueInMs} ms; allowed: at most ` +
-        `${limits.slotAheadMs} ms ahead of this machine's clock: correct the trigger's date, or the clock`,
+      `${slotOf(key, slot)} is due in ${dueInMs} ms; allowed: at most ${limits.slotAheadMs} ms ahead of this ` +
+        "machine's clock; correct the trigger's date, or the clock",
+      { key, slot, dueInMs },
     );
-    this.key = key;
-    this.slot = slot;
-    this.dueInMs = dueInMs;
   }
 }
 
@@ -254,12 +221,11 @@ export class SlotNotDueError extends LeaseError {
 export type LeaseLostReason = "expired" | "taken" | "revoked" | "released" | "failed";
 
 const lostAdvice: Record<LeaseLostReason, string> = {
-  expired: "it was not renewed in time: lengthen leaseDurationMs, or use heartbeat",
+  expired: "it was not renewed in time: use heartbeat, or lengthen leaseDurationMs",
   taken: "another holder has it: stop the work, and fence its writes",
   revoked: "its holder was asked to stop: stop the work and release it",
   released: "it was released: acquire it again",
-  failed:
-    "its heartbeat stopped at an error that is not the service's: stop the work, and fix what the cause shows",
+  failed: "its heartbeat met a mistake in the program: stop the work, and fix the cause",
 };
 
 /** The lease is lost. Another caller may now do the work that it protected. */
@@ -267,18 +233,16 @@ export class LeaseLostError extends LeaseError {
   static {
     brandClass(LeaseLostError, "LeaseLostError");
   }
-  override readonly name: string = "LeaseLostError";
-  readonly key: string;
-  readonly reason: LeaseLostReason;
+  declare readonly key: string;
+  declare readonly reason: LeaseLostReason;
 
   constructor(key: string, reason: LeaseLostReason, detail?: string, options?: ErrorOptions) {
-    super(
-      "LEASE_LOST",
-      `the lease of ${JSON.stringify(key)} is lost (${reason}): ${detail ? `${detail}; ` : ""}${lostAdvice[reason]}`,
-      options,
-    );
-    this.key = key;
-    this.reason = reason;
+    const why = `${detail ? `${detail}; ` : ""}${lostAdvice[reason]}`;
+    super("LEASE_LOST", `the lease of ${quoted(key)} is lost (${reason}): ${why}`, {
+      ...options,
+      key,
+      reason,
+    });
   }
 }
 
@@ -295,21 +259,17 @@ export class InvalidOptionsError extends LeaseError {
   static {
     brandClass(InvalidOptionsError, "InvalidOptionsError");
   }
-  override readonly name: string = "InvalidOptionsError";
   /** The option's name, as the caller wrote it. */
-  readonly option: string;
+  declare readonly option: string;
   /** The value that was refused. */
-  readonly value: unknown;
+  declare readonly value: unknown;
   /** What would be accepted. */
-  readonly allowed: string;
+  declare readonly allowed: string;
 
   constructor(option: string, value: unknown, allowed: string, wording: RefusalWording = {}) {
-    const { finding = `is ${describe(value)}`, advice } = wording;
+    const { finding = `is ${describe(value)}`, advice, ...cause } = wording;
     const text = `${option} ${finding}; allowed: ${allowed}${advice === undefined ? "" : `; ${advice}`}`;
-    super("LEASE_INVALID_OPTIONS", text, "cause" in wording ? { cause: wording.cause } : undefined);
-    this.option = option;
-    this.value = value;
-    this.allowed = allowed;
+    super("LEASE_INVALID_OPTIONS", text, { ...cause, option, value, allowed });
   }
 }
 
@@ -322,13 +282,12 @@ export class LeaseItemError extends LeaseError {
   static {
     brandClass(LeaseItemError, "LeaseItemError");
   }
-  override readonly name: string = "LeaseItemError";
   /** The item's partition key: the lock's name. */
-  readonly key: string;
+  declare readonly key: string;
   /** The item's sort key. */
-  readonly sortKey: string;
+  declare readonly sortKey: string;
   /** The attribute that cannot be read. */
-  readonly attribute: string;
+  declare readonly attribute: string;
 
   constructor(
     item: { readonly key: string; readonly sortKey: string },
@@ -340,12 +299,10 @@ export class LeaseItemError extends LeaseError {
     super(
       "LEASE_ITEM_UNREADABLE",
       `the item with the key ${shown(key)} and the sort key ${shown(sortKey)} cannot be read: its attribute ` +
-        `${attribute} ${finding}; allowed: ${allowed}; another program or a person has written it: correct the ` +
-        "attribute, or delete the item if it is no lease, and keep other data in a table of its own",
+        `${attribute} ${finding}; allowed: ${allowed}; correct what another program has written, ` +
+        "or delete the item if it is no lease",
+      { key, sortKey, attribute },
     );
-    this.key = key;
-    this.sortKey = sortKey;
-    this.attribute = attribute;
   }
 }
 
@@ -354,18 +311,8 @@ export class LeaseTableError extends LeaseError {
   static {
     brandClass(LeaseTableError, "LeaseTableError");
   }
-  override readonly name: string = "LeaseTableError";
-  readonly tableName: string;
-
-  constructor(
-    code: "LEASE_TABLE_NOT_FOUND" | "LEASE_TABLE_MISMATCH",
-    tableName: string,
-    message: string,
-    options?: LeaseErrorOptions,
-  ) {
-    super(code, message, options);
-    this.tableName = tableName;
-  }
+  declare readonly code: "LEASE_TABLE_NOT_FOUND" | "LEASE_TABLE_MISMATCH";
+  declare readonly tableName: string;
 }
 
 /** The client lacks what it needs to reach the table: a region, credentials, a permission. */
@@ -373,14 +320,7 @@ export class LeaseConfigurationError extends LeaseError {
   static {
     brandClass(LeaseConfigurationError, "LeaseConfigurationError");
   }
-  override readonly name: string = "LeaseConfigurationError";
-  constructor(
-    code: "LEASE_REGION_MISSING" | "LEASE_CREDENTIALS_MISSING" | "LEASE_ACCESS_DENIED",
-    message: string,
-    options?: LeaseErrorOptions,
-  ) {
-    super(code, message, options);
-  }
+  declare readonly code: "LEASE_REGION_MISSING" | "LEASE_CREDENTIALS_MISSING" | "LEASE_ACCESS_DENIED";
 }
 
 /**
@@ -391,9 +331,8 @@ export class LeaseServiceError extends LeaseError {
   static {
     brandClass(LeaseServiceError, "LeaseServiceError");
   }
-  override readonly name: string = "LeaseServiceError";
   /** Whether the same request can succeed later. */
-  readonly retryable: boolean;
+  declare readonly retryable: boolean;
 
   constructor(
     code:
@@ -403,39 +342,50 @@ export class LeaseServiceError extends LeaseError {
       | "LEASE_NO_ANSWER"
       | "LEASE_REQUEST_REJECTED",
     message: string,
-    options?: LeaseErrorOptions,
+    properties?: LeaseErrorProperties,
   ) {
-    const isSilent = code === "LEASE_NO_ANSWER" || code === "LEASE_SERVICE_FAILED";
-    super(code, message, { mayHaveLanded: isSilent, ...options });
-    this.retryable = code !== "LEASE_REQUEST_REJECTED";
+    super(code, message, {
+      mayHaveLanded: code === "LEASE_NO_ANSWER" || code === "LEASE_SERVICE_FAILED",
+      retryable: code !== "LEASE_REQUEST_REJECTED",
+      ...properties,
+    });
   }
+}
+
+/** A text in quotation marks, as messages show the names that callers have given. */
+export function quoted(text: string): string {
+  return JSON.stringify(text);
+}
+
+/** A time as messages show it. */
+export function isoTime(epochMs: number): string {
+  return new Date(epochMs).toISOString();
+}
+
+/** What was thrown, or given as a reason, says. */
+export function saying(reason: unknown): string {
+  return reason instanceof Error ? reason.message : String(reason);
+}
+
+function slotOf(key: string, slot: string): string {
+  return `the slot ${quoted(slot)} of ${quoted(key)}`;
 }
 
 const longestShown = 80;
 
 function shown(text: string): string {
-  return JSON.stringify(text.length > longestShown ? `${text.slice(0, longestShown - 3)}...` : text);
+  return quoted(text.length > longestShown ? `${text.slice(0, longestShown - 3)}...` : text);
 }
 
-/** Shows a value in a message: strings quoted, long ones cut, objects by their class. */
+/** Shows a value in a message: strings quoted, long ones cut, objects and functions by their class. */
 export function describe(value: unknown): string {
   if (typeof value === "string") return shown(value);
-  if (typeof value === "object" && value !== null) return withArticle(classOf(value));
-  if (typeof value === "function") return "a function";
-  return typeof value === "bigint" ? `${value}n` : String(value);
-}
-
-function withArticle(name: string): string {
-  return `${/^[aeiou]/i.test(name) ? "an" : "a"} ${name}`;
-}
-
-function classOf(value: object): string {
-  if (Array.isArray(value)) return "array";
+  if (Object(value) !== value) return `${String(value)}${typeof value === "bigint" ? "n" : ""}`;
+  let name = "object";
   try {
-    const { name } = Object.getPrototypeOf(value).constructor;
-    return typeof name === "string" && name !== "Object" && name !== "" ? name : "object";
+    name = `${Object.getPrototypeOf(value).constructor.name || name}`;
   } catch {
     // Ignored: it has no prototype or constructor, or is a proxy that refuses to show them.
-    return "object";
   }
+  return `${/^[aeiou]/i.test(name) ? "an" : "a"} ${name}`;
 }

@@ -1,26 +1,22 @@
 import { brandClass } from "../errors/brand.ts";
-import { LeaseError } from "../errors/errors.ts";
+import { LeaseError, quoted } from "../errors/errors.ts";
 
-/** As many wait for the lock as may. Nothing is held, and nobody waits for this caller. */
+/** The line is full. Nothing is held, and the caller has no ticket. */
 export class QueueFullError extends LeaseError {
   static {
     brandClass(QueueFullError, "QueueFullError");
   }
-  override readonly name: string = "QueueFullError";
-  readonly key: string;
+  declare readonly key: string;
   /** How many wait. */
-  readonly waiting: number;
-  /** How many may. */
-  readonly maxWaiters: number;
+  declare readonly waiting: number;
+  /** How many may wait. */
+  declare readonly maxWaiters: number;
 
   constructor(key: string, waiting: number, maxWaiters: number) {
     super(
       "LEASE_QUEUE_FULL",
-      `${waiting} wait for the lock ${JSON.stringify(key)} already, and ${maxWaiters} may: ` +
-        "try again later, or raise maxWaiters",
+      `${waiting} wait for the lock ${quoted(key)} already, and ${maxWaiters} may: try again later, or raise maxWaiters`,
+      { key, waiting, maxWaiters },
     );
-    this.key = key;
-    this.waiting = waiting;
-    this.maxWaiters = maxWaiters;
   }
 }

@@ -1,8 +1,16 @@
 import type { ClientInternals } from "../client-internals.ts";
-import { InvalidOptionsError, type LeaseLostError } from "../errors/errors.ts";
+import type { LeaseLostError } from "../errors/errors.ts";
 import type { Lease } from "../lease.ts";
 import { checkAcquireOptions } from "../options/check-options.ts";
-import { checkData, checkDuration, checkKnown } from "../options/check-values.ts";
+import {
+  aFunction,
+  checkData,
+  checkOptions,
+  duration,
+  type Rules,
+  rule,
+  unchecked,
+} from "../options/check-values.ts";
 import type { WaitOptions } from "../options/options.ts";
 import { limits } from "../schema.ts";
 
@@ -11,20 +19,19 @@ export interface LeaderOptions
   extends Pick<WaitOptions, "leaseDurationMs" | "retry" | "owner" | "reentrant" | "data"> {
   /**
    * How often a leader renews, in milliseconds, shorter than half of the lease; `true` for every third of it. A
-   * leader always renews.
-   * @default true
+   * leader always renews. @default true
    */
   readonly heartbeat?: true | number;
   /**
-   * For how long `lead` leaves the field to others after its work has ended of itself, in milliseconds.
+   * How long `lead` pauses after its work has ended by itself, so that others may be elected, in milliseconds.
    * @default 1000
    */
   readonly pauseMs?: number;
-  /** Called when this candidate has been elected. @default - nobody is told */
+  /** Called when this candidate has been elected. @default - none */
   readonly onElected?: (leadership: Lease) => void;
-  /** Called when its leadership has ended before it resigned. @default - nobody is told */
+  /** Called when its leadership has ended before it resigned. @default - none */
   readonly onLost?: (error: LeaseLostError, leadership: Lease) => void;
-  /** Called when it has resigned. @default - nobody is told */
+  /** Called when it has resigned. @default - none */
   readonly onResigned?: (leadership: Lease) => void;
 }
 
@@ -36,33 +43,24 @@ export interface LeaderTerms {
   readonly listeners: Pick<LeaderOptions, "onElected" | "onLost" | "onResigned">;
 }
 
-const optionNames: readonly (keyof LeaderOptions)[] = [
-  "leaseDurationMs",
-  "retry",
-  "owner",
-  "reentrant",
-  "data",
-  "heartbeat",
-  "pauseMs",
-  "onElected",
-  "onLost",
-  "onResigned",
-];
+const rules: Rules<LeaderOptions> = {
+  leaseDurationMs: unchecked,
+  retry: unchecked,
+  owner: unchecked,
+  reentrant: unchecked,
+  data: unchecked,
+  heartbeat: rule("true, or milliseconds: a leader always renews", (value) => value !== false),
+  pauseMs: duration(0),
+  onElected: aFunction,
+  onLost: aFunction,
+  onResigned: aFunction,
+};
 
 const defaultPauseMs = 1_000;
 
 /** Validates a leader's options, those of its acquisition included. */
 export function checkLeaderOptions(options: LeaderOptions, inner: ClientInternals): LeaderTerms {
-  const given = checkKnown(options, optionNames, "options");
-  const { onElected, onLost, onResigned, pauseMs = defaultPauseMs, ...rest } = given;
-  checkDuration("pauseMs", pauseMs, 0);
-  for (const [option, listener] of Object.entries({ onElected, onLost, onResigned })) {
-    if (listener === undefined || typeof listener === "function") continue;
-    throw new InvalidOptionsError(option, listener, "a function");
-  }
-  if ((rest.heartbeat as unknown) === false) {
-    throw new InvalidOptionsError("heartbeat", false, "true, or milliseconds: a leader always renews");
-  }
+  const { onElected, onLost, onResigned, pauseMs = defaultPauseMs, ...rest } = checkOptions(options, rules);
   // The longest wait that a client takes: a campaign goes on until it is won or called off.
   const acquisition = { heartbeat: true, waitMs: limits.durationMs, ...rest };
   checkAcquireOptions(acquisition, true, inner.owner, inner.times);

@@ -1,7 +1,7 @@
 import { TableStore } from "../dynamodb/table-store.ts";
 import { InvalidOptionsError } from "../errors/errors.ts";
-import { checkClock, checkRandomness, checkTableName } from "../options/check-options.ts";
-import { check, checkKnown, isWhole } from "../options/check-values.ts";
+import { tableRules } from "../options/check-options.ts";
+import { check, checkOptions, isWhole, type Rules, rule, withMethods } from "../options/check-values.ts";
 import { type Randomness, systemRandomness } from "../protocol/context.ts";
 import type { LeaseStore } from "../store.ts";
 import { type Clock, systemClock } from "../time/clock.ts";
@@ -62,23 +62,12 @@ export interface LightStore extends LeaseStore {
  * ```
  */
 export function lightStore(options: LightStoreOptions): LightStore {
-  const given = checkKnown(options, optionNames, "options");
-  const { region, endpoint, credentials, ca, maxAttempts = 4, clock = systemClock } = given;
-  const { randomness = systemRandomness } = given;
-  const tableName = checkTableName(given.tableName);
-  const tableRegion = regionIn(tableName);
-  check(region === undefined || isRegion(region), "region", region, "the name of an AWS region");
-  if (region !== undefined && tableRegion !== undefined && region !== tableRegion) {
-    throw new InvalidOptionsError("region", region, `the region of tableName, which is ${tableRegion}`);
-  }
-  const isUrl = endpoint === undefined || (typeof endpoint === "string" && endpointUrl(endpoint));
-  check(Boolean(isUrl), "endpoint", endpoint, "a URL with http: or https:");
-  checkCredentials(credentials);
-  check(ca === undefined || typeof ca === "string" || Buffer.isBuffer(ca), "ca", ca, "certificates in PEM");
-  const isCount = isWhole(maxAttempts) && maxAttempts >= 1 && maxAttempts <= 10;
-  check(isCount, "maxAttempts", maxAttempts, "a whole number from 1 to 10");
-  checkClock(given.clock);
-  checkRandomness(given.randomness);
+  const given = checkOptions(options, rules, "options", ["tableName"]);
+  const { tableName, region, endpoint, credentials, maxAttempts = 4 } = given;
+  const { clock = systemClock, randomness = systemRandomness } = given;
+  const ownRegion = regionIn(tableName);
+  const isThere = region === undefined || ownRegion === undefined || region === ownRegion;
+  check(isThere, "region", region, `the region of tableName, which is ${ownRegion}`);
 
   const time = new SigningTime(clock);
   const load = async (): Promise<LightCredentials> =>
@@ -89,7 +78,7 @@ export function lightStore(options: LightStoreOptions): LightStore {
     endpoint: () => resolveEndpoint({ tableName, region, endpoint }, process.env),
     credentials: new CredentialsCache(load, time.now),
     time,
-    ca,
+    ca: given.ca,
     maxAttempts,
     clock,
     randomness,
@@ -97,22 +86,19 @@ export function lightStore(options: LightStoreOptions): LightStore {
   return Object.assign(new TableStore(tableName, transport, clock), { destroy: () => transport.destroy() });
 }
 
-const optionNames: readonly (keyof LightStoreOptions)[] = [
-  "tableName",
-  "region",
-  "endpoint",
-  "credentials",
-  "ca",
-  "maxAttempts",
-  "clock",
-  "randomness",
-];
-
-function checkCredentials(credentials: LightStoreOptions["credentials"]): void {
-  if (credentials === undefined || typeof credentials === "function") return;
-  const { accessKeyId, secretAccessKey } = credentials ?? {};
-  if (accessKeyId && secretAccessKey) return;
-  const allowed = "an object with accessKeyId and secretAccessKey, or a function that gives one";
-  // No value of it is shown.
-  throw new InvalidOptionsError("credentials", undefined, allowed, { finding: "are incomplete" });
-}
+const rules: Rules<LightStoreOptions> = {
+  tableName: tableRules.tableName,
+  region: rule("the name of an AWS region", isRegion),
+  endpoint: rule("a URL with http: or https:", (value) => endpointUrl(value) !== undefined),
+  credentials: (option, value) => {
+    const { accessKeyId, secretAccessKey } = (value ?? {}) as Partial<LightCredentials>;
+    if (typeof value === "function" || (accessKeyId && secretAccessKey)) return value as LightCredentials;
+    const allowed = "an object with accessKeyId and secretAccessKey, or a function that gives one";
+    // No part of it is shown.
+    throw new InvalidOptionsError(option, undefined, allowed, { finding: "are incomplete" });
+  },
+  ca: rule("certificates in PEM", (value) => typeof value === "string" || Buffer.isBuffer(value)),
+  maxAttempts: rule("a whole number from 1 to 10", (value) => isWhole(value) && value >= 1 && value <= 10),
+  clock: tableRules.clock,
+  randomness: withMethods("token", "fraction"),
+};

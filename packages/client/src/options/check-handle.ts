@@ -2,86 +2,74 @@ import { InvalidOptionsError } from "../errors/errors.ts";
 import type { LeaseHandle } from "../lease.ts";
 import type { HeldLeaseTerms } from "../protocol/held-lease.ts";
 import { isCooldownToken, leaseSortKey, limits } from "../schema.ts";
-import { seatCounters, seatLimits } from "../seats/schema.ts";
+import { type Seat, type SeatKind, seatCounters, seatLimits } from "../seats/schema.ts";
 import {
   check,
   checkData,
-  checkDuration,
-  checkKey,
-  checkKnown,
+  checkOptions,
   checkSlot,
-  checkText,
+  duration,
   isWhole,
+  label,
+  type Rule,
+  type Rules,
+  rule,
+  text,
+  trueOrFalse,
+  unchecked,
 } from "./check-values.ts";
 
-/** Refuses a field's value, or does nothing. */
-type FieldCheck = (field: string, value: unknown) => unknown;
-
-const checkLabel: FieldCheck = (field, value) => checkText(field, value, limits.ownerBytes);
-const checkToken: FieldCheck = (field, value) => {
-  const token = checkText(field, value, limits.ownerBytes);
-  if (!isCooldownToken(token)) return;
-  const finding =
-    "is that of a lock that was released and stays closed (lockAtLeastForMs), which nobody holds";
-  throw new InvalidOptionsError(field, token, "the token of a lease that is held", { finding });
+const heldToken: Rule<string> = (option, value) => {
+  const token = label(option, value);
+  if (!isCooldownToken(token)) return token;
+  const finding = "is that of a lock that is in its cooldown (lockAtLeastForMs), which nobody holds";
+  throw new InvalidOptionsError(option, token, "the token of a lease that is held", { finding });
 };
-const checkNumber: FieldCheck = (field, value) =>
-  check(isWhole(value), field, value, "the whole number that lease.toJSON() gave");
+const whole: Rule<number> = rule("the whole number that lease.toJSON() gave", isWhole);
 
-/** What each field of a handle has to be. */
-const fieldChecks: Record<keyof LeaseHandle, FieldCheck> = {
-  // Compared to the client's own, which has been checked.
-  tableName: () => undefined,
-  key: (_, value) => checkKey(value),
-  owner: checkLabel,
-  token: checkToken,
-  version: checkNumber,
-  fencingToken: checkNumber,
-  acquiredAt: checkNumber,
-  expiresAt: checkNumber,
-  leaseDurationMs: (field, value) => checkDuration(field, value, 1),
-  cooldownUntil: (field, value) => value === undefined || checkNumber(field, value),
-  slot: (field, value) => value === undefined || checkSlot(field, checkLabel(field, value)),
-  sortKey: (field, value) => value === undefined || checkText(field, value, limits.sortKeyBytes),
-  seat: (field, value) => value === undefined || checkSeat(field, value as NonNullable<LeaseHandle["seat"]>),
-};
+type SeatHandle = NonNullable<LeaseHandle["seat"]>;
 
-function checkSeat(field: string, seat: NonNullable<LeaseHandle["seat"]>): void {
-  const { kind, permits, reentrant, data } = checkKnown(
-    seat,
-    ["kind", "permits", "reentrant", "data"],
-    field,
-  );
-  check(
+const seatRules: Rules<SeatHandle> = {
+  kind: rule<SeatKind>(Object.keys(seatCounters).join(", "), (kind) =>
     Object.hasOwn(seatCounters, String(kind)),
-    `${field}.kind`,
-    kind,
-    Object.keys(seatCounters).join(", "),
-  );
-  checkNumber(`${field}.permits`, permits);
-  check(typeof reentrant === "boolean", `${field}.reentrant`, reentrant, "true or false");
-  checkData(data, `${field}.data`, seatLimits.dataBytes);
-}
+  ),
+  permits: whole,
+  reentrant: trueOrFalse,
+  data: (option, value) => {
+    checkData(value, option, seatLimits.dataBytes);
+    return value;
+  },
+};
+
+/** What every handle has. */
+const requiredRules = {
+  key: text(limits.keyBytes),
+  owner: label,
+  token: heldToken,
+  version: whole,
+  fencingToken: whole,
+  acquiredAt: whole,
+  expiresAt: whole,
+  leaseDurationMs: duration(1),
+};
+const handleRules: Rules<LeaseHandle> = {
+  tableName: unchecked,
+  ...requiredRules,
+  cooldownUntil: whole,
+  slot: (path, value) => checkSlot(path, label(path, value)),
+  sortKey: text(limits.sortKeyBytes),
+  seat: (path, value) => checkOptions(value as SeatHandle, seatRules, path, ["kind", "permits", "reentrant"]),
+};
 
 /** Checks a handle that came from elsewhere, and gives what it says of its lease. */
 export function checkHandle(handle: LeaseHandle, tableName: string): HeldLeaseTerms {
-  const given = checkKnown(handle, Object.keys(fieldChecks), "handle");
-  check(
-    given.tableName === tableName,
-    "handle.tableName",
-    given.tableName,
-    `this client's table, ${tableName}`,
-  );
-  for (const [field, checkField] of Object.entries(fieldChecks)) {
-    checkField(`handle.${field}`, given[field as keyof LeaseHandle]);
-  }
-  const { tableName: _tableName, cooldownUntil, slot, sortKey = leaseSortKey, seat, ...held } = given;
-  const lease = { ...held, sortKey, inCooldown: false, revocation: undefined };
-  if (seat === undefined) {
-    const record = { ...lease, reentrant: false, data: undefined };
-    return { record, leaseDurationMs: held.leaseDurationMs, cooldownUntil, slot };
-  }
-  const { kind, permits, reentrant, data } = seat;
-  const record = { ...lease, reentrant, data, seat: { kind, permits } };
+  const required = Object.keys(requiredRules) as (keyof LeaseHandle)[];
+  const given = checkOptions(handle, handleRules, "handle", required);
+  const isHere = given.tableName === tableName;
+  check(isHere, "handle.tableName", given.tableName, `this client's table, ${tableName}`);
+  const { tableName: _, cooldownUntil, slot, sortKey = leaseSortKey, seat, ...held } = given;
+  const { reentrant = false, data, ...taken } = seat ?? {};
+  const lease = { ...held, sortKey, inCooldown: false, revocation: undefined, reentrant, data };
+  const record = seat === undefined ? lease : { ...lease, seat: taken as Seat };
   return { record, leaseDurationMs: held.leaseDurationMs, cooldownUntil, slot };
 }

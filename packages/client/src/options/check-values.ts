@@ -1,6 +1,29 @@
-import { describe, InvalidOptionsError } from "../errors/errors.ts";
+/**
+ * Checks the values that callers give. Options are checked by tables, from each option's name to its rule: the names
+ * that are known, what is read and what is refused follow from one table.
+ */
+import { InvalidOptionsError, saying } from "../errors/errors.ts";
 import { limits, utf8Bytes } from "../schema.ts";
 import { adviceFor } from "./suggestions.ts";
+
+/** Refuses an option's value, or gives what is used in its place. Throws InvalidOptionsError. */
+export type Rule<Value> = (option: string, value: unknown) => Value;
+
+/** A rule for each option of an object; those of options that are left out are not asked. */
+export type Rules<Options> = { readonly [Name in keyof Options]-?: Rule<Options[Name]> };
+
+/** Makes a rule of a test, and of what it lets through in words. */
+export function rule<Value>(allowed: string, isAllowed: (value: unknown) => boolean): Rule<Value> {
+  return (option, value) => {
+    check(isAllowed(value), option, value, allowed);
+    return value as Value;
+  };
+}
+
+/** The rule of an option that is checked elsewhere, beside others. */
+export const unchecked: Rule<never> = (_, value) => value as never;
+export const trueOrFalse: Rule<boolean> = rule("true or false", (value) => typeof value === "boolean");
+export const aFunction: Rule<never> = rule("a function", (value) => typeof value === "function");
 
 /** Refuses a value that is not as it has to be. */
 export function check(
@@ -12,10 +35,31 @@ export function check(
   if (!isAllowed) throw new InvalidOptionsError(option, value, allowed);
 }
 
+/** What calls take: an option of one goes by its own name alone. */
+const isParameter = /^(options|query)$/;
+
+/**
+ * Checks options by their rules, and gives them as they are from now on: each one is read once, so that what was checked
+ * is what is used. An option that is undefined counts as left out; the required ones may not be.
+ */
+export function checkOptions<Options extends object>(
+  options: Options,
+  rules: Rules<Options>,
+  where = "options",
+  required: readonly (keyof Options)[] = [],
+): Options {
+  const given = checkKnown(options, Object.keys(rules), where);
+  const prefix = isParameter.test(where) ? "" : `${where}.`;
+  for (const [name, asRule] of Object.entries(rules) as [string & keyof Options, Rule<never>][]) {
+    if (given[name] === undefined && !required.includes(name)) continue;
+    given[name] = asRule(prefix + name, given[name]);
+  }
+  return given;
+}
+
 /**
  * Refuses options that nobody knows, which are nearly always misspelt ones, wherever in the prototype chain they are.
- *
- * Gives the options as they are from now on: each one is read once, so that what was checked is what is used.
+ * Gives the others that have a value, each read once.
  */
 export function checkKnown<Options extends object>(
   options: Options,
@@ -25,53 +69,42 @@ export function checkKnown<Options extends object>(
   const isObject = typeof options === "object" && options !== null && !Array.isArray(options);
   check(isObject, where, options, "an object");
   const given: Record<string, unknown> = {};
-  for (const option of namesOf(options, where)) {
-    const value = memberOf(options, option, `${where}.${option}`);
+  for (const option of readable(where, options, () => namesOf(options))) {
+    const path = `${where}.${option}`;
+    const value = memberOf(options, option, path);
     if (!known.includes(option)) {
-      const advice = adviceFor(option, known);
-      throw new InvalidOptionsError(`${where}.${option}`, value, known.join(", "), {
-        finding: "is not an option here",
-        advice,
-      });
+      const wording = { finding: "is not an option here", advice: adviceFor(option, known) };
+      throw new InvalidOptionsError(path, value, known.join(", "), wording);
     }
-    given[option] = value;
+    if (value !== undefined) given[option] = value;
   }
   return given as Options;
 }
 
 /** The names of an object's members, those that it has from its class included, but no methods of a class. */
-function namesOf(options: object, where: string): ReadonlySet<string> {
+function namesOf(options: object): ReadonlySet<string> {
   const names = new Set<string>();
-  try {
-    let holder: object | null = options;
-    while (holder !== null && holder !== Object.prototype) {
-      for (const [name, { enumerable, get }] of Object.entries(Object.getOwnPropertyDescriptors(holder))) {
-        // The getter of this name is every object's own.
-        if (enumerable || (get !== undefined && name !== "__proto__")) names.add(name);
-      }
-      holder = Object.getPrototypeOf(holder);
+  for (let holder = options; holder && holder !== Object.prototype; holder = Object.getPrototypeOf(holder)) {
+    for (const [name, { enumerable, get }] of Object.entries(Object.getOwnPropertyDescriptors(holder))) {
+      // The getter of this name is every object's own.
+      if (enumerable || (get && name !== "__proto__")) names.add(name);
     }
-  } catch (error) {
-    throw unreadable(where, options, error);
   }
   return names;
 }
 
-/** Reads a member that may be a getter, which may throw. */
-function memberOf(holder: object, name: string, path: string): unknown {
+/** Reads what may be a getter or a proxy, and may throw. */
+function readable<Value>(path: string, value: unknown, read: () => Value): Value {
   try {
-    return (holder as Readonly<Record<string, unknown>>)[name];
-  } catch (error) {
-    throw unreadable(path, undefined, error);
+    return read();
+  } catch (cause) {
+    const wording = { finding: `cannot be read (${saying(cause)})`, cause };
+    throw new InvalidOptionsError(path, value, "a value that can be read", wording);
   }
 }
 
-function unreadable(path: string, value: unknown, cause: unknown): InvalidOptionsError {
-  const why = cause instanceof Error ? cause.message : describe(cause);
-  return new InvalidOptionsError(path, value, "a value that can be read", {
-    finding: `cannot be read (${why})`,
-    cause,
-  });
+function memberOf(holder: object, name: string, path: string): unknown {
+  return readable(path, undefined, () => (holder as Readonly<Record<string, unknown>>)[name]);
 }
 
 /** Refuses an object that lacks one of the methods that will be called. */
@@ -83,12 +116,20 @@ export function checkMethods(option: string, value: unknown, methods: readonly s
   throw new InvalidOptionsError(option, value, allowed, { finding: `lacks ${missing.join(", ")}` });
 }
 
-/** Refuses what cannot end a call. */
-export function checkSignal(signal: unknown): asserts signal is AbortSignal | undefined {
-  if (signal === undefined || signal instanceof AbortSignal) return;
-  const advice = signal instanceof AbortController ? "pass controller.signal" : undefined;
-  throw new InvalidOptionsError("signal", signal, "an AbortSignal", { advice });
+/** Makes the rule of an object with methods that will be called. */
+export function withMethods<Value>(...methods: string[]): Rule<Value> {
+  return (option, value) => {
+    checkMethods(option, value, methods);
+    return value as Value;
+  };
 }
+
+/** Refuses what cannot end a call. */
+export const checkSignal: Rule<AbortSignal> = (option, value) => {
+  if (value instanceof AbortSignal) return value;
+  const advice = value instanceof AbortController ? "pass controller.signal" : undefined;
+  throw new InvalidOptionsError(option, value, "an AbortSignal", { advice });
+};
 
 /** Tells whether a value is a whole number that is not negative, and exact. */
 export function isWhole(value: unknown): value is number {
@@ -107,6 +148,16 @@ export function checkDuration(
   return value;
 }
 
+/** Makes the rule of a duration. */
+export function duration(min: number, max?: number): Rule<number> {
+  return (option, value) => checkDuration(option, value, min, max);
+}
+
+/** Makes the rule of a number of things. */
+export function countTo(most: number): Rule<number> {
+  return rule(`a whole number from 1 to ${most}`, (value) => isWhole(value) && value >= 1 && value <= most);
+}
+
 /** A text that is well-formed, not empty and not longer than DynamoDB, or we, can take. */
 export function checkText(option: string, value: unknown, maxBytes: number): string {
   // A lone surrogate would be stored as a replacement character, and two keys could become one.
@@ -121,16 +172,23 @@ export function checkKey(key: unknown): string {
   return checkText("key", key, limits.keyBytes);
 }
 
+/** Makes the rule of a text. */
+export function text(maxBytes: number): Rule<string> {
+  return (option, value) => checkText(option, value, maxBytes);
+}
+
+/** Who holds a lease, or the token of one. */
+export const label: Rule<string> = text(limits.ownerBytes);
+
 /** A slot: its characters sort the same in every language and in DynamoDB. A Date is written as an ISO time in UTC. */
 export function checkSlot(option: string, slot: unknown): string {
-  const allowed = `a Date, or 1 to ${limits.slotBytes} printable ASCII characters that sort in the order of the runs, such as an ISO time`;
-  if (slot instanceof Date) {
-    if (!Number.isNaN(slot.getTime())) return slot.toISOString();
-    throw new InvalidOptionsError(option, slot, allowed, { finding: "is an invalid Date" });
+  const isDate = slot instanceof Date;
+  const written = isDate && !Number.isNaN(slot.getTime()) ? slot.toISOString() : slot;
+  if (typeof written === "string" && written.length <= limits.slotBytes && /^[\x20-\x7e]+$/.test(written)) {
+    return written;
   }
-  const isPlain = typeof slot === "string" && /^[\x20-\x7e]+$/.test(slot) && slot.length <= limits.slotBytes;
-  check(isPlain, option, slot, allowed);
-  return slot;
+  const allowed = `a Date, or 1 to ${limits.slotBytes} printable ASCII characters that sort in the order of the runs, such as an ISO time`;
+  throw new InvalidOptionsError(option, slot, allowed, isDate ? { finding: "is an invalid Date" } : {});
 }
 
 /** What is run under a lease. */
@@ -155,54 +213,36 @@ export function checkData(
 ): string | undefined {
   if (data === undefined) return undefined;
   checkJson(option, data, []);
-  const text = jsonOf(option, data);
-  checkSize(option, utf8Bytes(text), mostBytes);
-  return text;
+  const json = readable(option, data, () => JSON.stringify(data));
+  checkSize(option, utf8Bytes(json), mostBytes);
+  return json;
 }
 
-function jsonOf(option: string, data: unknown): string {
-  try {
-    return JSON.stringify(data);
-  } catch (error) {
-    throw unreadable(option, data, error);
-  }
-}
+const jsonValues =
+  "plain JSON values: null, booleans, finite numbers, strings, arrays and objects without cycles";
 
 function checkJson(path: string, value: unknown, ancestors: readonly object[]): void {
   if (value === null || typeof value === "string" || typeof value === "boolean") return;
   if (typeof value === "number" && Number.isFinite(value)) return;
-  const isTree = typeof value === "object" && !ancestors.includes(value);
-  const allowed =
-    "plain JSON values: null, booleans, finite numbers, strings, arrays and objects without cycles";
-  check(isTree, path, value, allowed);
+  check(typeof value === "object" && !ancestors.includes(value), path, value, jsonValues);
   if (ancestors.length >= limits.dataDepth) {
-    const finding = `nests more than ${limits.dataDepth} arrays and objects`;
-    throw new InvalidOptionsError(
-      path.split(".", 1).join(),
-      ancestors.length,
-      `at most ${limits.dataDepth} levels`,
-      { finding },
-    );
+    const [option = path] = path.split(".", 1);
+    throw new InvalidOptionsError(option, ancestors.length, `at most ${limits.dataDepth} levels`, {
+      finding: `nests more than ${limits.dataDepth} arrays and objects`,
+    });
   }
-  const parents = [...ancestors, value];
-  for (const name of membersOf(path, value)) {
+  const members = readable(path, value, () => (isPlain(value) ? Object.keys(value) : undefined));
+  if (members === undefined) {
+    const advice = value instanceof Date ? "pass its toISOString()" : undefined;
+    throw new InvalidOptionsError(path, value, "plain objects, not instances of a class", { advice });
+  }
+  for (const name of members) {
     const inner = `${path}.${name}`;
-    checkJson(inner, memberOf(value, name, inner), parents);
+    checkJson(inner, memberOf(value, name, inner), [...ancestors, value]);
   }
 }
 
-/** The names of what JSON takes of an array or a plain object; refuses every other one. */
-function membersOf(path: string, value: object): readonly string[] {
-  let members: readonly string[];
-  let isPlain: boolean;
-  try {
-    const prototype: unknown = Object.getPrototypeOf(value);
-    isPlain = Array.isArray(value) || prototype === Object.prototype || prototype === null;
-    members = Object.keys(value);
-  } catch (error) {
-    throw unreadable(path, value, error);
-  }
-  if (isPlain) return members;
-  const advice = value instanceof Date ? "pass its toISOString()" : undefined;
-  throw new InvalidOptionsError(path, value, "plain objects, not instances of a class", { advice });
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return Array.isArray(value) || prototype === Object.prototype || prototype === null;
 }

@@ -1,43 +1,17 @@
-/** What callers of other libraries, or of another call, write for an option of ours: in small letters. */
-const otherNames: Readonly<Record<string, readonly string[]>> = {
-  ttl: ["leaseDurationMs"],
-  ttlms: ["leaseDurationMs"],
-  duration: ["leaseDurationMs"],
-  durationms: ["leaseDurationMs"],
-  leasems: ["leaseDurationMs"],
-  lease: ["leaseDurationMs"],
-  leaseduration: ["leaseDurationMs"],
-  expiresin: ["leaseDurationMs"],
-  expiryms: ["leaseDurationMs"],
-  lockatmostfor: ["leaseDurationMs", "lockAtMostForMs"],
-  lockatmostforms: ["leaseDurationMs"],
-  timeout: ["waitMs"],
-  timeoutms: ["waitMs"],
-  waittimeout: ["waitMs"],
-  waittimeoutms: ["waitMs"],
-  acquiretimeoutms: ["waitMs"],
-  wait: ["waitMs"],
-  maxwaitms: ["waitMs"],
-  retrydelay: ["retry"],
-  retries: ["retry"],
-  keepalive: ["heartbeat"],
-  autorenew: ["heartbeat"],
-  autoextend: ["heartbeat"],
-  renewms: ["heartbeat"],
-  heartbeatms: ["heartbeat"],
-  heartbeatintervalms: ["heartbeat"],
-  holder: ["owner"],
-  ownerid: ["owner"],
-  payload: ["data"],
-  metadata: ["data"],
-  abortsignal: ["signal"],
-  table: ["tableName"],
-  client: ["dynamodb"],
-  dynamodbclient: ["dynamodb"],
-  documentclient: ["dynamodb"],
-  skewms: ["clockSkewMs"],
-  limit: ["permits"],
-  max: ["permits"],
+/** What callers of other libraries, or of another call, write for an option of ours: small letters, without "ms". */
+const otherNames: Readonly<Record<string, string>> = {
+  leaseDurationMs: "ttl duration lease leaseduration expiresin expiry lockatmostfor",
+  lockAtMostForMs: "lockatmostfor",
+  waitMs: "timeout waittimeout acquiretimeout wait maxwait",
+  retry: "retrydelay retries",
+  heartbeat: "keepalive autorenew autoextend renew heartbeat heartbeatinterval",
+  owner: "holder ownerid",
+  data: "payload metadata",
+  signal: "abortsignal",
+  tableName: "table",
+  dynamodb: "client dynamodbclient documentclient",
+  clockSkewMs: "skew",
+  permits: "limit max",
 };
 
 /** The most letters that may be wrong in a name that is taken for a misspelt one; less in a short one. */
@@ -45,36 +19,40 @@ const mostMistakes = 2;
 
 /** Says what to write in place of an option that is not known; undefined where nothing comes to mind. */
 export function adviceFor(option: string, known: readonly string[]): string | undefined {
-  const waits = option === "waitMs" || option === "retry";
-  if (waits && known.includes("leaseDurationMs") && known.includes("owner") && !known.includes("waitMs")) {
+  const takes = (name: string): boolean => known.includes(name);
+  if (
+    (option === "waitMs" || option === "retry") &&
+    takes("leaseDurationMs") &&
+    takes("owner") &&
+    !takes("waitMs")
+  ) {
     return "a call whose name begins with try never waits: to wait, use the call without it, such as acquire";
   }
+  const word = option.toLowerCase();
   const meant =
-    otherNames[option.toLowerCase()]?.find((name) => known.includes(name)) ?? nearest(option, known);
-  return meant === undefined ? undefined : `did you mean ${meant}?`;
+    known.find((name) => otherNames[name]?.split(" ").includes(word.replace(/ms$/, ""))) ??
+    nearest(word, known);
+  return meant && `did you mean ${meant}?`;
 }
 
-function nearest(option: string, known: readonly string[]): string | undefined {
-  let best: string | undefined;
-  let fewest = Math.min(mostMistakes, Math.floor(option.length / 3)) + 1;
-  for (const name of known) {
-    const mistakes = distance(option.toLowerCase(), name.toLowerCase(), fewest);
-    if (mistakes < fewest) [best, fewest] = [name, mistakes];
+function nearest(word: string, known: readonly string[]): string | undefined {
+  const most = Math.min(mostMistakes, Math.floor(word.length / 3));
+  for (let mistakes = 0; mistakes <= most; mistakes += 1) {
+    const name = known.find((each) => isWithin(mistakes, word, each.toLowerCase()));
+    if (name !== undefined) return name;
   }
-  return best;
+  return undefined;
 }
 
-/** How many letters have to be added, left out or changed to make one word of the other; `most` for so many or more. */
-function distance(one: string, other: string, most: number): number {
-  if (Math.abs(one.length - other.length) >= most) return most;
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
-  for (const [index, letter] of [...one].entries()) {
-    const next = [index + 1];
-    for (const [column, otherLetter] of [...other].entries()) {
-      const changed = (row[column] ?? 0) + (letter === otherLetter ? 0 : 1);
-      next.push(Math.min(changed, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return Math.min(row.at(-1) ?? most, most);
+/** Whether so few letters have to be added, left out or changed to make one word of the other. */
+function isWithin(mistakes: number, one: string, other: string): boolean {
+  if (one === other) return true;
+  if (mistakes === 0) return false;
+  if (one !== "" && one[0] === other[0]) return isWithin(mistakes, one.slice(1), other.slice(1));
+  const [rest, otherRest] = [one.slice(1), other.slice(1)];
+  return [
+    [rest, other],
+    [one, otherRest],
+    [rest, otherRest],
+  ].some(([a = "", b = ""]) => isWithin(mistakes - 1, a, b));
 }

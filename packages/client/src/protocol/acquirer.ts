@@ -1,4 +1,4 @@
-import { SeatForm } from "../seats/seat-form.ts";
+import { HeldSeat } from "../seats/held-seat.ts";
 import { AcquireAttempt, type AcquireTerms, type Granted } from "./acquire-attempt.ts";
 import { announceGrant, contentionOf } from "./announcement.ts";
 import type { ProtocolContext } from "./context.ts";
@@ -7,8 +7,7 @@ import { HeldLease, type HeldLeaseTerms } from "./held-lease.ts";
 import type { LeaseForm } from "./lease-form.ts";
 import { LockForm } from "./lock-form.ts";
 import { ReentrantLeases } from "./reentrant-leases.ts";
-import { unordered } from "./retry-loop.ts";
-import type { WaitTerms } from "./wait-loop.ts";
+import { unordered, type WaitTerms } from "./wait-loop.ts";
 import type { WaitOrder } from "./wait-order.ts";
 
 /** One call to acquire, validated. */
@@ -79,7 +78,9 @@ export class Acquirer {
     const leftMs = clock.timeUntil(record.expiresAt) - clockSkewMs;
     const belief = leftMs > 0 ? { since, forMs: Math.min(leftMs, leaseDurationMs) } : undefined;
     const form =
-      record.seat === undefined ? new LockForm(record.key, record.sortKey) : SeatForm.of(record, record.seat);
+      record.seat === undefined
+        ? new LockForm(record.key, record.sortKey)
+        : new HeldSeat(record.key, record.sortKey);
     const lease = new HeldLease(this.#context, form, terms, belief);
     if (belief !== undefined || heartbeatMs !== undefined) hold(lease);
     return this.keepAlive(lease, heartbeatMs);
@@ -108,7 +109,12 @@ export class Acquirer {
     const { form } = wait;
     const attempt = new AcquireAttempt(context, form, call);
     try {
-      const granted = await wait.grant(attempt, contentionOf(context, call.owner));
+      // Most callers meet nobody.
+      let tell: ReturnType<typeof contentionOf> | undefined;
+      const granted = await wait.grant(attempt, (holder) => {
+        tell ??= contentionOf(context, call.owner);
+        tell(holder);
+      });
       return this.begin(form, call, granted, clock.monotonic() - startedAt);
     } catch (error) {
       attempt.abandon();

@@ -1,27 +1,24 @@
 import { brandClass } from "../errors/brand.ts";
-import { LeaseError } from "../errors/errors.ts";
+import { LeaseError, quoted } from "../errors/errors.ts";
 
 /**
- * An owner that holds a read lock has asked for the write lock, which would wait for that very reader. Nothing was
- * sent.
+ * An owner that holds a read lock has asked for the write lock, and would wait for itself. Nothing was sent.
  *
- * Release the read lock first, and look again at what was read once the write lock is held.
+ * Release the read lock first. When the write lock is held, read again.
  */
 export class LeaseUpgradeError extends LeaseError {
   static {
     brandClass(LeaseUpgradeError, "LeaseUpgradeError");
   }
-  override readonly name: string = "LeaseUpgradeError";
-  readonly key: string;
-  readonly owner: string;
+  declare readonly key: string;
+  declare readonly owner: string;
 
   constructor(key: string, owner: string) {
     super(
       "LEASE_UPGRADE",
-      `${JSON.stringify(owner)} holds a read lock of ${JSON.stringify(key)}, and its write lock would wait for it: ` +
+      `${quoted(owner)} holds a read lock of ${quoted(key)}, and its write lock would wait for it: ` +
         "release the read lock first",
+      { key, owner },
     );
-    this.key = key;
-    this.owner = owner;
   }
 }

@@ -3,18 +3,19 @@
  * The history records each run, so a later back-fill continues where this one has stopped.
  */
 import {
-  check,
-  checkKnown,
+  checkOptions,
   checkSignal,
+  countTo,
   isAbortOf,
-  isWhole,
   LeaseLostError,
   LeaseUnavailableError,
+  type Rules,
   SlotDoneError,
+  trueOrFalse,
 } from "@leasehold/client/internal";
 import type { Finished } from "./attempt.ts";
 import { RunsExhaustedError } from "./errors.ts";
-import { type MissedQuery, type MissedSlot, missedQueryNames } from "./missed.ts";
+import { type MissedQuery, type MissedSlot, missedRules } from "./missed.ts";
 
 /** Options of {@link JobRuns.backfill}. */
 export interface BackfillOptions extends MissedQuery {
@@ -36,12 +37,12 @@ export interface BackfillReport {
   readonly complete: boolean;
 }
 
-const backfillNames: readonly (keyof BackfillOptions)[] = [
-  ...missedQueryNames,
-  "limit",
-  "stopOnFailure",
-  "signal",
-];
+const backfillRules: Rules<BackfillOptions> = {
+  ...missedRules,
+  limit: countTo(Number.MAX_SAFE_INTEGER),
+  stopOnFailure: trueOrFalse,
+  signal: checkSignal,
+};
 
 /** The options of a back-fill besides its query, validated. */
 export interface BackfillTerms {
@@ -54,11 +55,8 @@ export interface BackfillTerms {
 export function checkBackfillOptions(
   options: BackfillOptions,
 ): BackfillTerms & { readonly query: MissedQuery } {
-  const given = checkKnown(options, backfillNames, "options");
+  const given = checkOptions(options, backfillRules);
   const { limit = 100, stopOnFailure = false, signal, ...query } = given;
-  check(isWhole(limit) && limit >= 1, "limit", limit, "a whole number from 1");
-  check(typeof stopOnFailure === "boolean", "stopOnFailure", stopOnFailure, "true or false");
-  checkSignal(signal);
   return { query, limit, stopOnFailure, signal };
 }
 

@@ -5,14 +5,13 @@ export class RunsExhaustedError extends LeaseError {
   static {
     brandClass(RunsExhaustedError, "RunsExhaustedError");
   }
-  override readonly name: string = "RunsExhaustedError";
-  readonly job: string;
-  readonly slot: string;
+  declare readonly job: string;
+  declare readonly slot: string;
   /** How many attempts there were. */
-  readonly attempts: number;
-  readonly maxAttempts: number;
+  declare readonly attempts: number;
+  declare readonly maxAttempts: number;
   /** The remark of the last failed attempt, if there is one. */
-  readonly remark: string | undefined;
+  declare readonly remark: string | undefined;
 
   constructor(
     job: string,
@@ -24,11 +23,7 @@ export class RunsExhaustedError extends LeaseError {
       "LEASE_RUNS_EXHAUSTED",
       `the run ${slot} of ${JSON.stringify(job)} has had ${attempts} of ${maxAttempts} attempts` +
         `${remark === undefined ? "" : ` (${remark})`}: fix its cause and raise maxAttempts, or skip the slot`,
+      { job, slot, attempts, maxAttempts, remark },
     );
-    this.job = job;
-    this.slot = slot;
-    this.attempts = attempts;
-    this.maxAttempts = maxAttempts;
-    this.remark = remark;
   }
 }

@@ -2,7 +2,7 @@
  * Finds the missed slots of a schedule: due, but neither done nor running.
  * Slots and runs both come in the order of time, so one pass over each is enough.
  */
-import { check, checkKnown, InvalidOptionsError } from "@leasehold/client/internal";
+import { check, checkOptions, InvalidOptionsError, type Rules, unchecked } from "@leasehold/client/internal";
 import { InvalidScheduleError } from "../schedule/errors.ts";
 import { parseScheduleExpression } from "../schedule/expression.ts";
 import type { JobRun } from "./run.ts";
@@ -35,8 +35,13 @@ export interface MissedSlot {
   readonly run: JobRun | undefined;
 }
 
-/** The options of a query. */
-export const missedQueryNames: readonly (keyof MissedQuery)[] = ["schedule", "since", "until"];
+/** The rules of a query; a schedule is turned into an object by its own. */
+export const missedRules: Rules<MissedQuery> = {
+  schedule: unchecked,
+  since: checkSlotTime,
+  until: checkSlotTime,
+};
+
 /** A range that has been validated. */
 export interface MissedRange {
   readonly schedule: Schedule;
@@ -46,12 +51,11 @@ export interface MissedRange {
 
 /** Validates a query. */
 export function checkMissedQuery(query: MissedQuery, now: number): MissedRange {
-  const given = checkKnown(query, missedQueryNames, "query");
+  const given = checkOptions(query, missedRules, "query", ["since"]);
   const schedule = checkSchedule(given.schedule);
-  const since = checkSlotTime("since", given.since);
-  const until = given.until === undefined ? undefined : checkSlotTime("until", given.until);
+  const until = given.until as string | undefined;
   const upTo = Math.min(until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until), now);
-  return { schedule, since, until: new Date(upTo).toISOString() };
+  return { schedule, since: given.since as string, until: new Date(upTo).toISOString() };
 }
 
 function checkSchedule(schedule: unknown): Schedule {

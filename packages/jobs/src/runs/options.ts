@@ -5,12 +5,16 @@
 import type { Lease, RetryStrategy } from "@leasehold/client";
 import {
   type AcquisitionTerms,
+  aFunction,
   type ClientInternals,
-  check,
   checkAcquireOptions,
-  checkDuration,
-  checkKnown,
-  isWhole,
+  checkOptions,
+  countTo,
+  duration,
+  type Rules,
+  rule,
+  trueOrFalse,
+  unchecked,
 } from "@leasehold/client/internal";
 import type { RunState } from "./run.ts";
 import { checkSlotTime, type Slot } from "./slots.ts";
@@ -107,31 +111,47 @@ export interface JobRunsTerms {
   readonly owner: string | undefined;
 }
 
-const jobRunsOptionNames: readonly (keyof JobRunsOptions)[] = [
-  "maxAttempts",
-  "keepForMs",
-  "leaseDurationMs",
-  "heartbeat",
-  "owner",
-  "describeError",
-];
-const runOptionNames: readonly (keyof RunOptions)[] = ["waitMs", "retry", "signal", "owner", "reentrant"];
-const runQueryNames: readonly (keyof RunQuery)[] = ["since", "until", "state", "descending", "limit"];
 const states: readonly RunState[] = ["running", "succeeded", "failed", "lost", "skipped"];
 
 const shortestKeepMs = 60_000;
 const defaultKeepMs = 30 * 24 * 60 * 60 * 1000;
+
+// An acquisition's own options are checked as such.
+const jobRunsRules: Rules<JobRunsOptions> = {
+  maxAttempts: countTo(1000),
+  keepForMs: duration(shortestKeepMs),
+  leaseDurationMs: unchecked,
+  heartbeat: unchecked,
+  owner: unchecked,
+  describeError: aFunction,
+};
+const runRules: Rules<RunOptions> = {
+  waitMs: unchecked,
+  retry: unchecked,
+  signal: unchecked,
+  owner: unchecked,
+  reentrant: unchecked,
+};
+const queryRules: Rules<RunQuery> = {
+  since: checkSlotTime,
+  until: checkSlotTime,
+  state: rule(`${states.join(", ")}, or an array of these`, areStates),
+  descending: trueOrFalse,
+  limit: countTo(Number.MAX_SAFE_INTEGER),
+};
+
+function areStates(value: unknown): boolean {
+  const wanted = [value].flat() as RunState[];
+  return wanted.length > 0 && wanted.every((one) => states.includes(one));
+}
 
 /** Validates the options of `JobRuns`. */
 export function checkJobRunsOptions(
   options: JobRunsOptions,
   { owner, times }: ClientInternals,
 ): JobRunsTerms {
-  const given = checkKnown(options, jobRunsOptionNames, "options");
+  const given = checkOptions(options, jobRunsRules);
   const { maxAttempts = 3, keepForMs = defaultKeepMs, describeError = nameAndMessage } = given;
-  const isBound = isWhole(maxAttempts) && maxAttempts >= 1 && maxAttempts <= 1000;
-  check(isBound, "maxAttempts", maxAttempts, "a whole number from 1 to 1000");
-  check(typeof describeError === "function", "describeError", describeError, "a function of an error");
   const lease = {
     leaseDurationMs: given.leaseDurationMs ?? times.leaseDurationMs,
     heartbeat: given.heartbeat ?? true,
@@ -139,10 +159,10 @@ export function checkJobRunsOptions(
   };
   return {
     maxAttempts,
-    keepForMs: checkDuration("keepForMs", keepForMs, shortestKeepMs),
+    keepForMs,
     describeError,
     acquisition: checkAcquireOptions(lease, true, owner, times),
-    owner: options.owner,
+    owner: given.owner,
   };
 }
 
@@ -152,7 +172,7 @@ export function checkRunOptions(
   { acquisition, owner: defaultOwner }: JobRunsTerms,
   { times }: ClientInternals,
 ): AcquisitionTerms {
-  const own = checkKnown(options, runOptionNames, "options");
+  const own = checkOptions(options, runRules);
   const isOwners = own.owner === undefined && defaultOwner !== undefined;
   const given = isOwners ? { ...own, owner: defaultOwner } : own;
   const terms = checkAcquireOptions(given, true, acquisition.owner, times);
@@ -171,19 +191,14 @@ export interface RunQueryTerms {
 
 /** Validates a query. */
 export function checkRunQuery(query: RunQuery): RunQueryTerms {
-  const given = checkKnown(query, runQueryNames, "query");
-  const { state, descending = false, limit } = given;
-  const wanted = state === undefined ? undefined : [state].flat();
-  const isKnown = wanted === undefined || (wanted.length > 0 && wanted.every((one) => states.includes(one)));
-  check(isKnown, "state", state, `${states.join(", ")}, or an array of these`);
-  check(typeof descending === "boolean", "descending", descending, "true or false");
-  if (limit !== undefined) check(isWhole(limit) && limit >= 1, "limit", limit, "a whole number from 1");
+  const given = checkOptions(query, queryRules, "query");
+  const { state, descending = false, limit = Number.POSITIVE_INFINITY } = given;
   return {
-    since: given.since === undefined ? undefined : checkSlotTime("since", given.since),
-    until: given.until === undefined ? undefined : checkSlotTime("until", given.until),
-    states: wanted,
+    since: given.since as string | undefined,
+    until: given.until as string | undefined,
+    states: state === undefined ? undefined : [state].flat(),
     descending,
-    limit: limit ?? Number.POSITIVE_INFINITY,
+    limit,
   };
 }
 

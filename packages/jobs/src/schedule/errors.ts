@@ -5,15 +5,15 @@ export class InvalidScheduleError extends LeaseError {
   static {
     brandClass(InvalidScheduleError, "InvalidScheduleError");
   }
-  override readonly name: string = "InvalidScheduleError";
   /** The expression, as it was given. */
-  readonly expression: string;
+  declare readonly expression: string;
   /** What is wrong with it, and what is allowed. */
-  readonly problem: string;
+  declare readonly problem: string;
 
   constructor(expression: string, problem: string) {
-    super("INVALID_SCHEDULE", `${JSON.stringify(expression)} is not a schedule: ${problem}`);
-    this.expression = expression;
-    this.problem = problem;
+    super("INVALID_SCHEDULE", `${JSON.stringify(expression)} is not a schedule: ${problem}`, {
+      expression,
+      problem,
+    });
   }
 }

@@ -34,7 +34,6 @@ export class FinalFailureError extends Error {
   static {
     brandClass(FinalFailureError, "FinalFailureError");
   }
-  override readonly name: string = "FinalFailureError";
 }
 
 /** A worker has tried to end a task that it does not own any more. Nothing was changed. */
@@ -42,20 +41,17 @@ export class TaskLostError extends LeaseError {
   static {
     brandClass(TaskLostError, "TaskLostError");
   }
-  override readonly name: string = "TaskLostError";
   /** The set's name. */
-  readonly set: string;
-  readonly taskId: string;
-  readonly reason: TaskLostReason;
+  declare readonly set: string;
+  declare readonly taskId: string;
+  declare readonly reason: TaskLostReason;
 
   constructor(set: string, taskId: string, reason: TaskLostReason, detail = "") {
     super(
       "LEASE_TASK_LOST",
       `the task ${JSON.stringify(taskId)} of ${JSON.stringify(set)} cannot be ended by this worker (${reason}): ` +
         `${meanings[reason]}${detail}; nothing was changed`,
+      { set, taskId, reason },
     );
-    this.set = set;
-    this.taskId = taskId;
-    this.reason = reason;
   }
 }

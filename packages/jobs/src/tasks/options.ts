@@ -3,15 +3,24 @@
  * A value that is not allowed is refused by name, before a request is sent.
  */
 import {
+  aFunction,
   type BackoffOptions,
   type ClientInternals,
   check,
   checkData,
   checkDuration,
   checkHeartbeat,
-  checkKnown,
+  checkOptions,
+  checkSignal,
   checkText,
-  limits,
+  countTo,
+  duration,
+  label,
+  type Rules,
+  rule,
+  text,
+  trueOrFalse,
+  unchecked,
   utf8Bytes,
 } from "@leasehold/client/internal";
 import { isRequeueable, type TaskRecord, type TaskState, taskStates } from "./record.ts";
@@ -149,76 +158,78 @@ const defaultKeepForMs = 30 * 24 * 60 * 60 * 1000;
 /** With less, a claim that is delayed for as long could start the fencing tokens again. */
 const shortestKeepForMs = 60 * 60 * 1000;
 
+const attempts = countTo(taskLimits.attempts);
+const anyTime = duration(0);
+const backoffRules: Rules<BackoffOptions> = { delayMs: anyTime, maxDelayMs: unchecked };
+const setRules: Rules<TaskSetOptions> = {
+  maxAttempts: attempts,
+  backoff: (where, value) => checkOptions(value as BackoffOptions, backoffRules, where),
+  leaseDurationMs: unchecked,
+  heartbeat: unchecked,
+  maxRunMs: duration(1),
+  keepForMs: duration(shortestKeepForMs),
+  owner: label,
+};
+
 /** Validates a set's options. */
 export function checkTaskSetOptions(
   options: TaskSetOptions,
   defaults: Pick<ClientInternals, "owner" | "times">,
 ): TaskSetTerms {
-  const known = ["maxAttempts", "backoff", "leaseDurationMs", "heartbeat", "maxRunMs", "keepForMs", "owner"];
-  checkKnown(options, known, "options");
-  const { maxAttempts = 3, heartbeat = true, maxRunMs, keepForMs = defaultKeepForMs } = options;
-  const leaseDurationMs = options.leaseDurationMs ?? defaults.times.leaseDurationMs;
-  checkDuration("leaseDurationMs", leaseDurationMs, defaults.times.shortestLeaseMs);
-  checkDuration("keepForMs", keepForMs, shortestKeepForMs);
-  if (maxRunMs !== undefined) checkDuration("maxRunMs", maxRunMs, 1);
+  const { times } = defaults;
+  const given = checkOptions(options, setRules);
+  const { maxAttempts = 3, maxRunMs, keepForMs = defaultKeepForMs, owner = defaults.owner } = given;
+  const { heartbeat = true, leaseDurationMs = times.leaseDurationMs } = given;
+  checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs);
+  const { delayMs = defaultBackoffMs } = given.backoff ?? {};
+  const { maxDelayMs = Math.max(delayMs, defaultMaxBackoffMs) } = given.backoff ?? {};
+  checkDuration("backoff.maxDelayMs", maxDelayMs, delayMs);
   return {
-    maxAttempts: checkAttempts("maxAttempts", maxAttempts),
-    backoff: checkBackoff(options.backoff ?? {}),
+    maxAttempts,
+    backoff: { delayMs, maxDelayMs },
     leaseDurationMs,
     heartbeatMs: checkHeartbeat(heartbeat, leaseDurationMs),
     maxRunMs,
     keepForMs,
-    owner:
-      options.owner === undefined ? defaults.owner : checkText("owner", options.owner, limits.ownerBytes),
+    owner,
   };
 }
 
-function checkBackoff(backoff: BackoffOptions): Required<BackoffOptions> {
-  checkKnown(backoff, ["delayMs", "maxDelayMs"], "backoff");
-  const { delayMs = defaultBackoffMs } = backoff;
-  checkDuration("backoff.delayMs", delayMs, 0);
-  const { maxDelayMs = Math.max(delayMs, defaultMaxBackoffMs) } = backoff;
-  return { delayMs, maxDelayMs: checkDuration("backoff.maxDelayMs", maxDelayMs, delayMs) };
-}
-
-const workOptionNames = ["concurrency", "pauseMs", "pollMs", "until", "signal"];
+const ends: readonly unknown[] = ["drained", "idle", "never"] satisfies WorkOptions["until"][];
+const workRules: Rules<WorkOptions> = {
+  concurrency: countTo(1000),
+  pauseMs: anyTime,
+  pollMs: duration(1),
+  until: rule("drained, idle or never", (value) => ends.includes(value)),
+  signal: checkSignal,
+};
+const processRules: Rules<ProcessOptions> = { ...workRules, retryAfterMs: anyTime };
 
 /** Validates work options. */
 export function checkWorkOptions(options: WorkOptions): WorkTerms {
-  checkKnown(options, workOptionNames, "options");
-  const { concurrency = 1, pauseMs = 0, pollMs = 1000, until = "drained", signal } = options;
-  check(["drained", "idle", "never"].includes(until), "until", until, "drained, idle or never");
-  check(signal === undefined || signal instanceof AbortSignal, "signal", signal, "an AbortSignal");
-  return {
-    concurrency: checkCount("concurrency", concurrency, 1000),
-    pauseMs: checkDuration("pauseMs", pauseMs, 0),
-    pollMs: checkDuration("pollMs", pollMs, 1),
-    until,
-    signal,
-  };
+  return withDefaults(checkOptions(options, workRules));
 }
 
 /** Validates the options of `process`. */
 export function checkProcessOptions(
   options: ProcessOptions,
 ): WorkTerms & { readonly retryAfterMs: number | undefined } {
-  checkKnown(options, [...workOptionNames, "retryAfterMs"], "options");
-  const { retryAfterMs, ...work } = options;
-  return { ...checkWorkOptions(work), retryAfterMs: checkRetryAfter(retryAfterMs) };
+  const given = checkOptions(options, processRules);
+  return { ...withDefaults(given), retryAfterMs: given.retryAfterMs };
 }
 
-function checkRetryAfter(retryAfterMs: number | undefined): number | undefined {
-  return retryAfterMs === undefined ? undefined : checkDuration("retryAfterMs", retryAfterMs, 0);
+function withDefaults({ concurrency = 1, pauseMs = 0, pollMs = 1000, ...given }: WorkOptions): WorkTerms {
+  return { concurrency, pauseMs, pollMs, until: given.until ?? "drained", signal: given.signal };
 }
+
+const failRules: Rules<FailOptions> = { retryAfterMs: anyTime, final: trueOrFalse };
 
 /** Validates the options of `fail`. */
 export function checkFailOptions(options: FailOptions): {
   readonly retryAfterMs: number | undefined;
   readonly final: boolean;
 } {
-  checkKnown(options, ["retryAfterMs", "final"], "options");
-  const { retryAfterMs, final = false } = options;
-  check(typeof final === "boolean", "final", final, "true or false");
+  const { retryAfterMs, final = false } = checkOptions(options, failRules);
   const isAlone = !final || retryAfterMs === undefined;
   check(
     isAlone,
@@ -226,7 +237,7 @@ export function checkFailOptions(options: FailOptions): {
     retryAfterMs,
     "no value together with final: a parked task has no next attempt",
   );
-  return { retryAfterMs: checkRetryAfter(retryAfterMs), final };
+  return { retryAfterMs, final };
 }
 
 /** A task to be added, validated and complete. */
@@ -238,23 +249,24 @@ export interface TaskTerms {
   readonly delayMs: number;
 }
 
+const taskRules: Rules<TaskInput> = {
+  id: text(taskLimits.idBytes),
+  payload: unchecked,
+  maxAttempts: attempts,
+  delayMs: anyTime,
+};
+
 /** Validates tasks; the set's options are their defaults. */
 export function checkTasks(tasks: readonly TaskInput[], defaults: TaskSetTerms): readonly TaskTerms[] {
   check(Array.isArray(tasks), "tasks", tasks, "an array of tasks");
   const ids = new Set<string>();
   return tasks.map((task, index) => {
     const where = `tasks[${index}]`;
-    checkKnown(task, ["id", "payload", "maxAttempts", "delayMs"], where);
-    const { maxAttempts = defaults.maxAttempts, delayMs = 0 } = task;
-    const id = checkText(`${where}.id`, task.id, taskLimits.idBytes);
+    const given = checkOptions(task, taskRules, where, ["id"]);
+    const { id, payload, maxAttempts = defaults.maxAttempts, delayMs = 0 } = given;
     check(!ids.has(id), `${where}.id`, id, "an id that no other task of this call has");
     ids.add(id);
-    return {
-      id,
-      payload: checkPayload(where, task.payload),
-      maxAttempts: checkAttempts(`${where}.maxAttempts`, maxAttempts),
-      delayMs: checkDuration(`${where}.delayMs`, delayMs, 0),
-    };
+    return { id, payload: checkPayload(where, payload), maxAttempts, delayMs };
   });
 }
 
@@ -267,16 +279,18 @@ function checkPayload(where: string, payload: unknown): string {
   return text;
 }
 
-const requeueOptionNames = ["maxAttempts", "delayMs"];
+const requeueRules: Rules<RequeueOptions> = { maxAttempts: attempts, delayMs: anyTime };
+const requeueAllRules: Rules<RequeueAllOptions> = {
+  ...requeueRules,
+  state: rule("failed, parked or cancelled", (state) => isRequeueable(state as TaskState)),
+  filter: aFunction,
+  limit: countTo(Number.MAX_SAFE_INTEGER),
+};
 
 /** Validates the options of `requeue`. */
-export function checkRequeueOptions(options: RequeueOptions, more: readonly string[] = []): RequeueTerms {
-  checkKnown(options, [...requeueOptionNames, ...more], "options");
-  const { maxAttempts, delayMs = 0 } = options;
-  return {
-    maxAttempts: maxAttempts === undefined ? undefined : checkAttempts("maxAttempts", maxAttempts),
-    delayMs: checkDuration("delayMs", delayMs, 0),
-  };
+export function checkRequeueOptions(options: RequeueOptions): RequeueTerms {
+  const { maxAttempts, delayMs = 0 } = checkOptions(options, requeueRules);
+  return { maxAttempts, delayMs };
 }
 
 /** The options of `requeue`, validated and complete. */
@@ -291,14 +305,11 @@ export function checkRequeueAllOptions(options: RequeueAllOptions): RequeueTerms
   readonly isSelected: (task: TaskRecord) => boolean;
   readonly limit: number;
 } {
-  const terms = checkRequeueOptions(options, ["state", "filter", "limit"]);
-  const { state, filter = () => true, limit = Number.POSITIVE_INFINITY } = options;
-  const isState = state === undefined || isRequeueable(state);
-  check(isState, "state", state, "failed, parked or cancelled");
-  check(typeof filter === "function", "filter", filter, "a function of the task");
-  if (options.limit !== undefined) checkCount("limit", limit, Number.MAX_SAFE_INTEGER);
+  const given = checkOptions(options, requeueAllRules);
+  const { maxAttempts, delayMs = 0, state, filter = () => true, limit = Number.POSITIVE_INFINITY } = given;
   const states: readonly TaskState[] = state === undefined ? ["failed", "parked"] : [state];
-  return { ...terms, isSelected: (task) => states.includes(task.state) && filter(task), limit };
+  const isSelected = (task: TaskRecord): boolean => states.includes(task.state) && filter(task);
+  return { maxAttempts, delayMs, isSelected, limit };
 }
 
 /** Validates a remark; no remark is an empty text. */
@@ -314,19 +325,11 @@ export function remarkOf(thrown: unknown): string {
   return cut.toWellFormed();
 }
 
-/** Validates the state of a list's tasks. */
-export function checkState(state: unknown): TaskState | undefined {
-  const isState = state === undefined || taskStates.includes(state as TaskState);
-  check(isState, "state", state, taskStates.join(", "));
-  return state as TaskState | undefined;
-}
+const listRules: Rules<{ readonly state?: TaskState }> = {
+  state: rule(taskStates.join(", "), (state) => taskStates.includes(state as TaskState)),
+};
 
-function checkAttempts(option: string, value: unknown): number {
-  return checkCount(option, value, taskLimits.attempts);
-}
-
-function checkCount(option: string, value: unknown, max: number): number {
-  const isInRange = Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= max;
-  check(isInRange, option, value, `a whole number from 1 to ${max}`);
-  return value as number;
+/** Validates the options of a list, and gives the state of its tasks. */
+export function checkListOptions(options: { readonly state?: TaskState }): TaskState | undefined {
+  return checkOptions(options, listRules).state;
 }

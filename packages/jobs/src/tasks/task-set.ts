@@ -1,7 +1,6 @@
 import type { LeaseClient } from "@leasehold/client";
 import {
   checkKey,
-  checkKnown,
   checkText,
   InvalidOptionsError,
   internalsOf,
@@ -12,11 +11,11 @@ import { callWithRetry } from "./call-with-retry.ts";
 import { ClaimAttempt } from "./claim-attempt.ts";
 import { addTask } from "./expressions.ts";
 import {
+  checkListOptions,
   checkProcessOptions,
   checkRemark,
   checkRequeueAllOptions,
   checkRequeueOptions,
-  checkState,
   checkTaskSetOptions,
   checkTasks,
   checkWorkOptions,
@@ -299,8 +298,7 @@ export class TaskSet {
    * ones, and the other way round. The result may lag a moment behind, and miss a task that ends meanwhile.
    */
   async *list(options: { readonly state?: TaskState } = {}): AsyncGenerator<TaskRecord, void, undefined> {
-    checkKnown(options, ["state"], "options");
-    yield* this.#admin.list(checkState(options.state));
+    yield* this.#admin.list(checkListOptions(options));
   }
 }
 
