@@ -3,7 +3,15 @@ import { gzipSync } from "node:zlib";
 import { build, type Metafile } from "esbuild";
 
 /** The handlers of bench/handlers that are compared. */
-export type HandlerName = "bare" | "bare-middy" | "client" | "leased" | "lease-lock";
+export type HandlerName =
+  | "bare"
+  | "bare-middy"
+  | "client"
+  | "leased"
+  | "lease-lock"
+  | "client-light"
+  | "leased-light"
+  | "lease-lock-light";
 
 /** One handler, bundled as it is deployed. */
 export interface Bundle {
@@ -11,7 +19,7 @@ export interface Bundle {
   readonly code: Uint8Array;
   readonly bytes: number;
   readonly gzipBytes: number;
-  /** What each of this repository's own files, by its path, contributes. */
+  /** What each of this repository's own files, and of the light store's signer, by its path, contributes. */
   readonly ownBytes: ReadonlyMap<string, number>;
 }
 
@@ -53,7 +61,7 @@ function ownBytesOf({ outputs }: Metafile): Map<string, number> {
   const inputs = Object.values(outputs).flatMap((output) => Object.entries(output.inputs));
   return new Map(
     inputs
-      .filter(([path]) => path.startsWith("packages/"))
+      .filter(([path]) => /^(packages|node_modules\/aws4)\//.test(path))
       .map(([path, { bytesInOutput }]) => [path, bytesInOutput]),
   );
 }
@@ -61,6 +69,7 @@ function ownBytesOf({ outputs }: Metafile): Map<string, number> {
 /** A file counts for the first part that its path matches. */
 const parts: readonly (readonly [part: string, path: RegExp])[] = [
   ["client: protocol and time", /client\/src\/(protocol|time)\/|client\/src\/retry/],
+  ["client: the light store", /client\/src\/light\//],
   ["client: DynamoDB and its errors", /client\/src\/(dynamodb\/|attribute-values)/],
   ["client: expressions, schema, records", /client\/src\/(expressions|schema|record)/],
   ["client: fairness", /client\/src\/fair\//],
@@ -75,6 +84,7 @@ const parts: readonly (readonly [part: string, path: RegExp])[] = [
   ],
   ["middy: checks of options and events", /middy\/src\/(options|settings|invocation|trigger)/],
   ["middy: hooks", /middy\/src\//],
+  ["aws4", /node_modules\/aws4\//],
   ["the rest", /./],
 ];
 

@@ -7,7 +7,10 @@ import {
   type UpdateItemCommandInput,
 } from "@aws-sdk/client-dynamodb";
 import { LeaseClient } from "@leasehold/client";
+import { LeaseClient as LightClient } from "@leasehold/client/light";
 import { attributeNames } from "@leasehold/client/schema";
+import { lightStoreOn } from "../test/support/light.ts";
+import type { Target } from "../test/support/proxy.ts";
 import type { TestTable } from "../test/support/table.ts";
 import { median, quantile } from "./statistics.ts";
 
@@ -24,6 +27,10 @@ export interface CycleTimes {
   readonly lowest: number;
   /** The highest ratio of a round. */
   readonly highest: number;
+  /** This process's own for one cycle: the median of all rounds. */
+  readonly cpuUs: number;
+  /** Of these, to the bare writes'. */
+  readonly cpuRatio: number;
 }
 
 interface Protocol {
@@ -32,6 +39,8 @@ interface Protocol {
   readonly cycle: () => Promise<void>;
   /** The times of each round. */
   readonly rounds: number[][];
+  /** The CPU of one cycle in each round. */
+  readonly cpu: number[];
 }
 
 const owner = "host:1234:5678abcd";
@@ -39,30 +48,31 @@ const warmUpCycles = 600;
 const rounds = 16;
 const cyclesPerRound = 100;
 
-/** Measures the protocols in turns, through the same SDK client, so that whatever disturbs one disturbs all. */
-export async function benchCycles(leases: TestTable): Promise<CycleTimes[]> {
+/** Measures the protocols in turns, on one engine, so that whatever disturbs one disturbs all. */
+export async function benchCycles(leases: TestTable, engine: Target): Promise<CycleTimes[]> {
+  const { tableName } = leases;
+  const lightClient = new LightClient({ store: lightStoreOn(engine, { tableName }), owner });
   const protocols: readonly Protocol[] = [
-    { name: "two bare UpdateItem", requests: 2, cycle: bareWrites(leases), rounds: [] },
-    { name: "the lease's two UpdateItem, by hand", requests: 2, cycle: await byHand(leases), rounds: [] },
-    { name: "lease: acquire, release", requests: 2, cycle: leaseCycle(leases), rounds: [] },
-    {
-      name: "Get, conditional Put, conditional Delete",
-      requests: 3,
-      cycle: getPutDelete(leases),
-      rounds: [],
-    },
+    newProtocol("two bare UpdateItem", 2, bareWrites(leases)),
+    newProtocol("the lease's two UpdateItem, by hand", 2, await byHand(leases)),
+    newProtocol("lease: acquire, release", 2, leaseCycle(leases.client({ owner }), leases.newKey())),
+    newProtocol("the same, by the light store", 2, leaseCycle(lightClient, leases.newKey())),
+    newProtocol("Get, conditional Put, conditional Delete", 3, getPutDelete(leases)),
   ];
   for (const { cycle } of protocols) await timesOf(cycle, warmUpCycles);
   for (let round = 0; round < rounds; round += 1) {
     const turn = round % protocols.length;
     for (const protocol of [...protocols.slice(turn), ...protocols.slice(0, turn)]) {
+      const before = process.cpuUsage();
       protocol.rounds.push(await timesOf(protocol.cycle, cyclesPerRound));
+      const { user, system } = process.cpuUsage(before);
+      protocol.cpu.push((user + system) / cyclesPerRound);
     }
   }
 
   const [bare] = protocols as [Protocol, ...Protocol[]];
   const bareMedians = bare.rounds.map(median);
-  return protocols.map(({ name, requests, rounds: times }) => {
+  return protocols.map(({ name, requests, rounds: times, cpu }) => {
     const all = times.flat();
     const ratios = times.map((round, index) => median(round) / (bareMedians[index] ?? Number.NaN));
     return {
@@ -74,6 +84,8 @@ export async function benchCycles(leases: TestTable): Promise<CycleTimes[]> {
       ratio: median(all) / median(bare.rounds.flat()),
       lowest: Math.min(...ratios),
       highest: Math.max(...ratios),
+      cpuUs: median(cpu),
+      cpuRatio: median(cpu) / median(bare.cpu),
     };
   });
 }
@@ -88,9 +100,11 @@ async function timesOf(cycle: () => Promise<void>, count: number): Promise<numbe
   return times;
 }
 
-function leaseCycle(leases: TestTable): () => Promise<void> {
-  const client = leases.client({ owner });
-  const key = leases.newKey();
+function newProtocol(name: string, requests: number, cycle: () => Promise<void>): Protocol {
+  return { name, requests, cycle, rounds: [], cpu: [] };
+}
+
+function leaseCycle(client: LeaseClient, key: string): () => Promise<void> {
   return async () => {
     const lease = await client.acquire(key);
     await lease.release();

@@ -28,7 +28,7 @@ const leases = await makeTable(engine);
 note(`${engine.version}, Node ${process.version}`);
 note("measuring ...");
 const requests = await benchRequests(engine, leases);
-const cycles = await benchCycles(leases);
+const cycles = await benchCycles(leases, engine);
 const renewals = await benchRenewals(leases);
 const manyLeases = await benchManyLeases();
 const primitives = await benchPrimitives(engine, leases);
@@ -36,19 +36,26 @@ const waiting = await benchWaiting();
 const invocation = await benchInvocation(engine, leases);
 const keeper = await benchKeeper();
 leases.close();
-const [bare, bareMiddy, client, plain, middleware] = await Promise.all([
-  bundle("bare"),
-  bundle("bare-middy"),
-  bundle("client"),
-  bundle("leased"),
-  bundle("lease-lock"),
-]);
+const [bare, bareMiddy, client, plain, middleware, lightClient, lightPlain, lightMiddleware] =
+  await Promise.all([
+    bundle("bare"),
+    bundle("bare-middy"),
+    bundle("client"),
+    bundle("leased"),
+    bundle("lease-lock"),
+    bundle("client-light"),
+    bundle("leased-light"),
+    bundle("lease-lock-light"),
+  ]);
 const compared: readonly { readonly bundle: Bundle; readonly baseline: Bundle }[] = [
   { bundle: bare, baseline: bare },
   { bundle: client, baseline: bare },
   { bundle: plain, baseline: bare },
   { bundle: bareMiddy, baseline: bareMiddy },
   { bundle: middleware, baseline: bareMiddy },
+  { bundle: lightClient, baseline: bare },
+  { bundle: lightPlain, baseline: bare },
+  { bundle: lightMiddleware, baseline: bareMiddy },
 ];
 const starts = await benchStarts(compared);
 
@@ -66,8 +73,18 @@ note("* of which one refused write, whose answer does not tell; DynamoDB bills i
 
 heading("One cycle: take the lock and give it back");
 table(
-  ["protocol", "requests", "p50 ms", "p99 ms", "ratio of p50", "lowest", "highest round"],
-  cycles.map(({ protocol, requests: count, p50, p99, ratio, lowest, highest }) => [
+  [
+    "protocol",
+    "requests",
+    "p50 ms",
+    "p99 ms",
+    "ratio of p50",
+    "lowest",
+    "highest round",
+    "CPU µs",
+    "ratio of CPU",
+  ],
+  cycles.map(({ protocol, requests: count, p50, p99, ratio, lowest, highest, cpuUs, cpuRatio }) => [
     protocol,
     String(count),
     p50.toFixed(3),
@@ -75,6 +92,8 @@ table(
     ratio.toFixed(3),
     lowest.toFixed(3),
     highest.toFixed(3),
+    cpuUs.toFixed(0),
+    cpuRatio.toFixed(3),
   ]),
 );
 note(`${cycles[0]?.cycles} cycles each, in turns; ratios are to the first line of the same round`);
@@ -126,30 +145,44 @@ table(
     kilobytes(gzipBytes),
     kilobytes(bytes - baseline.bytes),
     kilobytes(gzipBytes - baseline.gzipBytes),
-    name === "lease-lock" ? against("under 20 added", bytes - baseline.bytes < 20_000) : "",
+    name === "lease-lock"
+      ? against("under 20 added", bytes - baseline.bytes < 20_000)
+      : name === "client-light"
+        ? against("at most 60", bytes <= 60_000)
+        : "",
   ]),
 );
 note(
   "bare and bare-middy hold the commands that the client sends, and no lock; each other is compared to its like",
 );
 
-heading("Of which, in lease-lock");
-table(
-  ["part", "KB"],
-  partsOf(middleware).map(({ part, bytes }) => [part, kilobytes(bytes)]),
-);
+for (const each of [middleware, lightClient]) {
+  heading(`Of which, in ${each.name}`);
+  table(
+    ["part", "KB"],
+    partsOf(each).map(({ part, bytes }) => [part, kilobytes(bytes)]),
+  );
+}
 
+const startGoal = (name: string, isBaseline: boolean, ratio: number, importCpuRatio: number): string => {
+  if (isBaseline) return "";
+  return name.endsWith("-light")
+    ? against("import at most 0.4", importCpuRatio <= 0.4)
+    : against("at most 1.1", ratio <= 1.1);
+};
 heading("Starting a function's process, until its handler can be called");
 table(
-  ["handler", "p50 ms", "p25", "p75", "CPU ms", "ratio of p50", "goal"],
-  starts.map(({ name, p50, p25, p75, cpuP50, ratio, isBaseline }) => [
+  ["handler", "p50 ms", "p25", "p75", "CPU ms", "of which import", "ratio of p50", "of import", "goal"],
+  starts.map(({ name, p50, p25, p75, cpuP50, importCpuP50, ratio, importCpuRatio, isBaseline }) => [
     name,
     p50.toFixed(1),
     p25.toFixed(1),
     p75.toFixed(1),
     cpuP50.toFixed(1),
+    importCpuP50.toFixed(1),
     ratio.toFixed(3),
-    isBaseline ? "" : against("at most 1.1", ratio <= 1.1),
+    importCpuRatio.toFixed(3),
+    startGoal(name, isBaseline, ratio, importCpuRatio),
   ]),
 );
 note(`${starts[0]?.starts} starts each, in turns; without a request`);

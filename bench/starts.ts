@@ -16,14 +16,18 @@ export interface StartTimes {
   readonly p25: number;
   readonly p75: number;
   readonly cpuP50: number;
+  /** Of which for the import of the handler alone. */
+  readonly importCpuP50: number;
   /** Of the medians, to the baseline's. */
   readonly ratio: number;
+  readonly importCpuRatio: number;
   readonly isBaseline: boolean;
 }
 
 interface Start {
   readonly ms: number;
   readonly cpuMs: number;
+  readonly importCpuMs: number;
 }
 
 const warmUps = 2;
@@ -31,10 +35,12 @@ const rounds = 30;
 
 /** Says, once the handler is there, how much of the processor's time that has taken. */
 const runner = `
+const ms = ({ user, system }) => (user + system) / 1000;
+const before = process.cpuUsage();
 const { handler } = await import(process.argv[1]);
+const cpu = [process.cpuUsage(), process.cpuUsage(before)];
 if (typeof handler !== "function") throw new Error("no handler");
-const { user, system } = process.cpuUsage();
-process.stdout.write(String((user + system) / 1000));
+process.stdout.write(cpu.map(ms).join(" "));
 `;
 
 /** Starts the bundles' processes in turns, each alone, so that whatever disturbs one disturbs all. */
@@ -53,6 +59,8 @@ export async function benchStarts(
         if (round >= 0) samples.set(bundle, [...(samples.get(bundle) ?? []), start]);
       }
     }
+    const importsOf = (bundle: Bundle): number[] =>
+      (samples.get(bundle) ?? []).map(({ importCpuMs }) => importCpuMs);
     const timesOf = (bundle: Bundle): number[] => (samples.get(bundle) ?? []).map(({ ms }) => ms);
     return pairs.map(({ bundle, baseline }) => {
       const times = timesOf(bundle);
@@ -63,7 +71,9 @@ export async function benchStarts(
         p25: quantile(times, 0.25),
         p75: quantile(times, 0.75),
         cpuP50: median((samples.get(bundle) ?? []).map(({ cpuMs }) => cpuMs)),
+        importCpuP50: median(importsOf(bundle)),
         ratio: median(times) / median(timesOf(baseline)),
+        importCpuRatio: median(importsOf(bundle)) / median(importsOf(baseline)),
         isBaseline: bundle === baseline,
       };
     });
@@ -79,8 +89,9 @@ async function startOnce(path: string): Promise<Start> {
   const child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "inherit"] });
   const exited = once(child, "exit");
   let start: Start | undefined;
-  child.stdout.once("data", (cpuMs: Buffer) => {
-    start = { ms: performance.now() - startedAt, cpuMs: Number(cpuMs.toString()) };
+  child.stdout.once("data", (cpu: Buffer) => {
+    const [cpuMs = Number.NaN, importCpuMs = Number.NaN] = cpu.toString().split(" ").map(Number);
+    start = { ms: performance.now() - startedAt, cpuMs, importCpuMs };
   });
   await exited;
   if (start === undefined) throw new Error(`the bundle ${path} did not start`);

@@ -147,7 +147,7 @@ describe("an error of DynamoDB's", () => {
   it("names where it was asked", async () => {
     server.script(refuse("ResourceNotFoundException"));
     await expect(newStore().get(read, newCall())).rejects.toThrow(
-      `the table "leases" in the region eu-central-1 at ${server.url} does not exist`,
+      `"leases" in the region eu-central-1 at ${server.url} does not exist`,
     );
   });
 

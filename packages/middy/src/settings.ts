@@ -1,5 +1,10 @@
 /** The options of `leaseLock` and `leased`, with what the environment gives and the defaults. */
-import { type LeaseClientOptions, type LeaseEventListener, systemClock } from "@leasehold/client";
+import {
+  type LeaseClientOptions,
+  type LeaseEventListener,
+  type LeaseStore,
+  systemClock,
+} from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import {
   aFunction,
@@ -40,10 +45,9 @@ const isFunction = (value: unknown): boolean => typeof value === "function";
 
 const rules: Rules<LeaseLockOptions<never>> = {
   client: rule("a LeaseClient", (value) => value instanceof LeaseClient),
-  store: rule(
-    "a LeaseStore, such as lightStore() of @leasehold/client/light",
-    (value) => typeof value === "object" && value !== null,
-  ),
+  store: rule<LeaseStore>("a LeaseStore, such as lightStore() of @leasehold/client/light", (value) => {
+    return typeof (value as LeaseStore | null)?.update === "function";
+  }),
   tableName: label,
   key: rule(
     "a non-empty string, or a function that gives one",
@@ -80,17 +84,17 @@ export function readOptions<TEvent>(
   env: NodeJS.ProcessEnv = process.env,
 ): Settings<TEvent> {
   const given = checkOptions(options, rules as Rules<LeaseLockOptions<TEvent>>);
-  const { store } = given;
-  const isAlone = given.client === undefined && given.tableName === undefined;
-  check(store === undefined || isAlone, "store", store, "nothing beside client or tableName");
-  const missing: Record<string, unknown> = store ? { tableName: store.tableName } : {};
+  const missing: Record<string, unknown> = {};
   for (const [option, variable] of Object.entries({ ...textVariables, ...valueVariables })) {
     const text = env[variable];
-    if (!text || option in given || option in missing) continue;
+    if (!text || option in given) continue;
     const value = option in valueVariables && /^(\d+|true|false)$/.test(text) ? JSON.parse(text) : text;
     missing[option] = rules[option as keyof typeof rules](variable, value);
   }
-  return complete({ ...given, ...missing }, makeClient);
+  const { client, store } = given;
+  const isAlone = store === undefined || (client === undefined && given.tableName === undefined);
+  check(isAlone, "store", store, "a store without client and tableName");
+  return complete({ ...given, ...missing, ...(store && { tableName: store.tableName }) }, makeClient);
 }
 
 /** Checks what has to fit together, and adds the defaults. */
@@ -126,7 +130,7 @@ function complete<TEvent>(given: LeaseLockOptions<TEvent>, makeClient: MakeClien
 }
 
 function clientOf<TEvent>(
-  { tableName, job, clock, onEvent, store }: LeaseLockOptions<TEvent>,
+  { store, tableName, job, clock, onEvent }: LeaseLockOptions<TEvent>,
   writeMetrics: Settings<TEvent>["writeMetrics"],
   makeClient: MakeClient,
 ): LeaseClient {

@@ -27,13 +27,13 @@ interface SdkError {
 }
 
 const throttling =
-  /^((ProvisionedThroughput|RequestLimit)Exceeded|Thrott(ling|led)|TooManyRequests)(Exception|Error)?\b|^\S* 429:/;
+  /^((ProvisionedThroughput|RequestLimit)Exceeded|Thrott(ling|led)|TooManyRequests)(Exception|Error)? |^\S* 429:/;
 const conflictErrors = /^(Transaction(Conflict|Canceled|InProgress)|ReplicatedWriteConflict)Exception\b/;
 const batchRefusals = /^(AccessDenied|UnknownOperation|Validation)(Exception|Error)?$/;
 
-/** Tells whether an error's name says that the service has too many requests at the moment. */
-export function isThrottling(name: string | undefined): boolean {
-  return throttling.test(name ?? "");
+/** Tells whether an error says that the service has too many requests at the moment. */
+export function isThrottling(error: unknown): boolean {
+  return throttling.test(signOf(error));
 }
 
 /**
@@ -126,10 +126,16 @@ export function statementError(
 
 /** Makes an error of ours; `table` is what its message begins with. */
 function failureOf(said: unknown, table: string, properties: LeaseErrorProperties): LeaseError {
-  const { name = "", message = String(said), $metadata } = said as SdkError;
-  const sign = `${name} ${$metadata?.httpStatusCode ?? 0}: ${message}`;
+  const { name = "", message = String(said) } = said as SdkError;
+  const sign = signOf(said);
   const [, type, code, finding] = failures.find(([pattern]) => pattern.test(sign)) ?? rejection;
   return new type(code as never, `${table} ${finding} (${name}: ${message})`, properties);
+}
+
+/** An error's name, status and message, by which the ways to fail are told apart. */
+function signOf(said: unknown): string {
+  const { name = "", message = String(said), $metadata } = said as SdkError;
+  return `${name} ${$metadata?.httpStatusCode ?? 0}: ${message}`;
 }
 
 /** A way to fail: its sign, class and code, what the table did or what is wrong with it, and what to do. */

@@ -31,8 +31,8 @@ export function resolveEndpoint(options: EndpointOptions, env: NodeJS.ProcessEnv
 }
 
 /** Gives an endpoint's URL; undefined where it is none. */
-export function endpointUrl(text: string): URL | undefined {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
+export function endpointUrl(text: unknown): URL | undefined {
+  const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
   return url !== undefined && /^https?:$/.test(url.protocol) && url.username === "" ? url : undefined;
 }
 

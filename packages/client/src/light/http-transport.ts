@@ -160,7 +160,7 @@ function backoffMs(error: unknown, count: number): number | undefined {
     readonly $metadata?: { readonly httpStatusCode: number };
   };
   const status = $metadata?.httpStatusCode;
-  if (isThrottling(name) || status === 429) return Math.min(500 * 2 ** (count - 1), 20_000);
+  if (isThrottling(error)) return Math.min(500 * 2 ** (count - 1), 20_000);
   const passes =
     isConflict(error) ||
     (status === undefined

@@ -1,7 +1,7 @@
 import { TableStore } from "../dynamodb/table-store.ts";
 import { InvalidOptionsError } from "../errors/errors.ts";
 import { tableRules } from "../options/check-options.ts";
-import { check, checkOptions, isWhole, type Rules, rule } from "../options/check-values.ts";
+import { check, checkOptions, isWhole, type Rules, rule, withMethods } from "../options/check-values.ts";
 import { type Randomness, systemRandomness } from "../protocol/context.ts";
 import type { LeaseStore } from "../store.ts";
 import { type Clock, systemClock } from "../time/clock.ts";
@@ -63,11 +63,11 @@ export interface LightStore extends LeaseStore {
  */
 export function lightStore(options: LightStoreOptions): LightStore {
   const given = checkOptions(options, rules, "options", ["tableName"]);
-  const { tableName, region, endpoint, credentials, ca, maxAttempts = 4 } = given;
+  const { tableName, region, endpoint, credentials, maxAttempts = 4 } = given;
   const { clock = systemClock, randomness = systemRandomness } = given;
-  const tableRegion = regionIn(tableName);
-  const isThere = region === undefined || tableRegion === undefined || region === tableRegion;
-  check(isThere, "region", region, `the region of tableName, which is ${tableRegion}`);
+  const ownRegion = regionIn(tableName);
+  const isThere = region === undefined || ownRegion === undefined || region === ownRegion;
+  check(isThere, "region", region, `the region of tableName, which is ${ownRegion}`);
 
   const time = new SigningTime(clock);
   const load = async (): Promise<LightCredentials> =>
@@ -78,7 +78,7 @@ export function lightStore(options: LightStoreOptions): LightStore {
     endpoint: () => resolveEndpoint({ tableName, region, endpoint }, process.env),
     credentials: new CredentialsCache(load, time.now),
     time,
-    ca,
+    ca: given.ca,
     maxAttempts,
     clock,
     randomness,
@@ -86,24 +86,19 @@ export function lightStore(options: LightStoreOptions): LightStore {
   return Object.assign(new TableStore(tableName, transport, clock), { destroy: () => transport.destroy() });
 }
 
-const { tableName, clock, randomness } = tableRules;
 const rules: Rules<LightStoreOptions> = {
-  tableName,
-  clock,
-  randomness,
+  tableName: tableRules.tableName,
   region: rule("the name of an AWS region", isRegion),
-  endpoint: rule(
-    "a URL with http: or https:",
-    (value) => typeof value === "string" && endpointUrl(value) !== undefined,
-  ),
+  endpoint: rule("a URL with http: or https:", (value) => endpointUrl(value) !== undefined),
   credentials: (option, value) => {
     const { accessKeyId, secretAccessKey } = (value ?? {}) as Partial<LightCredentials>;
-    const isComplete = typeof value === "function" || (accessKeyId && secretAccessKey);
-    // No value of it is shown.
+    if (typeof value === "function" || (accessKeyId && secretAccessKey)) return value as LightCredentials;
     const allowed = "an object with accessKeyId and secretAccessKey, or a function that gives one";
-    if (!isComplete) throw new InvalidOptionsError(option, undefined, allowed, { finding: "are incomplete" });
-    return value as LightCredentials;
+    // No part of it is shown.
+    throw new InvalidOptionsError(option, undefined, allowed, { finding: "are incomplete" });
   },
   ca: rule("certificates in PEM", (value) => typeof value === "string" || Buffer.isBuffer(value)),
   maxAttempts: rule("a whole number from 1 to 10", (value) => isWhole(value) && value >= 1 && value <= 10),
+  clock: tableRules.clock,
+  randomness: withMethods("token", "fraction"),
 };

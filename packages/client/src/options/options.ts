@@ -20,8 +20,9 @@ export interface LeaseClientOptions {
    */
   readonly dynamodb?: DynamoDBSender;
   /**
-   * Where leases are kept, in place of DynamoDB: `MemoryLeaseStore` of `@leasehold/client/testing`.
-   * @default - DynamoDB
+   * Where leases are kept: `lightStore()` of `@leasehold/client/light` for DynamoDB without the AWS SDK (import
+   * `LeaseClient` from there too, or the SDK stays in the bundle), `MemoryLeaseStore` of `@leasehold/client/testing` for tests.
+   * @default - the table `tableName` of DynamoDB
    */
   readonly store?: LeaseStore;
   /**
