@@ -1,5 +1,4 @@
 import { Readable } from "node:stream";
-import { ReadableStream } from "node:stream/web";
 
 /** The stream that a response consists of, or has for its body. */
 export function streamOf(response: unknown): AsyncIterable<unknown> | undefined {
@@ -35,5 +34,7 @@ async function* untilEnd(
 }
 
 function isStream(value: unknown): value is AsyncIterable<unknown> {
-  return value instanceof Readable || value instanceof ReadableStream;
+  // Node makes `ReadableStream` only when it is asked for: most responses are no streams.
+  const isIterable = Symbol.asyncIterator in Object(value);
+  return isIterable && (value instanceof Readable || value instanceof ReadableStream);
 }
