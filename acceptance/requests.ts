@@ -1,8 +1,9 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { LeaseClient } from "@leasehold/client";
-import { type DocumentedOperation, documentedOperations } from "../bench/documented-operations.ts";
+import { documentedOperations } from "../bench/documented-operations.ts";
 import { listedRequests, Meter } from "../bench/metered.ts";
+import type { DocumentedOperation, OperationSite } from "../bench/promised.ts";
+import { StoppedProcess } from "../bench/stopped-process.ts";
 import { acceptanceKeyPrefix } from "../functions/acceptance/schema.ts";
 import { type Check, checked } from "./check.ts";
 import type { Deployment } from "./deployment.ts";
@@ -12,7 +13,7 @@ import { keepToKeySpace } from "./key-space.ts";
 export async function checkRequests(deployment: Deployment, signal: AbortSignal): Promise<Check[]> {
   const dynamodb = new DynamoDBClient({});
   keepToKeySpace(dynamodb);
-  const site = new MeteredSite(deployment.tableName, dynamodb, signal);
+  const site = new MeteredSite(deployment.tableName, dynamodb);
   // One request before, so that none of those that count has to open a connection and learn the service's time.
   await (await site.client().acquire(site.newKey())).release();
   try {
@@ -36,35 +37,32 @@ function checkOperation(
   const promised = billed(requests, writeUnits, readUnits);
   const perform = async (): Promise<{ measured: string; holds: boolean }> => {
     const { sent, tookMs, ...units } = await site.measure(operation);
-    const seen = billed(listedRequests(sent), units.writeUnits, units.readUnits);
+    const seen = billed(
+      listedRequests(sent),
+      writeUnits === undefined ? 0 : units.writeUnits,
+      readUnits === undefined ? 0 : units.readUnits,
+    );
     const ms = tookMs.reduce((sum, each) => sum + each, 0);
-    return { measured: `${seen}, ${ms.toFixed(0)} ms`, holds: isSame(seen, promised) };
+    return { measured: `${seen}, ${ms.toFixed(0)} ms`, holds: seen === promised };
   };
   return checked(name, promised, perform, signal);
 }
 
-/** Requests that go out at the same time come in any order. */
-function isSame(one: string, other: string): boolean {
-  return one.split(", ").sort().join() === other.split(", ").sort().join();
-}
-
-function billed(requests: string, writeUnits: number, readUnits: number): string {
+function billed(requests: string, writeUnits = 0, readUnits = 0): string {
   const units = [writeUnits > 0 ? `${writeUnits} write` : "", readUnits > 0 ? `${readUnits} read` : ""];
   return [requests, ...units.filter((text) => text !== "")].join(", ");
 }
 
-class MeteredSite {
+class MeteredSite implements OperationSite {
   readonly #tableName: string;
   readonly #dynamodb: DynamoDBClient;
-  readonly #signal: AbortSignal;
   readonly #meter: Meter;
   #keys = 0;
   #taken: ReturnType<Meter["take"]> | undefined;
 
-  constructor(tableName: string, dynamodb: DynamoDBClient, signal: AbortSignal) {
+  constructor(tableName: string, dynamodb: DynamoDBClient) {
     this.#tableName = tableName;
     this.#dynamodb = dynamodb;
-    this.#signal = signal;
     this.#meter = new Meter(dynamodb);
   }
 
@@ -83,7 +81,8 @@ class MeteredSite {
     return result;
   };
 
-  readonly pause = (ms: number): Promise<void> => delay(ms, undefined, { signal: this.#signal });
+  readonly stopped = (agoMs = 0): StoppedProcess =>
+    new StoppedProcess(this.#tableName, this.#dynamodb, agoMs);
 
   async measure(operation: DocumentedOperation): Promise<ReturnType<Meter["take"]>> {
     this.#taken = undefined;

@@ -1,4 +1,4 @@
-import type { LeaseClient, LeaseClientOptions } from "@leasehold/client";
+/** The operations whose requests docs/requests.md promises: here without contention, and `contended` with it. */
 import { FairLock } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
@@ -6,48 +6,20 @@ import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { JobRuns, type Task, TaskSet } from "@leasehold/jobs";
-
-/** Where operations are performed. */
-export interface OperationSite {
-  /** A client, and so a process, of its own; each call of `counted` sees what all of them sent. */
-  client(options?: LeaseClientOptions): LeaseClient;
-  /** A key that nothing has used. */
-  newKey(): string;
-  /** Performs the operation itself; what goes before and after it does not count. */
-  counted<T>(perform: () => Promise<T>): Promise<T>;
-  /** Lets time pass. */
-  pause(ms: number): Promise<void>;
-}
-
-/** An operation whose requests docs/requests.md promises. */
-export interface DocumentedOperation {
-  readonly name: string;
-  /** What it belongs to. */
-  readonly of: string;
-  /** The page of that, below the repository's root. */
-  readonly page: string;
-  /** As `listedRequests` writes them. */
-  readonly requests: string;
-  readonly writeUnits: number;
-  readonly readUnits: number;
-  perform(site: OperationSite): Promise<void>;
-}
-
-/** Operations stand in groups, one for each page. */
-type Promised = Omit<DocumentedOperation, "of" | "page">;
-
-function promised(
-  name: string,
-  requests: string,
-  [writeUnits, readUnits]: readonly [writeUnits: number, readUnits: number],
-  perform: DocumentedOperation["perform"],
-): Promised {
-  return { name, requests, writeUnits, readUnits, perform };
-}
-
-const shortLease = { leaseDurationMs: 1_000, clockSkewMs: 200 };
-/** Until a short lease is over beyond doubt: the answers tell the service's time by whole seconds, to a slow machine late. */
-const pastShortLeaseMs = 5_000;
+import { contendedFair } from "./contended/fair.ts";
+import { contendedGroup } from "./contended/group.ts";
+import { contendedJobRuns, contendedTasks } from "./contended/jobs.ts";
+import { contendedLeader } from "./contended/leader.ts";
+import { contendedLock } from "./contended/lock.ts";
+import { contendedReadWrite, contendedSemaphore } from "./contended/seats.ts";
+import { contendedSingleFlight } from "./contended/single-flight.ts";
+import {
+  type DocumentedOperation,
+  deadClient,
+  type OperationSite,
+  type Promised,
+  promised,
+} from "./promised.ts";
 
 const lock: readonly Promised[] = [
   promised("acquire a lock that never was", "1 UpdateItem", [1, 0], async ({ client, newKey, counted }) => {
@@ -69,18 +41,12 @@ const lock: readonly Promised[] = [
     await counted(() => client().tryAcquire(lease.key));
     await lease.release();
   }),
-  promised(
-    "take over from a dead holder",
-    "2 UpdateItem",
-    [2, 0],
-    async ({ client, newKey, counted, pause }) => {
-      const key = newKey();
-      await client(shortLease).acquire(key);
-      await pause(pastShortLeaseMs);
-      const lease = await counted(() => client(shortLease).acquire(key));
-      await lease.release();
-    },
-  ),
+  promised("take over from a dead holder", "2 UpdateItem", [2, 0], async (site) => {
+    const key = site.newKey();
+    await deadClient(site).acquire(key);
+    const lease = await site.counted(() => site.client().acquire(key));
+    await lease.release();
+  }),
   promised("renew", "1 UpdateItem", [1, 0], async ({ client, newKey, counted }) => {
     const lease = await client().acquire(newKey());
     await counted(() => lease.renew());
@@ -331,15 +297,15 @@ const tasks: readonly Promised[] = [
 ];
 
 const pages: readonly (readonly [of: string, page: string, operations: readonly Promised[]])[] = [
-  ["Lock", "docs/DESIGN.md", lock],
-  ["Group", "docs/primitives/group.md", groups],
-  ["Fair lock", "docs/primitives/fair-lock.md", fair],
-  ["Semaphore", "docs/primitives/semaphore.md", semaphore],
-  ["Read-write lock", "docs/primitives/read-write.md", readWrite],
-  ["Leader", "docs/primitives/leader.md", leader],
-  ["Single flight", "docs/primitives/single-flight.md", singleFlight],
-  ["Job runs", "docs/primitives/job-runs.md", jobRuns],
-  ["Tasks", "docs/primitives/tasks.md", tasks],
+  ["Lock", "docs/DESIGN.md", [...lock, ...contendedLock]],
+  ["Group", "docs/primitives/group.md", [...groups, ...contendedGroup]],
+  ["Fair lock", "docs/primitives/fair-lock.md", [...fair, ...contendedFair]],
+  ["Semaphore", "docs/primitives/semaphore.md", [...semaphore, ...contendedSemaphore]],
+  ["Read-write lock", "docs/primitives/read-write.md", [...readWrite, ...contendedReadWrite]],
+  ["Leader", "docs/primitives/leader.md", [...leader, ...contendedLeader]],
+  ["Single flight", "docs/primitives/single-flight.md", [...singleFlight, ...contendedSingleFlight]],
+  ["Job runs", "docs/primitives/job-runs.md", [...jobRuns, ...contendedJobRuns]],
+  ["Tasks", "docs/primitives/tasks.md", [...tasks, ...contendedTasks]],
 ];
 
 /** The operations whose requests are promised, in the order of the documentation. */

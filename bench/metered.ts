@@ -91,10 +91,11 @@ export class Meter {
   }
 }
 
-/** Such as `2 GetItem, 1 UpdateItem`. */
+/** Such as `2 GetItem, 1 UpdateItem`, by name: requests that go out together come in any order. */
 export function listedRequests(sent: readonly string[]): string {
+  if (sent.length === 0) return "none";
   const counts = new Map<string, number>();
-  for (const name of sent) counts.set(name, (counts.get(name) ?? 0) + 1);
+  for (const name of [...sent].sort()) counts.set(name, (counts.get(name) ?? 0) + 1);
   return [...counts].map(([name, count]) => `${count} ${name}`).join(", ");
 }
 

@@ -51,7 +51,11 @@ export class Handler extends NodejsFunction {
         // Saves a third of the bundle: the SDK's CommonJS form cannot be shaken.
         mainFields: ["module", "main"],
         // A condition of one's own turns off esbuild's "module", which has to be named again.
-        esbuildArgs: { "--conditions": "leasehold-source,module" },
+        esbuildArgs: {
+          "--conditions": "leasehold-source,module",
+          // Saves a fifth of the loading time.
+          "--alias": `node:http=${root}infra/node-http.mjs`,
+        },
         // The version that was tested, and half the loading time of the runtime's own copy.
         bundleAwsSDK: true,
       },

@@ -19,7 +19,7 @@ export function withGenerated(page: string, generated: string): string {
 export function table([head = [], ...rows]: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
   const rule = head.map((_, index) =>
-    rows.every((row) => /^[*\d.,]+$/.test(row[index] ?? "")) ? "---:" : "---",
+    rows.every((row) => /^([*\d.,]+|by size)$/.test(row[index] ?? "")) ? "---:" : "---",
   );
   return [line(head), line(rule), ...rows.map(line)].join("\n");
 }

@@ -1,7 +1,10 @@
 /** The tables of docs/requests.md: what each counted operation sends, and what a million of it cost. */
 import { documentedOperations } from "../documented-operations.ts";
+import type { DocumentedOperation } from "../promised.ts";
 import { dollars, table } from "./markdown.ts";
 import { costOf } from "./prices.ts";
+
+const bySize = "by size";
 
 /** Gives the generated part of docs/requests.md. */
 export function requestsReport(): string {
@@ -16,7 +19,8 @@ export function requestsReport(): string {
     .join("\n\n");
 }
 
-function cells({ name, requests, writeUnits, readUnits }: (typeof documentedOperations)[number]): string[] {
+function cells({ name, requests, writeUnits, readUnits }: DocumentedOperation): string[] {
+  if (writeUnits === undefined || readUnits === undefined) return [name, requests, bySize, bySize, bySize];
   const cost = costOf({ writeUnit: writeUnits, readUnit: readUnits });
   return [name, requests, String(writeUnits), String(readUnits), dollars(1e6 * cost)];
 }

@@ -25,12 +25,12 @@ export interface AdmissionRules {
 export type Standing =
   /** What is written in the department's name can be fenced by the token. */
   | { readonly state: "serving"; readonly ticket: string; readonly fencingToken: number }
-  /** `position` is 1 for the one that comes next; `aboutMs` is when, as far as that is known. */
+  /** `position` is 1 for the one that comes next; `estimatedWaitMs` is the time until then, when that is known. */
   | {
       readonly state: "waiting";
       readonly ticket: string;
       readonly position: number;
-      readonly aboutMs: number | undefined;
+      readonly estimatedWaitMs: number | undefined;
     }
   /** The queue is full; nothing was changed. */
   | { readonly state: "refused"; readonly waiting: number; readonly mostWaiting: number }
@@ -102,7 +102,7 @@ async function checkIn(desk: FairLock, silenceMs: number, ticket: string, join: 
     const visit = await desk.checkIn({ owner: ticket, leaseDurationMs: silenceMs, join });
     if (visit.state === "absent") return { state: "absent", ticket };
     if (visit.state === "held") return { state: "serving", ticket, fencingToken: visit.lease.fencingToken };
-    return { state: "waiting", ticket, position: visit.position, aboutMs: visit.estimatedWaitMs };
+    return { state: "waiting", ticket, position: visit.position, estimatedWaitMs: visit.estimatedWaitMs };
   } catch (error) {
     if (!(error instanceof QueueFullError)) throw error;
     return { state: "refused", waiting: error.waiting, mostWaiting: desk.maxWaiters };

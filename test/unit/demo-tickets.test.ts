@@ -14,7 +14,7 @@ const waiting = (ticket: string, position: number): Standing => ({
   state: "waiting",
   ticket,
   position,
-  aboutMs: undefined,
+  estimatedWaitMs: undefined,
 });
 const refused = (length: number): Standing => ({ state: "refused", waiting: length, mostWaiting: 3 });
 

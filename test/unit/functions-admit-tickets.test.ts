@@ -26,7 +26,7 @@ const waiting = (ticket: string, position: number): object => ({
   state: "waiting",
   ticket,
   position,
-  aboutMs: undefined,
+  estimatedWaitMs: undefined,
 });
 const absent = (ticket: string): object => ({ state: "absent", ticket });
 

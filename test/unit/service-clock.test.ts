@@ -2,7 +2,7 @@ import { type Lease, LeaseClient, type LeaseHandle, LeaseLostError } from "@leas
 import { ManualClock } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Clock } from "../../packages/client/src/time/clock.ts";
+import { type Clock, sparingUptime } from "../../packages/client/src/time/clock.ts";
 import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -346,5 +346,49 @@ describe("an observer", () => {
     for (const key of keys) expect(await client.tryAcquire(key)).toBeUndefined();
     clock.freeze(10_025);
     for (const key of keys) expect(await client.tryAcquire(key)).toBeDefined();
+  });
+});
+
+describe("the machine's uptime", () => {
+  function machine() {
+    const state = { monotonic: 5_000, wall: 1_000_000, uptime: 60_000, reads: 0 };
+    const readMs = (): number => {
+      state.reads += 1;
+      return state.uptime;
+    };
+    const uptime = sparingUptime(readMs, { monotonic: () => state.monotonic, now: () => state.wall });
+    return { state, uptime };
+  }
+
+  it("is read once, and goes on with the other clocks while they agree", () => {
+    const { state, uptime } = machine();
+    expect(uptime()).toBe(60_000);
+    state.monotonic += 900;
+    state.wall += 902;
+    expect(uptime()).toBe(60_900);
+    expect(state.reads).toBe(1);
+  });
+
+  it("is read again after a second", () => {
+    const { state, uptime } = machine();
+    uptime();
+    state.monotonic += 1_001;
+    state.wall += 1_001;
+    state.uptime += 1_001;
+    expect(uptime()).toBe(61_001);
+    expect(state.reads).toBe(2);
+  });
+
+  it.each([
+    ["whose wall clock goes on", 30_000],
+    ["whose wall clock is set back by more than that", -7_200_000],
+    ["whose wall clock stands still meanwhile, and is set a little", 20],
+  ])("shows a suspension of half a minute %s", (_, wallMs) => {
+    const { state, uptime } = machine();
+    uptime();
+    state.monotonic += 10;
+    state.wall += 10 + wallMs;
+    state.uptime += 30_010;
+    expect(uptime()).toBe(90_010);
   });
 });

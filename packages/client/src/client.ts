@@ -65,10 +65,10 @@ import { ServiceClock } from "./time/service-clock.ts";
 /**
  * Acquires and looks after leases in one table.
  *
- * Promised: at most one unexpired holder for each key, by the service's clock, whatever wall clocks say; fencing
+ * Promised: at most one unexpired holder for each key, by the service's clock, whatever wall clocks show; fencing
  * tokens that strictly grow; a stale holder's renewal, release or fenced write changes nothing. Not promised: that
- * work stops when its lease is lost. A resource that neither checks the fencing token nor takes the lease's
- * condition check into its own transaction gets efficiency from a lease, not safety.
+ * work stops when its lease is lost. A resource is safe if it checks the fencing token, or if its own transaction
+ * contains the lease's condition check. Without either, it gets efficiency from a lease, not safety.
  *
  * Every method rejects with {@link InvalidOptionsError} before it sends anything, with LeaseTableError,
  * LeaseConfigurationError and LeaseServiceError.
@@ -118,7 +118,7 @@ export class LeaseClient implements AsyncDisposable {
       clockSkewMs,
       retentionMs,
       publish: emit,
-      // One slow answer of a store at hand takes no time that is worth a word.
+      // In a store in the same process, one slow answer is not worth an event.
       noteLease: store.isLocal ? () => undefined : shortLeaseWatch(emit),
       lifecycle: this.#lifecycle,
       hold: (lease) => this.#lifecycle.hold(lease),
@@ -141,11 +141,16 @@ export class LeaseClient implements AsyncDisposable {
   /**
    * Acquires a lock, waiting up to `waitMs` for its holder.
    *
-   * 1 request for a lock that is free, 2 to take over from a holder whose time is over; while it waits, reads.
-   * Rejects with {@link LeaseUnavailableError} when somebody else still holds it, with {@link SlotDoneError} when
-   * the `slot` is done already, with {@link SlotMismatchError} when a `reentrant` owner holds the lock for another one, with
-   * LeaseAbortedError when the signal aborts, whose reason is the error's `cause`, and with LeaseItemError where another
-   * program has written the lock's item; in every case of failure nothing stays held.
+   * 1 request for a free lock, 2 to take over from a holder whose lease has ended; while it waits, reads.
+   *
+   * Rejects:
+   * - with {@link LeaseUnavailableError} when another caller still holds the lock.
+   * - with {@link SlotDoneError} when the `slot` is done already.
+   * - with {@link SlotMismatchError} when a `reentrant` owner holds the lock for another slot.
+   * - with LeaseAbortedError when the signal aborts. The signal's reason is the error's `cause`.
+   * - with LeaseItemError when another program has written the lock's item.
+   *
+   * In every case of failure nothing stays held.
    */
   async acquire(key: string, options: AcquireOptions = {}): Promise<Lease> {
     try {
@@ -156,7 +161,10 @@ export class LeaseClient implements AsyncDisposable {
     }
   }
 
-  /** Like {@link LeaseClient.acquire}, but never waits, and gives undefined when somebody else holds the lock or the slot is done. */
+  /**
+   * Like {@link LeaseClient.acquire}, but never waits, and gives undefined when another caller holds the lock or the
+   * slot is done.
+   */
   async tryAcquire(key: string, options: TryAcquireOptions = {}): Promise<Lease | undefined> {
     try {
       const call = this.#callFor(key, options, false);
@@ -168,12 +176,12 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   /**
-   * Acquires a lock, runs the work, and releases the lock whatever becomes of the work.
+   * Acquires a lock, runs the work, and releases the lock, however the work ends.
    *
-   * Resolves to the work's result if the lease protected it to its end, which completes its `slot`, or was revoked;
-   * rejects with LeaseLostError if it did not, for then the work may have overlapped another holder's: also where
-   * nothing but the release finds that it was broken meanwhile. The work's own error comes first. A release that fails
-   * does not hide the result: the lock frees itself when the lease ends, and the `released` event says so.
+   * Resolves to the work's result if the lease protected it to its end, which completes its `slot`, or was revoked.
+   * Otherwise rejects with LeaseLostError, because the work may have overlapped another holder's; also when only the
+   * release finds that the lease was broken meanwhile. The work's own error comes first. A release that fails does
+   * not hide the result: the lock frees itself when the lease ends, and the `released` event says so.
    *
    * Without options, the work comes second: `withLease(key, work)`.
    */
@@ -198,10 +206,10 @@ export class LeaseClient implements AsyncDisposable {
   /**
    * Takes on a lease from another process's `lease.toJSON()`. Sends nothing.
    *
-   * Until its first renewal is confirmed, the lease protects the adopter until `clockSkewMs` before `expiresAt`, by the
-   * service's clock as this client's answers have told it; before the client's first answer by the wall clock, which has
-   * to be within `clockSkewMs` of the service's. A handle that is older than that is adopted all the same: it protects
-   * nothing until a renewal has shown that nobody took the lock.
+   * Until its first renewal is confirmed, the lease protects the adopter until `clockSkewMs` before `expiresAt`. That
+   * time counts by the service's clock, as this client's answers have told it. Before the client's first answer it
+   * counts by the wall clock, which has to be within `clockSkewMs` of the service's. An older handle can be adopted
+   * too. It protects nothing until a renewal has shown that no other caller took the lock.
    */
   adopt(handle: LeaseHandle, options: Pick<AcquireOptions, "heartbeat"> = {}): Lease {
     const { heartbeat } = checkKnown(options, ["heartbeat"], "options");
@@ -211,30 +219,34 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   /**
-   * Reads who holds a lock; undefined when nobody does. A lease that expired and was not released is shown. 1 consistent
-   * read. With `sortKey`, the same of another lease under the key; of a semaphore or a read-write lock the one that was acquired
-   * first, for `inspectAll` shows all of them. Rejects with
-   * LeaseItemError where another program has written the item.
+   * Reads which lease holds a lock; undefined when the lock is free. Shows a lease that has expired and was not
+   * released. 1 consistent read.
+   *
+   * With `sortKey`, reads another lease under the key. Of a semaphore or a read-write lock it gives the lease that
+   * was acquired first; `inspectAll` shows all. Rejects with LeaseItemError when another program has written the
+   * item.
    */
   async inspect(key: string, options: SortKeyOptions = {}): Promise<LeaseRecord | undefined> {
     return await this.#admin.inspect(key, options);
   }
 
   /**
-   * Reads all leases under a key that are held or have not been released, whatever primitives they belong to: the lock,
-   * permits of a semaphore, readers and writer, runs of a job, tasks. Their `sortKey` tells. 1 consistent query for each
-   * megabyte of the items under the key. An item that cannot be read is left out, and the `unreadable` event names it.
+   * Reads all leases under a key that are held or have not been released, of all primitives: the lock, permits of a
+   * semaphore, readers and writer, runs of a job, tasks. Their `sortKey` tells them apart.
+   *
+   * 1 consistent query for each megabyte of the items under the key. An item that cannot be read is left out, and the
+   * `unreadable` event names it.
    */
   async inspectAll(key: string): Promise<LeaseRecord[]> {
     return await this.#admin.inspectAll(key);
   }
 
   /**
-   * Goes through the locks that are held or have not been released, in no order, by pages as they are wanted; with `all`
-   * through the leases of the other primitives, too.
+   * Goes through the locks that are held or have not been released, in no order, and reads pages on demand. With
+   * `all`, the leases of the other primitives are included.
    *
-   * Reads the whole table, 1 request for each megabyte: for people and tools, not for hot paths. May lag a moment behind. An
-   * item that cannot be read is left out, and the `unreadable` event names it.
+   * Reads the whole table, 1 request for each megabyte: for people and tools, not for hot paths. May lag a moment
+   * behind. An item that cannot be read is left out, and the `unreadable` event names it.
    *
    * ```ts
    * for await (const lease of client.list({ prefix: "import/" })) console.log(lease.key, lease.owner);
@@ -246,10 +258,10 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   /**
-   * Lists the same by the pages in which it is read, each with a cursor from which another process can go on: for those
-   * whose time may be over before the table is. A page may be empty, and others follow.
+   * Lists the same by the pages in which it is read. Each page has a cursor from which another process can go on,
+   * when this one has too little time for the whole table. A page may be empty, and others follow.
    *
-   * 1 request for each page, of a megabyte. Leases that are acquired behind the cursor are not seen.
+   * 1 request for each page of a megabyte. Leases that are acquired behind the cursor are not seen.
    *
    * ```ts
    * for await (const { leases, next } of client.listPages({ prefix: "desk/" })) {
@@ -262,13 +274,13 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   /**
-   * Breaks the lease of a holder that will not let go. BE CAREFUL: the holder is not asked, and works on until its
-   * next renewal or its deadline.
+   * Breaks the lease of a holder that does not release it. BE CAREFUL: the holder is not asked, and works on until
+   * its next renewal or its deadline.
    *
-   * Needs the token that it means to break (see {@link LeaseClient.inspect}), so that it cannot hit a later holder, and
-   * the `sortKey` of a lease that is not the lock's own. A task that is broken so waits again, or, if that was its last
-   * attempt, is parked by the next worker that comes by; a run shows as lost. 1 request; 2 for a permit, a read lock or a write
-   * lock. Resolves to false when another token, or none, holds the lock: `onRefused` is told which of the two.
+   * Needs the token of the lease (see {@link LeaseClient.inspect}), so that it cannot hit a later holder, and the
+   * `sortKey` of a lease that is not the lock's own. A task whose claim is broken waits again; after its last attempt
+   * the next worker parks it. A run shows as lost. 1 request; 2 for a permit, a read lock or a write lock. Resolves
+   * to false when another token, or none, holds the lock: `onRefused` is told which of the two.
    *
    * ```ts
    * for (const { key, sortKey, token } of await client.inspectAll("payment-api")) {
@@ -281,10 +293,10 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   /**
-   * Asks the holder of a lease to stop: its signal aborts with the reason `revoked` when it next renews. A holder
-   * that does not renew does not hear of it. The lock stays closed until it is released or expires.
+   * Asks the holder of a lease to stop: its signal aborts with the reason `revoked` at its next renewal. A holder
+   * that does not renew does not notice. The lock is held until it is released or expires.
    *
-   * Needs the token of the lease that it means, and the `sortKey` of one that is not the lock's own. 1 request. Resolves to
+   * Needs the token of the lease, and the `sortKey` of a lease that is not the lock's own. 1 request. Resolves to
    * false when another token, or none, holds the lock: `onRefused` is told which of the two.
    */
   async requestRevocation(
@@ -295,11 +307,11 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   /**
-   * Gives the leases that are held at this moment, in the order of acquisition, whatever primitives they belong to:
-   * locks, permits, read and write locks, groups, leadership, runs, tasks, computations; adopted ones as well. One that
-   * a reentrant owner has several times is listed once. Sends nothing.
+   * Gives the leases that this client holds at this moment, in the order of acquisition, of all primitives: locks,
+   * permits, read and write locks, groups, leadership, runs, tasks, computations; adopted ones as well. A lease with
+   * several handles of a reentrant owner is listed once. Sends nothing.
    *
-   * Not in it: what `FairLock.checkIn` has won, which belongs to its owner and not to this process.
+   * A lease of `FairLock.checkIn` is not in the list: it belongs to its owner and not to this process.
    *
    * ```ts
    * for (const { key, sortKey, expiresAt } of client.held()) console.log(key, sortKey, new Date(expiresAt).toISOString());
@@ -310,20 +322,20 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   /**
-   * Lets everything go, for a process that is about to end: every lease of {@link LeaseClient.held} is released, however
-   * many handles a reentrant owner has; every wait is called off, and its ticket leaves the queue; and what is being
-   * released or taken back in the background is waited for. Work under a lease is not waited for: its signal aborts.
+   * Releases everything, for a process that is about to end. Every lease of {@link LeaseClient.held} is released,
+   * with all handles of a reentrant owner. Every wait ends, and its ticket leaves the queue. The call waits for
+   * releases in the background. It does not wait for work under a lease: the work's signal aborts.
    *
-   * A wait that is called off rejects with {@link ClientClosedError}, and so does every later attempt to get a lease.
+   * A wait that ends so rejects with {@link ClientClosedError}, and so does every later attempt to get a lease.
    * Reads, `forceRelease` and `requestRevocation` still work.
    *
-   * 1 request for each lease and each ticket, all at the same time. Resolves when the service has confirmed all of them.
-   * Rejects with {@link CloseIncompleteError} when it has not within `timeoutMs`, or when a request failed; the client is
-   * closed all the same, and the error tells which keys may stay held, and until when. Calling it again waits again, and
-   * sends nothing.
+   * 1 request for each lease and each ticket, all at the same time. Resolves when the service has confirmed all of
+   * them. Rejects with {@link CloseIncompleteError} when it has not within `timeoutMs`, or when a request failed. The
+   * client is closed then too, and the error names the keys that may stay held, and until when. Calling it again
+   * waits again, and sends nothing.
    *
-   * A lease that was handed to another process, with `lease.toJSON()` and `adopt`, is one lease: closing the client of
-   * either process releases it for both. Give leases that outlive the process a client of their own.
+   * A lease that was handed to another process, with `lease.toJSON()` and `adopt`, is one lease: closing the client
+   * of either process releases it for both. Give leases that outlive the process a client of their own.
    *
    * ```ts
    * process.once("SIGTERM", async () => {
@@ -337,7 +349,10 @@ export class LeaseClient implements AsyncDisposable {
     await this.#lifecycle.close(checkDuration("timeoutMs", options.timeoutMs ?? callBudgetMs, 0));
   }
 
-  /** Closes it, without complaint: what cannot be released now frees itself when its lease ends. */
+  /**
+   * Closes the client, and ignores failures of the service: a lease that cannot be released now frees itself when it
+   * ends.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.close();
@@ -346,18 +361,18 @@ export class LeaseClient implements AsyncDisposable {
     }
   }
 
-  /** Reads the latest slot that is done under a key; undefined where none is. 1 consistent read. */
+  /** Reads the latest slot that is done under a key; undefined when there is none. 1 consistent read. */
   async doneSlot(key: string): Promise<string | undefined> {
     return await this.#admin.doneSlot(key);
   }
 
   /**
-   * Takes back a slot that is done, so that it and those before it can be run again. For an operator, where a slot was
-   * done by mistake: one that lies far ahead keeps out every run until then.
+   * Takes back a slot that is done, so that it and earlier slots can be run again. For an operator, when a slot was
+   * done by mistake: a slot far ahead keeps out every run until then.
    *
-   * Needs the slot that it means (see {@link LeaseClient.doneSlot}), so that it cannot hit a later one; `to` is the last
-   * one that shall stay done. The holder of the lock keeps it. 1 request. Resolves to whether `to` is the latest slot
-   * that is done: false when it is neither the one that was seen nor `to`.
+   * Needs the slot as it was read (see {@link LeaseClient.doneSlot}), so that it cannot hit a later one. `to` is the
+   * last slot that stays done. The holder of the lock keeps it. 1 request. Resolves to whether `to` is the latest
+   * slot that is done: false when it is neither the slot that was read nor `to`.
    *
    * ```ts
    * const doneSlot = await client.doneSlot("close-unpaid-orders");

@@ -20,26 +20,17 @@ export { isOperational, mayPass, unlessPassing } from "./errors/operational.ts";
 export {
   acquire,
   cancel,
-  endCalls,
   type Grant,
-  heldBySomebody,
   type LeaseAddress,
-  markCalls,
   namesIn,
-  park,
-  parkCallback,
   recordOnly,
   release,
-  removeWaiter,
   render,
   renew,
   renewUnlessRevoked,
   requestRevocation,
   revokeToken,
   takeOver,
-  takeOverCalls,
-  type WaitsBy,
-  waitersOf,
 } from "./expressions.ts";
 export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
@@ -81,6 +72,17 @@ export type {
   Renewal,
 } from "./protocol/lease-form.ts";
 export { LockForm } from "./protocol/lock-form.ts";
+export {
+  endCalls,
+  heldBySomebody,
+  markCalls,
+  park,
+  parkCallback,
+  removeWaiter,
+  takeOverCalls,
+  type WaitsBy,
+  waitersOf,
+} from "./protocol/parking.ts";
 export {
   lastDoneSlot,
   lastReleasedToken,

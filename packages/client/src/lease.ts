@@ -30,25 +30,22 @@ export interface LeaseHandle
   readonly sortKey?: string;
   /** The run that the lease stands for, if it stands for one. */
   readonly slot?: string;
-  /** What it takes of an item that several leases share, and what its renewals write again. */
+  /** What a seat takes of an item that several leases share, and what its renewals write again. */
   readonly seat?: NonNullable<LeaseRecord["seat"]> &
     Pick<LeaseRecord, "reentrant"> & { readonly data?: unknown };
 }
 
-/** By lease, the handles that have not been released: more than one where an owner holds it reentrantly. */
-const handles = new WeakMap<HeldLease, Set<Lease>>();
-
-/** Gives a handle of a lease that is held; undefined where it has none, or has ended. */
+/** Gives a handle of a lease that is held; undefined when it has none, or has ended. */
 export function handleOf(lease: HeldLease): Lease | undefined {
-  const [handle] = handles.get(lease) ?? [];
+  const [handle] = lease.handles as readonly Lease[];
   return handle?.held ? handle : undefined;
 }
 
 /**
  * A lock that is held, for a time.
  *
- * Between asking `held` and acting, a process may be frozen for longer than the lease lasts: where that must not
- * do harm, make the write itself refuse, with {@link Lease.fence} or {@link Lease.conditionCheck}.
+ * Between the check of `held` and the next action, a process may be frozen for longer than the lease lasts. If that
+ * can do harm, let the write itself refuse, with {@link Lease.fence} or {@link Lease.conditionCheck}.
  *
  * ```ts
  * await using lease = await client.acquire("import", { heartbeat: true });
@@ -71,9 +68,7 @@ export class Lease implements AsyncDisposable {
     this.#lease = lease;
     this.#format = format;
     this.#slot = slot;
-    const others = handles.get(lease);
-    if (others === undefined) handles.set(lease, new Set([this]));
-    else others.add(this);
+    lease.handles.push(this);
   }
 
   /** The lock's name. */
@@ -86,7 +81,7 @@ export class Lease implements AsyncDisposable {
     return this.#lease.terms.record.sortKey;
   }
 
-  /** Readable label of who holds it. */
+  /** Readable label of the holder. */
   get owner(): string {
     return this.#lease.terms.record.owner;
   }
@@ -101,12 +96,12 @@ export class Lease implements AsyncDisposable {
     return this.#lease.terms.record.fencingToken;
   }
 
-  /** When it was acquired, in epoch milliseconds of the clock of whoever acquired it. */
+  /** When it was acquired, in epoch milliseconds of the acquirer's clock. */
   get acquiredAt(): number {
     return this.#lease.terms.record.acquiredAt;
   }
 
-  /** When it ends unless it is renewed, in epoch milliseconds of the clock of whoever renewed it last. */
+  /** When it ends unless it is renewed, in epoch milliseconds of the clock of the last renewal. */
   get expiresAt(): number {
     return this.#lease.deadline.expiresAt;
   }
@@ -132,9 +127,9 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Aborts, with a {@link LeaseLostError} that says why, as soon as the lease does not protect its holder any more:
-   * at the holder's own deadline even if a renewal hangs, at a renewal that finds the lock taken or its revocation
-   * requested, and at the release.
+   * Aborts with a {@link LeaseLostError} as soon as the lease does not protect its holder any more. The error says
+   * why. It aborts at the holder's own deadline, even if a renewal hangs; at a renewal that finds the lock taken or
+   * its revocation requested; and at the release.
    *
    * A timer can fire late in a process that was frozen; reading this property, or `held`, looks at the clock.
    */
@@ -142,46 +137,47 @@ export class Lease implements AsyncDisposable {
     return this.#lease.deadline.signal;
   }
 
-  /** @internal Why it protects nothing any more, unless its holder let it go. */
+  /** @internal Why it protects nothing any more; undefined when its holder released it. */
   get loss(): LeaseLostError | undefined {
-    return this.#release === undefined ? this.signal.reason : undefined;
+    // Reading what is left looks at the clock.
+    return this.remainingMs() > 0 || this.#release !== undefined ? undefined : this.#lease.deadline.error;
   }
 
   /**
    * Prolongs the lease by its duration, counted from now.
    *
-   * 1 request, which is given up after half of the time that is left, or 5 s, so that there is time for another.
-   * Calls at the same time, a heartbeat's included, share it. Rejects with {@link LeaseLostError} when the
-   * lease is lost or released; with LeaseServiceError when the service did not confirm, in which case the lease
-   * stands until its deadline and the call may be repeated.
+   * 1 request. It is given up after half of the time that is left, or 5 s, so that there is time for another. Calls
+   * at the same time share it, and so does a heartbeat. Rejects with {@link LeaseLostError} when the lease is lost or
+   * released. Rejects with LeaseServiceError when the service did not confirm: then the lease is held until its
+   * deadline, and the call may be repeated.
    */
   async renew(): Promise<void> {
     if (this.#release !== undefined) throw new LeaseLostError(this.key, "released");
     await this.#lease.renew();
-    // One that was adopted after its time is held from now on.
+    // A handle that was adopted after its time is held from now on.
     this.#context.hold(this.#lease);
   }
 
   /**
-   * Lets the lock go. A lock that is not this lease's any more is left alone.
+   * Releases the lock. A lock that is no longer this lease's is not touched.
    *
-   * 1 request; none when the lock is known to be somebody else's, or while another handle of a reentrant lease is
-   * still out. Never runs beside a renewal. Resolves to whether the lock was still this lease's to release; calling
-   * it again gives the same answer. Rejects with LeaseServiceError when the service did not confirm: call it again,
-   * or let the lease expire. It rejects so, too, when an answer was lost and others have had the lock since: then the
-   * release may have landed, or the lock may have been taken away before.
+   * 1 request; none when the lock is known to be another caller's, or while another handle of a reentrant lease is in
+   * use. Never runs beside a renewal. Resolves to whether the lock was still this lease's to release; calling it
+   * again gives the same answer. Rejects with LeaseServiceError when the service did not confirm: call it again, or
+   * let the lease expire. It also rejects so when a reply was lost and other callers have had the lock since: then
+   * the release may have landed, or the lock may have been taken before.
    */
   async release(): Promise<boolean> {
     return (await this.#end(false)).wasOurs;
   }
 
   /**
-   * Lets the lock go and records its `slot` as done, so that nobody runs that slot, or an earlier one, again.
+   * Releases the lock and records its `slot` as done, so that no caller runs that slot, or an earlier one, again.
    *
-   * As {@link Lease.release} in all else, its single request included; without a slot it is the same. A slot whose
-   * lease is released, lost or never ended stays open, and a retry runs it again. So it resolves to false
-   * after a `release()`, which has left the slot open. While another handle of a reentrant lease is still out, the slot
-   * is recorded when the last of them ends.
+   * As {@link Lease.release} in all else, with its single request; without a slot it is the same. A slot whose lease
+   * is released, lost or never ended stays open, and a retry runs it again. So it resolves to false after a
+   * `release()`, which has left the slot open. While another handle of a reentrant lease is in use, the slot is
+   * recorded when the last of them ends.
    */
   async complete(): Promise<boolean> {
     const { wasOurs, isRecorded } = await this.#end(this.#slot !== undefined);
@@ -189,7 +185,8 @@ export class Lease implements AsyncDisposable {
   }
 
   #end(completed: boolean): Promise<Ended> {
-    handles.get(this.#lease)?.delete(this);
+    const { handles } = this.#lease;
+    if (handles.includes(this)) handles.splice(handles.indexOf(this), 1);
     this.#release ??= this.#lease.release(completed).catch((error: unknown) => {
       this.#release = undefined;
       throw error;
@@ -204,7 +201,7 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Releases it. A failure of the service's is no error here: a lock that cannot be released now frees itself when its
+   * Releases it. A failure of the service is no error here: a lock that cannot be released now frees itself when its
    * lease ends.
    */
   async [Symbol.asyncDispose](): Promise<void> {
@@ -263,15 +260,14 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Gives an entry for your own transaction, which then succeeds only while this lease holds the lock,
-   * by its token and its fencing token.
+   * Gives an entry for your own transaction, which then succeeds only while this lease holds the lock, by its token
+   * and its fencing token.
    *
    * Stricter than {@link Lease.fence}, and your items need no attribute for it. It adds a condition check to the
-   * transaction: 2 write units. A transaction that meets a renewal, or somebody else's attempt to acquire, is
-   * cancelled with the reason TransactionConflict: send it again. A lease that is lost or released gives a condition
-   * that cannot hold: your transaction is cancelled then (TransactionCanceledException), with ConditionalCheckFailed as
-   * the reason of this entry, and `signal.reason` says what became of the lease. Sends nothing by itself. Throws
-   * InvalidOptionsError.
+   * transaction: 2 write units. A transaction that meets a renewal, or another caller's attempt to acquire, is
+   * cancelled with the reason TransactionConflict: send it again. After the lease is lost or released, the condition
+   * cannot hold. Your transaction is then cancelled (TransactionCanceledException), with ConditionalCheckFailed as
+   * the reason of this entry, and `signal.reason` says why. Sends nothing by itself. Throws InvalidOptionsError.
    *
    * ```ts
    * await documents.send(
@@ -296,12 +292,12 @@ function checkFormat(format: unknown): ValueFormat {
 }
 
 /**
- * Runs work under a lease, and lets the lease go whatever becomes of the work.
+ * Runs work under a lease, and releases the lease, however the work ends.
  *
- * The work's own error comes first. If the release then meets a mistake in the program, only an `error` event reports it.
- * A result is given only if the lease protected it to its end, which completes the lease's slot, or was revoked; else
- * LeaseLostError. A release that fails, or of which nobody knows whether it has landed, does not hide a result: what it
- * leaves frees itself when the lease ends.
+ * The work's own error comes first. If the release then meets a mistake in the program, only an `error` event reports
+ * it. Gives a result only if the lease protected it to its end, which completes the lease's slot, or was revoked;
+ * else rejects with LeaseLostError. A release that fails, or whose reply was lost, does not hide a result: the lock
+ * frees itself when the lease ends.
  */
 export async function runUnder<T>(lease: Lease, work: (lease: Lease) => Promise<T> | T): Promise<T> {
   let isComplete = false;
@@ -309,11 +305,11 @@ export async function runUnder<T>(lease: Lease, work: (lease: Lease) => Promise<
     const result = await work(lease);
     const { loss } = lease;
     if (loss !== undefined && loss.reason !== "revoked") throw loss;
-    // What was revoked has perhaps stopped half-way: its slot stays open.
+    // Revoked work may have stopped half-way: its slot stays open.
     isComplete = loss === undefined;
     if (isComplete) {
       const wasOurs = await lease.complete().catch(ifOperational(undefined));
-      // Broken or taken while it had time left, which nothing has told the work.
+      // Broken or taken while it had time left, and nothing has told the work.
       if (wasOurs === false) throw new LeaseLostError(lease.key, "taken");
     }
     return result;

@@ -116,9 +116,7 @@ export const limits: {
   durationMs: 366 * 24 * 60 * 60 * 1000,
 };
 
-const encoder = new TextEncoder();
-
 /** Counts the bytes that DynamoDB counts for a string. */
 export function utf8Bytes(text: string): number {
-  return encoder.encode(text).length;
+  return Buffer.byteLength(text);
 }

@@ -20,19 +20,22 @@ type Answer =
       readonly retryAfterMs: number;
     };
 
-/** A wake-up that is lost is made good after the holder's lease, and then after longer and longer times up to this. */
+/**
+ * When a wake-up is lost, the execution looks again after the holder's lease, and then after longer and longer times
+ * up to this.
+ */
 const longestParkMs = 300_000;
 const shortestParkMs = 1_000;
 const mostDoublings = 9;
 
-/** Nobody holds the lock that was to be waited for. */
+/** The lock is free: there is no holder to wait for. */
 const isFree = "the lock is free";
 
 /**
- * Acquires the lock in steps, suspended while somebody else holds it.
+ * Acquires the lock in steps; the execution is suspended while another holder has it.
  *
- * Its identity is kept before its first attempt, so that an attempt that is repeated finds what an earlier one has
- * acquired. Rejects with LeaseUnavailableError, SlotDoneError and LeaseServiceError.
+ * It stores its identity before its first attempt, so that a repeated attempt finds what an earlier one has acquired.
+ * Rejects with LeaseUnavailableError, SlotDoneError and LeaseServiceError.
  */
 export async function acquire(context: DurableContext, { lock, waitMs }: DurableTerms): Promise<Lease> {
   const { id, since } = await context.step(
@@ -103,7 +106,7 @@ function refusalOf(error: LeaseUnavailableError | SlotDoneError, at: number): An
   return { state: "refused", at, held, retryAfterMs };
 }
 
-/** The execution, as people know it, and this one of its leases. The end of the ARN is what tells executions apart. */
+/** Names the execution for people, and this lease of it. The end of the ARN tells executions apart. */
 function ownerOf(executionArn: string, id: string): string {
   return `${executionArn.slice(-(longestOwner - id.length - 1))}#${id}`;
 }

@@ -27,25 +27,25 @@ import {
 export interface DurableLockOptions
   extends Pick<HoldOptions, "leaseDurationMs" | "data" | "slot" | "lockAtLeastForMs"> {
   /**
-   * Whether work goes on under the lease in this process. While it does not, the end of a lease by this process's clock is
-   * no event: the process may have been frozen, while another one has renewed the lease.
+   * Whether work goes on under the lease in this process. When it does not, the end of a lease by this process's
+   * clock is no event: the process may have been frozen, and another process may have renewed the lease.
    */
   readonly isWorking: () => boolean;
 }
 
-/** What an attempt to acquire has come to. */
+/** The result of an attempt to acquire. */
 export type Outcome =
   | { readonly state: "granted"; readonly lease: Lease }
   | { readonly state: "refused"; readonly error: LeaseUnavailableError }
   | { readonly state: "done"; readonly error: SlotDoneError };
 
-/** One who waits without a process. */
+/** A waiting owner without a process. */
 export interface Waiter {
   /** As for {@link DurableLock.attempt}. */
   readonly owner: string;
-  /** In epoch milliseconds; the same each time that the same one parks. */
+  /** In epoch milliseconds; the same each time that the same owner parks. */
   readonly waitingSince: number;
-  /** Lambda's id of the callback that the release shall complete. */
+  /** Lambda's id of the callback that the release completes. */
   readonly callbackId: string;
   /** When the callback times out, in epoch milliseconds. */
   readonly expiresAt: number;
@@ -63,15 +63,15 @@ export const longestOwner: number = limits.sortKeyBytes - waiterSortKeyPrefix.le
 /**
  * A lock for a holder that outlives its process, and whose calls may be repeated: the steps of a durable execution.
  *
- * Every call stands alone. What it holds belongs to the owner and not to this process: such leases are not in
- * `client.held()`, and `client.close()` does not release them. `@leasehold/durable` is built on it.
+ * Each call is independent. A lease belongs to the owner and not to this process: it is not in `client.held()`, and
+ * `client.close()` does not release it. `@leasehold/durable` is built on this class.
  *
  * Rejects as the client does.
  */
 export class DurableLock {
   /** The lock's name. */
   readonly key: string;
-  /** How long a renewal prolongs the lease. */
+  /** By how much a renewal prolongs the lease. */
   readonly leaseDurationMs: number;
   readonly #internals: ClientInternals;
   readonly #context: ProtocolContext;
@@ -108,19 +108,19 @@ export class DurableLock {
   }
 
   /**
-   * Tries once to acquire the lock for an owner: an identity that nobody else has, and that a repetition of the same
-   * call has again.
+   * Tries once to acquire the lock for an owner. The owner is an identity that no other caller has, and a repetition
+   * of the same call uses it again.
    *
-   * 1 request for a lock that is free. 2 to take over from a dead holder, or from an earlier attempt of the same owner
-   * that nobody has heard of: then the lease gets a new token and a larger fencing token, so that the process of the
-   * earlier attempt can do nothing with what it has.
+   * 1 request for a free lock. 2 to take over from a dead holder, or from an earlier attempt of the same owner whose
+   * reply was lost. After a takeover the lease has a new token and a larger fencing token, so the process of the
+   * earlier attempt can change nothing.
    */
   async attempt(owner: string): Promise<Outcome> {
     const { format } = this.#internals;
     const identity = { owner: checkText("owner", owner, longestOwner), reentrant: true, resumes: true };
     const call = { ...this.#terms, ...identity, data: this.#data, key: this.key, sortKey: leaseSortKey };
     try {
-      // A new one each time: it remembers what it has won, and would share that with the owner's next attempt.
+      // A new one each time: it remembers what it has acquired, and would share that with the owner's next attempt.
       const held = await new Acquirer(this.#context).acquire(call);
       return { state: "granted", lease: new Lease(this.#context, held, format, this.#terms.slot) };
     } catch (error) {
@@ -131,9 +131,10 @@ export class DurableLock {
   }
 
   /**
-   * Parks an owner, so that the release of the lock completes its callback. One that was parked before keeps its place.
+   * Parks an owner, so that the release of the lock completes its callback. An owner that was parked before keeps its
+   * position.
    *
-   * 1 transaction of a check and a write. Resolves to false, and writes nothing, where nobody holds the lock.
+   * 1 transaction of a check and a write. Resolves to false, and writes nothing, when the lock is free.
    */
   async park(waiter: Waiter): Promise<boolean> {
     const { retentionMs } = this.#context;
@@ -147,12 +148,13 @@ export class DurableLock {
   /**
    * Takes a granted lease on again from its handle, in another process or a later invocation. Sends nothing.
    *
-   * It protects nothing until its first renewal is confirmed, however young the handle is: meanwhile the lease may have
-   * been lost.
+   * It protects nothing until its first renewal is confirmed, however young the handle is: the lease may have been
+   * lost meanwhile.
    */
   resume(handle: LeaseHandle): Lease {
     const terms = checkHandle(handle, this.#context.table.tableName);
-    // Versions have to grow. Taken from the time, those of this process pass those of earlier ones, unknown to it.
+    // Versions have to grow. Versions from the time are larger than those of earlier processes, which this process
+    // does not know.
     const record = { ...terms.record, version: Math.max(terms.record.version, this.now()) };
     const held = new HeldLease(
       this.#context,

@@ -1,4 +1,4 @@
-/** Errors of leases, carried through checkpoints, which keep of an error no more than its message and a text. */
+/** Errors of leases on their way through checkpoints. A checkpoint keeps only an error's message and one text. */
 import { type RetryDecision, StepError } from "@aws/durable-execution-sdk-js";
 import {
   LeaseError,
@@ -11,7 +11,7 @@ import {
 } from "@leasehold/client";
 import { mayPass } from "@leasehold/client/internal";
 
-/** What is kept of an error. */
+/** The parts of an error that are kept. */
 type Kept =
   | { readonly leasehold: "lost"; readonly key: string; readonly reason: LeaseLostReason }
   | {
@@ -39,7 +39,7 @@ const longestChain = 10;
 const mostAttempts = 8;
 const longestDelaySeconds = 60;
 
-/** Gives an error the form in which a checkpoint keeps it; errors that are not of leases stay as they are. */
+/** Gives an error the form in which a checkpoint keeps it. Errors that are not of leases stay as they are. */
 function portable(error: unknown): unknown {
   const kept = keptOf(error);
   return kept === undefined
@@ -56,7 +56,7 @@ export async function portably<T>(body: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Gives the error of a lease that an error stands for, be it itself or one that came out of a checkpoint. */
+/** Gives the lease error that an error stands for: the error itself, or the one that came out of a checkpoint. */
 export function leaseErrorIn(error: unknown): LeaseError | undefined {
   let link = error;
   for (let depth = 0; depth < longestChain && link instanceof Error; depth += 1) {
@@ -68,7 +68,7 @@ export function leaseErrorIn(error: unknown): LeaseError | undefined {
   return undefined;
 }
 
-/** Whether it is an error of a lease in the form in which a checkpoint keeps it, and not one that the user's code has thrown. */
+/** Whether it is a lease error in the form in which a checkpoint keeps it, and not an error of the user's code. */
 export function isPortable(error: unknown): boolean {
   return error instanceof StepError && parsed(error.errorData) !== undefined;
 }
@@ -114,14 +114,14 @@ function madeFrom(kept: Kept): LeaseError {
   }
 }
 
-/** A text that is not ours is the user's own. */
+/** A text in another form is the user's own. */
 function parsed(errorData: unknown): Kept | undefined {
   if (typeof errorData !== "string") return undefined;
   try {
     const value: unknown = JSON.parse(errorData);
     return typeof value === "object" && value !== null && "leasehold" in value ? (value as Kept) : undefined;
   } catch {
-    // Ignored: what is no JSON is not ours.
+    // Ignored: a text that is not JSON is the user's own.
     return undefined;
   }
 }

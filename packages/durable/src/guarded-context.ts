@@ -8,7 +8,7 @@ import {
 import { isPortable, leaseErrorIn, portably, retryService } from "./failures.ts";
 import type { HeldLease } from "./held-lease.ts";
 
-// The SDK's methods have overloads with and without a name in front: a guard passes on what it was given.
+// The SDK's methods have overloads with and without a name in front: a guard passes its arguments on as they are.
 type Arguments = unknown[];
 type Callback = (...args: Arguments) => Promise<unknown>;
 type Method = (...args: Arguments) => DurablePromise<unknown>;
@@ -16,10 +16,10 @@ type Retry = (error: Error, attempt: number) => RetryDecision;
 type Branch = Callback | { readonly name?: string; readonly func: Callback };
 
 /**
- * Gives a context whose operations do nothing once the lease is lost: each piece of the user's code in it, and each
- * invocation of another function, begins with the check that the lease is this execution's.
+ * Gives a context whose operations do nothing once the lease is lost. Each piece of the user's code in it, and each
+ * invocation of another function, first checks that the lease is this execution's.
  *
- * Waits and callbacks are passed on as they are, for they do nothing.
+ * Waits and callbacks are passed on as they are, because they do nothing by themselves.
  */
 export function guarded(context: DurableContext, held: HeldLease): DurableContext {
   const guards = guardsOf(context as unknown as Record<string, Method>, held);
@@ -28,7 +28,7 @@ export function guarded(context: DurableContext, held: HeldLease): DurableContex
       const guard = typeof name === "string" ? guards[name] : undefined;
       if (guard !== undefined) return guard;
       const value: unknown = Reflect.get(target, name, target);
-      // Bound to the context itself: what the SDK calls on the way is guarded already.
+      // Bound to the context itself: its operations are guarded already when the SDK calls them on the way.
       return typeof value === "function" ? value.bind(target) : value;
     },
   });
@@ -84,7 +84,7 @@ function withContexts(args: Arguments, held: HeldLease): Arguments {
   return args.map((arg) => (typeof arg === "function" ? inside(arg as Callback, held) : arg));
 }
 
-/** Steps that were refused are not repeated, and those that could not be checked are, whatever the user's strategy says. */
+/** Refused steps are not repeated, and steps that could not be checked are, whatever the user's strategy says. */
 function retried(args: Arguments): Arguments {
   const at = args.findIndex((arg) => typeof arg === "function");
   if (at === -1) return args;
@@ -105,7 +105,9 @@ function insideBranch(branch: Branch, held: HeldLease): Branch {
   return typeof branch === "function" ? inside(branch, held) : { ...branch, func: inside(branch.func, held) };
 }
 
-/** The operation has begun already; awaiting this awaits it, and gives errors of leases as what they are. */
+/**
+ * The operation has begun already. Awaiting this awaits the operation, and gives lease errors in their own classes.
+ */
 function translated(operation: DurablePromise<unknown>): DurablePromise<unknown> {
   return new DurablePromise(async () => {
     try {

@@ -1,7 +1,7 @@
 import { type Lease, LeaseLostError, type LeaseLostReason } from "@leasehold/client";
 import { isPassing, portably } from "./failures.ts";
 
-/** Counts what runs under a lease in this process. */
+/** Counts the work that runs under a lease in this process. */
 export class Workload {
   #running = 0;
   #whenIdle: (() => void)[] = [];
@@ -26,12 +26,12 @@ export class Workload {
   }
 }
 
-/** What a renewal has come to. */
+/** The result of a renewal. */
 export type Beat =
   | { readonly state: "renewed" | "unanswered" }
   | { readonly state: "lost"; readonly reason: LeaseLostReason; readonly message: string };
 
-/** How letting the lease go has ended; unknown where an earlier attempt may have done it. */
+/** How the release has ended; unknown when an earlier attempt may have done it. */
 export type Ending = "released" | "lost" | "unknown";
 
 /** A lease that a durable execution holds, as one of its invocations sees it. */
@@ -40,7 +40,7 @@ export class HeldLease {
   readonly #workload: Workload;
   /** A step that starts while more than this is left sends nothing. */
   readonly #enoughMs: number;
-  /** What this invocation has seen of the work first: that it runs, or that it has ended. */
+  /** What this invocation has seen first of the work: that it runs, or that it has ended. */
   readonly #work = Promise.withResolvers<"runs" | "ended">();
 
   constructor(lease: Lease, workload: Workload, leaseDurationMs: number) {
@@ -55,9 +55,11 @@ export class HeldLease {
   }
 
   /**
-   * Runs a piece of the work, if the lease protects it: 1 request for the first one of an invocation, and for one that
-   * starts when a third of the lease is over. Rejects before the work has begun where the lease is lost, or
-   * where nobody can tell, with an error that a checkpoint keeps; after that with the work's own error.
+   * Runs a piece of the work, if the lease protects it. 1 request for the first piece of an invocation, and for a
+   * piece that starts when a third of the lease is over.
+   *
+   * Before the work has begun, it rejects when the lease is lost, or when that is not known, with an error that a
+   * checkpoint keeps. After that it rejects with the work's own error.
    */
   async run<T>(body: () => Promise<T>): Promise<T> {
     return await this.#workload.run(async () => {
@@ -81,7 +83,7 @@ export class HeldLease {
 
   /** Renews the lease while the work goes on: 1 request. */
   async beat(): Promise<Beat> {
-    // Then an invocation that could not say so may have released it, and somebody else may have it.
+    // Then an invocation may have released it without being able to say so, and another caller may have it.
     if ((await this.#work.promise) === "ended") return { state: "unanswered" };
     try {
       await this.lease.renew();
@@ -89,15 +91,15 @@ export class HeldLease {
     } catch (error) {
       if (isPassing(error)) return { state: "unanswered" };
       if (!(error instanceof LeaseLostError)) throw error;
-      // By this very execution, whose release says how it has ended.
+      // By this execution itself, and its release says how it has ended.
       if (error.reason === "released") return { state: "unanswered" };
       return { state: "lost", reason: error.reason, message: error.message };
     }
   }
 
   /**
-   * Lets the lock go when nothing runs under it any more, and records its slot as done where the work was completed. 1
-   * request; none where it is known to be somebody else's.
+   * Releases the lock when nothing runs under it any more, and records its slot as done when the work was completed.
+   * 1 request; none when the lock is known to be another caller's.
    */
   async end(completed: boolean, isRepeated: boolean): Promise<Ending> {
     await this.#workload.idle();

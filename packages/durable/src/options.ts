@@ -1,13 +1,13 @@
 import { type HoldOptions, InvalidOptionsError, type Lease, type LeaseClient } from "@leasehold/client";
 import { DurableLock } from "./durable-lock.ts";
 
-/** Options of `withDurableLease`. They have to be the same each time that the execution is replayed. */
+/** Options of `withDurableLease`. They have to be the same in every replay of the execution. */
 export interface DurableLeaseOptions
   extends Pick<HoldOptions, "leaseDurationMs" | "data" | "slot" | "lockAtLeastForMs"> {
   /**
-   * How long the lease lasts unless it is renewed. Every third of it the execution wakes to renew it: long enough that
-   * this costs little, short enough for how long the lock may stay closed after an execution that was stopped. From
-   * 3,000 ms to 366 days. @default 900000 (15 minutes)
+   * How long the lease lasts unless it is renewed. The execution wakes every third of it for a renewal. A long lease
+   * costs little; after an execution was stopped, the lock is held for up to this time. From 3,000 ms to 366 days.
+   * @default 900000 (15 minutes)
    */
   readonly leaseDurationMs?: number;
   /**

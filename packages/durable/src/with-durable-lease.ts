@@ -11,27 +11,30 @@ import { guarded } from "./guarded-context.ts";
 import { type Beat, type Ending, HeldLease, Workload } from "./held-lease.ts";
 import { type DurableLease, type DurableLeaseOptions, type DurableTerms, readOptions } from "./options.ts";
 
-/** How often a release is tried; what it leaves frees itself when the lease ends. */
+/** How often a release is tried. A lock that is not released frees itself when the lease ends. */
 const mostReleases = 5;
 
 /**
  * Runs work under a lease that belongs to the durable execution, and not to one of its invocations.
  *
- * Acquired in a step: a replay goes on with the same lease. Renewed by the execution itself, every third of its
- * duration, also while it is suspended. Released when the work has ended, in whatever way; an execution that was stopped,
- * or that timed out, renews it no more, so that it ends after `leaseDurationMs` at the latest.
+ * The lease is acquired in a step, so a replay goes on with the same lease. The execution itself renews it, every
+ * third of its duration, also while it is suspended. The lease is released when the work has ended, in any way. An
+ * execution that was stopped, or that timed out, does not renew it any more: it then ends after `leaseDurationMs` at
+ * the latest.
  *
- * The work gets a context of its own, and may use no other one. Before a step, a condition's check, a callback's submitter or
- * an invocation of another function begins in it, the lease is checked; once it is lost, each of them rejects with
- * LeaseLostError, `lease.signal` aborts, and the execution goes on with LeaseLostError, even from a suspension. As always
- * in a durable function, whatever waits has to be in a step: the work is suspended where nothing runs in one.
+ * The work gets a context of its own, and may use no other one. The lease is checked before a step, a condition's
+ * check, a callback's submitter or an invocation of another function begins in that context. Once the lease is lost,
+ * each of them rejects with LeaseLostError, `lease.signal` aborts, and the execution goes on with LeaseLostError,
+ * even from a suspension. As always in a durable function, code that waits has to be in a step: the work is suspended
+ * where nothing runs in one.
  *
- * Resolves to the work's result, passed through JSON, if the lease protected the work to its end, which completes its
+ * Resolves to the work's result, passed through JSON, if the lease protected the work to its end. That completes its
  * `slot`. Rejects with LeaseUnavailableError, SlotDoneError, LeaseLostError or LeaseServiceError; with the SDK's
- * ChildContextError, whose `cause.name` tells the work's own error; and with InvalidOptionsError, before anything is sent.
+ * ChildContextError, whose `cause.name` is the name of the work's own error; and with InvalidOptionsError, before
+ * anything is sent.
  *
- * Requests to DynamoDB: 1 to acquire, 2 for each time that it waits; 1 every third of the lease; 1 for the first step of
- * each invocation that comes after; 1 to release. Durable operations: 6, and 4 for each time that it waits.
+ * Requests to DynamoDB: 1 to acquire, 2 for each time that it waits; 1 every third of the lease; 1 for the first step
+ * of each invocation that comes after; 1 to release. Durable operations: 6, and 4 for each time that it waits.
  *
  * ```ts
  * export const handler = withDurableExecution(async (event: { orderId: string }, context: DurableContext) =>
@@ -54,7 +57,7 @@ export async function withDurableLease<T>(
   const workload = new Workload();
   const terms = readOptions(client, key, options, () => workload.isWorking);
   let outcome: { readonly result: T } | { readonly error: unknown } | undefined;
-  // Virtual: it gives the operations places of their own among the caller's, and runs in every replay.
+  // Virtual: it numbers the operations by themselves among the caller's, and runs in every replay.
   await context.runInChildContext(
     "lease",
     async (own) => {
@@ -71,7 +74,7 @@ export async function withDurableLease<T>(
   return outcome.result;
 }
 
-/** Runs the work beside the keeping of its lease. */
+/** Runs the work, and renews its lease beside it. */
 async function holding<T>(
   context: DurableContext,
   terms: DurableTerms,
@@ -86,7 +89,7 @@ async function holding<T>(
     (own) => portably(() => keep(own, terms, workload, acquired.resolve, workEnded.promise)),
     { serdes: defaultSerdes },
   );
-  // A replay that comes after the end finds nothing but how it was.
+  // A replay after the end finds only how it has ended.
   const kept = keeping.then(({ handle, loss }) => {
     if (loss !== undefined) throw lossOf(key, loss);
     return handle;
@@ -96,7 +99,7 @@ async function holding<T>(
     kept.then((handle) => newHeld(terms, workload, handle)),
   ]);
   const working = context.runInChildContext("lease:work", async (own) => {
-    // Not so where a replay finds the work's end in its checkpoint.
+    // Not so when a replay finds the work's end in its checkpoint.
     held.workIs("runs");
     return await portably(() => work(held.lease, guarded(own, held)));
   });
@@ -106,7 +109,7 @@ async function holding<T>(
   } catch (error) {
     held.workIs("ended");
     workEnded.resolve(false);
-    // Ignored: the work's own error comes first, and what was not released ends by itself.
+    // Ignored: the work's own error comes first, and a lease that was not released ends by itself.
     await keeping.catch(() => undefined);
     throw error;
   }
@@ -117,17 +120,17 @@ async function holding<T>(
   return result;
 }
 
-/** How the holding of a lease has ended. */
+/** How the lease has ended. */
 interface Hold {
   readonly handle: LeaseHandle;
   readonly ending: Ending;
-  /** What the renewing has found. */
+  /** What the renewals have found. */
   readonly loss?: Loss;
 }
 
 type Loss = Extract<Beat, { readonly state: "lost" }>;
 
-/** Acquires the lease, renews it until it is lost or the work has ended, and lets it go. */
+/** Acquires the lease, renews it until it is lost or the work has ended, and releases it. */
 async function keep(
   context: DurableContext,
   terms: DurableTerms,
@@ -153,7 +156,7 @@ function lossOf(key: string, { reason, message }: Loss): LeaseLostError {
   return Object.assign(new LeaseLostError(key, reason), { message });
 }
 
-/** What the renewing of a lease leaves in its checkpoints. */
+/** What the renewals of a lease leave in their checkpoints. */
 type Kept = { readonly state: "begun" } | Beat;
 
 /** Renews the lease for as long as the execution goes on. Resolves when the lease is lost. */
@@ -180,9 +183,9 @@ async function untilLost(context: DurableContext, held: HeldLease, leaseDuration
 }
 
 /**
- * Lets the lock go in a step. What cannot be released frees itself when the lease ends.
+ * Releases the lock in a step. A lock that cannot be released frees itself when the lease ends.
  *
- * At most once for each attempt: only so does an attempt know that an earlier one may have landed.
+ * At most once for each attempt: only then does an attempt know that an earlier one may have landed.
  */
 async function release(context: DurableContext, held: HeldLease, completed: boolean): Promise<Ending> {
   try {

@@ -1,4 +1,5 @@
 import { Readable } from "node:stream";
+import type { ReadableStream } from "node:stream/web";
 
 /** The stream that a response consists of, or has for its body. */
 export function streamOf(response: unknown): AsyncIterable<unknown> | undefined {
@@ -34,7 +35,10 @@ async function* untilEnd(
 }
 
 function isStream(value: unknown): value is AsyncIterable<unknown> {
-  // Node makes `ReadableStream` only when it is asked for: most responses are no streams.
-  const isIterable = Symbol.asyncIterator in Object(value);
-  return isIterable && (value instanceof Readable || value instanceof ReadableStream);
+  return value instanceof Readable || isWebStream(value);
+}
+
+/** By its method: to load the platform's class takes longer than to load this middleware. */
+function isWebStream(value: unknown): value is ReadableStream<unknown> {
+  return typeof (value as Partial<ReadableStream> | null | undefined)?.getReader === "function";
 }

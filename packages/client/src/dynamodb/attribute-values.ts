@@ -11,7 +11,9 @@ export function toAttributeValue(value: string | number): PlainAttributeValue {
 
 /** Writes plain values in DynamoDB's own form. */
 export function toAttributeValues(values: Item): Record<string, PlainAttributeValue> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, toAttributeValue(value)]));
+  const attributes: Record<string, PlainAttributeValue> = {};
+  for (const name in values) attributes[name] = toAttributeValue(values[name] as string | number);
+  return attributes;
 }
 
 /** The values that an expression refers to, as a command takes them: DynamoDB refuses an empty map. */
@@ -32,6 +34,9 @@ export function fromAttributeValues(
 ): Item | undefined {
   if (attributes === undefined) return undefined;
   const item: Record<string, string | number> = {};
-  for (const [name, value] of Object.entries(attributes)) item[name] = value.S ?? Number(value.N);
+  for (const name in attributes) {
+    const { S: text, N: digits } = attributes[name] as { readonly S?: string; readonly N?: string };
+    item[name] = text ?? Number(digits);
+  }
   return item;
 }

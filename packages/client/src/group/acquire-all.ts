@@ -22,7 +22,7 @@ const optionNames: readonly (keyof GroupOptions)[] = [...slotlessOptionNames, "w
 
 /** DynamoDB's limit for one transaction's items. */
 const mostKeys = 100;
-/** DynamoDB's limit for what the items of one transaction weigh together. */
+/** DynamoDB's limit for the size of one transaction's items together. */
 const transactionBytes = 4 * 1024 * 1024;
 /** Our own share of an item: its key, its owner and every other attribute but the payload. */
 const itemBytes = 8 * 1024;
@@ -31,22 +31,22 @@ const itemBytes = 8 * 1024;
  * Acquires several locks, all of them or none, waiting up to `waitMs` for their holders.
  *
  * 1 transaction when all are free, of 2 write units for each lock; 2 when some have to be taken over from holders
- * whose time is over. While it waits it holds none of them and reads, mostly 1 lock each time. So callers that want
- * the same locks in different orders cannot block each other for good; but nothing is fair: who wants many busy locks
- * can wait for longer than those who want one. Transactions that meet cancel each other, and are repeated with jitter
- * for up to 2 s even without `waitMs`.
+ * whose leases have ended. While it waits it holds none of them, and reads, mostly 1 lock each time. So callers that
+ * want the same locks in different orders cannot deadlock. But there is no order: a caller of many busy locks can
+ * wait for longer than a caller of one. Transactions that conflict cancel each other. They are repeated with jitter
+ * for up to 2 s, even without `waitMs`.
  *
- * `keys` are 1 to 100 different keys. `data` is stored with each of them, and in all at most 4 MB are. A lease cannot
- * stand for a `slot` here.
+ * `keys` are 1 to 100 different keys. `data` is stored with each of them, at most 4 MB in all. A lease cannot stand
+ * for a `slot` here.
  *
- * `reentrant` lets the same owner into the locks that it has: those that it holds through this client, reentrantly too,
- * are shared without a request, and those that it holds so elsewhere are taken over with the rest. Then it does hold some
- * locks while it waits for others, and two owners that do so crosswise wait for each other until one of them gives up.
+ * With `reentrant`, locks that the owner holds reentrantly through this client are shared without a request. Its
+ * reentrant locks from elsewhere are taken over with the rest. In that case it does hold some locks while it waits
+ * for others. Two owners that do so in opposite order wait for each other until one of them gives up.
  *
- * Rejects with GroupUnavailableError, which names the locks that are held and by whom; with LeaseLostError when a lease
- * that a reentrant owner had already has ended while the others were waited for; with InvalidOptionsError
- * before it sends anything; with LeaseServiceError, LeaseTableError and LeaseConfigurationError; with
- * LeaseAbortedError when the signal aborts, which names the first lock. In every case of failure nothing stays held.
+ * Rejects with GroupUnavailableError, which names the locks that are held and their holders; with LeaseLostError when
+ * a lease of a reentrant owner has ended while the others were waited for; with InvalidOptionsError before it sends
+ * anything; with LeaseServiceError, LeaseTableError and LeaseConfigurationError; with LeaseAbortedError when the
+ * signal aborts, which names the first lock. In every case of failure nothing stays held.
  *
  * ```ts
  * await using group = await acquireAll(client, ["stock/7", "order/42"], { waitMs: 5_000, heartbeat: true });
@@ -76,7 +76,7 @@ export async function acquireAll(
   );
 }
 
-/** Shares those that a reentrant owner has already, and wins the others. */
+/** Shares the locks that a reentrant owner has already, and acquires the others. */
 async function acquireThese(
   inner: ClientInternals,
   wanted: readonly string[],
@@ -104,12 +104,12 @@ async function acquireThese(
   const group = new LeaseGroup(context, members as [Member, ...Member[]]);
   context.lifecycle.throwIfClosed();
   if (group.held) return group;
-  // A lease that the owner had already has ended while the others were waited for.
+  // A lease that the owner had before has ended during the wait for the others.
   await group.release().catch(ifOperational(false));
   throw group.signal.reason;
 }
 
-/** Wins several locks together. */
+/** Acquires several locks together. */
 async function win(
   inner: ClientInternals,
   keys: readonly string[],

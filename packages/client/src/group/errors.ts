@@ -1,31 +1,32 @@
 import { brandClass } from "../errors/brand.ts";
 import { LeaseUnavailableError, type RefusalDetails } from "../errors/errors.ts";
 
-/** One lock of a group that somebody else holds. */
+/** One lock of a group that another caller holds. */
 export interface HeldKey {
   readonly key: string;
   /** The holder's owner label, or that of the last holder during a cooldown. */
   readonly holder: string;
   /** When the holder's lease ends unless it is renewed, in epoch milliseconds of the holder's clock. */
   readonly expiresAt: number;
-  /** Whether nobody holds it: its last holder released it early, and it is in its cooldown (`lockAtLeastForMs`). */
+  /** Whether the lock has no holder: it was released early, and is in its cooldown (`lockAtLeastForMs`). */
   readonly inCooldown: boolean;
 }
 
 /**
- * Some of the locks that were wanted together are somebody else's, and the time to wait for them is over. None of
- * them is held.
+ * Other callers hold some of the locks, and the time to wait for them is over. None of the locks is held by this
+ * call.
  *
- * Its code is LEASE_UNAVAILABLE. `key`, `holder` and `expiresAt` speak of the first lock in `held`.
+ * Its code is LEASE_UNAVAILABLE. `key`, `holder` and `expiresAt` are those of the first lock in `held`.
  */
 export class GroupUnavailableError extends LeaseUnavailableError {
   static {
     brandClass(GroupUnavailableError, "GroupUnavailableError");
   }
-  /** All that were wanted. */
+  /** All locks that were asked for. */
   readonly keys: readonly string[];
   /**
-   * Those that stood in the way, in the order of `keys`. Empty when they were let go at the very moment of giving up.
+   * The locks that other callers hold, in the order of `keys`. Empty when they were released at the moment of giving
+   * up.
    */
   readonly held: readonly HeldKey[];
 

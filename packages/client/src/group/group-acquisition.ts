@@ -4,13 +4,13 @@ import { claimableIn } from "../protocol/expiry-detector.ts";
 import type { Belief } from "../protocol/lease-deadline.ts";
 import type { Takeover } from "../protocol/lease-form.ts";
 import type { GateOptions } from "../protocol/request-gate.ts";
+import { WaitBudget } from "../protocol/wait-loop.ts";
 import { isHeldBy, isOpenTo, type LeaseRecord, lastReleasedToken, readRecord } from "../record.ts";
 import { attributeNames, leaseSortKey } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
 import { callBudgetMs, shortestBudgetMs } from "../store/timed-store.ts";
 import type { TransactionResult } from "../store.ts";
 import { type Moment, sleep } from "../time/clock.ts";
-import { WaitBudget } from "../time/wait-budget.ts";
 import { acquireAmongOthers } from "./expressions.ts";
 import { GroupClaim } from "./group-claim.ts";
 
@@ -19,59 +19,65 @@ export interface GroupRequest {
   readonly keys: readonly string[];
   readonly owner: string;
   readonly leaseDurationMs: number;
-  /** Whether a reentrant lease of the same owner that stands is taken over, and the same owner is let in again. */
+  /**
+   * Whether a standing reentrant lease of the same owner is taken over, and the same owner may share these leases
+   * later.
+   */
   readonly reentrant: boolean;
   /** JSON text. */
   readonly data: string | undefined;
-  /** For how long transactions that are cancelled by others are repeated at once, if that is longer than usual. */
+  /** For how long transactions that others cancel are repeated at once, if that is longer than usual. */
   readonly waitMs: number;
 }
 
-/** All locks are ours. */
+/** All locks are acquired. */
 export interface GroupGranted {
   readonly granted: true;
   readonly records: readonly LeaseRecord[];
-  /** Every lease counts from the moment at which the transaction was about to be sent. */
+  /** Every lease counts from the moment before the transaction was sent. */
   readonly belief: Belief;
   readonly takeovers: ReadonlyMap<string, Takeover>;
 }
 
-/** A lock that stands in the way. */
-export interface Obstacle {
+/** A lock that another caller holds. */
+export interface Blocker {
   readonly record: LeaseRecord;
   readonly claimableInMs: number;
 }
 
-/** None of them is ours. */
+/** None of the locks is acquired. */
 export interface GroupRefused {
   readonly granted: false;
-  /** Empty where the locks changed hands too often to be caught. */
-  readonly obstacles: readonly Obstacle[];
+  /** Empty when the locks changed hands in every round. */
+  readonly blockers: readonly Blocker[];
 }
 
-/** The record that a lock is to be taken from. */
+/** The record from which a lock is taken. */
 interface Target {
   readonly judged: { readonly token: string; readonly version: number };
-  /** Undefined for our own, which landed unknown to us, and for a lock that was merely closed. */
+  /** Undefined for this call's own record, whose reply was lost, and for a lock that was in its cooldown. */
   readonly takeover: Takeover | undefined;
 }
 
-/** What is known of the locks, from one round to the next: those without a target are thought free. */
+/** What is known of the locks, from one round to the next. A lock without a target counts as free. */
 type Plan = Map<string, Target>;
 
-/** Transactions that meet cancel each other; who wins is known well within this time, even to a caller that does not wait. */
+/**
+ * Transactions that conflict cancel each other. One of them wins well within this time, also for a caller that does
+ * not wait.
+ */
 const conflictPatienceMs = 2_000;
 const firstConflictDelayMs = 20;
 const longestConflictDelayMs = 320;
 
-/** The first, one that goes by what it was told, and one more where that had changed meanwhile. */
+/** The first round, one that uses its refusal, and one more when the locks have changed meanwhile. */
 const mostRounds = 3;
 
 /**
  * One acquisition of several locks, from its first transaction to its end.
  *
- * All or nothing: it never holds some of the locks while it waits for others, so that two of them cannot wait for
- * each other, whatever the order of their keys.
+ * All or nothing: it never holds some of the locks while it waits for others. So two of them cannot wait for each
+ * other, whatever the order of their keys.
  */
 export class GroupAcquisition {
   readonly #context: ProtocolContext;
@@ -94,8 +100,9 @@ export class GroupAcquisition {
   }
 
   /**
-   * Tries once, and again with jitter where transactions that meet cancel each other: 1 transaction, and a second where the refusal shows that it can succeed now: the records in the way
-   * may be taken over, bear our own token, or a fencing token larger than ours.
+   * Tries once, and again with jitter when transactions that conflict cancel each other. 1 transaction. A second one
+   * when the refusal shows that it can succeed now: the records may be taken over, have this call's token, or have a
+   * fencing token larger than this call's.
    *
    * Rejects when the service fails; then another try, or `abandon`, has to follow.
    */
@@ -132,25 +139,25 @@ export class GroupAcquisition {
       isTooLate = result.applied;
       if (isTooLate) this.#expectOwn(plan, records);
       else {
-        const obstacles = this.#study(plan, result);
-        if (obstacles.length > 0) return { granted: false, obstacles };
+        const blockers = this.#study(plan, result);
+        if (blockers.length > 0) return { granted: false, blockers };
       }
     }
     if (isTooLate) throw this.#tooSlow();
-    return { granted: false, obstacles: [] };
+    return { granted: false, blockers: [] };
   }
 
-  /** Gives the acquisition up: what may have landed is taken back in the background. */
+  /** Gives the acquisition up: writes that may have landed are taken back in the background. */
   abandon(): void {
     this.#claim.abandon();
   }
 
-  /** The records that a transaction of this moment writes. */
+  /** The records that a transaction writes now. */
   #records(since: Moment): LeaseRecord[] {
     const { keys, owner, leaseDurationMs, reentrant, data } = this.#request;
     const { clock } = this.#context;
     const expiresAt = clock.expiryOf(since, leaseDurationMs);
-    // One number for all: larger than any that the locks have shown, and than what one that ttl removed had.
+    // One number for all: larger than any number in the locks, and than that of a lock that ttl removed.
     const fencingToken = Math.max(clock.timeOf(since), this.#largestFence) + 1;
     const version = this.#claim.nextVersion(fencingToken);
     return keys.map((key) => ({
@@ -193,9 +200,9 @@ export class GroupAcquisition {
     }
   }
 
-  /** Learns from a refusal what each lock is to be taken from; gives those that are not to be had now. */
-  #study(plan: Plan, { refusals }: TransactionResult): Obstacle[] {
-    const obstacles: Obstacle[] = [];
+  /** Learns from a refusal from which record each lock is to be taken. Gives the locks that cannot be taken now. */
+  #study(plan: Plan, { refusals }: TransactionResult): Blocker[] {
+    const blockers: Blocker[] = [];
     const { token } = this.#claim;
     let isMine = false;
     let isRevoked = false;
@@ -218,13 +225,13 @@ export class GroupAcquisition {
       }
       const verdict = this.#context.detector.judge(record);
       const reason = this.#isResumable(record) ? "sameOwner" : verdict.expired ? verdict.reason : undefined;
-      if (reason === undefined) obstacles.push({ record, claimableInMs: claimableIn(verdict) });
+      if (reason === undefined) blockers.push({ record, claimableInMs: claimableIn(verdict) });
       else
         plan.set(key, { judged: record, takeover: record.inCooldown ? undefined : { reason, from: record } });
     }
-    // Holding some while waiting for others is what makes deadlocks; and a revoked token wins nothing any more.
-    if (isRevoked || (isMine && obstacles.length > 0)) this.#startAnew();
-    return obstacles;
+    // To hold some locks while waiting for others makes deadlocks; and a revoked token wins nothing any more.
+    if (isRevoked || (isMine && blockers.length > 0)) this.#startAnew();
+    return blockers;
   }
 
   #isResumable(record: LeaseRecord): boolean {
@@ -238,8 +245,8 @@ export class GroupAcquisition {
   }
 
   /**
-   * The transaction landed, but its leases were over before its answer came, or ended at a wrong time by the service's
-   * clock: they are taken over from ourselves.
+   * The transaction landed, but its leases were over before the reply, or their end was wrong by the service's clock.
+   * So this call takes them over from itself.
    */
   #expectOwn(plan: Plan, records: readonly LeaseRecord[]): void {
     this.#claim.isUncertain = true;
@@ -248,7 +255,7 @@ export class GroupAcquisition {
     }
   }
 
-  /** What may be believed of leases that have been granted; undefined where they have to be written once more. */
+  /** For how long granted leases may be believed in; undefined when they have to be written once more. */
   #beliefIn([record]: readonly LeaseRecord[], since: Moment): Belief | undefined {
     if (record === undefined) return undefined;
     const { clock } = this.#context;

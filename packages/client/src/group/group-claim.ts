@@ -8,8 +8,8 @@ import type { Write } from "../store/write.ts";
 /**
  * One token's claim to several locks: what it has written so far, and how to take that back.
  *
- * Its transactions are all or nothing, so that one lock tells about all: where it does not bear the token, no
- * transaction has landed; and once the token is revoked on it, none will.
+ * Its transactions are all or nothing, so one lock tells about all. If that lock does not have the token, no
+ * transaction has landed. Once the token is revoked on it, none will land.
  */
 export class GroupClaim {
   readonly token: string;
@@ -17,10 +17,10 @@ export class GroupClaim {
   readonly #context: ProtocolContext;
   readonly #keys: readonly string[];
   readonly #leaseDurationMs: number;
-  /** The fencing tokens of its transactions; a tombstone keeps the one that it was left with. */
+  /** The fencing tokens of its transactions; a tombstone keeps the one that it had. */
   readonly #fences = new Set<number>();
   #version = 0;
-  /** Whether a transaction of this token may have landed, or may yet land, unknown to us. */
+  /** Whether a transaction of this token may have landed, or may still land, without a reply. */
   isUncertain = false;
 
   constructor(
@@ -45,7 +45,10 @@ export class GroupClaim {
     return this.#version;
   }
 
-  /** Takes back what may have landed, in the background. What cannot be taken back frees itself when its lease ends. */
+  /**
+   * Takes back writes that may have landed, in the background. A lock that cannot be taken back frees itself when its
+   * lease ends.
+   */
   abandon(): void {
     if (!this.isUncertain) return;
     const { clock, lifecycle } = this.#context;

@@ -4,24 +4,24 @@ import { type Blocked, WaitLoop, type WaitTerms } from "../protocol/wait-loop.ts
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { leaseItemKey } from "../schema.ts";
 import { GroupUnavailableError } from "./errors.ts";
-import type { GroupAcquisition, GroupGranted, GroupRefused, Obstacle } from "./group-acquisition.ts";
+import type { Blocker, GroupAcquisition, GroupGranted, GroupRefused } from "./group-acquisition.ts";
 
-/** A lock that stands in the way, and when it could be taken if nothing changes, on the monotonic clock. */
-interface Blocker {
+/** A held lock, and when it could be taken if nothing changes, on the monotonic clock. */
+interface BlockedLock {
   readonly record: LeaseRecord;
   readonly claimableAt: number;
 }
 
-/** The locks that stand in the way, the one to look at first at their head. */
+/** The held locks; the first one is read first. */
 interface BlockedGroup extends Blocked {
-  readonly locks: readonly Blocker[];
+  readonly locks: readonly BlockedLock[];
 }
 
 /**
  * One caller's wait for several locks, of which it holds none meanwhile.
  *
- * A look reads one lock that stood in the way, which may lag and costs a fraction of a refused transaction; only when
- * that one is free does it read the next.
+ * A look reads one held lock. The read may lag, and costs a fraction of a refused transaction. The next lock is read
+ * only when that one is free.
  */
 export class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup, GroupAcquisition> {
   readonly #keys: readonly string[];
@@ -33,8 +33,8 @@ export class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup
     this.#terms = terms;
   }
 
-  protected blockedBy({ obstacles }: GroupRefused): BlockedGroup {
-    return blockedBy(obstacles.map((obstacle) => this.#asOfNow(obstacle)));
+  protected blockedBy({ blockers }: GroupRefused): BlockedGroup {
+    return blockedBy(blockers.map((blocker) => this.#asOfNow(blocker)));
   }
 
   protected async look(
@@ -51,7 +51,7 @@ export class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup
       const request = { key: leaseItemKey(key, sortKey), consistent: false };
       const record = readRecord(await table.get(request, { withinMs, signal }));
       left = left.filter((other) => other !== lock);
-      // An own transaction that landed late is recognised by the next attempt, too.
+      // The next attempt also recognises an own transaction that landed late.
       if (record === undefined || record.token === token) continue;
       const seen = this.#asOfNow({ record, claimableInMs: claimableIn(detector.judge(record)) });
       left = [seen, ...left];
@@ -69,13 +69,13 @@ export class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup
     return new GroupUnavailableError(this.#keys, held, retryAfterMs, { waitedMs: this.#terms.waitMs });
   }
 
-  #asOfNow({ record, claimableInMs }: Obstacle): Blocker {
+  #asOfNow({ record, claimableInMs }: Blocker): BlockedLock {
     return { record, claimableAt: this.context.clock.monotonic() + claimableInMs };
   }
 }
 
-/** All of them can be had when the last one can; at once where none is in the way. */
-function blockedBy(locks: readonly Blocker[]): BlockedGroup {
+/** All of them can be taken when the last one can; at once when none is held. */
+function blockedBy(locks: readonly BlockedLock[]): BlockedGroup {
   const claimableAt = Math.max(Number.NEGATIVE_INFINITY, ...locks.map((lock) => lock.claimableAt));
   return { blockers: locks.map(({ record }) => record), claimableAt, locks };
 }

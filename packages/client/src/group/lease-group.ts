@@ -7,7 +7,7 @@ import type { ProtocolContext } from "../protocol/context.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
 import { UpdateBatch } from "../protocol/update-batch.ts";
 
-/** One lock of a group: what its holder sees, and what prolongs it. */
+/** One lock of a group: the holder's handle, and the lease behind it. */
 export interface Member {
   readonly lease: Lease;
   readonly held: HeldLease;
@@ -16,9 +16,9 @@ export interface Member {
 /**
  * Several locks that were acquired together, as one.
  *
- * They share one token and one fencing token, which is larger than every earlier one of each lock. A lock that is
- * lost takes the group's protection with it, but not the other locks: those stay held until the group is released,
- * for the work may still be stopping.
+ * They share one token and one fencing token, which is larger than every earlier one of each lock. When one lock is
+ * lost, the group protects nothing any more. The other locks stay held until the group is released, because the work
+ * may still be stopping.
  *
  * ```ts
  * await using accounts = await acquireAll(client, ["account/1", "account/2"], { heartbeat: true });
@@ -26,17 +26,17 @@ export interface Member {
  * ```
  */
 export class LeaseGroup implements AsyncDisposable {
-  /** The locks' names, in the order that they were asked for. */
+  /** The locks' names, in the order of the call. */
   readonly keys: readonly string[];
   /** The single leases, in the same order: each can be fenced, checked, handed to another process or released early. */
   readonly leases: ReadonlyMap<string, Lease>;
-  /** Readable label of who holds them. */
+  /** Readable label of the holder. */
   readonly owner: string;
-  /** Unique id of this acquisition, on each of the locks but those that a reentrant owner had already. */
+  /** Unique id of this acquisition. Locks that a reentrant owner had before keep their own. */
   readonly token: string;
   /**
-   * Larger than that of every earlier holder of any of the locks; where a reentrant owner had some of them already, the
-   * smallest of theirs: then fence what belongs to a lock by the lease of that lock.
+   * Larger than that of every earlier holder of any of the locks. When a reentrant owner had some of them before, it
+   * is the smallest of theirs: then fence each resource with the lease of its own lock.
    */
   readonly fencingToken: number;
   readonly #members: readonly Member[];
@@ -46,7 +46,7 @@ export class LeaseGroup implements AsyncDisposable {
   /** @internal Groups are made by {@link acquireAll}. */
   constructor(context: ProtocolContext, members: readonly [Member, ...Member[]]) {
     this.owner = members[0].lease.owner;
-    // Those that were won by this call are the latest.
+    // The locks of this call are the latest.
     this.token = members.reduce((last, member) =>
       member.lease.acquiredAt > last.lease.acquiredAt ? member : last,
     ).lease.token;
@@ -74,8 +74,8 @@ export class LeaseGroup implements AsyncDisposable {
   }
 
   /**
-   * Aborts, with the LeaseLostError of the lock that went first, as soon as one of them does not protect its holder
-   * any more; see {@link Lease.signal}.
+   * Aborts as soon as one of them does not protect its holder any more, with the LeaseLostError of the first such
+   * lock; see {@link Lease.signal}.
    */
   get signal(): AbortSignal {
     // Looks at the clock: a timer can fire late in a process that was frozen.
@@ -86,10 +86,10 @@ export class LeaseGroup implements AsyncDisposable {
   /**
    * Prolongs all of them by their duration, counted from now.
    *
-   * 1 request for each 25 locks; 1 for each lock where the service or a policy does not take batches. Rejects with
-   * LeaseLostError when one of them is lost or released, the others having been prolonged all the same; with
-   * LeaseServiceError when the service did not confirm, in which case they stand until their deadline and the call
-   * may be repeated.
+   * 1 request for each 25 locks; 1 for each lock when the service or a policy does not take batches. Rejects with
+   * LeaseLostError when one of them is lost or released; the others are prolonged then too. Rejects with
+   * LeaseServiceError when the service did not confirm: then they are held until their deadline, and the call may be
+   * repeated.
    */
   async renew(): Promise<void> {
     const batch = new UpdateBatch(this.#context, this.#context.clock.monotonic() + this.remainingMs());
@@ -102,12 +102,12 @@ export class LeaseGroup implements AsyncDisposable {
   }
 
   /**
-   * Lets all of them go, each by itself: one that is not this group's any more does not keep the others.
+   * Releases all of them, each by itself: a lost lock does not prevent the release of the others.
    *
-   * 1 request for each lock, at the same time; none for a lock that is known to be somebody else's. Resolves to
+   * 1 request for each lock, at the same time; none for a lock that is known to be another caller's. Resolves to
    * whether all of them were still this group's to release; calling it again gives the same answer. Rejects with
-   * LeaseServiceError when the service did not confirm them all: call it again, which repeats only those, or let
-   * them expire.
+   * LeaseServiceError when the service did not confirm them all: call it again, which repeats only those, or let them
+   * expire.
    */
   async release(): Promise<boolean> {
     const results = await Promise.allSettled(this.#members.map(({ lease }) => lease.release()));
@@ -117,8 +117,8 @@ export class LeaseGroup implements AsyncDisposable {
   }
 
   /**
-   * Releases them. A failure of the service's is no error here: a lock that cannot be released now frees itself when its
-   * lease ends.
+   * Releases them. A failure of the service is no error here: a lock that cannot be released now frees itself when
+   * its lease ends.
    */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release().catch(ifOperational(false));

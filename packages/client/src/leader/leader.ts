@@ -18,21 +18,23 @@ import {
 } from "./observation.ts";
 import { checkLeaderOptions, type LeaderOptions, type LeaderTerms } from "./options.ts";
 
-/** Being the leader: the lease of the election's key, with its `signal`, `fencingToken`, `fence` and `conditionCheck`. */
+/**
+ * The leadership: the lease of the election's key, with its `signal`, `fencingToken`, `fence` and `conditionCheck`.
+ */
 export type Leadership = Lease;
 
-/** What calls a campaign off. */
+/** Options of a campaign. */
 interface Campaign {
-  /** @default - nothing does */
+  /** Ends the campaign. @default - none */
   readonly signal?: AbortSignal;
 }
 
 /**
  * One candidate in an election: of all candidates for a key, at most one leads.
  *
- * A leader holds the key's lease and renews it. One that dies is succeeded when its lease has ended; one that freezes
- * finds its signal aborted when it wakes. As with every lease, nothing stops the work of a leader that does not heed
- * its signal: fence what it writes.
+ * A leader holds the key's lease and renews it. When a leader dies, another candidate succeeds it after the end of
+ * its lease. When a leader was frozen and wakes, it finds its signal aborted. As with every lease, nothing stops the
+ * work of a leader that ignores its signal: fence its writes.
  *
  * ```ts
  * const leader = new Leader(client, "scheduler", { data: { address: "10.0.0.7:8080" } });
@@ -59,18 +61,19 @@ export class Leader implements AsyncDisposable {
     this.#terms = checkLeaderOptions(options, inner);
   }
 
-  /** What this candidate holds while it leads. Looks at the clock; sends nothing. */
+  /** The lease of this candidate while it leads. Looks at the clock; sends nothing. */
   get leadership(): Leadership | undefined {
     return this.#leadership?.held ? this.#leadership : undefined;
   }
 
   /**
-   * Stands for election, and resolves when it is won; at once while this candidate leads already.
+   * Stands for election, and resolves when it is won; at once when this candidate leads already.
    *
-   * 1 request where nobody leads, 2 to succeed a leader whose time is over; while another leads, 1 read for each look
-   * in the rhythm of `retry`: by default every 2.5 to 7.5 s, and when the leader's lease could end. Waits for as long
-   * as it takes, and keeps the process alive meanwhile. Errors of the service are outlasted; it rejects with every
-   * other one, and with LeaseAbortedError when the `signal` aborts, and then nothing stays held. A candidate has one campaign at a time.
+   * 1 request when there is no leader, 2 to succeed a leader whose lease has ended. While another candidate leads, 1
+   * read for each look in the rhythm of `retry`: by default every 2.5 to 7.5 s, and when the leader's lease could
+   * end. Waits without a limit, and keeps the process alive meanwhile. It goes on after errors of the service.
+   * Rejects with every other error, and with LeaseAbortedError when the `signal` aborts. Nothing stays held then. A
+   * candidate has one campaign at a time.
    */
   async campaign(options: Campaign = {}): Promise<Leadership> {
     const signal = checkCampaign(options);
@@ -83,7 +86,7 @@ export class Leader implements AsyncDisposable {
     refuseSecond(this.#isCampaigning, "campaign");
     this.#isCampaigning = true;
     try {
-      // What was lost may still bear this candidate's token, and would keep itself out.
+      // A lost lease may still have this candidate's token in the table, and would keep the candidate itself out.
       await this.resign().catch(ifOperational(false));
       const won = await this.#win(signal);
       this.#leadership = won;
@@ -98,11 +101,13 @@ export class Leader implements AsyncDisposable {
   /**
    * Leads whenever it is elected, until the signal aborts: campaigns, runs the work, resigns, and campaigns again.
    *
-   * The work's signal aborts when the leadership is lost or resigned, or when the outer signal does. The next campaign
-   * begins when the work has ended, so that this candidate never runs it twice at a time; a work that ends of itself
-   * while it leads is followed by a pause of `pauseMs`, in which others may be elected. Resolves when the outer signal
-   * has aborted and the work has ended. Rejects with the work's error, after resigning, unless the error came after
-   * its signal had aborted and is that signal's reason or an AbortError; and as `campaign` does.
+   * The work's signal aborts when the leadership is lost or resigned, or when the outer signal aborts. The next
+   * campaign begins when the work has ended, so this candidate never runs the work twice at a time. When the work
+   * ends by itself while the candidate leads, a pause of `pauseMs` follows, in which others may be elected.
+   *
+   * Resolves when the outer signal has aborted and the work has ended. Rejects with the work's error, after
+   * resigning, and as `campaign` does. It does not reject with an error that came after the work's signal had aborted
+   * and is that signal's reason or an AbortError.
    */
   async lead(
     work: (leadership: Leadership, signal: AbortSignal) => Promise<unknown> | unknown,
@@ -123,7 +128,7 @@ export class Leader implements AsyncDisposable {
   }
 
   /**
-   * Gives the leadership up, and lets the others know at their next look.
+   * Resigns the leadership. The other candidates see it at their next look.
    *
    * 1 request; none when this candidate does not lead. Resolves to whether it was still the leader. Rejects with
    * LeaseServiceError when the service did not confirm: call it again, or let the lease end.
@@ -136,7 +141,10 @@ export class Leader implements AsyncDisposable {
     return wasLeader;
   }
 
-  /** Reads who leads; undefined when nobody does. 1 read, which may lag a moment behind and costs half a consistent one. */
+  /**
+   * Reads who leads; undefined when there is no leader. 1 read, which may lag a moment behind and costs half a
+   * consistent one.
+   */
   async current(): Promise<LeaderRecord | undefined> {
     return await readLeader(this.#context, this.key);
   }
@@ -144,10 +152,10 @@ export class Leader implements AsyncDisposable {
   /**
    * Gives who leads now, and then every change.
    *
-   * 1 read for each look, as `current`: about 0.5 s after the start or a change, then after twice that each time up to
-   * `everyMs`, each between a half and one and a half of it. A leader that begins and ends between two looks is not
-   * seen, and none is given after a later one. Looks that fail for the service's sake are made good by the next. Ends
-   * with its signal, without an error.
+   * 1 read for each look, as `current`: about 0.5 s after the start or a change, then after twice that each time, up
+   * to `everyMs`. Each pause is between a half and one and a half of that. It does not see a leader that begins and
+   * ends between two looks, and gives no leader after a later one. The next look makes up for one that failed because
+   * of the service. Ends with its signal, without an error.
    *
    * ```ts
    * const observer = new Leader(client, "scheduler");
@@ -158,7 +166,7 @@ export class Leader implements AsyncDisposable {
     return watchLeader(this.#context, this.key, checkObserveOptions(options));
   }
 
-  /** Resigns. A failure of the service's is no error here: a lease that cannot be released now ends by itself. */
+  /** Resigns. A failure of the service is no error here: a lease that cannot be released now ends by itself. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.resign().catch(ifOperational(false));
   }
@@ -201,7 +209,7 @@ export class Leader implements AsyncDisposable {
     const { onLost, onResigned } = this.#terms.listeners;
     const { signal } = leadership;
     const onEnd = (): void => {
-      // The signal aborts in the midst of a release; whether it was one is known afterwards.
+      // The signal aborts during a release; only afterwards it is known whether that was a resignation.
       queueMicrotask(() => {
         const { loss } = leadership;
         this.#tell(() => (loss ? onLost?.(loss, leadership) : onResigned?.(leadership)));
@@ -233,7 +241,7 @@ function refuseSecond(isUnderWay: boolean, call: string): void {
   check(!isUnderWay, call, "called while another is under way", "one at a time for each Leader");
 }
 
-/** Whether an error is merely how a work ends whose signal has aborted. */
+/** Whether an error only says that the work's signal has aborted. */
 function isExpectedAbort(error: unknown, signal: AbortSignal): boolean {
   if (!signal.aborted) return false;
   const isAbort = error instanceof Error && error.name === "AbortError";

@@ -19,9 +19,9 @@ export interface LeaderRecord {
 
 /** Options of {@link Leader.observe}. */
 export interface ObserveOptions {
-  /** Ends the observation. @default - it ends when its reader stops reading */
+  /** Ends the observation. @default - it ends when the caller's loop ends */
   readonly signal?: AbortSignal;
-  /** The rarest rhythm, in milliseconds: how long a change can go unnoticed, and a half more. @default 10000 */
+  /** The longest pause between two looks, in milliseconds, give or take a half. @default 10000 */
   readonly everyMs?: number;
 }
 
@@ -31,14 +31,14 @@ const defaultEveryMs = 10_000;
 /** What one look shows. */
 interface Snapshot {
   readonly leader: LeaderRecord | undefined;
-  /** Of the latest leader, whether it leads still or not; 0 where there is no trace of any. */
+  /** Of the latest leader, also when it does not lead any more; 0 when the table shows none. */
   readonly fencingToken: number;
 }
 
 /**
  * Reads who leads. May lag a moment behind.
  *
- * A leader whose lease has been over for longer than clocks may differ is none any more.
+ * A candidate does not lead any more when its lease has been over for longer than clocks may differ.
  */
 export async function readLeader(context: ProtocolContext, key: string): Promise<LeaderRecord | undefined> {
   return (await readSnapshot(context, key)).leader;
@@ -63,7 +63,7 @@ function leaderIn(record: LeaseRecord | undefined, context: ProtocolContext): Le
 /**
  * Gives who leads at first, and then every change that its looks notice.
  *
- * One look may lag more than the one before it: what is older than what has been seen is passed over.
+ * One look may lag more than the one before it. A record that is older than an earlier look's is ignored.
  */
 export async function* watchLeader(
   context: ProtocolContext,
@@ -78,7 +78,7 @@ export async function* watchLeader(
     context.lifecycle.throwIfClosed();
     const snapshot = await unlessPassing(() => readSnapshot(context, key));
     if (signal?.aborted) return;
-    // Where ttl has removed the item there is no trace of any leader, and nobody leads.
+    // When ttl has removed the item, the table shows no leader, and there is none.
     if (snapshot !== undefined && (snapshot.fencingToken >= latestToken || snapshot.fencingToken === 0)) {
       latestToken = Math.max(latestToken, snapshot.fencingToken);
       if (isOther(snapshot.leader, last)) {

@@ -19,20 +19,19 @@ export interface LeaderOptions
   extends Pick<WaitOptions, "leaseDurationMs" | "retry" | "owner" | "reentrant" | "data"> {
   /**
    * How often a leader renews, in milliseconds, shorter than half of the lease; `true` for every third of it. A
-   * leader always renews.
-   * @default true
+   * leader always renews. @default true
    */
   readonly heartbeat?: true | number;
   /**
-   * For how long `lead` leaves the field to others after its work has ended of itself, in milliseconds.
+   * How long `lead` pauses after its work has ended by itself, so that others may be elected, in milliseconds.
    * @default 1000
    */
   readonly pauseMs?: number;
-  /** Called when this candidate has been elected. @default - nobody is told */
+  /** Called when this candidate has been elected. @default - none */
   readonly onElected?: (leadership: Lease) => void;
-  /** Called when its leadership has ended before it resigned. @default - nobody is told */
+  /** Called when its leadership has ended before it resigned. @default - none */
   readonly onLost?: (error: LeaseLostError, leadership: Lease) => void;
-  /** Called when it has resigned. @default - nobody is told */
+  /** Called when it has resigned. @default - none */
   readonly onResigned?: (leadership: Lease) => void;
 }
 

@@ -7,8 +7,7 @@ import { HeldLease, type HeldLeaseTerms } from "./held-lease.ts";
 import type { LeaseForm } from "./lease-form.ts";
 import { LockForm } from "./lock-form.ts";
 import { ReentrantLeases } from "./reentrant-leases.ts";
-import { unordered } from "./retry-loop.ts";
-import type { WaitTerms } from "./wait-loop.ts";
+import { unordered, type WaitTerms } from "./wait-loop.ts";
 import type { WaitOrder } from "./wait-order.ts";
 
 /** One call to acquire, validated. */
@@ -108,7 +107,12 @@ export class Acquirer {
     const { form } = wait;
     const attempt = new AcquireAttempt(context, form, call);
     try {
-      const granted = await wait.grant(attempt, contentionOf(context, call.owner));
+      // Most callers meet nobody.
+      let tell: ReturnType<typeof contentionOf> | undefined;
+      const granted = await wait.grant(attempt, (holder) => {
+        tell ??= contentionOf(context, call.owner);
+        tell(holder);
+      });
       return this.begin(form, call, granted, clock.monotonic() - startedAt);
     } catch (error) {
       attempt.abandon();

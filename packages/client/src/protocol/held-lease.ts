@@ -75,6 +75,8 @@ export class HeldLease {
   /** For how long it could not be taken, when its release began. */
   #lastBelief: Belief | undefined;
   #holds = 1;
+  /** The handles that have not been released: more than one where an owner holds it reentrantly. */
+  readonly handles: object[] = [];
   /** Whether one of its handles has asked for the slot to be recorded. */
   #isCompleted = false;
   readonly #endListeners: (() => void)[] = [];
@@ -165,9 +167,7 @@ export class HeldLease {
       this.#holds -= 1;
       this.#isCompleted ||= completed;
       const { lost } = this.deadline;
-      return lost === undefined || lost.reason === "revoked"
-        ? { wasOurs: true, isRecorded: completed }
-        : notOurs;
+      return lost === undefined || lost === "revoked" ? { wasOurs: true, isRecorded: completed } : notOurs;
     }
     const ended = await this.#endOnce(completed);
     if (ended !== "unknown") return ended;
@@ -344,7 +344,7 @@ export class HeldLease {
   }
 
   #throwIfLost(): void {
-    if (this.deadline.lost !== undefined) throw this.deadline.lost;
+    if (this.deadline.lost !== undefined) throw this.deadline.error;
   }
 
   #heldMs(): number {

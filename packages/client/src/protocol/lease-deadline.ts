@@ -8,17 +8,24 @@ export interface Belief {
   readonly forMs: number;
 }
 
+/** Why a lease has ended. */
+type Loss = ConstructorParameters<typeof LeaseLostError>;
+
 /**
  * How long a holder may believe that its lease protects it.
  *
  * Its deadline is on the holder's own clocks, and counts from before the request was sent that won or renewed the lease.
  * Nothing that the service does, or fails to do, moves it but a confirmed renewal.
+ *
+ * The signal and the error are made when they are read: most leases end by a release that nobody watches.
  */
 export class LeaseDeadline {
   readonly #key: string;
   readonly #clock: ServiceClock;
   readonly #onLost: (reason: LeaseLostReason) => void;
-  readonly #controller = new AbortController();
+  #controller: AbortController | undefined;
+  #loss: Loss | undefined;
+  #error: LeaseLostError | undefined;
   #belief: Belief | undefined;
   #expiresAt: number;
   #cancelTimer: () => void = () => undefined;
@@ -44,17 +51,27 @@ export class LeaseDeadline {
   /** Aborts with a LeaseLostError when the lease ends. Reading it looks at the clock. */
   get signal(): AbortSignal {
     this.remainingMs();
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#loss !== undefined) this.#controller.abort(this.error);
+    }
     return this.#controller.signal;
   }
 
   /** Why the lease protects nothing any more, as far as has been noticed. */
-  get lost(): LeaseLostError | undefined {
-    return this.#controller.signal.reason as LeaseLostError | undefined;
+  get lost(): LeaseLostReason | undefined {
+    return this.#loss?.[1];
+  }
+
+  /** The same as an error, one for all who ask; undefined while the lease has not been noticed to have ended. */
+  get error(): LeaseLostError | undefined {
+    if (this.#loss !== undefined) this.#error ??= new LeaseLostError(...this.#loss);
+    return this.#error;
   }
 
   /** From now on the holder believes this, and the table shows that expiry. */
   confirm(belief: Belief, expiresAt: number): void {
-    if (this.lost !== undefined) return;
+    if (this.#loss !== undefined) return;
     this.#belief = belief;
     this.#expiresAt = expiresAt;
     this.#arm();
@@ -62,7 +79,7 @@ export class LeaseDeadline {
 
   /** How much longer the lease protects its holder, in milliseconds; 0 once it does not. */
   remainingMs(): number {
-    if (this.lost !== undefined || this.#belief === undefined) return 0;
+    if (this.#loss !== undefined || this.#belief === undefined) return 0;
     const { since, forMs } = this.#belief;
     const remaining = forMs - this.#clock.elapsedSince(since);
     if (remaining > 0) return remaining;
@@ -72,11 +89,12 @@ export class LeaseDeadline {
 
   /** Ends it for good. Only the first reason counts. */
   end(reason: LeaseLostReason, detail?: string, options?: ErrorOptions): void {
-    if (this.lost !== undefined) return;
+    if (this.#loss !== undefined) return;
+    this.#loss = [this.#key, reason, detail, options];
     this.#cancelTimer();
     // The listener hears of the loss before the user's own abort handlers run.
     this.#onLost(reason);
-    this.#controller.abort(new LeaseLostError(this.#key, reason, detail, options));
+    this.#controller?.abort(this.error);
   }
 
   #arm(): void {

@@ -1,17 +1,41 @@
+import type { LeaseUnavailableError } from "../errors/errors.ts";
 import { passing, unlessPassing } from "../errors/operational.ts";
 import type { LeaseRecord } from "../record.ts";
-import { callBudgetMs } from "../store/timed-store.ts";
-import { sleep } from "../time/clock.ts";
+import { leaseItemKey } from "../schema.ts";
+import { callBudgetMs, shortestBudgetMs } from "../store/timed-store.ts";
+import { type Clock, sleep } from "../time/clock.ts";
 import { RetryPauses, type RetryStrategy } from "../time/retry.ts";
-import { WaitBudget } from "../time/wait-budget.ts";
+import type { AcquireAttempt, AcquireTerms, Granted, Refused } from "./acquire-attempt.ts";
 import type { ProtocolContext } from "./context.ts";
-import type { HoldWatch } from "./hold-estimate.ts";
+import { type HoldWatch, holdWatches } from "./hold-estimate.ts";
+import { type LeaseForm, type Prospect, refusalOf } from "./lease-form.ts";
+import type { OrderedWait, WaitOrder } from "./wait-order.ts";
 
 /** How long to wait, and in what rhythm. */
 export interface WaitTerms {
   readonly waitMs: number;
   readonly retry: RetryStrategy;
   readonly signal: AbortSignal | undefined;
+}
+
+/** The time that one caller gives its wait, on the monotonic clock. */
+export class WaitBudget {
+  readonly #clock: Clock;
+  readonly #deadline: number;
+
+  constructor(clock: Clock, waitMs: number) {
+    this.#clock = clock;
+    this.#deadline = clock.monotonic() + waitMs;
+  }
+
+  get leftMs(): number {
+    return this.#deadline - this.#clock.monotonic();
+  }
+
+  /** How long one more call to the service may take: a last one gets the time that an answer needs. */
+  get callMs(): number {
+    return Math.max(this.leftMs, shortestBudgetMs);
+  }
 }
 
 /** What keeps a caller out, as a try or a look has shown it. */
@@ -117,3 +141,57 @@ export abstract class WaitLoop<
     await sleep(this.context.clock, Math.min(this.#pauses.nextMs(claimableAt), leftMs), this.#terms.signal);
   }
 }
+
+/** What an item promised when it was read. */
+interface BlockedLease extends Blocked, Prospect {}
+
+/** One caller's unordered wait for one lease: every waiting caller tries for itself. */
+export class RetryLoop
+  extends WaitLoop<Granted, Refused, BlockedLease, AcquireAttempt>
+  implements OrderedWait
+{
+  readonly form: LeaseForm;
+  readonly #call: AcquireTerms & WaitTerms;
+
+  constructor(context: ProtocolContext, form: LeaseForm, call: AcquireTerms & WaitTerms) {
+    super(context, call);
+    this.form = form;
+    this.#call = call;
+  }
+
+  protected override get holds(): HoldWatch {
+    return holdWatches.of(this.context, this.form.key, this.form.sortKey);
+  }
+
+  protected blockedBy({ prospect }: Refused): BlockedLease {
+    return this.#asOfNow(prospect);
+  }
+
+  protected async look(attempt: AcquireAttempt, _: BlockedLease, withinMs: number): Promise<BlockedLease> {
+    const { gate, table } = this.context;
+    const { signal, key, sortKey } = this.#call;
+    const request = { key: leaseItemKey(key, sortKey), consistent: false };
+    const item = await gate.pass({ signal, withinMs }, (leftMs) =>
+      table.get(request, { withinMs: leftMs, signal }),
+    );
+    const prospect = attempt.judge(item);
+    // An own write that landed late is recognised by the next try, which takes the place of no lease.
+    const isOwn = prospect.blocker?.token === attempt.token;
+    return this.#asOfNow(isOwn ? { ...prospect, claimableInMs: 0, takeovers: [] } : prospect);
+  }
+
+  protected unavailable({ blocker, claimableAt }: BlockedLease): LeaseUnavailableError {
+    const retryAfterMs = Math.max(0, Math.ceil(claimableAt - this.context.clock.monotonic()));
+    return refusalOf(this.form, this.#call, blocker, retryAfterMs);
+  }
+
+  #asOfNow(prospect: Prospect): BlockedLease {
+    const { blocker, claimableInMs } = prospect;
+    if (blocker !== undefined) this.holds.see(blocker);
+    const claimableAt = this.context.clock.monotonic() + claimableInMs;
+    return { ...prospect, blockers: blocker === undefined ? [] : [blocker], claimableAt };
+  }
+}
+
+/** No order: the first caller that tries after the lease was let go has it. */
+export const unordered: WaitOrder = { begin: (context, form, call) => new RetryLoop(context, form, call) };

@@ -2,7 +2,7 @@ import type { ClientInternals } from "../client-internals.ts";
 import { Acquirer } from "../protocol/acquirer.ts";
 import { inBackground } from "../protocol/context.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
-import { RetryLoop } from "../protocol/retry-loop.ts";
+import { RetryLoop } from "../protocol/wait-loop.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import type { SeatForm } from "../seats/seat-form.ts";
 

@@ -13,13 +13,13 @@ import { type AcquisitionTerms, checkAcquireOptions } from "../options/check-opt
 import { checkData, checkDuration, checkKey, checkKnown } from "../options/check-values.ts";
 import type { WaitOptions } from "../options/options.ts";
 import { refusalOf } from "../protocol/lease-form.ts";
+import { WaitBudget } from "../protocol/wait-loop.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import { leaseItemKey } from "../schema.ts";
 import { callBudgetMs } from "../store/timed-store.ts";
 import type { GetRequest } from "../store.ts";
 import { sleep } from "../time/clock.ts";
 import { RetryPauses } from "../time/retry.ts";
-import { WaitBudget } from "../time/wait-budget.ts";
 import { type SeatKind, seatLimits } from "./schema.ts";
 import { type SeatRecord, seatsIn } from "./seat.ts";
 import { SeatForm, type SeatTerms } from "./seat-form.ts";

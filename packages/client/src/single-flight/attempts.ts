@@ -8,21 +8,24 @@ export interface AttemptTerms {
   readonly backoff: Required<BackoffOptions>;
 }
 
-/** What bounds the attempts besides their number. */
+/** What limits the attempts besides their number. */
 export interface AttemptBounds {
   readonly clock: Clock;
   readonly randomness: Randomness;
-  /** Whether another attempt may begin in so many milliseconds. Asked before the wait and after it: it may have been long. */
+  /**
+   * Whether another attempt may begin in so many milliseconds. Asked before the wait and again after it, because the
+   * wait may be long.
+   */
   readonly mayBegin: (inMs: number) => boolean;
   readonly signal: AbortSignal;
-  /** Hears of each failure that another attempt follows. */
+  /** Called for each failure that another attempt follows. */
   readonly onFailed: (error: unknown) => void;
 }
 
 /**
  * Tries work until it succeeds, its attempts are used up, no other may begin, or its signal aborts.
  *
- * Rejects with the last attempt's error, or with the signal's reason where that aborts between two.
+ * Rejects with the last attempt's error, or with the signal's reason when it aborts between two attempts.
  */
 export async function attempted<T>(
   { maxAttempts, backoff }: AttemptTerms,

@@ -21,7 +21,7 @@ import { flightSortKey } from "./schema.ts";
 import { type ResultAndHolder, TableCache } from "./table-cache.ts";
 import { type Timeout, withTimeout } from "./with-timeout.ts";
 
-/** Puts up with somebody else's cache: one that throws, hangs, or holds what is not ours. */
+/** Protects a call from the user's cache: a cache may throw, hang, or hold entries of another program. */
 export class CacheAccess {
   readonly #cache: ResultCache;
   readonly #context: ProtocolContext;
@@ -33,16 +33,17 @@ export class CacheAccess {
     this.#tell = tell;
   }
 
-  /** Rejects with CacheUnreadableError, or with the cache's own error if that is one of this package's. */
+  /** Rejects with CacheUnreadableError, or with the cache's own error if it is one of this package. */
   async read(key: string, signal: AbortSignal): Promise<CacheEntry | undefined> {
     return await this.#reading(key, signal, async () => readEntry(await this.#cache.get(key)));
   }
 
   /**
-   * Looks at the result and at the lease of whoever computes the next one: 1 request where both are in the table.
+   * Looks at the result and at the lease of the caller that computes the next one: 1 request when both are in the
+   * table.
    *
-   * Otherwise the lease comes first: a holder stores before it lets go, so a lock that is free says that the result
-   * is in the cache, or never will be. `consistent` says whether the lease has to be the latest.
+   * Otherwise the lease is read first. A holder stores before it releases. So when the lock is free, the result is in
+   * the cache, or will never be. `consistent` says whether the lease has to be the latest.
    */
   async lookAtBoth(key: string, signal: AbortSignal, consistent: boolean): Promise<ResultAndHolder> {
     const cache = this.#cache;
@@ -55,11 +56,11 @@ export class CacheAccess {
   }
 
   /**
-   * Stores an entry, unless what is there has a later token. A cache that fails only tells so; a result that it can
-   * never hold is a mistake, and rejects.
+   * Stores an entry, unless the cache has one with a later token. When the cache fails, only an event tells. A result
+   * that it can never hold is a mistake, and rejects.
    *
-   * A failure is given the `earlier` value to keep. It keeps it only where the cache still has the entry that the value
-   * was found in: the key may have been invalidated since.
+   * A failure gets the `earlier` value to keep. It keeps that value only when the cache still has the entry of the
+   * value: the key may have been invalidated since.
    */
   async write(key: string, entry: CacheEntry, signal: AbortSignal, earlier?: Stale): Promise<void> {
     const cache = this.#cache;
@@ -77,14 +78,15 @@ export class CacheAccess {
   }
 
   /**
-   * Puts a mark in the place of whatever the cache has. Its token is above that of the last holder, so that none so far
-   * can replace it, and below that of the next one, so that a late copy of it cannot replace the next one's result.
+   * Replaces the cache's entry with a mark. Its token is above that of the last holder, so that no result so far can
+   * replace it. It is below that of the next holder, so that a late copy of the mark cannot replace the next result.
    *
-   * Without a lock in the table, never used or removed by ttl, the last holder is the one whose entry the cache has.
-   * Not the clock, from which the next holder's token starts: that one's may be behind, and then its results, and those
-   * of as many after it as there are milliseconds between the two, would be refused.
+   * When the table has no lock, because it was never used or ttl has removed it, the last holder is the holder of the
+   * cache's entry. The clock is not used, although the next holder's token starts from the time. The next holder's
+   * clock may be behind. Then its results would be refused, and as many after it as there are milliseconds between
+   * the two.
    *
-   * 1 read of the lock, 1 write of the cache; 1 read of the cache more where there is no lock, or something later.
+   * 1 read of the lock, 1 write of the cache; 1 read of the cache more when there is no lock, or something later.
    */
   async forget(key: string): Promise<void> {
     const request = { key: leaseItemKey(key, flightSortKey), consistent: true };
@@ -107,11 +109,11 @@ export class CacheAccess {
     const entry = readEntry(await this.#cache.get(key));
     if (entry === undefined) return;
     if (entry.fencingToken < fencingToken) throw new Error("it was not stored");
-    // A later result was computed since, but a later failure may keep the very value that is to be forgotten.
+    // A later result was computed since. But a later failure may keep the value that is to be forgotten.
     if (hasEarlierValue(entry)) await this.#mark(key, entry.fencingToken);
   }
 
-  /** The table compares by itself, in the very write. */
+  /** The table compares by itself, in the same write. */
   async #storeInTable(
     table: TableCache,
     key: string,
@@ -120,7 +122,7 @@ export class CacheAccess {
   ): Promise<boolean> {
     if (earlier !== undefined) {
       const kept = withEarlier(entry, earlier);
-      // A value that just fitted may not fit beside a failure.
+      // A value that fitted alone may not fit beside a failure.
       const tooLarge = (error: unknown): boolean => {
         if (error instanceof InvalidOptionsError) return false;
         throw error;
@@ -153,14 +155,14 @@ export class CacheAccess {
     }
   }
 
-  /** Whether the table's own cache met a mistake in the program; any error of somebody else's cache may pass. */
+  /** Whether the table's own cache met a mistake in the program. Any error of the user's cache may pass. */
   #isMistake(error: unknown, signal: AbortSignal): boolean {
     return this.#cache instanceof TableCache && !signal.aborted && !isOperational(error);
   }
 
   #timeout(signal: AbortSignal): Timeout {
     const timeoutError = (): Error => new Error(`no answer within ${callBudgetMs} ms`);
-    // Calls to the table are bounded already, and their errors are of this package.
+    // Calls to the table have a time limit already, and their errors are this package's.
     const timeoutMs = this.#cache instanceof TableCache ? Number.POSITIVE_INFINITY : callBudgetMs;
     return { timeoutMs, signal, timeoutError };
   }

@@ -32,14 +32,14 @@ export interface FlightContext {
   readonly tell: (event: SingleFlightEvent) => void;
 }
 
-/** A computation of whatever type: callers of one key agree on it. */
+/** A computation of any type: callers of one key agree on it. */
 export type Compute = (context: ComputeContext<unknown>) => unknown;
 
-/** What a shared call is for, and how: as its first caller has said. */
+/** What a shared call does, and how. Its first caller decides. */
 export interface CallPlan extends Pick<CallerTerms, "retry" | "computeTimeoutMs" | keyof AttemptTerms> {
   readonly key: string;
   readonly compute: Compute;
-  /** Whether what is in the cache does not do, unless its computation began after every caller's call. */
+  /** Whether a cached result is used only if its computation began after every caller's call. */
   readonly forceRefresh: boolean;
 }
 
@@ -75,7 +75,7 @@ export class Call {
   /** A refresh takes results with a later fencing token than this. */
   #takesAfter = Number.POSITIVE_INFINITY;
 
-  /** `onEnd` is called as soon as no other caller may join, before the callers hear of the outcome. */
+  /** Calls `onEnd` as soon as no other caller may join, before the callers get the outcome. */
   constructor(plan: CallPlan, context: FlightContext, onEnd: (call: Call) => void) {
     const { protocol, cache } = context;
     const { key } = plan;
@@ -90,7 +90,10 @@ export class Call {
     });
   }
 
-  /** Whether one more caller may join: not a refresh that may give what began before that caller asked. */
+  /**
+   * Whether one more caller may join. A refresh is closed to a caller that asked after its computation may have
+   * begun.
+   */
   get isOpen(): boolean {
     return !(this.#plan.forceRefresh && this.#isDecided);
   }
@@ -98,14 +101,14 @@ export class Call {
   /** One more caller wants the value. */
   join(terms: CallerTerms, signal: AbortSignal | undefined): Promise<Served> {
     if (this.#isWatching) {
-      // A look may have been on its way before this caller asked.
+      // A look may have begun before this caller asked.
       this.#hasLateCallers = true;
       this.#takesAfter = Number.POSITIVE_INFINITY;
     }
     return this.#callers.join(terms, signal);
   }
 
-  /** Obtains the value, and tells its callers what came of it. Never rejects. */
+  /** Obtains the value, and gives it to the callers. Never rejects. */
   async run(): Promise<void> {
     let leave = (): void => undefined;
     try {
@@ -121,7 +124,7 @@ export class Call {
     }
   }
 
-  /** Mistakes in the program have to be seen. What a computation fails with, its own event tells. */
+  /** Mistakes in the program must be seen. A failure of the computation has its own event. */
   #allowsStale(error: unknown): boolean {
     return !this.#abandoned.signal.aborted && (this.#hasFailedComputation || isOperational(error));
   }
@@ -143,7 +146,7 @@ export class Call {
     }
   }
 
-  /** What can be given to everybody; undefined where it has to be computed. Throws a failure that is cached. */
+  /** The value that all callers can get; undefined when it has to be computed. Throws a cached failure. */
   #served(entry: CacheEntry | undefined, source: ValueSource): Served | undefined {
     const standing = this.#judged(entry);
     if (!this.#mayTake(entry)) return undefined;
@@ -189,8 +192,8 @@ export class Call {
   async #hold(lease: Lease, seen: CacheEntry | undefined): Promise<Served> {
     try {
       let entry = seen;
-      // Every holder's token is one above the last one's: with nobody in between, what was seen is still the latest
-      // that was computed. It may have been invalidated; then a new one is needed all the more.
+      // Every holder's token is one above the last one's. Without a holder in between, the entry that was seen is
+      // still the latest computed one. It may have been invalidated; then a new one is needed too.
       if (entry === undefined || entry.fencingToken + 1 !== lease.fencingToken) {
         entry = await this.#context.cache.read(this.#key, this.#abandoned.signal);
         const served = this.#served(entry, "otherProcess");
@@ -201,8 +204,8 @@ export class Call {
       this.#isDecided = true;
       return { value: await this.#computeAndStore(lease, earlier), source: "computation" };
     } finally {
-      // Ignored: the outcome comes first, a lock that cannot be released now frees itself when its lease ends, and the
-      // `error` event tells of a mistake.
+      // Ignored: the outcome comes first, a lock that cannot be released now frees itself when its lease ends, and
+      // the `error` event tells of a mistake.
       await lease.release().catch(() => false);
     }
   }
@@ -227,7 +230,7 @@ export class Call {
     } catch (error) {
       computed({ error });
       this.#hasFailedComputation = true;
-      // What was cut off has not failed: it may succeed elsewhere.
+      // A computation that was cut off has not failed: it may succeed elsewhere.
       const isOwnFailure = !this.#abandoned.signal.aborted && lease.held;
       if (isOwnFailure && terms.failureForMs > 0 && !this.#plan.forceRefresh) {
         const failure = failureEntry(error, clock.now(), terms, fencingToken);
@@ -286,11 +289,11 @@ export class Call {
     try {
       return await withTimeout(clock, timeout, () => attempted(this.#plan, attempts, work));
     } catch (error) {
-      // Of no effect on a computation that has ended by itself.
+      // No effect on a computation that has ended by itself.
       cut.abort(error);
       throw error;
     } finally {
-      // The release that follows is no news to it.
+      // The release that follows is expected.
       lease.signal.removeEventListener("abort", onLost);
     }
   }
@@ -303,7 +306,7 @@ export class Call {
     this.#context.tell({ type: "cacheFailed", key: this.#key, operation: "write", reason: "leaseLost" });
   }
 
-  /** What the latest that was found is good for. */
+  /** Whether the latest entry is fresh, stale or missing. */
   #judged(entry: CacheEntry | undefined): Standing {
     this.#callers.keepReady(staleIn(entry, this.#context.protocol.clock.now()));
     return this.#standing(entry);

@@ -7,7 +7,7 @@ import type { CallerTerms } from "./options.ts";
 export interface Served {
   readonly value: unknown;
   readonly source: ValueSource;
-  /** What a stale value stands in for; absent where that is no error. */
+  /** The error that a stale value stands in for; absent when there is none. */
   readonly error?: unknown;
 }
 
@@ -88,14 +88,17 @@ export class Callers {
     this.#closeIfEmpty();
   }
 
-  /** Gives a stale result to every caller but the first, for whom the new one is computed, and to later callers. */
+  /**
+   * Gives a stale result to later callers, and to every caller except the first. The new one is computed for the
+   * first.
+   */
   serveStaleToOthers(stale: StaleValue): void {
     const [, ...others] = this.#waiting;
     giveStale(others, stale.value);
     this.#staleValue = stale;
   }
 
-  /** Has a stale result ready in place of an error; undefined where the cache was found to have none. */
+  /** Keeps a stale result ready in place of an error; undefined when the cache has none. */
   keepReady(lastResort: StaleValue | undefined): void {
     this.#lastResort = lastResort;
   }
@@ -105,7 +108,7 @@ export class Callers {
     for (const { leave } of [...this.#waiting]) leave((resolve) => resolve(served));
   }
 
-  /** The shared call has ended with an error, for which a stale result may stand in or not. */
+  /** The shared call has ended with an error, which a stale result may or may not replace. */
   fail(error: unknown, allowsStale: boolean): void {
     for (const caller of [...this.#waiting]) this.#fail(caller, error, allowsStale);
   }

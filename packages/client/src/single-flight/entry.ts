@@ -1,6 +1,6 @@
 import { limits, utf8Bytes } from "../schema.ts";
 
-/** How a computation failed, as far as others are told. */
+/** How a computation failed, as other callers are told. */
 export interface CachedFailure {
   /** The error's name. */
   readonly name: string;
@@ -9,26 +9,26 @@ export interface CachedFailure {
 }
 
 /**
- * What a cache keeps for a key: a result or a failure with its times, or neither where it was invalidated. Plain JSON if
+ * A cache's entry for a key: a result or a failure with its times, or neither after an invalidation. Plain JSON if
  * the result is.
  */
 export interface CacheEntry {
-  /** The result. Absent where no result can be used: a computation has failed, or the key was invalidated. */
+  /** The result. Absent when no result can be used: a computation has failed, or the key was invalidated. */
   readonly value?: unknown;
-  /** How the last computation failed, until `freshUntil`; absent where it succeeded. */
+  /** How the last computation failed, until `freshUntil`; absent when it succeeded. */
   readonly failure?: CachedFailure;
-  /** Epoch milliseconds of the clock of whoever computed it. */
+  /** Epoch milliseconds of the computing process's clock. */
   readonly freshUntil: number;
   /** Until when the value may stand in for a newer one. Not before `freshUntil`, unless a failure has kept the value. */
   readonly staleUntil: number;
   /**
-   * Of the lease under which it was computed; grows with every computation. That of an invalidation is half above the
-   * last one that was known, and so below the next.
+   * The fencing token of the lease of its computation; grows with every computation. That of an invalidation is half
+   * above the last known one, and so below the next.
    */
   readonly fencingToken: number;
 }
 
-/** Reads what a cache gave. Anything that is not an entry is a miss: null, another program's data, an older form. */
+/** Reads a cache's entry. Every other value is a miss: null, another program's data, an older form. */
 export function readEntry(found: unknown): CacheEntry | undefined {
   if (typeof found !== "object" || found === null) return undefined;
   const { freshUntil, staleUntil, fencingToken, failure } = found as Partial<
@@ -45,14 +45,14 @@ function isFailure(failure: unknown): boolean {
   return typeof name === "string" && typeof message === "string";
 }
 
-/** The fencing token of what a cache gave, be it an entry or the mark of an invalidation; undefined for anything else. */
+/** The fencing token of an entry, or of the mark of an invalidation; undefined for any other value. */
 export function fencingTokenIn(found: unknown): number | undefined {
   if (typeof found !== "object" || found === null) return undefined;
   const { fencingToken } = found as Partial<Record<keyof CacheEntry, unknown>>;
   return typeof fencingToken === "number" ? fencingToken : undefined;
 }
 
-/** What an entry is good for at a given time. */
+/** How an entry can be used at a given time. */
 export type Standing =
   | { readonly state: "fresh"; readonly value: unknown }
   | { readonly state: "failed"; readonly failure: CachedFailure; readonly until: number }
@@ -64,11 +64,11 @@ export interface Stale {
   readonly state: "stale";
   readonly value: unknown;
   readonly until: number;
-  /** Of the entry that it was found in. */
+  /** Of the entry that contains it. */
   readonly fencingToken: number;
 }
 
-/** Says what an entry is good for. */
+/** Says how an entry can be used. */
 export function standingOf(entry: CacheEntry | undefined, now: number): Standing {
   if (entry === undefined) return { state: "absent" };
   const { value, failure, freshUntil } = entry;
@@ -107,11 +107,11 @@ export function resultEntry(
 }
 
 /**
- * What takes an entry's place when it is invalidated: whoever reads it misses, no result up to the last fencing token
- * replaces it, and any later one does.
+ * The mark that replaces an entry when it is invalidated. For readers it is a miss. No result up to the last fencing
+ * token replaces it, and any later one does.
  */
 export function invalidationMark(lastFencingToken: number): CacheEntry {
-  // The last one may be that of a mark, which has to stay where it is, however often it is repeated.
+  // The last token may be that of a mark. A repeated invalidation must not move it.
   return { freshUntil: 0, staleUntil: 0, fencingToken: Math.floor(lastFencingToken) + 0.5 };
 }
 
@@ -126,7 +126,7 @@ export function failureEntry(
   return { failure: failureOf(error), freshUntil, staleUntil: freshUntil, fencingToken };
 }
 
-/** A failure's entry that keeps an earlier value, for as long as that may stand in. */
+/** A failure's entry that keeps an earlier value, for as long as that value may stand in. */
 export function withEarlier(failure: CacheEntry, { value, until }: Stale): CacheEntry {
   return { ...failure, value, staleUntil: until };
 }
@@ -142,7 +142,7 @@ function failureOf(error: unknown): CachedFailure {
   return { name: shortened(name), message: shortened(message) };
 }
 
-/** A reason is a sentence; whoever puts a document into a message has it cut. */
+/** A reason is a sentence; a longer message is cut. */
 function shortened(text: string): string {
   let short = text.toWellFormed();
   while (utf8Bytes(short) > limits.revocationBytes) short = short.slice(0, Math.floor(short.length / 2));

@@ -2,7 +2,10 @@ import { brandClass } from "../errors/brand.ts";
 import { isoTime, LeaseError, quoted, saying } from "../errors/errors.ts";
 import type { CachedFailure } from "./entry.ts";
 
-/** A computation took longer than `computeTimeoutMs`. Its signal has aborted, its lock is let go, its result is dropped. */
+/**
+ * A computation took longer than `computeTimeoutMs`. Its signal has aborted, its lease is released, and its result is
+ * dropped.
+ */
 export class ComputationTimeoutError extends LeaseError {
   static {
     brandClass(ComputationTimeoutError, "ComputationTimeoutError");
@@ -28,7 +31,7 @@ export class CachedFailureError extends LeaseError {
   declare readonly key: string;
   /** The name of the error that the computation ended with. */
   declare readonly failureName: string;
-  /** From when on the computation is tried again, in epoch milliseconds of the clock of whoever computed. */
+  /** From when on the computation is tried again, in epoch milliseconds of the computing process's clock. */
   declare readonly retryAt: number;
 
   constructor(key: string, failure: CachedFailure, retryAt: number) {
@@ -41,7 +44,7 @@ export class CachedFailureError extends LeaseError {
   }
 }
 
-/** The cache threw, did not answer, or did not take it: what was to be forgotten may still be there. Invalidate again. */
+/** The cache threw, did not answer, or refused: the value may still be there. Invalidate again. */
 export class CacheUnwritableError extends LeaseError {
   static {
     brandClass(CacheUnwritableError, "CacheUnwritableError");
@@ -54,7 +57,7 @@ export class CacheUnwritableError extends LeaseError {
   }
 }
 
-/** The cache threw, or did not answer: whether the result is there is not known, so nobody computes it. */
+/** The cache threw, or did not answer. It is not known whether the result is there, so nothing is computed. */
 export class CacheUnreadableError extends LeaseError {
   static {
     brandClass(CacheUnreadableError, "CacheUnreadableError");

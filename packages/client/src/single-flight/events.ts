@@ -8,7 +8,9 @@ export type ValueSource =
   | "computation"
   /** Another process computed it while this one waited. */
   | "otherProcess"
-  /** It is past its time, and somebody is computing a newer one, or nobody could: the event `served` has the error. */
+  /**
+   * It is past its time. Another caller is computing a newer one, or none could: the event `served` has the error.
+   */
   | "stale";
 
 /** One caller has its value. */
@@ -17,7 +19,7 @@ export interface ServedEvent {
   readonly key: string;
   readonly source: ValueSource;
   readonly waitedMs: number;
-  /** What the caller would have been given without a stale value to stand in (`staleOnError`); absent otherwise. */
+  /** The error that the caller would have got without a stale value (`staleOnError`); absent otherwise. */
   readonly error?: unknown;
 }
 
@@ -29,32 +31,32 @@ export interface ComputedEvent {
   /** 1 for the first (`maxAttempts`). Each one has an event. */
   readonly attempt: number;
   readonly tookMs: number;
-  /** What it ended with; absent where it succeeded. */
+  /** The error of the attempt; absent when it succeeded. */
   readonly error?: unknown;
 }
 
-/** The cache threw, hung or refused. After a failed write others compute again. */
+/** The cache threw, hung or refused. After a failed write other callers compute again. */
 export interface CacheFailedEvent {
   readonly type: "cacheFailed";
   readonly key: string;
   readonly operation: "read" | "write";
   /**
    * - `threw`: it threw `error`, or did not answer in time.
-   * - `refused`: the result was not stored, as when a later holder's is there, or the key has been invalidated since.
-   * - `leaseLost`: nothing was sent, for the lease had ended before the result was there.
+   * - `refused`: the result was not stored, because a later holder's is there, or the key has been invalidated since.
+   * - `leaseLost`: nothing was sent, because the lease had ended before the result was there.
    */
   readonly reason: "threw" | "refused" | "leaseLost";
   readonly error?: unknown;
 }
 
-/** Everything that a SingleFlight tells. Errors are the computation's and the cache's own. */
+/** All events of a SingleFlight. Errors are the computation's and the cache's own. */
 export type SingleFlightEvent = ServedEvent | ComputedEvent | CacheFailedEvent;
 
 const events = channel("leasehold:single-flight");
 
 /**
- * Publishes an event on the diagnostics channel `leasehold:single-flight` and to a listener, whose errors surface as
- * uncaught exceptions and disturb nothing.
+ * Publishes an event on the diagnostics channel `leasehold:single-flight` and to a listener. A listener's error
+ * surfaces as an uncaught exception and disturbs nothing else.
  */
 export function publishFlightEvent(
   event: SingleFlightEvent,

@@ -13,14 +13,14 @@ import { cacheSortKey } from "./schema.ts";
 const { data, fence, partitionKey, sortKey } = attributeNames;
 const ttl = attributeNames.timeToLive;
 
-/** What a result's item says. */
+/** The content of a result's item. */
 export interface StoredResult {
   readonly key: string;
   /** JSON text. */
   readonly text: string;
-  /** Of the lease under which it was computed. */
+  /** Of the lease of its computation. */
   readonly fencingToken: number;
-  /** When nobody can use it any more, in epoch milliseconds. */
+  /** The end of its use by any caller, in epoch milliseconds. */
   readonly endsAt: number;
 }
 
@@ -41,7 +41,8 @@ export function storeResult({ key, text, fencingToken, endsAt }: StoredResult): 
 }
 
 /**
- * Stores a result in the place of the one that was seen, and of no other: not of the mark of an invalidation either.
+ * Stores a result in the place of the entry that was seen, and of no other: not of the mark of an invalidation
+ * either.
  *
  * A copy that arrives late changes nothing. A repeat is refused, and finds its own fencing token.
  */
@@ -49,7 +50,7 @@ export function replaceResult(result: StoredResult, seenFencingToken: number): W
   return { ...storeResult(result), insist: [[fence, "=", seenFencingToken]] };
 }
 
-/** Finds a result and the lease of whoever computes the next one. */
+/** Finds a result and the lease of the caller that computes the next one. */
 export function resultAndHolder(key: string): Pick<QueryRequest, "keyCondition" | "names" | "values"> {
   return {
     keyCondition: `#${partitionKey} = :key AND begins_with(#${sortKey}, :cache)`,

@@ -10,10 +10,10 @@ import { CacheUnreadableError } from "./errors.ts";
 import type { ResultAndHolder } from "./table-cache.ts";
 
 /**
- * Waits for what another process computes, with looks that write nothing.
+ * Waits for another process's computation, with looks that write nothing.
  *
- * The looks grow rarer. The wait ends when a look brings something to judge: a result that can be used, a lock that
- * is free, or a holder whose time is up by what has been seen; whether it really is, the next attempt decides.
+ * The looks become rarer. The wait ends when a look shows a usable result, a free lock, or a holder whose lease seems
+ * to have ended. The next attempt decides whether it really has.
  */
 export class HolderWatch {
   readonly #context: ProtocolContext;
@@ -31,16 +31,17 @@ export class HolderWatch {
   ) {
     this.#context = context;
     this.#cache = cache;
-    // A refresh judges by the holder that it sees whether a computation began after its call.
+    // A refresh uses the holder that it sees to tell whether a computation began after its call.
     this.#consistent = forceRefresh;
     this.#pauses = new RetryPauses(context, retry);
     this.#key = key;
   }
 
   /**
-   * Gives what the last look found in the cache; undefined where the lock is worth an attempt.
+   * Gives the entry of the last look; undefined when the lock is worth an attempt.
    *
-   * `onHeld` hears of every look that found the lock held, and of what it found. A look that fails is made good by the next one.
+   * Calls `onHeld` for every look that found the lock held, with the entry of that look. The next look makes up for
+   * one that fails.
    */
   async next(
     refusal: LeaseUnavailableError,
@@ -71,7 +72,7 @@ export class HolderWatch {
     try {
       return await this.#cache.lookAtBoth(this.#key, signal, this.#consistent);
     } catch (error) {
-      // Somebody else's cache may be read at the next look.
+      // The next look may be able to read the user's cache.
       if (error instanceof CacheUnreadableError) return undefined;
       throw error;
     }

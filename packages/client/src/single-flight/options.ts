@@ -23,92 +23,101 @@ import type { SingleFlightEvent } from "./events.ts";
 
 /** What every call of one {@link SingleFlight} has in common. */
 export interface SingleFlightOptions {
-  /** For how long a result is given without a thought, in milliseconds. From 1. */
+  /** For how long a result is given without a new computation, in milliseconds. From 1. */
   readonly freshForMs: number;
-  /** For how much longer it is kept to stand in for a newer one, in milliseconds. @default 0 */
+  /** For how much longer it may stand in for a newer one, in milliseconds. @default 0 */
   readonly staleForMs?: number;
   /**
-   * Whether a result that is past `freshForMs` is given at once where a newer one is being computed by somebody else.
-   * The caller that computes waits for the new one.
+   * Whether a result that is past `freshForMs` is given at once while another caller computes a newer one. The caller
+   * that computes waits for the new one.
    * @default true if `staleForMs` is above 0
    */
   readonly staleOnContention?: boolean;
   /**
-   * Whether a result that is past `freshForMs` is given in place of an error: where the computation fails or is cut off,
-   * where the lock, the service or the cache cannot be had, and where `waitMs` is over. The event `served` has the
-   * error. Mistakes in the program are errors all the same; so is the caller's own `signal`. @default staleOnContention
+   * Whether a result that is past `freshForMs` is given in place of an error: when the computation fails or is cut
+   * off, when the lock, the service or the cache fails, and when `waitMs` is over. The event `served` has the error.
+   * Mistakes in the program are still errors, and so is the end by the caller's own `signal`.
+   * @default staleOnContention
    */
   readonly staleOnError?: boolean;
   /**
-   * For how long a failure is kept: until then nobody computes, and callers get a CachedFailureError. Its message is
-   * stored. 0 keeps none: then each waiter tries in its turn. @default 0
+   * For how long a failure is kept. Until then nothing is computed, and callers get a CachedFailureError. Its message
+   * is stored. With 0 no failure is kept, and each waiter tries in its turn.
+   * @default 0
    */
   readonly failureForMs?: number;
   /** Where results are kept. @default - a TableCache on the client's table */
   readonly cache?: ResultCache;
   /**
-   * How long a caller waits while another process computes; then it gets a LeaseUnavailableError. Its own process's
-   * computation is bounded by `computeTimeoutMs`. From 0 to 24 days. @default 30000
+   * How long a caller waits while another process computes; then it gets a LeaseUnavailableError. `computeTimeoutMs`
+   * limits the computation of its own process. From 0 to 24 days.
+   * @default 30000
    */
   readonly waitMs?: number;
   /** The rhythm of looking for another process's result. @default untilExpiry: after 0.25 s, then twice that, up to 5 s */
   readonly retry?: RetryStrategy;
   /**
-   * How long a computation may take; then it is cut off with a ComputationTimeoutError. From 1 ms to 24 days; Infinity
-   * for no limit: then one that never ends keeps its key closed for as long as its process lives. @default 300000
+   * How long a computation may take; then it is cut off with a ComputationTimeoutError. From 1 ms to 24 days;
+   * Infinity for no limit. Without a limit, a computation that never ends holds its key's lock as long as its process
+   * lives.
+   * @default 300000
    */
   readonly computeTimeoutMs?: number;
   /**
-   * How often a computation is tried that fails: under the same lease, within `computeTimeoutMs` for all attempts, and
-   * for as long as somebody waits. From 1 to 1000. @default 1
+   * How often a failing computation is tried: under the same lease, within `computeTimeoutMs` for all attempts, and
+   * as long as a caller waits. From 1 to 1000.
+   * @default 1
    */
   readonly maxAttempts?: number;
   /**
-   * How long a computation rests before its next attempt: half by rule and half by chance, twice as long each time.
+   * The pause before the next attempt: twice as long each time, of which a random half is left out.
    * @default 100 to 200 ms before the second attempt, up to 10 s
    */
   readonly backoff?: BackoffOptions;
   /**
-   * Whether a result may be stored. One that may not be is given to its callers all the same; what the cache has stays,
-   * and the next call computes. Not asked about failures. @default - every result but undefined
+   * Whether a result may be stored. A result that may not is still given to its callers; the cache's entry stays, and
+   * the next call computes. Not asked about failures.
+   * @default - every result but undefined
    */
   readonly isCacheable?: (value: unknown) => boolean;
   /**
-   * How long the lease is, which says not how long a computation may take, but how long others wait for one that
-   * died. Not below the client's `clockSkewMs`, if it was given one. @default - the client's
+   * How long the lease lasts unless it is renewed. It does not limit a computation: it limits how long others wait
+   * for a dead process. Not below the client's `clockSkewMs`, if it was given one.
+   * @default - the client's
    */
   readonly leaseDurationMs?: number;
-  /** As of an acquisition. Without it a computation has to end within `leaseDurationMs`. @default true */
+  /** As for an acquisition. Without it a computation has to end within `leaseDurationMs`. @default true */
   readonly heartbeat?: boolean | number;
-  /** Receives every event; see also the diagnostics channel `leasehold:single-flight`. @default - nobody */
+  /** Receives every event; see also the diagnostics channel `leasehold:single-flight`. @default - none */
   readonly onEvent?: (event: SingleFlightEvent) => void;
 }
 
-/** What a computation is given. */
+/** What a computation gets. */
 export interface ComputeContext<Value> {
   readonly key: string;
-  /** Held while it computes; its fencing token protects whatever the computation writes itself. */
+  /** Held while it computes; its fencing token protects the computation's own writes. */
   readonly lease: Lease;
   /** Aborts when the lease is lost, when `computeTimeoutMs` is over, and when no caller waits any more. */
   readonly signal: AbortSignal;
-  /** The result that is past its time, where there is one. */
+  /** The result that is past its time, if there is one. */
   readonly stale: Value | undefined;
 }
 
 /** One call of {@link SingleFlight.getOrCompute}. */
 export interface GetOrComputeOptions<Value> {
   /**
-   * Computes the result. It must not give undefined (null is a result) unless `isCacheable` refuses that, and should stop when the signal aborts. Of
-   * callers that share a computation, the first one's is run.
+   * Computes the result. It must not give undefined (null is a result) unless `isCacheable` refuses that, and should
+   * stop when the signal aborts. Callers that share a computation run that of the first one.
    */
   readonly compute: (context: ComputeContext<Value>) => Promise<Value> | Value;
-  /** Lets this caller go; the computation goes on while another wants it. @default - none */
+  /** Ends this caller's wait; the computation goes on while another caller wants it. @default - none */
   readonly signal?: AbortSignal;
   /** How long this caller waits while another process computes. @default - that of the SingleFlight */
   readonly waitMs?: number;
   /**
-   * Whether this caller takes a result that is past `freshForMs` while somebody else computes; true needs a
-   * `staleForMs`. @default - that of the SingleFlight
+   * Whether this caller takes a result that is past `freshForMs` while another caller computes; true needs a
+   * `staleForMs`.
+   * @default - that of the SingleFlight
    */
   readonly staleOnContention?: boolean;
   /**
@@ -125,9 +134,10 @@ export interface GetOrComputeOptions<Value> {
   /** As of the SingleFlight. Of callers that share a computation, the first one's counts. @default - that of the SingleFlight */
   readonly backoff?: BackoffOptions;
   /**
-   * Whether the value is computed anew even if it is fresh. Such a call is given a value whose computation began after
-   * the call, its own or another's, or an error: no stale value. Others are given the old value until the new one is
-   * stored; a refresh that fails stores nothing. @default false
+   * Whether the value is computed again even if it is fresh. Such a call gets a value whose computation began after
+   * the call, its own or another's, or an error, and no stale value. Other callers get the old value until the new
+   * one is stored. A refresh that fails stores nothing.
+   * @default false
    */
   readonly forceRefresh?: boolean;
 }
@@ -145,7 +155,7 @@ const upToTimers: Rule<number> = (option, value) =>
 
 const backoffRules: Rules<BackoffOptions> = { delayMs: duration(0, longestTimerMs), maxDelayMs: unchecked };
 
-/** The options that a call may have otherwise than its SingleFlight. */
+/** The options that a call may have different from its SingleFlight. */
 const sharedRules = {
   waitMs: duration(0, longestTimerMs),
   staleOnContention: trueOrFalse,
@@ -179,7 +189,7 @@ function isCache(cache: Partial<ResultCache> | null): boolean {
   return typeof cache?.get === "function" && typeof cache.set === "function";
 }
 
-/** What one call may have otherwise than its SingleFlight, validated and complete. */
+/** The settings that one call may have different from its SingleFlight, validated and complete. */
 export interface CallerTerms extends AttemptTerms {
   readonly waitMs: number;
   readonly staleOnContention: boolean;

@@ -4,7 +4,7 @@ export const cacheSortKey = "cache";
 /**
  * The sort key of the lease under which a result is computed.
  *
- * Not the key's own lease: whoever holds that may ask for a result of the same name. It begins with the result's own
- * sort key, so that one query reads both.
+ * It is not the key's own lease: the holder of that one may ask for a result of the same name. It begins with the
+ * result's own sort key, so that one query reads both.
  */
 export const flightSortKey = "cache#flight";

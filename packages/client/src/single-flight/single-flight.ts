@@ -21,16 +21,14 @@ export interface SourcedValue<Value> {
 }
 
 /**
- * Gives values from a cache, and has each computed by one caller at a time, whatever the number of callers and
- * processes.
+ * Gives values from a cache. One caller at a time computes each value, whatever the number of callers and processes.
  *
- * Make one for each kind of value and keep it: callers of one SingleFlight in one process share a single look, a
- * single attempt at the lock and a single computation. Processes that share a table and a cache wait for each other's
- * results.
+ * Make one for each kind of value and keep it. Callers of one SingleFlight in one process share one look, one attempt
+ * at the lock and one computation. Processes that share a table and a cache wait for each other's results.
  *
  * Promised: while the cache works and no lease is lost, a value is computed once for each time that it is missing.
- * A holder that dies is replaced by exactly one other. Not promised: that a computation stops when its signal aborts;
- * one that goes on may overlap the next one, and its result is dropped.
+ * Exactly one other holder replaces a dead one. Not promised: that a computation stops when its signal aborts. One
+ * that goes on may overlap the next one, and its result is dropped.
  *
  * ```ts
  * const reports = new SingleFlight(client, { freshForMs: 60_000, staleForMs: 600_000 });
@@ -42,7 +40,7 @@ export interface SourcedValue<Value> {
 export class SingleFlight {
   readonly #context: FlightContext;
   readonly #calls = new Map<string, Call>();
-  /** Apart: who wants no refresh is given the old value meanwhile. */
+  /** Separate: callers that want no refresh get the old value meanwhile. */
   readonly #refreshes = new Map<string, Call>();
 
   /** Throws InvalidOptionsError. Sends nothing. */
@@ -59,24 +57,25 @@ export class SingleFlight {
    * Gives the key's value: from the cache, from another process that is computing it, or computed here.
    *
    * A hit costs 1 read of the cache. A miss that is computed here costs 2 reads of the cache, 1 acquisition, 1 write
-   * of the cache and 1 release; one read less where the entry that was found too old is still the last one, and one
-   * more before the write of a cache that is not a TableCache. A caller that waits costs 1 query for each look with a
-   * TableCache, otherwise 1 read of the lock and 1 of the cache.
+   * of the cache and 1 release. It costs one read less when the old entry is still the last one, and one more before
+   * the write of a cache that is not a TableCache. A waiting caller costs 1 query for each look with a TableCache,
+   * otherwise 1 read of the lock and 1 of the cache.
    *
-   * With `forceRefresh` the value is computed anew, though it is fresh; others are given the old one until the new one is
-   * stored.
+   * With `forceRefresh` the value is computed again, although it is fresh. Other callers get the old one until the
+   * new one is stored.
    *
    * Callers that share a computation share its value, as the same object: treat it as read-only.
    *
-   * Where a stale value may stand in for an error (`staleOnError`), it is given in its place. Otherwise rejects with
-   * whatever the computation rejects with, the same for every caller in this process, and with
+   * With `staleOnError`, a stale value may replace an error. Otherwise rejects with the computation's error, the same
+   * for every caller in this process, and with
    *
-   * - LeaseUnavailableError: another process was still computing after `waitMs`;
-   * - ComputationTimeoutError: this process's computation took longer than `computeTimeoutMs`;
-   * - CachedFailureError: a computation has failed less than `failureForMs` ago;
-   * - CacheUnreadableError: the cache threw, so nobody knows whether there is anything to compute;
-   * - InvalidOptionsError: an option, a result of undefined, or one that the cache can never hold;
-   * - LeaseAbortedError: the caller's own `signal` has aborted; LeaseTableError, LeaseConfigurationError and LeaseServiceError.
+   * - LeaseUnavailableError: another process was still computing after `waitMs`.
+   * - ComputationTimeoutError: this process's computation took longer than `computeTimeoutMs`.
+   * - CachedFailureError: a computation has failed less than `failureForMs` ago.
+   * - CacheUnreadableError: the cache threw, so it is not known whether the value is there.
+   * - InvalidOptionsError: an option, a result of undefined, or a result that the cache can never hold.
+   * - LeaseAbortedError: the caller's own `signal` has aborted.
+   * - LeaseTableError, LeaseConfigurationError and LeaseServiceError.
    */
   async getOrCompute<Value>(key: string, options: GetOrComputeOptions<Value>): Promise<Value> {
     const { value } = await this.getOrComputeWithSource(key, options);
@@ -114,24 +113,22 @@ export class SingleFlight {
   /**
    * Forgets the key's value, or its failure, so that the next call computes.
    *
-   * After it has resolved, a call gets a value whose computation began after `invalidate` was called. A computation
-   * that was under way before goes on for those that wait for it already; its result is not stored, which the event
-   * `cacheFailed` tells with the reason `refused`. Callers that come later, in this process or in another, wait until
-   * it has let go of the lock, and then one of them computes.
+   * After it has resolved, a call gets a value whose computation began after `invalidate` was called. An earlier
+   * computation goes on for callers that wait for it already. Its result is not stored, and the event `cacheFailed`
+   * says so with the reason `refused`. Later callers, in this process or in another, wait until it has released the
+   * lock, and then one of them computes.
    *
-   * Two exceptions. In another process, callers that join a computation that began before may still get what it has
-   * found or computed, until it ends; and what it has found may be shown to it as `stale`. And a cache that is not a
-   * TableCache and cannot compare fencing tokens may keep the result of a computation whose last check came before the
-   * invalidation and whose `set` came after it; even one that can may keep the value that a failure left.
+   * Two exceptions. In another process, callers that join an earlier computation may still get its value until it
+   * ends, and the value that it has found may be given as `stale`. And a cache that is not a TableCache and cannot
+   * compare fencing tokens may keep the result of a computation whose last check came before the invalidation and
+   * whose `set` came after it. Even a cache that can compare may keep the value that a failure left.
    *
-   * What is remembered of it, and of the lock, is kept for the client's `retentionMs`; a computation that takes longer
-   * may be stored.
+   * The mark and the lock are kept for the client's `retentionMs`. A computation that takes longer may be stored.
    *
-   * 1 read of the lock and 1 write of the cache; 1 read of the cache more where the lock has never been used or was
-   * removed by ttl, or where a later result is there, which stays.
-   * Repeating it is harmless. Rejects with CacheUnwritableError, for a TableCache with LeaseServiceError, where it is
-   * not known whether the value is forgotten: call it again. Rejects with InvalidOptionsError, LeaseTableError and
-   * LeaseConfigurationError as well.
+   * 1 read of the lock and 1 write of the cache; 1 read of the cache more when the lock has never been used or ttl
+   * has removed it, or when a later result is there, which stays. Repeating it is harmless. Rejects with
+   * CacheUnwritableError, for a TableCache with LeaseServiceError, when it is not known whether the value is
+   * forgotten: call it again. Rejects with InvalidOptionsError, LeaseTableError and LeaseConfigurationError as well.
    *
    * ```ts
    * const reports = new SingleFlight(client, { freshForMs: 60_000 });
@@ -142,7 +139,7 @@ export class SingleFlight {
   async invalidate(key: string): Promise<void> {
     checkKey(key);
     await this.#context.cache.forget(key);
-    // It goes on for its callers; a caller that comes from now on must not join what may have begun before.
+    // It goes on for its callers. A later caller must not join a computation that may have begun before.
     this.#calls.delete(key);
     this.#refreshes.delete(key);
   }

@@ -11,19 +11,18 @@ import { type CacheEntry, readEntry } from "./entry.ts";
 import { replaceResult, resultAndHolder, type StoredResult, storeResult } from "./expressions.ts";
 import { cacheSortKey, flightSortKey } from "./schema.ts";
 
-/** A result, and who computes the next one. */
+/** A result, and the lease of the caller that computes the next one. */
 export interface ResultAndHolder {
   readonly entry: CacheEntry | undefined;
   readonly record: LeaseRecord | undefined;
 }
 
 /**
- * Keeps results in the lease table, beside the lease under which they are computed: `pk = key, sk = "cache"`.
+ * Keeps results in the lease table, beside the lease of their computation: `pk = key, sk = "cache"`.
  *
- * Results are plain JSON values, without undefined in them, of at most 392 KiB of text; what is larger is better kept
- * elsewhere and referred to. A result of an earlier holder never replaces that of a later one. DynamoDB's ttl removes
- * what is past its time. A read takes one read unit for each 4 KB, as it is consistent, and a write one write unit for
- * each KB.
+ * Results are plain JSON values without undefined, of at most 392 KiB of text. Keep larger ones elsewhere and store a
+ * reference. A result of an earlier holder never replaces that of a later one. DynamoDB's ttl removes results that
+ * are past their time. A consistent read takes one read unit for each 4 KB, and a write one write unit for each KB.
  */
 export class TableCache implements ResultCache {
   readonly #internals: ClientInternals;
@@ -50,12 +49,12 @@ export class TableCache implements ResultCache {
     return applied;
   }
 
-  /** @internal 1 write. Resolves to false where anything but the entry with the seen fencing token is there. */
+  /** @internal 1 write. Resolves to false when the table does not have the entry with the seen fencing token. */
   async replace(key: string, entry: CacheEntry, ttlMs: number, seenFencingToken: number): Promise<boolean> {
     const { fencingToken } = entry;
     const stored = this.#stored(key, entry, ttlMs, fencingToken);
     const result = await this.#table.update(replaceResult(stored, seenFencingToken));
-    // This very write has landed before, and its answer was lost.
+    // This write has landed before, and its reply was lost.
     const hasLanded = Number(result.item?.[attributeNames.fence]) === fencingToken;
     return result.applied || hasLanded;
   }

@@ -1,18 +1,18 @@
 import type { Clock } from "../time/clock.ts";
 
-/** What ends the wait for somebody else's promise. */
+/** What ends the wait for a promise of the user's code. */
 export interface Timeout {
   /** Infinity for none. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** What the wait ends with when the time is over. */
+  /** The error at the end of the time. */
   readonly timeoutError: () => Error;
 }
 
 /**
- * Waits for work that nobody can be sure will ever end: rejects when the time is over, and with the signal's reason.
+ * Waits for work that may never end: rejects when the time is over, and with the signal's reason.
  *
- * The work itself goes on; what becomes of it after that is of no interest.
+ * The work itself goes on; its outcome is ignored.
  */
 export function withTimeout<T>(clock: Clock, timeout: Timeout, work: () => Promise<T> | T): Promise<T> {
   const { timeoutMs, signal, timeoutError } = timeout;

@@ -79,34 +79,40 @@ export function renderConditions(
   return { condition, names: expression.names, values: expression.values };
 }
 
+/** What a value is there for: to be set, to be compared with, or to count from or by. */
+type Role = "set" | "if" | "from" | "by";
+
+/** What an attribute and its values are called in expressions. */
+type Placeholders = Readonly<Record<"name" | Role, string>>;
+
 const isWord = /^\w+$/;
+/** Those of attributes that are words: the same few in every write. */
+const wordPlaceholders = new Map<string, Placeholders>();
 
 class Expression {
   readonly names: Record<string, string> = {};
   readonly values: Record<string, Value> = {};
-  /** Placeholders of names that cannot be their own. */
-  readonly #others = new Map<string, string>();
+  /** Those of attributes that are no words. */
+  #others: Map<string, Placeholders> | undefined;
 
   update({ set, remove = [] }: Write): string {
-    const assignments = Object.entries(set).map(
-      ([attribute, value]) => `${this.#name(attribute)} = ${this.#operand(attribute, value)}`,
+    const assignments = Object.keys(set).map(
+      (attribute) =>
+        `${this.#name(attribute)} = ${this.#operand(attribute, set[attribute] as Value | Count)}`,
     );
     const removed = remove.map((attribute) => this.#name(attribute));
-    const clauses = [
-      ...(assignments.length > 0 ? [`SET ${assignments.join(", ")}`] : []),
-      ...(removed.length > 0 ? [`REMOVE ${removed.join(", ")}`] : []),
-    ];
-    return clauses.join(" ");
+    const setting = assignments.length > 0 ? `SET ${assignments.join(", ")}` : "";
+    const removing = removed.length > 0 ? `REMOVE ${removed.join(", ")}` : "";
+    return setting !== "" && removing !== "" ? `${setting} ${removing}` : setting + removing;
   }
 
   condition(insist: readonly Condition[]): string {
-    return insist
-      .map((condition) =>
-        "anyOf" in condition
-          ? `(${condition.anyOf.map((test) => this.#test(test)).join(" OR ")})`
-          : this.#test(condition),
-      )
-      .join(" AND ");
+    const conditions = insist.map((condition) =>
+      "anyOf" in condition
+        ? `(${condition.anyOf.map((test) => this.#test(test)).join(" OR ")})`
+        : this.#test(condition),
+    );
+    return conditions.join(" AND ");
   }
 
   #test([attribute, comparison, operand = ""]: Test): string {
@@ -119,32 +125,50 @@ class Expression {
   }
 
   #operand(attribute: string, value: Value | Count): string {
-    if (typeof value !== "object") return this.#value("", attribute, value);
+    if (typeof value !== "object") return this.#value("set", attribute, value);
     const { of, from, by } = value;
     const current = `if_not_exists(${this.#name(of)}, ${this.#value("from", attribute, from)})`;
     return `${current} + ${this.#value("by", attribute, by)}`;
   }
 
   #name(attribute: string): string {
-    if (isWord.test(attribute)) {
-      this.names[`#${attribute}`] = attribute;
-      return `#${attribute}`;
-    }
-    const known = this.#others.get(attribute);
-    if (known !== undefined) return known;
-    const placeholder = `#n${this.#others.size}`;
-    this.#others.set(attribute, placeholder);
-    this.names[placeholder] = attribute;
-    return placeholder;
+    const { name } = this.#placeholdersOf(attribute);
+    this.names[name] = attribute;
+    return name;
   }
 
   /** Placeholders are short: an expression may have 4 KB. */
-  #value(role: "" | "if" | "from" | "by", attribute: string, value: Value): string {
-    const word = isWord.test(attribute) ? attribute : this.#name(attribute).slice(1);
-    const named = role === "" ? `:${word}` : `:${role}${word.charAt(0).toUpperCase()}${word.slice(1)}`;
+  #value(role: Role, attribute: string, value: Value): string {
+    const named = this.#placeholdersOf(attribute)[role];
     let placeholder = named;
     for (let other = 2; placeholder in this.values; other += 1) placeholder = `${named}${other}`;
     this.values[placeholder] = value;
     return placeholder;
   }
+
+  #placeholdersOf(attribute: string): Placeholders {
+    const known = wordPlaceholders.get(attribute) ?? this.#others?.get(attribute);
+    if (known !== undefined) return known;
+    if (isWord.test(attribute)) {
+      const placeholders = placeholdersFor(attribute);
+      wordPlaceholders.set(attribute, placeholders);
+      return placeholders;
+    }
+    this.#others ??= new Map();
+    const placeholders = placeholdersFor(`n${this.#others.size}`);
+    this.#others.set(attribute, placeholders);
+    this.names[placeholders.name] = attribute;
+    return placeholders;
+  }
+}
+
+function placeholdersFor(word: string): Placeholders {
+  const capital = word.charAt(0).toUpperCase() + word.slice(1);
+  return {
+    name: `#${word}`,
+    set: `:${word}`,
+    if: `:if${capital}`,
+    from: `:from${capital}`,
+    by: `:by${capital}`,
+  };
 }

@@ -23,12 +23,33 @@ export interface Clock {
 /** The longest delay that Node's timers take; a longer one would fire at once. */
 const longestTimerMs = 2 ** 31 - 1;
 
+/** For how long the other clocks may go on from one reading of the uptime: a reading takes 2 to 50 µs. */
+const uptimeLastsMs = 1_000;
+/** A suspension moves the wall clock against the monotonic one; a shorter one than this may be missed. */
+const agreementMs = 5;
+
+/**
+ * Makes an uptime that is read now and then and goes on with the other clocks in between. It is read again as soon as
+ * these do not agree, so that no suspension is missed.
+ */
+export function sparingUptime(readMs: () => number, clocks: Pick<Clock, "now" | "monotonic">): () => number {
+  let last = { uptime: 0, monotonic: Number.NEGATIVE_INFINITY, wall: 0 };
+  return () => {
+    const [monotonic, wall] = [clocks.monotonic(), clocks.now()];
+    const elapsed = monotonic - last.monotonic;
+    const agree = Math.abs(wall - last.wall - elapsed) <= agreementMs;
+    if (elapsed > uptimeLastsMs || !agree) last = { uptime: readMs(), monotonic, wall };
+    return last.uptime + monotonic - last.monotonic;
+  };
+}
+
+const machineClocks = { now: () => Date.now(), monotonic: () => performance.now() };
+
 /** The machine's own clocks and timers. */
 export const systemClock: Clock = {
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
-  // Elsewhere it does not count suspension, or follows the wall clock. A call takes 2 µs.
-  ...(process.platform === "linux" ? { uptime: () => uptime() * 1000 } : {}),
+  ...machineClocks,
+  // Elsewhere it does not count suspension, or follows the wall clock.
+  ...(process.platform === "linux" ? { uptime: sparingUptime(() => uptime() * 1000, machineClocks) } : {}),
   schedule(callback, delayMs, options) {
     // Node cuts fractions off, and a timer that fires early finds nothing due.
     const timer = setTimeout(callback, Math.min(Math.ceil(Math.max(delayMs, 0)), longestTimerMs));

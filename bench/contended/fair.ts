@@ -1,0 +1,166 @@
+/** What a fair lock's callers send while they stand in line. */
+import { FairLock } from "@leasehold/client/fair";
+import {
+  countedWhile,
+  deadClient,
+  held,
+  hourMs,
+  type OperationSite,
+  type Promised,
+  promised,
+} from "../promised.ts";
+
+const waitMs = 10_000;
+const minuteMs = 60_000;
+
+/** Lets so many waiters join the line of a lock, in processes that died an hour ago. */
+async function deadWaiters(site: OperationSite, key: string, count: number): Promise<void> {
+  const process = site.stopped(hourMs);
+  for (let waiter = 0; waiter < count; waiter += 1) {
+    const desk = new FairLock(process.client(), key, { maxWaiters: 100 });
+    void desk.acquire({ waitMs: 30_000 }).catch(() => undefined);
+    await process.settle();
+  }
+}
+
+export const contendedFair: readonly Promised[] = [
+  promised("fair lock: try, others wait", "1 UpdateItem", [1, 0], async (site) => {
+    const key = site.newKey();
+    const world = site.stopped();
+    const lease = await new FairLock(world.client(), key).acquire(held);
+    const waiting = new FairLock(world.client(), key).acquire({ waitMs }).catch(() => undefined);
+    await world.settle();
+    await site.counted(() => new FairLock(site.client(), key).acquire().catch(() => undefined));
+    await world.advance(waitMs);
+    await waiting;
+    await lease.release();
+  }),
+  promised(
+    "fair lock: join, wait a minute at the head, and leave",
+    "59 GetItem, 7 UpdateItem",
+    [7, 29.5],
+    async (site) => {
+      const key = site.newKey();
+      const world = site.stopped();
+      const lease = await new FairLock(world.client(), key).acquire(held);
+      await countedWhile(site, world, minuteMs, () =>
+        new FairLock(world.client(), key).acquire({ waitMs: minuteMs }),
+      );
+      await lease.release();
+    },
+  ),
+  promised(
+    "fair lock: join, wait an hour at the head, and leave",
+    "398 GetItem, 86 UpdateItem",
+    [86, 199],
+    async (site) => {
+      const key = site.newKey();
+      const world = site.stopped();
+      const lease = await new FairLock(world.client(), key).acquire(held);
+      await countedWhile(site, world, hourMs, () =>
+        new FairLock(world.client(), key).acquire({ waitMs: hourMs }),
+      );
+      await lease.release();
+    },
+  ),
+  promised(
+    "fair lock: 2 callers join, wait 10 minutes, and leave",
+    "213 GetItem, 38 UpdateItem",
+    [38, 106.5],
+    async (site) => {
+      const key = site.newKey();
+      const world = site.stopped();
+      const lease = await new FairLock(world.client(), key).acquire(held);
+      const waitMs = 10 * minuteMs;
+      const wait = (): Promise<unknown> => new FairLock(world.client(), key).acquire({ waitMs });
+      await countedWhile(site, world, waitMs, () => Promise.allSettled([wait(), wait()]));
+      await lease.release();
+    },
+  ),
+  promised(
+    "fair lock: join, and get the lock after 1 s, with the release",
+    "5 GetItem, 4 UpdateItem",
+    [4, 2.5],
+    async (site) => {
+      const world = site.stopped();
+      const lease = await new FairLock(world.client(), site.newKey()).acquire(held);
+      world.schedule(() => void lease.release(), 1_000);
+      await countedWhile(site, world, waitMs, () =>
+        new FairLock(world.client(), lease.key).acquire({ waitMs }),
+      );
+    },
+  ),
+  promised(
+    "fair lock: a hand-over in one process, with the release",
+    "2 UpdateItem",
+    [2, 0],
+    async (site) => {
+      const process = site.stopped();
+      const desk = new FairLock(process.client(), site.newKey());
+      const lease = await desk.acquire(held);
+      const next = desk.acquire({ waitMs });
+      await process.settle();
+      await site.counted(async () => {
+        await lease.release();
+        await process.settle();
+        await next;
+      });
+      await (await next).release();
+    },
+  ),
+  promised("fair lock: acquire past 5 dead waiters", "2 UpdateItem", [2, 0], async (site) => {
+    const key = site.newKey();
+    const holder = await new FairLock(site.client(), key).acquire(held);
+    await deadWaiters(site, key, 5);
+    await holder.release();
+    const lease = await site.counted(() => new FairLock(site.client(), key).acquire());
+    await lease.release();
+  }),
+  promised("fair lock: acquire past 50 dead waiters", "3 UpdateItem", [], async (site) => {
+    const key = site.newKey();
+    const holder = await new FairLock(site.client(), key).acquire(held);
+    await deadWaiters(site, key, 50);
+    await holder.release();
+    const lease = await site.counted(() => new FairLock(site.client(), key).acquire());
+    await lease.release();
+  }),
+  promised("fair lock: take over from a dead holder", "2 UpdateItem", [2, 0], async (site) => {
+    const key = site.newKey();
+    await new FairLock(deadClient(site), key).acquire();
+    const lease = await site.counted(() => new FairLock(site.client(), key).acquire());
+    await lease.release();
+  }),
+  promised("fair lock: check in, and join the line", "1 GetItem, 1 UpdateItem", [1, 1], async (site) => {
+    const desk = new FairLock(site.client(), site.newKey());
+    await desk.checkIn({ owner: "first" });
+    await site.counted(() => desk.checkIn({ owner: "second" }));
+    for (const owner of ["second", "first"]) await desk.checkOut({ owner });
+  }),
+  promised("fair lock: check in again", "1 GetItem, 1 UpdateItem", [1, 1], async (site) => {
+    const desk = new FairLock(site.client(), site.newKey());
+    await desk.checkIn({ owner: "first" });
+    await site.counted(() => desk.checkIn({ owner: "first" }));
+    await desk.checkOut({ owner: "first" });
+  }),
+  promised(
+    "fair lock: check in, in the place of a dead holder",
+    "1 GetItem, 1 UpdateItem",
+    [1, 1],
+    async (site) => {
+      const key = site.newKey();
+      await new FairLock(deadClient(site), key).acquire();
+      const desk = new FairLock(site.client(), key);
+      await site.counted(() => desk.checkIn({ owner: "visitor" }));
+      await desk.checkOut({ owner: "visitor" });
+    },
+  ),
+  promised("fair lock: check out, nothing to give up", "1 GetItem", [0, 1], async (site) => {
+    await site.counted(() => new FairLock(site.client(), site.newKey()).checkOut({ owner: "visitor" }));
+  }),
+  promised("fair lock: inspect", "1 GetItem", [0, 1], async (site) => {
+    const desk = new FairLock(site.client(), site.newKey());
+    await desk.checkIn({ owner: "visitor" });
+    await site.counted(() => desk.inspect());
+    await desk.checkOut({ owner: "visitor" });
+  }),
+];

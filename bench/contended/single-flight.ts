@@ -1,0 +1,131 @@
+/** What a single flight's calls send when a value is too old, comes from elsewhere, or is being computed. */
+import { SingleFlight, type SingleFlightOptions } from "@leasehold/client/single-flight";
+import { countedWhile, held, hourMs, type OperationSite, type Promised, promised } from "../promised.ts";
+import type { StoppedProcess } from "../stopped-process.ts";
+
+const options = { freshForMs: 60_000, staleForMs: 2 * hourMs } as const;
+const compute = async (): Promise<string> => "value";
+const waitMs = 10_000;
+
+/** Has a value computed that never ends, in a process that stands still: its lock stays held there. */
+async function computing(
+  process: StoppedProcess,
+  key: string,
+  more?: Partial<SingleFlightOptions>,
+): Promise<void> {
+  const flight = new SingleFlight(process.client(), { ...options, ...more });
+  void flight.getOrCompute(key, { compute: () => new Promise(() => undefined) });
+  await process.settle();
+}
+
+/** Has a value computed an hour ago. */
+async function computedAnHourAgo({ stopped }: OperationSite, key: string): Promise<void> {
+  await new SingleFlight(stopped(hourMs).client(), options).getOrCompute(key, { compute });
+}
+
+export const contendedSingleFlight: readonly Promised[] = [
+  promised("single flight: a hit, by 10 callers at once", "1 GetItem", [0, 1], async (site) => {
+    const key = site.newKey();
+    await new SingleFlight(site.client(), options).getOrCompute(key, { compute });
+    const values = new SingleFlight(site.client(), options);
+    await site.counted(() =>
+      Promise.all(Array.from({ length: 10 }, () => values.getOrCompute(key, { compute }))),
+    );
+  }),
+  promised(
+    "single flight: a value that is missing, by 10 callers at once",
+    "2 GetItem, 3 UpdateItem",
+    [3, 2],
+    async (site) => {
+      const key = site.newKey();
+      const values = new SingleFlight(site.client(), options);
+      await site.counted(() =>
+        Promise.all(Array.from({ length: 10 }, () => values.getOrCompute(key, { compute }))),
+      );
+    },
+  ),
+  promised("single flight: a value that is too old", "1 GetItem, 3 UpdateItem", [3, 1], async (site) => {
+    const key = site.newKey();
+    await computedAnHourAgo(site, key);
+    await site.counted(() => new SingleFlight(site.client(), options).getOrCompute(key, { compute }));
+  }),
+  promised(
+    "single flight: a stale value while another process computes",
+    "1 GetItem, 1 UpdateItem",
+    [1, 1],
+    async (site) => {
+      const key = site.newKey();
+      await computedAnHourAgo(site, key);
+      await computing(site.stopped(), key, held);
+      await site.counted(() => new SingleFlight(site.client(), options).getOrCompute(key, { compute }));
+    },
+  ),
+  promised(
+    "single flight: wait 10 s while another process computes",
+    "1 GetItem, 5 Query, 1 UpdateItem",
+    [1, 6],
+    async (site) => {
+      const key = site.newKey();
+      await computing(site.stopped(), key, held);
+      const waiter = site.stopped();
+      const values = new SingleFlight(waiter.client(), options);
+      await countedWhile(site, waiter, waitMs, () => values.getOrCompute(key, { compute, waitMs }));
+    },
+  ),
+  promised(
+    "single flight: compute in the place of a dead process",
+    "2 GetItem, 4 UpdateItem",
+    [4, 2],
+    async (site) => {
+      const key = site.newKey();
+      await computing(site.stopped(hourMs), key);
+      await site.counted(() => new SingleFlight(site.client(), options).getOrCompute(key, { compute }));
+    },
+  ),
+  promised(
+    "single flight: invalidate a key that has no lock",
+    "2 GetItem, 1 UpdateItem",
+    [1, 2],
+    async (site) => {
+      await site.counted(() => new SingleFlight(site.client(), options).invalidate(site.newKey()));
+    },
+  ),
+  promised(
+    "single flight: a computation that fails, an older value stays",
+    "1 GetItem, 3 UpdateItem",
+    [3, 1],
+    async (site) => {
+      const key = site.newKey();
+      await computedAnHourAgo(site, key);
+      const values = new SingleFlight(site.client(), { ...options, failureForMs: 60_000 });
+      await site.counted(() =>
+        values
+          .getOrCompute(key, { compute: () => Promise.reject(new Error("no answer")) })
+          .catch(() => undefined),
+      );
+    },
+  ),
+  promised("single flight, another cache: a value that is missing", "2 UpdateItem", [2, 0], async (site) => {
+    const values = new SingleFlight(site.client(), { ...options, cache: new Map() });
+    await site.counted(() => values.getOrCompute(site.newKey(), { compute }));
+  }),
+  promised("single flight, another cache: a hit", "none", [0, 0], async (site) => {
+    const key = site.newKey();
+    const values = new SingleFlight(site.client(), { ...options, cache: new Map() });
+    await values.getOrCompute(key, { compute });
+    await site.counted(() => values.getOrCompute(key, { compute }));
+  }),
+  promised("single flight, another cache: wait 10 s", "5 GetItem, 1 UpdateItem", [1, 2.5], async (site) => {
+    const key = site.newKey();
+    await computing(site.stopped(), key, { ...held, cache: new Map() });
+    const waiter = site.stopped();
+    const values = new SingleFlight(waiter.client(), { ...options, cache: new Map() });
+    await countedWhile(site, waiter, waitMs, () => values.getOrCompute(key, { compute, waitMs }));
+  }),
+  promised("single flight, another cache: invalidate", "1 GetItem", [0, 1], async (site) => {
+    const key = site.newKey();
+    const values = new SingleFlight(site.client(), { ...options, cache: new Map() });
+    await values.getOrCompute(key, { compute });
+    await site.counted(() => values.invalidate(key));
+  }),
+];

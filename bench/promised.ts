@@ -1,0 +1,73 @@
+/** What docs/requests.md promises of one operation, and how the operation is performed to be counted. */
+import type { LeaseClient, LeaseClientOptions } from "@leasehold/client";
+import type { StoppedProcess } from "./stopped-process.ts";
+
+/** Where operations are performed. */
+export interface OperationSite {
+  /** A client, and so a process, of its own; each call of `counted` sees what all of them sent. */
+  client(options?: LeaseClientOptions): LeaseClient;
+  /** A process whose clock stands still, `agoMs` ago. @default 0 */
+  stopped(agoMs?: number): StoppedProcess;
+  /** A key that nothing has used. */
+  newKey(): string;
+  /** Performs the operation itself; what goes before and after it does not count. */
+  counted<T>(perform: () => Promise<T>): Promise<T>;
+}
+
+/** An operation whose requests docs/requests.md promises. */
+export interface DocumentedOperation {
+  readonly name: string;
+  /** What it belongs to. */
+  readonly of: string;
+  /** The page of that, below the repository's root. */
+  readonly page: string;
+  /** As `listedRequests` writes them. */
+  readonly requests: string;
+  /** Of items up to 1 KB; undefined where an item is larger, and is billed for its size. */
+  readonly writeUnits: number | undefined;
+  readonly readUnits: number | undefined;
+  perform(site: OperationSite): Promise<void>;
+}
+
+/** Operations stand in groups, one for each page. */
+export type Promised = Omit<DocumentedOperation, "of" | "page">;
+
+export function promised(
+  name: string,
+  requests: string,
+  [writeUnits, readUnits]: readonly [writeUnits?: number, readUnits?: number],
+  perform: DocumentedOperation["perform"],
+): Promised {
+  return { name, requests, writeUnits, readUnits, perform };
+}
+
+export const hourMs = 3_600_000;
+
+/** A client of a process that died an hour ago: its leases have ended, and nobody has released them. */
+export function deadClient({ stopped }: OperationSite, options?: LeaseClientOptions): LeaseClient {
+  return stopped(hourMs).client(options);
+}
+
+/** Options of a holder that keeps its lease through every wait that is counted. */
+export const held = { leaseDurationMs: 3 * hourMs } as const;
+
+/**
+ * Counts what a call sends while time passes in its process, whatever becomes of the call; and then what it leaves in
+ * the background.
+ */
+export async function countedWhile(
+  { counted }: OperationSite,
+  process: StoppedProcess,
+  ms: number,
+  call: () => Promise<unknown>,
+): Promise<void> {
+  await counted(async () => {
+    const ended = call().then(
+      () => undefined,
+      () => undefined,
+    );
+    await process.advance(ms);
+    await ended;
+    await process.settle();
+  });
+}
