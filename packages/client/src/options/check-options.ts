@@ -11,7 +11,6 @@ import {
   check,
   checkDuration,
   checkKnown,
-  checkMethods,
   checkOptions,
   checkSignal,
   checkSlot,
@@ -62,9 +61,16 @@ export const tableRules = {
 const clientRules: Rules<LeaseClientOptions> = {
   ...tableRules,
   store: (option, value) => {
-    checkMethods(option, value, ["update", "updateMany", "transact", "get", "query", "scan"]);
-    checkText("store.tableName", (value as LeaseStore).tableName, 2048);
-    return value as LeaseStore;
+    const store = withMethods<LeaseStore>(
+      "update",
+      "updateMany",
+      "transact",
+      "get",
+      "query",
+      "scan",
+    )(option, value);
+    checkText("store.tableName", store.tableName, 2048);
+    return store;
   },
   owner: label,
   leaseDurationMs: duration(1),

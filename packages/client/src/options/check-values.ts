@@ -107,20 +107,16 @@ function memberOf(holder: object, name: string, path: string): unknown {
   return readable(path, undefined, () => (holder as Readonly<Record<string, unknown>>)[name]);
 }
 
-/** Refuses an object that lacks one of the methods that will be called. */
-export function checkMethods(option: string, value: unknown, methods: readonly string[]): void {
-  const allowed = `an object with the methods ${methods.join(", ")}`;
-  check(typeof value === "object" && value !== null, option, value, allowed);
-  const missing = methods.filter((name) => typeof memberOf(value, name, `${option}.${name}`) !== "function");
-  if (missing.length === 0) return;
-  throw new InvalidOptionsError(option, value, allowed, { finding: `lacks ${missing.join(", ")}` });
-}
-
 /** Makes the rule of an object with methods that will be called. */
 export function withMethods<Value>(...methods: string[]): Rule<Value> {
+  const allowed = `an object with the methods ${methods.join(", ")}`;
   return (option, value) => {
-    checkMethods(option, value, methods);
-    return value as Value;
+    check(typeof value === "object" && value !== null, option, value, allowed);
+    const isMissing = (name: string): boolean =>
+      typeof memberOf(value, name, `${option}.${name}`) !== "function";
+    const missing = methods.filter(isMissing).join(", ");
+    if (missing === "") return value as Value;
+    throw new InvalidOptionsError(option, value, allowed, { finding: `lacks ${missing}` });
   };
 }
 
