@@ -58,7 +58,7 @@ export function checkOptions<Options extends object>(
 }
 
 /**
- * Refuses options that nobody knows, which are nearly always misspelt ones, wherever in the prototype chain they are.
+ * Refuses unknown options, which are nearly always misspelt ones, wherever in the prototype chain they are.
  * Gives the others that have a value, each read once.
  */
 export function checkKnown<Options extends object>(
@@ -81,7 +81,7 @@ export function checkKnown<Options extends object>(
   return given as Options;
 }
 
-/** The names of an object's members, those that it has from its class included, but no methods of a class. */
+/** The names of an object's members, also of its class, but without the methods of a class. */
 function namesOf(options: object): ReadonlySet<string> {
   const names = new Set<string>();
   for (let holder = options; holder && holder !== Object.prototype; holder = Object.getPrototypeOf(holder)) {
@@ -187,7 +187,7 @@ export function checkSlot(option: string, slot: unknown): string {
   throw new InvalidOptionsError(option, slot, allowed, isDate ? { finding: "is an invalid Date" } : {});
 }
 
-/** What is run under a lease. */
+/** Checks the work that is to run under a lease. */
 export function checkWork<Work>(work: Work | undefined): asserts work is Work {
   check(typeof work === "function", "work", work, "a function of the lease");
 }
