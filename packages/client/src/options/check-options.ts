@@ -25,13 +25,7 @@ import {
   unchecked,
   withMethods,
 } from "./check-values.ts";
-import type {
-  DynamoDBSender,
-  HoldOptions,
-  LeaseClientOptions,
-  TryAcquireOptions,
-  WaitOptions,
-} from "./options.ts";
+import type { DynamoDBSender, LeaseClientOptions, TryAcquireOptions, WaitOptions } from "./options.ts";
 
 const defaultLeaseDurationMs = 30_000;
 const defaultClockSkewMs = 1_000;
@@ -139,8 +133,8 @@ export function checkRetry(_: string, retry: unknown): RetryStrategy {
   return given;
 }
 
-/** The rules of any lease; the ranges of some depend on the client, or on one another. */
-const holdRules: Rules<HoldOptions> = {
+/** The rules of any lease, but for its slot; the ranges of some depend on the client, or on one another. */
+const slotlessRules = {
   leaseDurationMs: unchecked,
   heartbeat: unchecked,
   owner: label,
@@ -148,9 +142,8 @@ const holdRules: Rules<HoldOptions> = {
   signal: checkSignal,
   lockAtLeastForMs: unchecked,
   reentrant: trueOrFalse,
-  slot: checkSlot,
 };
-const tryRules: Rules<TryAcquireOptions> = { ...holdRules, order: withMethods("begin") };
+const tryRules: Rules<TryAcquireOptions> = { ...slotlessRules, slot: checkSlot, order: withMethods("begin") };
 const waitRules: Rules<WaitOptions> = {
   ...tryRules,
   waitMs: unchecked,
@@ -158,10 +151,9 @@ const waitRules: Rules<WaitOptions> = {
 };
 
 /** Names of the options of any lease, but for the slot that a single one may stand for. */
-export const slotlessOptionNames = Object.keys(holdRules).filter((name) => name !== "slot") as Exclude<
-  keyof HoldOptions,
-  "slot"
->[];
+export const slotlessOptionNames = /* @__PURE__ */ Object.keys(
+  slotlessRules,
+) as readonly (keyof typeof slotlessRules)[];
 
 /** One acquisition's options, validated and complete. */
 export interface AcquisitionTerms {
