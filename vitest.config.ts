@@ -11,6 +11,20 @@ const isolated = [
   "test/simulation/planted.test.ts",
 ];
 const demonstration = "test/e2e/main-job.test.ts";
+const onTheLightStore = [
+  "bad-service",
+  "contenders",
+  "fencing",
+  "hanging",
+  "lost-answers",
+  "processes",
+  "closing-processes",
+  "fair-waiters-processes",
+  "groups-processes",
+  "requests",
+  "single-flight",
+  "throttling",
+].map((name) => `test/fault/${name}.test.ts`);
 /** Nothing waits for so long on an idle machine; a busy one that is four times slower may. */
 const patience = { testTimeout: 300_000, hookTimeout: 300_000 };
 
@@ -51,6 +65,17 @@ export default defineConfig({
           name: "engine",
           include: ["test/{integration,fault,e2e}/**/*.test.ts"],
           exclude: [demonstration],
+          globalSetup: "test/support/engine-setup.ts",
+          ...patience,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          // What those tests of the engine show, once more on the light store.
+          name: "light",
+          include: onTheLightStore,
+          env: { LEASEHOLD_TEST_STORE: "light" },
           globalSetup: "test/support/engine-setup.ts",
           ...patience,
         },

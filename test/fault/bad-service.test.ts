@@ -5,9 +5,9 @@ import {
   DescribeTimeToLiveCommand,
   type KeySchemaElement,
 } from "@aws-sdk/client-dynamodb";
-import { createLeaseTable, LeaseClient, LeaseConfigurationError, LeaseTableError } from "@leasehold/client";
+import { createLeaseTable, LeaseConfigurationError, LeaseTableError } from "@leasehold/client";
 import { afterAll, afterEach, describe, expect, inject, test, vi } from "vitest";
-import { makeTable, sdkClient } from "../support/table.ts";
+import { DefaultClient, leaseClient, makeTable, sdkClient } from "../support/table.ts";
 
 const table = await makeTable(inject("engine"));
 const { dynamodb } = table;
@@ -45,7 +45,7 @@ async function tableWith(keys: readonly (readonly [name: string, type: "S" | "N"
 
 describe("every operation on a table that does not exist says so", () => {
   const tableName = newName();
-  const client = new LeaseClient({ tableName, dynamodb });
+  const client = leaseClient({ tableName, dynamodb });
   test.for([
     ["acquire", () => client.acquire("key")],
     ["acquire that waits", () => client.acquire("key", { waitMs: 5_000 })],
@@ -79,7 +79,7 @@ describe.each([
   ],
 ] as const)("a table with %s", (_, keys) => {
   test("is refused by acquire and by inspect", async () => {
-    const client = new LeaseClient({ tableName: await tableWith(keys), dynamodb });
+    const client = leaseClient({ tableName: await tableWith(keys), dynamodb });
     await expect(client.acquire("key")).rejects.toMatchObject({ code: "LEASE_TABLE_MISMATCH" });
     await expect(client.inspect("key")).rejects.toMatchObject({ code: "LEASE_TABLE_MISMATCH" });
   });
@@ -107,7 +107,7 @@ describe("createLeaseTable", () => {
     const tableName = newName();
     await createLeaseTable({ tableName, dynamodb });
     await expectLeaseTable(tableName);
-    const client = new LeaseClient({ tableName, dynamodb });
+    const client = leaseClient({ tableName, dynamodb });
     const lease = await client.acquire("key");
     await createLeaseTable({ tableName, dynamodb });
     await expectLeaseTable(tableName);
@@ -134,7 +134,7 @@ describe("in an environment that has not been set up", () => {
   test("without credentials, acquire and createLeaseTable ask for them", async () => {
     stubEmptyEnvironment();
     vi.stubEnv("AWS_REGION", "eu-central-1");
-    const failure = await new LeaseClient({ tableName: "leases" })
+    const failure = await new DefaultClient({ tableName: "leases" })
       .acquire("key")
       .catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(LeaseConfigurationError);
@@ -148,7 +148,7 @@ describe("in an environment that has not been set up", () => {
     stubEmptyEnvironment();
     vi.stubEnv("AWS_ACCESS_KEY_ID", "anyone");
     vi.stubEnv("AWS_SECRET_ACCESS_KEY", "anything");
-    const failure = await new LeaseClient({ tableName: "leases" })
+    const failure = await new DefaultClient({ tableName: "leases" })
       .acquire("key")
       .catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(LeaseConfigurationError);
@@ -163,7 +163,7 @@ test("where nobody listens, an acquire ends as a LeaseServiceError", async () =>
   const nobody = sdkClient({
     clientConfig: { ...inject("engine").clientConfig, endpoint: "http://127.0.0.1:1" },
   });
-  const client = new LeaseClient({ tableName: "leases", dynamodb: nobody });
+  const client = leaseClient({ tableName: "leases", dynamodb: nobody });
   await expect(client.acquire("key")).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
   nobody.destroy();
 });

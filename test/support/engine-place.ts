@@ -4,7 +4,7 @@ import { settled } from "@leasehold/client/testing";
 import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
 import { PatientClock } from "./patient-clock.ts";
 import type { Target } from "./proxy.ts";
-import { sdkClient } from "./table.ts";
+import { isLight, lightInPlaceOf, sdkClient } from "./table.ts";
 
 /** A lease table on an engine that lives in the time of the test's own clock. */
 export interface EnginePlace {
@@ -29,38 +29,58 @@ class StoreInTestTime implements LeaseStore {
   readonly tableName: string;
   readonly isLocal = true;
   readonly #store: LeaseStore;
+  readonly #underWay: Set<Promise<unknown>>;
 
-  constructor(store: LeaseStore) {
+  /** `underWay` holds what has been sent and is not answered. */
+  constructor(store: LeaseStore, underWay: Set<Promise<unknown>>) {
     this.tableName = store.tableName;
     this.#store = store;
+    this.#underWay = underWay;
   }
 
-  readonly update: LeaseStore["update"] = (request, call) => this.#store.update(request, untimed(call));
+  readonly update: LeaseStore["update"] = (request, call) =>
+    this.#watched(this.#store.update(request, untimed(call)));
   readonly updateMany: LeaseStore["updateMany"] = (requests, call) =>
-    this.#store.updateMany(requests, untimed(call));
-  readonly transact: LeaseStore["transact"] = (entries, call) => this.#store.transact(entries, untimed(call));
-  readonly get: LeaseStore["get"] = (request, call) => this.#store.get(request, untimed(call));
-  readonly query: LeaseStore["query"] = (request, call) => this.#store.query(request, untimed(call));
-  readonly scan: LeaseStore["scan"] = (request, call) => this.#store.scan(request, untimed(call));
+    this.#watched(this.#store.updateMany(requests, untimed(call)));
+  readonly transact: LeaseStore["transact"] = (entries, call) =>
+    this.#watched(this.#store.transact(entries, untimed(call)));
+  readonly get: LeaseStore["get"] = (request, call) => this.#watched(this.#store.get(request, untimed(call)));
+  readonly query: LeaseStore["query"] = (request, call) =>
+    this.#watched(this.#store.query(request, untimed(call)));
+  readonly scan: LeaseStore["scan"] = (request, call) =>
+    this.#watched(this.#store.scan(request, untimed(call)));
+
+  #watched<T>(answer: Promise<T>): Promise<T> {
+    const watched = answer.finally(() => this.#underWay.delete(watched));
+    this.#underWay.add(watched);
+    return watched;
+  }
 }
 
 function untimed({ timed: _, ...options }: CallOptions): CallOptions {
   return options;
 }
 
-/** Makes a table of its own. */
+/** Makes a table of its own. The leases' store is the SDK's, unless `storeOf` makes another one. */
 export async function makeEnginePlace(
   engine: Target,
   config: DynamoDBClientConfig = {},
+  storeOf?: (tableName: string) => LeaseStore,
 ): Promise<EnginePlace> {
   const tableName = `leases-${crypto.randomUUID()}`;
   const dynamodb = sdkClient(engine, config);
   await createLeaseTable({ tableName, dynamodb });
-  return enginePlace(tableName, dynamodb);
+  return enginePlace(tableName, dynamodb, storeOf?.(tableName));
 }
 
 /** Leases in a table that is there. */
-export function enginePlace(tableName: string, dynamodb: DynamoDBClient): EnginePlace {
+export function enginePlace(
+  tableName: string,
+  dynamodb: DynamoDBClient,
+  store: LeaseStore = isLight
+    ? lightInPlaceOf(dynamodb, tableName)
+    : new DynamoDBLeaseStore(tableName, dynamodb),
+): EnginePlace {
   const requests = new Set<Promise<unknown>>();
   const sent: string[] = [];
   dynamodb.middlewareStack.add(
@@ -83,7 +103,7 @@ export function enginePlace(tableName: string, dynamodb: DynamoDBClient): Engine
   return {
     place: (clock) => {
       if (clock instanceof PatientClock) clock.waitsFor(idle);
-      return { store: new StoreInTestTime(new DynamoDBLeaseStore(tableName, dynamodb)) };
+      return { store: new StoreInTestTime(store, requests) };
     },
     tableName,
     dynamodb,

@@ -5,7 +5,10 @@ import {
   type Lease,
   LeaseClient,
   type LeaseClientOptions,
+  type LeaseStore,
 } from "@leasehold/client";
+import { LeaseClient as LightClient } from "@leasehold/client/light";
+import { lightStoreOn } from "./light.ts";
 import type { Target } from "./proxy.ts";
 
 /** A lease table that nobody else uses, and clients for it. */
@@ -41,9 +44,9 @@ export async function makeTable(engine: Target): Promise<TestTable> {
   return {
     tableName,
     dynamodb,
-    client: (options = {}) => new LeaseClient({ tableName, dynamodb, ...options }),
+    client: (options = {}) => leaseClient({ tableName, dynamodb, ...options }),
     deadLease: async (key, leaseDurationMs = 30_000) => {
-      const client = new LeaseClient({ tableName, dynamodb, leaseDurationMs });
+      const client = leaseClient({ tableName, dynamodb, leaseDurationMs });
       const lease = await client.acquire(key, { owner: "the dead holder" });
       await dynamodb.send(
         new UpdateItemCommand({
@@ -56,7 +59,7 @@ export async function makeTable(engine: Target): Promise<TestTable> {
       return lease;
     },
     leasesDueTogether: async (beater, keys, heartbeat, leaseDurationMs = 30_000) => {
-      const acquirer = new LeaseClient({ tableName, dynamodb, leaseDurationMs });
+      const acquirer = leaseClient({ tableName, dynamodb, leaseDurationMs });
       const handles = await Promise.all(keys.map(async (key) => (await acquirer.acquire(key)).toJSON()));
       return handles.map((handle) => beater.adopt(handle, { heartbeat }));
     },
@@ -67,7 +70,50 @@ export async function makeTable(engine: Target): Promise<TestTable> {
 
 /** An SDK client for an engine or for a proxy in front of one. */
 export function sdkClient(target: Target, config: DynamoDBClientConfig = {}): DynamoDBClient {
-  return new DynamoDBClient({ ...target.clientConfig, ...config });
+  const client = new DynamoDBClient({ ...target.clientConfig, ...config });
+  origins.set(client, { target, config });
+  return client;
+}
+
+/** What the SDK clients of these tests were made for. */
+const origins = new WeakMap<object, { readonly target: Target; readonly config: DynamoDBClientConfig }>();
+
+/** Whether the tests run on the light store: vitest's project "light" runs some of them again so. */
+export const isLight: boolean = process.env.LEASEHOLD_TEST_STORE === "light";
+
+/** The client that is used where the user brings neither a store nor an SDK client. */
+export const DefaultClient = isLight ? LightClient : LeaseClient;
+
+/**
+ * A lease client on an SDK client of {@link sdkClient}; where the tests run on the light store, on one in its place that goes
+ * to the same engine or proxy and makes as many attempts.
+ */
+export function leaseClient(options: LeaseClientOptions): LeaseClient {
+  const { tableName = "", dynamodb, ...others } = options;
+  const origin = dynamodb && origins.get(dynamodb);
+  if (!isLight || origin === undefined) return new LeaseClient(options);
+  return new LeaseClient({ ...others, store: lightStoreFor(tableName, origin, others.clock) });
+}
+
+/** A light store in the place of an SDK client of {@link sdkClient}. */
+export function lightInPlaceOf(dynamodb: DynamoDBClient, tableName: string): LeaseStore {
+  const origin = origins.get(dynamodb);
+  if (origin === undefined)
+    throw new Error("only an SDK client of these tests has a light store in its place");
+  return lightStoreFor(tableName, origin, undefined);
+}
+
+function lightStoreFor(
+  tableName: string,
+  { target, config }: { readonly target: Target; readonly config: DynamoDBClientConfig },
+  clock: Clock | undefined,
+): LeaseStore {
+  const { maxAttempts } = config;
+  return lightStoreOn(target, {
+    tableName,
+    ...(clock && { clock }),
+    ...(typeof maxAttempts === "number" && { maxAttempts }),
+  });
 }
 
 /** How a clock differs from the machine's own. */

@@ -3,9 +3,9 @@ import { DynamoDBDocument, DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb"
 import { LeaseClient, LeaseConfigurationError, LeaseServiceError, LeaseTableError } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
+import { isDocumentClient } from "../../packages/client/src/dynamodb/document-client.ts";
 import { toLeaseError } from "../../packages/client/src/dynamodb/errors.ts";
 import { toStatement } from "../../packages/client/src/dynamodb/partiql.ts";
-import { isDocumentClient } from "../../packages/client/src/dynamodb/store.ts";
 import { render, renew } from "../../packages/client/src/expressions.ts";
 
 const idle = new AbortController().signal;

@@ -10,7 +10,7 @@ import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { acquire, render } from "../../packages/client/src/expressions.ts";
 import { FairLock, QueueFullError, type QueuePosition } from "../../packages/client/src/fair/index.ts";
-import { answerMs } from "../../packages/client/src/fair/queue-reader.ts";
+import { answerMs } from "../../packages/client/src/fair/queue.ts";
 import { ticketsIn } from "../../packages/client/src/fair/queue-ticket.ts";
 import { shortestTicketMs, ticketGraceMs } from "../../packages/client/src/fair/queue-waiter.ts";
 import { inTurn, joinIfRoom, removeTickets } from "../../packages/client/src/fair/queue-writes.ts";
@@ -520,9 +520,9 @@ describe("a fair lock", () => {
     const table = new MemoryLeaseStore();
     const lock = { key: "k" };
     const id = "0123456789abcdef";
-    const empty = { item: undefined, tickets: [], passable: [] };
+    const empty = { item: undefined, tickets: [] };
     const joining = (text: string): UpdateRequest =>
-      render(joinIfRoom({ key: "k", sortKey: "lease" }, empty, { id, text, until: 1 }, 5, 1));
+      render(joinIfRoom({ key: "k", sortKey: "lease" }, empty, [], { id, text, until: 1 }, 5, 1));
     const grant = {
       token: "00000000-0000-0000-0123-456789abcdef",
       version: 1,
@@ -535,12 +535,12 @@ describe("a fair lock", () => {
       data: undefined,
       slot: undefined,
     };
-    const late = render(inTurn(acquire(lock, grant), { own: { id, number: 1 }, passed: [] }));
+    const late = render(inTurn(acquire(lock, grant), { id, number: 1 }, []));
     table.updateNow(joining("first"));
     table.updateNow(render(removeTickets({ key: "k", sortKey: "lease" }, [{ id, text: "first" }])));
     table.updateNow(joining("second"));
     expect(table.updateNow(late).applied).toBe(false);
-    const now = render(inTurn(acquire(lock, grant), { own: { id, number: 2 }, passed: [] }));
+    const now = render(inTurn(acquire(lock, grant), { id, number: 2 }, []));
     expect(table.updateNow(now).applied).toBe(true);
   });
 

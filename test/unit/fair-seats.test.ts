@@ -5,7 +5,7 @@ import { leaseItemKey } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { answerMs } from "../../packages/client/src/fair/queue-reader.ts";
+import { answerMs } from "../../packages/client/src/fair/queue.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;

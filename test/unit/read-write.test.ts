@@ -320,12 +320,15 @@ describe("at the worst moment", () => {
     expect(writing.value?.held).toBe(true);
   });
 
-  it("a writer that cannot write its intent waits all the same", async () => {
+  it("a writer that cannot write its intent waits all the same, and tries again soon", async () => {
     const reader = await lockOf("r").read();
     store.next(undefined, "throttled");
     const writing = follow(lockOf("w").write({ waitMs: 20_000 }), clock);
-    await clock.advance(500);
+    await clock.advance(50);
     expect(counted().intents).toBe(0);
+    await clock.advance(1_000);
+    expect(counted().intents).toBe(1);
+    expect(await lockOf("late").tryRead()).toBeUndefined();
     await reader.release();
     await clock.advance(5_000);
     expect(writing.value?.held).toBe(true);

@@ -4,16 +4,11 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { ExpiryDetector } from "../../packages/client/src/protocol/expiry-detector.ts";
 import type { Grant, Prospect } from "../../packages/client/src/protocol/lease-form.ts";
-import { readRule } from "../../packages/client/src/read-write/options.ts";
+import { readRule } from "../../packages/client/src/read-write/read-write-lock.ts";
+import { askSeatToStop, breakSeat } from "../../packages/client/src/seats/held-seat.ts";
 import { seatLimits } from "../../packages/client/src/seats/schema.ts";
 import { type SeatRecord, seatOf, seatsIn } from "../../packages/client/src/seats/seat.ts";
-import {
-  askSeatToStop,
-  type Bounds,
-  breakSeat,
-  SeatForm,
-  type SeatTerms,
-} from "../../packages/client/src/seats/seat-form.ts";
+import { type Bounds, SeatForm, type SeatTerms } from "../../packages/client/src/seats/seat-form.ts";
 import { render, renderEntry, type Write } from "../../packages/client/src/store/write.ts";
 import type { Item } from "../../packages/client/src/store.ts";
 import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";

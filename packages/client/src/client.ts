@@ -1,8 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { showInternals } from "./client-internals.ts";
-import { createDynamoDBClient } from "./dynamodb/client.ts";
-import { DynamoDBLeaseStore, isDocumentClient } from "./dynamodb/store.ts";
+import { isDocumentClient } from "./dynamodb/document-client.ts";
 import { nameAbort } from "./errors/aborted.ts";
 import { brandClass } from "./errors/brand.ts";
 import { ClientClosedError, CloseIncompleteError } from "./errors/closing.ts";
@@ -43,12 +42,13 @@ import { defaultOwner } from "./options/default-owner.ts";
 import type {
   AcquireOptions,
   CloseOptions,
+  DynamoDBSender,
   LeaseClientOptions,
   TryAcquireOptions,
   WaitOptions,
 } from "./options/options.ts";
 import { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
-import { type ProtocolContext, systemRandomness } from "./protocol/context.ts";
+import { type ProtocolContext, type Randomness, systemRandomness } from "./protocol/context.ts";
 import { ExpiryDetector } from "./protocol/expiry-detector.ts";
 import type { HeldLease } from "./protocol/held-lease.ts";
 import { Lifecycle } from "./protocol/lifecycle.ts";
@@ -59,26 +59,25 @@ import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey, limits } from "./schema.ts";
 import { callBudgetMs, TimedStore } from "./store/timed-store.ts";
 import type { LeaseStore } from "./store.ts";
-import { systemClock } from "./time/clock.ts";
+import { type Clock, systemClock } from "./time/clock.ts";
 import { ServiceClock } from "./time/service-clock.ts";
 
 /**
- * Acquires and looks after leases in one table.
- *
- * Promised: at most one unexpired holder for each key, by the service's clock, whatever wall clocks show; fencing
- * tokens that strictly grow; a stale holder's renewal, release or fenced write changes nothing. Not promised: that
- * work stops when its lease is lost. A resource is safe if it checks the fencing token, or if its own transaction
- * contains the lease's condition check. Without either, it gets efficiency from a lease, not safety.
- *
- * Every method rejects with {@link InvalidOptionsError} before it sends anything, with LeaseTableError,
- * LeaseConfigurationError and LeaseServiceError.
- *
- * ```ts
- * const client = new LeaseClient({ tableName: "leases" });
- * const total = await client.withLease("nightly-report", { heartbeat: true }, async (lease) => {
- *   return await buildReport({ signal: lease.signal });
- * });
- * ```
+ * Makes the store of a client that is given none. The entries differ in it, so that a bundle holds the AWS SDK only where
+ * it is used.
+ */
+export type MakeStore = (
+  tableName: string,
+  parts: {
+    readonly clock: Clock;
+    readonly randomness: Randomness;
+    readonly dynamodb: DynamoDBSender | undefined;
+  },
+) => LeaseStore;
+
+/**
+ * What the LeaseClient of every entry has: it acquires and looks after leases in one table. A subclass makes the store of
+ * a client that is given none.
  */
 export class LeaseClient implements AsyncDisposable {
   static {
@@ -93,14 +92,13 @@ export class LeaseClient implements AsyncDisposable {
   readonly #lifecycle: Lifecycle;
 
   /** Throws {@link InvalidOptionsError}. Sends nothing. */
-  constructor(options: LeaseClientOptions) {
+  constructor(options: LeaseClientOptions, makeStore: MakeStore) {
     const { given, times } = checkClientOptions(options);
     this.#times = times;
     const { clock = systemClock, randomness = systemRandomness, onEvent, dynamodb } = given;
     const { clockSkewMs, retentionMs } = times;
     const emit: ProtocolContext["publish"] = (event) => publish(event, onEvent);
-    const store: LeaseStore =
-      given.store ?? new DynamoDBLeaseStore(given.tableName ?? "", dynamodb ?? createDynamoDBClient(), clock);
+    const store = given.store ?? makeStore(given.tableName ?? "", { clock, randomness, dynamodb });
     const serviceClock = new ServiceClock(clock, store.isLocal ?? false, clockSkewMs, () => skewWatch.look());
     const skewWatch = new SkewWatch(serviceClock, clockSkewMs, emit);
     this.#lifecycle = new Lifecycle(clock);

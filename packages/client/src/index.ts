@@ -1,4 +1,4 @@
-export { LeaseClient } from "./client.ts";
+export { LeaseClient } from "./dynamodb/lease-client.ts";
 export { type CreateLeaseTableOptions, createLeaseTable } from "./dynamodb/table.ts";
 export { brandClass } from "./errors/brand.ts";
 export { ClientClosedError, CloseIncompleteError, type Leftover } from "./errors/closing.ts";

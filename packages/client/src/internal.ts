@@ -4,6 +4,7 @@
  * no AWS SDK.
  */
 
+export { LeaseClient } from "./client.ts";
 export { type ClientInternals, internalsOf } from "./client-internals.ts";
 export { isAbortOf, untilAborted } from "./errors/aborted.ts";
 export { brandClass } from "./errors/brand.ts";

@@ -24,9 +24,9 @@ import {
 import type { ProtocolContext } from "./protocol/context.ts";
 import { type LeaseRecord, lastDoneSlot, wasBroken } from "./record.ts";
 import { type ItemKey, leaseItemKey, limits } from "./schema.ts";
+import { askSeatToStop, breakSeat } from "./seats/held-seat.ts";
 import { isSeatSortKey } from "./seats/schema.ts";
 import { seatOf } from "./seats/seat.ts";
-import { askSeatToStop, breakSeat } from "./seats/seat-form.ts";
 import type { Item, ScanPage, UpdateResult } from "./store.ts";
 
 /** Which of a key's leases the call is about, where the key has several. */

@@ -5,7 +5,7 @@ import { admit, patienceMs, Superseded } from "./entrance.ts";
 import { Hold } from "./hold.ts";
 import { type Invocation, readInvocation } from "./invocation.ts";
 import type { LeaseLockOptions, SkipReason } from "./options.ts";
-import { readOptions, type Settings } from "./settings.ts";
+import { type MakeClient, readOptions, type Settings } from "./settings.ts";
 import { stopOnShutdown } from "./shutdown.ts";
 import { LockSignal } from "./signal.ts";
 import { isHttpRequest, lockedResponse } from "./trigger.ts";
@@ -29,8 +29,8 @@ export class Guard<TEvent> {
   readonly #attempts = new Map<string, Attempt>();
 
   /** Throws InvalidOptionsError. */
-  constructor(options: LeaseLockOptions<TEvent>) {
-    this.#settings = readOptions(options);
+  constructor(options: LeaseLockOptions<TEvent>, makeClient: MakeClient) {
+    this.#settings = readOptions(options, makeClient);
   }
 
   /** Wins the lock for an invocation, or says what it answers without running its handler. */

@@ -1,5 +1,6 @@
 export { CompletionFailedError } from "./completion.ts";
-export { type LeaseLockMiddleware, type LeaseLockRequest, leaseLock } from "./lease-lock.ts";
-export { type LeasedHandler, leased } from "./leased.ts";
+export type { LeaseLockMiddleware, LeaseLockRequest } from "./lease-lock.ts";
+export type { LeasedHandler } from "./leased.ts";
+export { leased, leaseLock } from "./lock.ts";
 export type { LeaseLockOptions, SkipReason, SkipResult, WhenHeld } from "./options.ts";
 export { InvocationEndingError, type Lock } from "./signal.ts";

@@ -1,6 +1,5 @@
 import type { Callback, Context } from "aws-lambda";
-import { Guard } from "./guard.ts";
-import type { LeaseLockOptions } from "./options.ts";
+import type { Guard } from "./guard.ts";
 import type { Lock } from "./signal.ts";
 import { streamOf, withStreamEnd } from "./streams.ts";
 
@@ -15,25 +14,11 @@ export type LeasedHandler<TEvent, TResult> = (
   more?: { readonly signal?: AbortSignal } | Callback<TResult>,
 ) => Promise<TResult>;
 
-/**
- * Puts a lock around a Lambda handler, without middy or as the handler of a middy chain.
- *
- * It does what `leaseLock` does, with the same options, and knows the handler's end for certain: it never lets go
- * before it, and no order of middlewares matters to it.
- *
- * Throws InvalidOptionsError; see `leaseLock` for what an invocation rejects with.
- *
- * ```ts
- * export const handler = leased({ tableName: "leases", key: "import" }, async (_event, _context, lock) => {
- *   await importAll({ signal: lock.signal });
- * });
- * ```
- */
-export function leased<TEvent = unknown, TResult = unknown>(
-  options: LeaseLockOptions<TEvent, NoInfer<TResult>>,
+/** Puts what lets invocations in around a handler. */
+export function wrapped<TEvent, TResult>(
+  guard: Guard<TEvent>,
   handler: (event: TEvent, context: Context, lock: Lock) => Promise<TResult> | TResult,
 ): LeasedHandler<TEvent, TResult> {
-  const guard = new Guard<TEvent>(options);
   return async (event, context, ...[more]) => {
     const entry = await guard.enter(event, context, typeof more === "function" ? undefined : more?.signal);
     if ("skipped" in entry) return entry.result as TResult;

@@ -2,6 +2,7 @@ import type {
   Clock,
   LeaseClient,
   LeaseEventListener,
+  LeaseStore,
   LeaseUnavailableError,
   SlotDoneError,
   WaitOrder,
@@ -30,6 +31,12 @@ export type SkipResult<TEvent, TResult> =
 
 /** Options of `leaseLock` and of `leased`. Where an environment variable is named, it is the default. */
 export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
+  /**
+   * Where the client that is made here keeps its leases, in place of `tableName` and the SDK: `lightStore()` of
+   * `@leasehold/client/light`. The SDK stays in the bundle unless `@leasehold/middy/light` is imported.
+   * @default - DynamoDB, by the client of the entry
+   */
+  readonly store?: LeaseStore;
   /** The client to use. @default - one for `tableName`, made once, with the other defaults of a LeaseClient */
   readonly client?: LeaseClient;
   /** The lease table's name or ARN; beside `client`, it is only what metrics say. @default - LEASEHOLD_TABLE_NAME */

@@ -1,11 +1,12 @@
 /** The options of `leaseLock` and `leased`, with what the environment gives and the defaults. */
-import { LeaseClient, type LeaseEventListener, systemClock } from "@leasehold/client";
+import { type LeaseClientOptions, type LeaseEventListener, systemClock } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import {
   aFunction,
   check,
   checkOptions,
   duration,
+  LeaseClient,
   label,
   type Rules,
   rule,
@@ -15,6 +16,11 @@ import {
 } from "@leasehold/client/internal";
 import { metricsListener, writeLine } from "@leasehold/client/metrics";
 import type { LeaseLockOptions, WhenHeld } from "./options.ts";
+
+/** Makes the client of a lock that is given none; the entries differ in it. */
+export type MakeClient = (
+  options: Pick<LeaseClientOptions, "tableName" | "store" | "clock" | "onEvent">,
+) => LeaseClient;
 
 type Defaults = "lockAtLeastForMs" | "once" | "resume" | "timeoutMarginMs" | "timeoutEarlyInMillis" | "clock";
 
@@ -34,6 +40,10 @@ const isFunction = (value: unknown): boolean => typeof value === "function";
 
 const rules: Rules<LeaseLockOptions<never>> = {
   client: rule("a LeaseClient", (value) => value instanceof LeaseClient),
+  store: rule(
+    "a LeaseStore, such as lightStore() of @leasehold/client/light",
+    (value) => typeof value === "object" && value !== null,
+  ),
   tableName: label,
   key: rule(
     "a non-empty string, or a function that gives one",
@@ -66,16 +76,20 @@ const textOptions = ["tableName", "key", "job"];
 /** Completes the options from the environment. Throws InvalidOptionsError; sends nothing. */
 export function readOptions<TEvent>(
   options: LeaseLockOptions<TEvent>,
+  makeClient: MakeClient,
   env: NodeJS.ProcessEnv = process.env,
 ): Settings<TEvent> {
   const given = checkOptions(options, rules as Rules<LeaseLockOptions<TEvent>>);
-  const missing: Record<string, unknown> = {};
+  const { store } = given;
+  const isAlone = given.client === undefined && given.tableName === undefined;
+  check(store === undefined || isAlone, "store", store, "nothing beside client or tableName");
+  const missing: Record<string, unknown> = store ? { tableName: store.tableName } : {};
   for (const [option, variable] of Object.entries(variables) as [keyof typeof variables, string][]) {
     const text = env[variable];
-    if (!text || option in given) continue;
+    if (!text || option in given || option in missing) continue;
     missing[option] = rules[option](variable, textOptions.includes(option) ? text : parsed(text));
   }
-  return complete({ ...given, ...missing });
+  return complete({ ...given, ...missing }, makeClient);
 }
 
 function parsed(text: string): unknown {
@@ -84,7 +98,7 @@ function parsed(text: string): unknown {
 }
 
 /** Checks what has to fit together, and adds the defaults. */
-function complete<TEvent>(given: LeaseLockOptions<TEvent>): Settings<TEvent> {
+function complete<TEvent>(given: LeaseLockOptions<TEvent>, makeClient: MakeClient): Settings<TEvent> {
   const { key, whenHeld, order, heartbeat, lockAtMostForMs: most, metrics = writeLine } = given;
   const { lockAtLeastForMs = 0, once = false, resume = false, clock = systemClock } = given;
   check(key !== undefined, "key", key, `a key, by the option or by ${environmentNames.key}`);
@@ -109,15 +123,16 @@ function complete<TEvent>(given: LeaseLockOptions<TEvent>): Settings<TEvent> {
     once,
     resume,
     clock,
-    client: given.client ?? clientOf(given, writeMetrics),
+    client: given.client ?? clientOf(given, writeMetrics, makeClient),
     ownsClient: given.client === undefined,
     writeMetrics,
   };
 }
 
 function clientOf<TEvent>(
-  { tableName, job, clock, onEvent }: LeaseLockOptions<TEvent>,
+  { tableName, job, clock, onEvent, store }: LeaseLockOptions<TEvent>,
   writeMetrics: Settings<TEvent>["writeMetrics"],
+  makeClient: MakeClient,
 ): LeaseClient {
   const allowed = `a table's name, by the option or by ${environmentNames.tableName}, or a client`;
   check(tableName !== undefined, "tableName", tableName, allowed);
@@ -126,5 +141,5 @@ function clientOf<TEvent>(
     measure?.(event);
     onEvent?.(event);
   };
-  return new LeaseClient({ tableName, ...(clock && { clock }), onEvent: listener });
+  return makeClient({ ...(store ? { store } : { tableName }), ...(clock && { clock }), onEvent: listener });
 }

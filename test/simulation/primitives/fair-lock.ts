@@ -3,8 +3,8 @@ import { attributeNames } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { FairLock, QueueFullError } from "../../../packages/client/src/fair/index.ts";
 import type { QueueTicket } from "../../../packages/client/src/fair/queue-ticket.ts";
+import { ticketIdOf } from "../../../packages/client/src/fair/queue-ticket.ts";
 import { shortestTicketMs } from "../../../packages/client/src/fair/queue-waiter.ts";
-import { ticketIdOf } from "../../../packages/client/src/fair/schema.ts";
 import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
 import { isGrant, type Simulation, startsWith, stepByStep, withoutTests } from "../simulation.ts";
@@ -52,7 +52,6 @@ class Queue {
   constructor(world: World, tamper?: Tamper) {
     this.world = new Cluster(world, {
       processes,
-      suspends: false,
       begin: (client) => new FairLock(client, "k", { maxWaiters }),
       onChange: ([change]) => this.#watch(change?.before, change?.after),
       tamper,

@@ -1,7 +1,7 @@
 import type { Item } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
-import { answerMs } from "../../../packages/client/src/fair/queue-reader.ts";
-import { type QueueTicket, ticketsIn } from "../../../packages/client/src/fair/queue-ticket.ts";
+import { answerMs } from "../../../packages/client/src/fair/queue.ts";
+import { holdNoteIn, type QueueTicket, ticketsIn } from "../../../packages/client/src/fair/queue-ticket.ts";
 import { clockSkewMs } from "../cluster.ts";
 
 /** What one write that has landed did to a line. */
@@ -15,7 +15,10 @@ export interface QueueChange {
 /** Watches the line of one lock: which tickets may be passed, by the time that no process knows exactly. */
 export class QueueMonitor {
   readonly #now: () => number;
-  /** When the last use ended, in epoch milliseconds. */
+  /**
+   * When the last use ended, in epoch milliseconds. A release that is long under way shortens the time that waiters have to
+   * answer: it can note only when it was sent, and a later count would leave dead waiters in the way for longer.
+   */
   #endedAt = 0;
 
   constructor(now: () => number) {
@@ -24,9 +27,11 @@ export class QueueMonitor {
 
   /** Takes note of a write; says what is wrong with the count of tickets. */
   watch(before: Item | undefined, after: Item | undefined, fault: (text: string) => void): QueueChange {
-    const { token, expiresAt } = attributeNames;
+    const { token, expiresAt, fence } = attributeNames;
     if (before?.[token] !== undefined && after?.[token] === undefined) {
-      this.#endedAt = Math.min(this.#now(), Number(before[expiresAt]));
+      const note = holdNoteIn(after);
+      const sentAt = note?.fencingToken === after?.[fence] ? note?.endedAt : undefined;
+      this.#endedAt = Math.min(this.#now(), Number(before[expiresAt]), sentAt ?? this.#now());
     }
     const [tickets, left] = [ticketsIn(before), ticketsIn(after)];
     if (left.length !== Number(after?.waiting ?? 0)) fault("the count of tickets has drifted");

@@ -26,8 +26,15 @@ interface SdkError {
   readonly CancellationReasons?: readonly { readonly Code?: string }[];
 }
 
+const throttling =
+  /^((ProvisionedThroughput|RequestLimit)Exceeded|Thrott(ling|led)|TooManyRequests)(Exception|Error)?\b|^\S* 429:/;
 const conflictErrors = /^(Transaction(Conflict|Canceled|InProgress)|ReplicatedWriteConflict)Exception\b/;
 const batchRefusals = /^(AccessDenied|UnknownOperation|Validation)(Exception|Error)?$/;
+
+/** Tells whether an error's name says that the service has too many requests at the moment. */
+export function isThrottling(name: string | undefined): boolean {
+  return throttling.test(name ?? "");
+}
 
 /**
  * Tells whether a write met another on the same item: a transaction, its own repetition, or another region's write.
@@ -168,12 +175,7 @@ const failures: readonly Failure[] = [
     "LEASE_ACCESS_DENIED",
     "refused access: check credentials and grants",
   ],
-  [
-    /^((ProvisionedThroughput|RequestLimit)Exceeded|Thrott(ling|led)|TooManyRequests)(Exception|Error)? |^\S* 429:/,
-    LeaseServiceError,
-    "LEASE_THROTTLED",
-    "throttled the request: try again later",
-  ],
+  [throttling, LeaseServiceError, "LEASE_THROTTLED", "throttled the request: try again later"],
   [
     conflictErrors,
     LeaseServiceError,

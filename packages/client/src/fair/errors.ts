@@ -1,7 +1,7 @@
 import { brandClass } from "../errors/brand.ts";
 import { LeaseError, quoted } from "../errors/errors.ts";
 
-/** As many wait for the lock as may. Nothing is held, and nobody waits for this caller. */
+/** The line is full. Nothing is held, and the caller has no ticket. */
 export class QueueFullError extends LeaseError {
   static {
     brandClass(QueueFullError, "QueueFullError");
@@ -9,7 +9,7 @@ export class QueueFullError extends LeaseError {
   declare readonly key: string;
   /** How many wait. */
   declare readonly waiting: number;
-  /** How many may. */
+  /** How many may wait. */
   declare readonly maxWaiters: number;
 
   constructor(key: string, waiting: number, maxWaiters: number) {

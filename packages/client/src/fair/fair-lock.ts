@@ -1,67 +1,43 @@
 import type { LeaseClient } from "../client.ts";
 import { type ClientInternals, internalsOf } from "../client-internals.ts";
-import { Lease } from "../lease.ts";
-import { check, checkDuration, checkKey, checkKnown, checkText } from "../options/check-values.ts";
+import type { Lease } from "../lease.ts";
+import { check, checkKey, checkKnown } from "../options/check-values.ts";
 import type { AcquireOptions } from "../options/options.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
-import { leaseItemKey, leaseSortKey, limits } from "../schema.ts";
-import { CheckIns } from "./check-ins.ts";
-import { checkMaxWaiters, type FairOptions, fair, type QueuePosition } from "./fair.ts";
-import { type LocalWaiters, localWaiters } from "./local-waiters.ts";
-import { estimatedWaitMs } from "./queue-estimate.ts";
-import { inLine, type WaitingCaller } from "./queue-ticket.ts";
-import type { QueueKey } from "./queue-writes.ts";
+import { leaseSortKey } from "../schema.ts";
+import { type CheckIn, type CheckInOptions, CheckIns } from "./check-ins.ts";
+import { checkMaxWaiters, type FairOptions, fair } from "./fair.ts";
+import { type Queue, queues } from "./queue.ts";
+import type { WaitingCaller } from "./queue-ticket.ts";
 
 /** Options of a {@link FairLock}. */
 export interface FairLockOptions extends Pick<FairOptions, "maxWaiters"> {}
 
-/** Options of one acquisition: a lease's, without `retry`, for a fair lock has a rhythm of waiting of its own. */
+/** Options of one acquisition: a lease's, without `retry`, for the line has its own rhythm of waiting. */
 export interface FairAcquireOptions
   extends Omit<AcquireOptions, "order" | "retry">,
     Pick<FairOptions, "onPosition"> {}
-
-/** Options of a caller without a thread of its own, which comes by now and then. */
-export interface CheckInOptions {
-  /** Who it is: an identity that no two callers share. At most 1024 bytes; those who wait are shown with 64 of them. */
-  readonly owner: string;
-  /**
-   * How long its place, and its lease once it has one, last without another check-in. At most the client's `retentionMs`.
-   * @default - the client's
-   */
-  readonly leaseDurationMs?: number;
-  /** Whether an owner that is not there joins the queue. Without it, it hears that it is absent. @default true */
-  readonly join?: boolean;
-}
-
-/** Where one that has checked in stands. */
-export type CheckIn =
-  /** It has the lock, for as long as the lease lasts. A lease whose signal has aborted was asked to stop: check out. */
-  | { readonly state: "held"; readonly lease: Lease }
-  | ({ readonly state: "waiting" } & QueuePosition)
-  /** It is not there: it checked out, was too late with its check-in, or has never been. */
-  | { readonly state: "absent" };
 
 /** What a look at a fair lock shows. */
 export interface FairLockState {
   /** Who holds it; undefined when nobody does. A lease that expired and was not released is shown. */
   readonly holder: LeaseRecord | undefined;
-  /** Those who wait, in the order of their turns. */
+  /** The callers that wait, in the order of their turns. */
   readonly waiting: readonly WaitingCaller[];
 }
 
 /**
- * A lock that is given to those who wait in the order in which they came: `client.acquire` with `fair: true` of one key,
- * and what more there is to ask of its queue.
+ * One key's lock, acquired in the order of {@link fair}: first come, first served. It also shows who waits, and it serves
+ * callers without a process of their own, which check in now and then.
  *
- * Whoever finds the lock held, or finds others waiting, joins a queue in the lock's own item. The order is the order in
- * which DynamoDB took the joinings in: no clock has a part in it. Promised, while clocks differ by no more than
- * `clockSkewMs`: everything that a lease promises; and that no fair caller who comes later is let in before a waiter
- * whose place stands. A place is prolonged by its waiter and lapses some seconds after a waiter has died, which is then
- * passed over. One that was only frozen for that long joins anew, at the end. Where clocks differ by more, or one
- * jumps, the order may suffer; mutual exclusion rests on the lease alone.
+ * A caller that finds the lock held, or others waiting, gets a ticket in the lock's own item. DynamoDB numbers the tickets
+ * as they arrive, so no clock decides the order. Promised, while clocks differ by no more than `clockSkewMs`: everything
+ * that a lease promises; and a caller that joins later never overtakes a ticket that has not expired. A waiter renews its
+ * ticket. When a waiter has died, the next ones pass its ticket some seconds after the lock was released. A waiter that was
+ * frozen for as long joins again, at the end. A release that takes more than half a second to arrive shortens the time that
+ * waiters have to show that they are alive. Mutual exclusion rests on the lease alone.
  *
- * It is the very lock that `client.acquire` of its key takes: callers that do not ask for `fair` keep out of each
- * other's way all the same, but are let in past the queue.
+ * It is the same lock that `client.acquire` of its key takes. Callers without the order do not wait in line: they overtake it.
  *
  * Every method rejects with InvalidOptionsError before it sends anything, with LeaseTableError,
  * LeaseConfigurationError and LeaseServiceError.
@@ -93,33 +69,33 @@ export class FairLock {
   /**
    * Acquires the lock, waiting up to `waitMs` for its turn.
    *
-   * 1 request while nobody holds the lock or waits for it, 2 to take over from a holder whose time is over. Else 1 more
-   * to join the queue, and then looks: the head of the queue some eight times within a typical hold, those behind it a
-   * handful of times in their whole wait; 1 request to acquire, which removes the place too.
+   * 1 request while nobody holds the lock or waits for it, 2 to take over from a holder whose lease has expired. Otherwise
+   * 1 more to join the line, then looks: about eight within a typical hold for the head of the line, a few in all for the
+   * callers behind it. The request that acquires the lock removes the ticket, too.
    *
-   * Rejects with {@link LeaseUnavailableError} when its turn has not come in time, and at once where `waitMs` is 0;
-   * with {@link QueueFullError} when as many wait as may; and with LeaseAbortedError when the signal aborts. In every case
-   * of failure nothing stays held, and its place is given up in the background.
+   * Rejects with {@link LeaseUnavailableError} when its turn has not come in time, and at once where `waitMs` is 0; with
+   * {@link QueueFullError} when the line is full; and with LeaseAbortedError when the signal aborts. In every case of
+   * failure nothing stays held, and the ticket is given up in the background.
    */
   async acquire(options: FairAcquireOptions = {}): Promise<Lease> {
     return await this.#client.acquire(this.key, this.#inOrder(options));
   }
 
-  /** As `client.withLease`, in its turn: releases the lock whatever becomes of the work. */
+  /** As `client.withLease`, in its turn: releases the lock whether the work succeeds or fails. */
   async withLease<T>(options: FairAcquireOptions, work: (lease: Lease) => Promise<T> | T): Promise<T> {
     return await this.#client.withLease(this.key, this.#inOrder(options), work);
   }
 
   /**
-   * Waits and holds without a thread: joins the queue, keeps a place in it, takes the lock when the turn has come, and
-   * renews the lease, whatever is due for this owner. For Lambda functions between two invocations, for workflows, for
-   * people at a desk. Call it several times within `leaseDurationMs`, from any process.
+   * Waits and holds without a process: does the next step for this owner. It joins the line, renews the ticket, takes the
+   * lock when the owner's turn has come, or renews the lease. For Lambda functions between two invocations, for workflows,
+   * for people at a desk. Call it several times within `leaseDurationMs`, from any process.
    *
-   * 2 requests, a consistent read and a write; 1 more for each time that the lock has changed in between, and to take
-   * over from a holder whose time is over. A caller whose answer was lost calls again and finds what it has. The turn
-   * of an owner comes only when it checks in: until then, or until its place has lapsed, the lock stays free for it.
+   * 2 requests, a consistent read and a write. 1 more each time that the lock has changed in between, and to take over from
+   * a holder whose lease has expired. After a lost answer, call it again: it finds what the owner has. When an owner's turn
+   * has come, the lock stays free for it until it checks in or its ticket expires.
    *
-   * Rejects with {@link QueueFullError} when as many wait as may.
+   * Rejects with {@link QueueFullError} when the line is full.
    *
    * ```ts
    * const desk = new FairLock(client, "desk/loans", { maxWaiters: 10 });
@@ -129,66 +105,40 @@ export class FairLock {
    * ```
    */
   async checkIn(options: CheckInOptions): Promise<CheckIn> {
-    const given = checkKnown(options, ["owner", "leaseDurationMs", "join"], "options");
-    const { context, format, times } = this.#internals;
-    const { join = true, leaseDurationMs = times.leaseDurationMs } = given;
-    const owner = checkText("owner", given.owner, limits.ownerBytes);
-    // Longer than that, ttl could remove a place that nobody else has anything to do with.
-    checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs, times.retentionMs);
-    check(typeof join === "boolean", "join", join, "true or false");
-    context.lifecycle.throwIfClosed();
-    const outcome = await this.#checkIns.checkIn({
-      owner,
-      leaseDurationMs,
-      maxWaiters: this.maxWaiters,
-      join,
-    });
-    if (outcome === undefined) return { state: "absent" };
-    if ("lease" in outcome)
-      return { state: "held", lease: new Lease(context, outcome.lease, format, undefined) };
-    const { waiting } = outcome;
-    return { state: "waiting", position: waiting.position, estimatedWaitMs: estimatedWaitMs(waiting) };
+    return await this.#checkIns.checkIn(options, this.maxWaiters);
   }
 
   /**
-   * Gives up what an owner has by its check-ins: the lock, or its place in the queue.
+   * Gives up what an owner has by its check-ins: the lock, or its ticket.
    *
-   * 2 requests; 1 where there is nothing to give up. Resolves to whether there was. Rejects with LeaseServiceError
-   * (`LEASE_CONFLICT`) where the same owner has checked in meanwhile and has got or renewed the lock: call it again if it
-   * is to go all the same. Repeat one that was not answered before its owner checks in anew: it may yet end what that has got.
+   * 2 requests; 1 where there is nothing to give up. Resolves to whether there was anything. Rejects with LeaseServiceError
+   * (`LEASE_CONFLICT`) where the same owner has checked in at the same time and has got or renewed the lock: call it again
+   * to give that up, too. After a check-out without an answer, repeat it before the owner checks in again: the first one
+   * may arrive late, and end what the owner has got since.
    */
   async checkOut(options: Pick<CheckInOptions, "owner">): Promise<boolean> {
-    const { owner } = checkKnown(options, ["owner"], "options");
-    return await this.#checkIns.checkOut(checkText("owner", owner, limits.ownerBytes));
+    return await this.#checkIns.checkOut(options);
   }
 
   /** Reads who holds the lock, and who waits for it. 1 consistent read. */
   async inspect(): Promise<FairLockState> {
-    const { context } = this.#internals;
-    const item = await context.table.get({ key: leaseItemKey(this.key), consistent: true });
-    const { reader } = this.#waiters;
-    const { tickets } = reader.see(item);
-    return { holder: readRecord(item), waiting: inLine(tickets.filter((ticket) => reader.isLiving(ticket))) };
+    const queue = this.#queue;
+    const item = await queue.look({}, true);
+    const living = queue.see(item).tickets.filter((ticket) => queue.isLiving(ticket));
+    const waiting = living.map(({ owner, since }, index) => ({ owner, since, position: index + 1 }));
+    return { holder: readRecord(item), waiting };
   }
 
-  get #queue(): QueueKey {
-    return { key: this.key, sortKey: leaseSortKey };
-  }
-
-  get #waiters(): LocalWaiters {
-    return localWaiters.of(this.#internals.context, this.key, leaseSortKey);
+  get #queue(): Queue {
+    return queues.of(this.#internals.context, this.key, leaseSortKey);
   }
 
   get #checkIns(): CheckIns {
-    return new CheckIns(this.#internals.context, this.#waiters, this.#queue);
+    return new CheckIns(this.#internals, this.#queue);
   }
 
   #inOrder({ onPosition, ...options }: FairAcquireOptions): AcquireOptions {
-    const { maxWaiters } = this;
     check(!("order" in options), "options.order", "an order", "nothing: the lock has its own");
-    return {
-      ...options,
-      order: fair(onPosition === undefined ? { maxWaiters } : { maxWaiters, onPosition }),
-    };
+    return { ...options, order: fair({ maxWaiters: this.maxWaiters, ...(onPosition && { onPosition }) }) };
   }
 }

@@ -1,7 +1,7 @@
 import { check, checkKnown, isWhole } from "../options/check-values.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
+import { queueLimits } from "./queue-ticket.ts";
 import { QueueWaiter } from "./queue-waiter.ts";
-import { queueLimits } from "./schema.ts";
 
 /** Where a waiter stands in line. */
 export interface QueuePosition {

@@ -1,7 +1,38 @@
-/** Tickets as their item shows them. What another program has written in their place is no ticket, or one that has expired. */
+/**
+ * The callers that wait for a lease, as the lease's own item shows them. So a newcomer, the head of the line and the holder
+ * meet at one item, and every rule about them is a condition of one write. What another program has written in a ticket's
+ * place is no ticket, or one that has expired.
+ */
 import type { HoldEstimate } from "../protocol/hold-estimate.ts";
 import type { Item } from "../store.ts";
-import { numberPrefix, queueAttributeNames, queueLimits, ticketPrefix } from "./schema.ts";
+
+/** Attributes that a line adds to those of the lease. */
+export const queueAttributeNames = {
+  /** N: the number that was given to a waiter last; grows by one with every waiter that joins. */
+  lastTicket: "lastTicket",
+  /** N: how many tickets the item has; each write that adds or removes some counts them. */
+  waiting: "waiting",
+  /** S: how long holders keep the lease, which use ended last, and when. */
+  holds: "holds",
+} as const;
+
+/** N: the number of a ticket. The rest of the name is the ticket's id. */
+export const numberPrefix = "q:";
+
+/** S: what a ticket says of its waiter. The rest of the name is its id. */
+export const ticketPrefix = "w:";
+
+/** Bounds of a line. */
+export const queueLimits = {
+  /** A ticket takes up to 140 bytes of the item; this many leave most of an item's 400 KB to the holder's payload. */
+  mostWaiters: 500,
+  /** A waiter's owner is cut to this, for every write of the item is billed for it. */
+  ownerBytes: 64,
+  /** What is left to a fair holder's payload. Beside a larger one of another holder, DynamoDB refuses joinings. */
+  dataBytes: 262_144,
+  /** DynamoDB's limit for an expression is 4 KB; each removal takes some 30 bytes of the longest one. */
+  removalsPerWrite: 40,
+} as const;
 
 /** A ticket as it was seen, or as it is to be. */
 export interface WrittenTicket {
@@ -25,6 +56,9 @@ export interface TicketTerms {
   readonly owner: string;
 }
 
+/** A ticket that is to be written. */
+export type NewTicket = WrittenTicket & Pick<TicketTerms, "until">;
+
 /** One waiter's ticket. */
 export interface QueueTicket extends WrittenTicket, TicketTerms {
   /** Waiters are served in the order of these numbers. */
@@ -44,22 +78,25 @@ export interface HoldNote extends HoldEstimate {
   readonly endedAt: number;
 }
 
+/** How many characters of a token tell waiters apart: 62 random bits of a UUID. */
+const idLength = 16;
+
+/** Gives the id of the ticket of a caller that acquires under a token. Tokens have to differ in their last 16 characters. */
+export function ticketIdOf(token: string): string {
+  return token.replaceAll("-", "").slice(-idLength);
+}
+
 const radix = 36;
 const none = "-";
 
-function numbersText(numbers: readonly (number | undefined)[]): string {
+function textOf(...numbers: readonly (number | undefined)[]): string {
   return numbers.map((number) => (number === undefined ? none : Math.ceil(number).toString(radix))).join(" ");
 }
 
 /** Writes a ticket's text. */
 export function ticketText({ since, until, leaseMs, answered, shape = none, owner }: TicketTerms): string {
-  return `${numbersText([since, until, leaseMs, answered])} ${shape} ${shortOwner(owner)}`;
-}
-
-/** Cuts an owner to what a ticket holds of it, between characters. */
-export function shortOwner(owner: string): string {
   const { read } = new TextEncoder().encodeInto(owner, new Uint8Array(queueLimits.ownerBytes));
-  return owner.slice(0, read);
+  return `${textOf(since, until, leaseMs, answered)} ${shape} ${owner.slice(0, read)}`;
 }
 
 /** Reads all tickets of an item, in their order. */
@@ -71,44 +108,27 @@ export function ticketsIn(item: Item = {}): QueueTicket[] {
     const text = item[ticketPrefix + id] ?? "";
     if (typeof text !== "string") continue;
     const [since, until, leaseMs, answered, shape, ...owner] = text.split(" ");
-    const read = (digits: string | undefined): number => Number.parseInt(digits ?? "", radix) || 0;
+    const read = (digits = ""): number => Number.parseInt(digits, radix) || 0;
     tickets.push({
-      id,
-      text,
-      number,
-      since: read(since),
-      until: read(until),
-      leaseMs: read(leaseMs),
+      ...{ id, text, number, owner: owner.join(" ") },
+      ...{ since: read(since), until: read(until), leaseMs: read(leaseMs) },
       answered: answered === none ? undefined : read(answered),
       shape: shape === none ? undefined : shape,
-      owner: owner.join(" "),
     });
   }
   return tickets.sort((one, other) => one.number - other.number);
 }
 
-/** Numbers waiters, which are given in the order of their turns. */
-export function inLine(tickets: readonly QueueTicket[]): WaitingCaller[] {
-  return tickets.map(({ owner, since }, index) => ({ owner, since, position: index + 1 }));
-}
-
 /** Writes what a release notes. */
 export function holdText({ typicalMs, spreadMs, fencingToken, endedAt }: HoldNote): string {
-  return numbersText([typicalMs, spreadMs, fencingToken, endedAt]);
+  return textOf(typicalMs, spreadMs, fencingToken, endedAt);
 }
 
 /** Reads what the last release has noted; undefined where there is nothing, for it only helps. */
 export function holdNoteIn(item: Item | undefined): HoldNote | undefined {
   const text = item?.[queueAttributeNames.holds];
   if (typeof text !== "string") return undefined;
-  const [typicalMs = -1, spreadMs = -1, fencingToken = 0, endedAt = 0] = text
-    .split(" ")
-    .map((digits) => Number.parseInt(digits, radix));
+  const numbers = text.split(" ").map((digits) => Number.parseInt(digits, radix));
+  const [typicalMs = -1, spreadMs = -1, fencingToken = 0, endedAt = 0] = numbers;
   return typicalMs >= 0 && spreadMs >= 0 ? { typicalMs, spreadMs, fencingToken, endedAt } : undefined;
-}
-
-/** The number that was given last; 0 for an item that has never had a line. */
-export function lastNumberIn(item: Item | undefined): number {
-  const number = item?.[queueAttributeNames.lastTicket];
-  return typeof number === "number" ? number : 0;
 }

@@ -9,18 +9,16 @@ import { WaitBudget } from "../protocol/wait-loop.ts";
 import type { OrderedWait } from "../protocol/wait-order.ts";
 import type { LeaseRecord } from "../record.ts";
 import { utf8Bytes } from "../schema.ts";
-import { callBudgetMs } from "../store/timed-store.ts";
+import { type Bounds, callBudgetMs } from "../store/timed-store.ts";
 import type { Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import { WakeableSleep } from "../time/wakeable-sleep.ts";
 import type { FairTerms } from "./fair.ts";
-import { type LocalWaiter, type LocalWaiters, localWaiters, type TicketRenewal } from "./local-waiters.ts";
+import { isOlder, type LocalWaiter, type Queue, queues } from "./queue.ts";
 import { estimatedWaitMs, pollIntervalMs } from "./queue-estimate.ts";
-import { isOlder } from "./queue-reader.ts";
-import { ticketText, type WrittenTicket } from "./queue-ticket.ts";
-import { joinIfRoom, leave, removable, removeTickets } from "./queue-writes.ts";
-import { QueuedForm } from "./queued-form.ts";
-import { queueLimits, ticketIdOf } from "./schema.ts";
+import { type NewTicket, queueLimits, ticketIdOf } from "./queue-ticket.ts";
+import { QueueTurn } from "./queue-turn.ts";
+import { leave } from "./queue-writes.ts";
 
 /** Sleeps are shortened by up to this share, so that waiters do not look in step. */
 const jitterShare = 0.05;
@@ -47,11 +45,12 @@ const joinTries = 3;
  * recognised by its next request.
  */
 export class QueueWaiter implements OrderedWait, LocalWaiter {
-  readonly form: QueuedForm;
+  readonly form: LeaseForm;
   readonly #context: ProtocolContext;
   readonly #call: AcquireCall;
   readonly #terms: FairTerms;
-  readonly #waiters: LocalWaiters;
+  readonly #queue: Queue;
+  readonly #turn: QueueTurn;
   readonly #budget: WaitBudget;
   readonly #sleep: WakeableSleep;
   readonly #since: number;
@@ -62,9 +61,8 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
   #failure: LeaseServiceError | undefined;
   /** Whether a holder of this process has let the lease go since the last answer. */
   #isReleased = false;
-  /** When our ticket expires, on the monotonic clock, and whether it may be in the table. */
-  #ticketEnds = 0;
-  #mayHaveTicket = false;
+  /** When the ticket expires that we have asked for last; undefined while none of ours can be in the table. */
+  #joinedUntil: number | undefined;
   #lastPosition: number | undefined;
   #pass: () => void = () => undefined;
   /** Both are set by `grant`, which begins everything. */
@@ -77,8 +75,9 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
     this.#context = context;
     this.#call = call;
     this.#terms = terms;
-    this.#waiters = localWaiters.of(context, inner.key, inner.sortKey);
-    this.form = new QueuedForm(context, inner, this.#waiters, call.resumes);
+    this.#queue = queues.of(context, inner.key, inner.sortKey);
+    this.#turn = new QueueTurn(context, inner, this.#queue, call.resumes);
+    this.form = this.#turn.form;
     this.#budget = new WaitBudget(context.clock, call.waitMs);
     this.#sleep = new WakeableSleep(context.clock);
     this.#since = context.clock.now();
@@ -91,54 +90,48 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
    * signal's reason. Then its ticket is given up in the background, and the caller abandons the attempt.
    */
   async grant(attempt: AcquireAttempt, onContended: (record: LeaseRecord) => void): Promise<Granted> {
-    const { form } = this;
-    const { waitMs } = this.#call;
     this.#attempt = attempt;
     this.#onContended = onContended;
-    form.ticketId = ticketIdOf(attempt.token);
+    this.#turn.ticketId = ticketIdOf(attempt.token);
     try {
-      if (waitMs > 0) await this.#passGate();
-      this.#waiters.add(this);
-      if (waitMs > 0 && this.#waiters.latest !== undefined) this.#seen = { item: this.#waiters.latest };
+      if (this.#call.waitMs > 0) await this.#passGate();
+      this.#queue.add(this);
+      const { latest } = this.#queue;
+      if (this.#call.waitMs > 0 && latest !== undefined) this.#seen = { item: latest };
       const granted = await this.#waitForTurn();
-      form.grantedAt = granted.belief.since.monotonic;
+      this.#turn.grantedAt = granted.belief.since.monotonic;
       // An owner that came back to a lease of its own has not taken its ticket along.
-      if (form.own !== undefined) this.#leave();
+      if (this.#turn.own !== undefined) this.#leave();
       return granted;
     } catch (error) {
       this.#leave();
       throw error;
     } finally {
       this.#pass();
-      this.#waiters.remove(this);
+      this.#queue.remove(this);
     }
   }
 
-  renewal(): TicketRenewal | undefined {
-    const { own } = this.form;
-    if (own === undefined) return undefined;
-    const { ends, ...ticket } = this.#newTicket();
-    const confirmed = (): void => {
-      this.#ticketEnds = ends;
-    };
-    return { ...ticket, number: own.number, confirmed };
+  renewal(): ReturnType<LocalWaiter["renewal"]> {
+    const { own } = this.#turn;
+    return own && { ...this.#newTicket(), number: own.number };
   }
 
   onItem(item: Item | undefined): void {
-    if (this.#seen !== undefined && isOlder(item, this.#seen.item)) return;
+    if (isOlder(item, this.#seen?.item)) return;
     this.#seen = { item };
     this.#sleep.wake();
   }
 
   onReleased(): void {
-    if (this.form.estimate.position > 1) return;
+    if (this.#turn.estimate.position > 1) return;
     this.#isReleased = true;
     this.#sleep.wake();
   }
 
   /** Waits until the callers of this process that came before have a ticket, or have given up. */
   async #passGate(): Promise<void> {
-    const { before, pass } = this.#waiters.gate.enter();
+    const { before, pass } = this.#queue.enter();
     this.#pass = pass;
     void before.then(() => this.#sleep.wake());
     await this.#sleep.sleep(Math.max(this.#budget.leftMs, 0), this.#call.signal);
@@ -151,7 +144,7 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
       this.#call.signal?.throwIfAborted();
       if (this.#budget.leftMs <= 0) throw this.#failure ?? this.#unavailable();
       await this.#join();
-      if (this.form.own !== undefined) this.#pass();
+      if (this.#turn.own !== undefined) this.#pass();
       this.#reportPosition();
       if (!this.#isTurn()) await this.#rest();
     }
@@ -167,48 +160,44 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
     const prospect = this.#prospect();
     if (this.#now() < this.#notBefore) return false;
     // Where nothing is known, a try tells most; and our own write may have landed unknown to us.
-    return (
-      prospect === undefined || prospect.claimableInMs <= 0 || prospect.blocker?.token === this.#attempt.token
-    );
+    const isOwn = prospect?.blocker?.token === this.#attempt.token;
+    return prospect === undefined || prospect.claimableInMs <= 0 || isOwn;
   }
 
-  /** Tries as long as it is our turn: at once where nobody waits, else as the first of those that are alive. */
+  /** Tries as long as it is our turn: at once where nobody waits, otherwise as the first living waiter. */
   async #tryInTurn(): Promise<Granted | undefined> {
-    while (this.#isTurn()) {
-      const { passable } = this.form;
-      if (passable.length > queueLimits.removalsPerWrite) {
-        await this.#write(removeTickets(this.form, removable(passable)));
-        continue;
-      }
-      const prospect = this.#prospect();
-      const isFirst = this.#seen === undefined;
-      this.#isReleased = false;
-      try {
-        const withinMs = this.#call.waitMs > 0 ? this.#budget.callMs : callBudgetMs;
-        const outcome = await this.#attempt.try({ withinMs, signal: this.#call.signal }, prospect);
-        this.#learn(outcome.item, "write");
-        if (outcome.granted) return outcome;
-        this.#failure = undefined;
-        const { blocker } = outcome.prospect;
-        if (blocker !== undefined) this.#onContended(blocker);
-        if (!isFirst) this.#notBefore = this.#now() + this.#headPollMs();
-      } catch (error) {
-        this.#note(error);
-      }
+    let granted: Granted | undefined;
+    while (granted === undefined && this.#isTurn()) {
+      const { clearing } = this.#turn;
+      if (clearing === undefined) granted = await this.#tolerating(() => this.#tryOnce());
+      else await this.#write(clearing);
     }
+    return granted;
+  }
+
+  async #tryOnce(): Promise<Granted | undefined> {
+    const { waitMs, signal } = this.#call;
+    const prospect = this.#prospect();
+    const isFirst = this.#seen === undefined;
+    this.#isReleased = false;
+    const withinMs = waitMs > 0 ? this.#budget.callMs : callBudgetMs;
+    const outcome = await this.#attempt.try({ withinMs, signal }, prospect);
+    this.#learn(outcome.item);
+    if (outcome.granted) return outcome;
+    this.#failure = undefined;
+    const { blocker } = outcome.prospect;
+    if (blocker !== undefined) this.#onContended(blocker);
+    if (!isFirst) this.#notBefore = this.#now() + this.#headPollMs();
     return undefined;
   }
 
   /** Joins the line if our ticket is not there: for the first time, or because it was passed. */
   async #join(): Promise<void> {
     for (let tries = 0; tries < joinTries && this.#seen !== undefined; tries += 1) {
-      if (this.form.own !== undefined || this.#isTurn()) return;
-      const { snapshot, passable } = this.form;
+      if (this.#turn.own !== undefined || this.#isTurn()) return;
       const ticket = this.#newTicket();
-      const shown = { ...snapshot, passable };
-      const write = joinIfRoom(this.form, shown, ticket, this.#terms.maxWaiters, this.#context.retentionMs);
-      this.#mayHaveTicket = true;
-      this.#ticketEnds = ticket.ends;
+      const write = this.#turn.join(ticket, this.#terms.maxWaiters);
+      this.#joinedUntil = ticket.until;
       if (!(await this.#write(write))) return;
     }
   }
@@ -220,16 +209,14 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
       const delayMs = Math.max(1, Math.min(this.#sleepMs(), this.#budget.leftMs));
       if ((await this.#sleep.sleep(delayMs, this.#call.signal)) || this.#isTurn()) return;
     }
-    const renewal = this.renewal();
-    const isShort = this.#ticketEnds - this.#now() < pollIntervalMs(this.form.estimate) + renewAheadMs;
-    const bounds = { withinMs: Math.min(this.#budget.callMs, lookBudgetMs), signal: this.#call.signal };
-    try {
-      if (renewal !== undefined && (mustAnswer || isShort) && this.#budget.leftMs > 0) {
-        this.#learn(await this.#waiters.lookAndRenew(renewal, bounds), "write");
-      } else this.#learn(await this.#waiters.look(bounds), "read");
-    } catch (error) {
-      this.#note(error);
-    }
+    const { own, estimate } = this.#turn;
+    const isShort = (own?.until ?? 0) - this.#context.clock.now() < pollIntervalMs(estimate) + renewAheadMs;
+    const renews = own !== undefined && (mustAnswer || isShort) && this.#budget.leftMs > 0;
+    const bounds = this.#bounds(lookBudgetMs);
+    await this.#tolerating(async () => {
+      const item = await (renews ? this.#queue.lookAndRenew(this, bounds) : this.#queue.look(bounds));
+      if (renews || !isOlder(item, this.#seen?.item)) this.#learn(item);
+    });
   }
 
   /**
@@ -237,16 +224,16 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
    * said that it is alive.
    */
   #mustAnswer(): boolean {
-    const { own, ahead } = this.form;
-    const { answer, vacantMs = 0 } = this.#waiters.reader;
+    const { own, ahead } = this.#turn;
+    const { answer, vacantMs = 0 } = this.#queue;
     if (own === undefined || vacantMs < answerAfterMs || this.#now() < this.#notBefore) return false;
     return [...ahead, own].every((ticket) => ticket.answered !== answer);
   }
 
   #sleepMs(): number {
-    const pollMs =
-      pollIntervalMs(this.form.estimate) * (1 - jitterShare * this.#context.randomness.fraction());
-    const { vacantMs } = this.#waiters.reader;
+    const { fraction } = this.#context.randomness;
+    const pollMs = pollIntervalMs(this.#turn.estimate) * (1 - jitterShare * fraction());
+    const { vacantMs } = this.#queue;
     // While nobody takes a lease that could be taken, somebody in front may be dead; of several, the next one may be ours.
     const isShared = this.form.shape !== undefined;
     const vacantLookMs = isShared ? Math.max(sharedLookMs, (vacantMs ?? 0) / 8) : answerAfterMs;
@@ -256,78 +243,72 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
     return Math.min(pollMs, longestMs, turnInMs);
   }
 
-  /** Takes on what an answer has shown, unless it is a read's and older than the last. */
-  #learn(item: Item | undefined, from: "read" | "write"): void {
-    if (from === "read" && this.#seen !== undefined && isOlder(item, this.#seen.item)) return;
+  /** Takes on what an answer has shown. */
+  #learn(item: Item | undefined): void {
     this.#seen = { item };
     this.#isReleased = false;
     this.#attempt.judge(item);
-    this.#waiters.broadcast(item, this);
+    this.#queue.broadcast(item, this);
   }
 
   /** Tells whether it was answered. */
   async #write(write: Write): Promise<boolean> {
-    try {
-      const bounds = { withinMs: Math.min(this.#budget.callMs, callBudgetMs), signal: this.#call.signal };
-      this.#learn((await this.#context.table.update(write, bounds)).item, "write");
+    const answered = await this.#tolerating(async () => {
+      this.#learn((await this.#context.table.update(write, this.#bounds(callBudgetMs))).item);
       return true;
+    });
+    return answered ?? false;
+  }
+
+  /** Makes a request that a later one can make good: after an error that may pass, the next try waits a little. */
+  async #tolerating<T>(request: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await request();
     } catch (error) {
-      this.#note(error);
-      return false;
+      this.#call.signal?.throwIfAborted();
+      this.#failure = passing(error);
+      this.#notBefore = this.#now() + this.#headPollMs();
+      return undefined;
     }
   }
 
-  /** Takes note of an error that may pass: the next try waits a little. Throws every other. */
-  #note(error: unknown): void {
-    this.#call.signal?.throwIfAborted();
-    this.#failure = passing(error);
-    this.#notBefore = this.#now() + this.#headPollMs();
+  #bounds(mostMs: number): Bounds {
+    return { withinMs: Math.min(this.#budget.callMs, mostMs), signal: this.#call.signal };
   }
 
   #headPollMs(): number {
-    return Math.min(pollIntervalMs({ ...this.form.estimate, round: 1 }), answerAfterMs);
+    return Math.min(pollIntervalMs({ ...this.#turn.estimate, round: 1 }), answerAfterMs);
   }
 
-  #newTicket(): WrittenTicket & { readonly until: number; readonly ends: number } {
-    const { clock } = this.#context;
-    const { answer } = this.#waiters.reader;
-    const expectedMs = estimatedWaitMs(this.form.estimate) ?? 0;
+  #newTicket(): NewTicket {
+    const expectedMs = estimatedWaitMs(this.#turn.estimate) ?? 0;
     const usefulMs = Math.min(Math.max(expectedMs, shortestTicketMs), longestTicketMs);
     const leaseMs = Math.min(usefulMs, Math.max(this.#budget.leftMs, 0) + ticketGraceMs);
-    const until = clock.now() + leaseMs;
-    const text = ticketText({
-      since: this.#since,
-      until,
-      leaseMs,
-      answered: answer,
-      shape: this.form.shape,
-      owner: this.#call.owner,
-    });
-    return { id: this.form.ticketId, text, until, ends: clock.monotonic() + leaseMs };
+    const { owner } = this.#call;
+    return this.#turn.ticket({ since: this.#since, leaseMs, answered: this.#queue.answer, owner });
   }
 
   #reportPosition(): void {
-    if (this.#terms.onPosition === undefined || this.form.own === undefined) return;
-    const { estimate } = this.form;
-    if (estimate.position === this.#lastPosition) return;
+    const { estimate, own } = this.#turn;
+    if (own === undefined || estimate.position === this.#lastPosition) return;
     this.#lastPosition = estimate.position;
-    this.#terms.onPosition({ position: estimate.position, estimatedWaitMs: estimatedWaitMs(estimate) });
+    this.#terms.onPosition?.({ position: estimate.position, estimatedWaitMs: estimatedWaitMs(estimate) });
   }
 
   /** Gives our ticket up in the background, if there may be one. */
   #leave(): void {
-    if (!this.#mayHaveTicket) return;
-    this.#mayHaveTicket = false;
+    if (this.#joinedUntil === undefined) return;
     const { key, sortKey, owner } = this.#call;
-    const expiresAt = Math.ceil(this.#context.clock.now() + this.#ticketEnds - this.#now());
+    const expiresAt = Math.ceil(this.#turn.own?.until ?? this.#joinedUntil);
+    this.#joinedUntil = undefined;
     const passed = inBackground(this.#context, { key, sortKey, owner, operation: "leaveQueue" });
-    const left = this.#context.table.update(leave(this.form, this.form.ticketId));
+    const left = this.#context.table.update(leave(this.#queue, this.#turn.ticketId));
     this.#context.lifecycle.remove({ key, sortKey, expiresAt }, left, passed);
   }
 
   #unavailable(): LeaseUnavailableError {
     const { blocker, claimableInMs = 0 } = this.#prospect() ?? {};
-    const waiting = this.form.estimate.position - 1;
+    const waiting = this.#turn.estimate.position - 1;
     return refusalOf(this.form, this.#call, blocker, Math.ceil(claimableInMs), waiting);
   }
 

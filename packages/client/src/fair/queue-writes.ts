@@ -4,21 +4,33 @@
  *
  *     acquire   a newcomer: nobody waits; a waiter: its ticket is there, and goes. Expired tickets in front go too, if
  *               they are as they were judged
- *     release   notes how long holders keep the lease
  *     join      there is room; the ticket's number is the service's own count, so that no clock has a part in the order
  *     renew     the tickets are there
  *     leave     the ticket is there
  */
-
 import { attributeNames, leaseItemKey, timeToLive } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
-import { type Amendment, amended, type Count, type Write } from "../store/write.ts";
-import type { Item } from "../store.ts";
+import {
+  type Amendment,
+  amended,
+  type Condition,
+  type Count,
+  type Test,
+  type Write,
+} from "../store/write.ts";
 import { QueueFullError } from "./errors.ts";
-import type { QueueTicket, WrittenTicket } from "./queue-ticket.ts";
-import { numberPrefix, queueAttributeNames, queueLimits, ticketPrefix } from "./schema.ts";
+import type { QueueSnapshot } from "./queue.ts";
+import {
+  type NewTicket,
+  numberPrefix,
+  type QueueTicket,
+  queueAttributeNames,
+  queueLimits,
+  ticketPrefix,
+  type WrittenTicket,
+} from "./queue-ticket.ts";
 
-const { lastTicket, waiting, holds } = queueAttributeNames;
+const { lastTicket, waiting } = queueAttributeNames;
 
 /** Which lease the line is for. */
 export interface QueueKey {
@@ -26,52 +38,22 @@ export interface QueueKey {
   readonly sortKey: string;
 }
 
-/** What an acquisition does to the line. */
-export interface Turn {
-  /** The ticket of the caller that acquires; undefined for a newcomer. */
-  readonly own: Pick<QueueTicket, "id" | "number"> | undefined;
-  /** Tickets that have expired, as they were judged. */
-  readonly passed: readonly WrittenTicket[];
-}
-
-/** An acquisition of a newcomer while nobody waits, or of a waiter, whose ticket it takes along. */
-export function inTurn(acquire: Write, { own, passed }: Turn): Write {
-  const { remove = [], insist = [] } = removal(passed);
-  const removed = passed.length + (own === undefined ? 0 : 1);
-  const set = removed > 0 ? { [waiting]: countedDown(removed) } : {};
-  if (own !== undefined) {
-    // A waiter that was passed and has joined anew has another number: an earlier turn's write, arriving late, is refused.
-    const mine: Amendment = {
-      set,
-      remove: attributesOf(own),
-      insist: [[numberPrefix + own.id, "=", own.number]],
-    };
-    return amended(amended(acquire, { remove, insist }), mine);
+/**
+ * An acquisition of a newcomer while nobody waits, or of a waiter, whose ticket it takes along. `passed` are expired tickets,
+ * as they were judged.
+ */
+export function inTurn(
+  acquire: Write,
+  own: Pick<QueueTicket, "id" | "number"> | undefined,
+  passed: readonly WrittenTicket[],
+): Write {
+  if (own === undefined) {
+    const isAlone =
+      passed.length > 0 ? ([waiting, "=", passed.length] as const) : missingOr([waiting, "=", 0]);
+    return amended(acquire, without(passed, [isAlone]));
   }
-  const alone: Amendment["insist"] =
-    removed > 0
-      ? [[waiting, "=", removed]]
-      : [
-          {
-            anyOf: [
-              [waiting, "missing"],
-              [waiting, "=", 0],
-            ],
-          },
-        ];
-  return amended(acquire, { set, remove, insist: [...insist, ...alone] });
-}
-
-/** A release that notes how long holders keep the lease. */
-export function noteHold(release: Write, note: string): Write {
-  return amended(release, { set: { [holds]: note } });
-}
-
-/** What a look has shown of a line, and which of its tickets may be passed. */
-export interface ShownQueue {
-  readonly item: Item | undefined;
-  readonly tickets: readonly QueueTicket[];
-  readonly passable: readonly QueueTicket[];
+  // A waiter that was passed and has joined anew has another number: an earlier turn's write, arriving late, is refused.
+  return amended(acquire, without(passed, [[numberPrefix + own.id, "=", own.number]], own));
 }
 
 /** As many tickets as one write can remove. */
@@ -85,39 +67,28 @@ export function removable(tickets: readonly QueueTicket[]): readonly QueueTicket
  */
 export function joinIfRoom(
   queue: QueueKey,
-  { item, tickets, passable }: ShownQueue,
-  { id, text, until }: WrittenTicket & { readonly until: number },
+  { item, tickets }: QueueSnapshot,
+  passable: readonly QueueTicket[],
+  { id, text, until }: NewTicket,
   maxWaiters: number,
   retentionMs: number,
 ): Write {
   const living = tickets.length - passable.length;
   if (living >= maxWaiters) throw new QueueFullError(queue.key, living, maxWaiters);
   const passed = tickets.length >= maxWaiters ? removable(passable) : [];
-  const { remove = [], insist = [] } = removal(passed);
   const next: Count = { of: lastTicket, from: 0, by: 1 };
   const shownTimeToLive = (item && optionalWholeIn(item, attributeNames.timeToLive)) ?? 0;
-  return {
-    key: leaseItemKey(queue.key, queue.sortKey),
+  const joining = writeOf(queue, {
     set: {
       [lastTicket]: next,
       [numberPrefix + id]: next,
       [ticketPrefix + id]: text,
-      [waiting]: { of: waiting, from: 0, by: 1 - passed.length },
       [attributeNames.timeToLive]: Math.max(shownTimeToLive, timeToLive(until, retentionMs)),
     },
-    remove,
-    insist: [
-      [numberPrefix + id, "missing"],
-      {
-        anyOf: [
-          [waiting, "missing"],
-          [waiting, "<", maxWaiters + passed.length],
-        ],
-      },
-      ...insist,
-    ],
-    returnsItem: true,
-  };
+    insist: [[numberPrefix + id, "missing"], missingOr([waiting, "<", maxWaiters + passed.length])],
+  });
+  const count: Count = { of: waiting, from: 0, by: 1 - passed.length };
+  return amended(amended(joining, without(passed)), { set: { [waiting]: count } });
 }
 
 /** Renews tickets that are still there: all of them or none. */
@@ -125,42 +96,40 @@ export function renewTickets(
   queue: QueueKey,
   tickets: readonly (WrittenTicket & Pick<QueueTicket, "number">)[],
 ): Write {
-  return {
-    key: leaseItemKey(queue.key, queue.sortKey),
+  return writeOf(queue, {
     set: Object.fromEntries(tickets.map(({ id, text }) => [ticketPrefix + id, text])),
     insist: tickets.map(({ id, number }) => [numberPrefix + id, "=", number]),
-    returnsItem: true,
-  };
+  });
 }
 
 /** Leaves the line. */
 export function leave(queue: QueueKey, id: string): Write {
-  return {
-    key: leaseItemKey(queue.key, queue.sortKey),
-    set: { [waiting]: countedDown(1) },
-    remove: attributesOf({ id }),
-    insist: [[numberPrefix + id, "exists"]],
-  };
+  return writeOf(queue, without([], [[numberPrefix + id, "exists"]], { id }));
 }
 
 /** Removes tickets as they were judged, where an acquisition cannot take them along. */
 export function removeTickets(queue: QueueKey, passed: readonly WrittenTicket[]): Write {
-  const { remove = [], insist = [] } = removal(passed);
-  const set = { [waiting]: countedDown(passed.length) };
-  return { key: leaseItemKey(queue.key, queue.sortKey), set, remove, insist, returnsItem: true };
+  return writeOf(queue, without(passed));
 }
 
-function removal(passed: readonly WrittenTicket[]): Amendment {
+/** Removes tickets that are as they were judged, and one's own; the line has so many fewer. */
+function without(
+  passed: readonly WrittenTicket[],
+  insist: readonly Condition[] = [],
+  own?: { readonly id: string },
+): Amendment {
+  const gone = own === undefined ? passed : [...passed, own];
   return {
-    remove: passed.flatMap(attributesOf),
-    insist: passed.map(({ id, text }) => [ticketPrefix + id, "=", text]),
+    set: gone.length > 0 ? { [waiting]: { of: waiting, from: gone.length, by: -gone.length } } : {},
+    remove: gone.flatMap(({ id }) => [numberPrefix + id, ticketPrefix + id]),
+    insist: [...passed.map(({ id, text }): Test => [ticketPrefix + id, "=", text]), ...insist],
   };
 }
 
-function attributesOf({ id }: { readonly id: string }): string[] {
-  return [numberPrefix + id, ticketPrefix + id];
+function missingOr(test: Test): Condition {
+  return { anyOf: [[test[0], "missing"], test] };
 }
 
-function countedDown(by: number): Count {
-  return { of: waiting, from: by, by: -by };
+function writeOf({ key, sortKey }: QueueKey, parts: Amendment): Write {
+  return { set: {}, insist: [], ...parts, key: leaseItemKey(key, sortKey), returnsItem: true };
 }

@@ -1,6 +1,7 @@
 /** The options of a client and of an acquisition: a rule for each, and then what has to fit together. */
 import { environmentNames } from "../environment.ts";
 import { InvalidOptionsError } from "../errors/errors.ts";
+import type { Randomness } from "../protocol/context.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import { limits } from "../schema.ts";
 import type { LeaseStore } from "../store.ts";
@@ -50,6 +51,7 @@ export const tableRules = {
     (value) => typeof (value as DynamoDBSender | null)?.send === "function",
   ),
   clock: withMethods<Clock>("now", "monotonic", "schedule"),
+  randomness: withMethods<Randomness>("token", "fraction"),
 };
 
 const clientRules: Rules<LeaseClientOptions> = {
@@ -71,7 +73,6 @@ const clientRules: Rules<LeaseClientOptions> = {
   clockSkewMs: unchecked,
   retentionMs: unchecked,
   onEvent: aFunction,
-  randomness: withMethods("token", "fraction"),
 };
 
 /** Times of a client, validated. */

@@ -1,4 +1,4 @@
-import { SeatForm } from "../seats/seat-form.ts";
+import { HeldSeat } from "../seats/held-seat.ts";
 import { AcquireAttempt, type AcquireTerms, type Granted } from "./acquire-attempt.ts";
 import { announceGrant, contentionOf } from "./announcement.ts";
 import type { ProtocolContext } from "./context.ts";
@@ -78,7 +78,9 @@ export class Acquirer {
     const leftMs = clock.timeUntil(record.expiresAt) - clockSkewMs;
     const belief = leftMs > 0 ? { since, forMs: Math.min(leftMs, leaseDurationMs) } : undefined;
     const form =
-      record.seat === undefined ? new LockForm(record.key, record.sortKey) : SeatForm.of(record, record.seat);
+      record.seat === undefined
+        ? new LockForm(record.key, record.sortKey)
+        : new HeldSeat(record.key, record.sortKey);
     const lease = new HeldLease(this.#context, form, terms, belief);
     if (belief !== undefined || heartbeatMs !== undefined) hold(lease);
     return this.keepAlive(lease, heartbeatMs);

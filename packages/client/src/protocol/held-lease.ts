@@ -15,7 +15,7 @@ import type { Item, UpdateResult } from "../store.ts";
 import { type Moment, pause } from "../time/clock.ts";
 import type { ProtocolContext } from "./context.ts";
 import { type Belief, LeaseDeadline } from "./lease-deadline.ts";
-import { type LeaseForm, leaseOf } from "./lease-form.ts";
+import { type HeldForm, leaseOf } from "./lease-form.ts";
 import type { Removal } from "./lifecycle.ts";
 
 /** What identifies a lease and what it asks for when it renews. */
@@ -54,7 +54,7 @@ const renewalGraceMs = 1_000;
  * One token's hold on a lock: its renewals, at most one at a time, and its end, never beside a renewal.
  */
 export class HeldLease {
-  readonly form: LeaseForm;
+  readonly form: HeldForm;
   readonly terms: HeldLeaseTerms;
   readonly deadline: LeaseDeadline;
   /** What its release removes from the table. */
@@ -82,7 +82,7 @@ export class HeldLease {
   readonly #endListeners: (() => void)[] = [];
 
   /** Without a belief it is unconfirmed: it protects nothing until a renewal has shown that it still stands. */
-  constructor(context: ProtocolContext, form: LeaseForm, terms: HeldLeaseTerms, belief: Belief | undefined) {
+  constructor(context: ProtocolContext, form: HeldForm, terms: HeldLeaseTerms, belief: Belief | undefined) {
     const { record } = terms;
     this.terms = terms;
     this.#context = context;

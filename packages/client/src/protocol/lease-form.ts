@@ -73,10 +73,28 @@ export interface Prospect {
   readonly takeovers: readonly Takeover[];
 }
 
-/** One way for leases to lie in an item. */
-export interface LeaseForm {
+/** One way for leases to lie in an item, as far as their holder needs it. */
+export interface HeldForm {
   readonly key: string;
   readonly sortKey: string;
+  /** Prolongs it; a renewal that arrives late does not shorten a newer one. Wants the item. */
+  renew(renewal: Renewal): Write;
+  /** Lets it go, or starts its cooldown. The fencing token survives. */
+  release(ending: Ending): Write;
+  /** A token's own lease in an item; undefined where it is not there. @default - by `leasesIn` */
+  leaseIn?(item: Item | undefined, token: string): LeaseRecord | undefined;
+  /** Every lease that an item shows, those that have expired and cooldowns included. Throws LeaseItemError. */
+  leasesIn(item: Item | undefined): readonly LeaseRecord[];
+  /** What an item shows only while this very lease stands. */
+  proof(lease: LeaseRecord): readonly Condition[];
+  /** Called when the service has confirmed that the lease was won or prolonged, with the item as it is then. */
+  confirmed?(item: Item | undefined): void;
+  /** Called when the service has confirmed that the lease was let go. */
+  released?(): void;
+}
+
+/** The same, as far as callers that want a lease need it too. */
+export interface LeaseForm extends HeldForm {
   /** What a reentrant owner's leases of one item have to have in common to be shared. @default - nothing */
   readonly shareKey?: string;
   /** What the caller asks for, by the form's own word, where several leases may stand side by side. */
@@ -86,10 +104,6 @@ export interface LeaseForm {
    * revoked. Wants the item.
    */
   acquire(grant: Grant, passed: readonly LeaseRecord[]): Write;
-  /** Prolongs it; a renewal that arrives late does not shorten a newer one. Wants the item. */
-  renew(renewal: Renewal): Write;
-  /** Lets it go, or keeps it closed for the cooldown. The fencing token survives. */
-  release(ending: Ending): Write;
   /**
    * Takes back an acquisition whose write may have landed, may be under way or may be lost: a lease that is there goes, and
    * the token is revoked, so that a late copy is refused. Refused where another's lease is in the way of that.
@@ -104,10 +118,6 @@ export interface LeaseForm {
   clear?(passed: readonly LeaseRecord[]): readonly Write[];
   /** How a refusal tells what is held. @default - the lock of that key */
   describe?(blocker: LeaseRecord | undefined): string;
-  /** A token's own lease in an item; undefined where it is not there. @default - by `leasesIn` */
-  leaseIn?(item: Item | undefined, token: string): LeaseRecord | undefined;
-  /** Every lease that an item shows, those that have expired and cooldowns included. Throws LeaseItemError. */
-  leasesIn(item: Item | undefined): readonly LeaseRecord[];
   /** What an item promises a caller. To be called once for each answer, for the detector counts from the first sight. */
   judge(
     item: Item | undefined,
@@ -119,12 +129,6 @@ export interface LeaseForm {
    * @default - a lease excludes every other
    */
   roomFor?(item: Item | undefined, shapes: readonly string[], detector: ExpiryDetector): boolean;
-  /** What an item shows only while this very lease stands. */
-  proof(lease: LeaseRecord): readonly Condition[];
-  /** Called when the service has confirmed that the lease was won or prolonged, with the item as it is then. */
-  confirmed?(item: Item | undefined): void;
-  /** Called when the service has confirmed that the lease was let go. */
-  released?(): void;
 }
 
 /** The error of a call whose time is over: what is in its way, and when to try again. */
@@ -142,7 +146,7 @@ export function refusalOf(
 }
 
 /** A token's own lease in an item; undefined where it is not there. */
-export function leaseOf(form: LeaseForm, item: Item | undefined, token: string): LeaseRecord | undefined {
+export function leaseOf(form: HeldForm, item: Item | undefined, token: string): LeaseRecord | undefined {
   if (form.leaseIn !== undefined) return form.leaseIn(item, token);
   return form.leasesIn(item).find((lease) => lease.token === token);
 }

@@ -1,13 +1,4 @@
-import {
-  acquire,
-  cancel,
-  type LeaseAddress,
-  release,
-  renew,
-  revokeToken,
-  stillHeld,
-  takeOver,
-} from "../expressions.ts";
+import { acquire, cancel, release, renew, revokeToken, stillHeld, takeOver } from "../expressions.ts";
 import { isOpenTo, type LeaseRecord, readRecord } from "../record.ts";
 import type { Condition, Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
@@ -25,24 +16,24 @@ export class LockForm implements LeaseForm {
   }
 
   acquire(grant: Grant, [passed]: readonly LeaseRecord[]): Write {
-    return passed === undefined ? acquire(this.#lease, grant) : takeOver(this.#lease, grant, passed);
+    return passed === undefined ? acquire(this, grant) : takeOver(this, grant, passed);
   }
 
   renew(renewal: Renewal): Write {
-    return renew(this.#lease, renewal);
+    return renew(this, renewal);
   }
 
   release(ending: Ending): Write {
-    return release(this.#lease, ending);
+    return release(this, ending);
   }
 
   cancel(cancellation: Cancellation): Write {
-    return cancel(this.#lease, cancellation);
+    return cancel(this, cancellation);
   }
 
   /** A token that was to take nobody's place needs no more than a free lock to be refused: then `cancel` revokes it. */
   revoke({ token }: Cancellation, passes: boolean): Write | undefined {
-    return passes ? revokeToken(this.#lease, token) : undefined;
+    return passes ? revokeToken(this, token) : undefined;
   }
 
   proof(lease: LeaseRecord): readonly Condition[] {
@@ -65,10 +56,6 @@ export class LockForm implements LeaseForm {
     if (resumes && isOpenTo(record, owner)) return taken(record, "sameOwner");
     if (expiry.expired) return taken(record, expiry.reason);
     return { blocker: record, claimableInMs: expiry.claimableInMs, takeovers: [] };
-  }
-
-  get #lease(): LeaseAddress {
-    return { key: this.key, sortKey: this.sortKey };
   }
 }
 

@@ -9,7 +9,7 @@ import type { AcquireAttempt, AcquireTerms, Granted, Refused } from "./acquire-a
 import type { ProtocolContext } from "./context.ts";
 import { type HoldWatch, holdWatches } from "./hold-estimate.ts";
 import { type LeaseForm, type Prospect, refusalOf } from "./lease-form.ts";
-import type { OrderedWait, WaitOrder } from "./wait-order.ts";
+import type { WaitOrder } from "./wait-order.ts";
 
 /** How long to wait, and in what rhythm. */
 export interface WaitTerms {
@@ -145,15 +145,24 @@ export abstract class WaitLoop<
 /** What an item promised when it was read. */
 interface BlockedLease extends Blocked, Prospect {}
 
-/** One caller's unordered wait for one lease: every waiting caller tries for itself. */
-export class RetryLoop
-  extends WaitLoop<Granted, Refused, BlockedLease, AcquireAttempt>
-  implements OrderedWait
-{
-  readonly form: LeaseForm;
-  readonly #call: AcquireTerms & WaitTerms;
+/** What is tried: to acquire, or to see whether there would be room. */
+interface Tried<Won> extends Pick<AcquireAttempt, "token" | "judge"> {
+  try(bounds: Parameters<AcquireAttempt["try"]>[0], known?: Prospect): Promise<Won | Refused>;
+}
 
-  constructor(context: ProtocolContext, form: LeaseForm, call: AcquireTerms & WaitTerms) {
+type Call = WaitTerms & Pick<AcquireTerms, "key" | "sortKey" | "owner" | "reentrant">;
+
+/** One caller's unordered wait for one lease: every waiting caller tries for itself. */
+export class RetryLoop<Won extends { readonly granted: true } = Granted> extends WaitLoop<
+  Won,
+  Refused,
+  BlockedLease,
+  Tried<Won>
+> {
+  readonly form: LeaseForm;
+  readonly #call: Call;
+
+  constructor(context: ProtocolContext, form: LeaseForm, call: Call) {
     super(context, call);
     this.form = form;
     this.#call = call;
@@ -167,7 +176,7 @@ export class RetryLoop
     return this.#asOfNow(prospect);
   }
 
-  protected async look(attempt: AcquireAttempt, _: BlockedLease, withinMs: number): Promise<BlockedLease> {
+  protected async look(attempt: Tried<Won>, _: BlockedLease, withinMs: number): Promise<BlockedLease> {
     const { gate, table } = this.context;
     const { signal, key, sortKey } = this.#call;
     const request = { key: leaseItemKey(key, sortKey), consistent: false };

@@ -2,10 +2,9 @@ import { brandClass } from "../errors/brand.ts";
 import { LeaseError, quoted } from "../errors/errors.ts";
 
 /**
- * An owner that holds a read lock has asked for the write lock, which would wait for that very reader. Nothing was
- * sent.
+ * An owner that holds a read lock has asked for the write lock, and would wait for itself. Nothing was sent.
  *
- * Release the read lock first, and look again at what was read once the write lock is held.
+ * Release the read lock first. When the write lock is held, read again.
  */
 export class LeaseUpgradeError extends LeaseError {
   static {

@@ -2,9 +2,10 @@ export { LeaseUpgradeError } from "./errors.ts";
 export {
   mostReaders,
   type ReadOptions,
+  ReadWriteLock,
   type ReadWriteOptions,
+  type ReadWriteState,
   type TryReadOptions,
   type TryWriteOptions,
   type WriteOptions,
-} from "./options.ts";
-export { ReadWriteLock, type ReadWriteState } from "./read-write-lock.ts";
+} from "./read-write-lock.ts";

@@ -1,24 +1,55 @@
 import type { LeaseClient } from "../client.ts";
 import type { Lease } from "../lease.ts";
 import { runUnder } from "../lease.ts";
+import { slotlessOptionNames } from "../options/check-options.ts";
 import { checkKnown, checkWork } from "../options/check-values.ts";
+import type { HoldOptions, WaitOptions } from "../options/options.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import type { LeaseRecord } from "../record.ts";
-import { seatSortKeys } from "../seats/schema.ts";
-import { checkSeatOptions, orUndefined, SeatItem } from "../seats/seat-item.ts";
+import { type SeatKind, seatLimits, seatSortKeys } from "../seats/schema.ts";
+import type { Bounds } from "../seats/seat-form.ts";
+import { orUndefined, SeatItem, type SeatRule } from "../seats/seat-item.ts";
 import { LeaseUpgradeError } from "./errors.ts";
-import {
-  intentRule,
-  lockOptionNames,
-  type ReadOptions,
-  type ReadWriteOptions,
-  readRule,
-  type TryReadOptions,
-  type TryWriteOptions,
-  type WriteOptions,
-  writeRule,
-} from "./options.ts";
 import { writerFirst } from "./write-intent.ts";
+
+/** The most readers at a time. */
+export const mostReaders: number = seatLimits.mostSeats;
+
+/** Options of a {@link ReadWriteLock}. */
+export interface ReadWriteOptions {
+  /**
+   * In which order readers and writers that wait are let in: `fair()` of `@leasehold/client/fair`, or none. Callers
+   * whose objects have no order overtake the callers that wait in one. @default - none
+   */
+  readonly order?: WaitOrder;
+}
+
+/** Options of a read lock that is not waited for: a lease's, without `slot` and `lockAtLeastForMs`. */
+export type TryReadOptions = Omit<HoldOptions, "slot" | "lockAtLeastForMs">;
+/** Options of a read lock: a lease's, without `slot` and `lockAtLeastForMs`. */
+export type ReadOptions = Omit<WaitOptions, "slot" | "lockAtLeastForMs">;
+/** Options of a write lock that is not waited for: a lease's, without `slot` and `lockAtLeastForMs`. */
+export type TryWriteOptions = TryReadOptions;
+/** Options of a write lock: a lease's, without `slot` and `lockAtLeastForMs`. */
+export type WriteOptions = ReadOptions;
+
+const lockOptionNames = slotlessOptionNames.filter((name) => name !== "lockAtLeastForMs");
+
+const mostIntents = 100;
+
+/** How many of each kind may be there already; an intent is what a writer that waits keeps new readers out by. */
+const besides: Readonly<Partial<Record<SeatKind, Bounds>>> = {
+  read: { write: 0, intent: 0, read: mostReaders - 1 },
+  write: { write: 0, read: 0 },
+  intent: { intent: mostIntents - 1 },
+};
+
+const bounds: SeatRule["bounds"] = ({ kind }) => besides[kind] ?? {};
+
+/** A reentrant owner may read beside its own write lock. */
+export const readRule: SeatRule = { kind: "read", permits: 1, bounds, beside: "write" };
+const writeRule: SeatRule = { kind: "write", permits: 1, bounds };
+const intentRule: SeatRule = { kind: "intent", permits: 1, bounds };
 
 /** What a look at a read-write lock shows: leases that have not been released, also those that have expired. */
 export interface ReadWriteState {
@@ -31,16 +62,15 @@ export interface ReadWriteState {
 /**
  * Lets many readers in at once, or one writer alone.
  *
- * Promised, while clocks differ by no more than `clockSkewMs`: a holder of an unexpired write lock is alone; a writer
- * that waits keeps new readers out, so that readers cannot starve it; fencing tokens grow over all readers and
- * writers. Not promised: that work stops when its lease is lost; nor, unless the lock has an `order`, an order among
- * the callers that wait, and that readers get in where one writer follows another without a pause.
+ * Promised, while clocks differ by no more than `clockSkewMs`: a holder of an unexpired write lock is alone; a waiting
+ * writer keeps new readers out, so that readers cannot starve it; fencing tokens grow over all readers and writers. Not
+ * promised: that work stops when its lease is lost. Without an `order`, two more things are not promised: an order among
+ * the callers that wait, and that readers get in while writers follow one another without a pause.
  *
- * Fence the writers' writes, with `lease.fence()`. Let readers read, and have whatever they write checked with
- * `lease.conditionCheck()`.
+ * Fence what writers write with `lease.fence()`. Check what readers write with `lease.conditionCheck()`.
  *
  * A reader cannot become a writer: its write lock would wait for its own read lock until `waitMs` is over. Release
- * the read lock first. Under a `reentrant` owner this is noticed, and refused with {@link LeaseUpgradeError}.
+ * the read lock first. A `reentrant` owner is refused at once, with {@link LeaseUpgradeError}.
  *
  * Every method rejects with InvalidOptionsError before it sends anything, with LeaseTableError,
  * LeaseConfigurationError, LeaseServiceError, and with LeaseItemError where another program has written the item.
@@ -55,14 +85,13 @@ export class ReadWriteLock {
   /** The key that its item is under. */
   readonly key: string;
   readonly #item: SeatItem;
-  readonly #order: WaitOrder | undefined;
-  readonly #writerFirst: WaitOrder;
+  readonly #writeOrder: WaitOrder;
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, key: string, options: ReadWriteOptions = {}) {
-    this.#item = new SeatItem(client, key, seatSortKeys.readWrite);
-    this.#order = checkKnown(options, ["order"], "options").order;
-    this.#writerFirst = writerFirst(this.#item.client, this.#item.form(intentRule));
+    const { order } = checkKnown(options, ["order"], "options");
+    this.#item = new SeatItem(client, key, seatSortKeys.readWrite, order);
+    this.#writeOrder = order ?? writerFirst(this.#item.client, this.#item.form(intentRule));
     this.key = key;
   }
 
@@ -71,9 +100,9 @@ export class ReadWriteLock {
    *
    * 1 request, 2 where a dead writer is in the way; while it waits, reads.
    *
-   * `reentrant` lets the same owner in once more: without a request where this client has its read lock, by taking it
-   * over elsewhere, and beside its own write lock. Rejects with {@link LeaseUnavailableError}, which tells of the
-   * writer, and with LeaseAbortedError when the signal aborts; in every case of failure nothing stays held.
+   * `reentrant` lets the same owner in again: without a request where this client holds its read lock; by a takeover where
+   * another one does; and beside its own write lock. Rejects with {@link LeaseUnavailableError}, which tells of the writer,
+   * and with LeaseAbortedError when the signal aborts. In every case of failure nothing stays held.
    */
   async read(options: ReadOptions = {}): Promise<Lease> {
     return await this.#read(options, true);
@@ -90,10 +119,10 @@ export class ReadWriteLock {
    * 1 request where nobody else is there, 2 where all others are dead. While it waits, reads; and without an `order`
    * the writes of an intent, which keeps new readers out: 1 to take it, 1 each 3.3 s, 1 to give it up.
    *
-   * `reentrant` lets the same owner in once more: without a request where this client has its write lock, and by taking
-   * it over elsewhere. Rejects with {@link LeaseUnavailableError}, which tells of the writer in the way or of the reader
-   * that may stay longest, with {@link LeaseUpgradeError}, and with LeaseAbortedError when the signal aborts; in every
-   * case of failure nothing stays held, and readers can pass again.
+   * `reentrant` lets the same owner in again: without a request where this client holds its write lock, and by a takeover
+   * where another one does. Rejects with {@link LeaseUnavailableError}, which tells of the writer or of the reader that may
+   * stay longest; with {@link LeaseUpgradeError}; and with LeaseAbortedError when the signal aborts. In every case of
+   * failure nothing stays held, and readers get in again.
    */
   async write(options: WriteOptions = {}): Promise<Lease> {
     return await this.#write(options, true);
@@ -105,12 +134,11 @@ export class ReadWriteLock {
   }
 
   /**
-   * Acquires the lock for reading, runs the work, and releases the lock whatever becomes of the work.
+   * Acquires the lock for reading, runs the work, and releases the lock whether the work succeeds or fails.
    *
-   * Resolves to the work's result if the lease protected it to its end, or was revoked; rejects with LeaseLostError
-   * if it did not, for then a writer may have been at work: also where nothing but the release finds that it was broken
-   * meanwhile. The work's own error comes first. A release that fails does not hide the result: a writer passes over
-   * the lease when it ends.
+   * Resolves to the work's result if the lease lasted until its end, or was revoked. Otherwise a writer may have been at
+   * work, and it rejects with LeaseLostError: also where only the release shows that the lease was broken. The work's own
+   * error comes first. A release that fails does not hide the result: the lease then ends by itself.
    */
   async withRead<T>(options: ReadOptions, work: (lease: Lease) => Promise<T> | T): Promise<T> {
     checkWork(work);
@@ -118,9 +146,9 @@ export class ReadWriteLock {
   }
 
   /**
-   * Acquires the lock for writing, runs the work, and releases the lock whatever becomes of the work.
+   * Acquires the lock for writing, runs the work, and releases the lock whether the work succeeds or fails.
    *
-   * As {@link ReadWriteLock.withRead} in all else: LeaseLostError says that others may have read or written meanwhile.
+   * Otherwise as {@link ReadWriteLock.withRead}: LeaseLostError says that others may have read or written at the same time.
    */
   async withWrite<T>(options: WriteOptions, work: (lease: Lease) => Promise<T> | T): Promise<T> {
     checkWork(work);
@@ -136,23 +164,14 @@ export class ReadWriteLock {
   }
 
   async #read(options: ReadOptions, mayWait: boolean): Promise<Lease> {
-    const call = checkSeatOptions(options, lockOptionNames, mayWait, this.#item.client);
-    return await this.#item.acquire(call, readRule, this.#order);
+    return await this.#item.acquire(this.#item.checkCall(options, lockOptionNames, mayWait), readRule);
   }
 
   async #write(options: WriteOptions, mayWait: boolean): Promise<Lease> {
-    const call = checkSeatOptions(options, lockOptionNames, mayWait, this.#item.client);
-    if (call.reentrant) this.#refuseUpgrade(call.owner);
-    return await this.#item.acquire(
-      call,
-      writeRule,
-      this.#order ?? (call.waitMs > 0 ? this.#writerFirst : undefined),
-    );
-  }
-
-  /** An owner that reads in this client, and does not write, would wait for itself. */
-  #refuseUpgrade(owner: string): void {
-    const kinds = this.#item.heldHere(owner);
-    if (kinds.has("read") && !kinds.has("write")) throw new LeaseUpgradeError(this.key, owner);
+    const call = this.#item.checkCall(options, lockOptionNames, mayWait);
+    // An owner that reads in this client, and does not write, would wait for itself.
+    const kinds = call.reentrant ? this.#item.heldHere(call.owner) : new Set();
+    if (kinds.has("read") && !kinds.has("write")) throw new LeaseUpgradeError(this.key, call.owner);
+    return await this.#item.acquire(call, writeRule, call.waitMs > 0 ? this.#writeOrder : undefined);
   }
 }

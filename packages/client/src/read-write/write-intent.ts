@@ -4,6 +4,7 @@ import { inBackground } from "../protocol/context.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
 import { RetryLoop } from "../protocol/wait-loop.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
+import type { LeaseRecord } from "../record.ts";
 import type { SeatForm } from "../seats/seat-form.ts";
 
 /** A writer that dies while it waits keeps new readers out for no longer than this, and the allowance for skew. */
@@ -23,70 +24,41 @@ export function writerFirst({ context, times }: ClientInternals, intent: SeatFor
     noteLease: () => undefined,
   });
   const leaseDurationMs = Math.max(intentLeaseMs, times.shortestLeaseMs);
-  const lease = { leaseDurationMs, heartbeatMs: Math.floor(leaseDurationMs / 3), lockAtLeastForMs: 0 };
-  const plain = { data: undefined, reentrant: false, resumes: false, waitMs: 0, signal: undefined };
+  const heartbeatMs = Math.floor(leaseDurationMs / 3);
+  const terms = { leaseDurationMs, heartbeatMs, lockAtLeastForMs: 0, data: undefined, order: undefined };
+  const plain = { ...terms, reentrant: false, resumes: false };
   return {
     begin: (_, form, call) => ({
       form,
       grant: async (attempt, onContended) => {
-        const own = new WriteIntent(
-          () => acquirer.acquire({ ...call, ...lease, ...plain, order: undefined }, intent),
-          inBackground(context, {
-            key: call.key,
-            sortKey: call.sortKey,
-            owner: call.owner,
-            operation: "renew",
-          }),
-        );
+        const { key, sortKey, owner } = call;
+        const failed = inBackground(context, { key, sortKey, owner, operation: "renew" });
+        const over = new AbortController();
+        const wanted = { ...call, ...plain, signal: over.signal };
+        let held: HeldLease | undefined;
+        // In the background, for the writer does not depend on it.
+        const take = async (): Promise<void> => {
+          held = await acquirer.acquire(wanted, intent);
+          if (over.signal.aborted) held.letGo();
+          // A process that was frozen for longer has lost it.
+          else held.onEnd(begin);
+        };
+        const begin = (): void => {
+          if (!over.signal.aborted) take().catch((error: unknown) => over.signal.aborted || failed(error));
+        };
+        let hasBegun = false;
+        const meet = (blocker: LeaseRecord): void => {
+          onContended(blocker);
+          if (!hasBegun) begin();
+          hasBegun = true;
+        };
         try {
-          return await new RetryLoop(context, form, call).grant(attempt, (blocker) => {
-            onContended(blocker);
-            own.begin();
-          });
+          return await new RetryLoop(context, form, call).grant(attempt, meet);
         } finally {
-          own.end();
+          over.abort();
+          held?.letGo();
         }
       },
     }),
   };
-}
-
-/** One waiting writer's intent: taken and given up in the background, for the writer does not depend on it. */
-class WriteIntent {
-  readonly #acquire: () => Promise<HeldLease>;
-  readonly #failed: (error: unknown) => void;
-  #isWanted = false;
-  #lease: HeldLease | undefined;
-
-  constructor(acquire: () => Promise<HeldLease>, failed: (error: unknown) => void) {
-    this.#acquire = acquire;
-    this.#failed = failed;
-  }
-
-  begin(): void {
-    if (this.#isWanted) return;
-    this.#isWanted = true;
-    void this.#take();
-  }
-
-  end(): void {
-    this.#isWanted = false;
-    this.#lease?.letGo();
-  }
-
-  async #take(): Promise<void> {
-    try {
-      const lease = await this.#acquire();
-      this.#lease = lease;
-      if (!this.#isWanted) return lease.letGo();
-      // A process that was frozen for longer has lost it.
-      lease.onEnd(() => {
-        if (this.#isWanted) void this.#take();
-      });
-    } catch (error) {
-      // The next holder that the writer meets lets it try again.
-      this.#isWanted = false;
-      this.#failed(error);
-    }
-  }
 }

@@ -7,52 +7,67 @@ import type { LeaseRecord } from "../record.ts";
 import { attributeNames, isCooldownToken } from "../schema.ts";
 import { parsedJson } from "../store/item-values.ts";
 import type { Item } from "../store.ts";
-import {
-  fenceAttribute,
-  ownerAttribute,
-  revocationAttribute,
-  type Seat,
-  type SeatKind,
-  seatCounters,
-  splitText,
-  textAttribute,
-  tokenIn,
-  versionText,
-} from "./schema.ts";
+import { type Seat, type SeatKind, seatCounters } from "./schema.ts";
 
 /** A lease that has a seat. */
 export type SeatRecord = LeaseRecord & { readonly seat: Seat };
 
-/** What a seat's text says; the token and the fencing token are in attributes of their own. */
-export type SeatContent = Pick<
-  SeatRecord,
-  "seat" | "owner" | "version" | "acquiredAt" | "expiresAt" | "leaseDurationMs" | "reentrant"
->;
+/** S: what the seat is, see {@link seatText}. The rest of the name is the seat's token, as in the next two. */
+export const textPrefix = "s:";
+/** N: its fencing token. It proves the seat: the name holds the token, and no copy of a write can repeat the number. */
+export const fencePrefix = "f:";
+/** S: why its holder is asked to stop; absent while nobody asks. */
+export const revocationPrefix = "r:";
 
-/** Writes a seat's text; `data` is JSON text. */
-export function seatText(content: SeatContent, data: string | undefined): string {
-  const { seat, owner, version, acquiredAt, expiresAt, leaseDurationMs, reentrant } = content;
+/** N: there while this owner has a seat of this kind that it took reentrantly. So an owner has one of them at most. */
+export function ownerAttribute(kind: SeatKind, owner: string): string {
+  return `o:${kind}:${owner}`;
+}
+
+/** Gives every attribute of a seat: all of them go with it. */
+export function attributesOf({
+  token,
+  owner,
+  reentrant,
+  seat,
+}: Pick<SeatRecord, "token" | "owner" | "reentrant" | "seat">): string[] {
+  const own = [textPrefix + token, fencePrefix + token, revocationPrefix + token];
+  return reentrant ? [...own, ownerAttribute(seat.kind, owner)] : own;
+}
+
+const versionDigits = 10;
+
+/** Versions as text have one length, so that texts compare as their versions do: a later text is the greater one. */
+export function versionText(version: number): string {
+  return String(version).padStart(versionDigits, "0");
+}
+
+/**
+ * Writes a seat's text: the version of its last write, and the rest as JSON. The token and the fencing token are in
+ * attributes of their own. `data` is JSON text.
+ */
+export function seatText(
+  lease: Pick<
+    SeatRecord,
+    "seat" | "owner" | "version" | "acquiredAt" | "expiresAt" | "leaseDurationMs" | "reentrant"
+  >,
+  data: string | undefined,
+): string {
+  const { seat, owner, version, acquiredAt, expiresAt, leaseDurationMs, reentrant } = lease;
   const fields = [seat.kind, seat.permits, acquiredAt, expiresAt, leaseDurationMs, reentrant ? 1 : 0, owner];
   const json = JSON.stringify(fields);
   return `${versionText(version)} ${data === undefined ? json : `${json.slice(0, -1)},${data}]`}`;
 }
 
-/** Gives every attribute of a seat: all of them go with it. */
-export function attributesOf({ token, owner, reentrant, seat }: SeatRecord): string[] {
-  const mark = reentrant ? [ownerAttribute(seat.kind, owner)] : [];
-  return [textAttribute(token), fenceAttribute(token), revocationAttribute(token), ...mark];
-}
-
 /** Gives a token's own seat; undefined where it has none. Other seats are not looked at. Throws LeaseItemError. */
 export function seatOf(item: Item | undefined, token: string): SeatRecord | undefined {
-  return item?.[textAttribute(token)] === undefined ? undefined : readSeat(item, token);
+  return item?.[textPrefix + token] === undefined ? undefined : readSeat(item, token);
 }
 
 /** Gives all seats of an item, in the order in which they were taken. Throws LeaseItemError. */
-export function seatsIn(item: Item | undefined): readonly SeatRecord[] {
-  if (item === undefined) return [];
-  const tokens = Object.keys(item).flatMap((attribute) => tokenIn(attribute) ?? []);
-  const seats = tokens.map((token) => readSeat(item, token));
+export function seatsIn(item: Item = {}): readonly SeatRecord[] {
+  const texts = Object.keys(item).filter((attribute) => attribute.startsWith(textPrefix));
+  const seats = texts.map((attribute) => readSeat(item, attribute.slice(textPrefix.length)));
   for (const [kind, counter] of Object.entries(seatCounters)) {
     const sum = takenBy(seats, kind as SeatKind);
     const isCounted = (item[counter] ?? 0) === sum;
@@ -67,31 +82,36 @@ export function takenBy(seats: readonly { readonly seat: Seat }[], kind: SeatKin
 }
 
 function readSeat(item: Item, token: string): SeatRecord {
-  const text = item[textAttribute(token)];
-  const fencingToken = item[fenceAttribute(token)];
-  const { version, json } = splitText(String(text));
-  const fields = parsedJson(json)?.value;
-  const numbers = [Number(version), fencingToken, ...(Array.isArray(fields) ? fields.slice(1, 6) : [])];
-  const isReadable =
-    Array.isArray(fields) && numbers.length === 7 && numbers.every(isCount) && isOfSeat(fields[0], fields[6]);
+  const text = String(item[textPrefix + token]);
+  const version = Number(text.slice(0, versionDigits));
+  const fencingToken = item[fencePrefix + token];
+  const fields = parsedJson(text.slice(versionDigits + 1))?.value;
+  const [kind, permits, acquiredAt, expiresAt, leaseDurationMs, reentrant, owner, data] = Array.isArray(
+    fields,
+  )
+    ? fields
+    : [];
+  const numbers = [version, fencingToken, permits, acquiredAt, expiresAt, leaseDurationMs, reentrant];
+  const isSeat = typeof kind === "string" && Object.hasOwn(seatCounters, kind) && typeof owner === "string";
   // Without the token, which lets its bearer end the lease.
-  if (!isReadable) throw refusal(item, textAttribute("…"), "is not a seat's", "what this package writes");
-  const [kind, permits, acquiredAt, expiresAt, leaseDurationMs, reentrant, owner, data] = fields;
-  const revocation = item[revocationAttribute(token)];
+  if (!isSeat || !numbers.every(isCount))
+    throw refusal(item, `${textPrefix}…`, "is not a seat's", "what this package writes");
+  const revocation = item[revocationPrefix + token];
   return {
-    key: String(item[attributeNames.partitionKey]),
-    sortKey: String(item[attributeNames.sortKey]),
-    seat: { kind, permits },
-    owner,
-    token,
-    version: Number(version),
-    fencingToken: Number(fencingToken),
-    acquiredAt,
-    expiresAt,
-    leaseDurationMs,
+    ...addressOf(item),
+    seat: { kind: kind as SeatKind, permits },
+    ...{
+      owner,
+      token,
+      version,
+      fencingToken: Number(fencingToken),
+      acquiredAt,
+      expiresAt,
+      leaseDurationMs,
+      data,
+    },
     inCooldown: isCooldownToken(token),
     reentrant: reentrant === 1,
-    data,
     revocation: revocation === undefined ? undefined : String(revocation),
   };
 }
@@ -103,12 +123,10 @@ function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= latestTime;
 }
 
-function isOfSeat(kind: unknown, owner: unknown): boolean {
-  return typeof kind === "string" && Object.hasOwn(seatCounters, kind) && typeof owner === "string";
+function addressOf(item: Item): { readonly key: string; readonly sortKey: string } {
+  return { key: String(item[attributeNames.partitionKey]), sortKey: String(item[attributeNames.sortKey]) };
 }
 
 function refusal(item: Item, attribute: string, finding: string, allowed: string): LeaseItemError {
-  const { partitionKey, sortKey } = attributeNames;
-  const address = { key: String(item[partitionKey]), sortKey: String(item[sortKey]) };
-  return new LeaseItemError(address, attribute, finding, allowed);
+  return new LeaseItemError(addressOf(item), attribute, finding, allowed);
 }

@@ -1,3 +1,9 @@
-export type { DrainOptions, PermitOptions, SemaphoreOptions, TryPermitOptions } from "./options.ts";
-export { mostPermits } from "./options.ts";
-export { Semaphore, type SemaphoreState } from "./semaphore.ts";
+export {
+  type DrainOptions,
+  mostPermits,
+  type PermitOptions,
+  Semaphore,
+  type SemaphoreOptions,
+  type SemaphoreState,
+  type TryPermitOptions,
+} from "./semaphore.ts";

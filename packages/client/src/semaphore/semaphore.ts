@@ -1,21 +1,48 @@
 import type { LeaseClient } from "../client.ts";
 import type { Lease } from "../lease.ts";
 import { runUnder } from "../lease.ts";
-import { checkWork } from "../options/check-values.ts";
+import { slotlessOptionNames } from "../options/check-options.ts";
+import { check, checkKnown, checkWork, isWhole } from "../options/check-values.ts";
+import type { HoldOptions, WaitOptions } from "../options/options.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import type { LeaseRecord } from "../record.ts";
-import { type Seat, seatSortKeys } from "../seats/schema.ts";
+import { seatLimits, seatSortKeys } from "../seats/schema.ts";
 import { takenBy } from "../seats/seat.ts";
-import type { Bounds } from "../seats/seat-form.ts";
-import { orUndefined, SeatItem } from "../seats/seat-item.ts";
-import {
-  checkPermitOptions,
-  checkSemaphoreOptions,
-  type DrainOptions,
-  type PermitOptions,
-  type SemaphoreOptions,
-  type TryPermitOptions,
-} from "./options.ts";
+import { orUndefined, SeatItem, type SeatRule } from "../seats/seat-item.ts";
+
+/** The most permits that a semaphore can have. */
+export const mostPermits: number = seatLimits.mostSeats;
+
+/** Options of a {@link Semaphore}. */
+export interface SemaphoreOptions {
+  /**
+   * How many permits may be held at once. From 0 to 1000; 0 is a pause: nobody gets in, and the holders finish. Callers
+   * may have different numbers: see {@link Semaphore}.
+   */
+  readonly permits: number;
+  /**
+   * In which order callers that wait are let in: `fair()` of `@leasehold/client/fair`, or none. Callers whose objects
+   * have no order overtake the callers that wait in one. @default - none
+   */
+  readonly order?: WaitOrder;
+}
+
+/** Options of one acquisition that does not wait: a lease's, without `slot`. */
+export interface TryPermitOptions extends Omit<HoldOptions, "slot"> {
+  /**
+   * How many permits the lease takes, all of them or none. From 1 to the semaphore's number. A `reentrant` owner
+   * takes 1. @default 1
+   */
+  readonly permits?: number;
+}
+
+/** Options of one acquisition: a lease's, without `slot`. */
+export interface PermitOptions extends TryPermitOptions, Pick<WaitOptions, "waitMs" | "retry"> {}
+
+/** Options of {@link Semaphore.drain}. */
+export type DrainOptions = Pick<WaitOptions, "waitMs" | "retry" | "signal">;
+
+const permitOptionNames: readonly (keyof TryPermitOptions)[] = [...slotlessOptionNames, "permits"];
 
 /** What a look at a semaphore shows. */
 export interface SemaphoreState {
@@ -23,18 +50,18 @@ export interface SemaphoreState {
   readonly permits: number;
   /**
    * Every lease that has not been released, in the order in which they were acquired: also one that has expired, and
-   * one that `lockAtLeastForMs` keeps closed. `seat.permits` tells how many permits it takes.
+   * one that is in its cooldown (`lockAtLeastForMs`). `seat.permits` tells how many permits it takes.
    */
   readonly held: readonly LeaseRecord[];
-  /** How many permits could be taken at this moment: those that no lease takes, and those of leases that are over. */
+  /** How many permits can be taken now: the permits that no lease takes, and those of expired leases. */
   readonly free: number;
 }
 
 /**
  * Lets callers hold at most N permits at once.
  *
- * All permits of a key are counted in one item. Each lease takes one or more of them; it has its own token,
- * deadline, heartbeat and fencing token, and is taken over when its holder is dead. Promised, while clocks differ by
+ * One item counts all permits of a key. Each lease takes one or more of them; it has its own token, deadline, heartbeat
+ * and fencing token, and is taken over when it has expired. Promised, while clocks differ by
  * no more than `clockSkewMs`: after every acquisition at most N permits are held by unexpired leases, N being that
  * caller's number; fencing tokens grow over all holders. Not promised, unless it has an `order`: an order among the
  * callers that wait.
@@ -59,13 +86,13 @@ export class Semaphore {
   /** How many permits may be held at once, as this object sees it. */
   readonly permits: number;
   readonly #item: SeatItem;
-  readonly #order: WaitOrder | undefined;
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, key: string, options: SemaphoreOptions) {
-    const { permits, order } = checkSemaphoreOptions(options);
-    this.#item = new SeatItem(client, key, seatSortKeys.semaphore);
-    this.#order = order;
+    const { permits, order } = checkKnown(options, ["permits", "order"], "options");
+    const isInRange = isWhole(permits) && permits <= mostPermits;
+    check(isInRange, "permits", permits, `a whole number from 1 to ${mostPermits}, or 0 for a pause`);
+    this.#item = new SeatItem(client, key, seatSortKeys.semaphore, order);
     this.key = key;
     this.permits = permits;
   }
@@ -73,8 +100,8 @@ export class Semaphore {
   /**
    * Acquires `permits` of them, 1 by default, waiting up to `waitMs` until so many are free.
    *
-   * 1 request where they are free, 2 where leases that are over take them; while it waits, reads. `reentrant` lets the
-   * same owner in again: without a request where this client has its lease already, and by taking it over elsewhere.
+   * 1 request where they are free, 2 where expired leases take them; while it waits, reads. `reentrant` lets the same owner
+   * in again: without a request where this client holds its lease, and by a takeover where another one does.
    *
    * Rejects with {@link LeaseUnavailableError}, which tells of the lease whose end would have let it in, and with
    * LeaseAbortedError when the signal aborts. In every case of failure nothing stays held.
@@ -89,12 +116,11 @@ export class Semaphore {
   }
 
   /**
-   * Acquires permits, runs the work, and releases them whatever becomes of the work.
+   * Acquires permits, runs the work, and releases them whether the work succeeds or fails.
    *
-   * Resolves to the work's result if the lease protected it to its end, or was revoked; rejects with LeaseLostError if
-   * it did not, for then more than N may have been at work: also where nothing but the release finds that it was
-   * broken meanwhile. The work's own error comes first. A release that fails does not hide the result: the permits free
-   * themselves when the lease ends.
+   * Resolves to the work's result if the lease lasted until its end, or was revoked. Otherwise more than N may have been at
+   * work, and it rejects with LeaseLostError: also where only the release shows that the lease was broken. The work's own
+   * error comes first. A release that fails does not hide the result: the permits become free when the lease ends.
    */
   async withPermit<T>(options: PermitOptions, work: (lease: Lease) => Promise<T> | T): Promise<T> {
     checkWork(work);
@@ -102,11 +128,12 @@ export class Semaphore {
   }
 
   /**
-   * Waits until nobody holds a permit: every lease has been released or is over, `lockAtLeastForMs` included. It keeps
-   * nobody out: callers that come meanwhile get in, unless all of them have `permits: 0`.
+   * Waits until nobody holds a permit: every lease has been released or has expired, and every cooldown has ended. It
+   * keeps nobody out: callers that come in the meantime get in, unless all of them have `permits: 0`.
    *
-   * 1 consistent read for each look, in the rhythm of `retry`. Rejects with {@link LeaseUnavailableError} when it is not
-   * empty within `waitMs`, which tells of the lease that may last longest; and with LeaseAbortedError.
+   * Consistent reads at first and at last, in between reads that may lag, in the rhythm of `retry`. Rejects with
+   * {@link LeaseUnavailableError}, which tells of the lease that may last longest, when it is not empty within `waitMs`;
+   * and with LeaseAbortedError.
    */
   async drain(options: DrainOptions = {}): Promise<void> {
     await this.#item.untilFree({ kind: "permit", permits: 0, bounds: () => ({ permit: 0 }) }, options);
@@ -120,9 +147,13 @@ export class Semaphore {
   }
 
   async #acquire(options: PermitOptions, mayWait: boolean): Promise<Lease> {
-    const call = checkPermitOptions(options, mayWait, this.permits, this.#item.client);
-    const { permits } = call;
-    const bounds = (seat: Seat): Bounds => ({ permit: this.permits - seat.permits });
-    return await this.#item.acquire(call, { kind: "permit", permits, bounds }, this.#order);
+    const call = this.#item.checkCall(options, permitOptionNames, mayWait);
+    const { permits, reentrant } = call;
+    // While it is paused, any number is refused in the same way.
+    const most = reentrant ? 1 : this.permits || mostPermits;
+    const allowed = `a whole number from 1 to ${most}${reentrant ? ", beside reentrant" : ""}`;
+    check(isWhole(permits) && permits >= 1 && permits <= most, "permits", permits, allowed);
+    const bounds: SeatRule["bounds"] = (seat) => ({ permit: this.permits - seat.permits });
+    return await this.#item.acquire(call, { kind: "permit", permits, bounds });
   }
 }

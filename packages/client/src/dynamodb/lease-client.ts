@@ -1,0 +1,36 @@
+import { LeaseClient as StoreClient } from "../client.ts";
+import { brandClass } from "../errors/brand.ts";
+import type { LeaseClientOptions } from "../options/options.ts";
+import { createDynamoDBClient } from "./client.ts";
+import { DynamoDBLeaseStore } from "./store.ts";
+
+/**
+ * Acquires and looks after leases in one table.
+ *
+ * Promised: at most one unexpired holder for each key, by the service's clock, whatever wall clocks show; fencing
+ * tokens that strictly grow; a stale holder's renewal, release or fenced write changes nothing. Not promised: that
+ * work stops when its lease is lost. A resource is safe if it checks the fencing token, or if its own transaction
+ * contains the lease's condition check. Without either, it gets efficiency from a lease, not safety.
+ *
+ * Every method rejects with {@link InvalidOptionsError} before it sends anything, with LeaseTableError,
+ * LeaseConfigurationError and LeaseServiceError.
+ *
+ * ```ts
+ * const client = new LeaseClient({ tableName: "leases" });
+ * const total = await client.withLease("nightly-report", { heartbeat: true }, async (lease) => {
+ *   return await buildReport({ signal: lease.signal });
+ * });
+ * ```
+ */
+export class LeaseClient extends StoreClient {
+  static {
+    brandClass(LeaseClient, "LeaseClient");
+  }
+
+  /** Throws {@link InvalidOptionsError}. Sends nothing. */
+  constructor(options: LeaseClientOptions) {
+    super(options, (tableName, { clock, dynamodb = createDynamoDBClient() }) => {
+      return new DynamoDBLeaseStore(tableName, dynamodb, clock);
+    });
+  }
+}

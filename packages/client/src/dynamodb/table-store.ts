@@ -1,0 +1,206 @@
+import type { AttributeValue, ConditionalCheckFailedException } from "@aws-sdk/client-dynamodb";
+import { LeaseError } from "../errors/errors.ts";
+import { isMistake } from "../errors/operational.ts";
+import { systemRandomness } from "../protocol/context.ts";
+import type { ItemKey } from "../schema.ts";
+import {
+  type CallOptions,
+  type GetRequest,
+  type Item,
+  type LeaseStore,
+  mostUpdatesTogether,
+  type QueryRequest,
+  type ScanPage,
+  type ScanRequest,
+  type TransactionEntry,
+  type TransactionResult,
+  type UpdateRequest,
+  type UpdateResult,
+} from "../store.ts";
+import type { Clock } from "../time/clock.ts";
+import { expressionValues, fromAttributeValues, toAttributeValues } from "./attribute-values.ts";
+import { BatchPause } from "./batch-pause.ts";
+import { isBatchRefusal, statementError, toItemError, toLeaseError } from "./errors.ts";
+import { toStatement } from "./partiql.ts";
+import { refusalsOf, toTransactItem } from "./transactions.ts";
+import { CallAttempts, type Operations, type Transport } from "./transport.ts";
+
+/** Keeps leases in a DynamoDB table, whatever its requests travel through. */
+export class TableStore implements LeaseStore {
+  readonly tableName: string;
+  readonly #transport: Transport;
+  /** While it is on, writes are sent one by one. */
+  readonly #batchPause: BatchPause;
+
+  constructor(tableName: string, transport: Transport, clock: Clock) {
+    this.tableName = tableName;
+    this.#transport = transport;
+    this.#batchPause = new BatchPause(clock);
+  }
+
+  async update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult> {
+    const input: Operations["UpdateItem"][0] = {
+      TableName: this.tableName,
+      Key: toKey(request.key),
+      UpdateExpression: request.update,
+      ConditionExpression: request.condition,
+      ExpressionAttributeNames: request.names,
+      ExpressionAttributeValues: toAttributeValues(request.values),
+      ReturnValues: request.returnsItem ? "ALL_NEW" : "NONE",
+      ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+    };
+    const attempts = new CallAttempts(options);
+    try {
+      const { Attributes } = await this.#transport.send("UpdateItem", input, attempts);
+      return resultOf(true, Attributes, attempts);
+    } catch (error) {
+      // By name: the user's client may come from another copy of the SDK, and the light store has none.
+      const { name, Item } = error as ConditionalCheckFailedException;
+      if (name === "ConditionalCheckFailedException") return resultOf(false, Item, attempts);
+      throw toItemError(error, request) ?? (await this.#rejection(error, attempts));
+    }
+  }
+
+  async updateMany(
+    requests: readonly UpdateRequest[],
+    options: CallOptions,
+  ): Promise<readonly (UpdateResult | LeaseError | undefined)[]> {
+    const batches: Promise<readonly (UpdateResult | LeaseError | undefined)[]>[] = [];
+    for (let start = 0; start < requests.length; start += mostUpdatesTogether) {
+      batches.push(this.#updateBatch(requests.slice(start, start + mostUpdatesTogether), options));
+    }
+    return (await Promise.all(batches)).flat();
+  }
+
+  async #updateBatch(
+    requests: readonly UpdateRequest[],
+    options: CallOptions,
+  ): Promise<readonly (UpdateResult | LeaseError | undefined)[]> {
+    const unsettled = requests.map(() => undefined);
+    // A statement names its table by name alone, which would be another table where this one is of another account.
+    if (this.#batchPause.isOn || this.tableName.startsWith("arn:")) return unsettled;
+    const input = { Statements: requests.map((request) => toStatement(this.tableName, request)) };
+    const attempts = new CallAttempts(options);
+    try {
+      const { Responses = [] } = await this.#transport.send("BatchExecuteStatement", input, attempts);
+      // One statement can be refused for its key alone; a policy or an engine without batches refuses them all.
+      const areAllRefused = requests.every((_, index) => isBatchRefusal(Responses[index]?.Error?.Code));
+      if (areAllRefused) this.#batchPause.begin();
+      else this.#batchPause.end();
+      // A statement that was refused is left to a write of its own, whose answer brings the item that refused it.
+      return requests.map((_, index) => {
+        const { Item, Error: error } = Responses[index] ?? {};
+        if (Item !== undefined) return resultOf(true, Item, attempts);
+        return statementError(error, this.tableName);
+      });
+    } catch (error) {
+      if (isMistake(error)) throw error;
+      if (!isBatchRefusal((error as Error).name)) {
+        const failure = error instanceof LeaseError ? error : await this.#translated(error, attempts);
+        return requests.map(() => failure);
+      }
+      this.#batchPause.begin();
+      return unsettled;
+    }
+  }
+
+  async transact(entries: readonly TransactionEntry[], options: CallOptions): Promise<TransactionResult> {
+    const input: Operations["TransactWriteItems"][0] = {
+      // The same in every copy of the request, so that one that landed is not refused by itself.
+      ClientRequestToken: systemRandomness.token(),
+      TransactItems: entries.map((entry) => toTransactItem(this.tableName, entry)),
+    };
+    const attempts = new CallAttempts(options);
+    const outcome = (applied: boolean, refusals: TransactionResult["refusals"]): TransactionResult => ({
+      applied,
+      refusals,
+      retried: attempts.count > 1,
+    });
+    try {
+      await this.#transport.send("TransactWriteItems", input, attempts);
+      return outcome(true, []);
+    } catch (error) {
+      const refusals = refusalsOf(error);
+      if (refusals !== undefined) return outcome(false, refusals);
+      throw await this.#rejection(error, attempts);
+    }
+  }
+
+  async query(request: QueryRequest, options: CallOptions): Promise<ScanPage> {
+    const input: Operations["Query"][0] = {
+      TableName: this.tableName,
+      KeyConditionExpression: request.keyCondition,
+      ExpressionAttributeNames: request.names,
+      ExpressionAttributeValues: toAttributeValues(request.values),
+      ConsistentRead: request.consistent,
+      ScanIndexForward: request.descending !== true,
+      ...(request.limit === undefined ? {} : { Limit: request.limit }),
+      ...(request.after ? { ExclusiveStartKey: toKey(request.after) } : {}),
+    };
+    return pageOf(await this.#read("Query", input, options));
+  }
+
+  async get(request: GetRequest, options: CallOptions): Promise<Item | undefined> {
+    const input = {
+      TableName: this.tableName,
+      Key: toKey(request.key),
+      ConsistentRead: request.consistent,
+    };
+    return fromAttributeValues((await this.#read("GetItem", input, options)).Item);
+  }
+
+  async scan(request: ScanRequest, options: CallOptions): Promise<ScanPage> {
+    const input: Operations["Scan"][0] = {
+      TableName: this.tableName,
+      FilterExpression: request.filter,
+      ExpressionAttributeNames: request.names,
+      ...expressionValues(request.values),
+      ...(request.after ? { ExclusiveStartKey: toKey(request.after) } : {}),
+    };
+    return pageOf(await this.#read("Scan", input, options));
+  }
+
+  async #read<Operation extends "Query" | "GetItem" | "Scan">(
+    operation: Operation,
+    input: Operations[Operation][0],
+    options: CallOptions,
+  ): Promise<Operations[Operation][1]> {
+    const attempts = new CallAttempts(options);
+    try {
+      return await this.#transport.send(operation, input, attempts);
+    } catch (error) {
+      throw await this.#rejection(error, attempts);
+    }
+  }
+
+  /** What a call rejects with; a transport may have an error of ours already. */
+  async #rejection(error: unknown, attempts: CallAttempts): Promise<unknown> {
+    return error instanceof LeaseError || isMistake(error) ? error : await this.#translated(error, attempts);
+  }
+
+  #translated(error: unknown, attempts: CallAttempts): Promise<LeaseError> {
+    const asked = { tableName: this.tableName, dynamodb: this.#transport.sender };
+    return toLeaseError(error, asked, attempts.call.signal, attempts);
+  }
+}
+
+function resultOf(
+  applied: boolean,
+  item: Record<string, AttributeValue> | undefined,
+  { count }: CallAttempts,
+): UpdateResult {
+  return { applied, item: fromAttributeValues(item), retried: count > 1 };
+}
+
+function pageOf(page: {
+  readonly Items?: Record<string, AttributeValue>[] | undefined;
+  readonly LastEvaluatedKey?: Record<string, AttributeValue> | undefined;
+}): ScanPage {
+  const items = (page.Items ?? []).map((item) => fromAttributeValues(item) ?? {});
+  const next = fromAttributeValues(page.LastEvaluatedKey) as ItemKey | undefined;
+  return { items, ...(next ? { next } : {}) };
+}
+
+function toKey(key: ItemKey): Record<string, AttributeValue> {
+  return toAttributeValues({ ...key });
+}

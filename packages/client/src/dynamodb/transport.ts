@@ -1,0 +1,78 @@
+/**
+ * How a store's requests travel to DynamoDB, whichever client sends them: what a transport is asked, and what it tells of
+ * its attempts. A request is counted before it is sent, so that no copy on the wire is ever forgotten.
+ */
+import type {
+  BatchExecuteStatementCommandInput,
+  BatchExecuteStatementCommandOutput,
+  GetItemCommandInput,
+  GetItemCommandOutput,
+  QueryCommandInput,
+  QueryCommandOutput,
+  ScanCommandInput,
+  ScanCommandOutput,
+  TransactWriteItemsCommandInput,
+  TransactWriteItemsCommandOutput,
+  UpdateItemCommandInput,
+  UpdateItemCommandOutput,
+} from "@aws-sdk/client-dynamodb";
+import type { DynamoDBSender } from "../options/options.ts";
+import type { CallOptions } from "../store.ts";
+import type { ServiceTime } from "../time/service-clock.ts";
+import type { Attempts } from "./errors.ts";
+
+/** The operations of DynamoDB's API that a lease table needs, with what is sent and what comes back. */
+export interface Operations {
+  UpdateItem: [UpdateItemCommandInput, UpdateItemCommandOutput];
+  BatchExecuteStatement: [BatchExecuteStatementCommandInput, BatchExecuteStatementCommandOutput];
+  TransactWriteItems: [TransactWriteItemsCommandInput, TransactWriteItemsCommandOutput];
+  GetItem: [GetItemCommandInput, GetItemCommandOutput];
+  Query: [QueryCommandInput, QueryCommandOutput];
+  Scan: [ScanCommandInput, ScanCommandOutput];
+}
+
+/** Sends requests to DynamoDB, and again where that can help. */
+export interface Transport {
+  /** What {@link locationOf} asks for the region and the endpoint. */
+  readonly sender: DynamoDBSender;
+  /**
+   * Sends one request. Rejects with what the last attempt said: an error of the service's has its `name`, and its other
+   * members beside it. Rejects promptly once the call's signal aborts.
+   */
+  send<Operation extends keyof Operations>(
+    operation: Operation,
+    input: Operations[Operation][0],
+    attempts: CallAttempts,
+  ): Promise<Operations[Operation][1]>;
+}
+
+/** The Date header's resolution: it names the second in which the answer was made. */
+const dateResolutionMs = 1000;
+
+/** What one call's attempts on the wire have shown. */
+export class CallAttempts implements Attempts {
+  readonly call: CallOptions;
+  count = 0;
+  lastError: unknown;
+
+  constructor(call: CallOptions) {
+    this.call = call;
+  }
+
+  /**
+   * Counts an attempt that is about to be sent; throws where the request has become too old for that. Gives what is to be
+   * called with the Date header of its answer.
+   */
+  begin(): (date: string | undefined) => void {
+    if (!this.call.isCurrent()) throw new Error("the request was too old to be sent");
+    this.count += 1;
+    const answered = this.call.timed?.();
+    return (date) => answered?.(timeIn(date));
+  }
+}
+
+/** Reads the service's time from an answer's Date header; undefined where it is missing or unreadable. */
+function timeIn(date: string | undefined): ServiceTime | undefined {
+  const earliest = date === undefined ? Number.NaN : Date.parse(date);
+  return Number.isNaN(earliest) ? undefined : { earliest, latest: earliest + dateResolutionMs };
+}

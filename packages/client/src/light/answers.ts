@@ -1,0 +1,70 @@
+import type { Answer } from "./exchange.ts";
+import { unanswered } from "./exchange.ts";
+
+/** An answer of DynamoDB's: an object in JSON, whose members have the forms that a store reads. */
+export interface Said {
+  readonly __type?: unknown;
+  readonly message?: unknown;
+  readonly Message?: unknown;
+  readonly Attributes?: unknown;
+  readonly Item?: unknown;
+  readonly CancellationReasons?: unknown;
+}
+
+/** Reads what DynamoDB says; undefined where an answer is not DynamoDB's. */
+export function readAnswer({ status, body }: Answer): Said | undefined {
+  try {
+    const said: Said = JSON.parse(body);
+    const isOurs = isMap(said) && Object.entries(said).every(([name, value]) => forms[name]?.(value) ?? true);
+    return isOurs && (status === 200 || typeof said.__type === "string") ? said : undefined;
+  } catch {
+    // Ignored: it is no JSON.
+    return undefined;
+  }
+}
+
+/** The service's error, with its name, as the SDK would throw it. */
+export function serviceError({ status }: Answer, said: Said): Error {
+  const { __type, message, Message = message, Item, CancellationReasons } = said;
+  return Object.assign(new Error(String(Message ?? "it gives no reason")), {
+    name: String(__type).replace(/^.*#/, ""),
+    $metadata: { httpStatusCode: status },
+    Item,
+    CancellationReasons,
+  });
+}
+
+/** What an answer is taken for that is not DynamoDB's: of a proxy, or of an endpoint that is another service's. */
+export function foreignAnswer({ status, headers, body }: Answer): Error {
+  const { location, "content-type": type = "no content type", "content-encoding": encoding } = headers;
+  const parts = [
+    `status ${status}`,
+    type,
+    ...(encoding === undefined ? [] : [encoding]),
+    ...(location === undefined ? [] : [`a redirection to ${location}`]),
+    `${body.length} characters that begin with ${JSON.stringify(body.slice(0, 60))}`,
+  ];
+  const error = unanswered(
+    `the answer is not DynamoDB's (${parts.join(", ")}): check the endpoint and proxies`,
+  );
+  // A write may have landed behind a success that cannot be read.
+  return status < 300 ? error : Object.assign(error, { $metadata: { httpStatusCode: status } });
+}
+
+type Test = (value: unknown) => boolean;
+
+const isMap: Test = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const isItem: Test = (value) => isMap(value) && Object.values(value as object).every(isMap);
+const listOf =
+  (isPart: Test): Test =>
+  (value) =>
+    Array.isArray(value) && value.every(isPart);
+const isResult: Test = (value) => isMap(value) && isItem((value as Said).Item ?? {});
+const forms: Readonly<Record<string, Test>> = {
+  Attributes: isItem,
+  Item: isItem,
+  LastEvaluatedKey: isItem,
+  Items: listOf(isItem),
+  Responses: listOf(isResult),
+  CancellationReasons: listOf(isResult),
+};

@@ -1,0 +1,173 @@
+import { LeaseConfigurationError } from "../errors/errors.ts";
+import { isMistake } from "../errors/operational.ts";
+import { type Clock, sleep } from "../time/clock.ts";
+import { exchange, httpModule } from "./exchange.ts";
+import type { Signer } from "./signing.ts";
+
+/** Credentials, as the SDK's own providers give them. */
+export interface LightCredentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string | undefined;
+  /** When they end. @default - they do not */
+  readonly expiration?: Date | undefined;
+}
+
+/** So long before their end new ones are fetched, beside the requests that the present ones still sign. */
+const aheadMs = 5 * 60_000;
+/** After a failure to fetch new ones while the present ones are valid. */
+const againMs = 15_000;
+
+/**
+ * The credentials of one store. All that need new ones at the same time share one fetch; while a fetch fails, valid ones
+ * go on being used.
+ */
+export class CredentialsCache {
+  readonly #load: () => Promise<LightCredentials>;
+  readonly #now: () => number;
+  #current: LightCredentials | undefined;
+  #loading: Promise<LightCredentials> | undefined;
+  #notBefore = Number.NEGATIVE_INFINITY;
+
+  constructor(load: () => Promise<LightCredentials>, now: () => number) {
+    this.#load = load;
+    this.#now = now;
+  }
+
+  /** Credentials that are valid now, at once where they are at hand. Rejects with LeaseConfigurationError. */
+  get(): Signer | Promise<Signer> {
+    const { expiration } = this.#current ?? {};
+    const leftMs = expiration === undefined ? Number.POSITIVE_INFINITY : expiration.getTime() - this.#now();
+    if (this.#current === undefined || leftMs <= 0) return this.#renew();
+    if (leftMs < aheadMs && this.#now() >= this.#notBefore) {
+      this.#notBefore = this.#now() + againMs;
+      // Ignored: the present ones serve, and the next call tries again.
+      this.#renew().catch(() => undefined);
+    }
+    return this.#current;
+  }
+
+  /** The service has refused these: sees to it that `get` gives others. Tells whether there are any. */
+  async replace(refused: Signer): Promise<boolean> {
+    const other = this.#current === refused ? await this.#renew() : this.#current;
+    return other?.accessKeyId !== refused.accessKeyId || other.sessionToken !== refused.sessionToken;
+  }
+
+  #renew(): Promise<LightCredentials> {
+    this.#loading ??= this.#fetch().finally(() => {
+      this.#loading = undefined;
+    });
+    return this.#loading;
+  }
+
+  async #fetch(): Promise<LightCredentials> {
+    try {
+      this.#current = checked(await this.#load());
+      return this.#current;
+    } catch (error) {
+      if (error instanceof LeaseConfigurationError || isMistake(error)) throw error;
+      throw missing(
+        `they could not be fetched (${error instanceof Error ? error.message : String(error)})`,
+        error,
+      );
+    }
+  }
+}
+
+function checked(given: LightCredentials): LightCredentials {
+  const { accessKeyId, secretAccessKey, expiration } = given ?? {};
+  const isDate = expiration === undefined || !Number.isNaN(expiration?.getTime?.() ?? Number.NaN);
+  if (accessKeyId && secretAccessKey && isDate) return given;
+  throw missing("what was fetched has no accessKeyId, no secretAccessKey, or an expiration that is no Date");
+}
+
+function missing(finding: string, cause?: unknown): LeaseConfigurationError {
+  const text =
+    `no AWS credentials for the light store: ${finding}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass ` +
+    "credentials; for profiles, SSO, web identity and EC2's instance metadata use the SDK's store: " +
+    'new LeaseClient({ tableName }) of "@leasehold/client"';
+  return new LeaseConfigurationError("LEASE_CREDENTIALS_MISSING", text, { cause });
+}
+
+/** What the environment can have that only the SDK reads. */
+const onlyForSdk = ["AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"];
+
+/** Reads credentials from the environment's variables, or from the endpoint of a container (ECS, EKS) that they name. */
+export async function environmentCredentials(
+  env: NodeJS.ProcessEnv,
+  clock: Clock,
+): Promise<LightCredentials> {
+  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = env;
+  if (accessKeyId && secretAccessKey) {
+    return { accessKeyId, secretAccessKey, sessionToken: env.AWS_SESSION_TOKEN || undefined };
+  }
+  const { AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: path, AWS_CONTAINER_CREDENTIALS_FULL_URI: uri } = env;
+  if (path || uri)
+    return await containerCredentials(path ? `http://169.254.170.2${path}` : (uri ?? ""), env, clock);
+  const set = onlyForSdk.filter((name) => env[name]);
+  throw missing(set.length > 0 ? `it does not read ${set.join(" and ")}` : "the environment has none");
+}
+
+const attempts = 3;
+const attemptMs = 1_000;
+/** Hosts that may be asked without TLS: this machine itself, and the agents of ECS and EKS. */
+const localHosts = /^(localhost|127\.[\d.]+|\[::1\]|169\.254\.170\.(2|23)|\[fd00:ec2::23\])$/;
+
+async function containerCredentials(
+  address: string,
+  env: NodeJS.ProcessEnv,
+  clock: Clock,
+): Promise<LightCredentials> {
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  if (url?.protocol !== "https:" && !(url?.protocol === "http:" && localHosts.test(url.hostname))) {
+    throw missing(
+      `AWS_CONTAINER_CREDENTIALS_FULL_URI is ${JSON.stringify(address)}, neither HTTPS nor a container's host`,
+    );
+  }
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await askContainer(url, await authorization(env));
+    } catch (error) {
+      if (attempt === attempts) throw error;
+      await sleep(clock, attempt * 100);
+    }
+  }
+}
+
+/** Read each time: the file's token changes. */
+async function authorization(env: NodeJS.ProcessEnv): Promise<string | undefined> {
+  const file = env.AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE;
+  if (!file) return env.AWS_CONTAINER_AUTHORIZATION_TOKEN;
+  const { readFile } = await import("node:fs/promises");
+  return (await readFile(file, "utf8")).trim();
+}
+
+async function askContainer(url: URL, token: string | undefined): Promise<LightCredentials> {
+  const { protocol, hostname, port, pathname, search } = url;
+  const options = {
+    hostname: hostname.replace(/^\[|\]$/g, ""),
+    port,
+    path: pathname + search,
+    headers: token ? { Authorization: token } : {},
+    timeout: attemptMs,
+  };
+  const { request } = await httpModule(protocol);
+  const { status, body } = await exchange(request, options, "");
+  if (status !== 200) throw new Error(`${url.host} answered ${status}`);
+  const { AccessKeyId, SecretAccessKey, Token, Expiration } = parsed(body);
+  return {
+    accessKeyId: AccessKeyId as string,
+    secretAccessKey: SecretAccessKey as string,
+    sessionToken: Token,
+    expiration: Expiration === undefined ? undefined : new Date(Expiration),
+  };
+}
+
+function parsed(body: string): Readonly<Record<string, string | undefined>> {
+  try {
+    return JSON.parse(body) ?? {};
+  } catch {
+    // The parser's message would show what may be a part of a secret.
+    throw new Error("the answer is no JSON");
+  }
+}

@@ -1,0 +1,69 @@
+import { LeaseConfigurationError } from "../errors/errors.ts";
+
+/** Where requests go, and for which region they are signed. */
+export interface Endpoint {
+  readonly region: string;
+  readonly url: URL;
+}
+
+/** What decides where requests go, beside the environment. */
+export interface EndpointOptions {
+  readonly tableName: string;
+  readonly region?: string | undefined;
+  readonly endpoint?: string | undefined;
+}
+
+/** Finds out where requests go. Throws LeaseConfigurationError where the environment has no region or a wrong one. */
+export function resolveEndpoint(options: EndpointOptions, env: NodeJS.ProcessEnv): Endpoint {
+  const region = resolveRegion(options, env);
+  const configured =
+    env.AWS_IGNORE_CONFIGURED_ENDPOINT_URLS === "true"
+      ? undefined
+      : env.AWS_ENDPOINT_URL_DYNAMODB || env.AWS_ENDPOINT_URL;
+  const text = options.endpoint ?? configured;
+  if (text === undefined) return { region, url: new URL(`https://${hostOf(region, env)}`) };
+  const url = endpointUrl(text);
+  if (url !== undefined) return { region, url };
+  throw new LeaseConfigurationError(
+    "LEASE_REGION_MISSING",
+    `the endpoint in the environment is no URL: AWS_ENDPOINT_URL_DYNAMODB or AWS_ENDPOINT_URL is ${JSON.stringify(text)}`,
+  );
+}
+
+/** Gives an endpoint's URL; undefined where it is none. */
+export function endpointUrl(text: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) && url.username === "" ? url : undefined;
+}
+
+/** Tells whether a text can be a region's name, which becomes a part of a host's. */
+export function isRegion(region: unknown): region is string {
+  return typeof region === "string" && /^[a-z0-9-]{1,63}$/.test(region);
+}
+
+function resolveRegion({ region, tableName }: EndpointOptions, env: NodeJS.ProcessEnv): string {
+  // A table's ARN says where the table is.
+  const found = region ?? regionIn(tableName) ?? (env.AWS_REGION || env.AWS_DEFAULT_REGION);
+  if (isRegion(found)) return found;
+  const finding = found === undefined ? "no AWS region" : `${JSON.stringify(found)} is no AWS region`;
+  const advice = "set AWS_REGION, or pass region to lightStore()";
+  throw new LeaseConfigurationError("LEASE_REGION_MISSING", `${finding}: ${advice}`);
+}
+
+/** The region in a table's ARN; undefined for a table's name. */
+export function regionIn(tableName: string): string | undefined {
+  return tableName.startsWith("arn:") ? tableName.split(":")[3] : undefined;
+}
+
+function hostOf(region: string, env: NodeJS.ProcessEnv): string {
+  const isChina = region.startsWith("cn-");
+  const isDual = env.AWS_USE_DUALSTACK_ENDPOINT === "true";
+  const suffix = isDual
+    ? isChina
+      ? "api.amazonwebservices.com.cn"
+      : "api.aws"
+    : isChina
+      ? "amazonaws.com.cn"
+      : "amazonaws.com";
+  return `dynamodb${env.AWS_USE_FIPS_ENDPOINT === "true" ? "-fips" : ""}.${region}.${suffix}`;
+}

@@ -1,0 +1,76 @@
+import type { Agent, ClientRequest, IncomingMessage, RequestOptions } from "node:http";
+import https, { type AgentOptions } from "node:https";
+
+/** Sends requests by HTTP or by HTTPS. */
+export type SendRequest = (options: RequestOptions) => ClientRequest;
+
+/** As much of node:http or node:https as is used here. */
+interface HttpModule {
+  readonly request: SendRequest;
+  readonly Agent: new (options: AgentOptions) => Agent;
+}
+
+/** An answer, read to its end. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: string;
+}
+
+/** No answer of DynamoDB's is longer. */
+const mostBytes = 16 * 1024 * 1024;
+
+/** Gives Node's module for a URL's protocol. */
+export async function httpModule(protocol: string): Promise<HttpModule> {
+  if (protocol === "https:") return https;
+  // An `import` loads all of undici with it, for the WebSocket that it exports too: 40 ms. Node 22.3 is the first with another way.
+  return process.getBuiltinModule?.("node:http") ?? (await import("node:http"));
+}
+
+/**
+ * Sends one request and reads its answer. Rejects where none comes to its end: the connection fails, or is silent for
+ * `timeout` milliseconds, or the signal aborts, or the answer has no end.
+ */
+export function exchange(
+  send: SendRequest,
+  options: RequestOptions,
+  body: string,
+  signal?: AbortSignal,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = send(options);
+    const end = (settle: () => void): void => {
+      signal?.removeEventListener("abort", onAbort);
+      settle();
+    };
+    const fail = (error: Error): void => {
+      end(() => reject(error));
+      request.destroy();
+    };
+    const onAbort = (): void => fail(new Error("the answer was not awaited any longer"));
+    signal?.addEventListener("abort", onAbort);
+    request.on("error", fail);
+    request.on("timeout", () => fail(unanswered(`no answer within ${options.timeout} ms`)));
+    request.on("response", (response) => {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      response.on("data", (chunk: Buffer) => {
+        chunks.push(chunk);
+        bytes += chunk.length;
+        if (bytes > mostBytes) fail(unanswered(`an answer of more than ${mostBytes} bytes`));
+      });
+      // Of a connection that ends before its answer does.
+      response.on("error", fail);
+      response.on("end", () => {
+        const { statusCode = 0, headers } = response;
+        end(() => resolve({ status: statusCode, headers, body: Buffer.concat(chunks).toString() }));
+      });
+    });
+    request.end(body);
+  });
+}
+
+/** An error of an attempt without an answer that can be read; another attempt may have one. */
+export function unanswered(message: string): Error {
+  return Object.assign(new Error(message), { name: "UnansweredError" });
+}

@@ -1,0 +1,183 @@
+import type { Agent, RequestOptions } from "node:http";
+import { isConflict, isThrottling } from "../dynamodb/errors.ts";
+import type { CallAttempts, Operations, Transport } from "../dynamodb/transport.ts";
+import type { DynamoDBSender } from "../options/options.ts";
+import type { Randomness } from "../protocol/context.ts";
+import { type Clock, pause } from "../time/clock.ts";
+import { foreignAnswer, readAnswer, serviceError } from "./answers.ts";
+import type { CredentialsCache } from "./credentials.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { exchange, httpModule, type SendRequest, unanswered } from "./exchange.ts";
+import { type Destination, type Signer, signedHeaders } from "./signing.ts";
+import type { SigningTime } from "./signing-time.ts";
+
+/** What a transport is made of. */
+export interface HttpTransportParts {
+  /** Finds out where requests go, when the first one does. */
+  readonly endpoint: () => Endpoint;
+  readonly credentials: CredentialsCache;
+  readonly time: SigningTime;
+  readonly ca: string | Buffer | undefined;
+  readonly maxAttempts: number;
+  readonly clock: Clock;
+  readonly randomness: Randomness;
+}
+
+/** What all requests have in common. */
+interface Route {
+  readonly destination: Destination;
+  readonly send: SendRequest;
+  readonly options: RequestOptions & { readonly agent: Agent };
+}
+
+/** DynamoDB answers in milliseconds: an answer that takes longer is taken for lost. */
+const attemptMs = 2_000;
+const mostConnections = 50;
+
+/** Sends requests by HTTPS, each copy signed as it is sent, over connections that are kept alive. */
+export class HttpTransport implements Transport {
+  readonly sender: DynamoDBSender;
+  readonly #parts: HttpTransportParts;
+  #route: Route | undefined;
+
+  constructor(parts: HttpTransportParts) {
+    this.#parts = parts;
+    const config = {
+      region: async () => parts.endpoint().region,
+      endpoint: async () => parts.endpoint().url,
+    };
+    this.sender = { config } as unknown as DynamoDBSender;
+  }
+
+  async send<Operation extends keyof Operations>(
+    operation: Operation,
+    input: Operations[Operation][0],
+    attempts: CallAttempts,
+  ): Promise<Operations[Operation][1]> {
+    const { credentials, time, clock, randomness, maxAttempts } = this.#parts;
+    const { signal } = attempts.call;
+    const body = JSON.stringify(input);
+    const route = this.#route ?? (await this.#open());
+    let mayReplace = true;
+    for (;;) {
+      const { offsetMs } = time;
+      let signer: Signer | undefined;
+      try {
+        const given = credentials.get();
+        signer = given instanceof Promise ? await unlessAborted(given, signal) : given;
+        const output = await this.#attempt(route, operation, body, signer, attempts);
+        return output as Operations[Operation][1];
+      } catch (error) {
+        attempts.lastError = signal.aborted ? undefined : error;
+        if (signal.aborted || attempts.count >= maxAttempts) throw error;
+        const { name } = error as Error;
+        if (timeRefusals.test(name) && time.offsetMs !== offsetMs) continue;
+        if (expiries.has(name) && mayReplace && signer !== undefined) {
+          mayReplace = false;
+          if (await unlessAborted(credentials.replace(signer), signal)) continue;
+        }
+        const longestMs = backoffMs(error, attempts.count);
+        if (longestMs === undefined) throw error;
+        await pause(clock, longestMs * randomness.fraction(), signal);
+        if (signal.aborted) throw error;
+      }
+    }
+  }
+
+  /** Closes the connections. */
+  destroy(): void {
+    this.#route?.options.agent.destroy();
+    this.#route = undefined;
+  }
+
+  async #open(): Promise<Route> {
+    const { region, url } = this.#parts.endpoint();
+    const { Agent, request } = await httpModule(url.protocol);
+    const { ca } = this.#parts;
+    this.#route ??= {
+      destination: { region, host: url.host, path: url.pathname },
+      send: request,
+      options: {
+        hostname: url.hostname.replace(/^\[|\]$/g, ""),
+        port: url.port,
+        path: url.pathname,
+        method: "POST",
+        timeout: attemptMs,
+        agent: new Agent({ keepAlive: true, maxSockets: mostConnections, ...(ca && { ca }) }),
+      },
+    };
+    return this.#route;
+  }
+
+  async #attempt(
+    { destination, send, options }: Route,
+    operation: string,
+    body: string,
+    signer: Signer,
+    attempts: CallAttempts,
+  ): Promise<object> {
+    const { time } = this.#parts;
+    const answered = attempts.begin();
+    const headers = signedHeaders(destination, operation, body, signer, time.now());
+    const answer = await exchange(send, { ...options, headers }, body, attempts.call.signal);
+    const said = readAnswer(answer);
+    if (said === undefined) throw foreignAnswer(answer);
+    const { date } = answer.headers;
+    answered(date);
+    time.note(date);
+    if (answer.status !== 200) throw serviceError(answer, said);
+    if (said.Attributes === undefined && body.includes('"ReturnValues":"ALL_NEW"')) {
+      throw unanswered("the answer lacks the item that was asked for");
+    }
+    return said;
+  }
+}
+
+/** What DynamoDB says where the time of a signature is too far from its own. */
+const timeRefusals =
+  /^(InvalidSignature|SignatureDoesNotMatch|RequestExpired|RequestInTheFuture|RequestTimeTooSkewed)/;
+
+/** What it says of credentials that have ended. */
+const expiries: ReadonlySet<string> = new Set(["ExpiredToken", "ExpiredTokenException"]);
+
+/** Errors of a connection that another attempt may not meet. */
+const passingCodes: ReadonlySet<unknown> = new Set([
+  "ECONNRESET",
+  "ECONNREFUSED",
+  "EPIPE",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+]);
+
+/** How long to wait at most before the next attempt; undefined where it would fail likewise. */
+function backoffMs(error: unknown, count: number): number | undefined {
+  const { name, code, $metadata } = error as {
+    readonly name?: string;
+    readonly code?: string;
+    readonly $metadata?: { readonly httpStatusCode: number };
+  };
+  const status = $metadata?.httpStatusCode;
+  if (isThrottling(name) || status === 429) return Math.min(500 * 2 ** (count - 1), 20_000);
+  const passes =
+    isConflict(error) ||
+    (status === undefined
+      ? name === "UnansweredError" || passingCodes.has(code)
+      : [500, 502, 503, 504].includes(status));
+  return passes ? Math.min(50 * 2 ** (count - 1), 20_000) : undefined;
+}
+
+/** A promise's result; rejects as soon as the signal aborts. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = (): void => aborted.reject(new Error("the credentials were not awaited any longer"));
+  if (signal.aborted) onAbort();
+  signal.addEventListener("abort", onAbort);
+  try {
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}

@@ -1,0 +1,38 @@
+import { LeaseClient as StoreClient } from "../client.ts";
+import { brandClass } from "../errors/brand.ts";
+import { check } from "../options/check-values.ts";
+import type { LeaseClientOptions } from "../options/options.ts";
+import { lightStore } from "./light-store.ts";
+
+/** Options of the light entry's {@link LeaseClient}. */
+export type LightClientOptions = Omit<LeaseClientOptions, "dynamodb">;
+
+/**
+ * The LeaseClient of `@leasehold/client`, without the AWS SDK in the bundle: the two differ in nothing but the store that
+ * they make for a `tableName`, which is {@link lightStore} here. Each is an `instanceof` the other, and all that takes one
+ * takes both.
+ *
+ * ```ts
+ * import { LeaseClient } from "@leasehold/client/light";
+ *
+ * const client = new LeaseClient({ tableName: "leases" });
+ * ```
+ */
+export class LeaseClient extends StoreClient {
+  static {
+    brandClass(LeaseClient, "LeaseClient");
+  }
+
+  /** Throws InvalidOptionsError. Sends nothing, and reads nothing of the environment. */
+  constructor(options: LightClientOptions) {
+    super(options, (tableName, { clock, randomness, dynamodb }) => {
+      check(
+        dynamodb === undefined,
+        "dynamodb",
+        dynamodb,
+        "nothing: LeaseClient of @leasehold/client takes it",
+      );
+      return lightStore({ tableName, clock, randomness });
+    });
+  }
+}

@@ -1,0 +1,109 @@
+import { TableStore } from "../dynamodb/table-store.ts";
+import { InvalidOptionsError } from "../errors/errors.ts";
+import { tableRules } from "../options/check-options.ts";
+import { check, checkOptions, isWhole, type Rules, rule } from "../options/check-values.ts";
+import { type Randomness, systemRandomness } from "../protocol/context.ts";
+import type { LeaseStore } from "../store.ts";
+import { type Clock, systemClock } from "../time/clock.ts";
+import { CredentialsCache, environmentCredentials, type LightCredentials } from "./credentials.ts";
+import { endpointUrl, isRegion, regionIn, resolveEndpoint } from "./endpoint.ts";
+import { HttpTransport } from "./http-transport.ts";
+import { SigningTime } from "./signing-time.ts";
+
+/** Options of {@link lightStore}. */
+export interface LightStoreOptions {
+  /** The lease table's name or ARN. */
+  readonly tableName: string;
+  /** @default - that of the table's ARN, else of the variables AWS_REGION or AWS_DEFAULT_REGION */
+  readonly region?: string;
+  /**
+   * Where DynamoDB is, as a URL.
+   * @default - that of the variables AWS_ENDPOINT_URL_DYNAMODB or AWS_ENDPOINT_URL, else the region's own, with
+   * AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT
+   */
+  readonly endpoint?: string;
+  /**
+   * Credentials, or a function that fetches them, as the SDK's credential providers do. It is called again shortly before
+   * the `expiration` of those that it gave, and when the service says that they have expired.
+   * @default - of the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, else of the endpoint that
+   * ECS and EKS give a container
+   */
+  readonly credentials?: LightCredentials | (() => Promise<LightCredentials>);
+  /** Certificates to trust in place of Node's own, in PEM. @default - Node's own */
+  readonly ca?: string | Buffer;
+  /** How often one request is sent at most, from 1 to 10, where the first answers are lost or refused in passing. @default 4 */
+  readonly maxAttempts?: number;
+  /** @default - the machine's own */
+  readonly clock?: Clock;
+  /** Jitter. @default - the platform's random source */
+  readonly randomness?: Randomness;
+}
+
+/** A {@link LeaseStore} on DynamoDB without the AWS SDK. */
+export interface LightStore extends LeaseStore {
+  /** Closes its connections. Not needed: a process does not wait for idle ones. */
+  destroy(): void;
+}
+
+/**
+ * DynamoDB without the AWS SDK: the `store` of a {@link LeaseClient} for functions that have to start fast.
+ *
+ * It signs and sends requests by itself, over HTTPS connections that it keeps alive, and repeats them within the caller's
+ * time, as the SDK does. It reads no profiles, no SSO, no web identity and no instance metadata of EC2, and knows no
+ * proxies: for those use the SDK's store. Until the first call it reads nothing of the environment and sends nothing.
+ *
+ * Throws InvalidOptionsError. The client's calls reject with LeaseConfigurationError where there is no region, or where
+ * there are no credentials.
+ *
+ * ```ts
+ * import { LeaseClient, lightStore } from "@leasehold/client/light";
+ *
+ * const client = new LeaseClient({ store: lightStore({ tableName: "leases" }) });
+ * ```
+ */
+export function lightStore(options: LightStoreOptions): LightStore {
+  const given = checkOptions(options, rules, "options", ["tableName"]);
+  const { tableName, region, endpoint, credentials, ca, maxAttempts = 4 } = given;
+  const { clock = systemClock, randomness = systemRandomness } = given;
+  const tableRegion = regionIn(tableName);
+  const isThere = region === undefined || tableRegion === undefined || region === tableRegion;
+  check(isThere, "region", region, `the region of tableName, which is ${tableRegion}`);
+
+  const time = new SigningTime(clock);
+  const load = async (): Promise<LightCredentials> =>
+    typeof credentials === "function"
+      ? await credentials()
+      : (credentials ?? (await environmentCredentials(process.env, clock)));
+  const transport = new HttpTransport({
+    endpoint: () => resolveEndpoint({ tableName, region, endpoint }, process.env),
+    credentials: new CredentialsCache(load, time.now),
+    time,
+    ca,
+    maxAttempts,
+    clock,
+    randomness,
+  });
+  return Object.assign(new TableStore(tableName, transport, clock), { destroy: () => transport.destroy() });
+}
+
+const { tableName, clock, randomness } = tableRules;
+const rules: Rules<LightStoreOptions> = {
+  tableName,
+  clock,
+  randomness,
+  region: rule("the name of an AWS region", isRegion),
+  endpoint: rule(
+    "a URL with http: or https:",
+    (value) => typeof value === "string" && endpointUrl(value) !== undefined,
+  ),
+  credentials: (option, value) => {
+    const { accessKeyId, secretAccessKey } = (value ?? {}) as Partial<LightCredentials>;
+    const isComplete = typeof value === "function" || (accessKeyId && secretAccessKey);
+    // No value of it is shown.
+    const allowed = "an object with accessKeyId and secretAccessKey, or a function that gives one";
+    if (!isComplete) throw new InvalidOptionsError(option, undefined, allowed, { finding: "are incomplete" });
+    return value as LightCredentials;
+  },
+  ca: rule("certificates in PEM", (value) => typeof value === "string" || Buffer.isBuffer(value)),
+  maxAttempts: rule("a whole number from 1 to 10", (value) => isWhole(value) && value >= 1 && value <= 10),
+};

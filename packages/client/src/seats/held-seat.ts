@@ -1,0 +1,110 @@
+import type { LeaseAddress } from "../expressions.ts";
+import type { Ending, HeldForm, Renewal } from "../protocol/lease-form.ts";
+import type { LeaseRecord } from "../record.ts";
+import { attributeNames, cooldownToken, leaseItemKey, timeToLive } from "../schema.ts";
+import type { Count, Test, Write } from "../store/write.ts";
+import type { Item } from "../store.ts";
+import { type Seat, type SeatKind, seatCounters } from "./schema.ts";
+import {
+  attributesOf,
+  fencePrefix,
+  revocationPrefix,
+  type SeatRecord,
+  seatOf,
+  seatsIn,
+  seatText,
+  takenBy,
+  textPrefix,
+  versionText,
+} from "./seat.ts";
+
+const { releasedToken, brokenToken, timeToLive: ttl } = attributeNames;
+
+/**
+ * A lease as a seat in an item that several share, as far as its holder needs it.
+ *
+ * A write that removes seats insists that they are there, and counts them: so the counters always equal the seats. Only
+ * what takes or prolongs a seat sets the ttl, which then outlasts all seats: none lasts as long as the retention.
+ * A seat proves itself by its own fencing number, under its token: a late copy of its acquire has another number.
+ */
+export class HeldSeat implements HeldForm {
+  readonly key: string;
+  readonly sortKey: string;
+
+  constructor(key: string, sortKey: string) {
+    this.key = key;
+    this.sortKey = sortKey;
+  }
+
+  renew({ shown, version, expiresAt, leaseDurationMs, retentionMs }: Renewal): Write {
+    const text = textPrefix + shown.token;
+    const data = shown.data === undefined ? undefined : JSON.stringify(shown.data);
+    const renewed = { ...(shown as SeatRecord), version, expiresAt, leaseDurationMs };
+    return {
+      key: leaseItemKey(this.key, this.sortKey),
+      set: { [text]: seatText(renewed, data), [ttl]: timeToLive(expiresAt, retentionMs) },
+      insist: [...this.proof(shown), [text, "<", versionText(version)]],
+      returnsItem: true,
+    };
+  }
+
+  /** A cooldown replaces the seat, under another token that nobody holds: the counters stay as they are. */
+  release({ shown, cooldown }: Ending): Write {
+    const seat = shown as SeatRecord;
+    const write = removal(seat);
+    if (cooldown === undefined) return write;
+    const token = cooldownToken(seat.token);
+    const cooling = { ...seat, expiresAt: cooldown.until, leaseDurationMs: cooldown.forMs, reentrant: false };
+    const set = {
+      [textPrefix + token]: seatText(cooling, undefined),
+      [fencePrefix + token]: seat.fencingToken,
+      [releasedToken]: seat.token,
+    };
+    return { ...write, set };
+  }
+
+  /** Unlike `leasesIn`, it accepts an item in which another holder's seat cannot be read. */
+  leaseIn(item: Item | undefined, token: string): SeatRecord | undefined {
+    return seatOf(item, token);
+  }
+
+  leasesIn(item: Item | undefined): readonly SeatRecord[] {
+    return seatsIn(item);
+  }
+
+  proof({ token, fencingToken }: LeaseRecord): readonly Test[] {
+    return [[fencePrefix + token, "=", fencingToken]];
+  }
+}
+
+/** Removes another holder's seat, and marks it as broken: so the holder does not mistake this for its own release. */
+export function breakSeat(seat: SeatRecord): Write {
+  const write = removal(seat);
+  const { [releasedToken]: _, ...cooldown } = write.set;
+  return { ...write, set: { ...(seat.inCooldown ? cooldown : write.set), [brokenToken]: seat.token } };
+}
+
+/** Asks the holder of a seat to stop. */
+export function askSeatToStop({ key, sortKey }: LeaseAddress, token: string, reason: string): Write {
+  const insist: readonly Test[] = [[fencePrefix + token, "exists"]];
+  return { key: leaseItemKey(key, sortKey), set: { [revocationPrefix + token]: reason }, insist };
+}
+
+/** The counters, once seats have gone and another has come. */
+export function counted(gone: readonly SeatRecord[], come?: Seat): Record<string, Count> {
+  const set: Record<string, Count> = {};
+  for (const [kind, counter] of Object.entries(seatCounters)) {
+    const by = (come?.kind === kind ? come.permits : 0) - takenBy(gone, kind as SeatKind);
+    if (by !== 0) set[counter] = { of: counter, from: 0, by };
+  }
+  return set;
+}
+
+function removal(seat: SeatRecord): Write {
+  return {
+    key: leaseItemKey(seat.key, seat.sortKey),
+    set: { ...counted([seat]), [releasedToken]: seat.token },
+    remove: attributesOf(seat),
+    insist: [[fencePrefix + seat.token, "=", seat.fencingToken]],
+  };
+}

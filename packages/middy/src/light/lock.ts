@@ -1,0 +1,52 @@
+import { LeaseClient } from "@leasehold/client/light";
+import type { Context } from "aws-lambda";
+import { Guard } from "../guard.ts";
+import {
+  type Declared,
+  type LeaseLockMiddleware,
+  middlewareOf,
+  type UndeclaredEvent,
+} from "../lease-lock.ts";
+import { type LeasedHandler, wrapped } from "../leased.ts";
+import type { LeaseLockOptions } from "../options.ts";
+import type { MakeClient } from "../settings.ts";
+import type { Lock } from "../signal.ts";
+
+const makeClient: MakeClient = (options) => new LeaseClient(options);
+
+/**
+ * The `leaseLock` of `@leasehold/middy`, without the AWS SDK in the bundle: the client that it makes for a `tableName` is
+ * that of `@leasehold/client/light`. The same options, the same behaviour.
+ *
+ * ```ts
+ * import { leaseLock } from "@leasehold/middy/light";
+ *
+ * export const handler = middy<{ file: string }>()
+ *   .use(leaseLock({ tableName: "leases", key: (event) => `import/${event.file}`, whenHeld: "throw" }))
+ *   .handler((event, context) => importFile(event.file, { signal: context.lock.signal }));
+ * ```
+ */
+export function leaseLock<TEvent = UndeclaredEvent, TResult = unknown>(
+  options: LeaseLockOptions<TEvent, TResult> = {},
+): LeaseLockMiddleware<Declared<TEvent>> {
+  return middlewareOf(new Guard<TEvent>(options, makeClient));
+}
+
+/**
+ * The `leased` of `@leasehold/middy`, without the AWS SDK in the bundle: the client that it makes for a `tableName` is
+ * that of `@leasehold/client/light`. The same options, the same behaviour.
+ *
+ * ```ts
+ * import { leased } from "@leasehold/middy/light";
+ *
+ * export const handler = leased({ tableName: "leases", key: "import" }, async (_event, _context, lock) => {
+ *   await importAll({ signal: lock.signal });
+ * });
+ * ```
+ */
+export function leased<TEvent = unknown, TResult = unknown>(
+  options: LeaseLockOptions<TEvent, NoInfer<TResult>>,
+  handler: (event: TEvent, context: Context, lock: Lock) => Promise<TResult> | TResult,
+): LeasedHandler<TEvent, TResult> {
+  return wrapped(new Guard<TEvent>(options, makeClient), handler);
+}

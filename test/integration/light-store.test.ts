@@ -1,0 +1,63 @@
+import { LeaseClient } from "@leasehold/client";
+import { LeaseClient as LightClient, type LightStore, lightStore } from "@leasehold/client/light";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { leaseContract } from "../contract/lease-contract.ts";
+import { storeContract } from "../contract/store-contract.ts";
+import { type EnginePlace, makeEnginePlace } from "../support/engine-place.ts";
+import { lightConfig, lightStoreOn } from "../support/light.ts";
+import { startTlsProxy, type TlsProxy } from "../support/tls-proxy.ts";
+
+const engine = inject("engine");
+let tls: TlsProxy;
+
+beforeAll(async () => {
+  tls = await startTlsProxy(engine);
+});
+afterAll(() => tls.close());
+
+describe.each(["http", "https"])("leases in the light store by %s", (protocol) => {
+  let place: EnginePlace;
+  let store: LightStore;
+
+  beforeAll(async () => {
+    place = await makeEnginePlace(engine, {}, (tableName) => {
+      const target = protocol === "https" ? tls : engine;
+      store = lightStoreOn(target, { tableName, ...(protocol === "https" && { ca: tls.ca }) });
+      return store;
+    });
+  });
+  afterAll(() => {
+    store.destroy();
+    place.close();
+  });
+
+  leaseContract((clock) => place.place(clock));
+  storeContract(() => store);
+});
+
+describe("the light entry's client", () => {
+  const config = lightConfig(engine);
+  let place: EnginePlace;
+
+  beforeAll(async () => {
+    place = await makeEnginePlace(engine);
+  });
+  afterAll(() => place.close());
+
+  test("excludes one with the SDK, and is excluded by it", async () => {
+    const { tableName, dynamodb } = place;
+    const sdk: LeaseClient = new LeaseClient({ tableName, dynamodb });
+    const light: LeaseClient = new LightClient({ store: lightStore({ ...config, tableName }) });
+    const lease = await light.acquire("one");
+    expect(await sdk.tryAcquire("one")).toBeUndefined();
+    await lease.release();
+    expect((await sdk.acquire("one")).fencingToken).toBe(lease.fencingToken + 1);
+    expect(await light.tryAcquire("one")).toBeUndefined();
+  });
+
+  test("is an instance of the other entry's class, and the other way round", () => {
+    const { tableName, dynamodb } = place;
+    expect(new LightClient({ tableName })).toBeInstanceOf(LeaseClient);
+    expect(new LeaseClient({ tableName, dynamodb })).toBeInstanceOf(LightClient);
+  });
+});

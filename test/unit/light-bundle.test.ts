@@ -1,0 +1,92 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { build } from "esbuild";
+import { describe, expect, it, onTestFinished } from "vitest";
+
+const run = promisify(execFile);
+
+interface Bundled {
+  readonly code: Uint8Array;
+  /** What it holds, with the bytes of each file. */
+  readonly bytesOf: ReadonlyMap<string, number>;
+}
+
+/** Bundles a program as it is deployed: in one file, with nothing left outside. */
+async function bundled(program: string, format: "esm" | "cjs"): Promise<Bundled> {
+  const { metafile, outputFiles } = await build({
+    stdin: { contents: program, resolveDir: import.meta.dirname, loader: "ts" },
+    bundle: true,
+    write: false,
+    metafile: true,
+    minify: true,
+    platform: "node",
+    target: "node22",
+    format,
+    mainFields: ["module", "main"],
+    conditions: ["leasehold-source", "module"],
+    logLevel: "error",
+  });
+  const [output] = Object.values(metafile.outputs);
+  const inputs = Object.entries(output?.inputs ?? {}).filter(([, { bytesInOutput }]) => bytesInOutput > 0);
+  return {
+    code: outputFiles[0]?.contents ?? new Uint8Array(),
+    bytesOf: new Map(inputs.map(([path, { bytesInOutput }]) => [path, bytesInOutput])),
+  };
+}
+
+const client = `
+  import { LeaseClient, lightStore } from "@leasehold/client/light";
+  const client = new LeaseClient({ store: lightStore({ tableName: "leases" }) });
+  export const handler = () => client.withLease("job", (lease) => lease.fencingToken);
+`;
+const middleware = `
+  import { leased, leaseLock } from "@leasehold/middy/light";
+  export const locked = leaseLock({ tableName: "leases", key: "job" });
+  export const handler = leased({ tableName: "leases", key: "job" }, () => 1);
+`;
+
+describe.each([
+  ["the client", client],
+  ["the middleware", middleware],
+])("a bundle of %s with the light store", (_name, program) => {
+  it("holds nothing of the SDK", async () => {
+    const { bytesOf } = await bundled(program, "esm");
+    expect([...bytesOf.keys()]).toContainEqual(expect.stringContaining("client/src/light/http-transport.ts"));
+    expect([...bytesOf.keys()].filter((path) => /@(aws-sdk|smithy)\//.test(path))).toEqual([]);
+  });
+
+  it.each([
+    ["an ES module", "esm", "mjs"],
+    ["CommonJS", "cjs", "cjs"],
+  ] as const)(
+    "starts as %s, leaves no global behind, and asks for credentials",
+    async (_format, format, ending) => {
+      const folder = await mkdtemp(join(tmpdir(), "leasehold-light-"));
+      onTestFinished(() => rm(folder, { recursive: true }));
+      const { code } = await bundled(program, format);
+      await writeFile(join(folder, `bundle.${ending}`), code);
+      const main = join(folder, "main.mjs");
+      await writeFile(
+        main,
+        `const { handler } = await import("./bundle.${ending}");
+       const failure = await handler({}, { functionName: "f", getRemainingTimeInMillis: () => 5000 }).catch((error) => error);
+       console.log(failure.code, typeof globalThis.require);`,
+      );
+      const { stdout } = await run(process.execPath, [main], {
+        env: { PATH: process.env.PATH, AWS_REGION: "eu-central-1" },
+      });
+      expect(stdout).toBe("LEASE_CREDENTIALS_MISSING undefined\n");
+    },
+  );
+});
+
+it("the light store and its signer stay small", async () => {
+  const { bytesOf } = await bundled(client, "esm");
+  const bytes = (part: RegExp): number =>
+    [...bytesOf].reduce((sum, [path, count]) => sum + (part.test(path) ? count : 0), 0);
+  expect(bytes(/client\/src\/light\//)).toBeLessThan(11_000);
+  expect(bytes(/node_modules\/aws4\//)).toBeLessThan(8_500);
+});

@@ -1,0 +1,384 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { InvalidOptionsError, LeaseConfigurationError } from "@leasehold/client";
+import {
+  type LightCredentials,
+  type LightStore,
+  type LightStoreOptions,
+  lightStore,
+} from "@leasehold/client/light";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { refuse, type ScriptedServer, say, startScriptedServer } from "../support/scripted-server.ts";
+
+let server: ScriptedServer;
+/** In the place of a container's agent. */
+let agent: ScriptedServer;
+
+beforeAll(async () => {
+  [server, agent] = await Promise.all([startScriptedServer(), startScriptedServer()]);
+});
+afterAll(() => Promise.all([server.close(), agent.close()]));
+
+beforeEach(() => {
+  for (const name of Object.keys(process.env)) if (name.startsWith("AWS_")) vi.stubEnv(name, undefined);
+  server.script(say({}));
+  agent.script(say({}, 500));
+});
+
+function stub(variables: Record<string, string>): void {
+  for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+}
+
+function newStore(options: Partial<LightStoreOptions> = {}): LightStore {
+  const store = lightStore({ tableName: "leases", region: "eu-central-1", endpoint: server.url, ...options });
+  onTestFinished(() => store.destroy());
+  return store;
+}
+
+const key = { pk: "k", sk: "lease" };
+const get = (store: LightStore, signal = new AbortController().signal) =>
+  store.get({ key, consistent: true }, { signal, isCurrent: () => true });
+
+/** Whose credentials have signed the requests, and with which tokens. */
+const signers = (): string[] =>
+  server.requests.map(({ headers }) => {
+    const id = /Credential=(\w+)/.exec(String(headers.authorization))?.[1];
+    return [id, headers["x-amz-security-token"]].filter(Boolean).join("+");
+  });
+
+const own = { AWS_ACCESS_KEY_ID: "AKENV", AWS_SECRET_ACCESS_KEY: "secret" };
+
+describe("credentials come from", () => {
+  it("the environment", async () => {
+    stub(own);
+    await get(newStore());
+    stub({ AWS_SESSION_TOKEN: "token" });
+    await get(newStore());
+    expect(signers()).toEqual(["AKENV", "AKENV+token"]);
+  });
+
+  it("an option, first of all", async () => {
+    stub(own);
+    await get(newStore({ credentials: { accessKeyId: "AKOPT", secretAccessKey: "s", sessionToken: "t" } }));
+    await get(newStore({ credentials: async () => ({ accessKeyId: "AKFUN", secretAccessKey: "s" }) }));
+    expect(signers()).toEqual(["AKOPT+t", "AKFUN"]);
+  });
+
+  it("a container's agent, with the authorization that its file holds at the time", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "leasehold-token-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const file = join(folder, "token");
+    await writeFile(file, "first token\n");
+    stub({
+      AWS_CONTAINER_CREDENTIALS_FULL_URI: `${agent.url}/v1/credentials?a=1`,
+      AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: file,
+    });
+    agent.script(
+      say({ AccessKeyId: "AKONE", SecretAccessKey: "s", Token: "t", Expiration: "2026-01-01T01:00:00Z" }),
+      say({ AccessKeyId: "AKTWO", SecretAccessKey: "s", Token: "t", Expiration: "2027-01-01T01:00:00Z" }),
+    );
+    const clock = new ManualClock(Date.parse("2026-01-01T00:00:00Z"));
+    const store = newStore({ clock });
+    await get(store);
+    await writeFile(file, "second token\n");
+    clock.freeze(60 * 60_000);
+    await get(store);
+    expect(signers()).toEqual(["AKONE+t", "AKTWO+t"]);
+    expect(agent.requests.map(({ path, headers }) => [path, headers.authorization])).toEqual([
+      ["/v1/credentials?a=1", "first token"],
+      ["/v1/credentials?a=1", "second token"],
+    ]);
+  });
+
+  it("a container's agent that fails at first", async () => {
+    stub({ AWS_CONTAINER_CREDENTIALS_FULL_URI: agent.url, AWS_CONTAINER_AUTHORIZATION_TOKEN: "given" });
+    agent.script(
+      (response) => void response.destroy(),
+      say("no", 503),
+      say({ AccessKeyId: "AKONE", SecretAccessKey: "s" }),
+    );
+    await get(newStore());
+    expect(signers()).toEqual(["AKONE"]);
+    expect(agent.requests.map(({ headers }) => headers.authorization)).toEqual(["given", "given", "given"]);
+  });
+});
+
+describe("there are no credentials, says an error that names the SDK's store, and nothing was sent", () => {
+  it.each<[string, Record<string, string>, RegExp]>([
+    ["in an empty environment", {}, /the environment has none/],
+    ["with half a key", { AWS_ACCESS_KEY_ID: "x" }, /the environment has none/],
+    ["with a profile", { AWS_PROFILE: "dev" }, /it does not read AWS_PROFILE/],
+    [
+      "with a web identity",
+      { AWS_WEB_IDENTITY_TOKEN_FILE: "/var/token", AWS_ROLE_ARN: "arn" },
+      /it does not read AWS_WEB_IDENTITY_TOKEN_FILE/,
+    ],
+    [
+      "with an agent elsewhere, without TLS",
+      { AWS_CONTAINER_CREDENTIALS_FULL_URI: "http://example.com/credentials" },
+      /neither HTTPS nor a container's host/,
+    ],
+    ["with an agent that is no URL", { AWS_CONTAINER_CREDENTIALS_FULL_URI: "agent" }, /neither HTTPS/],
+    [
+      "with a token's file that is not there",
+      {
+        AWS_CONTAINER_CREDENTIALS_FULL_URI: "http://localhost/",
+        AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: "/nonexistent/token",
+      },
+      /ENOENT/,
+    ],
+  ])("%s", async (_name, variables, message) => {
+    stub(variables);
+    const failure = await get(newStore()).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(LeaseConfigurationError);
+    expect(failure).toMatchObject({
+      code: "LEASE_CREDENTIALS_MISSING",
+      message: expect.stringMatching(message),
+    });
+    expect((failure as Error).message).toContain(
+      'the SDK\'s store: new LeaseClient({ tableName }) of "@leasehold/client"',
+    );
+    expect(server.requests).toEqual([]);
+  });
+
+  it.each<[string, unknown, number]>([
+    ["that answers an error", {}, 404],
+    ["that answers no JSON", "<html>", 200],
+    ["that answers null", null, 200],
+    ["that answers without a key", { AccessKeyId: "x" }, 200],
+    [
+      "that answers with a time that is none",
+      { AccessKeyId: "x", SecretAccessKey: "y", Expiration: "soon" },
+      200,
+    ],
+  ])("with an agent %s", async (_name, body, status) => {
+    stub({ AWS_CONTAINER_CREDENTIALS_FULL_URI: agent.url });
+    agent.script((response) =>
+      response.writeHead(status).end(typeof body === "string" ? body : JSON.stringify(body)),
+    );
+    await expect(get(newStore())).rejects.toMatchObject({ code: "LEASE_CREDENTIALS_MISSING" });
+  });
+
+  it.each<[string, unknown]>([
+    ["that rejects", () => Promise.reject(new Error("the vault is shut"))],
+    ["that gives nothing", async () => undefined],
+    ["that gives half", async () => ({ accessKeyId: "x" })],
+    [
+      "that gives a time that is none",
+      async () => ({ accessKeyId: "x", secretAccessKey: "y", expiration: "soon" }),
+    ],
+  ])("with a function %s", async (_name, credentials) => {
+    const store = newStore({ credentials: credentials as () => Promise<LightCredentials> });
+    await expect(get(store)).rejects.toMatchObject({ code: "LEASE_CREDENTIALS_MISSING" });
+  });
+});
+
+it("a mistake in a function of credentials is given as it is", async () => {
+  const mistake = new TypeError("vault.open is not a function");
+  await expect(get(newStore({ credentials: () => Promise.reject(mistake) }))).rejects.toBe(mistake);
+});
+
+it("a function of credentials that hangs does not keep a call beyond its time", async () => {
+  const controller = new AbortController();
+  const call = get(newStore({ credentials: () => new Promise(() => undefined) }), controller.signal);
+  await settled();
+  controller.abort(new Error("no answer within 5 ms"));
+  await expect(call).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+});
+
+describe("credentials that end", () => {
+  const clock = new ManualClock(Date.parse("2026-01-01T00:00:00Z"));
+  const minute = 60_000;
+  let fetched: number;
+  let fails: boolean;
+  let store: LightStore;
+
+  beforeEach(() => {
+    fetched = 0;
+    fails = false;
+    store = newStore({
+      clock,
+      credentials: async () => {
+        fetched += 1;
+        if (fails) throw new Error("the vault is shut");
+        const number = fetched;
+        return {
+          accessKeyId: `AK${number}`,
+          secretAccessKey: "s",
+          expiration: new Date(clock.now() + 60 * minute),
+        };
+      },
+    });
+  });
+
+  it("are fetched once for all that call at the same time, and kept", async () => {
+    await Promise.all(Array.from({ length: 10 }, () => get(store)));
+    await get(store);
+    expect(fetched).toBe(1);
+  });
+
+  it("are fetched again within the last five minutes, while the present ones still sign", async () => {
+    await get(store);
+    clock.freeze(54 * minute);
+    await get(store);
+    expect(fetched).toBe(1);
+    clock.freeze(2 * minute);
+    await get(store);
+    await get(store);
+    expect(fetched).toBe(2);
+    expect(signers()).toEqual(["AK1", "AK1", "AK1", "AK2"]);
+  });
+
+  it("go on signing while others cannot be fetched, and are asked for again now and then", async () => {
+    await get(store);
+    fails = true;
+    clock.freeze(56 * minute);
+    for (let count = 0; count < 5; count += 1) await get(store);
+    expect(fetched).toBe(2);
+    clock.freeze(minute);
+    fails = false;
+    await get(store);
+    await get(store);
+    expect(signers().slice(-2)).toEqual(["AK1", "AK3"]);
+  });
+
+  it("do not sign beyond their end", async () => {
+    await get(store);
+    fails = true;
+    clock.freeze(61 * minute);
+    await expect(get(store)).rejects.toMatchObject({ code: "LEASE_CREDENTIALS_MISSING" });
+    fails = false;
+    await get(store);
+    expect(signers()).toEqual(["AK1", "AK3"]);
+  });
+
+  it("and that the service takes for expired are fetched again, once", async () => {
+    server.script(refuse("ExpiredTokenException"), say({}));
+    await get(store);
+    expect(signers()).toEqual(["AK1", "AK2"]);
+    server.script(refuse("ExpiredTokenException"));
+    await expect(get(store)).rejects.toMatchObject({ code: "LEASE_ACCESS_DENIED" });
+    expect(signers()).toEqual(["AK2", "AK3"]);
+  });
+});
+
+it("expired credentials of the environment are read again, and not sent twice where they are the same", async () => {
+  stub(own);
+  const store = newStore();
+  server.script(refuse("ExpiredTokenException"));
+  await expect(get(store)).rejects.toMatchObject({ code: "LEASE_ACCESS_DENIED" });
+  expect(signers()).toEqual(["AKENV"]);
+  stub({ AWS_ACCESS_KEY_ID: "AKNEW" });
+  server.script(refuse("ExpiredTokenException"), say({}));
+  await get(store);
+  expect(signers()).toEqual(["AKENV", "AKNEW"]);
+});
+
+describe("requests go to", () => {
+  const hosts: [string, Partial<LightStoreOptions>, Record<string, string>, string][] = [
+    ["the region of the environment", {}, { AWS_REGION: "eu-west-1" }, "dynamodb.eu-west-1.amazonaws.com"],
+    ["its default", {}, { AWS_DEFAULT_REGION: "us-east-2" }, "dynamodb.us-east-2.amazonaws.com"],
+    [
+      "the option's",
+      { region: "us-west-2" },
+      { AWS_REGION: "eu-west-1" },
+      "dynamodb.us-west-2.amazonaws.com",
+    ],
+    [
+      "the table's",
+      { tableName: "arn:aws:dynamodb:ap-south-1:123456789012:table/leases" },
+      { AWS_REGION: "eu-west-1" },
+      "dynamodb.ap-south-1.amazonaws.com",
+    ],
+    ["China", { region: "cn-north-1" }, {}, "dynamodb.cn-north-1.amazonaws.com.cn"],
+    [
+      "FIPS endpoints",
+      { region: "us-east-1" },
+      { AWS_USE_FIPS_ENDPOINT: "true" },
+      "dynamodb-fips.us-east-1.amazonaws.com",
+    ],
+    [
+      "dual-stack ones",
+      { region: "us-east-1" },
+      { AWS_USE_DUALSTACK_ENDPOINT: "true" },
+      "dynamodb.us-east-1.api.aws",
+    ],
+    ["an endpoint", { region: "x", endpoint: "https://db.example:8443" }, {}, "db.example:8443"],
+    ["that of the environment", { region: "x" }, { AWS_ENDPOINT_URL: "http://db.example" }, "db.example"],
+    [
+      "DynamoDB's own in it",
+      { region: "x" },
+      { AWS_ENDPOINT_URL: "http://other.example", AWS_ENDPOINT_URL_DYNAMODB: "http://db.example" },
+      "db.example",
+    ],
+    [
+      "not to one that is to be ignored",
+      { region: "eu-west-1" },
+      { AWS_ENDPOINT_URL: "http://db.example", AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: "true" },
+      "dynamodb.eu-west-1.amazonaws.com",
+    ],
+  ];
+  it.each(hosts)("%s", async (_name, options, variables, host) => {
+    stub(variables);
+    const { resolveEndpoint } = await import("../../packages/client/src/light/endpoint.ts");
+    const { url } = resolveEndpoint({ tableName: "leases", ...options }, process.env);
+    expect(url.host).toBe(host);
+  });
+
+  it("nowhere without a region", async () => {
+    const store = lightStore({ tableName: "leases" });
+    await expect(get(store)).rejects.toMatchObject({
+      code: "LEASE_REGION_MISSING",
+      name: "LeaseConfigurationError",
+    });
+    stub({ AWS_REGION: "eu-central-1\r\nHost: x" });
+    await expect(get(store)).rejects.toMatchObject({ code: "LEASE_REGION_MISSING" });
+  });
+
+  it("nowhere with an endpoint in the environment that is no URL", async () => {
+    stub({ AWS_REGION: "eu-central-1", AWS_ENDPOINT_URL: "localhost:8000", ...own });
+    await expect(get(lightStore({ tableName: "leases" }))).rejects.toThrow(
+      /AWS_ENDPOINT_URL.*"localhost:8000"/,
+    );
+  });
+});
+
+describe("an option is refused before anything is sent", () => {
+  const arn = "arn:aws:dynamodb:eu-central-1:123456789012:table/leases";
+  it.each<[string, object]>([
+    ["tableName", {}],
+    ["tableName", { tableName: "a" }],
+    ["region", { tableName: "leases", region: "eu central" }],
+    ["region", { tableName: arn, region: "eu-west-1" }],
+    ["endpoint", { tableName: "leases", endpoint: "localhost:8000" }],
+    ["endpoint", { tableName: "leases", endpoint: "ftp://localhost" }],
+    ["endpoint", { tableName: "leases", endpoint: new URL("http://localhost") }],
+    ["credentials", { tableName: "leases", credentials: {} }],
+    ["credentials", { tableName: "leases", credentials: null }],
+    ["ca", { tableName: "leases", ca: 5 }],
+    ["maxAttempts", { tableName: "leases", maxAttempts: 0 }],
+    ["maxAttempts", { tableName: "leases", maxAttempts: 1.5 }],
+    ["clock", { tableName: "leases", clock: {} }],
+    ["randomness", { tableName: "leases", randomness: {} }],
+    ["options.dynamodb", { tableName: "leases", dynamodb: {} }],
+    ["options", undefined as never],
+  ])("%s: %o", (option, options) => {
+    const failure = (() => {
+      try {
+        return lightStore(options as LightStoreOptions);
+      } catch (error) {
+        return error;
+      }
+    })();
+    expect(failure).toBeInstanceOf(InvalidOptionsError);
+    expect(failure).toMatchObject({ option });
+  });
+
+  it("and no secret is shown", () => {
+    expect(() =>
+      lightStore({ tableName: "leases", credentials: { secretAccessKey: "s3cret" } as LightCredentials }),
+    ).toThrow(/^(?!.*s3cret)/);
+  });
+});
