@@ -60,15 +60,15 @@ export interface LostEvent extends LeaseEventSubject {
   readonly heldMs: number;
 }
 
-/** The holder let the lock go. */
+/** The holder has released the lock. */
 export interface ReleasedEvent extends LeaseEventSubject {
   readonly type: "released";
   readonly heldMs: number;
-  /** False when the service's answer never came, or when the lock was no longer this lease's to release. */
+  /** False when the service did not answer, or when this lease did not hold the lock any more. */
   readonly confirmed: boolean;
 }
 
-/** A slot's work is done, and the service has not recorded it: the slot stays open, and its work will run again. */
+/** A slot's work is done, but the service has not recorded it: the slot stays open, and its work will run again. */
 export interface CompletionFailedEvent extends LeaseEventSubject {
   readonly type: "completionFailed";
   readonly slot: string;
@@ -82,7 +82,7 @@ export interface CompletionFailedEvent extends LeaseEventSubject {
  */
 export interface SkewEvent {
   readonly type: "skew";
-  /** The service's clock less ours lies between these. */
+  /** The service's clock minus this machine's clock lies between these two. */
   readonly offsetMinMs: number;
   readonly offsetMaxMs: number;
   readonly clockSkewMs: number;
@@ -104,7 +104,7 @@ export interface LeaseErrorEvent {
    * - `renew`: a heartbeat, or the intent of a writer that waits.
    * - `release`: a release, whose caller may have an error of its own to reject with.
    * - `cancel`: taking back a write whose answer was lost, after the call that sent it has given up.
-   * - `leaveQueue`: giving up a place in a queue.
+   * - `leaveQueue`: giving up a ticket in a queue.
    */
   readonly operation: "renew" | "release" | "cancel" | "leaveQueue";
   readonly error: Error;

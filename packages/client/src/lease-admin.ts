@@ -29,13 +29,13 @@ import { isSeatSortKey } from "./seats/schema.ts";
 import { seatOf } from "./seats/seat.ts";
 import type { Item, ScanPage, UpdateResult } from "./store.ts";
 
-/** Which of a key's leases is meant, where it has several. */
+/** Which of a key's leases the call is about, where the key has several. */
 export interface SortKeyOptions {
   /** The lease's sort key, as `LeaseRecord.sortKey` has it. @default "lease", the lock's own */
   readonly sortKey?: string;
 }
 
-/** Which holder is to be asked to stop, or is to lose its lease. */
+/** Which holder the call is about. */
 export interface HolderOptions extends SortKeyOptions {
   /** The lease's token, as `inspect`, `inspectAll` and `list` show it, so that no later holder is hit. */
   readonly token: string;
@@ -49,15 +49,15 @@ export interface HolderOptions extends SortKeyOptions {
 
 /** Options of a list. */
 export interface ListOptions {
-  /** What keys begin with. @default - all keys */
+  /** The text that keys begin with. @default - all keys */
   readonly prefix?: string;
-  /** Whether the leases of the other primitives are wanted too: permits, readers, runs, tasks. @default false */
+  /** Whether to list the leases of the other primitives too: permits, readers, runs, tasks. @default false */
   readonly all?: boolean;
 }
 
 /** Options of {@link LeaseClient.takeBackSlot}. */
 export interface TakeBackSlotOptions {
-  /** The slot that is to count as done no more, as `doneSlot` has shown it. */
+  /** The slot that no longer counts as done, as `doneSlot` has shown it. */
   readonly doneSlot: string;
   /** An earlier slot that counts as the latest that is done from then on. @default - none is done */
   readonly to?: string;

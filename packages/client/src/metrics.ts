@@ -72,7 +72,7 @@ export function metricsLine(subject: MetricSubject, measurements: Measurements, 
   });
 }
 
-/** Says what an event means in numbers. What is for people has none: its message says it all. */
+/** Gives an event in numbers. Events for people have none: their message is enough. */
 export function measurementsOf(event: LeaseEvent): Measurements {
   switch (event.type) {
     case "acquired":

@@ -26,13 +26,13 @@ export interface LeaseRecord {
   readonly leaseDurationMs: number;
   /** Whether the lock was released early and is in its cooldown (`lockAtLeastForMs`) until `expiresAt`. */
   readonly inCooldown: boolean;
-  /** Whether it was acquired with `reentrant`: then the same owner is let in again. */
+  /** Whether it was acquired with `reentrant`: then the same owner can acquire it again. */
   readonly reentrant: boolean;
   /** The holder's payload, if it stored one; undefined also where `invalidData` is there in its place. */
   readonly data: unknown;
   /**
-   * What stands in the place of a payload and is no JSON text, so that another program or a person must have written it.
-   * The lease is a lease all the same.
+   * The text in the place of the payload, where it is no JSON: another program or a person has written it. The lease
+   * itself is valid.
    */
   readonly invalidData?: string;
   /** Why the holder was asked to stop, if it was. */
@@ -85,7 +85,7 @@ export interface GrantIdentity {
   readonly owner: string;
 }
 
-/** Whether a reentrant caller of this owner is let into a lease that stands: one that was acquired reentrantly, too. */
+/** Whether a reentrant caller of this owner may have this lease too: it was acquired reentrantly as well. */
 export function isOpenTo(
   record: Pick<LeaseRecord, "reentrant" | "owner" | "inCooldown">,
   owner: string,

@@ -1,4 +1,5 @@
 import { type HoldOptions, InvalidOptionsError, type Lease, type LeaseClient } from "@leasehold/client";
+import { checkDuration } from "@leasehold/client/internal";
 import { DurableLock } from "./durable-lock.ts";
 
 /** Options of `withDurableLease`. They have to be the same in every replay of the execution. */
@@ -36,7 +37,6 @@ export type DurableLease = Pick<
 const defaultLeaseMs = 900_000;
 /** A durable execution waits in whole seconds, and the lease is renewed every third of its duration. */
 const shortestLeaseMs = 3_000;
-const longestWaitMs = 366 * 24 * 60 * 60 * 1000;
 
 /** A lock, and how long to wait for it. */
 export interface DurableTerms {
@@ -52,13 +52,7 @@ export function readOptions(
   isWorking: () => boolean,
 ): DurableTerms {
   const { waitMs = 0, leaseDurationMs = defaultLeaseMs, ...others } = { ...options };
-  if (!Number.isSafeInteger(waitMs) || waitMs < 0 || waitMs > longestWaitMs) {
-    throw new InvalidOptionsError(
-      "waitMs",
-      waitMs,
-      `a whole number of milliseconds from 0 to ${longestWaitMs}`,
-    );
-  }
+  checkDuration("waitMs", waitMs, 0);
   if (leaseDurationMs < shortestLeaseMs) {
     const allowed = `at least ${shortestLeaseMs} milliseconds, for a durable execution waits in whole seconds`;
     throw new InvalidOptionsError("leaseDurationMs", leaseDurationMs, allowed);

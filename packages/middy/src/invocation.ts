@@ -64,7 +64,7 @@ export function readInvocation<TEvent>(
   }
   return {
     key: asked,
-    // A holder's label tells those that would replace it how new it is.
+    // A holder's label shows its trigger's time to the invocations that would replace it.
     owner: whenHeld === "replace" && triggeredAt !== undefined ? `${name}@${triggeredAt}` : name,
     slot,
     whenHeld,

@@ -15,8 +15,7 @@ const makeClient: MakeClient = (options) => new LeaseClient(options);
  *
  * The handler gets `context.lock`: the lease, and one signal that aborts shortly before the function's timeout, when
  * the lease is lost or revoked, and when the environment shuts down. Without options but a key, an invocation makes 2
- * requests: its lease lasts for its remaining time and a second, so that nobody gets in while it runs and it needs no
- * renewal.
+ * requests: its lease lasts for its remaining time and a second, so that it covers the whole run and needs no renewal.
  *
  * What becomes of an invocation:
  * - The lock is held: `whenHeld` decides. Skipped invocations succeed with `skipResult`. Events with records (of a queue, a

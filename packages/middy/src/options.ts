@@ -61,12 +61,12 @@ export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
    */
   readonly skipResult?: SkipResult<TEvent, TResult>;
   /**
-   * The lease's duration: after a crash nobody gets in for this long.
+   * The lease's duration: after a crash the lock is not free for this long.
    * @default - LEASEHOLD_LOCK_AT_MOST_FOR_MS; else the invocation's remaining time and a second, which needs no renewal;
    * else, with a heartbeat or where no remaining time is known, 30000
    */
   readonly lockAtMostForMs?: number;
-  /** How long the lock stays closed at least, from its acquisition. @default - LEASEHOLD_LOCK_AT_LEAST_FOR_MS, else 0 */
+  /** The lock's cooldown after an early end lasts until this long after the acquisition. @default - LEASEHOLD_LOCK_AT_LEAST_FOR_MS, else 0 */
   readonly lockAtLeastForMs?: number;
   /**
    * Renews the lease while the handler runs: `true` for every third of its duration, or an interval in milliseconds.
@@ -90,7 +90,7 @@ export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
    * @default false
    */
   readonly resume?: boolean;
-  /** Plain JSON values that whoever inspects the lock can read. @default - none */
+  /** Plain JSON values that all readers of the table can see. @default - none */
   readonly data?: unknown;
   /** Waiting ends when this much of the invocation's time is left. @default - a quarter of what is left at its start */
   readonly reserveMs?: number;

@@ -9,7 +9,7 @@ export interface EndingRequest {
 
 /** Who wants to know how a request goes on. */
 export interface RequestObserver {
-  /** The handler's result, or an error, is there: the moment by which to detector whether the handler still runs. */
+  /** The handler's result, or an error, is there: the moment by which to tell whether the handler still runs. */
   onOutcome(): void;
   /** The request ends now, without the remaining hooks. It rejects in place of the response. */
   onCutShort(stage: Stage, error: unknown): Promise<void>;
@@ -46,45 +46,46 @@ export function watchRequest(request: EndingRequest, observer: RequestObserver):
   let { response, error } = request;
   let stage: Stage = "before";
   let pending: Promise<unknown> | undefined;
-  Object.defineProperty(request, "response", {
-    configurable: true,
-    enumerable: true,
-    get: () => response,
-    set(value: unknown) {
-      response = value;
-      if (!("earlyResponse" in request) || value !== request.earlyResponse) {
-        if (stage === "before") stage = "after";
-        if (stage === "after") onOutcome();
-        return;
-      }
-      const ending = onCutShort();
-      // A failed request that answers undefined is not answered: middy throws its error.
-      if (stage === "failed" && value === undefined) return;
-      pending = ending.then(() => {
-        if (response === pending) response = value;
-        return value;
-      });
-      // Ignored: it is left alone should the request fail instead.
-      pending.catch(() => undefined);
-      response = pending;
+  const common = { configurable: true, enumerable: true };
+  Object.defineProperties(request, {
+    response: {
+      ...common,
+      get: () => response,
+      set(value: unknown) {
+        response = value;
+        if (!("earlyResponse" in request) || value !== request.earlyResponse) {
+          if (stage === "before") stage = "after";
+          if (stage === "after") onOutcome();
+          return;
+        }
+        const ending = onCutShort();
+        // A failed request that answers undefined is not answered: middy throws its error.
+        if (stage === "failed" && value === undefined) return;
+        pending = ending.then(() => {
+          if (response === pending) response = value;
+          return value;
+        });
+        // Ignored: it is left alone should the request fail instead.
+        pending.catch(() => undefined);
+        response = pending;
+      },
     },
-  });
-  Object.defineProperty(request, "error", {
-    configurable: true,
-    enumerable: true,
-    get: () => error,
-    set(value: unknown) {
-      if (stage === "failed") {
-        const isThrown =
-          value === error || (value as { originalError?: unknown } | null)?.originalError === error;
+    error: {
+      ...common,
+      get: () => error,
+      set(value: unknown) {
+        const earlier = error;
         error = value;
-        if (isThrown) void onCutShort();
-        return;
-      }
-      error = value;
-      stage = "failed";
-      if (pending !== undefined && response === pending) response = undefined;
-      onOutcome();
+        if (stage === "failed") {
+          const isThrown =
+            value === earlier || (value as { originalError?: unknown } | null)?.originalError === earlier;
+          if (isThrown) void onCutShort();
+          return;
+        }
+        stage = "failed";
+        if (pending !== undefined && response === pending) response = undefined;
+        onOutcome();
+      },
     },
   });
 }
@@ -97,12 +98,7 @@ export function watchRequest(request: EndingRequest, observer: RequestObserver):
  */
 export function answerEarly(request: EndingRequest, answer: unknown): void {
   request.earlyResponse = answer;
-  const response = Object.getOwnPropertyDescriptor(request, "response") ?? {
-    value: undefined,
-    writable: true,
-    enumerable: true,
-    configurable: true,
-  };
+  const response = Object.getOwnPropertyDescriptor(request, "response") as PropertyDescriptor;
   Object.defineProperty(request, "response", {
     configurable: true,
     enumerable: true,

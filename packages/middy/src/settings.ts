@@ -71,11 +71,11 @@ const rules: Rules<LeaseLockOptions<never>> = {
   clock: withMethods("now", "monotonic", "schedule"),
 };
 
-/** The environment variables that stand for options: those that are texts, and those that are numbers, true or false. */
-const { tableName, key, whenHeld, job, heartbeatMs, ...values } = environmentNames;
-const { lockAtMostForMs, lockAtLeastForMs, once } = values;
-const textVariables = { tableName, key, whenHeld, job };
-const valueVariables = { lockAtMostForMs, lockAtLeastForMs, heartbeat: heartbeatMs, once };
+/** The environment variables that stand for options. */
+const { keyPrefix: _, heartbeatMs: heartbeat, ...others } = environmentNames;
+const variables = { ...others, heartbeat };
+/** These stay texts, whatever they say. */
+const textOptions = ["tableName", "key", "job"];
 
 /** Completes the options from the environment. Throws InvalidOptionsError; sends nothing. */
 export function readOptions<TEvent>(
@@ -84,17 +84,21 @@ export function readOptions<TEvent>(
   env: NodeJS.ProcessEnv = process.env,
 ): Settings<TEvent> {
   const given = checkOptions(options, rules as Rules<LeaseLockOptions<TEvent>>);
-  const missing: Record<string, unknown> = {};
-  for (const [option, variable] of Object.entries({ ...textVariables, ...valueVariables })) {
+  const { store } = given;
+  const isAlone = given.client === undefined && given.tableName === undefined;
+  check(store === undefined || isAlone, "store", store, "a store without client and tableName");
+  const missing: Record<string, unknown> = store ? { tableName: store.tableName } : {};
+  for (const [option, variable] of Object.entries(variables) as [keyof typeof variables, string][]) {
     const text = env[variable];
-    if (!text || option in given) continue;
-    const value = option in valueVariables && /^(\d+|true|false)$/.test(text) ? JSON.parse(text) : text;
-    missing[option] = rules[option as keyof typeof rules](variable, value);
+    if (!text || option in given || option in missing) continue;
+    missing[option] = rules[option](variable, textOptions.includes(option) ? text : parsed(text));
   }
-  const { client, store } = given;
-  const isAlone = store === undefined || (client === undefined && given.tableName === undefined);
-  check(isAlone, "store", store, "a store without client and tableName");
-  return complete({ ...given, ...missing, ...(store && { tableName: store.tableName }) }, makeClient);
+  return complete({ ...given, ...missing }, makeClient);
+}
+
+function parsed(text: string): unknown {
+  if (text === "true" || text === "false") return text === "true";
+  return /^\d+$/.test(text) ? Number(text) : text;
 }
 
 /** Checks what has to fit together, and adds the defaults. */

@@ -28,7 +28,7 @@ const running = new Set<Running>();
  * Returns the function that ends it.
  */
 export function stopOnShutdown(it: Running): () => void {
-  // First in line, so that it sees who else listens, those that listen once included.
+  // The first listener, so that it can count the others, also the ones that are called once.
   if (running.size === 0) process.prependListener("SIGTERM", onSigterm);
   running.add(it);
   return () => {
@@ -38,7 +38,7 @@ export function stopOnShutdown(it: Running): () => void {
 }
 
 function onSigterm(): void {
-  // Where others listen too, it is they who decide when the process ends, and the clients may still be needed.
+  // Other listeners decide themselves when the process ends, and may still need the clients.
   const isAlone = process.listenerCount("SIGTERM") === 1;
   const all = [...running];
   const waiting = all.filter((each) => each.isWaiting());
@@ -53,7 +53,7 @@ function onSigterm(): void {
   void Promise.all(all.map(({ ended }) => ended))
     .then(() => Promise.all(waiting.map(settle)))
     .then((settled) => {
-      // What nothing tells the end of has the whole grace.
+      // A wait whose end cannot be seen has the whole time.
       if (!settled.includes(false)) die();
     });
 }
@@ -69,7 +69,7 @@ async function settle({ client, ownsClient }: Running): Promise<boolean> {
   try {
     await client.close({ timeoutMs: graceMs });
   } catch (error) {
-    // What is left in the table ends by itself.
+    // Leases and tickets that stay in the table end by themselves.
     if (!(error instanceof CloseIncompleteError)) throw error;
   }
   return true;

@@ -25,7 +25,6 @@ export class InvocationEndingError extends Error {
         ? "the function is about to time out: stop in order, and leave the rest to the next invocation"
         : "the environment is shutting down: stop in order",
     );
-    this.name = "InvocationEndingError";
     this.reason = reason;
   }
 }

@@ -57,7 +57,7 @@ export class LeaseError extends Error {
 
 /** What a refusal's message says, besides the holder of the lock. */
 export interface RefusalDetails {
-  /** What is held, where it is not one lock. @default - the lock of that key */
+  /** The subject of the message, where it is not one lock. @default - the lock of that key */
   readonly what?: string;
   /** For how long the call has waited. @default 0 */
   readonly waitedMs?: number;

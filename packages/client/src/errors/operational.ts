@@ -3,7 +3,6 @@ import { InvalidOptionsError, LeaseError, LeaseServiceError } from "./errors.ts"
 /** The properties of an error that show where it comes from. */
 interface Traits {
   readonly name?: unknown;
-  readonly message?: unknown;
   /** Of Node's system and TLS errors. */
   readonly code?: unknown;
   readonly cause?: unknown;
@@ -13,23 +12,12 @@ interface Traits {
   readonly $metadata?: { readonly httpStatusCode?: unknown };
 }
 
-/** Errors of the SDK without a reply. */
-const sdkErrors: ReadonlySet<unknown> = new Set([
-  "AbortError",
-  "TimeoutError",
-  "CredentialsProviderError",
-  "ProviderError",
-  "TokenProviderError",
-]);
+/** Names of the SDK's errors without a reply. */
+const sdkErrors = /^(Abort|Timeout|(Credentials|Token)?Provider)Error$/;
 
 /** What browsers' fetch says when there is no connection. Its errors are TypeErrors. */
-const fetchFailures: ReadonlySet<unknown> = new Set([
-  "Failed to fetch",
-  "Load failed",
-  "Network request failed",
-  "NetworkError when attempting to fetch resource",
-  "NetworkError when attempting to fetch resource.",
-]);
+const fetchFailures =
+  /^(Failed to fetch|Load failed|Network request failed|NetworkError when attempting to fetch resource\.?)$/;
 
 const longestChain = 10;
 
@@ -48,10 +36,13 @@ export function isOperational(error: unknown): boolean {
 function isOperationalAt(error: unknown, depth: number): boolean {
   if (error instanceof LeaseError) return !(error instanceof InvalidOptionsError);
   if (typeof error !== "object" || error === null || depth > longestChain) return false;
-  const { name, message, code, cause, $fault, $response, $metadata } = error as Traits;
+  const { name, code, cause, $fault, $response, $metadata } = error as Traits;
   // A reply that cannot be read is a SyntaxError or TypeError of the SDK, which holds the reply.
   if ($fault !== undefined || $response !== undefined || $metadata?.httpStatusCode !== undefined) return true;
-  if (sdkErrors.has(name) || (error instanceof TypeError && fetchFailures.has(message))) return true;
+  const isOfSdk = typeof name === "string" && sdkErrors.test(name);
+  if (isOfSdk || (error instanceof TypeError && fetchFailures.test(error.message))) {
+    return true;
+  }
   // Node gives codes to wrong arguments as well.
   const isSystem = typeof code === "string" && !(error instanceof TypeError || error instanceof RangeError);
   return isSystem || isOperationalAt(cause, depth + 1);

@@ -12,7 +12,6 @@ import {
   check,
   checkDuration,
   checkKnown,
-  checkMethods,
   checkOptions,
   checkSignal,
   checkSlot,
@@ -27,13 +26,7 @@ import {
   unchecked,
   withMethods,
 } from "./check-values.ts";
-import type {
-  DynamoDBSender,
-  HoldOptions,
-  LeaseClientOptions,
-  TryAcquireOptions,
-  WaitOptions,
-} from "./options.ts";
+import type { DynamoDBSender, LeaseClientOptions, TryAcquireOptions, WaitOptions } from "./options.ts";
 
 const defaultLeaseDurationMs = 30_000;
 const defaultClockSkewMs = 1_000;
@@ -64,9 +57,16 @@ export const tableRules = {
 const clientRules: Rules<LeaseClientOptions> = {
   ...tableRules,
   store: (option, value) => {
-    checkMethods(option, value, ["update", "updateMany", "transact", "get", "query", "scan"]);
-    checkText("store.tableName", (value as LeaseStore).tableName, 2048);
-    return value as LeaseStore;
+    const store = withMethods<LeaseStore>(
+      "update",
+      "updateMany",
+      "transact",
+      "get",
+      "query",
+      "scan",
+    )(option, value);
+    checkText("store.tableName", store.tableName, 2048);
+    return store;
   },
   owner: label,
   leaseDurationMs: duration(1),
@@ -134,8 +134,8 @@ export function checkRetry(_: string, retry: unknown): RetryStrategy {
   return given;
 }
 
-/** The rules of any lease; the ranges of some depend on the client, or on one another. */
-const holdRules: Rules<HoldOptions> = {
+/** The rules of any lease, but for its slot; the ranges of some depend on the client, or on one another. */
+const slotlessRules = {
   leaseDurationMs: unchecked,
   heartbeat: unchecked,
   owner: label,
@@ -143,9 +143,8 @@ const holdRules: Rules<HoldOptions> = {
   signal: checkSignal,
   lockAtLeastForMs: unchecked,
   reentrant: trueOrFalse,
-  slot: checkSlot,
 };
-const tryRules: Rules<TryAcquireOptions> = { ...holdRules, order: withMethods("begin") };
+const tryRules: Rules<TryAcquireOptions> = { ...slotlessRules, slot: checkSlot, order: withMethods("begin") };
 const waitRules: Rules<WaitOptions> = {
   ...tryRules,
   waitMs: unchecked,
@@ -153,10 +152,9 @@ const waitRules: Rules<WaitOptions> = {
 };
 
 /** Names of the options of any lease, but for the slot that a single one may stand for. */
-export const slotlessOptionNames = Object.keys(holdRules).filter((name) => name !== "slot") as Exclude<
-  keyof HoldOptions,
-  "slot"
->[];
+export const slotlessOptionNames = /* @__PURE__ */ Object.keys(
+  slotlessRules,
+) as readonly (keyof typeof slotlessRules)[];
 
 /** One acquisition's options, validated and complete. */
 export interface AcquisitionTerms {

@@ -58,7 +58,7 @@ export function checkOptions<Options extends object>(
 }
 
 /**
- * Refuses options that nobody knows, which are nearly always misspelt ones, wherever in the prototype chain they are.
+ * Refuses unknown options, which are nearly always misspelt ones, wherever in the prototype chain they are.
  * Gives the others that have a value, each read once.
  */
 export function checkKnown<Options extends object>(
@@ -81,7 +81,7 @@ export function checkKnown<Options extends object>(
   return given as Options;
 }
 
-/** The names of an object's members, those that it has from its class included, but no methods of a class. */
+/** The names of an object's members, also of its class, but without the methods of a class. */
 function namesOf(options: object): ReadonlySet<string> {
   const names = new Set<string>();
   for (let holder = options; holder && holder !== Object.prototype; holder = Object.getPrototypeOf(holder)) {
@@ -107,20 +107,16 @@ function memberOf(holder: object, name: string, path: string): unknown {
   return readable(path, undefined, () => (holder as Readonly<Record<string, unknown>>)[name]);
 }
 
-/** Refuses an object that lacks one of the methods that will be called. */
-export function checkMethods(option: string, value: unknown, methods: readonly string[]): void {
-  const allowed = `an object with the methods ${methods.join(", ")}`;
-  check(typeof value === "object" && value !== null, option, value, allowed);
-  const missing = methods.filter((name) => typeof memberOf(value, name, `${option}.${name}`) !== "function");
-  if (missing.length === 0) return;
-  throw new InvalidOptionsError(option, value, allowed, { finding: `lacks ${missing.join(", ")}` });
-}
-
 /** Makes the rule of an object with methods that will be called. */
 export function withMethods<Value>(...methods: string[]): Rule<Value> {
+  const allowed = `an object with the methods ${methods.join(", ")}`;
   return (option, value) => {
-    checkMethods(option, value, methods);
-    return value as Value;
+    check(typeof value === "object" && value !== null, option, value, allowed);
+    const isMissing = (name: string): boolean =>
+      typeof memberOf(value, name, `${option}.${name}`) !== "function";
+    const missing = methods.filter(isMissing).join(", ");
+    if (missing === "") return value as Value;
+    throw new InvalidOptionsError(option, value, allowed, { finding: `lacks ${missing}` });
   };
 }
 
@@ -191,7 +187,7 @@ export function checkSlot(option: string, slot: unknown): string {
   throw new InvalidOptionsError(option, slot, allowed, isDate ? { finding: "is an invalid Date" } : {});
 }
 
-/** What is run under a lease. */
+/** Checks the work that is to run under a lease. */
 export function checkWork<Work>(work: Work | undefined): asserts work is Work {
   check(typeof work === "function", "work", work, "a function of the lease");
 }

@@ -33,10 +33,10 @@ export interface LeaseClientOptions {
   /** How long a lease lasts unless it is renewed. From 1 ms to 366 days. @default 30000 */
   readonly leaseDurationMs?: number;
   /**
-   * How far the clocks of the service's own hosts may differ; those of clients do not matter. A lease is taken over by the
-   * service's clock only this long after its expiry. Infinity turns that off: then a dead holder, and a lock that
-   * `lockAtLeastForMs` keeps closed, have to be watched by the caller for a whole lease and a little more. At most
-   * `leaseDurationMs`. The same for all clients of a table.
+   * How far the clocks of the service's own hosts may differ; the clocks of clients do not matter. By the service's clock,
+   * a lease is taken over only this long after its expiry. Infinity turns that off: then a caller has to watch a dead
+   * holder, and a lock in its cooldown, for a whole lease and a little more. At most `leaseDurationMs`. Give all clients
+   * of a table the same value.
    * @default 1000, or the lease's duration if that is shorter
    */
   readonly clockSkewMs?: number;
@@ -60,7 +60,7 @@ export interface CloseOptions {
   readonly timeoutMs?: number;
 }
 
-/** What is asked of any lease, whatever primitive it belongs to. */
+/** Options of any lease, whatever primitive it belongs to. */
 export interface HoldOptions {
   /** @default - the client's `leaseDurationMs` */
   readonly leaseDurationMs?: number;
@@ -72,46 +72,46 @@ export interface HoldOptions {
   /** @default - the client's owner */
   readonly owner?: string;
   /**
-   * Plain JSON values that whoever inspects the lock can read. Every renewal is billed for their size too.
+   * Plain JSON values that all readers of the table can see. Every renewal is billed for their size too.
    * @default - none
    */
   readonly data?: unknown;
-  /** Gives the acquisition up; a request under way is taken back. Does not touch a lease that is held. @default - none */
+  /** Ends the acquisition; a request under way is taken back. A lease that is held is not changed. @default - none */
   readonly signal?: AbortSignal;
   /**
-   * A release before this much time has passed keeps the lock closed until then, so that a job shorter than the
-   * clocks differ does not run twice. At most `leaseDurationMs`. @default 0
+   * After an earlier release, the lock stays in its cooldown until this much time has passed since the acquisition. So a
+   * job that is shorter than the clocks differ does not run twice. At most `leaseDurationMs`. @default 0
    */
   readonly lockAtLeastForMs?: number;
   /**
-   * Lets the same owner in again: within a client the lease is shared and counted; a lease of the same owner from
-   * elsewhere, as of a Lambda invocation that is being retried, is taken over at once. Only leases that were acquired
-   * with `reentrant` are shared or taken over.
+   * Gives the same owner the lock again. Within a client, the callers share the lease, and it is counted. A lease of the
+   * same owner in another process, such as a Lambda invocation that is retried, is taken over at once. Only leases that
+   * were acquired with `reentrant` are shared or taken over.
    *
-   * Needs an `owner` beside it, which has to be an identity that no two workers share: the client's own owner is that of
-   * all its callers. @default false
+   * Needs an `owner`: an identity that no two workers share. The client's own owner is not one, because all its callers
+   * have it. @default false
    */
   readonly reentrant?: boolean;
   /**
-   * The run that this acquisition stands for, such as a schedule's own time in ISO format: refused with SlotDoneError
-   * once {@link Lease.complete} has recorded this slot, or a later one, as done. Slots are compared as text; 1 to
-   * 255 printable ASCII characters. A Date stands for its `toISOString()`. What is done is remembered for `retentionMs`
-   * after the lock was last used.
+   * The run that this acquisition is for, such as a schedule's own time in ISO format. It is refused with SlotDoneError
+   * once {@link Lease.complete} has recorded this slot, or a later one, as done. Slots are compared as text: 1 to
+   * 255 printable ASCII characters. A Date means its `toISOString()`. The record is kept for `retentionMs` after the last
+   * use of the lock.
    * @default - any number of runs
    */
   readonly slot?: string | Date;
 }
 
-/** What is asked of any lease that may be waited for. */
+/** Options of any lease that a caller can wait for. */
 export interface WaitOptions extends HoldOptions {
   /** How long to wait for a lock that is held. Infinity needs a `signal`, which can end the wait. @default 0 */
   readonly waitMs?: number;
   /** The rhythm of waiting. @default { strategy: "untilExpiry" } */
   readonly retry?: RetryStrategy;
   /**
-   * In which order the callers that wait get it: `fair()` of `@leasehold/client/fair` for the order in which they came. Such
-   * an order has a rhythm of its own, without `retry`; a caller that does not wait is refused while others do. Callers
-   * without an order do not wait for those that have one.
+   * In which order waiting callers get the lock: `fair()` of `@leasehold/client/fair` for first come, first served. An order
+   * has its own rhythm, without `retry`. While others wait, a caller with an order that does not wait is refused. Callers
+   * without an order do not wait for callers with one.
    * @default - the first caller that tries after a release gets it
    */
   readonly order?: WaitOrder;
