@@ -106,8 +106,14 @@ table(
 
 heading("Renewing very many leases, without the requests");
 table(
-  ["leases", "CPU µs of a renewal"],
-  manyLeases.map(({ leases: count, microseconds }) => [String(count), microseconds.toFixed(1)]),
+  ["leases", "CPU µs of a renewal", "goal", "bytes each", "goal"],
+  manyLeases.map(({ leases: count, microseconds, bytes }) => [
+    String(count),
+    microseconds.toFixed(1),
+    against("at most 40", microseconds <= 40),
+    bytes.toFixed(0),
+    count < 10_000 ? "" : against("at most 2048", bytes <= 2048),
+  ]),
 );
 
 reportPrimitives(primitives);

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { AgreeingStore, adoptMany } from "../test/support/agreeing-store.ts";
@@ -6,6 +8,8 @@ import { AgreeingStore, adoptMany } from "../test/support/agreeing-store.ts";
 export interface HoldingCost {
   readonly leases: number;
   readonly microseconds: number;
+  /** What one lease with its heartbeat keeps of the heap. */
+  readonly bytes: number;
 }
 
 const counts = [1_000, 10_000, 100_000];
@@ -25,13 +29,23 @@ export async function benchManyLeases(): Promise<HoldingCost[]> {
         if (type === "renewed") renewed += 1;
       },
     });
-    await adoptMany(client, leases, { leaseDurationMs: 3 * heartbeat, heartbeat });
+    const heapBefore = heapInUse();
+    const held = await adoptMany(client, leases, { leaseDurationMs: 3 * heartbeat, heartbeat });
     await clock.advance(heartbeat);
+    const bytes = (heapInUse() - heapBefore) / held.length;
     renewed = 0;
     const before = process.cpuUsage();
     while (renewed < leastRenewals) await clock.advance(heartbeat);
     const { user, system } = process.cpuUsage(before);
-    costs.push({ leases, microseconds: (user + system) / renewed });
+    costs.push({ leases, microseconds: (user + system) / renewed, bytes });
   }
   return costs;
+}
+
+/** After a collection of garbage. */
+function heapInUse(): number {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  collect();
+  return process.memoryUsage().heapUsed;
 }

@@ -68,7 +68,7 @@ export class Lease implements AsyncDisposable {
     this.#lease = lease;
     this.#format = format;
     this.#slot = slot;
-    lease.handles.push(this);
+    lease.handles = [...lease.handles, this];
   }
 
   /** The lock's name. */
@@ -185,8 +185,7 @@ export class Lease implements AsyncDisposable {
   }
 
   #end(completed: boolean): Promise<Ended> {
-    const { handles } = this.#lease;
-    if (handles.includes(this)) handles.splice(handles.indexOf(this), 1);
+    this.#lease.handles = this.#lease.handles.filter((handle) => handle !== this);
     this.#release ??= this.#lease.release(completed).catch((error: unknown) => {
       this.#release = undefined;
       throw error;

@@ -53,12 +53,10 @@ const renewalGraceMs = 1_000;
 /**
  * One token's hold on a lock: its renewals, at most one at a time, and its end, never beside a renewal.
  */
-export class HeldLease {
+export class HeldLease implements Removal {
   readonly form: HeldForm;
   readonly terms: HeldLeaseTerms;
   readonly deadline: LeaseDeadline;
-  /** What its release removes from the table. */
-  readonly removal: Removal;
   readonly #context: ProtocolContext;
   /** As the table showed it last. */
   #shown: LeaseRecord;
@@ -76,10 +74,11 @@ export class HeldLease {
   #lastBelief: Belief | undefined;
   #holds = 1;
   /** The handles that have not been released: more than one where an owner holds it reentrantly. */
-  readonly handles: object[] = [];
+  handles: readonly object[] = [];
   /** Whether one of its handles has asked for the slot to be recorded. */
   #isCompleted = false;
-  readonly #endListeners: (() => void)[] = [];
+  /** Copied with each one that is added: an array that grows keeps room for sixteen more, in every lease that is held. */
+  #endListeners: readonly (() => void)[] = [];
 
   /** Without a belief it is unconfirmed: it protects nothing until a renewal has shown that it still stands. */
   constructor(context: ProtocolContext, form: HeldForm, terms: HeldLeaseTerms, belief: Belief | undefined) {
@@ -91,18 +90,20 @@ export class HeldLease {
     this.#version = record.version;
     const { clock } = context;
     this.#heldSince = terms.heldSince ?? clock.monotonic() - Math.max(0, clock.now() - record.acquiredAt);
-    this.deadline = new LeaseDeadline(record.key, context.clock, record.expiresAt, (reason) =>
-      this.#ended(reason),
-    );
-    const { deadline } = this;
-    this.removal = {
-      key: record.key,
-      sortKey: record.sortKey,
-      get expiresAt() {
-        return deadline.expiresAt;
-      },
-    };
+    this.deadline = new LeaseDeadline(record.key, clock, record.expiresAt, this);
     if (belief !== undefined) this.deadline.confirm(belief, record.expiresAt);
+  }
+
+  get key(): string {
+    return this.terms.record.key;
+  }
+
+  get sortKey(): string {
+    return this.terms.record.sortKey;
+  }
+
+  get expiresAt(): number {
+    return this.deadline.expiresAt;
   }
 
   get version(): number {
@@ -121,7 +122,7 @@ export class HeldLease {
 
   /** Calls back when it ends, for whatever reason. */
   onEnd(listener: () => void): void {
-    this.#endListeners.push(listener);
+    this.#endListeners = [...this.#endListeners, listener];
   }
 
   /** One more handle shares it; it ends with the last one. */
@@ -195,7 +196,7 @@ export class HeldLease {
         }
         throw error;
       });
-      this.#context.lifecycle.follow(this.removal, this.#ending);
+      this.#context.lifecycle.follow(this, this.#ending);
     }
     return this.#ending;
   }
@@ -338,7 +339,9 @@ export class HeldLease {
     await done;
   }
 
-  #ended(reason: LeaseLostReason): void {
+  /** To be called by its deadline alone: it protects nothing from now on. */
+  ended(reason: LeaseLostReason): void {
+    this.#context.lifecycle.forget(this);
     for (const listener of this.#endListeners) listener();
     if (!this.#isEnding) this.#publish({ type: "lost", reason, heldMs: this.#heldMs() });
   }

@@ -8,6 +8,8 @@ export interface Belief {
   readonly forMs: number;
 }
 
+const background = { background: true };
+
 /** Why a lease has ended. */
 type Loss = ConstructorParameters<typeof LeaseLostError>;
 
@@ -22,25 +24,25 @@ type Loss = ConstructorParameters<typeof LeaseLostError>;
 export class LeaseDeadline {
   readonly #key: string;
   readonly #clock: ServiceClock;
-  readonly #onLost: (reason: LeaseLostReason) => void;
+  readonly #lease: { ended(reason: LeaseLostReason): void };
   #controller: AbortController | undefined;
   #loss: Loss | undefined;
   #error: LeaseLostError | undefined;
   #belief: Belief | undefined;
   #expiresAt: number;
-  #cancelTimer: () => void = () => undefined;
+  #cancelTimer: (() => void) | undefined;
 
   /** Starts unconfirmed: it protects nothing until the first `confirm`. */
   constructor(
     key: string,
     clock: ServiceClock,
     expiresAt: number,
-    onLost: (reason: LeaseLostReason) => void,
+    lease: { ended(reason: LeaseLostReason): void },
   ) {
     this.#key = key;
     this.#clock = clock;
     this.#expiresAt = expiresAt;
-    this.#onLost = onLost;
+    this.#lease = lease;
   }
 
   /** When the lease ends in the table's terms, in epoch milliseconds. */
@@ -91,17 +93,17 @@ export class LeaseDeadline {
   end(reason: LeaseLostReason, detail?: string, options?: ErrorOptions): void {
     if (this.#loss !== undefined) return;
     this.#loss = [this.#key, reason, detail, options];
-    this.#cancelTimer();
-    // The listener hears of the loss before the user's own abort handlers run.
-    this.#onLost(reason);
+    this.#cancelTimer?.();
+    // The lease hears of it before the user's own abort handlers run.
+    this.#lease.ended(reason);
     this.#controller?.abort(this.error);
   }
 
   #arm(): void {
-    this.#cancelTimer();
+    this.#cancelTimer?.();
     const remaining = this.remainingMs();
     if (remaining <= 0) return;
     // Timers may fire a little early and cannot be set for longer than 24 days: whatever is left is waited for.
-    this.#cancelTimer = this.#clock.schedule(() => this.#arm(), Math.ceil(remaining), { background: true });
+    this.#cancelTimer = this.#clock.schedule(() => this.#arm(), Math.ceil(remaining), background);
   }
 }

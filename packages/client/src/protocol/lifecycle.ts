@@ -47,8 +47,12 @@ export class Lifecycle {
   hold(lease: HeldLease): void {
     if (this.#held.has(lease) || lease.deadline.lost !== undefined) return;
     this.#held.add(lease);
-    lease.onEnd(() => this.#held.delete(lease));
     if (this.#isClosed) lease.letGo();
+  }
+
+  /** Takes note of the end of a lease. */
+  forget(lease: HeldLease): void {
+    this.#held.delete(lease);
   }
 
   /** Takes note of a call until the function that this returns is called. Throws ClientClosedError. */

@@ -42,7 +42,7 @@ export class HeldClaim extends HeldLease {
   }
 
   override letGo(): void {
-    this.#context.lifecycle.follow(this.removal, this.#giveBack());
+    this.#context.lifecycle.follow(this, this.#giveBack());
   }
 
   override renew(send?: SendUpdate): Promise<void> {
