@@ -111,22 +111,23 @@ export function checkClientOptions(options: LeaseClientOptions): CheckedClientOp
   return { given, times: { leaseDurationMs, clockSkewMs, shortestLeaseMs, retentionMs } };
 }
 
-/** How many of the bounds of its pauses each strategy takes: none, `delayMs`, or `maxDelayMs` too. */
-const boundsTaken: Record<RetryStrategy["strategy"], number> = {
-  untilExpiry: 0,
-  fixed: 1,
-  linear: 2,
-  exponential: 2,
-  fullJitter: 2,
+const pauseBounds = ["delayMs", "maxDelayMs"];
+/** Which bounds of its pauses each strategy takes. */
+const boundsTaken: Record<RetryStrategy["strategy"], readonly string[]> = {
+  untilExpiry: [],
+  fixed: ["delayMs"],
+  linear: pauseBounds,
+  exponential: pauseBounds,
+  fullJitter: pauseBounds,
 };
 
 /** Validates a rhythm of looking. */
 export function checkRetry(_: string, retry: unknown): RetryStrategy {
-  const bounds = ["delayMs", "maxDelayMs"];
-  const read = checkKnown(retry as RetryStrategy, ["strategy", ...bounds], "retry");
-  const taken = Object.hasOwn(boundsTaken, String(read.strategy)) ? boundsTaken[read.strategy] : undefined;
-  check(taken !== undefined, "retry.strategy", read.strategy, Object.keys(boundsTaken).join(", "));
-  const given = checkKnown(read, ["strategy", ...bounds.slice(0, taken)], "retry");
+  const read = checkKnown(retry as RetryStrategy, ["strategy", ...pauseBounds], "retry");
+  const { strategy } = read;
+  const isKnown = Object.hasOwn(boundsTaken, String(strategy));
+  check(isKnown, "retry.strategy", strategy, Object.keys(boundsTaken).join(", "));
+  const given = checkKnown(read, ["strategy", ...boundsTaken[strategy]], "retry");
   if (given.strategy === "untilExpiry") return given;
   checkDuration("retry.delayMs", given.delayMs, 1);
   if (given.strategy === "fixed" || given.maxDelayMs === undefined) return given;
