@@ -28,7 +28,10 @@ describe("an entry", () => {
 
   it.each([
     "@leasehold/jobs",
-    ...["internal", "schema", "record", "metrics", "environment"].map((name) => `@leasehold/client/${name}`),
+    "@leasehold/middy/light",
+    ...["light", "internal", "schema", "record", "metrics", "environment"].map(
+      (name) => `@leasehold/client/${name}`,
+    ),
   ])("loads no SDK: %s", async (entry) => {
     const loaded = await loadedBy(everythingOf(entry));
     expect(loaded.length).toBeGreaterThan(0);

@@ -38,7 +38,11 @@ async function bundled(program: string, format: "esm" | "cjs"): Promise<Bundled>
 }
 
 const client = `
+  import { LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
+  import { fair } from "@leasehold/client/fair";
   import { LeaseClient, lightStore } from "@leasehold/client/light";
+  import { Semaphore } from "@leasehold/client/semaphore";
+  export { fair, LeaseUnavailableError, Semaphore, SlotDoneError };
   const client = new LeaseClient({ store: lightStore({ tableName: "leases" }) });
   export const handler = () => client.withLease("job", (lease) => lease.fencingToken);
 `;

@@ -308,6 +308,19 @@ it("an answer that is not DynamoDB's is shown by its beginning", async () => {
   );
 });
 
+it("an answer without what it cannot lack is none", async () => {
+  server.script(say({ status: "ok" }));
+  const store = newStore({ maxAttempts: 1 });
+  const query = { keyCondition: "#a = :a", names: {}, values: {}, consistent: true };
+  const calls: (() => Promise<unknown>)[] = [
+    () => store.update({ ...write, returnsItem: true }, newCall()),
+    () => store.query(query, newCall()),
+    () => store.scan({ filter: "#a = :a", names: {}, values: {} }, newCall()),
+  ];
+  for (const call of calls) await expect(call()).rejects.toThrow(/the answer has no (Attributes|Items)/);
+  expect(await store.updateMany([write], newCall())).toMatchObject([{ code: "LEASE_NO_ANSWER" }]);
+});
+
 describe("time", () => {
   it("is told by every answer, and by those of refusals too", async () => {
     const date = "Sun, 22 Nov 2026 12:00:00 GMT";

@@ -18,7 +18,7 @@ export interface Answer {
 }
 
 /** No answer of DynamoDB's is longer. */
-const mostBytes = 16 * 1024 * 1024;
+const mostCharacters = 16 * 1024 * 1024;
 
 /** Gives Node's module for a URL's protocol. */
 export async function httpModule(protocol: string): Promise<HttpModule> {
@@ -52,18 +52,17 @@ export function exchange(
     request.on("error", fail);
     request.on("timeout", () => fail(unanswered(`no answer within ${options.timeout} ms`)));
     request.on("response", (response) => {
-      const chunks: Buffer[] = [];
-      let bytes = 0;
-      response.on("data", (chunk: Buffer) => {
-        chunks.push(chunk);
-        bytes += chunk.length;
-        if (bytes > mostBytes) fail(unanswered(`an answer of more than ${mostBytes} bytes`));
+      let text = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => {
+        text += chunk;
+        if (text.length > mostCharacters)
+          fail(unanswered(`an answer of more than ${mostCharacters} characters`));
       });
       // Of a connection that ends before its answer does.
       response.on("error", fail);
       response.on("end", () => {
         const { statusCode = 0, headers } = response;
-        end(() => resolve({ status: statusCode, headers, body: Buffer.concat(chunks).toString() }));
+        end(() => resolve({ status: statusCode, headers, body: text }));
       });
     });
     request.end(body);

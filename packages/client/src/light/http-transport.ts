@@ -42,10 +42,12 @@ export class HttpTransport implements Transport {
 
   constructor(parts: HttpTransportParts) {
     this.#parts = parts;
-    const config = {
-      region: async () => parts.endpoint().region,
-      endpoint: async () => parts.endpoint().url,
+    // As an SDK client says where it sends its requests, for messages.
+    const endpoint = async (): Promise<object> => {
+      const { protocol, hostname, port } = parts.endpoint().url;
+      return { protocol, hostname, port: port || undefined };
     };
+    const config = { region: async () => parts.endpoint().region, endpoint };
     this.sender = { config } as unknown as DynamoDBSender;
   }
 
@@ -111,7 +113,7 @@ export class HttpTransport implements Transport {
 
   async #attempt(
     { destination, send, options }: Route,
-    operation: string,
+    operation: keyof Operations,
     body: string,
     signer: Signer,
     attempts: CallAttempts,
@@ -126,12 +128,18 @@ export class HttpTransport implements Transport {
     answered(date);
     time.note(date);
     if (answer.status !== 200) throw serviceError(answer, said);
-    if (said.Attributes === undefined && body.includes('"ReturnValues":"ALL_NEW"')) {
-      throw unanswered("the answer lacks the item that was asked for");
-    }
+    const wanted = body.includes('"ReturnValues":"ALL_NEW"') ? "Attributes" : wantedOf[operation];
+    if (wanted !== undefined && !(wanted in said)) throw unanswered(`the answer has no ${wanted}`);
     return said;
   }
 }
+
+/** What an answer cannot lack. */
+const wantedOf: { readonly [Operation in keyof Operations]?: string } = {
+  BatchExecuteStatement: "Responses",
+  Query: "Items",
+  Scan: "Items",
+};
 
 /** What DynamoDB says where the time of a signature is too far from its own. */
 const timeRefusals =
