@@ -36,7 +36,8 @@ export class CheckInCaller extends QueueCaller {
   readonly #owner: string;
   /** How long the owner's ticket, or its lease, lasts without another check-in. */
   readonly #leaseMs: number;
-  #prospect: Prospect | undefined;
+  /** Both are what the last answer has shown; each call begins with a look. */
+  #prospect!: Prospect;
   #holder: LeaseRecord | undefined;
 
   constructor(context: ProtocolContext, queue: Queue, owner: string, leaseMs: number) {
@@ -54,7 +55,7 @@ export class CheckInCaller extends QueueCaller {
   async checkIn(maxWaiters: number, join: boolean): Promise<CheckInOutcome> {
     await this.#look();
     let mayTry = true;
-    const isNext = (): boolean => mayTry && (this.#prospect?.claimableInMs ?? 0) <= 0;
+    const isNext = (): boolean => mayTry && this.#prospect.claimableInMs <= 0;
     for (let step = 0; step < mostSteps; step += 1) {
       const mine = this.#mine;
       if (mine !== undefined) {
