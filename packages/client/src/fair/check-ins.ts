@@ -138,8 +138,9 @@ export class CheckInCaller extends QueueCaller {
     const terms = { key, sortKey, owner: this.#owner, leaseDurationMs: this.#leaseMs, ...asked };
     const since = this.own?.since;
     const attempt = new AcquireAttempt(this.context, this.form, terms);
-    const outcome = await this.take(attempt, { withinMs: callBudgetMs }, this.#prospect);
-    if (!outcome?.granted) return undefined;
+    const outcome = await attempt.try({ withinMs: callBudgetMs }, this.#prospect);
+    this.learn(outcome.item);
+    if (!outcome.granted) return undefined;
     const { record, takeovers, belief } = outcome;
     const waitedMs = this.context.clock.now() - (since ?? record.acquiredAt);
     announceGrant(this.context, record, takeovers, Math.max(0, waitedMs));

@@ -1,10 +1,9 @@
-import type { AcquireAttempt, Granted, Refused } from "../protocol/acquire-attempt.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import type { ExpiryDetector } from "../protocol/expiry-detector.ts";
 import { estimateAfter } from "../protocol/hold-estimate.ts";
 import type { Ending, Grant, LeaseForm, Prospect } from "../protocol/lease-form.ts";
 import { isOpenTo, type LeaseRecord } from "../record.ts";
-import { type Bounds, callBudgetMs } from "../store/timed-store.ts";
+import type { Bounds } from "../store/timed-store.ts";
 import { amended, type Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import type { Queue, QueueSnapshot } from "./queue.ts";
@@ -20,6 +19,8 @@ import {
   ticketText,
 } from "./queue-ticket.ts";
 import { inTurn, joinIfRoom, removable, removeTickets } from "./queue-writes.ts";
+
+const { removalsPerWrite } = queueLimits;
 
 /**
  * A caller that acquires a lease in its turn: its position by the last answer, the lease's form with what the line adds, and
@@ -45,6 +46,7 @@ export abstract class QueueCaller {
   constructor(context: ProtocolContext, inner: LeaseForm, queue: Queue, resumes: boolean) {
     const own: Partial<LeaseForm> = {
       acquire: (grant, passed) => this.acquire(grant, passed),
+      clear: (passed) => this.clear(passed),
       release: (ending) => this.release(ending),
       judge: (item, asking, detector) => this.judge(item, asking, detector),
       released: () => {
@@ -99,6 +101,16 @@ export abstract class QueueCaller {
     return inTurn(write, this.own, removable(this.passable));
   }
 
+  /** Removes the expired tickets that an acquisition cannot take along. */
+  clear(passed: readonly LeaseRecord[]): readonly Write[] {
+    const { passable } = this;
+    const writes = [...(this.#inner.clear?.(passed) ?? [])];
+    for (let from = removalsPerWrite; from < passable.length; from += removalsPerWrite) {
+      writes.push(removeTickets(this.queue, passable.slice(from, from + removalsPerWrite)));
+    }
+    return writes;
+  }
+
   /** Notes how long holders keep the lease. */
   release(ending: Ending): Write {
     const write = this.#inner.release(ending);
@@ -135,22 +147,6 @@ export abstract class QueueCaller {
     const { blocker, claimableInMs } = prospect;
     const passableIn = living.map((ticket) => queue.passableIn(ticket));
     return { blocker, claimableInMs: Math.max(claimableInMs, ...passableIn), takeovers: [] };
-  }
-
-  /** Tries to acquire the lease; undefined where a write was needed first, because too many expired tickets are in front. */
-  protected async take(
-    attempt: AcquireAttempt,
-    bounds: Bounds & { readonly withinMs: number },
-    known: Prospect | undefined,
-  ): Promise<Granted | Refused | undefined> {
-    if (this.passable.length > queueLimits.removalsPerWrite) {
-      const withinMs = Math.min(bounds.withinMs, callBudgetMs);
-      await this.send(removeTickets(this.queue, removable(this.passable)), { ...bounds, withinMs });
-      return undefined;
-    }
-    const outcome = await attempt.try(bounds, known);
-    this.learn(outcome.item);
-    return outcome;
   }
 
   protected ticket(terms: Omit<TicketTerms, "until" | "shape">): NewTicket {

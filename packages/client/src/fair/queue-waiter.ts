@@ -168,8 +168,9 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     const isFirst = this.#seen === undefined;
     this.#isReleased = false;
     const withinMs = waitMs > 0 ? this.#budget.callMs : callBudgetMs;
-    const outcome = await this.take(this.#attempt, { withinMs, signal }, prospect);
-    if (outcome === undefined || outcome.granted) return outcome;
+    const outcome = await this.#attempt.try({ withinMs, signal }, prospect);
+    this.learn(outcome.item);
+    if (outcome.granted) return outcome;
     this.#failure = undefined;
     const { blocker } = outcome.prospect;
     if (blocker !== undefined) this.#onContended(blocker);
