@@ -41,6 +41,8 @@ export abstract class QueueCaller {
   readonly #inner: LeaseForm;
   readonly #resumes: boolean;
   #snapshot: QueueSnapshot;
+  /** Whether no living waiter in front is kept out when the caller gets the lease. */
+  #isTurn = true;
 
   /** `resumes`: whether the caller may come back to a lease of its own owner without waiting for its turn. */
   constructor(context: ProtocolContext, inner: LeaseForm, queue: Queue, resumes: boolean) {
@@ -98,7 +100,8 @@ export abstract class QueueCaller {
   acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
     const write = this.#inner.acquire(grant, passed);
     if (passed.some((lease) => this.#isReturn(lease, grant))) return write;
-    return inTurn(write, this.own, removable(this.passable));
+    // A try that is only to recognise our own write may land late: it takes no turn that is another waiter's.
+    return inTurn(write, this.#isTurn ? this.own : undefined, removable(this.passable));
   }
 
   /** Removes the expired tickets that an acquisition cannot take along. */
@@ -143,7 +146,9 @@ export abstract class QueueCaller {
     queue.seeVacancy(isVacant, item, expiries.length > 0 ? Math.max(...expiries) : undefined);
 
     const living = this.ahead.filter((ticket) => queue.isLiving(ticket));
-    if (this.#hasRoom(prospect, item, living, true)) return prospect;
+    const hasRoom = this.#hasRoom(prospect, item, living, true);
+    this.#isTurn = hasRoom || living.length === 0;
+    if (hasRoom) return prospect;
     const { blocker, claimableInMs } = prospect;
     const passableIn = living.map((ticket) => queue.passableIn(ticket));
     return { blocker, claimableInMs: Math.max(claimableInMs, ...passableIn), takeovers: [] };
