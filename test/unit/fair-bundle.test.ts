@@ -23,9 +23,22 @@ it.each([
   'export { Semaphore } from "@leasehold/client/semaphore";',
   'export { ReadWriteLock } from "@leasehold/client/read-write";',
   'export { leased } from "@leasehold/middy";',
+  'export { leaseLock } from "@leasehold/middy";',
 ])("a bundle holds nothing of the order of arrival unless it asks for it: %s", async (program) => {
   expect((await filesIn(program)).filter(isOfFairness)).toEqual([]);
 });
+
+it.each([
+  'export { LeaseClient } from "@leasehold/client";',
+  'export { leaseLock } from "@leasehold/middy";',
+])(
+  "a bundle without a semaphore holds of seats only what their holders and administration need: %s",
+  async (program) => {
+    const files = (await filesIn(program)).filter((file) => file.includes("packages/client/src/seats/"));
+    const names = files.map((file) => file.slice(file.lastIndexOf("/") + 1));
+    expect(names.sort()).toEqual(["held-seat.ts", "schema.ts", "seat.ts"]);
+  },
+);
 
 it("a bundle holds the order of arrival where it asks for it", async () => {
   const files = await filesIn('export { fair } from "@leasehold/client/fair";');

@@ -17,7 +17,7 @@ export class QueueMonitor {
   readonly #now: () => number;
   /**
    * When the last use ended, in epoch milliseconds. A release that is long under way shortens the time that waiters have to
-   * answer: it can note only when it was sent, and a later count would leave dead waiters in the way for longer.
+   * answer: it can only note when it was sent. Counting from when others see it would keep dead waiters in the way for longer.
    */
   #endedAt = 0;
 

@@ -5,7 +5,7 @@
 import { type Item, type Lease, LeaseServiceError, LeaseUnavailableError } from "@leasehold/client";
 import fc from "fast-check";
 import { fair } from "../../../packages/client/src/fair/index.ts";
-import { QueueTurn } from "../../../packages/client/src/fair/queue-turn.ts";
+import { QueueCaller } from "../../../packages/client/src/fair/queue-caller.ts";
 import { ExpiryDetector } from "../../../packages/client/src/protocol/expiry-detector.ts";
 import { ReadWriteLock } from "../../../packages/client/src/read-write/index.ts";
 import { type SeatRecord, seatsIn } from "../../../packages/client/src/seats/seat.ts";
@@ -463,10 +463,10 @@ const long: Simulation = {
 /** Plants a mistake in what an acquisition in its turn writes. */
 function takingTurns(change: (write: Write) => Write): Planted["plant"] {
   return replacing(
-    QueueTurn.prototype,
+    QueueCaller.prototype,
     "acquire",
     (original) =>
-      function (this: QueueTurn, ...parameters) {
+      function (this: QueueCaller, ...parameters) {
         return change(original.apply(this, parameters));
       },
   );

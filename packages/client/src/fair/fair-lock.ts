@@ -1,13 +1,14 @@
 import type { LeaseClient } from "../client.ts";
 import { type ClientInternals, internalsOf } from "../client-internals.ts";
-import type { Lease } from "../lease.ts";
-import { check, checkKey, checkKnown } from "../options/check-values.ts";
+import { Lease } from "../lease.ts";
+import { check, checkDuration, checkKey, checkKnown, checkText } from "../options/check-values.ts";
 import type { AcquireOptions } from "../options/options.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
-import { leaseSortKey } from "../schema.ts";
-import { type CheckIn, type CheckInOptions, CheckIns } from "./check-ins.ts";
-import { checkMaxWaiters, type FairOptions, fair } from "./fair.ts";
+import { leaseSortKey, limits } from "../schema.ts";
+import { CheckInCaller } from "./check-ins.ts";
+import { checkMaxWaiters, type FairOptions, fair, type QueuePosition } from "./fair.ts";
 import { type Queue, queues } from "./queue.ts";
+import { estimatedWaitMs } from "./queue-estimate.ts";
 import type { WaitingCaller } from "./queue-ticket.ts";
 
 /** Options of a {@link FairLock}. */
@@ -17,6 +18,27 @@ export interface FairLockOptions extends Pick<FairOptions, "maxWaiters"> {}
 export interface FairAcquireOptions
   extends Omit<AcquireOptions, "order" | "retry">,
     Pick<FairOptions, "onPosition"> {}
+
+/** Options of a caller without a process of its own, which checks in now and then. */
+export interface CheckInOptions {
+  /** The caller's identity, which no other caller has. At most 1024 bytes; `inspect` shows the first 64 of a waiter's. */
+  readonly owner: string;
+  /**
+   * How long its ticket, or its lease, lasts without another check-in. At most the client's `retentionMs`.
+   * @default - the client's
+   */
+  readonly leaseDurationMs?: number;
+  /** Whether an owner that has neither joins the line. If false, its state is `absent`. @default true */
+  readonly join?: boolean;
+}
+
+/** What an owner has after its check-in. */
+export type CheckIn =
+  /** It has the lock, for as long as the lease lasts. If the lease's signal has aborted, it was asked to stop: check out. */
+  | { readonly state: "held"; readonly lease: Lease }
+  | ({ readonly state: "waiting" } & QueuePosition)
+  /** It has nothing: it checked out, checked in too late, or has never joined. */
+  | { readonly state: "absent" };
 
 /** What a look at a fair lock shows. */
 export interface FairLockState {
@@ -34,8 +56,8 @@ export interface FairLockState {
  * as they arrive, so no clock decides the order. Promised, while clocks differ by no more than `clockSkewMs`: everything
  * that a lease promises; and a caller that joins later never overtakes a ticket that has not expired. A waiter renews its
  * ticket. When a waiter has died, the next ones pass its ticket some seconds after the lock was released. A waiter that was
- * frozen for as long joins again, at the end. A release that takes more than half a second to arrive shortens the time that
- * waiters have to show that they are alive. Mutual exclusion rests on the lease alone.
+ * frozen for as long joins again, at the end. A release that is slow to arrive shortens the time that waiters
+ * have to show that they are alive. Mutual exclusion rests on the lease alone.
  *
  * It is the same lock that `client.acquire` of its key takes. Callers without the order do not wait in line: they overtake it.
  *
@@ -105,7 +127,20 @@ export class FairLock {
    * ```
    */
   async checkIn(options: CheckInOptions): Promise<CheckIn> {
-    return await this.#checkIns.checkIn(options, this.maxWaiters);
+    const given = checkKnown(options, ["owner", "leaseDurationMs", "join"], "options");
+    const { context, format, times } = this.#internals;
+    const { join = true, leaseDurationMs = times.leaseDurationMs } = given;
+    // A longer one could outlive the item: ttl removes it, if nobody else writes it.
+    checkDuration("leaseDurationMs", leaseDurationMs, times.shortestLeaseMs, times.retentionMs);
+    check(typeof join === "boolean", "join", join, "true or false");
+    const caller = this.#caller(given, leaseDurationMs);
+    context.lifecycle.throwIfClosed();
+    const outcome = await caller.checkIn(this.maxWaiters, join);
+    if (outcome === undefined) return { state: "absent" };
+    if ("lease" in outcome)
+      return { state: "held", lease: new Lease(context, outcome.lease, format, undefined) };
+    const { waiting } = outcome;
+    return { state: "waiting", position: waiting.position, estimatedWaitMs: estimatedWaitMs(waiting) };
   }
 
   /**
@@ -117,7 +152,7 @@ export class FairLock {
    * may arrive late, and end what the owner has got since.
    */
   async checkOut(options: Pick<CheckInOptions, "owner">): Promise<boolean> {
-    return await this.#checkIns.checkOut(options);
+    return await this.#caller(checkKnown(options, ["owner"], "options"), 0).checkOut();
   }
 
   /** Reads who holds the lock, and who waits for it. 1 consistent read. */
@@ -133,8 +168,9 @@ export class FairLock {
     return queues.of(this.#internals.context, this.key, leaseSortKey);
   }
 
-  get #checkIns(): CheckIns {
-    return new CheckIns(this.#internals, this.#queue);
+  #caller({ owner }: Pick<CheckInOptions, "owner">, leaseMs: number): CheckInCaller {
+    const name = checkText("owner", owner, limits.ownerBytes);
+    return new CheckInCaller(this.#internals.context, this.#queue, name, leaseMs);
   }
 
   #inOrder({ onPosition, ...options }: FairAcquireOptions): AcquireOptions {

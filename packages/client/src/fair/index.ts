@@ -1,5 +1,11 @@
-export type { CheckIn, CheckInOptions } from "./check-ins.ts";
 export { QueueFullError } from "./errors.ts";
 export { type FairOptions, fair, type QueuePosition } from "./fair.ts";
-export { type FairAcquireOptions, FairLock, type FairLockOptions, type FairLockState } from "./fair-lock.ts";
+export {
+  type CheckIn,
+  type CheckInOptions,
+  type FairAcquireOptions,
+  FairLock,
+  type FairLockOptions,
+  type FairLockState,
+} from "./fair-lock.ts";
 export type { WaitingCaller } from "./queue-ticket.ts";

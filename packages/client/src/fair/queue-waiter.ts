@@ -10,14 +10,13 @@ import type { OrderedWait } from "../protocol/wait-order.ts";
 import type { LeaseRecord } from "../record.ts";
 import { utf8Bytes } from "../schema.ts";
 import { type Bounds, callBudgetMs } from "../store/timed-store.ts";
-import type { Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import { WakeableSleep } from "../time/wakeable-sleep.ts";
 import type { FairTerms } from "./fair.ts";
-import { isOlder, type LocalWaiter, type Queue, queues } from "./queue.ts";
+import { isOlder, type LocalWaiter, queues } from "./queue.ts";
+import { QueueCaller } from "./queue-caller.ts";
 import { estimatedWaitMs, pollIntervalMs } from "./queue-estimate.ts";
 import { type NewTicket, queueLimits, ticketIdOf } from "./queue-ticket.ts";
-import { QueueTurn } from "./queue-turn.ts";
 import { leave } from "./queue-writes.ts";
 
 /** Sleeps are shortened by up to this share, so that waiters do not look in step. */
@@ -44,13 +43,9 @@ const joinTries = 3;
  * The token, and with it the ticket's id, stays the same all the way: so whatever has landed unknown to the caller is
  * recognised by its next request.
  */
-export class QueueWaiter implements OrderedWait, LocalWaiter {
-  readonly form: LeaseForm;
-  readonly #context: ProtocolContext;
+export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter {
   readonly #call: AcquireCall;
   readonly #terms: FairTerms;
-  readonly #queue: Queue;
-  readonly #turn: QueueTurn;
   readonly #budget: WaitBudget;
   readonly #sleep: WakeableSleep;
   readonly #since: number;
@@ -61,8 +56,7 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
   #failure: LeaseServiceError | undefined;
   /** Whether a holder of this process has let the lease go since the last answer. */
   #isReleased = false;
-  /** When the ticket expires that we have asked for last; undefined while none of ours can be in the table. */
-  #joinedUntil: number | undefined;
+  #mayHaveTicket = false;
   #lastPosition: number | undefined;
   #pass: () => void = () => undefined;
   /** Both are set by `grant`, which begins everything. */
@@ -71,13 +65,10 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
 
   /** Throws InvalidOptionsError for a payload that leaves the line no room. */
   constructor(context: ProtocolContext, inner: LeaseForm, call: AcquireCall, terms: FairTerms) {
+    super(context, inner, queues.of(context, inner.key, inner.sortKey), call.resumes);
     checkSize("data", utf8Bytes(call.data ?? ""), queueLimits.dataBytes, " with fair");
-    this.#context = context;
     this.#call = call;
     this.#terms = terms;
-    this.#queue = queues.of(context, inner.key, inner.sortKey);
-    this.#turn = new QueueTurn(context, inner, this.#queue, call.resumes);
-    this.form = this.#turn.form;
     this.#budget = new WaitBudget(context.clock, call.waitMs);
     this.#sleep = new WakeableSleep(context.clock);
     this.#since = context.clock.now();
@@ -92,29 +83,29 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
   async grant(attempt: AcquireAttempt, onContended: (record: LeaseRecord) => void): Promise<Granted> {
     this.#attempt = attempt;
     this.#onContended = onContended;
-    this.#turn.ticketId = ticketIdOf(attempt.token);
+    this.ticketId = ticketIdOf(attempt.token);
     try {
       if (this.#call.waitMs > 0) await this.#passGate();
-      this.#queue.add(this);
-      const { latest } = this.#queue;
+      this.queue.add(this);
+      const { latest } = this.queue;
       if (this.#call.waitMs > 0 && latest !== undefined) this.#seen = { item: latest };
       const granted = await this.#waitForTurn();
-      this.#turn.grantedAt = granted.belief.since.monotonic;
+      this.grantedAt = granted.belief.since.monotonic;
       // An owner that came back to a lease of its own has not taken its ticket along.
-      if (this.#turn.own !== undefined) this.#leave();
+      if (this.own !== undefined) this.#leave();
       return granted;
     } catch (error) {
       this.#leave();
       throw error;
     } finally {
       this.#pass();
-      this.#queue.remove(this);
+      this.queue.remove(this);
     }
   }
 
   renewal(): ReturnType<LocalWaiter["renewal"]> {
-    const { own } = this.#turn;
-    return own && { ...this.#newTicket(), number: own.number };
+    const { own } = this;
+    return own && { ...this.newTicket(), number: own.number };
   }
 
   onItem(item: Item | undefined): void {
@@ -124,14 +115,14 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
   }
 
   onReleased(): void {
-    if (this.#turn.estimate.position > 1) return;
+    if (this.estimate.position > 1) return;
     this.#isReleased = true;
     this.#sleep.wake();
   }
 
   /** Waits until the callers of this process that came before have a ticket, or have given up. */
   async #passGate(): Promise<void> {
-    const { before, pass } = this.#queue.enter();
+    const { before, pass } = this.queue.enter();
     this.#pass = pass;
     void before.then(() => this.#sleep.wake());
     await this.#sleep.sleep(Math.max(this.#budget.leftMs, 0), this.#call.signal);
@@ -144,7 +135,7 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
       this.#call.signal?.throwIfAborted();
       if (this.#budget.leftMs <= 0) throw this.#failure ?? this.#unavailable();
       await this.#join();
-      if (this.#turn.own !== undefined) this.#pass();
+      if (this.own !== undefined) this.#pass();
       this.#reportPosition();
       if (!this.#isTurn()) await this.#rest();
     }
@@ -167,11 +158,7 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
   /** Tries as long as it is our turn: at once where nobody waits, otherwise as the first living waiter. */
   async #tryInTurn(): Promise<Granted | undefined> {
     let granted: Granted | undefined;
-    while (granted === undefined && this.#isTurn()) {
-      const { clearing } = this.#turn;
-      if (clearing === undefined) granted = await this.#tolerating(() => this.#tryOnce());
-      else await this.#write(clearing);
-    }
+    while (granted === undefined && this.#isTurn()) granted = await this.#tolerating(() => this.#tryOnce());
     return granted;
   }
 
@@ -182,7 +169,7 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
     this.#isReleased = false;
     const withinMs = waitMs > 0 ? this.#budget.callMs : callBudgetMs;
     const outcome = await this.#attempt.try({ withinMs, signal }, prospect);
-    this.#learn(outcome.item);
+    this.learn(outcome.item);
     if (outcome.granted) return outcome;
     this.#failure = undefined;
     const { blocker } = outcome.prospect;
@@ -194,11 +181,14 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
   /** Joins the line if our ticket is not there: for the first time, or because it was passed. */
   async #join(): Promise<void> {
     for (let tries = 0; tries < joinTries && this.#seen !== undefined; tries += 1) {
-      if (this.#turn.own !== undefined || this.#isTurn()) return;
-      const ticket = this.#newTicket();
-      const write = this.#turn.join(ticket, this.#terms.maxWaiters);
-      this.#joinedUntil = ticket.until;
-      if (!(await this.#write(write))) return;
+      if (this.own !== undefined || this.#isTurn()) return;
+      const write = this.joining(this.#terms.maxWaiters);
+      this.#mayHaveTicket = true;
+      const isAnswered = await this.#tolerating(async () => {
+        await this.send(write, this.#bounds(callBudgetMs));
+        return true;
+      });
+      if (!isAnswered) return;
     }
   }
 
@@ -209,13 +199,13 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
       const delayMs = Math.max(1, Math.min(this.#sleepMs(), this.#budget.leftMs));
       if ((await this.#sleep.sleep(delayMs, this.#call.signal)) || this.#isTurn()) return;
     }
-    const { own, estimate } = this.#turn;
-    const isShort = (own?.until ?? 0) - this.#context.clock.now() < pollIntervalMs(estimate) + renewAheadMs;
+    const { own, estimate } = this;
+    const isShort = (own?.until ?? 0) - this.context.clock.now() < pollIntervalMs(estimate) + renewAheadMs;
     const renews = own !== undefined && (mustAnswer || isShort) && this.#budget.leftMs > 0;
     const bounds = this.#bounds(lookBudgetMs);
     await this.#tolerating(async () => {
-      const item = await (renews ? this.#queue.lookAndRenew(this, bounds) : this.#queue.look(bounds));
-      if (renews || !isOlder(item, this.#seen?.item)) this.#learn(item);
+      const item = await (renews ? this.queue.lookAndRenew(this, bounds) : this.queue.look(bounds));
+      if (renews || !isOlder(item, this.#seen?.item)) this.learn(item);
     });
   }
 
@@ -224,16 +214,16 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
    * said that it is alive.
    */
   #mustAnswer(): boolean {
-    const { own, ahead } = this.#turn;
-    const { answer, vacantMs = 0 } = this.#queue;
+    const { own, ahead } = this;
+    const { answer, vacantMs = 0 } = this.queue;
     if (own === undefined || vacantMs < answerAfterMs || this.#now() < this.#notBefore) return false;
     return [...ahead, own].every((ticket) => ticket.answered !== answer);
   }
 
   #sleepMs(): number {
-    const { fraction } = this.#context.randomness;
-    const pollMs = pollIntervalMs(this.#turn.estimate) * (1 - jitterShare * fraction());
-    const { vacantMs } = this.#queue;
+    const fraction = this.context.randomness.fraction();
+    const pollMs = pollIntervalMs(this.estimate) * (1 - jitterShare * fraction);
+    const { vacantMs } = this.queue;
     // While nobody takes a lease that could be taken, somebody in front may be dead; of several, the next one may be ours.
     const isShared = this.form.shape !== undefined;
     const vacantLookMs = isShared ? Math.max(sharedLookMs, (vacantMs ?? 0) / 8) : answerAfterMs;
@@ -244,20 +234,11 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
   }
 
   /** Takes on what an answer has shown. */
-  #learn(item: Item | undefined): void {
+  protected learn(item: Item | undefined): void {
     this.#seen = { item };
     this.#isReleased = false;
     this.#attempt.judge(item);
-    this.#queue.broadcast(item, this);
-  }
-
-  /** Tells whether it was answered. */
-  async #write(write: Write): Promise<boolean> {
-    const answered = await this.#tolerating(async () => {
-      this.#learn((await this.#context.table.update(write, this.#bounds(callBudgetMs))).item);
-      return true;
-    });
-    return answered ?? false;
+    this.queue.broadcast(item, this);
   }
 
   /** Makes a request that a later one can make good: after an error that may pass, the next try waits a little. */
@@ -277,19 +258,19 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
   }
 
   #headPollMs(): number {
-    return Math.min(pollIntervalMs({ ...this.#turn.estimate, round: 1 }), answerAfterMs);
+    return Math.min(pollIntervalMs({ ...this.estimate, round: 1 }), answerAfterMs);
   }
 
-  #newTicket(): NewTicket {
-    const expectedMs = estimatedWaitMs(this.#turn.estimate) ?? 0;
+  protected newTicket(): NewTicket {
+    const expectedMs = estimatedWaitMs(this.estimate) ?? 0;
     const usefulMs = Math.min(Math.max(expectedMs, shortestTicketMs), longestTicketMs);
     const leaseMs = Math.min(usefulMs, Math.max(this.#budget.leftMs, 0) + ticketGraceMs);
     const { owner } = this.#call;
-    return this.#turn.ticket({ since: this.#since, leaseMs, answered: this.#queue.answer, owner });
+    return this.ticket({ since: this.#since, leaseMs, answered: this.queue.answer, owner });
   }
 
   #reportPosition(): void {
-    const { estimate, own } = this.#turn;
+    const { estimate, own } = this;
     if (own === undefined || estimate.position === this.#lastPosition) return;
     this.#lastPosition = estimate.position;
     this.#terms.onPosition?.({ position: estimate.position, estimatedWaitMs: estimatedWaitMs(estimate) });
@@ -297,22 +278,22 @@ export class QueueWaiter implements OrderedWait, LocalWaiter {
 
   /** Gives our ticket up in the background, if there may be one. */
   #leave(): void {
-    if (this.#joinedUntil === undefined) return;
+    if (!this.#mayHaveTicket) return;
+    this.#mayHaveTicket = false;
     const { key, sortKey, owner } = this.#call;
-    const expiresAt = Math.ceil(this.#turn.own?.until ?? this.#joinedUntil);
-    this.#joinedUntil = undefined;
-    const passed = inBackground(this.#context, { key, sortKey, owner, operation: "leaveQueue" });
-    const left = this.#context.table.update(leave(this.#queue, this.#turn.ticketId));
-    this.#context.lifecycle.remove({ key, sortKey, expiresAt }, left, passed);
+    const expiresAt = Math.ceil((this.own ?? this.newTicket()).until);
+    const passed = inBackground(this.context, { key, sortKey, owner, operation: "leaveQueue" });
+    const left = this.context.table.update(leave(this.queue, this.ticketId));
+    this.context.lifecycle.remove({ key, sortKey, expiresAt }, left, passed);
   }
 
   #unavailable(): LeaseUnavailableError {
     const { blocker, claimableInMs = 0 } = this.#prospect() ?? {};
-    const waiting = this.#turn.estimate.position - 1;
+    const waiting = this.estimate.position - 1;
     return refusalOf(this.form, this.#call, blocker, Math.ceil(claimableInMs), waiting);
   }
 
   #now(): number {
-    return this.#context.clock.monotonic();
+    return this.context.clock.monotonic();
   }
 }

@@ -14,10 +14,10 @@ import {
 import { renewTickets } from "./queue-writes.ts";
 
 /**
- * A waiter whose turn has come takes the lease within this time, or says that it is alive: it sleeps for 9 s at most, its look
- * takes 2 s at most, and the rest is for the release, whose note counts from when it was sent.
+ * A waiter whose turn has come takes the lease within this time, or says that it is alive: it sleeps for 9 s at most, and a
+ * look takes 2 s at most. The time counts from when the release was sent: a release that is slow to arrive shortens it.
  */
-export const answerMs = 11_500;
+export const answerMs = 11_000;
 
 /** What one answer shows of a line: its tickets in the order of their numbers, those that have expired included. */
 export interface QueueSnapshot {
@@ -187,11 +187,12 @@ export class Queue {
 
   /**
    * In how many milliseconds a time that another process has written has surely passed: by the service's time at its
-   * earliest, as leases are judged. The corrected wall clock can be seconds ahead after a suspension.
+   * earliest, as leases are judged. The corrected wall clock can be seconds ahead after a suspension; it counts only where the
+   * service does not tell its time, for no more than the order depends on it.
    */
   #surelyIn(time: number): number {
     const { clock, clockSkewMs } = this.#context;
-    return time + clockSkewMs + 1 - (clock.earliest() ?? Number.NEGATIVE_INFINITY);
+    return time + clockSkewMs + 1 - (clock.earliest() ?? clock.now());
   }
 }
 

@@ -134,7 +134,8 @@ export class AcquireAttempt {
     const passed = takeovers.map(({ from }) => from);
     if (passed.length > 0) this.#passes = true;
     for (const clearing of this.form.clear?.(passed) ?? []) {
-      await this.#context.table.update(clearing, bounds);
+      const { applied, item } = await this.#context.table.update(clearing, bounds);
+      if (!applied) return this.#refused(item);
     }
     const own = this.#nextWrite();
     const write = this.form.acquire(this.#grant(own), passed);

@@ -114,7 +114,10 @@ export interface LeaseForm extends HeldForm {
    * has done what there is to do. `passes`: whether one of its writes was to take another lease's place. Wants the item.
    */
   revoke(cancellation: Cancellation, passes: boolean): Write | undefined;
-  /** Removes leases whose time is over, where there are more of them than one acquisition can take along. @default - none */
+  /**
+   * Removes what an acquisition has to pass, where that is more than it can take along; it is not made when one of these
+   * writes is refused. @default - none
+   */
   clear?(passed: readonly LeaseRecord[]): readonly Write[];
   /** How a refusal tells what is held. @default - the lock of that key */
   describe?(blocker: LeaseRecord | undefined): string;

@@ -12,7 +12,10 @@ export interface WaitOrder {
 
 /** One call's wait. */
 export interface OrderedWait {
-  /** The form by which the lease is taken, renewed and released: the given one, with what the order adds to it. */
+  /**
+   * The form by which the lease is taken, renewed and released: the given one, with what the order adds to it. An order may
+   * take the given form for a prototype, so a form that callers wait for in an order has no private members.
+   */
   readonly form: LeaseForm;
   /**
    * Gives the grant. Rejects with LeaseUnavailableError, with the service's error if that is what the last try ended

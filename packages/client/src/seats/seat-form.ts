@@ -48,7 +48,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   /** Seats of different kinds are no leases to share. */
   readonly shareKey: SeatKind;
   readonly shape: string;
-  // Not private: an order takes a form for the prototype of its own.
+  // Not private, as OrderedWait asks.
   readonly terms: SeatTerms;
 
   constructor(terms: SeatTerms) {

@@ -3,6 +3,7 @@ import type { ExpiryDetector } from "../protocol/expiry-detector.ts";
 import { estimateAfter } from "../protocol/hold-estimate.ts";
 import type { Ending, Grant, LeaseForm, Prospect } from "../protocol/lease-form.ts";
 import { isOpenTo, type LeaseRecord } from "../record.ts";
+import type { Bounds } from "../store/timed-store.ts";
 import { amended, type Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import type { Queue, QueueSnapshot } from "./queue.ts";
@@ -19,77 +20,98 @@ import {
 } from "./queue-ticket.ts";
 import { inTurn, joinIfRoom, removable, removeTickets } from "./queue-writes.ts";
 
-type Caller = Parameters<LeaseForm["judge"]>[1];
+const { removalsPerWrite } = queueLimits;
 
 /**
- * One caller's turn in the line of a lease: its position by the last answer, and the lease's form with what the line adds.
+ * A caller that acquires a lease in its turn: its position by the last answer, the lease's form with what the line adds, and
+ * the steps that lead to the lease.
  *
  * Taking the lease, leaving the line and passing expired tickets are one write. So everything that the protocol does about
  * lost and late answers holds for the line, too.
  */
-export class QueueTurn {
+export abstract class QueueCaller {
   /** The lease's own form, but for what the line adds. */
   readonly form: LeaseForm;
+  protected readonly context: ProtocolContext;
+  protected readonly queue: Queue;
   /** The id of the caller's ticket, whether it has one or not. To be set before the first judgement. */
-  ticketId = "";
+  protected ticketId = "";
   /** When the caller got the lease, on the monotonic clock. */
-  grantedAt: number | undefined;
-  readonly #context: ProtocolContext;
+  protected grantedAt: number | undefined;
   readonly #inner: LeaseForm;
-  readonly #queue: Queue;
   readonly #resumes: boolean;
   #snapshot: QueueSnapshot;
+  /** Whether no living waiter in front is kept out when the caller gets the lease. */
+  #isTurn = true;
 
   /** `resumes`: whether the caller may come back to a lease of its own owner without waiting for its turn. */
   constructor(context: ProtocolContext, inner: LeaseForm, queue: Queue, resumes: boolean) {
     const own: Partial<LeaseForm> = {
       acquire: (grant, passed) => this.acquire(grant, passed),
+      clear: (passed) => this.clear(passed),
       release: (ending) => this.release(ending),
-      judge: (item, caller, detector) => this.judge(item, caller, detector),
+      judge: (item, asking, detector) => this.judge(item, asking, detector),
       released: () => {
         inner.released?.();
         queue.released();
       },
     };
     this.form = Object.assign(Object.create(inner) as LeaseForm, own);
-    this.#context = context;
+    this.context = context;
+    this.queue = queue;
     this.#inner = inner;
-    this.#queue = queue;
     this.#resumes = resumes;
     this.#snapshot = queue.see(undefined);
   }
 
+  /** Takes on what an answer has shown. */
+  protected abstract learn(item: Item | undefined): void;
+
+  /** The caller's ticket as it is to be, with a lease that begins now. */
+  protected abstract newTicket(): NewTicket;
+
   /** The caller's ticket; undefined while it has none. */
-  get own(): QueueTicket | undefined {
+  protected get own(): QueueTicket | undefined {
     return this.#snapshot.tickets.find(({ id }) => id === this.ticketId);
   }
 
   /** The tickets in front of the caller's own, or all while it has none. */
-  get ahead(): readonly QueueTicket[] {
+  protected get ahead(): readonly QueueTicket[] {
     const number = this.own?.number ?? Number.POSITIVE_INFINITY;
     return this.#snapshot.tickets.filter((ticket) => ticket.number < number);
   }
 
   /** The tickets in front that may be passed. */
-  get passable(): readonly QueueTicket[] {
-    return this.ahead.filter((ticket) => !this.#queue.isLiving(ticket));
+  protected get passable(): readonly QueueTicket[] {
+    return this.ahead.filter((ticket) => !this.queue.isLiving(ticket));
   }
 
   /** The caller's position, and what the snapshot lets it expect: leases side by side end in the order of their age. */
-  get estimate(): QueueEstimate {
+  protected get estimate(): QueueEstimate {
     const { item } = this.#snapshot;
     const position = 1 + this.ahead.length - this.passable.length;
     const leases = [...this.#inner.leasesIn(item)].sort((one, other) => one.acquiredAt - other.acquiredAt);
     const beside = Math.max(1, leases.length);
     const holder = leases[(position - 1) % beside];
-    const heldMs = holder && Math.max(0, this.#context.clock.now() - holder.acquiredAt);
+    const heldMs = holder && Math.max(0, this.context.clock.now() - holder.acquiredAt);
     return { position, round: Math.ceil(position / beside), holds: holdNoteIn(item), heldMs };
   }
 
   acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
     const write = this.#inner.acquire(grant, passed);
     if (passed.some((lease) => this.#isReturn(lease, grant))) return write;
-    return inTurn(write, this.own, removable(this.passable));
+    // A try that is only to recognise our own write may land late: it takes no turn that is another waiter's.
+    return inTurn(write, this.#isTurn ? this.own : undefined, removable(this.passable));
+  }
+
+  /** Removes the expired tickets that an acquisition cannot take along. */
+  clear(passed: readonly LeaseRecord[]): readonly Write[] {
+    const { passable } = this;
+    const writes = [...(this.#inner.clear?.(passed) ?? [])];
+    for (let from = removalsPerWrite; from < passable.length; from += removalsPerWrite) {
+      writes.push(removeTickets(this.queue, passable.slice(from, from + removalsPerWrite)));
+    }
+    return writes;
   }
 
   /** Notes how long holders keep the lease. */
@@ -99,53 +121,52 @@ export class QueueTurn {
     const { fencingToken, acquiredAt } = ending.shown;
     const endedAt = ending.cooldown?.until ?? ending.now;
     const cooldownMs = ending.cooldown === undefined ? 0 : endedAt - acquiredAt;
-    const heldMs = Math.max(this.#context.clock.monotonic() - this.grantedAt, cooldownMs);
-    const note = holdText({
-      ...estimateAfter(holdNoteIn(this.#snapshot.item), heldMs),
-      fencingToken,
-      endedAt,
-    });
+    const heldMs = Math.max(this.context.clock.monotonic() - this.grantedAt, cooldownMs);
+    const estimate = estimateAfter(holdNoteIn(this.#snapshot.item), heldMs);
+    const note = holdText({ ...estimate, fencingToken, endedAt });
     return amended(write, { set: { [queueAttributeNames.holds]: note } });
   }
 
   /** What an item promises the caller in its turn. */
-  judge(item: Item | undefined, caller: Caller, detector: ExpiryDetector): Prospect {
-    const queue = this.#queue;
+  judge(
+    item: Item | undefined,
+    asking: { readonly owner: string; readonly resumes: boolean },
+    detector: ExpiryDetector,
+  ): Prospect {
+    const { queue } = this;
     const snapshot = queue.see(item);
     this.#snapshot = snapshot;
-    const prospect = this.#inner.judge(item, caller, detector);
+    const prospect = this.#inner.judge(item, asking, detector);
     // An owner that comes back to a lease of its own, which nobody else could have, does not wait for its turn.
-    if (prospect.takeovers.some(({ from }) => this.#isReturn(from, caller))) return prospect;
+    if (prospect.takeovers.some(({ from }) => this.#isReturn(from, asking))) return prospect;
 
     const [first] = snapshot.tickets;
     const isVacant = this.#hasRoom(prospect, item, first === undefined ? [] : [first], first === undefined);
-    const expiries = prospect.takeovers.map(({ from }) => from.expiresAt + this.#context.clockSkewMs);
+    const expiries = prospect.takeovers.map(({ from }) => from.expiresAt + this.context.clockSkewMs);
     queue.seeVacancy(isVacant, item, expiries.length > 0 ? Math.max(...expiries) : undefined);
 
     const living = this.ahead.filter((ticket) => queue.isLiving(ticket));
-    if (this.#hasRoom(prospect, item, living, true)) return prospect;
+    const hasRoom = this.#hasRoom(prospect, item, living, true);
+    this.#isTurn = hasRoom || living.length === 0;
+    if (hasRoom) return prospect;
     const { blocker, claimableInMs } = prospect;
     const passableIn = living.map((ticket) => queue.passableIn(ticket));
     return { blocker, claimableInMs: Math.max(claimableInMs, ...passableIn), takeovers: [] };
   }
 
-  /** The caller's ticket as it is to be, with a lease that begins now. */
-  ticket(terms: Omit<TicketTerms, "until" | "shape">): NewTicket {
-    const until = this.#context.clock.now() + terms.leaseMs;
+  protected ticket(terms: Omit<TicketTerms, "until" | "shape">): NewTicket {
+    const until = this.context.clock.now() + terms.leaseMs;
     return { id: this.ticketId, text: ticketText({ ...terms, until, shape: this.form.shape }), until };
   }
 
   /** Joins the line. Throws QueueFullError. */
-  join(ticket: NewTicket, maxWaiters: number): Write {
-    const { retentionMs } = this.#context;
-    return joinIfRoom(this.#queue, this.#snapshot, this.passable, ticket, maxWaiters, retentionMs);
+  protected joining(maxWaiters: number): Write {
+    const { retentionMs } = this.context;
+    return joinIfRoom(this.queue, this.#snapshot, this.passable, this.newTicket(), maxWaiters, retentionMs);
   }
 
-  /** Removes expired tickets, where there are more of them than an acquisition can take along. */
-  get clearing(): Write | undefined {
-    const { passable } = this;
-    if (passable.length <= queueLimits.removalsPerWrite) return undefined;
-    return removeTickets(this.#queue, removable(passable));
+  protected async send(write: Write, bounds?: Bounds): Promise<void> {
+    this.learn((await this.context.table.update(write, bounds)).item);
   }
 
   /** Whether the given waiters could have leases at once, the caller beside them if `withCaller`. */
@@ -159,11 +180,11 @@ export class QueueTurn {
     const shapes = tickets.map(({ shape = "" }) => shape);
     const asked = withCaller ? [...shapes, this.form.shape ?? ""] : shapes;
     if (this.#inner.roomFor === undefined) return isSoon && asked.length <= 1;
-    return (isSoon || !withCaller) && this.#inner.roomFor(item, asked, this.#context.detector);
+    return (isSoon || !withCaller) && this.#inner.roomFor(item, asked, this.context.detector);
   }
 
   /** Whether an owner comes back to its own lease while that lasts. One that has expired is taken in turn, as by everybody. */
   #isReturn(lease: LeaseRecord, { owner }: { readonly owner: string }): boolean {
-    return this.#resumes && isOpenTo(lease, owner) && this.#context.clock.now() < lease.expiresAt;
+    return this.#resumes && isOpenTo(lease, owner) && this.context.clock.now() < lease.expiresAt;
   }
 }
