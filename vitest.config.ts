@@ -12,19 +12,22 @@ const isolated = [
 ];
 const demonstration = "test/e2e/main-job.test.ts";
 const onTheLightStore = [
-  "bad-service",
-  "contenders",
-  "fencing",
-  "hanging",
-  "lost-answers",
-  "processes",
-  "closing-processes",
-  "fair-waiters-processes",
-  "groups-processes",
-  "requests",
-  "single-flight",
-  "throttling",
-].map((name) => `test/fault/${name}.test.ts`);
+  "fault/bad-service",
+  "fault/closing-processes",
+  "fault/contenders",
+  "fault/fair-waiters-processes",
+  "fault/fencing",
+  "fault/groups-processes",
+  "fault/hanging",
+  "fault/lost-answers",
+  "fault/processes",
+  "fault/requests",
+  "fault/single-flight",
+  "fault/throttling",
+  "integration/fair-lock",
+  "integration/group",
+  "integration/tasks",
+].map((name) => `test/${name}.test.ts`);
 /** Nothing waits for so long on an idle machine; a busy one that is four times slower may. */
 const patience = { testTimeout: 300_000, hookTimeout: 300_000 };
 

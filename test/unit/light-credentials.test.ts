@@ -109,6 +109,11 @@ describe("there are no credentials, says an error that names the SDK's store, an
   it.each<[string, Record<string, string>, RegExp]>([
     ["in an empty environment", {}, /the environment has none/],
     ["with half a key", { AWS_ACCESS_KEY_ID: "x" }, /the environment has none/],
+    [
+      "with a line break",
+      { AWS_ACCESS_KEY_ID: "x\n", AWS_SECRET_ACCESS_KEY: "y" },
+      /a space or a line break/,
+    ],
     ["with a profile", { AWS_PROFILE: "dev" }, /it does not read AWS_PROFILE/],
     [
       "with a web identity",

@@ -8,8 +8,10 @@ export { LeaseClient } from "./client.ts";
 export { type ClientInternals, internalsOf } from "./client-internals.ts";
 export { isAbortOf, untilAborted } from "./errors/aborted.ts";
 export { brandClass } from "./errors/brand.ts";
+export { CloseIncompleteError } from "./errors/closing.ts";
 export {
   InvalidOptionsError,
+  LeaseAbortedError,
   LeaseError,
   LeaseLostError,
   LeaseServiceError,
@@ -113,5 +115,5 @@ export {
 export type { TimedStore } from "./store/timed-store.ts";
 export { amended, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
-export { sleep } from "./time/clock.ts";
+export { sleep, systemClock } from "./time/clock.ts";
 export { RetryPauses } from "./time/retry.ts";

@@ -1,5 +1,4 @@
-import { brandClass, LeaseError } from "@leasehold/client";
-import { mayPass, sleep } from "@leasehold/client/internal";
+import { brandClass, LeaseError, mayPass, sleep } from "@leasehold/client/internal";
 import type { HoldTerms } from "./hold.ts";
 
 /** Between two tries to record a slot, at first... */

@@ -1,5 +1,5 @@
-import { type AcquireOptions, type Lease, LeaseAbortedError, LeaseUnavailableError } from "@leasehold/client";
-import { sleep, unlessPassing } from "@leasehold/client/internal";
+import type { AcquireOptions, Lease } from "@leasehold/client";
+import { LeaseAbortedError, LeaseUnavailableError, sleep, unlessPassing } from "@leasehold/client/internal";
 import { type Invocation, isNewer } from "./invocation.ts";
 import type { Settings } from "./settings.ts";
 

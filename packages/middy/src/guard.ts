@@ -1,4 +1,5 @@
-import { type Clock, LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
+import type { Clock } from "@leasehold/client";
+import { LeaseUnavailableError, SlotDoneError } from "@leasehold/client/internal";
 import { metricNames, metricsLine } from "@leasehold/client/metrics";
 import type { Context } from "aws-lambda";
 import { admit, patienceMs, Superseded } from "./entrance.ts";

@@ -1,4 +1,5 @@
-import { type Clock, type Lease, LeaseError } from "@leasehold/client";
+import type { Clock, Lease } from "@leasehold/client";
+import { LeaseError } from "@leasehold/client/internal";
 
 /** After a failed renewal the next one follows in this share of the time that is left... */
 const retryShare = 0.2;

@@ -1,4 +1,5 @@
-import { type Lease, LeaseAbortedError, LeaseError, LeaseLostError } from "@leasehold/client";
+import type { Lease } from "@leasehold/client";
+import { LeaseAbortedError, LeaseError, LeaseLostError } from "@leasehold/client/internal";
 import { complete } from "./completion.ts";
 import { keepRenewing } from "./heartbeat.ts";
 import type { Invocation } from "./invocation.ts";

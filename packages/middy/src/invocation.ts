@@ -1,4 +1,4 @@
-import { InvalidOptionsError, SlotNotDueError } from "@leasehold/client";
+import { InvalidOptionsError, SlotNotDueError } from "@leasehold/client/internal";
 import { limits } from "@leasehold/client/schema";
 import type { Context } from "aws-lambda";
 import type { WhenHeld } from "./options.ts";

@@ -1,4 +1,4 @@
-import { InvalidOptionsError } from "@leasehold/client";
+import { InvalidOptionsError } from "@leasehold/client/internal";
 
 /** What middy hands to its middlewares, as far as its end can be told from it. */
 export interface EndingRequest {

@@ -1,10 +1,5 @@
 /** The options of `leaseLock` and `leased`, with what the environment gives and the defaults. */
-import {
-  type LeaseClientOptions,
-  type LeaseEventListener,
-  type LeaseStore,
-  systemClock,
-} from "@leasehold/client";
+import type { LeaseClientOptions, LeaseEventListener, LeaseStore } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import {
   aFunction,
@@ -15,6 +10,7 @@ import {
   label,
   type Rules,
   rule,
+  systemClock,
   trueOrFalse,
   unchecked,
   withMethods,

@@ -1,4 +1,5 @@
-import { CloseIncompleteError, type LeaseClient } from "@leasehold/client";
+import type { LeaseClient } from "@leasehold/client";
+import { CloseIncompleteError } from "@leasehold/client/internal";
 import { InvocationEndingError } from "./signal.ts";
 
 /** An invocation, from before it waits for its lock. */

@@ -1,4 +1,5 @@
-import { brandClass, type Clock, type Lease } from "@leasehold/client";
+import type { Clock, Lease } from "@leasehold/client";
+import { brandClass } from "@leasehold/client/internal";
 
 /** What a handler gets. */
 export interface Lock {

@@ -1,4 +1,4 @@
-import { LeaseConfigurationError } from "../errors/errors.ts";
+import { LeaseConfigurationError, saying } from "../errors/errors.ts";
 import { isMistake } from "../errors/operational.ts";
 import { type Clock, sleep } from "../time/clock.ts";
 import { exchange, httpModule } from "./exchange.ts";
@@ -66,19 +66,18 @@ export class CredentialsCache {
       return this.#current;
     } catch (error) {
       if (error instanceof LeaseConfigurationError || isMistake(error)) throw error;
-      throw missing(
-        `they could not be fetched (${error instanceof Error ? error.message : String(error)})`,
-        error,
-      );
+      throw missing(`they could not be fetched (${saying(error)})`, error);
     }
   }
 }
 
 function checked(given: LightCredentials): LightCredentials {
-  const { accessKeyId, secretAccessKey, expiration } = given ?? {};
-  const isDate = expiration === undefined || !Number.isNaN(expiration?.getTime?.() ?? Number.NaN);
-  if (accessKeyId && secretAccessKey && isDate) return given;
-  throw missing("what was fetched has no accessKeyId, no secretAccessKey, or an expiration that is no Date");
+  const { accessKeyId, secretAccessKey, sessionToken = "-", expiration = new Date(0) } = given ?? {};
+  const areTexts = [accessKeyId, secretAccessKey, sessionToken].every((text) => isPrintable.test(text ?? ""));
+  if (areTexts && Number.isFinite(expiration?.getTime?.())) return given;
+  throw missing(
+    "accessKeyId or secretAccessKey is missing, or one of them or sessionToken has a space or a line break, or expiration is no Date",
+  );
 }
 
 function missing(finding: string, cause?: unknown): LeaseConfigurationError {
@@ -88,6 +87,9 @@ function missing(finding: string, cause?: unknown): LeaseConfigurationError {
     'new LeaseClient({ tableName }) of "@leasehold/client"';
   return new LeaseConfigurationError("LEASE_CREDENTIALS_MISSING", text, { cause });
 }
+
+/** What a header may hold, all but spaces: the text of a file often ends with a line break. */
+const isPrintable = /^[!-~]+$/;
 
 /** What the environment can have that only the SDK reads. */
 const onlyForSdk = ["AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"];
@@ -137,7 +139,7 @@ async function containerCredentials(
 /** Read each time: the file's token changes. */
 async function authorization(env: NodeJS.ProcessEnv): Promise<string | undefined> {
   const file = env.AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE;
-  if (!file) return env.AWS_CONTAINER_AUTHORIZATION_TOKEN;
+  if (!file) return env.AWS_CONTAINER_AUTHORIZATION_TOKEN?.trim();
   const { readFile } = await import("node:fs/promises");
   return (await readFile(file, "utf8")).trim();
 }
