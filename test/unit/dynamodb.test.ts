@@ -221,4 +221,22 @@ describe("a client of the user's", () => {
     );
     expect(input.ReturnValuesOnConditionCheckFailure).toBe("ALL_OLD");
   });
+
+  it("is reached by an acquisition in eight calls of ours", async () => {
+    let calls: string[] = [];
+    const { stackTraceLimit } = Error;
+    const tracing = {
+      send: () => {
+        Error.stackTraceLimit = 50;
+        const { stack = "" } = new Error("here");
+        Error.stackTraceLimit = stackTraceLimit;
+        calls = stack.split("\n").filter((line) => line.includes("packages/client/src"));
+        return Promise.reject(sdkError("AccessDeniedException", "no", 400));
+      },
+    };
+    const client = new LeaseClient({ tableName: "leases", dynamodb: tracing as never });
+    await expect(client.acquire("k")).rejects.toThrow("no");
+    expect(calls.join("\n")).toMatch(/LeaseClient\.acquire/);
+    expect(calls.length).toBeLessThanOrEqual(8);
+  });
 });

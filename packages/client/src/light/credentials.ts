@@ -169,7 +169,7 @@ function parsed(body: string): Readonly<Record<string, string | undefined>> {
   try {
     return JSON.parse(body) ?? {};
   } catch {
-    // The parser's message would show what may be a part of a secret.
+    // Ignored: the parser's message would show what may be a part of a secret.
     throw new Error("the answer is no JSON");
   }
 }

@@ -87,7 +87,7 @@ export class AcquireAttempt {
     { withinMs, signal }: Bounds & { readonly withinMs: number },
     known?: Prospect,
   ): Promise<Granted | Refused> {
-    const { gate } = this.#context;
+    const { gate, table } = this.#context;
     // Before the first request is made: its lease counts from there.
     const entered = gate.enter(withinMs, signal);
     const waitedMs = typeof entered === "number" ? entered : await entered;
@@ -97,10 +97,23 @@ export class AcquireAttempt {
       const leftMs = Math.max(withinMs - waitedMs, shortestBudgetMs);
       const bounds = { withinMs: Math.min(leftMs, usefulMs, callBudgetMs), signal };
 
-      const takeovers = known?.takeovers ?? [];
-      const first = await this.#take(takeovers, bounds);
-      if (first.granted || first.prospect.takeovers.length === 0) return first;
-      return await this.#take(first.prospect.takeovers, bounds);
+      let takeovers = known?.takeovers ?? [];
+      for (let isSecond = false; ; isSecond = true) {
+        const passed = takeovers.map(({ from }) => from);
+        this.#passes ||= passed.length > 0;
+        for (const clearing of this.form.clear?.(passed) ?? []) await table.update(clearing, bounds);
+        const own = this.#nextWrite();
+        const write = this.form.acquire(this.#grant(own), passed);
+        const result = await table.update(write, { ...bounds, since: own.at }).catch(this.#doubted);
+        if (result.retried) this.#uncertain = true;
+        const isOurs = result.applied || this.#isOurs(result.item);
+        const outcome = isOurs
+          ? await this.#settle(result, own, bounds, takeovers)
+          : this.#refused(result.item);
+        // What a refusal has shown may be taken over now; what this one shows is left to the caller's next try.
+        if (outcome.granted || outcome.prospect.takeovers.length === 0 || isSecond) return outcome;
+        takeovers = outcome.prospect.takeovers;
+      }
     } catch (error) {
       failure = error;
       throw error;
@@ -127,23 +140,6 @@ export class AcquireAttempt {
     });
     const passed = inBackground(this.#context, { key, sortKey, owner, operation: "cancel" });
     lifecycle.remove({ key, sortKey, expiresAt: clock.now() + leaseDurationMs }, taken, passed);
-  }
-
-  /** Sends the write that takes it, in the place of some leases or of none. */
-  async #take(takeovers: readonly Takeover[], bounds: Bounds): Promise<Granted | Refused> {
-    const passed = takeovers.map(({ from }) => from);
-    if (passed.length > 0) this.#passes = true;
-    for (const clearing of this.form.clear?.(passed) ?? []) {
-      const { applied, item } = await this.#context.table.update(clearing, bounds);
-      if (!applied) return this.#refused(item);
-    }
-    const own = this.#nextWrite();
-    const write = this.form.acquire(this.#grant(own), passed);
-    const result = await this.#context.table.update(write, { ...bounds, since: own.at }).catch(this.#doubted);
-    if (result.retried) this.#uncertain = true;
-    if (result.applied || this.#isOurs(result.item))
-      return await this.#settle(result, own, bounds, takeovers);
-    return this.#refused(result.item);
   }
 
   /** A write that was not answered may have landed. */
