@@ -47,7 +47,7 @@ export function exchange(
       end(() => reject(error));
       request.destroy();
     };
-    const onAbort = (): void => fail(new Error("the answer was not awaited any longer"));
+    const onAbort = (): void => fail(aborted());
     signal?.addEventListener("abort", onAbort);
     request.on("error", fail);
     request.on("timeout", () => fail(unanswered(`no answer within ${options.timeout} ms`)));
@@ -67,6 +67,11 @@ export function exchange(
     });
     request.end(body);
   });
+}
+
+/** The error of a wait that its caller has ended. */
+export function aborted(): Error {
+  return Object.assign(new Error("it was not awaited any longer"), { name: "AbortError" });
 }
 
 /** An error of an attempt without an answer that can be read; another attempt may have one. */

@@ -7,7 +7,7 @@ import { type Clock, pause } from "../time/clock.ts";
 import { foreignAnswer, readAnswer, serviceError } from "./answers.ts";
 import type { CredentialsCache } from "./credentials.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { exchange, httpModule, type SendRequest, unanswered } from "./exchange.ts";
+import { aborted, exchange, httpModule, type SendRequest, unanswered } from "./exchange.ts";
 import { type Destination, type Signer, signedHeaders } from "./signing.ts";
 import type { SigningTime } from "./signing-time.ts";
 
@@ -70,9 +70,9 @@ export class HttpTransport implements Transport {
         const output = await this.#attempt(route, operation, body, signer, attempts);
         return output as Operations[Operation][1];
       } catch (error) {
-        attempts.lastError = signal.aborted ? undefined : error;
-        if (signal.aborted || attempts.count >= maxAttempts) throw error;
         const { name } = error as Error;
+        attempts.lastError = name === "AbortError" ? undefined : error;
+        if (signal.aborted || attempts.count >= maxAttempts) throw error;
         if (timeRefusals.test(name) && time.offsetMs !== offsetMs) continue;
         if (expiries.has(name) && mayReplace && signer !== undefined) {
           mayReplace = false;
@@ -149,20 +149,15 @@ const timeRefusals =
 const expiries: ReadonlySet<string> = new Set(["ExpiredToken", "ExpiredTokenException"]);
 
 /** Errors of a connection that another attempt may not meet. */
-const passingCodes: ReadonlySet<unknown> = new Set([
-  "ECONNRESET",
-  "ECONNREFUSED",
-  "EPIPE",
-  "ETIMEDOUT",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-]);
+const passingCodes = /^E(CONNRESET|CONNREFUSED|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_AGAIN)$/;
 
 /** How long to wait at most before the next attempt; undefined where it would fail likewise. */
 function backoffMs(error: unknown, count: number): number | undefined {
-  const { name, code, $metadata } = error as {
+  const {
+    name,
+    code = "",
+    $metadata,
+  } = error as {
     readonly name?: string;
     readonly code?: string;
     readonly $metadata?: { readonly httpStatusCode: number };
@@ -172,19 +167,19 @@ function backoffMs(error: unknown, count: number): number | undefined {
   const passes =
     isConflict(error) ||
     (status === undefined
-      ? name === "UnansweredError" || passingCodes.has(code)
+      ? name === "UnansweredError" || passingCodes.test(code)
       : [500, 502, 503, 504].includes(status));
   return passes ? Math.min(50 * 2 ** (count - 1), 20_000) : undefined;
 }
 
 /** A promise's result; rejects as soon as the signal aborts. */
 async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = (): void => aborted.reject(new Error("the credentials were not awaited any longer"));
+  const ended = Promise.withResolvers<never>();
+  const onAbort = (): void => ended.reject(aborted());
   if (signal.aborted) onAbort();
   signal.addEventListener("abort", onAbort);
   try {
-    return await Promise.race([promise, aborted.promise]);
+    return await Promise.race([promise, ended.promise]);
   } finally {
     signal.removeEventListener("abort", onAbort);
   }
