@@ -35,6 +35,16 @@ describe.each(["http", "https"])("leases in the light store by %s", (protocol) =
   storeContract(() => store);
 });
 
+test("a certificate that is not trusted ends the call at once, with a named error, and nothing is held", async () => {
+  const store = lightStoreOn(tls, { tableName: "leases" });
+  const client = new LightClient({ store });
+  await expect(client.acquire("one")).rejects.toMatchObject({
+    code: "LEASE_NO_ANSWER",
+    message: expect.stringContaining("self-signed certificate"),
+  });
+  expect(client.held()).toEqual([]);
+});
+
 describe("the light entry's client", () => {
   const config = lightConfig(engine);
   let place: EnginePlace;
