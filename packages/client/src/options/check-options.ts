@@ -44,7 +44,12 @@ const tableName: Rule<string> = (option, value) => {
 };
 
 /** Rules of the options that reach a table. */
-export const tableRules = {
+export const tableRules: {
+  readonly tableName: Rule<string>;
+  readonly dynamodb: Rule<DynamoDBSender>;
+  readonly clock: Rule<Clock>;
+  readonly randomness: Rule<Randomness>;
+} = {
   tableName,
   dynamodb: rule<DynamoDBSender>(
     "a DynamoDBClient or a DynamoDBDocumentClient",
@@ -136,7 +141,7 @@ export function checkRetry(_: string, retry: unknown): RetryStrategy {
 }
 
 /** The rules of any lease, but for its slot; the ranges of some depend on the client, or on one another. */
-const slotlessRules = {
+const slotlessRules: Rules<Omit<HoldOptions, "slot">> = {
   leaseDurationMs: unchecked,
   heartbeat: unchecked,
   owner: label,
@@ -153,9 +158,9 @@ const waitRules: Rules<WaitOptions> = {
 };
 
 /** Names of the options of any lease, but for the slot that a single one may stand for. */
-export const slotlessOptionNames = /* @__PURE__ */ Object.keys(
+export const slotlessOptionNames: readonly Exclude<keyof HoldOptions, "slot">[] = /* @__PURE__ */ Object.keys(
   slotlessRules,
-) as readonly (keyof typeof slotlessRules)[];
+) as never;
 
 /** One acquisition's options, validated and complete. */
 export interface AcquisitionTerms {
