@@ -26,7 +26,13 @@ import {
   unchecked,
   withMethods,
 } from "./check-values.ts";
-import type { DynamoDBSender, LeaseClientOptions, TryAcquireOptions, WaitOptions } from "./options.ts";
+import type {
+  DynamoDBSender,
+  HoldOptions,
+  LeaseClientOptions,
+  TryAcquireOptions,
+  WaitOptions,
+} from "./options.ts";
 
 const defaultLeaseDurationMs = 30_000;
 const defaultClockSkewMs = 1_000;
