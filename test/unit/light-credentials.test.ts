@@ -112,7 +112,7 @@ describe("there are no credentials, says an error that names the SDK's store, an
     [
       "with a line break",
       { AWS_ACCESS_KEY_ID: "x\n", AWS_SECRET_ACCESS_KEY: "y" },
-      /without spaces and line breaks/,
+      /without a line break at the end/,
     ],
     ["with a profile", { AWS_PROFILE: "dev" }, /it does not read AWS_PROFILE/],
     [

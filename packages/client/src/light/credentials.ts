@@ -76,7 +76,7 @@ function checked(given: LightCredentials): LightCredentials {
   const areTexts = [accessKeyId, secretAccessKey, sessionToken].every((text) => isPrintable.test(text ?? ""));
   if (areTexts && Number.isFinite(expiration?.getTime?.())) return given;
   throw missing(
-    "accessKeyId and secretAccessKey are needed, without spaces and line breaks, and expiration as a Date",
+    "accessKeyId and secretAccessKey are needed, without a line break at the end, and expiration as a Date",
   );
 }
 
@@ -88,8 +88,8 @@ function missing(finding: string, cause?: unknown): LeaseConfigurationError {
   return new LeaseConfigurationError("LEASE_CREDENTIALS_MISSING", text, { cause });
 }
 
-/** What a header may hold, all but spaces: the text of a file often ends with a line break. */
-const isPrintable = /^[!-~]+$/;
+/** What a header may hold, without spaces at its ends. The text of a file often ends with a line break. */
+const isPrintable = /^[!-~]([ -~]*[!-~])?$/;
 
 /** What the environment can have that only the SDK reads. */
 const onlyForSdk = ["AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"];
