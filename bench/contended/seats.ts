@@ -89,7 +89,7 @@ export const contendedSemaphore: readonly Promised[] = [
       );
     },
   ),
-  promised("semaphore: `drain` for 10 s, a permit stays held", "7 GetItem", [0, 7], async (site) => {
+  promised("semaphore: `drain` for 10 s, a permit stays held", "7 GetItem", [0, 4], async (site) => {
     const key = site.newKey();
     const world = site.stopped();
     const permit = await new Semaphore(world.client(), key, one).acquire(held);

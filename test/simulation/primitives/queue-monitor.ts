@@ -20,6 +20,8 @@ export class QueueMonitor {
    * answer: it can only note when it was sent. Counting from when others see it would keep dead waiters in the way for longer.
    */
   #endedAt = 0;
+  /** The last time in which the lease could be had, until it was granted: the use before it, and since when. */
+  #vacancy = { fence: 0, endedAt: 0, until: 0 };
 
   constructor(now: () => number) {
     this.#now = now;
@@ -33,6 +35,13 @@ export class QueueMonitor {
       const sentAt = note?.fencingToken === after?.[fence] ? note?.endedAt : undefined;
       this.#endedAt = Math.min(this.#now(), Number(before[expiresAt]), sentAt ?? this.#now());
     }
+    if (after?.[token] !== undefined && after[token] !== before?.[token]) {
+      this.#vacancy = {
+        fence: Number(before?.[fence]),
+        endedAt: this.#endOfUse(before),
+        until: this.#now(),
+      };
+    }
     const [tickets, left] = [ticketsIn(before), ticketsIn(after)];
     if (left.length !== Number(after?.waiting ?? 0)) fault("the count of tickets has drifted");
     const stays = ({ id, number }: QueueTicket): boolean =>
@@ -40,11 +49,26 @@ export class QueueMonitor {
     return { tickets, left, gone: (own) => tickets.filter((ticket) => ticket !== own && !stays(ticket)) };
   }
 
-  /** Whether a ticket may be passed: it has expired, or its waiter has had its time to take the lease or to answer. */
+  /**
+   * Whether a ticket may be passed: it has expired, or its waiter has had its time to take the lease or to answer. A write
+   * that passes it may land when the next holder has the lease.
+   */
   mayBePassed({ until, answered }: QueueTicket, before: Item | undefined): boolean {
     if (until <= this.#now() + clockSkewMs / 2) return true;
-    const { token, expiresAt, fence } = attributeNames;
-    const endedAt = before?.[token] === undefined ? this.#endedAt : Number(before[expiresAt]);
-    return answered !== undefined && answered !== before?.[fence] && this.#now() >= endedAt + answerMs;
+    const now = {
+      fence: Number(before?.[attributeNames.fence]),
+      endedAt: this.#endOfUse(before),
+      until: this.#now(),
+    };
+    return [now, this.#vacancy].some(
+      (vacancy) =>
+        answered !== undefined && answered !== vacancy.fence && vacancy.until >= vacancy.endedAt + answerMs,
+    );
+  }
+
+  #endOfUse(item: Item | undefined): number {
+    return item?.[attributeNames.token] === undefined
+      ? this.#endedAt
+      : Number(item[attributeNames.expiresAt]);
   }
 }

@@ -200,8 +200,12 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
       if ((await this.#sleep.sleep(delayMs, this.#call.signal)) || this.#isTurn()) return;
     }
     const { own, estimate } = this;
-    const isShort = (own?.until ?? 0) - this.context.clock.now() < pollIntervalMs(estimate) + renewAheadMs;
-    const renews = own !== undefined && (mustAnswer || isShort) && this.#budget.leftMs > 0;
+    const { until = 0 } = own ?? {};
+    const pollMs = pollIntervalMs(estimate);
+    const isShort = until - this.context.clock.now() < pollMs + renewAheadMs;
+    // Near the end of the waiter's patience a renewal would win no time.
+    const isLonger = this.newTicket().until - until > pollMs;
+    const renews = own !== undefined && (mustAnswer || (isShort && isLonger)) && this.#budget.leftMs > 0;
     const bounds = this.#bounds(lookBudgetMs);
     await this.#tolerating(async () => {
       const item = await (renews ? this.queue.lookAndRenew(this, bounds) : this.queue.look(bounds));

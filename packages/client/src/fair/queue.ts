@@ -28,6 +28,8 @@ export interface QueueSnapshot {
 /** A lease that the first in line could have: since when, on the monotonic clock, and since the end of which use. */
 interface Vacancy {
   readonly fence: number;
+  /** When that lease expired, if it was not released: a late renewal, and a late release, begin another vacancy. */
+  readonly expiresAt: unknown;
   readonly seenAt: number;
   /** When that use ended, in epoch milliseconds of another clock; undefined where that is not known. */
   readonly endedAt: number | undefined;
@@ -89,11 +91,13 @@ export class Queue {
   /** Takes note of whether the first in line could have the lease; `endedAt` where the end of its last use is known. */
   seeVacancy(isVacant: boolean, item: Item | undefined, endedAt: number | undefined): void {
     const fence = fenceOf(item);
+    const expiresAt = item?.[attributeNames.expiresAt];
     if (!isVacant) this.#vacancy = undefined;
-    else if (this.#vacancy?.fence !== fence) {
+    else if (this.#vacancy?.fence !== fence || this.#vacancy.expiresAt !== expiresAt) {
       const note = holdNoteIn(item);
       const noted = note?.fencingToken === fence ? note.endedAt : undefined;
-      this.#vacancy = { fence, seenAt: this.#context.clock.monotonic(), endedAt: endedAt ?? noted };
+      const seenAt = this.#context.clock.monotonic();
+      this.#vacancy = { fence, expiresAt, seenAt, endedAt: endedAt ?? noted };
     }
   }
 

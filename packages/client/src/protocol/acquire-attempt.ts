@@ -101,15 +101,15 @@ export class AcquireAttempt {
       for (let isSecond = false; ; isSecond = true) {
         const passed = takeovers.map(({ from }) => from);
         this.#passes ||= passed.length > 0;
-        for (const clearing of this.form.clear?.(passed) ?? []) await table.update(clearing, bounds);
-        const own = this.#nextWrite();
-        const write = this.form.acquire(this.#grant(own), passed);
-        const result = await table.update(write, { ...bounds, since: own.at }).catch(this.#doubted);
-        if (result.retried) this.#uncertain = true;
-        const isOurs = result.applied || this.#isOurs(result.item);
-        const outcome = isOurs
-          ? await this.#settle(result, own, bounds, takeovers)
-          : this.#refused(result.item);
+        let outcome: Granted | Refused | undefined = await this.#clear(passed, bounds);
+        if (outcome === undefined) {
+          const own = this.#nextWrite();
+          const write = this.form.acquire(this.#grant(own), passed);
+          const result = await table.update(write, { ...bounds, since: own.at }).catch(this.#doubted);
+          if (result.retried) this.#uncertain = true;
+          const isOurs = result.applied || this.#isOurs(result.item);
+          outcome = isOurs ? await this.#settle(result, own, bounds, takeovers) : this.#refused(result.item);
+        }
         // What a refusal has shown may be taken over now; what this one shows is left to the caller's next try.
         if (outcome.granted || outcome.prospect.takeovers.length === 0 || isSecond) return outcome;
         takeovers = outcome.prospect.takeovers;
@@ -140,6 +140,15 @@ export class AcquireAttempt {
     });
     const passed = inBackground(this.#context, { key, sortKey, owner, operation: "cancel" });
     lifecycle.remove({ key, sortKey, expiresAt: clock.now() + leaseDurationMs }, taken, passed);
+  }
+
+  /** Removes what the acquisition's own write cannot take along; gives what refuses that, for then it was judged wrongly. */
+  async #clear(passed: readonly LeaseRecord[], bounds: Bounds): Promise<Refused | undefined> {
+    for (const clearing of this.form.clear?.(passed) ?? []) {
+      const { applied, item } = await this.#context.table.update(clearing, bounds);
+      if (!applied) return this.#refused(item);
+    }
+    return undefined;
   }
 
   /** A write that was not answered may have landed. */

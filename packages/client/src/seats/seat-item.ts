@@ -57,7 +57,7 @@ export class SeatItem {
   }
 
   /** Acquires a seat, or shares the same owner's. Rejects as every acquisition does; nothing stays held then. */
-  async acquire(call: SeatCall, rule: SeatRule, order = this.#order): Promise<Lease> {
+  async acquire(call: SeatCall, rule: SeatRule, order: WaitOrder | undefined = this.#order): Promise<Lease> {
     const { acquirer, context, format } = this.client;
     const { key } = this;
     const form = this.form({ ...rule, reentrantOwner: call.reentrant ? call.owner : undefined });
