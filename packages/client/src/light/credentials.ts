@@ -76,20 +76,20 @@ function checked(given: LightCredentials): LightCredentials {
   const areTexts = [accessKeyId, secretAccessKey, sessionToken].every((text) => isPrintable.test(text ?? ""));
   if (areTexts && Number.isFinite(expiration?.getTime?.())) return given;
   throw missing(
-    "accessKeyId or secretAccessKey is missing, or one of them or sessionToken has a space or a line break, or expiration is no Date",
+    "accessKeyId and secretAccessKey are needed, without a line break at the end, and expiration as a Date",
   );
 }
 
 function missing(finding: string, cause?: unknown): LeaseConfigurationError {
   const text =
     `no AWS credentials for the light store: ${finding}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass ` +
-    "credentials; for profiles, SSO, web identity and EC2's instance metadata use the SDK's store: " +
+    "credentials; the SDK's store reads profiles, SSO, web identity and EC2's metadata: " +
     'new LeaseClient({ tableName }) of "@leasehold/client"';
   return new LeaseConfigurationError("LEASE_CREDENTIALS_MISSING", text, { cause });
 }
 
-/** What a header may hold, all but spaces: the text of a file often ends with a line break. */
-const isPrintable = /^[!-~]+$/;
+/** What a header may hold, without spaces at its ends. The text of a file often ends with a line break. */
+const isPrintable = /^[!-~]([ -~]*[!-~])?$/;
 
 /** What the environment can have that only the SDK reads. */
 const onlyForSdk = ["AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"];
@@ -122,9 +122,7 @@ async function containerCredentials(
 ): Promise<LightCredentials> {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url?.protocol !== "https:" && !(url?.protocol === "http:" && localHosts.test(url.hostname))) {
-    throw missing(
-      `AWS_CONTAINER_CREDENTIALS_FULL_URI is ${JSON.stringify(address)}, neither HTTPS nor a container's host`,
-    );
+    throw missing(`${JSON.stringify(address)} is neither HTTPS nor a container's host`);
   }
   for (let attempt = 1; ; attempt += 1) {
     try {

@@ -56,14 +56,9 @@ export function regionIn(tableName: string): string | undefined {
 }
 
 function hostOf(region: string, env: NodeJS.ProcessEnv): string {
-  const isChina = region.startsWith("cn-");
-  const isDual = env.AWS_USE_DUALSTACK_ENDPOINT === "true";
-  const suffix = isDual
-    ? isChina
-      ? "api.amazonwebservices.com.cn"
-      : "api.aws"
-    : isChina
-      ? "amazonaws.com.cn"
-      : "amazonaws.com";
-  return `dynamodb${env.AWS_USE_FIPS_ENDPOINT === "true" ? "-fips" : ""}.${region}.${suffix}`;
+  const service = env.AWS_USE_FIPS_ENDPOINT === "true" ? "dynamodb-fips" : "dynamodb";
+  const china = region.startsWith("cn-") ? ".cn" : "";
+  const plain = `amazonaws.com${china}`;
+  const dual = china ? "api.amazonwebservices.com.cn" : "api.aws";
+  return `${service}.${region}.${env.AWS_USE_DUALSTACK_ENDPOINT === "true" ? dual : plain}`;
 }

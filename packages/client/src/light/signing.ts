@@ -1,3 +1,4 @@
+import { createHmac, createSecretKey, type KeyObject } from "node:crypto";
 import { removeRequire } from "./builtin-require.ts";
 
 // The import above comes first: aws4 may ask for a `require` while it is loaded.
@@ -21,6 +22,33 @@ export interface Destination {
   readonly path: string;
 }
 
+/** Keys by what they are made of; each is good for a day. */
+const keys = new Map<string, KeyObject>();
+const mostKeys = 100;
+
+/**
+ * Signs as aws4 does, with a key that is kept as Node's own object. aws4 keeps its bytes, of which Node would make such an
+ * object for each signature: two thirds of what a signature costs.
+ */
+export class RequestSigner extends aws4.RequestSigner {
+  override signature(): string {
+    const { secretAccessKey } = this.credentials;
+    const parts = [this.getDate(), this.region, this.service, "aws4_request"];
+    const id = [secretAccessKey, ...parts].join();
+    let key = keys.get(id);
+    if (key === undefined) {
+      const bytes = parts.reduce<string | Buffer>(
+        (outer, part) => createHmac("sha256", outer).update(part).digest(),
+        `AWS4${secretAccessKey}`,
+      );
+      key = createSecretKey(bytes as Buffer);
+      if (keys.size >= mostKeys) keys.clear();
+      keys.set(id, key);
+    }
+    return createHmac("sha256", key).update(this.stringToSign()).digest("hex");
+  }
+}
+
 /** Gives the headers of a request to DynamoDB that is signed for a moment, in epoch milliseconds. Sends nothing. */
 export function signedHeaders(
   { region, host, path }: Destination,
@@ -37,5 +65,6 @@ export function signedHeaders(
     ...(sessionToken === undefined ? {} : { "X-Amz-Security-Token": sessionToken }),
   };
   const request = { service: "dynamodb", region, host, method: "POST", path, headers, body };
-  return aws4.sign(request, { accessKeyId, secretAccessKey }).headers as Record<string, string>;
+  const signed = new RequestSigner(request, { accessKeyId, secretAccessKey }).sign();
+  return signed.headers as Record<string, string>;
 }
