@@ -1,7 +1,7 @@
 import type { LeaseHandle } from "@leasehold/client";
 import * as client from "@leasehold/client";
 import { Host } from "../host.ts";
-import { calmWeather, Network, type Surroundings, type Tamper, type Weather } from "../network.ts";
+import { calmWeather, longestDelayMs, Network, type Surroundings, type Tamper, type Weather } from "../network.ts";
 import type { Random } from "../random.ts";
 import type { Planted, Simulation } from "../simulation.ts";
 import { Table } from "../table.ts";
@@ -112,7 +112,8 @@ function disturb(world: World, hosts: Host[], wallErrorMs: number, restart: (nam
 
 /**
  * With every host dead and the network calm, a newcomer gets each lock soon after its lease is over: by watching it for a
- * whole lease at the latest, where a wall clock that was wrong died before it could be corrected.
+ * whole lease at the latest, where a wall clock that was wrong died before it could be corrected. Copies of the dead hosts'
+ * renewals still land for a while, and a read that lags may have shown the one before the last: that costs another lease.
  */
 async function everyLockOpens(
   world: World,
@@ -125,7 +126,7 @@ async function everyLockOpens(
   for (const key of keys) {
     const leases = new subject.LeaseClient({ store, clock: host, clockSkewMs: skewMs, randomness });
     let isOpen = false;
-    const waitMs = 2 * longestLeaseMs + 4 * skewMs + 1_000;
+    const waitMs = longestDelayMs + 2 * longestLeaseMs + 4 * skewMs + 1_000;
     leases.acquire(key, { waitMs }).then(
       () => {
         isOpen = true;
