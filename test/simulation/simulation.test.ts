@@ -5,7 +5,7 @@ import { type Simulation, simulate } from "./simulation.ts";
 import type { Tally } from "./world.ts";
 
 /** A mistake that takes more worlds than this to show itself would slip through the tests. */
-const mostWorlds = 400;
+const mostWorlds = 1_000;
 /** As many worlds are played whenever a person waits: one in so many of all. */
 const oneIn = 10;
 
