@@ -1,7 +1,14 @@
 import type { LeaseHandle } from "@leasehold/client";
 import * as client from "@leasehold/client";
 import { Host } from "../host.ts";
-import { calmWeather, longestDelayMs, Network, type Surroundings, type Tamper, type Weather } from "../network.ts";
+import {
+  calmWeather,
+  longestDelayMs,
+  Network,
+  type Surroundings,
+  type Tamper,
+  type Weather,
+} from "../network.ts";
 import type { Random } from "../random.ts";
 import type { Planted, Simulation } from "../simulation.ts";
 import { Table } from "../table.ts";

@@ -30,7 +30,7 @@ const mostKeys = 100;
  * Signs as aws4 does, with a key that is kept as Node's own object. aws4 keeps its bytes, of which Node would make such an
  * object for each signature: two thirds of what a signature costs.
  */
-export class RequestSigner extends aws4.RequestSigner {
+class RequestSigner extends aws4.RequestSigner {
   override signature(): string {
     const { secretAccessKey } = this.credentials;
     const parts = [this.getDate(), this.region, this.service, "aws4_request"];
@@ -49,14 +49,35 @@ export class RequestSigner extends aws4.RequestSigner {
   }
 }
 
+/** A request that is to be signed. */
+export interface Unsigned {
+  readonly service: string;
+  readonly region: string;
+  readonly host?: string;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Headers that aws4 would sign beside those that are given. @default - none is left out */
+  readonly extraHeadersToIgnore?: Readonly<Record<string, boolean>>;
+}
+
+/** Gives a request's headers with its signature, for the moment that its `X-Amz-Date` names. */
+export function signed(request: Unsigned, signer: Signer): Record<string, string> {
+  const { accessKeyId, secretAccessKey } = signer;
+  const { headers = {} } = new RequestSigner({ ...request }, { accessKeyId, secretAccessKey }).sign();
+  return headers as Record<string, string>;
+}
+
 /** Gives the headers of a request to DynamoDB that is signed for a moment, in epoch milliseconds. Sends nothing. */
 export function signedHeaders(
   { region, host, path }: Destination,
   operation: string,
   body: string,
-  { accessKeyId, secretAccessKey, sessionToken }: Signer,
+  signer: Signer,
   at: number,
 ): Record<string, string> {
+  const { sessionToken } = signer;
   const headers = {
     Host: host,
     "Content-Type": "application/x-amz-json-1.0",
@@ -64,7 +85,5 @@ export function signedHeaders(
     "X-Amz-Date": new Date(at).toISOString().replace(/[:-]|\.\d+/g, ""),
     ...(sessionToken === undefined ? {} : { "X-Amz-Security-Token": sessionToken }),
   };
-  const request = { service: "dynamodb", region, host, method: "POST", path, headers, body };
-  const signed = new RequestSigner(request, { accessKeyId, secretAccessKey }).sign();
-  return signed.headers as Record<string, string>;
+  return signed({ service: "dynamodb", region, host, method: "POST", path, headers, body }, signer);
 }
