@@ -1,6 +1,7 @@
 import { LeaseError, LeaseServiceError, SlotDoneError } from "../errors/errors.ts";
 import { type LeaseRecord, lastDoneSlot } from "../record.ts";
 import { type Bounds, callBudgetMs, shortestBudgetMs } from "../store/timed-store.ts";
+import type { Write } from "../store/write.ts";
 import type { Item, UpdateResult } from "../store.ts";
 import type { Moment } from "../time/clock.ts";
 import { inBackground, type ProtocolContext } from "./context.ts";
@@ -101,7 +102,9 @@ export class AcquireAttempt {
       for (let isSecond = false; ; isSecond = true) {
         const passed = takeovers.map(({ from }) => from);
         this.#passes ||= passed.length > 0;
-        let outcome: Granted | Refused | undefined = await this.#clear(passed, bounds);
+        const clearings = this.form.clear?.(passed) ?? [];
+        let outcome: Granted | Refused | undefined;
+        if (clearings.length > 0) outcome = await this.#clear(clearings, bounds);
         if (outcome === undefined) {
           const own = this.#nextWrite();
           const write = this.form.acquire(this.#grant(own), passed);
@@ -143,8 +146,8 @@ export class AcquireAttempt {
   }
 
   /** Removes what the acquisition's own write cannot take along; gives what refuses that, for then it was judged wrongly. */
-  async #clear(passed: readonly LeaseRecord[], bounds: Bounds): Promise<Refused | undefined> {
-    for (const clearing of this.form.clear?.(passed) ?? []) {
+  async #clear(clearings: readonly Write[], bounds: Bounds): Promise<Refused | undefined> {
+    for (const clearing of clearings) {
       const { applied, item } = await this.#context.table.update(clearing, bounds);
       if (!applied) return this.#refused(item);
     }
