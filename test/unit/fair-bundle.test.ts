@@ -1,19 +1,9 @@
-import { build } from "esbuild";
 import { expect, it } from "vitest";
+import { bundled } from "../support/bundled.ts";
 
 /** The files of the client that a program takes along. */
-async function filesIn(program: string): Promise<string[]> {
-  const { metafile } = await build({
-    stdin: { contents: program, resolveDir: import.meta.dirname },
-    bundle: true,
-    write: false,
-    metafile: true,
-    platform: "node",
-    format: "esm",
-    conditions: ["leasehold-source"],
-    external: ["@aws-sdk/*"],
-  });
-  return Object.keys(metafile.inputs);
+async function filesIn(program: string): Promise<readonly string[]> {
+  return (await bundled(program, { external: ["@aws-sdk/*"] })).files;
 }
 
 const isOfFairness = (file: string): boolean => file.includes("packages/client/src/fair/");

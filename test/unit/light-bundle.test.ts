@@ -3,39 +3,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { build } from "esbuild";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { bundled } from "../support/bundled.ts";
 
 const run = promisify(execFile);
-
-interface Bundled {
-  readonly code: Uint8Array;
-  /** What it holds, with the bytes of each file. */
-  readonly bytesOf: ReadonlyMap<string, number>;
-}
-
-/** Bundles a program as it is deployed: in one file, with nothing left outside. */
-async function bundled(program: string, format: "esm" | "cjs"): Promise<Bundled> {
-  const { metafile, outputFiles } = await build({
-    stdin: { contents: program, resolveDir: import.meta.dirname, loader: "ts" },
-    bundle: true,
-    write: false,
-    metafile: true,
-    minify: true,
-    platform: "node",
-    target: "node22",
-    format,
-    mainFields: ["module", "main"],
-    conditions: ["leasehold-source", "module"],
-    logLevel: "error",
-  });
-  const [output] = Object.values(metafile.outputs);
-  const inputs = Object.entries(output?.inputs ?? {}).filter(([, { bytesInOutput }]) => bytesInOutput > 0);
-  return {
-    code: outputFiles[0]?.contents ?? new Uint8Array(),
-    bytesOf: new Map(inputs.map(([path, { bytesInOutput }]) => [path, bytesInOutput])),
-  };
-}
 
 const client = `
   import { LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
@@ -57,7 +28,7 @@ describe.each([
   ["the middleware", middleware],
 ])("a bundle of %s with the light store", (_name, program) => {
   it("holds nothing of the SDK", async () => {
-    const { bytesOf } = await bundled(program, "esm");
+    const { bytesOf } = await bundled(program);
     expect([...bytesOf.keys()]).toContainEqual(expect.stringContaining("client/src/light/http-transport.ts"));
     expect([...bytesOf.keys()].filter((path) => /@(aws-sdk|smithy)\//.test(path))).toEqual([]);
   });
@@ -70,7 +41,7 @@ describe.each([
     async (_format, format, ending) => {
       const folder = await mkdtemp(join(tmpdir(), "leasehold-light-"));
       onTestFinished(() => rm(folder, { recursive: true }));
-      const { code } = await bundled(program, format);
+      const { code } = await bundled(program, { format });
       await writeFile(join(folder, `bundle.${ending}`), code);
       const main = join(folder, "main.mjs");
       await writeFile(
@@ -88,7 +59,7 @@ describe.each([
 });
 
 it("the light store and its signer stay small", async () => {
-  const { bytesOf } = await bundled(client, "esm");
+  const { bytesOf } = await bundled(client);
   const bytes = (part: RegExp): number =>
     [...bytesOf].reduce((sum, [path, count]) => sum + (part.test(path) ? count : 0), 0);
   expect(bytes(/client\/src\/light\//)).toBeLessThan(11_200);
