@@ -4,7 +4,7 @@
  */
 import {
   LeaseConfigurationError,
-  type LeaseError,
+  LeaseError,
   type LeaseErrorCode,
   type LeaseErrorProperties,
   LeaseItemError,
@@ -64,14 +64,15 @@ export interface Attempts {
   readonly lastError: unknown;
 }
 
-/** Gives what a call to the SDK is to reject with: an error of ours, but a mistake in the program as it is. */
+/** Gives what a call is to reject with: an error of ours; one that is ours already, or a mistake in the program, as it is. */
 export async function rejectionFor(
   error: unknown,
   asked: AskedTable,
   signal: AbortSignal,
   attempts: Attempts,
 ): Promise<unknown> {
-  return isMistake(error) ? error : await toLeaseError(error, asked, signal, attempts);
+  const isFinal = error instanceof LeaseError || isMistake(error);
+  return isFinal ? error : await toLeaseError(error, asked, signal, attempts);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { AttributeValue, ConditionalCheckFailedException } from "@aws-sdk/client-dynamodb";
-import { LeaseError } from "../errors/errors.ts";
+import type { LeaseError } from "../errors/errors.ts";
 import { isMistake } from "../errors/operational.ts";
 import { systemRandomness } from "../protocol/context.ts";
 import type { ItemKey } from "../schema.ts";
@@ -20,7 +20,7 @@ import {
 import type { Clock } from "../time/clock.ts";
 import { expressionValues, fromAttributeValues, toAttributeValues } from "./attribute-values.ts";
 import { BatchPause } from "./batch-pause.ts";
-import { isBatchRefusal, statementError, toItemError, toLeaseError } from "./errors.ts";
+import { isBatchRefusal, rejectionFor, statementError, toItemError } from "./errors.ts";
 import { toStatement } from "./partiql.ts";
 import { refusalsOf, toTransactItem } from "./transactions.ts";
 import { CallAttempts, type Operations, type Transport } from "./transport.ts";
@@ -96,7 +96,7 @@ export class TableStore implements LeaseStore {
     } catch (error) {
       if (isMistake(error)) throw error;
       if (!isBatchRefusal((error as Error).name)) {
-        const failure = error instanceof LeaseError ? error : await this.#translated(error, attempts);
+        const failure = (await this.#rejection(error, attempts)) as LeaseError;
         return requests.map(() => failure);
       }
       this.#batchPause.begin();
@@ -173,14 +173,9 @@ export class TableStore implements LeaseStore {
     }
   }
 
-  /** What a call rejects with; a transport may have an error of ours already. */
-  async #rejection(error: unknown, attempts: CallAttempts): Promise<unknown> {
-    return error instanceof LeaseError || isMistake(error) ? error : await this.#translated(error, attempts);
-  }
-
-  #translated(error: unknown, attempts: CallAttempts): Promise<LeaseError> {
+  #rejection(error: unknown, attempts: CallAttempts): Promise<unknown> {
     const asked = { tableName: this.tableName, dynamodb: this.#transport.sender };
-    return toLeaseError(error, asked, attempts.call.signal, attempts);
+    return rejectionFor(error, asked, attempts.call.signal, attempts);
   }
 }
 
