@@ -16,7 +16,7 @@ import type { FairTerms } from "./fair.ts";
 import { isOlder, type LocalWaiter, queues } from "./queue.ts";
 import { QueueCaller } from "./queue-caller.ts";
 import { estimatedWaitMs, pollIntervalMs } from "./queue-estimate.ts";
-import { type NewTicket, queueLimits, ticketIdOf } from "./queue-ticket.ts";
+import { type NewTicket, type QueueTicket, queueLimits, ticketIdOf } from "./queue-ticket.ts";
 import { leave } from "./queue-writes.ts";
 
 /** Sleeps are shortened by up to this share, so that waiters do not look in step. */
@@ -199,18 +199,20 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
       const delayMs = Math.max(1, Math.min(this.#sleepMs(), this.#budget.leftMs));
       if ((await this.#sleep.sleep(delayMs, this.#call.signal)) || this.#isTurn()) return;
     }
-    const { own, estimate } = this;
-    const { until = 0 } = own ?? {};
-    const pollMs = pollIntervalMs(estimate);
-    const isShort = until - this.context.clock.now() < pollMs + renewAheadMs;
-    // Near the end of the waiter's patience a renewal would win no time.
-    const isLonger = this.newTicket().until - until > pollMs;
-    const renews = own !== undefined && (mustAnswer || (isShort && isLonger)) && this.#budget.leftMs > 0;
+    const { own } = this;
+    const renews = own !== undefined && this.#budget.leftMs > 0 && (mustAnswer || this.#isDue(own));
     const bounds = this.#bounds(lookBudgetMs);
     await this.#tolerating(async () => {
       const item = await (renews ? this.queue.lookAndRenew(this, bounds) : this.queue.look(bounds));
       if (renews || !isOlder(item, this.#seen?.item)) this.learn(item);
     });
+  }
+
+  /** Whether a ticket ends soon, and could last longer: near the end of the waiter's patience a renewal would win no time. */
+  #isDue({ until }: QueueTicket): boolean {
+    const pollMs = pollIntervalMs(this.estimate);
+    const isShort = until - this.context.clock.now() < pollMs + renewAheadMs;
+    return isShort && this.newTicket().until - until > pollMs;
   }
 
   /**
