@@ -23,6 +23,16 @@ async function deadWaiters(site: OperationSite, key: string, count: number): Pro
   }
 }
 
+/** So many callers of one process join the line of a lock that stays held, wait, and leave. */
+async function waitInVain(site: OperationSite, callers: number, waitMs: number): Promise<void> {
+  const key = site.newKey();
+  const world = site.stopped();
+  const lease = await new FairLock(world.client(), key).acquire(held);
+  const wait = (): Promise<unknown> => new FairLock(world.client(), key).acquire({ waitMs });
+  await countedWhile(site, world, waitMs, () => Promise.allSettled(Array.from({ length: callers }, wait)));
+  await lease.release();
+}
+
 export const contendedFair: readonly Promised[] = [
   promised("fair lock: try, others wait", "1 UpdateItem", [1, 0], async (site) => {
     const key = site.newKey();
@@ -39,43 +49,19 @@ export const contendedFair: readonly Promised[] = [
     "fair lock: join, wait a minute at the head, and leave",
     "62 GetItem, 4 UpdateItem",
     [4, 31],
-    async (site) => {
-      const key = site.newKey();
-      const world = site.stopped();
-      const lease = await new FairLock(world.client(), key).acquire(held);
-      await countedWhile(site, world, minuteMs, () =>
-        new FairLock(world.client(), key).acquire({ waitMs: minuteMs }),
-      );
-      await lease.release();
-    },
+    (site) => waitInVain(site, 1, minuteMs),
   ),
   promised(
     "fair lock: join, wait an hour at the head, and leave",
     "399 GetItem, 85 UpdateItem",
     [85, 199.5],
-    async (site) => {
-      const key = site.newKey();
-      const world = site.stopped();
-      const lease = await new FairLock(world.client(), key).acquire(held);
-      await countedWhile(site, world, hourMs, () =>
-        new FairLock(world.client(), key).acquire({ waitMs: hourMs }),
-      );
-      await lease.release();
-    },
+    (site) => waitInVain(site, 1, hourMs),
   ),
   promised(
     "fair lock: 2 callers join, wait 10 minutes, and leave",
     "217 GetItem, 34 UpdateItem",
     [34, 108.5],
-    async (site) => {
-      const key = site.newKey();
-      const world = site.stopped();
-      const lease = await new FairLock(world.client(), key).acquire(held);
-      const waitMs = 10 * minuteMs;
-      const wait = (): Promise<unknown> => new FairLock(world.client(), key).acquire({ waitMs });
-      await countedWhile(site, world, waitMs, () => Promise.allSettled([wait(), wait()]));
-      await lease.release();
-    },
+    (site) => waitInVain(site, 2, 10 * minuteMs),
   ),
   promised(
     "fair lock: join, and get the lock after 1 s, with the release",

@@ -31,6 +31,17 @@ export type Mishap =
   | { readonly kind: "kill"; readonly process: number }
   | { readonly kind: "collect" };
 
+/** What worlds count of mishaps and of a bad network: a simulation in which one of them never happens shows too little. */
+export const everyMishap = [
+  "takeover",
+  "death",
+  "request lost",
+  "answer lost",
+  "sent twice",
+  "late arrival",
+  "ttl removed an item",
+] as const;
+
 /** Mishaps, and the time that passes between them, for a simulation's steps. */
 export function mishaps(
   processes: number,

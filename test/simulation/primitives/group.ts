@@ -3,7 +3,7 @@ import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { acquireAll, type LeaseGroup } from "../../../packages/client/src/group/index.ts";
 import { Beliefs } from "../beliefs.ts";
-import { Cluster, type Mishap, mishaps, type Running } from "../cluster.ts";
+import { Cluster, everyMishap, type Mishap, mishaps, type Running } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
 import { isGrant, type Simulation, stepByStep, without } from "../simulation.ts";
 import type { Change } from "../table.ts";
@@ -161,16 +161,10 @@ export const group: Simulation = {
     "groups hold all or nothing, never beside another holder, and everybody comes in when the weather clears",
   worlds: 200,
   mustHappen: [
+    ...everyMishap,
     "group granted",
     "lease granted",
-    "takeover",
-    "death",
     "conflict",
-    "request lost",
-    "answer lost",
-    "sent twice",
-    "late arrival",
-    "ttl removed an item",
     "release confirmed",
     "renew confirmed",
     "rejected: GroupUnavailableError",

@@ -4,7 +4,15 @@ import fc from "fast-check";
 import { JobRuns, type RunContext, type RunState } from "../../../packages/jobs/src/index.ts";
 import { runAttributeNames, runItemKey } from "../../../packages/jobs/src/runs/schema.ts";
 import { Beliefs } from "../beliefs.ts";
-import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps, type Running } from "../cluster.ts";
+import {
+  Cluster,
+  clockSkewMs,
+  everyMishap,
+  leaseDurationMs,
+  type Mishap,
+  mishaps,
+  type Running,
+} from "../cluster.ts";
 import type { Host } from "../host.ts";
 import type { Tamper } from "../network.ts";
 import { type Simulation, stepByStep, without } from "../simulation.ts";
@@ -240,13 +248,7 @@ export const jobRuns: Simulation = {
     "success recorded",
     "success confirmed",
     "skipped",
-    "takeover",
-    "death",
-    "request lost",
-    "answer lost",
-    "sent twice",
-    "late arrival",
-    "ttl removed an item",
+    ...everyMishap,
     "rejected: LeaseLostError",
     "rejected: SlotDoneError",
     "rejected: RunsExhaustedError",

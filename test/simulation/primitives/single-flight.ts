@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { type ComputeContext, SingleFlight } from "../../../packages/client/src/single-flight/index.ts";
 import { cacheSortKey, flightSortKey } from "../../../packages/client/src/single-flight/schema.ts";
 import { Beliefs } from "../beliefs.ts";
-import { Cluster, type Mishap, mishaps, type Running } from "../cluster.ts";
+import { Cluster, everyMishap, type Mishap, mishaps, type Running } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
 import { isGrant, type Simulation, stepByStep, without } from "../simulation.ts";
 import type { Change } from "../table.ts";
@@ -265,13 +265,7 @@ const many: Simulation = {
     "refreshed by another's computation",
     "waited for all it had",
     "waited less",
-    "takeover",
-    "death",
-    "request lost",
-    "answer lost",
-    "sent twice",
-    "late arrival",
-    "ttl removed an item",
+    ...everyMishap,
     "rejected: LeaseUnavailableError",
     "rejected: CachedFailureError",
     "rejected: WorkError",

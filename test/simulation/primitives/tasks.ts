@@ -11,7 +11,7 @@ import {
   taskIdOf,
 } from "../../../packages/jobs/src/tasks/schema.ts";
 import { Beliefs } from "../beliefs.ts";
-import { Cluster, type Mishap, mishaps, type Running } from "../cluster.ts";
+import { Cluster, everyMishap, type Mishap, mishaps, type Running } from "../cluster.ts";
 import type { Tamper } from "../network.ts";
 import { isGrant, type Simulation, stepByStep, without } from "../simulation.ts";
 import type { Change } from "../table.ts";
@@ -465,11 +465,10 @@ const many: Simulation = {
     "the tasks of a set succeed once, by the claim that holds them, are claimed no more often than allowed, and all end",
   worlds: 300,
   mustHappen: [
+    ...everyMishap,
     "added",
     "known",
     "claimed again",
-    "takeover",
-    "death",
     "begun again",
     "requeued: true",
     "requeued many: true",
@@ -484,12 +483,7 @@ const many: Simulation = {
     "confirmed: fail",
     "confirmed: release",
     "rejected: TaskLostError",
-    "request lost",
-    "answer lost",
-    "sent twice",
-    "late arrival",
     "conflict",
-    "ttl removed an item",
     "in the end: succeeded",
     "in the end: failed",
     "in the end: parked",
