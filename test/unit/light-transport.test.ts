@@ -322,7 +322,7 @@ it("an answer without what it cannot lack is none", async () => {
 });
 
 describe("time", () => {
-  it("is told by every answer, and by those of refusals too", async () => {
+  it("comes from every answer, refusals included", async () => {
     const date = "Sun, 22 Nov 2026 12:00:00 GMT";
     const clock = { ...instantClock([]), now: () => Date.parse(date) };
     const told = { earliest: Date.parse(date), latest: Date.parse(date) + 1_000 };

@@ -15,7 +15,7 @@ import type { JobTarget } from "./job-target.ts";
  * - `queue`: it waits for its turn, without polling and without a running function, for maxEventAge at most. Needs a
  *   table with a stream, and a `wakeup`.
  * - `replace`: it asks the other run to stop, and starts when that run has released the lock or its lease has ended.
- *   A function that takes the lock is told by its signal. For a locked function the run is stopped, and the newer run
+ *   The signal of a function that takes the lock aborts. For a locked function the run is stopped, and the newer run
  *   calls the function when the earlier call must have ended.
  */
 export type JobOverlap = "skip" | "queue" | "replace";

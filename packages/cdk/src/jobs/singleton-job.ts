@@ -24,7 +24,7 @@ import type { SingletonJobProps } from "./singleton-job-props.ts";
  * a runbook. The event of a run is `{ "job", "scheduledTime", "executionId", "input"? }`. By its `scheduledTime`, a
  * run that is delivered twice is one run.
  *
- * The lock is a lease: a run that loses it is told by its signal, and is not stopped by force. The lock does not
+ * The lock is a lease: the signal of a run that loses it aborts, and nothing stops the run by force. The lock does not
  * promise that a run happens: the alarms watch for that.
  *
  * ```ts
