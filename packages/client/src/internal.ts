@@ -20,6 +20,7 @@ export {
   SlotNotDueError,
 } from "./errors/errors.ts";
 export { isOperational, mayPass, unlessPassing } from "./errors/operational.ts";
+export { leaseEventTypes } from "./events.ts";
 export {
   acquire,
   cancel,
@@ -53,6 +54,7 @@ export {
   duration,
   isWhole,
   label,
+  listeners,
   type Rule,
   type Rules,
   rule,
