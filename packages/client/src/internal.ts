@@ -74,6 +74,7 @@ export type {
   Prospect,
   Renewal,
 } from "./protocol/lease-form.ts";
+export { pauseWhileOpen, whileOpen } from "./protocol/lifecycle.ts";
 export { LockForm } from "./protocol/lock-form.ts";
 export {
   endCalls,
@@ -115,5 +116,6 @@ export {
 export type { TimedStore } from "./store/timed-store.ts";
 export { amended, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
-export { sleep, systemClock } from "./time/clock.ts";
+export { settles, sleep, systemClock } from "./time/clock.ts";
+export { onAbort } from "./time/on-abort.ts";
 export { RetryPauses } from "./time/retry.ts";
