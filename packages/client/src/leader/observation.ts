@@ -56,7 +56,7 @@ async function readSnapshot(context: ProtocolContext, key: string): Promise<Snap
 
 function leaderIn(record: LeaseRecord | undefined, context: ProtocolContext): LeaderRecord | undefined {
   if (record === undefined || record.inCooldown) return undefined;
-  if (context.detector.judge(record).expired) return undefined;
+  if (context.detector.judge(record).reason !== undefined) return undefined;
   const { owner, fencingToken, acquiredAt, data } = record;
   return { owner, fencingToken, since: acquiredAt, data };
 }

@@ -77,7 +77,7 @@ export class SeatItem {
     const { detector } = this.client.context;
     const seats = seatsIn(await this.#read());
     const expiries = detector.judgeAll(seats);
-    return { seats, standing: seats.filter((seat) => !expiries.get(seat)?.expired) };
+    return { seats, standing: seats.filter((seat) => expiries.get(seat)?.reason === undefined) };
   }
 
   /** Waits until a consistent read shows that nobody is in the way of a rule. Reads in between may lag. */
