@@ -26,6 +26,7 @@ export {
   cancel,
   type Grant,
   type LeaseAddress,
+  type LeaseEnd,
   namesIn,
   recordOnly,
   release,
