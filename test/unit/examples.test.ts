@@ -3,6 +3,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it, onTestFinished } from "vitest";
+import { allPrograms, writePrograms } from "../docs/programs.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -95,7 +96,7 @@ const given = {
   app: "any",
 };
 
-/** The TypeScript examples of a page or of a source file's docstrings. */
+/** The TypeScript examples of a source file's docstrings, or of a page. */
 function examplesIn(file: string): string[] {
   const text = readFileSync(join(root, file), "utf8").replaceAll(/^ *\* ?/gm, "");
   return [...text.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""]) => code);
@@ -111,19 +112,8 @@ function asModule(code: string): string {
   return `${preamble}\nexport async function example(${list}): Promise<unknown> {\n${body}\nreturn [${parameters.map(([name]) => name)}];\n}\n`;
 }
 
-it("every example of the READMEs and of the docstrings compiles", async () => {
-  const files = [
-    "README.md",
-    ...globSync(
-      [
-        "{packages,tools}/*/src/**/*.ts",
-        "{packages,tools}/*/README.md",
-        "docs/{durable,lambda,light-store,singleton-jobs}.md",
-        "docs/{primitives,systems}/*.md",
-      ],
-      { cwd: root },
-    ),
-  ];
+it("every example of the docstrings and every program of the pages compiles", async () => {
+  const files = globSync(["{packages,tools}/*/src/**/*.ts", "tools/*/README.md"], { cwd: root });
   const folder = mkdtempSync(join(root, "test/unit/examples-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   let count = 0;
@@ -134,10 +124,16 @@ it("every example of the READMEs and of the docstrings compiles", async () => {
     }
   }
   expect(count).toBeGreaterThan(20);
+  writePrograms(folder, allPrograms());
   const config = {
     extends: "../../../tsconfig.json",
-    compilerOptions: { noUnusedLocals: false, noUnusedParameters: false },
-    include: ["*.ts"],
+    compilerOptions: {
+      noUnusedLocals: false,
+      noUnusedParameters: false,
+      allowJs: true,
+      moduleDetection: "force",
+    },
+    include: ["*"],
   };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
   const compiled = promisify(execFile)("tsc", ["-p", folder], { cwd: root }).then(
