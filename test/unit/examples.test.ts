@@ -14,6 +14,7 @@ import { alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alar
 import { brandClass, createLeaseTable, type Lease, LeaseClient, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { lightStore } from "@leasehold/client/light";
+import { logListener } from "@leasehold/client/log";
 import { metricsListener } from "@leasehold/client/metrics";
 import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
 import { FairLock, fair, QueueFullError } from "@leasehold/client/fair";
@@ -26,6 +27,7 @@ import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { LambdaRuntime, readAssembly, resolveApp, startApp, startEngine, StateMachines } from "@leasehold/local";
 import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
 import { withDurableLease } from "@leasehold/durable";
+import { instrumentLeasehold } from "@leasehold/opentelemetry";
 import { leased, leaseLock } from "@leasehold/middy";
 import middy from "@middy/core";
 import { Duration, Stack } from "aws-cdk-lib";
@@ -59,7 +61,7 @@ export const used = [
   PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, systemClock, ManualClock,
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
-  GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, metricsListener, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
+  GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, logListener, metricsListener, instrumentLeasehold, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, brandClass, withDurableExecution, withDurableLease, leased, leaseLock, middy, Duration, ScheduleExpression,
   alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms, SnsAction,
   NodejsFunction, OutputFormat,
@@ -116,7 +118,7 @@ it("every example of the READMEs and of the docstrings compiles", async () => {
       [
         "{packages,tools}/*/src/**/*.ts",
         "{packages,tools}/*/README.md",
-        "docs/{durable,lambda,light-store,singleton-jobs}.md",
+        "docs/{durable,lambda,light-store,observability,singleton-jobs}.md",
         "docs/{primitives,systems}/*.md",
       ],
       { cwd: root },

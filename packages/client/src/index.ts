@@ -63,6 +63,7 @@ export type {
   WaitOptions,
 } from "./options/options.ts";
 export type { Randomness } from "./protocol/context.ts";
+export type { AcquireTrace } from "./protocol/tracing.ts";
 export type { WaitOrder } from "./protocol/wait-order.ts";
 export type { LeaseRecord } from "./record.ts";
 export type { Seat, SeatKind } from "./seats/schema.ts";
