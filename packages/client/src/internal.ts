@@ -90,6 +90,7 @@ export {
   type WaitsBy,
   waitersOf,
 } from "./protocol/parking.ts";
+export { acquireChannel } from "./protocol/tracing.ts";
 export {
   lastDoneSlot,
   lastReleasedToken,
