@@ -126,7 +126,7 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
     },
     async ({ semaphore, operator }) => {
       const { token, sortKey } = (await semaphore.acquire()).toJSON();
-      return () => operator.break("s", { token, sortKey, reason: "INC-1" });
+      return () => operator.break("s", { token, sortKey: String(sortKey), reason: "INC-1" });
     },
   ],
   "LeaseOperator.pause": [

@@ -1,5 +1,6 @@
 import { LeaseServiceError } from "../errors/errors.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
+import { sleepWhileOpen } from "../protocol/lifecycle.ts";
 import { WaitBudget } from "../protocol/wait-loop.ts";
 import { callBudgetMs } from "../store/timed-store.ts";
 import type { Write } from "../store/write.ts";
@@ -34,7 +35,7 @@ export class TracedWrite {
     write: Write,
     signal?: AbortSignal,
   ): Promise<{ readonly applied: true } | { readonly applied: false; readonly item: Item | undefined }> {
-    const { clock, lifecycle, table } = this.#context;
+    const { clock, table } = this.#context;
     for (;;) {
       try {
         const { applied, refusals } = await table.transact([write, this.#trace], { signal });
@@ -44,7 +45,11 @@ export class TracedWrite {
         const isTransient = error instanceof LeaseServiceError && error.retryable;
         if (!isTransient || this.#budget.leftMs <= 0) throw error;
       }
-      await lifecycle.sleep(Math.min(this.#pauses.nextMs(clock.monotonic()), this.#budget.leftMs), signal);
+      await sleepWhileOpen(
+        this.#context,
+        Math.min(this.#pauses.nextMs(clock.monotonic()), this.#budget.leftMs),
+        signal,
+      );
     }
   }
 }
