@@ -53,6 +53,7 @@ export {
   duration,
   isWhole,
   label,
+  oneOf,
   type Rule,
   type Rules,
   rule,
