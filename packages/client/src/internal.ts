@@ -56,6 +56,7 @@ export {
   isWhole,
   label,
   listeners,
+  oneOf,
   type Rule,
   type Rules,
   rule,
@@ -122,4 +123,4 @@ export { amended, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
 export { settles, sleep, systemClock } from "./time/clock.ts";
 export { onAbort } from "./time/on-abort.ts";
-export { RetryPauses } from "./time/retry.ts";
+export { retryPauses } from "./time/retry.ts";
