@@ -20,6 +20,7 @@ export {
   SlotNotDueError,
 } from "./errors/errors.ts";
 export { isOperational, mayPass, unlessPassing } from "./errors/operational.ts";
+export { leaseEventTypes } from "./events.ts";
 export {
   acquire,
   cancel,
@@ -53,6 +54,7 @@ export {
   duration,
   isWhole,
   label,
+  listeners,
   type Rule,
   type Rules,
   rule,
@@ -65,7 +67,7 @@ export { AcquireAttempt, type Granted, type Refused } from "./protocol/acquire-a
 export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
 export { announceGrant } from "./protocol/announcement.ts";
 export type { ProtocolContext } from "./protocol/context.ts";
-export { claimableIn, ExpiryDetector } from "./protocol/expiry-detector.ts";
+export { ExpiryDetector } from "./protocol/expiry-detector.ts";
 export { type Ended, HeldLease, type HeldLeaseTerms, type SendUpdate } from "./protocol/held-lease.ts";
 export type { Belief } from "./protocol/lease-deadline.ts";
 export type {
@@ -74,6 +76,7 @@ export type {
   Prospect,
   Renewal,
 } from "./protocol/lease-form.ts";
+export { pauseWhileOpen, whileOpen } from "./protocol/lifecycle.ts";
 export { LockForm } from "./protocol/lock-form.ts";
 export {
   endCalls,
@@ -115,5 +118,6 @@ export {
 export type { TimedStore } from "./store/timed-store.ts";
 export { amended, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
-export { sleep, systemClock } from "./time/clock.ts";
+export { settles, sleep, systemClock } from "./time/clock.ts";
+export { onAbort } from "./time/on-abort.ts";
 export { RetryPauses } from "./time/retry.ts";

@@ -9,6 +9,7 @@ import { check, checkData, checkKey, checkKnown } from "../options/check-values.
 import type { WaitOptions } from "../options/options.ts";
 import { contentionOf } from "../protocol/announcement.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
+import { whileOpen } from "../protocol/lifecycle.ts";
 import { LockForm } from "../protocol/lock-form.ts";
 import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
 import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
@@ -70,7 +71,7 @@ export async function acquireAll(
   const { terms, data } = checkOptions(inner, options, wanted);
   const { signal } = terms;
   return await untilAborted(wanted[0] ?? "", signal, () =>
-    inner.context.lifecycle.run(signal, (cut) =>
+    whileOpen(inner.context.lifecycle, signal, (cut) =>
       acquireThese(inner, wanted, { ...terms, signal: cut }, data),
     ),
   );

@@ -8,6 +8,8 @@ import { ifOperational, passing } from "../errors/operational.ts";
 import type { Lease } from "../lease.ts";
 import { check, checkKey, checkOptions, checkSignal, type Rules } from "../options/check-values.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
+import { sleepWhileOpen } from "../protocol/lifecycle.ts";
+import { onAbort } from "../time/on-abort.ts";
 import { RetryPauses } from "../time/retry.ts";
 import {
   checkObserveOptions,
@@ -186,7 +188,7 @@ export class Leader implements AsyncDisposable {
     } finally {
       await this.resign().catch(ifOperational(false));
     }
-    if (isDone) await this.#context.lifecycle.sleep(this.#terms.pauseMs, outer);
+    if (isDone) await sleepWhileOpen(this.#context, this.#terms.pauseMs, outer);
   }
 
   async #win(signal: AbortSignal | undefined): Promise<Leadership> {
@@ -200,7 +202,7 @@ export class Leader implements AsyncDisposable {
       } catch (error) {
         signal?.throwIfAborted();
         if (!(error instanceof LeaseUnavailableError)) passing(error);
-        await this.#context.lifecycle.sleep(pauses.nextMs(), signal);
+        await sleepWhileOpen(this.#context, pauses.nextMs(), signal);
       }
     }
   }
@@ -215,8 +217,7 @@ export class Leader implements AsyncDisposable {
         this.#tell(() => (loss ? onLost?.(loss, leadership) : onResigned?.(leadership)));
       });
     };
-    if (signal.aborted) onEnd();
-    else signal.addEventListener("abort", onEnd, { once: true });
+    onAbort(signal, onEnd);
   }
 
   /** A listener that throws cannot disturb the election: its error surfaces as an uncaught exception. */

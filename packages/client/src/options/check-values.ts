@@ -23,7 +23,14 @@ export function rule<Value>(allowed: string, isAllowed: (value: unknown) => bool
 /** The rule of an option that is checked elsewhere, beside others. */
 export const unchecked: Rule<never> = (_, value) => value as never;
 export const trueOrFalse: Rule<boolean> = rule("true or false", (value) => typeof value === "boolean");
-export const aFunction: Rule<never> = rule("a function", (value) => typeof value === "function");
+const isFunction = (value: unknown): boolean => typeof value === "function";
+export const aFunction: Rule<never> = rule("a function", isFunction);
+const oneOrSeveral = rule<never>("a function, or an array of functions", isFunction);
+/** One listener, or several: they are copied, so that what was checked is what is called. */
+export const listeners: Rule<never> = (option, value) =>
+  (Array.isArray(value)
+    ? value.map((each, index) => aFunction(`${option}[${index}]`, each))
+    : oneOrSeveral(option, value)) as never;
 
 /** Refuses a value that is not as it has to be. */
 export function check(

@@ -12,7 +12,7 @@ import { cooldownToken } from "../schema.ts";
 import type { Bounds } from "../store/timed-store.ts";
 import type { Write } from "../store/write.ts";
 import type { Item, UpdateResult } from "../store.ts";
-import { type Moment, pause } from "../time/clock.ts";
+import { type Moment, settles } from "../time/clock.ts";
 import type { ProtocolContext } from "./context.ts";
 import { type Belief, LeaseDeadline } from "./lease-deadline.ts";
 import { type HeldForm, leaseOf } from "./lease-form.ts";
@@ -328,15 +328,11 @@ export class HeldLease implements Removal {
   protected async settleRenewal(): Promise<void> {
     const renewing = this.#renewing;
     if (renewing === undefined) return;
-    // Ignored: the renewal's own caller has its error.
-    const done = renewing.done.catch(() => undefined);
-    const grace = new AbortController();
-    const graceIsOver = pause(this.#context.clock, renewalGraceMs, grace.signal);
-    await Promise.race([done, graceIsOver]);
-    grace.abort();
+    await settles(this.#context.clock, renewing.done, renewalGraceMs);
     const message = "the renewal was cut off by the end of its lease";
     renewing.cut.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
-    await done;
+    // Ignored: the renewal's own caller has its error.
+    await renewing.done.catch(() => undefined);
   }
 
   /** To be called by its deadline alone: it protects nothing from now on. */

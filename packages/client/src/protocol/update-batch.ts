@@ -2,6 +2,7 @@ import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import type { Bounds, CallBudget } from "../store/timed-store.ts";
 import { render, type Write } from "../store/write.ts";
 import type { UpdateRequest, UpdateResult } from "../store.ts";
+import { onAbort } from "../time/on-abort.ts";
 import type { ProtocolContext } from "./context.ts";
 
 interface Entry {
@@ -37,7 +38,7 @@ export class UpdateBatch {
     const item = JSON.stringify(write.key);
     const call = this.#context.table.begin(bounds);
     const entry = { request: render(write), call, answered: Promise.withResolvers<UpdateResult>() };
-    call.signal.addEventListener("abort", () => this.#leave(entry), { once: true });
+    onAbort(call.signal, () => this.#leave(entry));
     if (!this.#isOpen || this.#entries.has(item)) this.#sendAlone(entry);
     else {
       this.#entries.set(item, entry);

@@ -1,7 +1,6 @@
 import { LeaseUnavailableError } from "../errors/errors.ts";
 import { unlessPassing } from "../errors/operational.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import { claimableIn } from "../protocol/expiry-detector.ts";
 import { sleep } from "../time/clock.ts";
 import { RetryPauses, type RetryStrategy } from "../time/retry.ts";
 import type { CacheAccess } from "./cache-access.ts";
@@ -57,8 +56,8 @@ export class HolderWatch {
       if (look !== undefined) {
         const { entry, record } = look;
         if (isUsable(entry) || record === undefined) return entry;
-        const expiry = this.#context.detector.judge(record);
-        this.#claimableAt = clock.monotonic() + claimableIn(expiry);
+        const { claimableInMs } = this.#context.detector.judge(record);
+        this.#claimableAt = clock.monotonic() + claimableInMs;
       }
       if (clock.monotonic() >= this.#claimableAt) return undefined;
       if (look?.record !== undefined) {

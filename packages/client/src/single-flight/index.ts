@@ -11,6 +11,7 @@ export type {
   ComputedEvent,
   ServedEvent,
   SingleFlightEvent,
+  SingleFlightListener,
   ValueSource,
 } from "./events.ts";
 export type { ComputeContext, GetOrComputeOptions, SingleFlightOptions } from "./options.ts";

@@ -11,6 +11,7 @@ import type {
   UpdateResult,
 } from "../store.ts";
 import type { Moment } from "../time/clock.ts";
+import { onAbort } from "../time/on-abort.ts";
 import type { ServiceClock, ServiceTime } from "../time/service-clock.ts";
 import { render, renderEntry, type Write } from "./write.ts";
 
@@ -134,11 +135,11 @@ export class CallBudget implements CallOptions {
   readonly #clock: ServiceClock;
   readonly #withinMs: number;
   readonly #since: Moment;
-  readonly #outer: AbortSignal | undefined;
   readonly #controller = new AbortController();
   // Own properties, for stores that take the call apart.
   readonly signal: AbortSignal = this.#controller.signal;
   readonly #cancelTimer: () => void;
+  readonly #ignoreOuter: () => void;
 
   /** Throws the reason of a signal that has aborted. */
   constructor(clock: ServiceClock, { withinMs = callBudgetMs, signal, since = clock.moment() }: Bounds) {
@@ -146,8 +147,7 @@ export class CallBudget implements CallOptions {
     this.#clock = clock;
     this.#withinMs = withinMs;
     this.#since = since;
-    this.#outer = signal;
-    signal?.addEventListener("abort", this.#onOuterAbort, { once: true });
+    this.#ignoreOuter = onAbort(signal, () => this.#controller.abort(signal?.reason));
     this.#cancelTimer = clock.schedule(() => {
       const message = `no answer within ${Math.round(withinMs)} ms`;
       this.#controller.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
@@ -169,8 +169,6 @@ export class CallBudget implements CallOptions {
 
   end(): void {
     this.#cancelTimer();
-    this.#outer?.removeEventListener("abort", this.#onOuterAbort);
+    this.#ignoreOuter();
   }
-
-  readonly #onOuterAbort = (): void => this.#controller.abort(this.#outer?.reason);
 }
