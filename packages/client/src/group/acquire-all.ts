@@ -11,7 +11,7 @@ import { contentionOf } from "../protocol/announcement.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
 import { whileOpen } from "../protocol/lifecycle.ts";
 import { LockForm } from "../protocol/lock-form.ts";
-import { traced } from "../protocol/tracing.ts";
+import { isTraced, traced } from "../protocol/tracing.ts";
 import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
 import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
 import { GroupWait } from "./group-wait.ts";
@@ -75,7 +75,7 @@ export async function acquireAll(
   const trace = { tableName: table.tableName, keys: wanted, sortKey: leaseSortKey, owner, waitMs, signal };
   const acquire = (): Promise<LeaseGroup> =>
     whileOpen(lifecycle, signal, (cut) => acquireThese(inner, wanted, { ...terms, signal: cut }, data));
-  return await untilAborted(wanted[0] ?? "", signal, () => traced(() => trace, acquire));
+  return await untilAborted(wanted[0] ?? "", signal, () => (isTraced() ? traced(trace, acquire) : acquire()));
 }
 
 /** Shares the locks that a reentrant owner has already, and acquires the others. */

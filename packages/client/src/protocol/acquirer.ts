@@ -7,7 +7,7 @@ import { HeldLease, type HeldLeaseTerms } from "./held-lease.ts";
 import type { LeaseForm } from "./lease-form.ts";
 import { LockForm } from "./lock-form.ts";
 import { ReentrantLeases } from "./reentrant-leases.ts";
-import { traced } from "./tracing.ts";
+import { isTraced, traced } from "./tracing.ts";
 import { unordered, type WaitTerms } from "./wait-loop.ts";
 import type { WaitOrder } from "./wait-order.ts";
 
@@ -28,12 +28,12 @@ export class Acquirer {
   readonly reentrant: ReentrantLeases;
   readonly #context: ProtocolContext;
   readonly #heartbeat: Heartbeat;
-  readonly #trace: typeof traced;
+  readonly #isTraced: () => boolean;
 
-  /** `trace` runs each call to acquire. */
-  constructor(context: ProtocolContext, trace: typeof traced = traced) {
+  /** `shows`: whether a call to acquire is shown to tracing tools. */
+  constructor(context: ProtocolContext, shows: () => boolean = isTraced) {
     this.#context = context;
-    this.#trace = trace;
+    this.#isTraced = shows;
     this.#heartbeat = new Heartbeat(context);
     this.reentrant = new ReentrantLeases(context.clock);
   }
@@ -42,16 +42,16 @@ export class Acquirer {
    * Wins a lease of the given form, or shares the same owner's hold on it. Rejects with ClientClosedError when the client
    * is closed meanwhile. In every case of failure nothing stays held.
    */
-  acquire(call: AcquireCall, form: LeaseForm = new LockForm(call.key, call.sortKey)): Promise<HeldLease> {
-    const { key, sortKey, owner, waitMs, signal } = call;
-    const { tableName } = this.#context.table;
-    return this.#trace(
-      () => ({ tableName, keys: [key], sortKey, owner, waitMs, signal }),
-      () => this.#acquire(call, form),
-    );
-  }
-
-  async #acquire(call: AcquireCall, form: LeaseForm): Promise<HeldLease> {
+  async acquire(
+    call: AcquireCall,
+    form: LeaseForm = new LockForm(call.key, call.sortKey),
+    isShown: boolean = this.#isTraced(),
+  ): Promise<HeldLease> {
+    if (isShown) {
+      const { key, sortKey, owner, waitMs, signal } = call;
+      const trace = { tableName: this.#context.table.tableName, keys: [key], sortKey, owner, waitMs, signal };
+      return await traced(trace, () => this.acquire(call, form, false));
+    }
     const { lifecycle, noteLease } = this.#context;
     noteLease(call);
     const open = lifecycle.begin(call.signal);

@@ -26,12 +26,13 @@ export const acquireChannel = "leasehold:acquire";
 
 const calls = tracingChannel<unknown, AcquireTrace>(acquireChannel);
 
-/** Runs a call to acquire; `describe` is asked only where a tool listens. */
-export function traced<T>(describe: () => AcquireTrace, call: () => Promise<T>): Promise<T> {
-  return calls.hasSubscribers ? followed(describe(), call) : call();
+/** Whether a tool follows calls to acquire. */
+export function isTraced(): boolean {
+  return calls.hasSubscribers;
 }
 
-async function followed<T>(trace: AcquireTrace, call: () => Promise<T>): Promise<T> {
+/** Runs a call to acquire, and shows it to the tools that follow such calls. */
+export async function traced<T>(trace: AcquireTrace, call: () => Promise<T>): Promise<T> {
   let result: T | undefined;
   // What it resolves to would be shown, too.
   await calls.tracePromise(async () => {

@@ -23,7 +23,7 @@ export function writerFirst({ context, times }: ClientInternals, intent: SeatFor
     publish: (event) => event.type === "error" && context.publish(event),
     noteLease: () => undefined,
   };
-  const acquirer = new Acquirer(quiet, (_, call) => call());
+  const acquirer = new Acquirer(quiet, () => false);
   const leaseDurationMs = Math.max(intentLeaseMs, times.shortestLeaseMs);
   const heartbeatMs = Math.floor(leaseDurationMs / 3);
   const terms = { leaseDurationMs, heartbeatMs, lockAtLeastForMs: 0, data: undefined, order: undefined };
