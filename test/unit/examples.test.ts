@@ -15,6 +15,7 @@ import { brandClass, createLeaseTable, type Lease, LeaseClient, LeaseUnavailable
 import { environmentNames } from "@leasehold/client/environment";
 import { lightStore } from "@leasehold/client/light";
 import { metricsListener } from "@leasehold/client/metrics";
+import { LeaseOperator } from "@leasehold/client/operator";
 import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
 import { FairLock, fair, QueueFullError } from "@leasehold/client/fair";
 import { FinalFailureError, JobRuns, parseScheduleExpression, RunsExhaustedError, TaskSet } from "@leasehold/jobs";

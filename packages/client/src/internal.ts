@@ -25,6 +25,7 @@ export {
   cancel,
   type Grant,
   type LeaseAddress,
+  type LeaseEnd,
   namesIn,
   recordOnly,
   release,
