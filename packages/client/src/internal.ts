@@ -38,6 +38,7 @@ export {
 } from "./expressions.ts";
 export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
+export { KeyDetailsReader } from "./operator/key-details.ts";
 export { checkHandle } from "./options/check-handle.ts";
 export { type AcquisitionTerms, checkAcquireOptions, checkHeartbeat } from "./options/check-options.ts";
 export {
@@ -95,6 +96,7 @@ export {
 } from "./record.ts";
 export {
   attributeNames,
+  historySortKeyPrefix,
   type ItemKey,
   leaseItemKey,
   leaseSortKey,
