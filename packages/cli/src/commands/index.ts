@@ -16,6 +16,8 @@ const as = async (loaded: Promise<{ readonly default: unknown }>): Promise<Comma
 /** The commands, in the order in which they are listed. The names of some have two words. */
 export const commands: Readonly<Record<string, CommandEntry>> = {
   ls: { group: "look", summary: "the locks of the table", load: () => as(import("./ls.ts")) },
+  get: { group: "look", summary: "everything about one key", load: () => as(import("./get.ts")) },
+  wait: { group: "look", summary: "wait until a key is free", load: () => as(import("./wait.ts")) },
   version: { group: "more", summary: "this command's version", load: () => as(import("./version.ts")) },
 };
 

@@ -86,6 +86,16 @@ export class Terminal {
     if (!this.#quiet) this.stderr.write(`${line}\n`);
   }
 
+  /** Says it where there is something to say. */
+  sayIf(line: string | undefined): void {
+    if (line !== undefined) this.say(line);
+  }
+
+  /** Takes what stands on a terminal away; does nothing where stdout is none. */
+  clear(): void {
+    if (this.isLive) this.stdout.write("\x1b[H\x1b[2J\x1b[3J");
+  }
+
   /** Says an error, also with --quiet. */
   complain(line: string): void {
     this.stderr.write(`${line}\n`);

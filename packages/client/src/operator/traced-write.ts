@@ -39,7 +39,10 @@ export class TracedWrite {
     const { clock, lifecycle, table } = this.#context;
     for (;;) {
       try {
-        const { applied, refusals } = await table.transact([write, this.#trace], { withinMs: longestTryMs, signal });
+        const { applied, refusals } = await table.transact([write, this.#trace], {
+          withinMs: longestTryMs,
+          signal,
+        });
         if (applied || refusals[1] !== undefined) return { applied: true };
         return { applied: false, item: refusals[0]?.item };
       } catch (error) {
