@@ -209,7 +209,7 @@ describe("leasehold get", () => {
                                (it may still be working: see docs/RUNBOOK.md)
         wait until it is free  leasehold wait payment-api
 
-      catalogue  read-write lock: 2 readers; 2 readers
+      catalogue  read-write lock: 2 readers
         seat  holder            state  held for  ends in  renewed  token
         read  ip-10-0-3-17:812  held         4s      26s       no  00000003
         read  ip-10-0-3-17:812  held         4s      26s       no  00000004
@@ -227,7 +227,7 @@ describe("leasehold get", () => {
       What you can do
         look at its tasks  leasehold tasks orders
 
-      report  job: held; 1 runs kept
+      report  job: held; runs kept: 1
         place                         holder            state  held for  ends in  renewed  token
         run#2026-11-22T03:00:00.000Z  ip-10-0-3-17:812  held         4s      26s       no  00000006
 

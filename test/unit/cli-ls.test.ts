@@ -6,7 +6,7 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { TaskSet } from "@leasehold/jobs";
 import { describe, expect, it } from "vitest";
 import { leasehold } from "../support/command-line.ts";
-import { type LockTable, lockTable, tooWide } from "../support/lock-table.ts";
+import { changedStore, type LockTable, lockTable, tooWide } from "../support/lock-table.ts";
 
 /** A table with something of everything. */
 async function busyTable(): Promise<LockTable> {
@@ -194,12 +194,10 @@ describe("leasehold ls", () => {
     const { call, store, clock } = lockTable();
     const items = Array.from({ length: 500 }, (_, n) => ({ pk: `k${n}`, sk: "done#1" }));
     let pages = 0;
-    const large: LeaseStore = Object.create(store, {
-      scan: {
-        value: async () => {
-          pages += 1;
-          return pages < 300 ? { items, next: { pk: "k", sk: `${pages}` } } : { items };
-        },
+    const large = changedStore(store, {
+      scan: async () => {
+        pages += 1;
+        return pages < 300 ? { items, next: { pk: "k", sk: `${pages}` } } : { items };
       },
     });
     const refused = await call(["ls"], { store: large });

@@ -133,7 +133,7 @@ function soleLease(primitive: Primitive, leases: readonly DescribedLease[]): Des
 }
 
 /** Who is named as the holder of a lease: of a pause, the person. */
-export function ownerOf({ owner, pause }: DescribedLease): string {
+export function ownerOf({ owner, pause }: Pick<DescribedLease, "owner" | "pause">): string {
   return pause === undefined ? owner : `paused by ${pause.by}`;
 }
 
@@ -182,17 +182,13 @@ function noteOf(facts: Facts): string {
     case "semaphore":
       return notes(queue, expired > 0 && `${expired} EXPIRED`);
     case "rw-lock": {
-      const { read = 0, intent = 0 } = facts.seats?.taken ?? {};
+      const { read = 0, write = 0, intent = 0 } = facts.seats?.taken ?? {};
+      const readers = write > 0 && `${read} ${read === 1 ? "reader" : "readers"}`;
       const writers = intent > 0 && `${intent} to write`;
-      return notes(
-        `${read} ${read === 1 ? "reader" : "readers"}`,
-        writers,
-        queue,
-        expired > 0 && `${expired} EXPIRED`,
-      );
+      return notes(readers, writers, queue, expired > 0 && `${expired} EXPIRED`);
     }
     case "job":
-      return notes(`${items.run ?? 0} runs kept`, expired > 0 && `${expired} lost`);
+      return notes(`runs kept: ${items.run ?? 0}`, expired > 0 && `${expired} lost`);
     case "tasks":
       return notes(
         `${(items.task ?? 0) - leases.length} waiting`,
