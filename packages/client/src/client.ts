@@ -55,7 +55,7 @@ import type { HeldLease } from "./protocol/held-lease.ts";
 import { Lifecycle } from "./protocol/lifecycle.ts";
 import { RequestGate } from "./protocol/request-gate.ts";
 import { shortLeaseWatch } from "./protocol/short-lease-watch.ts";
-import { SkewWatch } from "./protocol/skew-watch.ts";
+import { skewWatch } from "./protocol/skew-watch.ts";
 import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey, limits } from "./schema.ts";
 import { callBudgetMs, TimedStore } from "./store/timed-store.ts";
@@ -100,8 +100,8 @@ export class LeaseClient implements AsyncDisposable {
     const { clockSkewMs, retentionMs } = times;
     const emit: ProtocolContext["publish"] = (event) => publish(event, onEvent);
     const store = given.store ?? makeStore(given.tableName ?? "", { clock, randomness, dynamodb });
-    const serviceClock = new ServiceClock(clock, store.isLocal ?? false, clockSkewMs, () => skewWatch.look());
-    const skewWatch = new SkewWatch(serviceClock, clockSkewMs, emit);
+    const serviceClock = new ServiceClock(clock, store.isLocal ?? false, clockSkewMs, () => watchSkew());
+    const watchSkew = skewWatch(serviceClock, clockSkewMs, emit);
     this.#lifecycle = new Lifecycle(clock);
     this.#owner =
       given.owner === undefined

@@ -65,6 +65,7 @@ export type {
   WaitOptions,
 } from "./options/options.ts";
 export type { Randomness } from "./protocol/context.ts";
+export type { AcquireTrace } from "./protocol/tracing.ts";
 export type { WaitOrder } from "./protocol/wait-order.ts";
 export type { LastHolder, LeaseRecord, Pause } from "./record.ts";
 export type { Seat, SeatKind } from "./seats/schema.ts";

@@ -23,6 +23,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: "what operators have done, and why",
     load: () => as(import("./audit.ts")),
   },
+  run: { group: "work", summary: "run a command under a lease", load: () => as(import("./run.ts")) },
   stop: { group: "intervene", summary: "ask a holder to stop", load: () => as(import("./stop.ts")) },
   break: {
     group: "intervene",

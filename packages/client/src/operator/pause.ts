@@ -4,6 +4,7 @@ import { acquireAmongOthers } from "../group/expressions.ts";
 import { checkOptions, checkSignal, duration, type Rules, text } from "../options/check-values.ts";
 import type { Refused } from "../protocol/acquire-attempt.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
+import { whileOpen } from "../protocol/lifecycle.ts";
 import { LockForm } from "../protocol/lock-form.ts";
 import { RetryLoop } from "../protocol/wait-loop.ts";
 import type { LeaseRecord } from "../record.ts";
@@ -89,7 +90,7 @@ export class PauseAttempt {
     };
     try {
       const { lease, entry } = await untilAborted(key, signal, () =>
-        this.#context.lifecycle.run(signal, (either) => {
+        whileOpen(this.#context.lifecycle, signal, (either) => {
           const terms = { ...call, retry: { strategy: "untilExpiry" } as const, signal: either };
           return new RetryLoop<Paused>(this.#context, this.#form, terms).grant(attempt, () => undefined);
         }),

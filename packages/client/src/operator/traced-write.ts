@@ -1,10 +1,11 @@
 import { LeaseServiceError } from "../errors/errors.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
+import { sleepWhileOpen } from "../protocol/lifecycle.ts";
 import { WaitBudget } from "../protocol/wait-loop.ts";
 import { callBudgetMs } from "../store/timed-store.ts";
 import type { Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
-import { RetryPauses } from "../time/retry.ts";
+import { retryPauses } from "../time/retry.ts";
 import { type AuditEntry, leaveTrace } from "./audit-entry.ts";
 
 /** One that hangs leaves time for others. */
@@ -19,13 +20,13 @@ export class TracedWrite {
   readonly #context: ProtocolContext;
   readonly #trace: Write;
   readonly #budget: WaitBudget;
-  readonly #pauses: RetryPauses;
+  readonly #nextPauseMs: () => number;
 
   constructor(context: ProtocolContext, entry: AuditEntry, retentionMs: number) {
     this.#context = context;
     this.#trace = leaveTrace(entry, context.randomness.token().slice(-12), retentionMs);
     this.#budget = new WaitBudget(context.clock, callBudgetMs);
-    this.#pauses = new RetryPauses(context, pauses);
+    this.#nextPauseMs = retryPauses(context, pauses);
   }
 
   /**
@@ -36,7 +37,7 @@ export class TracedWrite {
     write: Write,
     signal?: AbortSignal,
   ): Promise<{ readonly applied: true } | { readonly applied: false; readonly item: Item | undefined }> {
-    const { clock, lifecycle, table } = this.#context;
+    const { table } = this.#context;
     for (;;) {
       try {
         const { applied, refusals } = await table.transact([write, this.#trace], {
@@ -49,7 +50,7 @@ export class TracedWrite {
         const isTransient = error instanceof LeaseServiceError && error.retryable;
         if (!isTransient || this.#budget.leftMs <= 0) throw error;
       }
-      await lifecycle.sleep(Math.min(this.#pauses.nextMs(clock.monotonic()), this.#budget.leftMs), signal);
+      await sleepWhileOpen(this.#context, Math.min(this.#nextPauseMs(), this.#budget.leftMs), signal);
     }
   }
 }

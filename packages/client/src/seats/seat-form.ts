@@ -1,4 +1,4 @@
-import { claimableIn, type Expiry, type ExpiryDetector } from "../protocol/expiry-detector.ts";
+import type { Expiry, ExpiryDetector } from "../protocol/expiry-detector.ts";
 import type { Cancellation, Grant, LeaseForm, Prospect, Takeover } from "../protocol/lease-form.ts";
 import { isOpenTo, type LeaseRecord } from "../record.ts";
 import { attributeNames, leaseItemKey, timeToLive } from "../schema.ts";
@@ -133,7 +133,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   ): Prospect {
     const seats = this.leasesIn(item);
     const expiries = detector.judgeAll(seats);
-    const endsIn = (seat: SeatRecord): number => claimableIn(expiries.get(seat) as Expiry);
+    const endsIn = (seat: SeatRecord): number => (expiries.get(seat) as Expiry).claimableInMs;
     const own = seats.find((seat) => resumes && this.isOwn(seat, owner));
     const others = seats.filter((seat) => seat !== own).sort((one, other) => endsIn(one) - endsIn(other));
     const isBeside = this.besides.some((attribute) => item?.[attribute] !== undefined);
@@ -153,10 +153,9 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     const [blocker] = [...gone].sort((one, other) => endsIn(other) - endsIn(one));
     const claimableInMs = isPaused ? pausedRetryMs : blocker === undefined ? 0 : endsIn(blocker);
     if (claimableInMs > 0) return { blocker, claimableInMs, takeovers: [] };
-    const takeovers = gone.map((from): Takeover => {
-      const expiry = expiries.get(from);
-      return { from, reason: expiry?.expired ? expiry.reason : "observation" };
-    });
+    const takeovers = gone.map(
+      (from): Takeover => ({ from, reason: expiries.get(from)?.reason ?? "observation" }),
+    );
     const resumed: Takeover[] = own === undefined ? [] : [{ from: own, reason: "sameOwner" }];
     return { blocker: undefined, claimableInMs: 0, takeovers: [...resumed, ...takeovers] };
   }
@@ -164,7 +163,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   roomFor(item: Item | undefined, shapes: readonly string[], detector: ExpiryDetector): boolean {
     const seats = this.leasesIn(item);
     const expiries = detector.judgeAll(seats);
-    const taken: { readonly seat: Seat }[] = seats.filter((seat) => !expiries.get(seat)?.expired);
+    const taken: { readonly seat: Seat }[] = seats.filter((seat) => expiries.get(seat)?.reason === undefined);
     return shapes.every((shape) => {
       const [kind, permits] = shape.split(":");
       const seat = { kind: kind as SeatKind, permits: Number(permits) };
