@@ -17,6 +17,11 @@ const as = async (loaded: Promise<{ readonly default: unknown }>): Promise<Comma
 export const commands: Readonly<Record<string, CommandEntry>> = {
   ls: { group: "look", summary: "the locks of the table", load: () => as(import("./ls.ts")) },
   run: { group: "work", summary: "run a command under a lease", load: () => as(import("./run.ts")) },
+  dev: {
+    group: "more",
+    summary: "DynamoDB on this machine, with a table",
+    load: () => as(import("./dev.ts")),
+  },
   version: { group: "more", summary: "this command's version", load: () => as(import("./version.ts")) },
 };
 
