@@ -36,6 +36,11 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     load: () => as(import("./pause.ts")),
   },
   resume: { group: "intervene", summary: "end a pause", load: () => as(import("./resume.ts")) },
+  dev: {
+    group: "more",
+    summary: "DynamoDB on this machine, with a table",
+    load: () => as(import("./dev.ts")),
+  },
   version: { group: "more", summary: "this command's version", load: () => as(import("./version.ts")) },
 };
 
