@@ -16,6 +16,7 @@ import type { ValueFormat } from "./fencing.ts";
 import { handleOf, Lease, type LeaseHandle, runUnder } from "./lease.ts";
 import {
   type HolderOptions,
+  type KeyDescription,
   LeaseAdmin,
   type LeasePage,
   type ListOptions,
@@ -237,6 +238,23 @@ export class LeaseClient implements AsyncDisposable {
    */
   async inspectAll(key: string): Promise<LeaseRecord[]> {
     return await this.#admin.inspectAll(key);
+  }
+
+  /**
+   * Reads what is known of a key: its leases, who held the lock last, the slot that is done. For people and tools;
+   * `LeaseOperator.describe` of `@leasehold/client/operator` shows more: states, who waits, permits, the audit.
+   *
+   * 1 consistent query for each megabyte of the items under the key, runs and tasks included. The key's history
+   * (`LeaseTable({ history })`) is not read. An item that cannot be read is left out, and the `unreadable` event
+   * names it.
+   *
+   * ```ts
+   * const { leases, lastHolder } = await client.describe("label-printer");
+   * console.log(leases[0]?.owner ?? "free", lastHolder?.owner);
+   * ```
+   */
+  async describe(key: string): Promise<KeyDescription> {
+    return await this.#admin.describe(key);
   }
 
   /**

@@ -26,6 +26,7 @@ export {
   cancel,
   type Grant,
   type LeaseAddress,
+  type LeaseEnd,
   namesIn,
   recordOnly,
   release,
@@ -55,6 +56,7 @@ export {
   isWhole,
   label,
   listeners,
+  oneOf,
   type Rule,
   type Rules,
   rule,
@@ -89,6 +91,7 @@ export {
   type WaitsBy,
   waitersOf,
 } from "./protocol/parking.ts";
+export { acquireChannel } from "./protocol/tracing.ts";
 export {
   lastDoneSlot,
   lastReleasedToken,
@@ -120,4 +123,4 @@ export { amended, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
 export { settles, sleep, systemClock } from "./time/clock.ts";
 export { onAbort } from "./time/on-abort.ts";
-export { RetryPauses } from "./time/retry.ts";
+export { retryPauses } from "./time/retry.ts";

@@ -1,4 +1,4 @@
-import { LeaseError, type LeaseLostReason, LeaseServiceError } from "../errors/errors.ts";
+import { LeaseError, type LeaseLostReason, LeaseServiceError, quoted } from "../errors/errors.ts";
 import { asError, isOperational } from "../errors/operational.ts";
 import type { LeaseEvent } from "../events.ts";
 import {
@@ -174,7 +174,7 @@ export class HeldLease implements Removal {
     if (ended !== "unknown") return ended;
     throw new LeaseServiceError(
       "LEASE_NO_ANSWER",
-      `an answer to the release of ${JSON.stringify(this.terms.record.key)} was lost, and others have had the lock ` +
+      `an answer to the release of ${quoted(this.key)} was lost, and others have had the lock ` +
         "since: it is not known whether the release had landed. Nothing stays held",
     );
   }
@@ -255,7 +255,7 @@ export class HeldLease implements Removal {
     // Of several leases in one item none has its place.
     const holder = this.terms.record.seat === undefined ? this.form.leasesIn(item)[0] : undefined;
     if (holder !== undefined) {
-      return [isClosed ? "released" : "taken", `held by ${JSON.stringify(holder.owner)}`];
+      return [isClosed ? "released" : "taken", `held by ${quoted(holder.owner)}`];
     }
     if (isClosed || lastReleasedToken(item) === token) return ["released"];
     // Without an item ttl has removed it; with another's tombstone another caller took it over and let it go.
@@ -352,9 +352,10 @@ export class HeldLease implements Removal {
 
   #publish(event: HeldLeaseEvent): void {
     const { key, sortKey, owner, fencingToken } = this.terms.record;
-    const subject = { key, sortKey, owner };
     this.#context.publish(
-      event.type === "error" ? { ...subject, ...event } : { ...subject, fencingToken, ...event },
+      event.type === "error"
+        ? { ...event, key, sortKey, owner }
+        : { ...event, key, sortKey, owner, fencingToken },
     );
   }
 }
@@ -369,6 +370,6 @@ type HeldLeaseEvent = LeaseEvent extends infer Event
 function clocksMoved(key: string): LeaseServiceError {
   return new LeaseServiceError(
     "LEASE_NO_ANSWER",
-    `this machine's clocks moved apart while the lock ${JSON.stringify(key)} was renewed, each time: renew it again`,
+    `this machine's clocks moved apart while the lock ${quoted(key)} was renewed, each time: renew it again`,
   );
 }
