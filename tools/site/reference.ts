@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Application, Converter, ReflectionKind } from "typedoc";
 import { repository } from "./places.ts";
 import type { SidebarItem } from "./sidebar.ts";
+import { slug } from "./slug.ts";
 
 /** An entry of a package: what users import, the source behind it, and its page. */
 interface Entry {
@@ -50,7 +51,8 @@ export async function writeReference(folder: string): Promise<void> {
     outputs: [{ name: "markdown", path: folder }],
     disableSources: true,
     hideGenerator: true,
-    logLevel: "Error",
+    logLevel: "Warn",
+    validation: { notExported: false, invalidLink: true, invalidPath: true },
     ...{
       outputFileStrategy: "modules",
       hidePageHeader: true,
@@ -72,14 +74,28 @@ export async function writeReference(folder: string): Promise<void> {
   if (project === undefined) throw new Error("TypeDoc could not read the packages");
   await app.generateOutputs(project);
   await rename(join(folder, "README.md"), join(folder, "index.md"));
+  const texts = new Map<string, string>();
+  for (const { page } of all) texts.set(page, await readFile(join(folder, `${page}.md`), "utf8"));
   for (const { page, specifier } of all) {
-    const file = join(folder, `${page}.md`);
-    const text = await readFile(file, "utf8");
-    await writeFile(file, text.replace(/^# .*$/m, `# ${specifier}`));
+    const text = withRightAnchors(page, texts).replace(/^# .*$/m, `# ${specifier}`);
+    await writeFile(join(folder, `${page}.md`), text);
   }
   const items: SidebarItem[] = all.map(({ page, specifier }) => ({
     text: specifier.replace("@leasehold/", ""),
     link: `/api/${page}`,
   }));
   await writeFile(join(folder, "entries.json"), JSON.stringify(items));
+}
+
+/** TypeDoc numbers the anchors of some headings whose names differ in their case alone; the pages have them unnumbered. */
+function withRightAnchors(page: string, texts: ReadonlyMap<string, string>): string {
+  const text = texts.get(page) ?? "";
+  return text.replace(
+    /\]\((?:([\w-]+)\.md)?#([\w-]+)-\d+\)/g,
+    (link, target: string | undefined, anchor: string) => {
+      const headings = (texts.get(target ?? page) ?? "").match(/^#+ .+$/gm) ?? [];
+      const count = headings.filter((heading) => slug(heading.replace(/^#+ /, "")) === anchor).length;
+      return count === 1 ? link.replace(/-\d+\)$/, ")") : link;
+    },
+  );
 }
