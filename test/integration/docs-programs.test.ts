@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { CreateTableCommand, type CreateTableCommandInput, DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { createLeaseTable } from "@leasehold/client";
-import { availableEngines, type Engine, startEngine } from "@leasehold/local";
+import { availableEngines, type Engine, startEngine } from "@leasehold/engine";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { allPrograms, type Program, writePrograms } from "../docs/programs.ts";
 import { installPacked, type PackedProject } from "../support/packed.ts";

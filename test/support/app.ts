@@ -3,9 +3,8 @@ import { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { marshall, unmarshall } from "@aws-sdk/util-dynamodb";
 import { LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
+import type { Engine, EngineClientConfig } from "@leasehold/engine";
 import {
-  type Engine,
-  type EngineClientConfig,
   type EnvironmentInfo,
   type LocalApp,
   type LocalAppEvent,

@@ -20,11 +20,13 @@ export interface CallOptions {
   /** The width of stdout, which is a terminal then. */
   readonly columns?: number;
   readonly signal?: AbortSignal;
+  /** Gets the listener that takes the signals while a child runs. */
+  readonly onRedirect?: (listener: (name: NodeJS.Signals) => void) => void;
 }
 
 /** Calls `leasehold` in this process, on a store of the test's. */
 export async function leasehold(args: readonly string[], options: CallOptions = {}): Promise<Called> {
-  const { store, clock = systemClock, env = {}, answers, columns, signal } = options;
+  const { store, clock = systemClock, env = {}, answers, columns, signal, onRedirect } = options;
   const stdin = Object.assign(new PassThrough(), { isTTY: answers !== undefined });
   const stdout = Object.assign(new PassThrough(), columns === undefined ? {} : { isTTY: true, columns });
   const stderr = Object.assign(new PassThrough(), { isTTY: answers !== undefined });
@@ -40,7 +42,13 @@ export async function leasehold(args: readonly string[], options: CallOptions = 
     env: { LEASEHOLD_TABLE_NAME: store?.tableName ?? "leases", USER: "alice", ...env },
     clock,
     ...(store === undefined ? {} : { open: async () => store }),
-    signal: signal ?? new AbortController().signal,
+    signals: {
+      signal: signal ?? new AbortController().signal,
+      redirect: (listener) => {
+        onRedirect?.(listener);
+        return () => {};
+      },
+    },
   });
   // What was written last is read in the next turn.
   await new Promise((resolve) => setImmediate(resolve));

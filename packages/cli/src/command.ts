@@ -19,12 +19,17 @@ export interface Call<F extends Flags = Flags> {
   readonly terminal: Terminal;
   /** Prints records in the format that --output names. */
   readonly printer: Printer;
-  /** Aborts when the user interrupts the command (SIGINT, SIGTERM). */
+  /** Aborts when the user interrupts the command (SIGINT, SIGTERM, SIGHUP). */
   readonly signal: AbortSignal;
+  /** Sends the signals of the process to a listener, in place of interrupting the command. Gives how to end that. */
+  redirectSignals(listener: (name: NodeJS.Signals) => void): () => void;
   /** Who the user is, for others to read: `alice@laptop (cli)`. */
   readonly by: string;
-  /** Connects to the table, once. Throws a CommandError (78) where no table is named. */
-  connect(): Promise<Connection>;
+  /**
+   * Connects, once: to the table of that name, or to the one that the flags name. Throws a CommandError (78) where no table
+   * is named.
+   */
+  connect(tableName?: string): Promise<Connection>;
 }
 
 /** A command. */

@@ -13,6 +13,8 @@ export const exitCodes = {
   unavailable: 69,
   /** A fault of this program. */
   fault: 70,
+  /** A file cannot be made, read or written. */
+  file: 74,
   /** Held by another. */
   held: 75,
   /** The lease was lost, or the token is no longer the holder's. */
@@ -23,6 +25,8 @@ export const exitCodes = {
   configuration: 78,
   /** The slot is done. */
   slotDone: 80,
+  /** The child has run for too long, as timeout(1) has it. */
+  tooLong: 124,
   /** The child cannot be run. */
   cannotRun: 126,
   /** The child is not found. */

@@ -1,13 +1,9 @@
 #!/usr/bin/env node
+import { ProcessSignals } from "./interruption.ts";
 import { runCommandLine } from "./run.ts";
 
-const interruption = new AbortController();
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.once(signal, () => interruption.abort(new Error(signal)));
-}
 const { stdin, stdout, stderr, env } = process;
-void runCommandLine(process.argv.slice(2), { stdin, stdout, stderr, env, signal: interruption.signal }).then(
-  (code) => {
-    process.exitCode = code;
-  },
-);
+const signals = new ProcessSignals();
+void runCommandLine(process.argv.slice(2), { stdin, stdout, stderr, env, signals }).then((code) => {
+  process.exitCode = code;
+});

@@ -10,6 +10,7 @@ import { type Connection, connect, type OpenStore, openStore } from "./connectio
 import { CommandError, exitCodeOf, exitCodes, UsageError } from "./exit-codes.ts";
 import { type GlobalValues, globalFlags, nearest, parseFlags, parseOptions } from "./flags.ts";
 import { helpOf, overview } from "./help.ts";
+import type { SignalSource } from "./interruption.ts";
 import { DryRunEnd } from "./request-log.ts";
 import { Printer } from "./terminal/printer.ts";
 import { Terminal, type TerminalParts } from "./terminal/terminal.ts";
@@ -19,13 +20,13 @@ import { shown } from "./terminal/text.ts";
 export interface Surroundings extends TerminalParts {
   readonly clock?: Clock;
   readonly open?: OpenStore;
-  /** Aborts when the user interrupts. */
-  readonly signal: AbortSignal;
+  readonly signals: SignalSource;
 }
 
 /** Runs one command line, and resolves to its exit code. Never rejects. */
 export async function runCommandLine(args: readonly string[], surroundings: Surroundings): Promise<number> {
-  const { env, signal } = surroundings;
+  const { env, signals } = surroundings;
+  const { signal } = signals;
   let terminal = new Terminal(surroundings);
   let connection: Promise<Connection> | undefined;
   let isVerbose = false;
@@ -70,9 +71,11 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
       terminal,
       printer: new Printer(terminal, format),
       signal,
+      redirectSignals: (listener) => signals.redirect(listener),
       by,
-      connect: () => {
-        connection ??= connect(global, { env, clock, open, by, printDryRun });
+      connect: (tableName) => {
+        const named = tableName === undefined ? global : { ...global, table: tableName };
+        connection ??= connect(named, { env, clock, open, by, printDryRun });
         return connection;
       },
     };
@@ -144,7 +147,7 @@ function checkUsage(
 /** Says what has gone wrong. What is a fault of this program shows its stack. */
 function report(error: unknown, terminal: Terminal, signal: AbortSignal, isVerbose: boolean): number {
   if (error instanceof DryRunEnd) return exitCodes.done;
-  if (signal.aborted) return exitCodes.interrupted;
+  if (signal.aborted) return exitCodeOf(signal.reason);
   const code = exitCodeOf(error);
   terminal.complain(`leasehold: ${messageOf(error)}`);
   if (code === exitCodes.fault || isVerbose) terminal.complain(shownLines((error as Error)?.stack ?? ""));

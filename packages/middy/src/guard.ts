@@ -1,5 +1,4 @@
-import type { Clock } from "@leasehold/client";
-import { LeaseUnavailableError, SlotDoneError } from "@leasehold/client/internal";
+import { LeaseUnavailableError, SlotDoneError, settles } from "@leasehold/client/internal";
 import { metricNames, metricsLine } from "@leasehold/client/metrics";
 import type { Context } from "aws-lambda";
 import { admit, patienceMs, Superseded } from "./entrance.ts";
@@ -116,8 +115,7 @@ export class Guard<TEvent> {
         const held = { owner, expiresAt, inCooldown: false };
         throw new LeaseUnavailableError(key, held, Math.max(0, expiresAt - now));
       }
-      signal.throwIfAborted();
-      await endOf(earlier, clock, leftMs, signal);
+      await settles(clock, earlier.ended, leftMs, signal);
     }
   }
 
@@ -133,17 +131,4 @@ export class Guard<TEvent> {
     if (job === undefined || tableName === undefined) return;
     writeMetrics?.(metricsLine({ tableName, job }, { [metricNames[metric]]: 1 }, clock.now()));
   }
-}
-
-/** Resolves when an attempt has ended, the time is over or the signal has aborted. */
-function endOf({ ended }: Attempt, clock: Clock, leftMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = clock.schedule(resolve, leftMs);
-    const onEnd = (): void => {
-      cancel();
-      resolve();
-    };
-    void ended.then(onEnd);
-    signal.addEventListener("abort", onEnd, { once: true });
-  });
 }

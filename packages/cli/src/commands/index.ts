@@ -16,6 +16,7 @@ const as = async (loaded: Promise<{ readonly default: unknown }>): Promise<Comma
 /** The commands, in the order in which they are listed. The names of some have two words. */
 export const commands: Readonly<Record<string, CommandEntry>> = {
   ls: { group: "look", summary: "the locks of the table", load: () => as(import("./ls.ts")) },
+  run: { group: "work", summary: "run a command under a lease", load: () => as(import("./run.ts")) },
   version: { group: "more", summary: "this command's version", load: () => as(import("./version.ts")) },
 };
 

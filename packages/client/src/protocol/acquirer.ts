@@ -7,6 +7,7 @@ import { HeldLease, type HeldLeaseTerms } from "./held-lease.ts";
 import type { LeaseForm } from "./lease-form.ts";
 import { LockForm } from "./lock-form.ts";
 import { ReentrantLeases } from "./reentrant-leases.ts";
+import { traced } from "./tracing.ts";
 import { unordered, type WaitTerms } from "./wait-loop.ts";
 import type { WaitOrder } from "./wait-order.ts";
 
@@ -27,9 +28,12 @@ export class Acquirer {
   readonly reentrant: ReentrantLeases;
   readonly #context: ProtocolContext;
   readonly #heartbeat: Heartbeat;
+  readonly #trace: typeof traced;
 
-  constructor(context: ProtocolContext) {
+  /** `trace` runs each call to acquire. */
+  constructor(context: ProtocolContext, trace: typeof traced = traced) {
     this.#context = context;
+    this.#trace = trace;
     this.#heartbeat = new Heartbeat(context);
     this.reentrant = new ReentrantLeases(context.clock);
   }
@@ -38,10 +42,16 @@ export class Acquirer {
    * Wins a lease of the given form, or shares the same owner's hold on it. Rejects with ClientClosedError when the client
    * is closed meanwhile. In every case of failure nothing stays held.
    */
-  async acquire(
-    call: AcquireCall,
-    form: LeaseForm = new LockForm(call.key, call.sortKey),
-  ): Promise<HeldLease> {
+  acquire(call: AcquireCall, form: LeaseForm = new LockForm(call.key, call.sortKey)): Promise<HeldLease> {
+    const { key, sortKey, owner, waitMs, signal } = call;
+    const { tableName } = this.#context.table;
+    return this.#trace(
+      () => ({ tableName, keys: [key], sortKey, owner, waitMs, signal }),
+      () => this.#acquire(call, form),
+    );
+  }
+
+  async #acquire(call: AcquireCall, form: LeaseForm): Promise<HeldLease> {
     const { lifecycle, noteLease } = this.#context;
     noteLease(call);
     const open = lifecycle.begin(call.signal);

@@ -3,7 +3,7 @@
 import { execFile } from "node:child_process";
 import { access, constants, realpath } from "node:fs/promises";
 import { delimiter, join } from "node:path";
-import { isProgrammerError } from "../program-errors.ts";
+import { throwMistake } from "./mistakes.ts";
 
 /** DynamoDB Local 3 is compiled for this version. */
 const oldestUsableMajor = 17;
@@ -53,7 +53,7 @@ async function executableTarget(path: string): Promise<string | undefined> {
     await access(path, constants.X_OK);
     return await realpath(path);
   } catch (error) {
-    if (isProgrammerError(error)) throw error;
+    throwMistake(error);
     return undefined;
   }
 }

@@ -19,11 +19,24 @@ export interface EngineOptions {
    */
   readonly engine?: LocalEngineName;
   /**
+   * The port of this machine that a started engine listens on. Where it is taken, the next one that is free counts.
+   *
+   * @default - any free one
+   */
+  readonly port?: number;
+  /**
+   * The folder that a started engine keeps its data in; it is made where it is missing. Two engines at a time cannot
+   * share one, and each kind of engine has files of its own there.
+   *
+   * @default - the data is in memory, and gone with the engine
+   */
+  readonly dataDir?: string;
+  /**
    * Where DYNAMODB_ENDPOINT, JAVA_HOME, PATH and the AWS settings are read; a started engine inherits it.
    *
    * @default process.env
    */
-  readonly env?: NodeJS.ProcessEnv;
+  readonly env?: Readonly<Record<string, string | undefined>>;
   /** Gives the start up when it aborts: nothing of it is left then. @default - none */
   readonly signal?: AbortSignal;
 }
@@ -31,8 +44,8 @@ export interface EngineOptions {
 /**
  * A DynamoDB to talk to: a process that belongs to this one, or an endpoint that is neither started nor stopped here.
  *
- * A started engine is empty, forgets everything at its end, and never outlives the process that started it, however
- * that process ends. It does not keep the process alive.
+ * A started engine never outlives the process that started it, however that process ends, and does not keep it alive.
+ * Without `dataDir` it is empty at its start and forgets everything at its end.
  */
 export interface Engine {
   /** `"endpoint"` stands for what DYNAMODB_ENDPOINT names, AWS included. */

@@ -1,10 +1,10 @@
 // The engine for machines without Java.
 
 import { access, constants, readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { isProgrammerError } from "../program-errors.ts";
 import type { Lookup } from "./command.ts";
+import { installedFolder } from "./installed.ts";
+import { throwMistake } from "./mistakes.ts";
 
 /** The one platform whose binary is an optional dependency here. */
 const platform = "linux-x64";
@@ -21,7 +21,11 @@ export async function findDynoxide(env: NodeJS.ProcessEnv): Promise<Lookup> {
       file: installed.file,
       cwd: dirname(installed.file),
       env,
-      args: (port) => ["--port", String(port)],
+      args: (port, dataDir) => [
+        "--port",
+        String(port),
+        ...(dataDir === undefined ? [] : ["--db-path", join(dataDir, "dynoxide.sqlite")]),
+      ],
       probeHeaders: {},
       // Printed after its bind, so it cannot be about another program's port.
       isOurs: (_answer, output) => output.includes("listening on"),
@@ -32,13 +36,15 @@ export async function findDynoxide(env: NodeJS.ProcessEnv): Promise<Lookup> {
 
 async function installedBinary(): Promise<{ file: string; version: string } | undefined> {
   try {
-    const manifest = createRequire(import.meta.url).resolve(`@dynoxide/${platform}/package.json`);
-    const file = join(dirname(manifest), "dynoxide");
+    const folder = installedFolder(`@dynoxide/${platform}`);
+    const file = join(folder, "dynoxide");
     await access(file, constants.X_OK);
-    const { version } = JSON.parse(await readFile(manifest, "utf8")) as { version: string };
+    const { version } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as {
+      version: string;
+    };
     return { file, version };
   } catch (error) {
-    if (isProgrammerError(error)) throw error;
+    throwMistake(error);
     return undefined;
   }
 }

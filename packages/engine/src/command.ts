@@ -9,7 +9,8 @@ export interface EngineCommand {
   readonly file: string;
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
-  args(port: number): readonly string[];
+  /** The arguments for a port, and for a folder that keeps the data; without one it is kept in memory. */
+  args(port: number, dataDir: string | undefined): readonly string[];
   /** Sent with the requests that ask whether the engine is ready. */
   readonly probeHeaders: Readonly<Record<string, string>>;
   /**

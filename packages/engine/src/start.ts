@@ -20,8 +20,8 @@ const byPreference: readonly LocalEngineName[] = ["dynamodb-local", "dynoxide"];
  * Starts the DynamoDB engine for this machine, and resolves when it answers.
  *
  * Without `engine` it is what DYNAMODB_ENDPOINT names, where that is set; else DynamoDB Local, where Java 17 or newer
- * is found; else dynoxide. A started engine is empty, listens on a port of its own, and is gone when stop() resolves
- * or when this process has ended, SIGKILL included.
+ * is found; else dynoxide. A started engine is empty unless `dataDir` holds data, and is gone when stop() resolves or when
+ * this process has ended, SIGKILL included.
  *
  * Rejects with EngineUnavailableError when there is nothing to start, with EngineStartError when the engine does not
  * come up within 30 s, with InvalidEndpointError when DYNAMODB_ENDPOINT is neither a URL nor `aws`, with
@@ -32,14 +32,14 @@ const byPreference: readonly LocalEngineName[] = ["dynamodb-local", "dynoxide"];
  * const dynamodb = new DynamoDBClient({ ...engine.clientConfig });
  */
 export async function startEngine(options: EngineOptions = {}): Promise<Engine> {
-  const { engine, env = process.env, signal } = options;
+  const { engine, port, dataDir, env = process.env, signal } = options;
   const endpoint = env.DYNAMODB_ENDPOINT;
   if (engine === undefined && endpoint) return endpointEngine(endpoint, env, signal);
 
   const missing: string[] = [];
   for (const name of engine === undefined ? byPreference : [engine]) {
     const found = await finders[name](env);
-    if ("command" in found) return launch(found.command, signal);
+    if ("command" in found) return launch(found.command, { port, dataDir, signal });
     missing.push(found.missing);
   }
   throw new EngineUnavailableError(missing);
@@ -53,7 +53,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
  * @example
  * describe.for(await availableEngines())("the contract on %s", (engine) => { ... });
  */
-export async function availableEngines(env: NodeJS.ProcessEnv = process.env): Promise<LocalEngineName[]> {
+export async function availableEngines(env: EngineOptions["env"] = process.env): Promise<LocalEngineName[]> {
   const found = await Promise.all(byPreference.map((name) => finders[name](env)));
   return byPreference.filter((_name, index) => "command" in (found[index] ?? {}));
 }

@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { Socket } from "node:net";
-import { isProgrammerError } from "../program-errors.ts";
+import { throwMistake } from "./mistakes.ts";
 
 /** The time that a process has between SIGTERM and SIGKILL. DynamoDB Local takes about 0.3 s. */
 const graceMs = 2000;
@@ -115,7 +115,7 @@ function killGroup(child: ChildProcess): void {
     if (process.platform === "win32") child.kill("SIGKILL");
     else process.kill(-child.pid, "SIGKILL");
   } catch (error) {
-    if (isProgrammerError(error)) throw error;
+    throwMistake(error);
     // Nothing of the group is left.
   }
 }
