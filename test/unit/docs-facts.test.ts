@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { LeaseTable } from "@leasehold/cdk";
 import { LeaseClient } from "@leasehold/client";
 import { acquireAll } from "@leasehold/client/group";
+import { LeaseOperator } from "@leasehold/client/operator";
 import { limits } from "@leasehold/client/schema";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { App, Stack } from "aws-cdk-lib";
@@ -26,7 +27,8 @@ function page(name: string): string {
 const allowed: Readonly<Record<string, number>> = {
   key: limits.keyBytes,
   owner: limits.ownerBytes,
-  "reason of a request to stop": limits.revocationBytes,
+  "reason of a stop, a break or a pause": limits.revocationBytes,
+  "`by` of an operator": 1000,
   slot: limits.slotBytes,
   "a slot that is a time, ahead of the clock": limits.slotAheadMs,
   "`data`": limits.dataBytes,
@@ -57,6 +59,12 @@ describe("docs/limits.md", () => {
     const rows = [...tables.matchAll(/^\| (?<what>[^|]+) \| (?<number>[\d,]+)[^|]*\| /gm)];
     const said = rows.map(({ groups }) => [groups?.what, Number(groups?.number?.replaceAll(",", ""))]);
     expect(Object.fromEntries(said)).toEqual(allowed);
+  });
+
+  it("says how long the name of an operator may be", () => {
+    const client = new LeaseClient({ store: new MemoryLeaseStore() });
+    expect(new LeaseOperator(client, { by: "a".repeat(1000) }).by).toHaveLength(1000);
+    expect(() => new LeaseOperator(client, { by: "a".repeat(1001) })).toThrow("1000");
   });
 
   it("says how many keys a group may have", async () => {
