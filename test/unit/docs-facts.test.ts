@@ -12,6 +12,8 @@ import { Template } from "aws-cdk-lib/assertions";
 import type { Grant, IGrantable } from "aws-cdk-lib/aws-iam";
 import { AccountPrincipal, Role } from "aws-cdk-lib/aws-iam";
 import { describe, expect, it } from "vitest";
+import { commands } from "../../packages/cli/src/commands/index.ts";
+import { exitCodes } from "../../packages/cli/src/exit-codes.ts";
 import { queueLimits } from "../../packages/client/src/fair/queue-ticket.ts";
 import { mostReaders } from "../../packages/client/src/read-write/read-write-lock.ts";
 import { seatLimits } from "../../packages/client/src/seats/schema.ts";
@@ -73,6 +75,21 @@ describe("docs/limits.md", () => {
     await using group = await acquireAll(client, keys.slice(0, 100));
     expect(group.keys).toHaveLength(100);
     await expect(acquireAll(client, keys)).rejects.toThrow("100");
+  });
+});
+
+describe("docs/command-line.md", () => {
+  it("names every command, and every exit code", () => {
+    const [, table = ""] = /^## Commands\n(.*?)^## /ms.exec(page("command-line.md")) ?? [];
+    const named = [...table.matchAll(/`(?<name>\w+)/g)].map(({ groups }) => groups?.name);
+    expect(named).toEqual(expect.arrayContaining(Object.keys(commands).map((name) => name.split(" ")[0])));
+    const [, codes = ""] = /^## Exit codes\n(.*)/ms.exec(page("command-line.md")) ?? [];
+    const said = [...codes.matchAll(/^\| (?<codes>\d[\d, ]*)/gm)].flatMap(({ groups }) =>
+      (groups?.codes ?? "").split(",").map(Number),
+    );
+    // A fault of the program has no line, and 130 is 128 and the number of a signal.
+    const known = Object.values(exitCodes).filter((code) => ![70, 130].includes(code));
+    expect(said).toEqual(expect.arrayContaining(known));
   });
 });
 
