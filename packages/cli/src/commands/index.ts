@@ -36,6 +36,11 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     load: () => as(import("./pause.ts")),
   },
   resume: { group: "intervene", summary: "end a pause", load: () => as(import("./resume.ts")) },
+  console: {
+    group: "look",
+    summary: "pages that show it all, on this machine",
+    load: () => as(import("./console.ts")),
+  },
   dev: {
     group: "more",
     summary: "DynamoDB on this machine, with a table",
