@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { Access, type AccessOptions, type Refusal } from "./access.ts";
 import { type Html, html } from "./html.ts";
 import { script } from "./script.ts";
-import { style } from "./style.ts";
+import { icon, style } from "./style.ts";
 
 /** What a page is made for. */
 export interface PageRequest {
@@ -109,6 +109,7 @@ export class ConsoleServer {
       return send(response, 405, "text/plain", "GET and POST are allowed\n");
     }
     if (pathname === "/script.js") return send(response, 200, "text/javascript", script);
+    if (pathname === "/icon.svg") return send(response, 200, "image/svg+xml", icon);
     if (pathname === "/style.css") return send(response, 200, "text/css", style);
     if (this.#access?.isOpenTo(request) !== true) return this.#sendPage(response, pathname, lockedPage);
     const person = this.#access.personOf(request);
@@ -153,6 +154,7 @@ export class ConsoleServer {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${page.title} · Leasehold</title>
+<link rel="icon" href="/icon.svg">
 <link rel="stylesheet" href="/style.css">
 </head>
 <body data-every-ms="${page.status === undefined ? everyMs() : 0}">

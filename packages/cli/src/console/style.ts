@@ -30,3 +30,6 @@ dialog { max-width: 560px; width: calc(100% - 24px); border: 1px solid var(--lin
 @media (max-width: 640px) { .wide { display: none; } header, main { padding-left: 10px; padding-right: 10px; } dl { grid-template-columns: 1fr; } dt { margin-top: 6px; } }
 @media (prefers-reduced-motion: no-preference) { .changed { animation: changed 1.5s; } @keyframes changed { from { background: var(--line); } } }
 `;
+
+/** A closed lock. */
+export const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><path d="M9 14V10a7 7 0 0 1 14 0v4" fill="none" stroke="#4a94e6" stroke-width="4"/><rect x="5" y="14" width="22" height="15" rx="3" fill="#4a94e6"/></svg>`;
