@@ -4,7 +4,9 @@ import { type LeaseChange, LeaseOperator, leaseChanges, snapshotOf } from "@leas
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
+import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
 import type { AttributeValue, DynamoDBRecord } from "aws-lambda";
 import { beforeEach, describe, expect, it } from "vitest";
 import { recordHistory } from "../../packages/cdk/history/recording.ts";
@@ -185,6 +187,35 @@ describe("the history of a lock", () => {
     expect(description.items).toEqual({ lease: 1 });
     for await (const { key } of client.list({ all: true })) expect(key).toBeUndefined();
   });
+});
+
+it("traces and history are nothing that the jobs, tasks and values under the same key see", async () => {
+  const client = clientOf("a", { retentionMs: 90 * 86_400_000 });
+  const operator = new LeaseOperator(client, { by: "alice" });
+  await operator.pause("k", { forMs: 60_000, reason });
+  look();
+  await clock.advance(1);
+  await operator.resume("k");
+  expect(await history()).toHaveLength(2);
+
+  const runs = new JobRuns(client, "k");
+  const slot = new Date(clock.now() - 60_000).toISOString();
+  const later = new Date(clock.now() - 30_000).toISOString();
+  await runs.run(slot, () => "done");
+  for (const options of [{}, { until: later }, { since: slot }]) {
+    const found: string[] = [];
+    for await (const run of runs.runs(options)) found.push(run.slot);
+    expect(found).toEqual([slot]);
+  }
+
+  const tasks = new TaskSet(client, "k");
+  await tasks.add([{ id: "1" }]);
+  expect(await tasks.counts()).toMatchObject({ waiting: 1 });
+  expect((await tasks.claim())?.id).toBe("1");
+  expect(await tasks.claim()).toBeUndefined();
+
+  const values = new SingleFlight(client, { freshForMs: 1_000 });
+  expect(await values.getOrCompute("k", { compute: () => 7 })).toBe(7);
 });
 
 describe("changes of seats", () => {
