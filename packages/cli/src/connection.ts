@@ -20,7 +20,9 @@ export interface Connection {
   readonly place: string;
   /** What was sent. */
   readonly requests: RequestLog;
-  /** Releases what is held, and closes connections. */
+  /** Leaves what is held as it is at the close: it belongs to a handle then, and not to this process. */
+  keepLeases(): void;
+  /** Releases what is held. */
   close(): Promise<void>;
 }
 
@@ -116,6 +118,7 @@ export async function connect(
     ...(global.skew === undefined ? {} : { clockSkewMs: global.skew }),
   });
   const { tableName, region, endpoint } = place;
+  let keepsLeases = false;
   return {
     client,
     store,
@@ -124,6 +127,11 @@ export async function connect(
     endpoint,
     place: `table ${tableName} · ${isLoopback(endpoint) ? endpoint : (region ?? "?")}`,
     requests,
-    close: () => client.close({ timeoutMs: 5_000 }),
+    keepLeases: () => {
+      keepsLeases = true;
+    },
+    close: async () => {
+      if (!keepsLeases) await client.close({ timeoutMs: 5_000 });
+    },
   };
 }

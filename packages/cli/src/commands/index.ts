@@ -17,6 +17,28 @@ const as = async (loaded: Promise<{ readonly default: unknown }>): Promise<Comma
 export const commands: Readonly<Record<string, CommandEntry>> = {
   ls: { group: "look", summary: "the locks of the table", load: () => as(import("./ls.ts")) },
   run: { group: "work", summary: "run a command under a lease", load: () => as(import("./run.ts")) },
+  acquire: {
+    group: "work",
+    summary: "take a lease and leave it held; prints its handle",
+    load: () => as(import("./acquire.ts")),
+  },
+  renew: { group: "work", summary: "prolong the lease of a handle", load: () => as(import("./renew.ts")) },
+  release: {
+    group: "work",
+    summary: "release the lease of a handle",
+    load: () => as(import("./release.ts")),
+  },
+  check: {
+    group: "work",
+    summary: "whether a handle still holds its lease",
+    load: () => as(import("./check.ts")),
+  },
+  elect: {
+    group: "work",
+    summary: "run a command while this host leads",
+    load: () => as(import("./elect.ts")),
+  },
+  leader: { group: "work", summary: "who leads", load: () => as(import("./leader.ts")) },
   version: { group: "more", summary: "this command's version", load: () => as(import("./version.ts")) },
 };
 
