@@ -29,7 +29,7 @@ describe("an entry", () => {
   it.each([
     "@leasehold/jobs",
     "@leasehold/middy/light",
-    ...["light", "internal", "schema", "record", "metrics", "environment"].map(
+    ...["light", "operator", "internal", "schema", "record", "metrics", "log", "environment"].map(
       (name) => `@leasehold/client/${name}`,
     ),
   ])("loads no SDK: %s", async (entry) => {
@@ -45,6 +45,14 @@ describe("an entry", () => {
       expect(loaded).toEqual([expect.stringMatching(new RegExp(`/src/${name}\\.ts$`))]);
     },
   );
+});
+
+describe("a bundle of a client", () => {
+  it("holds neither the log's listener nor the metrics' unless they are imported", async () => {
+    const loaded = await loadedBy('export { LeaseClient } from "@leasehold/client/light";');
+    expect(loaded).toContainEqual(expect.stringContaining("client/src/client.ts"));
+    expect(loaded.filter((path) => /src\/(log|metrics)\.ts$/.test(path))).toEqual([]);
+  });
 });
 
 describe("a bundle of @leasehold/jobs", () => {

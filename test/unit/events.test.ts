@@ -1,9 +1,12 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { LeaseClient, type LeaseEvent } from "@leasehold/client";
+import { type AcquireTrace, LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { acquireAll } from "@leasehold/client/group";
+import { leaseEventTypes } from "@leasehold/client/internal";
+import { logLevels } from "@leasehold/client/log";
 import { metricsListener } from "@leasehold/client/metrics";
 import { Semaphore } from "@leasehold/client/semaphore";
+import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -95,6 +98,92 @@ it("a listener that throws does not disturb the lease", async () => {
   expect(lease.held).toBe(true);
   await settled();
   expect(uncaught).toEqual([failing]);
+});
+
+describe("several listeners", () => {
+  it("get every event side by side, and an error of one keeps none from the others", async () => {
+    const uncaught = collectUncaught();
+    const failing = new Error("the listener failed");
+    const heard: string[][] = [[], []];
+    const onEvent = [
+      (event: LeaseEvent): void => void heard[0]?.push(event.type),
+      (): void => {
+        throw failing;
+      },
+      (event: LeaseEvent): void => void heard[1]?.push(event.type),
+    ];
+    const lease = await new LeaseClient({ store, clock, onEvent }).acquire("k");
+    // What was given is what is called.
+    onEvent.length = 0;
+    await lease.release();
+    expect(heard).toEqual([
+      ["acquired", "released"],
+      ["acquired", "released"],
+    ]);
+    await settled();
+    expect(uncaught).toEqual([failing, failing]);
+  });
+
+  it("of a SingleFlight get its events, too", async () => {
+    const heard: string[] = [];
+    const flights = new SingleFlight(new LeaseClient({ store, clock }), {
+      freshForMs: 1_000,
+      onEvent: [({ type }) => void heard.push(`1 ${type}`), ({ type }) => void heard.push(`2 ${type}`)],
+    });
+    await flights.getOrCompute("k", { compute: () => 1 });
+    expect(heard).toEqual(["1 computed", "2 computed", "1 served", "2 served"]);
+  });
+
+  it.each([
+    ["log", 'onEvent is "log"; allowed: a function, or an array of functions'],
+    [[() => undefined, undefined], "onEvent[1] is undefined; allowed: a function"],
+  ])("are refused where one is none: %j", (onEvent, message) => {
+    expect(() => new LeaseClient({ store, onEvent } as never)).toThrow(message);
+  });
+});
+
+describe("a call to acquire can be traced", () => {
+  const follow = (): [string, AcquireTrace][] => {
+    const seen: [string, AcquireTrace][] = [];
+    for (const step of ["start", "asyncEnd", "error"]) {
+      const name = `tracing:leasehold:acquire:${step}`;
+      const listener = (trace: unknown): void => void seen.push([step, trace as AcquireTrace]);
+      subscribe(name, listener);
+      onTestFinished(() => void unsubscribe(name, listener));
+    }
+    return seen;
+  };
+
+  it("from its beginning to its end, and no trace has a token or a payload", async () => {
+    const seen = follow();
+    const client = new LeaseClient({ store, clock, owner: "me" });
+    const lease = await client.acquire("k", { waitMs: 5, data: "hunter2" });
+    const trace = { tableName: store.tableName, keys: ["k"], sortKey: "lease", owner: "me", waitMs: 5 };
+    expect(seen).toMatchObject([
+      ["start", trace],
+      ["asyncEnd", trace],
+    ]);
+    const text = JSON.stringify(seen);
+    for (const secret of [lease.token, "hunter2"]) expect(text).not.toContain(secret);
+  });
+
+  it("also where it fails: the error is the one that the call rejects with", async () => {
+    await new LeaseClient({ store, clock }).acquire("k");
+    const seen = follow();
+    const other = new LeaseClient({ store, clock, owner: "me" });
+    const error = await other.acquire("k").catch((reason: unknown) => reason);
+    expect(seen.map(([step, trace]) => [step, trace.error])).toEqual([
+      ["start", error],
+      ["error", error],
+      ["asyncEnd", error],
+    ]);
+  });
+});
+
+it("the list of the types of events is complete", () => {
+  // The compiler keeps the table of levels complete.
+  const { served, computed, cacheFailed, ...levels } = logLevels;
+  expect([...leaseEventTypes].sort()).toEqual(Object.keys(levels).sort());
 });
 
 describe("a lease of less than a second over a network", () => {

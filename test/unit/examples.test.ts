@@ -3,18 +3,23 @@ import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it, onTestFinished } from "vitest";
+import { allPrograms, writePrograms } from "../docs/programs.ts";
 
 const root = join(import.meta.dirname, "../..");
 
 /** What examples take for granted. */
 const preamble = `
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { subscribe } from "node:diagnostics_channel";
 import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
 import { alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms } from "@leasehold/cdk";
-import { brandClass, createLeaseTable, type Lease, LeaseClient, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
+import { brandClass, createLeaseTable, type Lease, LeaseClient, type LeaseEvent, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { lightStore } from "@leasehold/client/light";
+import { logListener } from "@leasehold/client/log";
 import { metricsListener } from "@leasehold/client/metrics";
+import { LeaseOperator } from "@leasehold/client/operator";
 import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
 import { FairLock, fair, QueueFullError } from "@leasehold/client/fair";
 import { FinalFailureError, JobRuns, parseScheduleExpression, RunsExhaustedError, TaskSet } from "@leasehold/jobs";
@@ -23,11 +28,15 @@ import { LeaseUpgradeError, ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import { LambdaRuntime, readAssembly, resolveApp, startApp, startEngine, StateMachines } from "@leasehold/local";
+import { startEngine } from "@leasehold/engine";
+import { LambdaRuntime, readAssembly, resolveApp, startApp, StateMachines } from "@leasehold/local";
 import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
 import { withDurableLease } from "@leasehold/durable";
+import { instrumentLeasehold } from "@leasehold/opentelemetry";
 import { leased, leaseLock } from "@leasehold/middy";
 import middy from "@middy/core";
+import { ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
+import pino from "pino";
 import { Duration, Stack } from "aws-cdk-lib";
 import { SnsAction } from "aws-cdk-lib/aws-cloudwatch-actions";
 import type { Function as LambdaFunction, IFunction } from "aws-cdk-lib/aws-lambda";
@@ -56,10 +65,10 @@ declare function printLabels(options: { signal: AbortSignal }): Promise<void>;
 declare function refill(options: { signal: AbortSignal }): Promise<void>;
 declare function expect(value: unknown): { toBe(expected: unknown): void };
 export const used = [
-  PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, systemClock, ManualClock,
+  DynamoDBClient, PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, systemClock, ManualClock,
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
-  GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, metricsListener, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
+  GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, logListener, metricsListener, instrumentLeasehold, ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider, pino, subscribe, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, brandClass, withDurableExecution, withDurableLease, leased, leaseLock, middy, Duration, ScheduleExpression,
   alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms, SnsAction,
   NodejsFunction, OutputFormat,
@@ -93,7 +102,7 @@ const given = {
   app: "any",
 };
 
-/** The TypeScript examples of a page or of a source file's docstrings. */
+/** The TypeScript examples of a source file's docstrings, or of a page. */
 function examplesIn(file: string): string[] {
   const text = readFileSync(join(root, file), "utf8").replaceAll(/^ *\* ?/gm, "");
   return [...text.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""]) => code);
@@ -109,19 +118,8 @@ function asModule(code: string): string {
   return `${preamble}\nexport async function example(${list}): Promise<unknown> {\n${body}\nreturn [${parameters.map(([name]) => name)}];\n}\n`;
 }
 
-it("every example of the READMEs and of the docstrings compiles", async () => {
-  const files = [
-    "README.md",
-    ...globSync(
-      [
-        "{packages,tools}/*/src/**/*.ts",
-        "{packages,tools}/*/README.md",
-        "docs/{durable,lambda,light-store,singleton-jobs}.md",
-        "docs/{primitives,systems}/*.md",
-      ],
-      { cwd: root },
-    ),
-  ];
+it("every example of the docstrings and every program of the pages compiles", async () => {
+  const files = globSync(["{packages,tools}/*/src/**/*.ts", "tools/*/README.md"], { cwd: root });
   const folder = mkdtempSync(join(root, "test/unit/examples-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   let count = 0;
@@ -132,10 +130,16 @@ it("every example of the READMEs and of the docstrings compiles", async () => {
     }
   }
   expect(count).toBeGreaterThan(20);
+  writePrograms(folder, allPrograms());
   const config = {
     extends: "../../../tsconfig.json",
-    compilerOptions: { noUnusedLocals: false, noUnusedParameters: false },
-    include: ["*.ts"],
+    compilerOptions: {
+      noUnusedLocals: false,
+      noUnusedParameters: false,
+      allowJs: true,
+      moduleDetection: "force",
+    },
+    include: ["*"],
   };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
   const compiled = promisify(execFile)("tsc", ["-p", folder], { cwd: root }).then(

@@ -46,6 +46,13 @@ describe("refused at once", () => {
     ["a table's name that cannot be", { tableName: "?", key: "k" }, "tableName"],
     ["a resume that is no yes or no", { client, key: "k", resume: "true" }, "resume"],
     ["metrics: true", { client, key: "k", metrics: true }, "metrics"],
+    ["a listener that a client would not call", { client, key: "k", onEvent: () => undefined }, "onEvent"],
+    ["a dimension of metrics that are not written", { client, key: "k", keyDimension: true }, "keyDimension"],
+    [
+      "a list with something that is no listener",
+      { tableName: "leases", key: "k", onEvent: [1] },
+      "onEvent[0]",
+    ],
   ])("%s", (_, options, option) => {
     expect(refusal(options).option).toBe(option);
   });

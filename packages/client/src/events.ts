@@ -155,20 +155,48 @@ export type LeaseEvent =
 /** Receives every event of one client. */
 export type LeaseEventListener = (event: LeaseEvent) => void;
 
+/** The types of all events. An event's diagnostics channel is `leasehold:` and its type. */
+export const leaseEventTypes: readonly LeaseEvent["type"][] = [
+  "acquired",
+  "takeover",
+  "contended",
+  "renewed",
+  "lost",
+  "released",
+  "completionFailed",
+  "skew",
+  "error",
+  "shortLease",
+  "unreadable",
+];
+
+/** Publishes an event on its diagnostics channel (`leasehold:` and the type) and to the client's listeners. */
+export function publish(
+  event: LeaseEvent,
+  listeners: LeaseEventListener | readonly LeaseEventListener[] | undefined,
+): void {
+  publishOn(`leasehold:${event.type}`, event, listeners);
+}
+
 /**
- * Publishes an event on its diagnostics channel (`leasehold:` and the type) and to the client's listener.
+ * Publishes an event on a diagnostics channel and to listeners, side by side.
  *
- * A listener that throws cannot disturb the protocol: its error surfaces as an uncaught exception, which is what
- * diagnostics channels do with their subscribers' errors.
+ * A listener that throws cannot disturb the protocol, nor the other listeners: its error surfaces as an uncaught
+ * exception, which is what diagnostics channels do with their subscribers' errors.
  */
-export function publish(event: LeaseEvent, listener: LeaseEventListener | undefined): void {
-  const name = `leasehold:${event.type}`;
+export function publishOn<Event>(
+  name: string,
+  event: Event,
+  listeners: ((event: Event) => void) | readonly ((event: Event) => void)[] = [],
+): void {
   if (hasSubscribers(name)) channel(name).publish(event);
-  try {
-    listener?.(event);
-  } catch (error) {
-    process.nextTick(() => {
-      throw error;
-    });
+  for (const listener of typeof listeners === "function" ? [listeners] : listeners) {
+    try {
+      listener(event);
+    } catch (error) {
+      process.nextTick(() => {
+        throw error;
+      });
+    }
   }
 }

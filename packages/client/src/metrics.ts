@@ -28,19 +28,40 @@ export const metricNames = {
   jobSucceeded: "JobSucceeded",
   jobFailed: "JobFailed",
   jobSkipped: "JobSkipped",
+  /** A run that was skipped because an operator has paused the lock: no alarm counts it as stuck. */
+  jobPaused: "JobPaused",
 } as const;
 
 /** The name of a metric. */
 export type MetricName = (typeof metricNames)[keyof typeof metricNames];
 
-/** Dimensions of the metrics: each value appears once by table, and again by table and job where there is a job. */
-export const dimensionNames = { table: "Table", job: "Job" } as const;
+/**
+ * Dimensions of the metrics. Each value appears once by table, again by table and job where there is a job, and again by
+ * table and key where that was asked for.
+ */
+export const dimensionNames = { table: "Table", job: "Job", key: "Key" } as const;
 
 /** Whom a measurement is about. */
 export interface MetricSubject {
   readonly tableName: string;
   /** @default - only the table's metrics are written */
   readonly job?: string | undefined;
+  /** The lock's key, or the group that it belongs to. @default - no metric says which lock it is about */
+  readonly key?: string | undefined;
+}
+
+/** Gives the value of the dimension `Key` for a lock: a group of keys, or undefined for none. */
+export type KeyDimension = (key: string) => string | undefined;
+
+/** What {@link metricsListener} measures. */
+export interface MetricsListenerOptions extends Omit<MetricSubject, "key"> {
+  /**
+   * Measures each lock by itself, too, with the dimension `Key`. CloudWatch bills each value of it as further metrics, 9 of
+   * them at most. So give a function that groups the keys, such as `(key) => key.split("/")[0]`; `true` is
+   * for tables with few keys. Characters that CloudWatch does not take are percent-encoded, and long keys are cut.
+   * @default false
+   */
+  readonly keyDimension?: boolean | KeyDimension | undefined;
 }
 
 /** Values by metric. */
@@ -48,17 +69,20 @@ export type Measurements = Partial<Record<MetricName, number>>;
 
 const inMilliseconds: readonly string[] = [metricNames.waitTime, metricNames.holdTime, metricNames.clockSkew];
 
-/** Gives the log line that CloudWatch turns into metrics. No key, token or payload is in it. */
+/** Gives the log line that CloudWatch turns into metrics. No token and no payload is in it. */
 export function metricsLine(subject: MetricSubject, measurements: Measurements, nowMs: number): string {
-  const { table, job } = dimensionNames;
-  const jobs = subject.job === undefined ? {} : { [job]: subject.job };
+  const { table, job, key } = dimensionNames;
+  const narrower = {
+    ...(subject.job !== undefined && { [job]: subject.job }),
+    ...(subject.key !== undefined && { [key]: dimensionValue(subject.key) }),
+  };
   return JSON.stringify({
     _aws: {
       Timestamp: nowMs,
       CloudWatchMetrics: [
         {
           Namespace: metricsNamespace,
-          Dimensions: subject.job === undefined ? [[table]] : [[table], [table, job]],
+          Dimensions: [[table], ...Object.keys(narrower).map((name) => [table, name])],
           Metrics: Object.keys(measurements).map((Name) => ({
             Name,
             Unit: inMilliseconds.includes(Name) ? "Milliseconds" : "Count",
@@ -67,9 +91,19 @@ export function metricsLine(subject: MetricSubject, measurements: Measurements, 
       ],
     },
     [table]: subject.tableName,
-    ...jobs,
+    ...narrower,
     ...measurements,
   });
+}
+
+const longestDimension = 1024;
+
+/** CloudWatch takes printable ASCII alone, no colon at the beginning, and a limited length. */
+function dimensionValue(key: string): string {
+  return key
+    .toWellFormed()
+    .replace(/^:|^ +$|[^ -~]+/gu, encodeURIComponent)
+    .slice(0, longestDimension);
 }
 
 /** Gives an event in numbers. Events for people have none: their message is enough. */
@@ -107,15 +141,18 @@ export function writeLine(line: string): void {
  * Makes a listener that writes every event of a client as metrics.
  *
  * ```ts
- * const client = new LeaseClient({ tableName, onEvent: metricsListener({ tableName }) });
+ * const measured = new LeaseClient({ tableName, onEvent: metricsListener({ tableName }) });
  * ```
  */
 export function metricsListener(
-  subject: MetricSubject,
+  { tableName, job, keyDimension = false }: MetricsListenerOptions,
   write: (line: string) => void = writeLine,
 ): LeaseEventListener {
+  const groupOf = keyDimension === true ? (key: string) => key : keyDimension || undefined;
   return (event) => {
     const measurements = measurementsOf(event);
-    if (Object.keys(measurements).length > 0) write(metricsLine(subject, measurements, Date.now()));
+    if (Object.keys(measurements).length === 0) return;
+    const key = ("key" in event && groupOf?.(event.key)) || undefined;
+    write(metricsLine({ tableName, job, key }, measurements, Date.now()));
   };
 }

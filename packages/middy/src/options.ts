@@ -104,8 +104,11 @@ export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
    * response that came early is told from the handler's. @default 5
    */
   readonly timeoutEarlyInMillis?: number;
-  /** Receives the events of the client that is made for `tableName`, besides the metrics. @default - nobody */
-  readonly onEvent?: LeaseEventListener;
+  /**
+   * Receives the events of the client that is made for `tableName`: one listener or several, beside the metrics. Refused
+   * beside `client`, which has its own. @default - nobody
+   */
+  readonly onEvent?: LeaseEventListener | readonly LeaseEventListener[];
   /** The job's name in metrics. @default - LEASEHOLD_JOB, else none */
   readonly job?: string;
   /**
@@ -113,6 +116,11 @@ export interface LeaseLockOptions<TEvent = unknown, TResult = unknown> {
    * @default - writes to the standard output, past the log format and the log level that the function may have
    */
   readonly metrics?: false | ((line: string) => void);
+  /**
+   * Measures the events of each lock by itself, too, with the dimension `Key`: `true`, or a function that gives a group of
+   * keys. CloudWatch bills each value as further metrics; see `metricsListener`. @default false
+   */
+  readonly keyDimension?: boolean | ((key: string) => string | undefined);
   /** Clocks and timers. @default - the machine's own */
   readonly clock?: Clock;
 }

@@ -1,5 +1,5 @@
 /** The options of `leaseLock` and `leased`, with what the environment gives and the defaults. */
-import type { LeaseClientOptions, LeaseEventListener, LeaseStore } from "@leasehold/client";
+import type { LeaseClientOptions, LeaseStore } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import {
   aFunction,
@@ -8,6 +8,8 @@ import {
   duration,
   LeaseClient,
   label,
+  listeners,
+  oneOf,
   type Rules,
   rule,
   systemClock,
@@ -16,7 +18,7 @@ import {
   withMethods,
 } from "@leasehold/client/internal";
 import { metricsListener, writeLine } from "@leasehold/client/metrics";
-import type { LeaseLockOptions, WhenHeld } from "./options.ts";
+import type { LeaseLockOptions } from "./options.ts";
 
 /** Makes the client of a lock that is given none; the entries differ in it. */
 export type MakeClient = (
@@ -34,7 +36,6 @@ export interface Settings<TEvent>
   readonly writeMetrics: ((line: string) => void) | undefined;
 }
 
-const waysToWait: readonly unknown[] = ["skip", "throw", "wait", "replace"] satisfies WhenHeld[];
 const time = duration(0);
 const shorterThanLease = duration(1);
 const isFunction = (value: unknown): boolean => typeof value === "function";
@@ -49,7 +50,7 @@ const rules: Rules<LeaseLockOptions<never>> = {
     "a non-empty string, or a function that gives one",
     (value) => isFunction(value) || (typeof value === "string" && value !== ""),
   ),
-  whenHeld: rule(waysToWait.join(", "), (value) => waysToWait.includes(value)),
+  whenHeld: oneOf("skip", "throw", "wait", "replace"),
   order: withMethods("begin"),
   skipResult: unchecked,
   lockAtMostForMs: shorterThanLease,
@@ -61,9 +62,10 @@ const rules: Rules<LeaseLockOptions<never>> = {
   reserveMs: time,
   timeoutMarginMs: time,
   timeoutEarlyInMillis: time,
-  onEvent: aFunction,
+  onEvent: listeners,
   job: label,
   metrics: (option, value) => value !== false && aFunction(option, value),
+  keyDimension: (option, value) => (typeof value === "boolean" ? value : aFunction(option, value)),
   clock: withMethods("now", "monotonic", "schedule"),
 };
 
@@ -83,6 +85,10 @@ export function readOptions<TEvent>(
   const { store } = given;
   const isAlone = given.client === undefined && given.tableName === undefined;
   check(store === undefined || isAlone, "store", store, "a store without client and tableName");
+  for (const option of ["onEvent", "keyDimension"] as const) {
+    const isLost = given.client !== undefined && Boolean(given[option]);
+    check(!isLost, option, given[option], "nothing beside client: give the client its own onEvent");
+  }
   const missing: Record<string, unknown> = store ? { tableName: store.tableName } : {};
   for (const [option, variable] of Object.entries(variables) as [keyof typeof variables, string][]) {
     const text = env[variable];
@@ -130,16 +136,13 @@ function complete<TEvent>(given: LeaseLockOptions<TEvent>, makeClient: MakeClien
 }
 
 function clientOf<TEvent>(
-  { store, tableName, job, clock, onEvent }: LeaseLockOptions<TEvent>,
+  { store, tableName, job, keyDimension, clock, onEvent = [] }: LeaseLockOptions<TEvent>,
   writeMetrics: Settings<TEvent>["writeMetrics"],
   makeClient: MakeClient,
 ): LeaseClient {
   const allowed = `a table's name, by the option or by ${environmentNames.tableName}, or a client`;
   check(tableName !== undefined, "tableName", tableName, allowed);
-  const measure = writeMetrics && metricsListener({ tableName, job }, writeMetrics);
-  const listener: LeaseEventListener = (event) => {
-    measure?.(event);
-    onEvent?.(event);
-  };
-  return makeClient({ ...(store ? { store } : { tableName }), ...(clock && { clock }), onEvent: listener });
+  const measuring = writeMetrics ? [metricsListener({ tableName, job, keyDimension }, writeMetrics)] : [];
+  const listening = measuring.concat(onEvent);
+  return makeClient({ ...(store ? { store } : { tableName }), ...(clock && { clock }), onEvent: listening });
 }

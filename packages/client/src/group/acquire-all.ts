@@ -9,7 +9,9 @@ import { check, checkData, checkKey, checkKnown } from "../options/check-values.
 import type { WaitOptions } from "../options/options.ts";
 import { contentionOf } from "../protocol/announcement.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
+import { whileOpen } from "../protocol/lifecycle.ts";
 import { LockForm } from "../protocol/lock-form.ts";
+import { isTraced, traced } from "../protocol/tracing.ts";
 import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
 import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
 import { GroupWait } from "./group-wait.ts";
@@ -68,12 +70,12 @@ export async function acquireAll(
   const inner = internalsOf(client);
   const wanted = checkKeys(keys);
   const { terms, data } = checkOptions(inner, options, wanted);
-  const { signal } = terms;
-  return await untilAborted(wanted[0] ?? "", signal, () =>
-    inner.context.lifecycle.run(signal, (cut) =>
-      acquireThese(inner, wanted, { ...terms, signal: cut }, data),
-    ),
-  );
+  const { lifecycle, table } = inner.context;
+  const { signal, owner, waitMs } = terms;
+  const trace = { tableName: table.tableName, keys: wanted, sortKey: leaseSortKey, owner, waitMs, signal };
+  const acquire = (): Promise<LeaseGroup> =>
+    whileOpen(lifecycle, signal, (cut) => acquireThese(inner, wanted, { ...terms, signal: cut }, data));
+  return await untilAborted(wanted[0] ?? "", signal, () => (isTraced() ? traced(trace, acquire) : acquire()));
 }
 
 /** Shares the locks that a reentrant owner has already, and acquires the others. */

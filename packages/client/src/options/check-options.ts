@@ -8,7 +8,6 @@ import type { LeaseStore } from "../store.ts";
 import type { Clock } from "../time/clock.ts";
 import type { RetryStrategy } from "../time/retry.ts";
 import {
-  aFunction,
   check,
   checkDuration,
   checkKnown,
@@ -19,6 +18,7 @@ import {
   duration,
   isWhole,
   label,
+  listeners,
   type Rule,
   type Rules,
   rule,
@@ -83,7 +83,7 @@ const clientRules: Rules<LeaseClientOptions> = {
   leaseDurationMs: duration(1),
   clockSkewMs: unchecked,
   retentionMs: unchecked,
-  onEvent: aFunction,
+  onEvent: listeners,
 };
 
 /** Times of a client, validated. */

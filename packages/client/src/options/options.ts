@@ -46,8 +46,12 @@ export interface LeaseClientOptions {
    * @default 604800000 (7 days)
    */
   readonly retentionMs?: number;
-  /** Receives every event of this client; see also the diagnostics channels `leasehold:*`. @default - nobody */
-  readonly onEvent?: LeaseEventListener;
+  /**
+   * Receives every event of this client. Several listeners, such as `metricsListener` of `@leasehold/client/metrics` and
+   * `logListener` of `@leasehold/client/log`, get them side by side. See also the diagnostics channels `leasehold:*`.
+   * @default - nobody
+   */
+  readonly onEvent?: LeaseEventListener | readonly LeaseEventListener[];
   /** Clocks and timers. @default - the machine's own */
   readonly clock?: Clock;
   /** Tokens and jitter. @default - the platform's random source */

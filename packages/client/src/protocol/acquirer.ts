@@ -7,6 +7,7 @@ import { HeldLease, type HeldLeaseTerms } from "./held-lease.ts";
 import type { LeaseForm } from "./lease-form.ts";
 import { LockForm } from "./lock-form.ts";
 import { ReentrantLeases } from "./reentrant-leases.ts";
+import { isTraced, traced } from "./tracing.ts";
 import { unordered, type WaitTerms } from "./wait-loop.ts";
 import type { WaitOrder } from "./wait-order.ts";
 
@@ -27,9 +28,12 @@ export class Acquirer {
   readonly reentrant: ReentrantLeases;
   readonly #context: ProtocolContext;
   readonly #heartbeat: Heartbeat;
+  readonly #isTraced: () => boolean;
 
-  constructor(context: ProtocolContext) {
+  /** `shows`: whether a call to acquire is shown to tracing tools. */
+  constructor(context: ProtocolContext, shows: () => boolean = isTraced) {
     this.#context = context;
+    this.#isTraced = shows;
     this.#heartbeat = new Heartbeat(context);
     this.reentrant = new ReentrantLeases(context.clock);
   }
@@ -41,7 +45,13 @@ export class Acquirer {
   async acquire(
     call: AcquireCall,
     form: LeaseForm = new LockForm(call.key, call.sortKey),
+    isShown: boolean = this.#isTraced(),
   ): Promise<HeldLease> {
+    if (isShown) {
+      const { key, sortKey, owner, waitMs, signal } = call;
+      const trace = { tableName: this.#context.table.tableName, keys: [key], sortKey, owner, waitMs, signal };
+      return await traced(trace, () => this.acquire(call, form, false));
+    }
     const { lifecycle, noteLease } = this.#context;
     noteLease(call);
     const open = lifecycle.begin(call.signal);

@@ -1,6 +1,6 @@
 import type { ClientInternals } from "../client-internals.ts";
 import { Acquirer } from "../protocol/acquirer.ts";
-import { inBackground } from "../protocol/context.ts";
+import { inBackground, type ProtocolContext } from "../protocol/context.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
 import { RetryLoop } from "../protocol/wait-loop.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
@@ -17,12 +17,13 @@ const intentLeaseMs = 10_000;
  * rests on the intent; that a writer is alone rests on the bounds of its own seat.
  */
 export function writerFirst({ context, times }: ClientInternals, intent: SeatForm): WaitOrder {
-  // No event tells of an intent: nobody holds the lock by it.
-  const acquirer = new Acquirer({
+  // No event and no trace tells of an intent: nobody holds the lock by it.
+  const quiet: ProtocolContext = {
     ...context,
     publish: (event) => event.type === "error" && context.publish(event),
     noteLease: () => undefined,
-  });
+  };
+  const acquirer = new Acquirer(quiet, () => false);
   const leaseDurationMs = Math.max(intentLeaseMs, times.shortestLeaseMs);
   const heartbeatMs = Math.floor(leaseDurationMs / 3);
   const terms = { leaseDurationMs, heartbeatMs, lockAtLeastForMs: 0, data: undefined, order: undefined };

@@ -1,4 +1,4 @@
-import { channel } from "node:diagnostics_channel";
+import { publishOn } from "../events.ts";
 
 /** Where a caller's value came from. */
 export type ValueSource =
@@ -52,22 +52,16 @@ export interface CacheFailedEvent {
 /** All events of a SingleFlight. Errors are the computation's and the cache's own. */
 export type SingleFlightEvent = ServedEvent | ComputedEvent | CacheFailedEvent;
 
-const events = channel("leasehold:single-flight");
+/** Receives every event of one SingleFlight. */
+export type SingleFlightListener = (event: SingleFlightEvent) => void;
 
-/**
- * Publishes an event on the diagnostics channel `leasehold:single-flight` and to a listener. A listener's error
- * surfaces as an uncaught exception and disturbs nothing else.
- */
+/** The diagnostics channel of all of them. */
+export const singleFlightChannel = "leasehold:single-flight";
+
+/** Publishes an event on the diagnostics channel and to the listeners; see `publishOn` for one that throws. */
 export function publishFlightEvent(
   event: SingleFlightEvent,
-  listener: ((event: SingleFlightEvent) => void) | undefined,
+  listeners: SingleFlightListener | readonly SingleFlightListener[] | undefined,
 ): void {
-  events.publish(event);
-  try {
-    listener?.(event);
-  } catch (error) {
-    process.nextTick(() => {
-      throw error;
-    });
-  }
+  publishOn(singleFlightChannel, event, listeners);
 }

@@ -8,6 +8,7 @@ import {
   checkSignal,
   countTo,
   duration,
+  listeners,
   type Rule,
   type Rules,
   rule,
@@ -19,7 +20,7 @@ import type { RetryStrategy } from "../time/retry.ts";
 import type { AttemptTerms } from "./attempts.ts";
 import type { ResultCache } from "./cache.ts";
 import type { Lifetimes } from "./entry.ts";
-import type { SingleFlightEvent } from "./events.ts";
+import type { SingleFlightListener } from "./events.ts";
 
 /** What every call of one {@link SingleFlight} has in common. */
 export interface SingleFlightOptions {
@@ -88,8 +89,11 @@ export interface SingleFlightOptions {
   readonly leaseDurationMs?: number;
   /** As for an acquisition. Without it a computation has to end within `leaseDurationMs`. @default true */
   readonly heartbeat?: boolean | number;
-  /** Receives every event; see also the diagnostics channel `leasehold:single-flight`. @default - none */
-  readonly onEvent?: (event: SingleFlightEvent) => void;
+  /**
+   * Receives every event; several listeners get them side by side. See also the diagnostics channel
+   * `leasehold:single-flight`. @default - none
+   */
+  readonly onEvent?: SingleFlightListener | readonly SingleFlightListener[];
 }
 
 /** What a computation gets. */
@@ -176,7 +180,7 @@ const flightRules: Rules<SingleFlightOptions> = {
   isCacheable: aFunction,
   leaseDurationMs: unchecked,
   heartbeat: unchecked,
-  onEvent: aFunction,
+  onEvent: listeners,
 };
 const callRules: Rules<GetOrComputeOptions<unknown>> = {
   ...sharedRules,
