@@ -1,17 +1,14 @@
 import { Leader } from "@leasehold/client/leader";
 import { command } from "../command.ts";
-import { exitCodeOf, exitCodes } from "../exit-codes.ts";
+import { exitCodes } from "../exit-codes.ts";
 import { duration, json } from "../flags.ts";
-import { exitCodeOfSignal } from "../interruption.ts";
 import { cut, shown } from "../terminal/text.ts";
 import { checkExecutable } from "../work/executable.ts";
-import { runChild } from "../work/run-child.ts";
+import { endingBySignals, runChild } from "../work/run-child.ts";
 import { childFlags, superviseChild } from "../work/supervision.ts";
 
 const defaultLeaseMs = 15_000;
 const longestCommand = 200;
-/** They end the command, and with it the candidacy. */
-const ending: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGTERM", "SIGHUP"]);
 
 export default command({
   usage: "elect KEY [flags] -- CMD [ARG…]",
@@ -42,13 +39,8 @@ and SIGHUP go on to CMD, and end the candidacy. CMD gets LEASEHOLD_KEY, LEASEHOL
       data,
       ...(flags.pause === undefined ? {} : { pauseMs: flags.pause }),
     });
-    const stop = new AbortController();
-    const redirectSignals: typeof call.redirectSignals = (listener) =>
-      call.redirectSignals((signal) => {
-        if (ending.has(signal)) stop.abort(signal);
-        listener(signal);
-      });
-    const signal = AbortSignal.any([call.signal, stop.signal]);
+    const running = endingBySignals(call);
+    const { signal } = running;
     await leader.lead(
       async (lease) => {
         terminal.say(`leasehold: elected for ${name} (fencing token ${lease.fencingToken})`);
@@ -60,7 +52,7 @@ and SIGHUP go on to CMD, and end the candidacy. CMD gets LEASEHOLD_KEY, LEASEHOL
         };
         const say = (line: string): void => terminal.complain(line);
         const { code } = await runChild(
-          { ...call, redirectSignals },
+          running,
           { commandLine, env: { ...env, ...added }, fd: flags.fd },
           (child) => superviseChild(child, { key, lease, leaseMs, flags, clock, say }),
         );
@@ -69,8 +61,6 @@ and SIGHUP go on to CMD, and end the candidacy. CMD gets LEASEHOLD_KEY, LEASEHOL
       },
       { signal },
     );
-    const { reason } = stop.signal;
-    if (reason !== undefined) return exitCodeOfSignal(reason as NodeJS.Signals);
-    return call.signal.aborted ? exitCodeOf(call.signal.reason) : exitCodes.done;
+    return running.exitCode() ?? exitCodes.done;
   },
 });
