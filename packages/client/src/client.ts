@@ -99,7 +99,9 @@ export class LeaseClient implements AsyncDisposable {
     const { clockSkewMs, retentionMs } = times;
     const emit: ProtocolContext["publish"] = (event) => publish(event, onEvent);
     const store = given.store ?? makeStore(given.tableName ?? "", { clock, randomness, dynamodb });
-    const serviceClock = new ServiceClock(clock, store.isLocal ?? false, clockSkewMs, () => watchSkew());
+    const serviceClock = new ServiceClock(clock, store.isLocal ?? false, clockSkewMs, (now) =>
+      watchSkew(now),
+    );
     const watchSkew = skewWatch(serviceClock, clockSkewMs, emit);
     this.#lifecycle = new Lifecycle(clock);
     this.#owner =
