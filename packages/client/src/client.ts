@@ -89,7 +89,6 @@ export class LeaseClient implements AsyncDisposable {
   readonly #format: ValueFormat;
   readonly #acquirer: Acquirer;
   readonly #admin: LeaseAdmin;
-  readonly #lifecycle: Lifecycle;
 
   /** Throws {@link InvalidOptionsError}. Sends nothing. */
   constructor(options: LeaseClientOptions, makeStore: MakeStore) {
@@ -103,7 +102,7 @@ export class LeaseClient implements AsyncDisposable {
       watchSkew(now),
     );
     const watchSkew = skewWatch(serviceClock, clockSkewMs, emit);
-    this.#lifecycle = new Lifecycle(clock);
+    const lifecycle = new Lifecycle(clock);
     this.#owner =
       given.owner === undefined
         ? defaultOwner(checkText("randomness.token()", randomness.token(), limits.ownerBytes))
@@ -120,8 +119,8 @@ export class LeaseClient implements AsyncDisposable {
       publish: emit,
       // In a store in the same process, one slow answer is not worth an event.
       noteLease: store.isLocal ? () => undefined : shortLeaseWatch(emit),
-      lifecycle: this.#lifecycle,
-      hold: (lease) => this.#lifecycle.hold(lease),
+      lifecycle,
+      hold: (lease) => lifecycle.hold(lease),
     };
     this.#acquirer = new Acquirer(this.#context);
     this.#admin = new LeaseAdmin(this.#context);
@@ -318,7 +317,7 @@ export class LeaseClient implements AsyncDisposable {
    * ```
    */
   held(): Lease[] {
-    return this.#lifecycle.held.flatMap((lease) => handleOf(lease) ?? []);
+    return this.#context.lifecycle.held.flatMap((lease) => handleOf(lease) ?? []);
   }
 
   /**
@@ -346,7 +345,7 @@ export class LeaseClient implements AsyncDisposable {
    */
   async close(options: CloseOptions = {}): Promise<void> {
     checkKnown(options, ["timeoutMs"], "options");
-    await this.#lifecycle.close(checkDuration("timeoutMs", options.timeoutMs ?? callBudgetMs, 0));
+    await this.#context.lifecycle.close(checkDuration("timeoutMs", options.timeoutMs ?? callBudgetMs, 0));
   }
 
   /**
