@@ -3,7 +3,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type LocalApp, startApp, startEngine } from "@leasehold/local";
+import { startEngine } from "@leasehold/engine";
+import { type LocalApp, startApp } from "@leasehold/local";
 import { synthesize } from "../demo/synthesis.ts";
 
 /** The stack of infra/app.ts. */

@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import type { LeaseEvent } from "@leasehold/client";
-import { type LocalEngineName, startEngine } from "@leasehold/local";
+import { type LocalEngineName, startEngine } from "@leasehold/engine";
 import { makeTable } from "../test/support/table.ts";
 import { countRequests, listed } from "./counted.ts";
 import { heading, table } from "./report.ts";

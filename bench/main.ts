@@ -5,7 +5,7 @@
  *     npm run bench [-- --engine=dynoxide]
  */
 import { parseArgs } from "node:util";
-import { type LocalEngineName, startEngine } from "@leasehold/local";
+import { type LocalEngineName, startEngine } from "@leasehold/engine";
 import { makeTable } from "../test/support/table.ts";
 import { type Bundle, bundle, partsOf } from "./bundles.ts";
 import { benchCycles } from "./cycles.ts";

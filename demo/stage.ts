@@ -10,12 +10,10 @@ import {
   type Engine,
   EngineStartError,
   EngineUnavailableError,
-  InvalidDefinitionError,
   InvalidEndpointError,
-  type LocalAppEvent,
-  startApp,
   startEngine,
-} from "@leasehold/local";
+} from "@leasehold/engine";
+import { InvalidDefinitionError, type LocalAppEvent, startApp } from "@leasehold/local";
 import { definitionProblems } from "@leasehold/local/definitions";
 import { Ending, exitCodes } from "./endings.ts";
 import { Gate } from "./gate.ts";

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { waiterSortKeyPrefix } from "@leasehold/client/schema";
-import { type Engine, type EngineClientConfig, type LocalAppEvent, startApp } from "@leasehold/local";
+import type { Engine, EngineClientConfig } from "@leasehold/engine";
+import { type LocalAppEvent, startApp } from "@leasehold/local";
 import { type Proxy as EngineProxy, type ProxiedRequest, startProxy } from "../../test/support/proxy.ts";
 import { isRelease } from "./functions.ts";
 
@@ -97,6 +98,7 @@ function behind({ clientConfig }: EngineProxy, { name, version }: Pick<Engine, "
     endpoint: config.endpoint,
     pid: undefined,
     clientConfig: config,
+    exited: new Promise(() => {}),
     stop,
     [Symbol.asyncDispose]: stop,
   };

@@ -2,7 +2,7 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startEngine } from "@leasehold/local";
+import { startEngine } from "@leasehold/engine";
 import { synthesize } from "../../demo/synthesis.ts";
 import { leaseholdTemplate } from "../../test/support/cloudformation-app.ts";
 import { appAtRest } from "./app-at-rest.ts";

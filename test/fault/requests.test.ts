@@ -1,5 +1,5 @@
 import type { LeaseEvent } from "@leasehold/client";
-import { availableEngines, startEngine } from "@leasehold/local";
+import { availableEngines, startEngine } from "@leasehold/engine";
 import { afterAll, beforeEach, describe, expect, inject, onTestFinished, test } from "vitest";
 import { eventually, patienceMs } from "../support/patience.ts";
 import { op, startProxy } from "../support/proxy.ts";

@@ -1,4 +1,4 @@
-import { availableEngines, startEngine } from "@leasehold/local";
+import { availableEngines, startEngine } from "@leasehold/engine";
 import { afterAll, beforeAll, describe, inject } from "vitest";
 import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
 import { leaseContract } from "../contract/lease-contract.ts";

@@ -1,17 +1,20 @@
 // @module-tag long
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DynamoDBClient, ListTablesCommand } from "@aws-sdk/client-dynamodb";
+import { createLeaseTable } from "@leasehold/client";
 import {
   availableEngines,
   EndpointUnreachableError,
+  type Engine,
   EngineStartError,
   EngineUnavailableError,
   startEngine,
-} from "@leasehold/local";
+} from "@leasehold/engine";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { eventually } from "../support/patience.ts";
 import { type FakeJava, fakeJava, fakeServer } from "./fixtures/fake-java.ts";
@@ -42,6 +45,10 @@ async function expectNothingLeft(pid: number | undefined): Promise<void> {
   await eventually(() => expect(survivorsOf(pid)).toEqual([]));
 }
 
+function portOf({ endpoint = "" }: Engine): number {
+  return Number(new URL(endpoint).port);
+}
+
 describe.for(engines)("%s", (name) => {
   const lacking = !available.includes(name);
 
@@ -62,6 +69,27 @@ describe.for(engines)("%s", (name) => {
     expect(() => process.kill(engine.pid ?? 0, 0)).toThrow("ESRCH");
     await engine.stop();
     await expectNothingLeft(engine.pid);
+  });
+
+  test.skipIf(lacking)("takes the port that is wanted, or the next one that is free", async () => {
+    await using first = await startEngine({ engine: name, port: 18_300 });
+    await using second = await startEngine({ engine: name, port: portOf(first) });
+    expect(portOf(first)).toBeGreaterThanOrEqual(18_300);
+    expect(portOf(second)).toBeGreaterThan(portOf(first));
+    expect(portOf(second)).toBeLessThan(portOf(first) + 100);
+  });
+
+  test.skipIf(lacking)("keeps its data in a folder that it is given", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "leasehold-engine-"));
+    cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+    const dataDir = join(folder, "made", "by", "it");
+    for (const tableNames of [[], ["leases"]]) {
+      await using engine = await startEngine({ engine: name, dataDir });
+      const dynamodb = new DynamoDBClient({ ...engine.clientConfig });
+      expect((await dynamodb.send(new ListTablesCommand({}))).TableNames).toEqual(tableNames);
+      await createLeaseTable({ tableName: "leases", dynamodb });
+      dynamodb.destroy();
+    }
   });
 
   test.skipIf(lacking)("runs beside another one, on a port of its own", async () => {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Engine, EngineClientConfig } from "@leasehold/local";
+import type { Engine, EngineClientConfig } from "@leasehold/engine";
 import { App, CfnOutput, CfnParameter, Duration, Stack } from "aws-cdk-lib";
 import { AttributeType, type ITable, StreamViewType, Table, TableV2 } from "aws-cdk-lib/aws-dynamodb";
 import {
@@ -301,6 +301,7 @@ export function runEngine(): Engine {
     endpoint: config.endpoint,
     pid: undefined,
     clientConfig: config,
+    exited: new Promise(() => {}),
     stop: async () => {},
     [Symbol.asyncDispose]: async () => {},
   };

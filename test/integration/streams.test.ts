@@ -5,7 +5,7 @@ import {
   type PutItemCommandInput,
 } from "@aws-sdk/client-dynamodb";
 import { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
-import { availableEngines, type Engine, startEngine } from "@leasehold/local";
+import { availableEngines, type Engine, startEngine } from "@leasehold/engine";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createTable } from "../../tools/local/src/app/tables.ts";
 import type { StreamMappingSpec, TableSpec } from "../../tools/local/src/assembly/types.ts";

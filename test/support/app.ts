@@ -3,9 +3,8 @@ import { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { marshall, unmarshall } from "@aws-sdk/util-dynamodb";
 import { LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { attributeNames, leaseItemKey, leaseSortKey } from "@leasehold/client/schema";
+import type { Engine, EngineClientConfig } from "@leasehold/engine";
 import {
-  type Engine,
-  type EngineClientConfig,
   type EnvironmentInfo,
   type LocalApp,
   type LocalAppEvent,
@@ -148,6 +147,7 @@ function behind({ clientConfig }: EngineProxy): Engine {
     endpoint: config.endpoint,
     pid: undefined,
     clientConfig: config,
+    exited: new Promise(() => {}),
     stop: async () => {},
     [Symbol.asyncDispose]: async () => {},
   };

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startEngine } from "@leasehold/local";
+import { startEngine } from "@leasehold/engine";
 import type { TestProject } from "vitest/node";
 
 declare module "vitest" {

@@ -5,7 +5,7 @@ import { bundled } from "../support/bundled.ts";
 const sdk = ["@aws-sdk/*", "@smithy/*", "@middy/*"];
 
 it.each([
-  ["the client", 'export { LeaseClient } from "@leasehold/client";', 27],
+  ["the client", 'export { LeaseClient } from "@leasehold/client";', 27.2],
   [
     "the client and the middleware",
     'export { LeaseClient } from "@leasehold/client"; export { leaseLock } from "@leasehold/middy";',

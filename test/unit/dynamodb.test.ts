@@ -1,12 +1,22 @@
 import { DynamoDBClient, UpdateItemCommand } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocument, DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
-import { LeaseClient, LeaseConfigurationError, LeaseServiceError, LeaseTableError } from "@leasehold/client";
+import {
+  LeaseClient,
+  LeaseConfigurationError,
+  type LeaseError,
+  LeaseServiceError,
+  LeaseTableError,
+} from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
 import { isDocumentClient } from "../../packages/client/src/dynamodb/document-client.ts";
-import { toLeaseError } from "../../packages/client/src/dynamodb/errors.ts";
+import { rejectionFor } from "../../packages/client/src/dynamodb/errors.ts";
 import { toStatement } from "../../packages/client/src/dynamodb/partiql.ts";
 import { render, renew } from "../../packages/client/src/expressions.ts";
+
+async function failureOf(...failed: Parameters<typeof rejectionFor>): Promise<LeaseError> {
+  return (await rejectionFor(...failed)) as LeaseError;
+}
 
 const idle = new AbortController().signal;
 const leases = { tableName: "leases", dynamodb: new DynamoDBClient({ region: "eu-central-1" }) };
@@ -84,7 +94,7 @@ describe("an error of the SDK becomes", () => {
       "LEASE_REQUEST_REJECTED",
     ],
   ])("%s", async (error, type, code) => {
-    const translated = await toLeaseError(error, leases, idle, once(error));
+    const translated = await failureOf(error, leases, idle, once(error));
     expect(translated).toBeInstanceOf(type);
     expect(translated.code).toBe(code);
     expect(translated.cause).toBe(error);
@@ -96,8 +106,8 @@ describe("an error of the SDK becomes", () => {
     const cut = AbortSignal.abort(new Error("no answer within 10 ms"));
     const aborted = sdkError("AbortError", "Request aborted");
     const throttled = sdkError("ThrottlingException", "slow down", 400);
-    expect((await toLeaseError(aborted, leases, cut, once(throttled))).code).toBe("LEASE_THROTTLED");
-    const silent = await toLeaseError(aborted, leases, cut, once());
+    expect((await failureOf(aborted, leases, cut, once(throttled))).code).toBe("LEASE_THROTTLED");
+    const silent = await failureOf(aborted, leases, cut, once());
     expect(silent).toMatchObject({
       code: "LEASE_NO_ANSWER",
       message: expect.stringContaining("no answer within 10 ms"),
@@ -107,7 +117,7 @@ describe("an error of the SDK becomes", () => {
 
 it("a write may have landed unless its one attempt was turned away", async () => {
   const told = async (name: string, status: number | undefined, count: number): Promise<boolean> =>
-    (await toLeaseError(sdkError(name, "x", status), leases, idle, { count, lastError: undefined }))
+    (await failureOf(sdkError(name, "x", status), leases, idle, { count, lastError: undefined }))
       .mayHaveLanded;
   expect(await told("InternalServerError", 500, 1)).toBe(true);
   expect(await told("TimeoutError", undefined, 1)).toBe(true);

@@ -3,11 +3,13 @@ import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it, onTestFinished } from "vitest";
+import { allPrograms, writePrograms } from "../docs/programs.ts";
 
 const root = join(import.meta.dirname, "../..");
 
 /** What examples take for granted. */
 const preamble = `
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { subscribe } from "node:diagnostics_channel";
 import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
@@ -17,6 +19,7 @@ import { environmentNames } from "@leasehold/client/environment";
 import { lightStore } from "@leasehold/client/light";
 import { logListener } from "@leasehold/client/log";
 import { metricsListener } from "@leasehold/client/metrics";
+import { LeaseOperator } from "@leasehold/client/operator";
 import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
 import { FairLock, fair, QueueFullError } from "@leasehold/client/fair";
 import { FinalFailureError, JobRuns, parseScheduleExpression, RunsExhaustedError, TaskSet } from "@leasehold/jobs";
@@ -25,7 +28,8 @@ import { LeaseUpgradeError, ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import { LambdaRuntime, readAssembly, resolveApp, startApp, startEngine, StateMachines } from "@leasehold/local";
+import { startEngine } from "@leasehold/engine";
+import { LambdaRuntime, readAssembly, resolveApp, startApp, StateMachines } from "@leasehold/local";
 import { type DurableContext, withDurableExecution } from "@aws/durable-execution-sdk-js";
 import { withDurableLease } from "@leasehold/durable";
 import { instrumentLeasehold } from "@leasehold/opentelemetry";
@@ -61,7 +65,7 @@ declare function printLabels(options: { signal: AbortSignal }): Promise<void>;
 declare function refill(options: { signal: AbortSignal }): Promise<void>;
 declare function expect(value: unknown): { toBe(expected: unknown): void };
 export const used = [
-  PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, LeaseError, systemClock, ManualClock,
+  DynamoDBClient, PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, LeaseError, systemClock, ManualClock,
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, logListener, metricsListener, instrumentLeasehold, ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider, pino, subscribe, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
@@ -98,7 +102,7 @@ const given = {
   app: "any",
 };
 
-/** The TypeScript examples of a page or of a source file's docstrings. */
+/** The TypeScript examples of a source file's docstrings, or of a page. */
 function examplesIn(file: string): string[] {
   const text = readFileSync(join(root, file), "utf8").replaceAll(/^ *\* ?/gm, "");
   return [...text.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""]) => code);
@@ -114,19 +118,8 @@ function asModule(code: string): string {
   return `${preamble}\nexport async function example(${list}): Promise<unknown> {\n${body}\nreturn [${parameters.map(([name]) => name)}];\n}\n`;
 }
 
-it("every example of the READMEs and of the docstrings compiles", async () => {
-  const files = [
-    "README.md",
-    ...globSync(
-      [
-        "{packages,tools}/*/src/**/*.ts",
-        "{packages,tools}/*/README.md",
-        "docs/{durable,errors,lambda,light-store,observability,singleton-jobs}.md",
-        "docs/{primitives,systems}/*.md",
-      ],
-      { cwd: root },
-    ),
-  ];
+it("every example of the docstrings and every program of the pages compiles", async () => {
+  const files = globSync(["{packages,tools}/*/src/**/*.ts", "tools/*/README.md"], { cwd: root });
   const folder = mkdtempSync(join(root, "test/unit/examples-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   let count = 0;
@@ -137,10 +130,16 @@ it("every example of the READMEs and of the docstrings compiles", async () => {
     }
   }
   expect(count).toBeGreaterThan(20);
+  writePrograms(folder, allPrograms());
   const config = {
     extends: "../../../tsconfig.json",
-    compilerOptions: { noUnusedLocals: false, noUnusedParameters: false },
-    include: ["*.ts"],
+    compilerOptions: {
+      noUnusedLocals: false,
+      noUnusedParameters: false,
+      allowJs: true,
+      moduleDetection: "force",
+    },
+    include: ["*"],
   };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
   const compiled = promisify(execFile)("tsc", ["-p", folder], { cwd: root }).then(

@@ -42,7 +42,7 @@ function usedBy(file: string): string[] {
   return [...imports].flatMap(({ groups }) => {
     const from = groups?.from ?? "";
     if (from.startsWith(".")) return [resolve(dirname(file), from)];
-    const packageName = /^@leasehold\/(jobs|middy|durable|cdk)/.exec(from)?.[1];
+    const packageName = /^@leasehold\/(jobs|middy|durable|cdk|cli|engine)(?=\/|$)/.exec(from)?.[1];
     if (packageName !== undefined) return [join(root, "packages", packageName)];
     return from.startsWith("@leasehold/local") ? [join(root, "tools/local")] : [];
   });

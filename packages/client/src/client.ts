@@ -16,6 +16,7 @@ import type { ValueFormat } from "./fencing.ts";
 import { handleOf, Lease, type LeaseHandle, runUnder } from "./lease.ts";
 import {
   type HolderOptions,
+  type KeyDescription,
   LeaseAdmin,
   type LeasePage,
   type ListOptions,
@@ -54,7 +55,7 @@ import type { HeldLease } from "./protocol/held-lease.ts";
 import { Lifecycle } from "./protocol/lifecycle.ts";
 import { RequestGate } from "./protocol/request-gate.ts";
 import { shortLeaseWatch } from "./protocol/short-lease-watch.ts";
-import { SkewWatch } from "./protocol/skew-watch.ts";
+import { skewWatch } from "./protocol/skew-watch.ts";
 import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey, limits } from "./schema.ts";
 import { callBudgetMs, TimedStore } from "./store/timed-store.ts";
@@ -99,8 +100,8 @@ export class LeaseClient implements AsyncDisposable {
     const { clockSkewMs, retentionMs } = times;
     const emit: ProtocolContext["publish"] = (event) => publish(event, onEvent);
     const store = given.store ?? makeStore(given.tableName ?? "", { clock, randomness, dynamodb });
-    const serviceClock = new ServiceClock(clock, store.isLocal ?? false, clockSkewMs, () => skewWatch.look());
-    const skewWatch = new SkewWatch(serviceClock, clockSkewMs, emit);
+    const serviceClock = new ServiceClock(clock, store.isLocal ?? false, clockSkewMs, () => watchSkew());
+    const watchSkew = skewWatch(serviceClock, clockSkewMs, emit);
     this.#lifecycle = new Lifecycle(clock);
     this.#owner =
       given.owner === undefined
@@ -237,6 +238,23 @@ export class LeaseClient implements AsyncDisposable {
    */
   async inspectAll(key: string): Promise<LeaseRecord[]> {
     return await this.#admin.inspectAll(key);
+  }
+
+  /**
+   * Reads what is known of a key: its leases, who held the lock last, the slot that is done. For people and tools;
+   * `LeaseOperator.describe` of `@leasehold/client/operator` shows more: states, who waits, permits, the audit.
+   *
+   * 1 consistent query for each megabyte of the items under the key, runs and tasks included. The key's history
+   * (`LeaseTable({ history })`) is not read. An item that cannot be read is left out, and the `unreadable` event
+   * names it.
+   *
+   * ```ts
+   * const { leases, lastHolder } = await client.describe("label-printer");
+   * console.log(leases[0]?.owner ?? "free", lastHolder?.owner);
+   * ```
+   */
+  async describe(key: string): Promise<KeyDescription> {
+    return await this.#admin.describe(key);
   }
 
   /**

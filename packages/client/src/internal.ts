@@ -26,6 +26,7 @@ export {
   cancel,
   type Grant,
   type LeaseAddress,
+  type LeaseEnd,
   namesIn,
   recordOnly,
   release,
@@ -38,6 +39,7 @@ export {
 } from "./expressions.ts";
 export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
+export { KeyDetailsReader } from "./operator/key-details.ts";
 export { checkHandle } from "./options/check-handle.ts";
 export { type AcquisitionTerms, checkAcquireOptions, checkHeartbeat } from "./options/check-options.ts";
 export {
@@ -55,6 +57,7 @@ export {
   isWhole,
   label,
   listeners,
+  oneOf,
   type Rule,
   type Rules,
   rule,
@@ -67,7 +70,7 @@ export { AcquireAttempt, type Granted, type Refused } from "./protocol/acquire-a
 export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
 export { announceGrant } from "./protocol/announcement.ts";
 export type { ProtocolContext } from "./protocol/context.ts";
-export { claimableIn, ExpiryDetector } from "./protocol/expiry-detector.ts";
+export { ExpiryDetector } from "./protocol/expiry-detector.ts";
 export { type Ended, HeldLease, type HeldLeaseTerms, type SendUpdate } from "./protocol/held-lease.ts";
 export type { Belief } from "./protocol/lease-deadline.ts";
 export type {
@@ -76,6 +79,7 @@ export type {
   Prospect,
   Renewal,
 } from "./protocol/lease-form.ts";
+export { pauseWhileOpen, whileOpen } from "./protocol/lifecycle.ts";
 export { LockForm } from "./protocol/lock-form.ts";
 export {
   endCalls,
@@ -97,6 +101,7 @@ export {
 } from "./record.ts";
 export {
   attributeNames,
+  historySortKeyPrefix,
   type ItemKey,
   leaseItemKey,
   leaseSortKey,
@@ -118,5 +123,6 @@ export {
 export type { TimedStore } from "./store/timed-store.ts";
 export { amended, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
-export { sleep, systemClock } from "./time/clock.ts";
-export { RetryPauses } from "./time/retry.ts";
+export { settles, sleep, systemClock } from "./time/clock.ts";
+export { onAbort } from "./time/on-abort.ts";
+export { retryPauses } from "./time/retry.ts";

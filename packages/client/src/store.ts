@@ -69,7 +69,7 @@ export interface ScanRequest extends Expression {
 /** A page of a walk; `next` is absent on the last one. */
 export interface ScanPage {
   readonly items: readonly Item[];
-  readonly next?: ItemKey;
+  readonly next?: ItemKey | undefined;
 }
 
 /**

@@ -1,5 +1,4 @@
-import type { Clock } from "@leasehold/client";
-import { LeaseUnavailableError, SlotDoneError } from "@leasehold/client/internal";
+import { LeaseUnavailableError, SlotDoneError, settles } from "@leasehold/client/internal";
 import { metricNames, metricsLine } from "@leasehold/client/metrics";
 import type { Context } from "aws-lambda";
 import { admit, patienceMs, Superseded } from "./entrance.ts";
@@ -81,7 +80,7 @@ export class Guard<TEvent> {
       const isOwn = isHeld && error.holder === invocation.owner && !error.inCooldown;
       const isSkipped = isHeld ? invocation.whenHeld === "skip" && !isOwn : error instanceof SlotDoneError;
       if (isSkipped || error instanceof Superseded) {
-        this.#measure("jobSkipped");
+        this.#measure(isHeld && error.pause !== undefined ? "jobPaused" : "jobSkipped");
         const reason = isSkipped ? (error as SkipReason) : undefined;
         return { skipped: true, result: await this.#resultOf(event, context, reason) };
       }
@@ -116,8 +115,7 @@ export class Guard<TEvent> {
         const held = { owner, expiresAt, inCooldown: false };
         throw new LeaseUnavailableError(key, held, Math.max(0, expiresAt - now));
       }
-      signal.throwIfAborted();
-      await endOf(earlier, clock, leftMs, signal);
+      await settles(clock, earlier.ended, leftMs, signal);
     }
   }
 
@@ -128,22 +126,9 @@ export class Guard<TEvent> {
     return skipResult === undefined && isRefusal ? lockedResponse(reason) : skipResult;
   }
 
-  #measure(metric: "jobSucceeded" | "jobFailed" | "jobSkipped", leaseTable?: string): void {
+  #measure(metric: "jobSucceeded" | "jobFailed" | "jobSkipped" | "jobPaused", leaseTable?: string): void {
     const { job, writeMetrics, clock, tableName = leaseTable } = this.#settings;
     if (job === undefined || tableName === undefined) return;
     writeMetrics?.(metricsLine({ tableName, job }, { [metricNames[metric]]: 1 }, clock.now()));
   }
-}
-
-/** Resolves when an attempt has ended, the time is over or the signal has aborted. */
-function endOf({ ended }: Attempt, clock: Clock, leftMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = clock.schedule(resolve, leftMs);
-    const onEnd = (): void => {
-      cancel();
-      resolve();
-    };
-    void ended.then(onEnd);
-    signal.addEventListener("abort", onEnd, { once: true });
-  });
 }

@@ -1,5 +1,5 @@
 import type { Lease } from "@leasehold/client";
-import { LeaseAbortedError, LeaseError, LeaseLostError } from "@leasehold/client/internal";
+import { LeaseAbortedError, LeaseError, LeaseLostError, onAbort } from "@leasehold/client/internal";
 import { complete } from "./completion.ts";
 import { keepRenewing } from "./heartbeat.ts";
 import type { Invocation } from "./invocation.ts";
@@ -117,8 +117,7 @@ export class Hold {
     this.#loss = lease.loss;
     if (outcome === "unknown") {
       signal.abort(new InvocationEndingError("timeout"));
-      lease.signal.addEventListener("abort", close, { once: true });
-      if (lease.signal.aborted) close();
+      onAbort(lease.signal, close);
       stopListening();
       measure("jobFailed");
       return;

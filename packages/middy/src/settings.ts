@@ -9,6 +9,7 @@ import {
   LeaseClient,
   label,
   listeners,
+  oneOf,
   type Rules,
   rule,
   systemClock,
@@ -17,7 +18,7 @@ import {
   withMethods,
 } from "@leasehold/client/internal";
 import { metricsListener, writeLine } from "@leasehold/client/metrics";
-import type { LeaseLockOptions, WhenHeld } from "./options.ts";
+import type { LeaseLockOptions } from "./options.ts";
 
 /** Makes the client of a lock that is given none; the entries differ in it. */
 export type MakeClient = (
@@ -35,7 +36,6 @@ export interface Settings<TEvent>
   readonly writeMetrics: ((line: string) => void) | undefined;
 }
 
-const waysToWait: readonly unknown[] = ["skip", "throw", "wait", "replace"] satisfies WhenHeld[];
 const time = duration(0);
 const shorterThanLease = duration(1);
 const isFunction = (value: unknown): boolean => typeof value === "function";
@@ -50,7 +50,7 @@ const rules: Rules<LeaseLockOptions<never>> = {
     "a non-empty string, or a function that gives one",
     (value) => isFunction(value) || (typeof value === "string" && value !== ""),
   ),
-  whenHeld: rule(waysToWait.join(", "), (value) => waysToWait.includes(value)),
+  whenHeld: oneOf("skip", "throw", "wait", "replace"),
   order: withMethods("begin"),
   skipResult: unchecked,
   lockAtMostForMs: shorterThanLease,

@@ -1,5 +1,5 @@
 import type { Clock, Lease } from "@leasehold/client";
-import { brandClass, LeaseError } from "@leasehold/client/internal";
+import { brandClass, LeaseError, onAbort } from "@leasehold/client/internal";
 
 /** What a handler gets. */
 export interface Lock {
@@ -53,11 +53,7 @@ export class LockSignal {
 
   /** Aborts when another signal does, with its reason. */
   follow(other: AbortSignal | undefined): void {
-    if (other === undefined) return;
-    const onAbort = (): void => this.abort(other.reason);
-    if (other.aborted) onAbort();
-    other.addEventListener("abort", onAbort, { once: true });
-    this.#detach.push(() => other.removeEventListener("abort", onAbort));
+    this.#detach.push(onAbort(other, () => this.abort(other?.reason)));
   }
 
   /** Aborts after a time; its timer does not keep the process alive. */

@@ -1,6 +1,6 @@
 // @module-tag long
 import { metricNames } from "@leasehold/client/metrics";
-import { startEngine } from "@leasehold/local";
+import { startEngine } from "@leasehold/engine";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { startTestApp, type TestApp, until } from "../../support/app.ts";
 

@@ -375,7 +375,7 @@ const mistakes: readonly Mistake[] = [
     plant: replacing(
       ExpiryDetector.prototype,
       "judgeAll",
-      () => (leases) => new Map(leases.map((lease) => [lease, { expired: true, reason: "serviceClock" }])),
+      () => (leases) => new Map(leases.map((lease) => [lease, { reason: "serviceClock", claimableInMs: 0 }])),
     ),
     violation: tooMany,
   },

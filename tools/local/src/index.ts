@@ -8,14 +8,6 @@ export { AssemblyError, UnsupportedIntrinsicError, UnsupportedResourceError } fr
 export { readAssembly } from "./assembly/read.ts";
 export { resolveApp } from "./assembly/resolve.ts";
 export type { AppSpec } from "./assembly/types.ts";
-export {
-  EndpointUnreachableError,
-  EngineStartError,
-  EngineUnavailableError,
-  InvalidEndpointError,
-} from "./engine/errors.ts";
-export { availableEngines, startEngine } from "./engine/start.ts";
-export type { Engine, EngineClientConfig, LocalEngineName } from "./engine/types.ts";
 export { LambdaServiceError } from "./lambda/errors.ts";
 export { LambdaRuntime } from "./lambda/runtime.ts";
 export type { EnvironmentInfo, InvokeResult } from "./lambda/types.ts";

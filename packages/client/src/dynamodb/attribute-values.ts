@@ -1,4 +1,5 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import type { ItemKey } from "../schema.ts";
 import type { Item } from "../store.ts";
 
 /** One value in DynamoDB's own form; a lease table holds no other kinds. */
@@ -10,17 +11,15 @@ export function toAttributeValue(value: string | number): PlainAttributeValue {
 }
 
 /** Writes plain values in DynamoDB's own form. */
-export function toAttributeValues(values: Item): Record<string, PlainAttributeValue> {
+export function toAttributeValues(values: Item | ItemKey): Record<string, PlainAttributeValue> {
   const attributes: Record<string, PlainAttributeValue> = {};
-  for (const name in values) attributes[name] = toAttributeValue(values[name] as string | number);
+  for (const name in values) attributes[name] = toAttributeValue((values as Item)[name] as string | number);
   return attributes;
 }
 
-/** The values that an expression refers to, as a command takes them: DynamoDB refuses an empty map. */
-export function expressionValues(values: Item): {
-  readonly ExpressionAttributeValues?: Record<string, PlainAttributeValue>;
-} {
-  return Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: toAttributeValues(values) };
+/** The values that an expression refers to; undefined for none: DynamoDB refuses an empty map. */
+export function expressionValues(values: Item): Record<string, PlainAttributeValue> | undefined {
+  return Object.keys(values).length === 0 ? undefined : toAttributeValues(values);
 }
 
 /**

@@ -64,29 +64,19 @@ export interface Attempts {
   readonly lastError: unknown;
 }
 
-/** Gives what a call is to reject with: an error of ours; one that is ours already, or a mistake in the program, as it is. */
-export async function rejectionFor(
-  error: unknown,
-  asked: AskedTable,
-  signal: AbortSignal,
-  attempts: Attempts,
-): Promise<unknown> {
-  const isFinal = error instanceof LeaseError || isMistake(error);
-  return isFinal ? error : await toLeaseError(error, asked, signal, attempts);
-}
-
 /**
- * Turns what the SDK threw into an error of ours.
+ * Gives what a call is to reject with: an error of ours; one that is ours already, or a mistake in the program, as it is.
  *
  * A call that was cut off while it waited to try again failed for the reason of its last attempt. Whatever the last
  * attempt says, an earlier one may have landed.
  */
-export async function toLeaseError(
+export async function rejectionFor(
   error: unknown,
   { tableName, dynamodb }: AskedTable,
   signal: AbortSignal,
   attempts: Attempts,
-): Promise<LeaseError> {
+): Promise<unknown> {
+  if (error instanceof LeaseError || isMistake(error)) return error;
   const cause = signal.aborted ? attempts.lastError : error;
   // The SDK tells of a request that was cut off as of one that has failed.
   if (cause === undefined || (signal.aborted && (cause as SdkError).name === "AbortError")) {

@@ -41,7 +41,7 @@ export class TableStore implements LeaseStore {
   async update(request: UpdateRequest, options: CallOptions): Promise<UpdateResult> {
     const input: Operations["UpdateItem"][0] = {
       TableName: this.tableName,
-      Key: toKey(request.key),
+      Key: toAttributeValues(request.key),
       UpdateExpression: request.update,
       ConditionExpression: request.condition,
       ExpressionAttributeNames: request.names,
@@ -111,19 +111,14 @@ export class TableStore implements LeaseStore {
       TransactItems: entries.map((entry) => toTransactItem(this.tableName, entry)),
     };
     const attempts = new CallAttempts(options);
-    const outcome = (applied: boolean, refusals: TransactionResult["refusals"]): TransactionResult => ({
-      applied,
-      refusals,
-      retried: attempts.count > 1,
-    });
+    let refusals: TransactionResult["refusals"] | undefined;
     try {
       await this.#transport.send("TransactWriteItems", input, attempts);
-      return outcome(true, []);
     } catch (error) {
-      const refusals = refusalsOf(error);
-      if (refusals !== undefined) return outcome(false, refusals);
-      throw await this.#rejection(error, attempts);
+      refusals = refusalsOf(error);
+      if (refusals === undefined) throw await this.#rejection(error, attempts);
     }
+    return { applied: refusals === undefined, refusals: refusals ?? [], retried: attempts.count > 1 };
   }
 
   async query(request: QueryRequest, options: CallOptions): Promise<ScanPage> {
@@ -134,8 +129,8 @@ export class TableStore implements LeaseStore {
       ExpressionAttributeValues: toAttributeValues(request.values),
       ConsistentRead: request.consistent,
       ScanIndexForward: request.descending !== true,
-      ...(request.limit === undefined ? {} : { Limit: request.limit }),
-      ...(request.after ? { ExclusiveStartKey: toKey(request.after) } : {}),
+      Limit: request.limit,
+      ExclusiveStartKey: request.after && toAttributeValues(request.after),
     };
     return pageOf(await this.#read("Query", input, options));
   }
@@ -143,7 +138,7 @@ export class TableStore implements LeaseStore {
   async get(request: GetRequest, options: CallOptions): Promise<Item | undefined> {
     const input = {
       TableName: this.tableName,
-      Key: toKey(request.key),
+      Key: toAttributeValues(request.key),
       ConsistentRead: request.consistent,
     };
     return fromAttributeValues((await this.#read("GetItem", input, options)).Item);
@@ -154,8 +149,8 @@ export class TableStore implements LeaseStore {
       TableName: this.tableName,
       FilterExpression: request.filter,
       ExpressionAttributeNames: request.names,
-      ...expressionValues(request.values),
-      ...(request.after ? { ExclusiveStartKey: toKey(request.after) } : {}),
+      ExpressionAttributeValues: expressionValues(request.values),
+      ExclusiveStartKey: request.after && toAttributeValues(request.after),
     };
     return pageOf(await this.#read("Scan", input, options));
   }
@@ -191,11 +186,6 @@ function pageOf(page: {
   readonly Items?: Record<string, AttributeValue>[] | undefined;
   readonly LastEvaluatedKey?: Record<string, AttributeValue> | undefined;
 }): ScanPage {
-  const items = (page.Items ?? []).map((item) => fromAttributeValues(item) ?? {});
-  const next = fromAttributeValues(page.LastEvaluatedKey) as ItemKey | undefined;
-  return { items, ...(next ? { next } : {}) };
-}
-
-function toKey(key: ItemKey): Record<string, AttributeValue> {
-  return toAttributeValues({ ...key });
+  const items = (page.Items ?? []).map(fromAttributeValues) as Item[];
+  return { items, next: fromAttributeValues(page.LastEvaluatedKey) as ItemKey | undefined };
 }

@@ -7,10 +7,10 @@ export function toTransactItem(tableName: string, entry: TransactionEntry): Tran
   const { key, condition, names, values, action } = entry;
   const common = {
     TableName: tableName,
-    Key: toAttributeValues({ ...key }),
+    Key: toAttributeValues(key),
     ConditionExpression: condition,
-    ExpressionAttributeNames: { ...names },
-    ...expressionValues(values),
+    ExpressionAttributeNames: names,
+    ExpressionAttributeValues: expressionValues(values),
     ReturnValuesOnConditionCheckFailure: "ALL_OLD",
   } as const;
   if (action === "check") return { ConditionCheck: common };

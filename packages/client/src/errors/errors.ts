@@ -1,3 +1,4 @@
+import type { LeaseRecord, Pause } from "../record.ts";
 import { limits } from "../schema.ts";
 import { brandClass } from "./brand.ts";
 
@@ -89,6 +90,8 @@ export class LeaseUnavailableError extends LeaseError {
   declare readonly holder: string | undefined;
   /** When the holder's lease ends unless it is renewed, in epoch milliseconds of the holder's clock. */
   declare readonly expiresAt: number | undefined;
+  /** Who keeps the lock closed on purpose, and why; undefined where it is no pause. Then nothing is stuck. */
+  declare readonly pause: Pause | undefined;
   /** In how many milliseconds another attempt can first hope to take the lock over. At least 0. */
   declare readonly retryAfterMs: number;
   /** Locked: what an HTTP API answers, where a handler of errors such as middy's http-error-handler asks the error. */
@@ -98,7 +101,7 @@ export class LeaseUnavailableError extends LeaseError {
 
   constructor(
     key: string,
-    held: { readonly owner: string; readonly expiresAt: number; readonly inCooldown: boolean } | undefined,
+    held: Pick<LeaseRecord, "owner" | "expiresAt" | "inCooldown" | "pause"> | undefined,
     retryAfterMs: number,
     details: RefusalDetails = {},
   ) {
@@ -120,6 +123,7 @@ export class LeaseUnavailableError extends LeaseError {
       inCooldown: held?.inCooldown ?? false,
       holder: held?.owner,
       expiresAt: held?.expiresAt,
+      pause: held?.pause,
       retryAfterMs,
       statusCode: 423,
       headers: { "Retry-After": String(Math.ceil(retryAfterMs / 1_000) || 1) },

@@ -9,6 +9,7 @@ import { check, checkData, checkKey, checkKnown } from "../options/check-values.
 import type { WaitOptions } from "../options/options.ts";
 import { contentionOf } from "../protocol/announcement.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
+import { whileOpen } from "../protocol/lifecycle.ts";
 import { LockForm } from "../protocol/lock-form.ts";
 import { isTraced, traced } from "../protocol/tracing.ts";
 import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
@@ -72,7 +73,7 @@ export async function acquireAll(
   const { lifecycle, table } = inner.context;
   const { signal } = terms;
   const acquire = (): Promise<LeaseGroup> =>
-    lifecycle.run(signal, (cut) => acquireThese(inner, wanted, { ...terms, signal: cut }, data));
+    whileOpen(lifecycle, signal, (cut) => acquireThese(inner, wanted, { ...terms, signal: cut }, data));
   const trace = { ...terms, sortKey: leaseSortKey };
   return await untilAborted(wanted[0] ?? "", signal, () =>
     isTraced() ? traced(table, wanted, trace, acquire) : acquire(),

@@ -1,6 +1,5 @@
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import { claimableIn } from "../protocol/expiry-detector.ts";
 import type { Belief } from "../protocol/lease-deadline.ts";
 import type { Takeover } from "../protocol/lease-form.ts";
 import type { GateOptions } from "../protocol/request-gate.ts";
@@ -224,8 +223,8 @@ export class GroupAcquisition {
         continue;
       }
       const verdict = this.#context.detector.judge(record);
-      const reason = this.#isResumable(record) ? "sameOwner" : verdict.expired ? verdict.reason : undefined;
-      if (reason === undefined) blockers.push({ record, claimableInMs: claimableIn(verdict) });
+      const reason = this.#isResumable(record) ? "sameOwner" : verdict.reason;
+      if (reason === undefined) blockers.push({ record, claimableInMs: verdict.claimableInMs });
       else
         plan.set(key, { judged: record, takeover: record.inCooldown ? undefined : { reason, from: record } });
     }

@@ -1,5 +1,4 @@
 import type { ProtocolContext } from "../protocol/context.ts";
-import { claimableIn } from "../protocol/expiry-detector.ts";
 import { type Blocked, WaitLoop, type WaitTerms } from "../protocol/wait-loop.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { leaseItemKey } from "../schema.ts";
@@ -53,7 +52,7 @@ export class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup
       left = left.filter((other) => other !== lock);
       // The next attempt also recognises an own transaction that landed late.
       if (record === undefined || record.token === token) continue;
-      const seen = this.#asOfNow({ record, claimableInMs: claimableIn(detector.judge(record)) });
+      const seen = this.#asOfNow({ record, claimableInMs: detector.judge(record).claimableInMs });
       left = [seen, ...left];
       if (clock.monotonic() < seen.claimableAt) break;
     }

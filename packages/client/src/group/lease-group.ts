@@ -6,6 +6,7 @@ import type { Lease } from "../lease.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
 import { UpdateBatch } from "../protocol/update-batch.ts";
+import { onAbort } from "../time/on-abort.ts";
 
 /** One lock of a group: the holder's handle, and the lease behind it. */
 export interface Member {
@@ -135,9 +136,7 @@ export class LeaseGroup implements AsyncDisposable {
   }
 
   #follow(signal: AbortSignal): void {
-    const onAbort = (): void => this.#lost.abort(signal.reason);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
+    onAbort(signal, () => this.#lost.abort(signal.reason));
   }
 }
 

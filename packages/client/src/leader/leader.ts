@@ -8,7 +8,9 @@ import { ifOperational, passing } from "../errors/operational.ts";
 import type { Lease } from "../lease.ts";
 import { check, checkKey, checkOptions, checkSignal, type Rules } from "../options/check-values.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
-import { RetryPauses } from "../time/retry.ts";
+import { sleepWhileOpen } from "../protocol/lifecycle.ts";
+import { onAbort } from "../time/on-abort.ts";
+import { retryPauses } from "../time/retry.ts";
 import {
   checkObserveOptions,
   type LeaderRecord,
@@ -186,11 +188,11 @@ export class Leader implements AsyncDisposable {
     } finally {
       await this.resign().catch(ifOperational(false));
     }
-    if (isDone) await this.#context.lifecycle.sleep(this.#terms.pauseMs, outer);
+    if (isDone) await sleepWhileOpen(this.#context, this.#terms.pauseMs, outer);
   }
 
   async #win(signal: AbortSignal | undefined): Promise<Leadership> {
-    const pauses = new RetryPauses(this.#context, { strategy: "untilExpiry" });
+    const nextPauseMs = retryPauses(this.#context, { strategy: "untilExpiry" });
     for (;;) {
       try {
         return await this.#client.acquire(this.key, {
@@ -200,7 +202,7 @@ export class Leader implements AsyncDisposable {
       } catch (error) {
         signal?.throwIfAborted();
         if (!(error instanceof LeaseUnavailableError)) passing(error);
-        await this.#context.lifecycle.sleep(pauses.nextMs(), signal);
+        await sleepWhileOpen(this.#context, nextPauseMs(), signal);
       }
     }
   }
@@ -215,8 +217,7 @@ export class Leader implements AsyncDisposable {
         this.#tell(() => (loss ? onLost?.(loss, leadership) : onResigned?.(leadership)));
       });
     };
-    if (signal.aborted) onEnd();
-    else signal.addEventListener("abort", onEnd, { once: true });
+    onAbort(signal, onEnd);
   }
 
   /** A listener that throws cannot disturb the election: its error surfaces as an uncaught exception. */

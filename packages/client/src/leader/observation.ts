@@ -1,6 +1,7 @@
 import { unlessPassing } from "../errors/operational.ts";
 import { checkOptions, checkSignal, duration, type Rules } from "../options/check-values.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
+import { pauseWhileOpen } from "../protocol/lifecycle.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
 import { optionalWholeIn } from "../store/item-values.ts";
@@ -55,7 +56,7 @@ async function readSnapshot(context: ProtocolContext, key: string): Promise<Snap
 
 function leaderIn(record: LeaseRecord | undefined, context: ProtocolContext): LeaderRecord | undefined {
   if (record === undefined || record.inCooldown) return undefined;
-  if (context.detector.judge(record).expired) return undefined;
+  if (context.detector.judge(record).reason !== undefined) return undefined;
   const { owner, fencingToken, acquiredAt, data } = record;
   return { owner, fencingToken, since: acquiredAt, data };
 }
@@ -89,7 +90,7 @@ export async function* watchLeader(
     }
     const delayMs = Math.min(firstLookMs * 2 ** looks, everyMs) * (0.5 + context.randomness.fraction());
     looks += 1;
-    await context.lifecycle.pause(delayMs, signal);
+    await pauseWhileOpen(context, delayMs, signal);
   }
 }
 

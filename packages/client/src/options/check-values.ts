@@ -20,6 +20,11 @@ export function rule<Value>(allowed: string, isAllowed: (value: unknown) => bool
   };
 }
 
+/** Makes the rule of a word out of several. */
+export function oneOf<Word extends string>(...words: readonly Word[]): Rule<Word> {
+  return rule(words.join(", "), (value) => words.includes(value as Word));
+}
+
 /** The rule of an option that is checked elsewhere, beside others. */
 export const unchecked: Rule<never> = (_, value) => value as never;
 export const trueOrFalse: Rule<boolean> = rule("true or false", (value) => typeof value === "boolean");
@@ -53,13 +58,12 @@ export function checkOptions<Options extends object>(
   where = "options",
   required: readonly (keyof Options)[] = [],
 ): Options {
-  const given = checkKnown(options, Object.keys(rules), where);
+  const given: { [Name in keyof Options]?: unknown } = checkKnown(options, Object.keys(rules), where);
+  // A required one that is missing is checked as undefined.
+  for (const name of required) given[name] ??= undefined;
   const prefix = isParameter.test(where) ? "" : `${where}.`;
-  for (const [name, asRule] of Object.entries(rules) as [string & keyof Options, Rule<never>][]) {
-    if (given[name] === undefined && !required.includes(name)) continue;
-    given[name] = asRule(prefix + name, given[name]);
-  }
-  return given;
+  for (const name in given) given[name] = rules[name](prefix + name, given[name]);
+  return given as Options;
 }
 
 /**

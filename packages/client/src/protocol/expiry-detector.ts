@@ -2,14 +2,12 @@ import type { TakeoverReason } from "../events.ts";
 import type { LeaseRecord } from "../record.ts";
 import type { ServiceClock } from "../time/service-clock.ts";
 
-/** Whether a record may be taken over now, and for which reason; otherwise when it could be, if nothing changes. */
-export type Expiry =
-  | { readonly expired: true; readonly reason: TakeoverReason }
-  | { readonly expired: false; readonly claimableInMs: number };
-
-/** In how many milliseconds a record may be taken over, if nothing changes. */
-export function claimableIn(verdict: Expiry): number {
-  return verdict.expired ? 0 : verdict.claimableInMs;
+/** Whether a record may be taken over now, and when it could be if nothing changes. */
+export interface Expiry {
+  /** Why it may be taken over now; undefined while it may not. */
+  readonly reason: TakeoverReason | undefined;
+  /** In how many milliseconds it may be taken over; 0 for at once. */
+  readonly claimableInMs: number;
 }
 
 /**
@@ -66,16 +64,16 @@ export class ExpiryDetector {
   #judge(record: LeaseRecord, seen: ItemSighting): Expiry {
     const unchangedForMs = seen.lastSeen - (seen.leases.get(record.token)?.since ?? seen.lastSeen);
     const observedInMs = record.leaseDurationMs * observedShare - unchangedForMs;
-    if (observedInMs <= 0) return { expired: true, reason: "observation" };
+    if (observedInMs <= 0) return { reason: "observation", claimableInMs: 0 };
 
     const earliest = this.#clock.earliest();
     // An infinite allowance, and a service that does not tell its time, leave the observation alone.
     if (earliest === undefined || !Number.isFinite(this.#clockSkewMs)) {
-      return { expired: false, claimableInMs: observedInMs };
+      return { reason: undefined, claimableInMs: observedInMs };
     }
     const expiredSinceMs = earliest - this.#clockSkewMs - record.expiresAt;
-    if (expiredSinceMs > 0) return { expired: true, reason: "serviceClock" };
-    return { expired: false, claimableInMs: Math.min(observedInMs, 1 - expiredSinceMs) };
+    if (expiredSinceMs > 0) return { reason: "serviceClock", claimableInMs: 0 };
+    return { reason: undefined, claimableInMs: Math.min(observedInMs, 1 - expiredSinceMs) };
   }
 
   /** Counts from the arrival of the answer that first showed a lease, for it was written before that. */

@@ -1,4 +1,4 @@
-import { LeaseError, type LeaseLostReason, LeaseServiceError } from "../errors/errors.ts";
+import { LeaseError, type LeaseLostReason, LeaseServiceError, quoted } from "../errors/errors.ts";
 import { asError, isOperational } from "../errors/operational.ts";
 import type { LeaseEvent } from "../events.ts";
 import {
@@ -12,7 +12,7 @@ import { cooldownToken } from "../schema.ts";
 import type { Bounds } from "../store/timed-store.ts";
 import type { Write } from "../store/write.ts";
 import type { Item, UpdateResult } from "../store.ts";
-import { type Moment, pause } from "../time/clock.ts";
+import { type Moment, settles } from "../time/clock.ts";
 import type { ProtocolContext } from "./context.ts";
 import { type Belief, LeaseDeadline } from "./lease-deadline.ts";
 import { type HeldForm, leaseOf } from "./lease-form.ts";
@@ -174,7 +174,7 @@ export class HeldLease implements Removal {
     if (ended !== "unknown") return ended;
     throw new LeaseServiceError(
       "LEASE_NO_ANSWER",
-      `an answer to the release of ${JSON.stringify(this.terms.record.key)} was lost, and others have had the lock ` +
+      `an answer to the release of ${quoted(this.key)} was lost, and others have had the lock ` +
         "since: it is not known whether the release had landed. Nothing stays held",
     );
   }
@@ -255,7 +255,7 @@ export class HeldLease implements Removal {
     // Of several leases in one item none has its place.
     const holder = this.terms.record.seat === undefined ? this.form.leasesIn(item)[0] : undefined;
     if (holder !== undefined) {
-      return [isClosed ? "released" : "taken", `held by ${JSON.stringify(holder.owner)}`];
+      return [isClosed ? "released" : "taken", `held by ${quoted(holder.owner)}`];
     }
     if (isClosed || lastReleasedToken(item) === token) return ["released"];
     // Without an item ttl has removed it; with another's tombstone another caller took it over and let it go.
@@ -328,15 +328,11 @@ export class HeldLease implements Removal {
   protected async settleRenewal(): Promise<void> {
     const renewing = this.#renewing;
     if (renewing === undefined) return;
-    // Ignored: the renewal's own caller has its error.
-    const done = renewing.done.catch(() => undefined);
-    const grace = new AbortController();
-    const graceIsOver = pause(this.#context.clock, renewalGraceMs, grace.signal);
-    await Promise.race([done, graceIsOver]);
-    grace.abort();
+    await settles(this.#context.clock, renewing.done, renewalGraceMs);
     const message = "the renewal was cut off by the end of its lease";
     renewing.cut.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
-    await done;
+    // Ignored: the renewal's own caller has its error.
+    await renewing.done.catch(() => undefined);
   }
 
   /** To be called by its deadline alone: it protects nothing from now on. */
@@ -356,9 +352,10 @@ export class HeldLease implements Removal {
 
   #publish(event: HeldLeaseEvent): void {
     const { key, sortKey, owner, fencingToken } = this.terms.record;
-    const subject = { key, sortKey, owner };
     this.#context.publish(
-      event.type === "error" ? { ...subject, ...event } : { ...subject, fencingToken, ...event },
+      event.type === "error"
+        ? { ...event, key, sortKey, owner }
+        : { ...event, key, sortKey, owner, fencingToken },
     );
   }
 }
@@ -373,6 +370,6 @@ type HeldLeaseEvent = LeaseEvent extends infer Event
 function clocksMoved(key: string): LeaseServiceError {
   return new LeaseServiceError(
     "LEASE_NO_ANSWER",
-    `this machine's clocks moved apart while the lock ${JSON.stringify(key)} was renewed, each time: renew it again`,
+    `this machine's clocks moved apart while the lock ${quoted(key)} was renewed, each time: renew it again`,
   );
 }

@@ -1,6 +1,7 @@
 import { ClientClosedError, CloseIncompleteError, type Leftover } from "../errors/closing.ts";
-import { type Clock, pause, sleep } from "../time/clock.ts";
-import { WakeableSleep } from "../time/wakeable-sleep.ts";
+import { type Clock, pause, settles, sleep } from "../time/clock.ts";
+import { onAbort } from "../time/on-abort.ts";
+import type { ProtocolContext } from "./context.ts";
 import type { HeldLease } from "./held-lease.ts";
 
 /** What a write in the background removes, and what stays until it ends by itself if the write fails. */
@@ -26,7 +27,8 @@ export class Lifecycle {
   readonly #removals = new Set<{ readonly removal: Removal }>();
   /** What could not be removed since the client was closed. */
   readonly #failed = new Map<Removal, unknown>();
-  readonly #idleListeners = new Set<() => void>();
+  /** Settles when nothing is under way any more; there while somebody waits for that. */
+  #idle: PromiseWithResolvers<void> | undefined;
   #isClosed = false;
 
   constructor(clock: Clock) {
@@ -76,38 +78,14 @@ export class Lifecycle {
     signal?.throwIfAborted();
     const cut = new AbortController();
     const leave = this.enter((reason) => cut.abort(reason));
-    const onAbort = (): void => cut.abort(signal?.reason);
-    signal?.addEventListener("abort", onAbort, { once: true });
+    const ignore = onAbort(signal, () => cut.abort(signal?.reason));
     return {
       signal: cut.signal,
-      end: () => {
-        signal?.removeEventListener("abort", onAbort);
+      end() {
+        ignore();
         leave();
       },
     };
-  }
-
-  /** Makes a call within {@link Lifecycle.begin} and its end. */
-  async run<T>(signal: AbortSignal | undefined, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const open = this.begin(signal);
-    try {
-      const result = await call(open.signal);
-      this.throwIfClosed();
-      return result;
-    } finally {
-      open.end();
-    }
-  }
-
-  /** Sleeps; rejects with the signal's reason, and with ClientClosedError when the client is closed. */
-  async sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
-    await this.run(signal, (either) => sleep(this.#clock, delayMs, either));
-  }
-
-  /** Sleeps until the signal aborts at the latest; rejects with ClientClosedError when the client is closed. */
-  async pause(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
-    if (signal?.aborted) return;
-    await this.run(signal, (either) => pause(this.#clock, delayMs, either));
   }
 
   /** Takes note of a write that nobody else waits for; what becomes of an error of it is `failed`'s to decide. */
@@ -154,15 +132,49 @@ export class Lifecycle {
   }
 
   #tellIfIdle(): void {
-    if (this.#isIdle) for (const listener of this.#idleListeners) listener();
+    if (!this.#isIdle) return;
+    this.#idle?.resolve();
+    this.#idle = undefined;
   }
 
   async #untilIdle(timeoutMs: number): Promise<void> {
     if (this.#isIdle) return;
-    const nap = new WakeableSleep(this.#clock);
-    const wake = (): void => nap.wake();
-    this.#idleListeners.add(wake);
-    await nap.sleep(timeoutMs, undefined);
-    this.#idleListeners.delete(wake);
+    this.#idle ??= Promise.withResolvers();
+    await settles(this.#clock, this.#idle.promise, timeoutMs);
   }
+}
+
+/** Makes a call within {@link Lifecycle.begin} and its end. */
+export async function whileOpen<T>(
+  lifecycle: Lifecycle,
+  signal: AbortSignal | undefined,
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const open = lifecycle.begin(signal);
+  try {
+    const result = await call(open.signal);
+    lifecycle.throwIfClosed();
+    return result;
+  } finally {
+    open.end();
+  }
+}
+
+/** Sleeps; rejects with the signal's reason, and with ClientClosedError when the client is closed. */
+export function sleepWhileOpen(
+  { clock, lifecycle }: Pick<ProtocolContext, "clock" | "lifecycle">,
+  delayMs: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  return whileOpen(lifecycle, signal, (either) => sleep(clock, delayMs, either));
+}
+
+/** Sleeps until the signal aborts at the latest; rejects with ClientClosedError when the client is closed. */
+export async function pauseWhileOpen(
+  { clock, lifecycle }: Pick<ProtocolContext, "clock" | "lifecycle">,
+  delayMs: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  if (signal?.aborted) return;
+  await whileOpen(lifecycle, signal, (either) => pause(clock, delayMs, either));
 }

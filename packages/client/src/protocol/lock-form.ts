@@ -53,12 +53,8 @@ export class LockForm implements LeaseForm {
     const [record] = this.leasesIn(item);
     if (record === undefined) return { blocker: undefined, claimableInMs: 0, takeovers: [] };
     const expiry = detector.judge(record);
-    if (resumes && isOpenTo(record, owner)) return taken(record, "sameOwner");
-    if (expiry.expired) return taken(record, expiry.reason);
-    return { blocker: record, claimableInMs: expiry.claimableInMs, takeovers: [] };
+    const reason = resumes && isOpenTo(record, owner) ? "sameOwner" : expiry.reason;
+    if (reason === undefined) return { blocker: record, claimableInMs: expiry.claimableInMs, takeovers: [] };
+    return { blocker: record, claimableInMs: 0, takeovers: [{ reason, from: record }] };
   }
-}
-
-function taken(from: LeaseRecord, reason: Prospect["takeovers"][number]["reason"]): Prospect {
-  return { blocker: from, claimableInMs: 0, takeovers: [{ reason, from }] };
 }

@@ -1,7 +1,6 @@
 import { LeaseUnavailableError, SlotMismatchError } from "../errors/errors.ts";
 import { callBudgetMs } from "../store/timed-store.ts";
-import type { Clock } from "../time/clock.ts";
-import { WakeableSleep } from "../time/wakeable-sleep.ts";
+import { type Clock, settles } from "../time/clock.ts";
 import type { AcquireTerms } from "./acquire-attempt.ts";
 import type { HeldLease } from "./held-lease.ts";
 import type { WaitTerms } from "./wait-loop.ts";
@@ -129,10 +128,6 @@ export async function waitForSibling(
 ): Promise<void> {
   const { key, startedAt, patience } = wait;
   const leftMs = Math.max(patience.waitMs, callBudgetMs) - (clock.monotonic() - startedAt);
-  const nap = new WakeableSleep(clock);
-  const wake = (): void => nap.wake();
-  // Ignored: the other call has the error.
-  void other.then(wake, wake);
-  const isOver = leftMs <= 0 || !(await nap.sleep(leftMs, patience.signal));
-  if (isOver) throw new LeaseUnavailableError(key, undefined, 0);
+  const hasEnded = leftMs > 0 && (await settles(clock, other, leftMs, patience.signal));
+  if (!hasEnded) throw new LeaseUnavailableError(key, undefined, 0);
 }

@@ -1,5 +1,6 @@
 import { LeaseServiceError } from "../errors/errors.ts";
 import type { Clock } from "../time/clock.ts";
+import { onAbort } from "../time/on-abort.ts";
 import { PriorityQueue } from "./priority-queue.ts";
 
 /**
@@ -130,21 +131,18 @@ export class RequestGate {
     this.#waiting ??= new PriorityQueue();
     const waiting = this.#waiting;
     return new Promise((resolve, reject) => {
-      if (signal?.aborted) {
-        reject(signal.reason);
-        return;
-      }
-      const onAbort = (): void => {
+      const waiter: Waiter = {
+        limit,
+        go() {
+          ignore();
+          resolve();
+        },
+      };
+      waiting.set(waiter, priority);
+      const ignore = onAbort(signal, () => {
         waiting.delete(waiter);
         reject(signal?.reason);
-      };
-      const go = (): void => {
-        signal?.removeEventListener("abort", onAbort);
-        resolve();
-      };
-      const waiter = { limit, go };
-      waiting.set(waiter, priority);
-      signal?.addEventListener("abort", onAbort, { once: true });
+      });
     });
   }
 }

@@ -2,6 +2,7 @@ import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import type { Bounds, CallBudget } from "../store/timed-store.ts";
 import { render, type Write } from "../store/write.ts";
 import type { UpdateRequest, UpdateResult } from "../store.ts";
+import { onAbort } from "../time/on-abort.ts";
 import type { ProtocolContext } from "./context.ts";
 
 interface Entry {
@@ -37,7 +38,7 @@ export class UpdateBatch {
     const item = JSON.stringify(write.key);
     const call = this.#context.table.begin(bounds);
     const entry = { request: render(write), call, answered: Promise.withResolvers<UpdateResult>() };
-    call.signal.addEventListener("abort", () => this.#leave(entry), { once: true });
+    onAbort(call.signal, () => this.#leave(entry));
     if (!this.#isOpen || this.#entries.has(item)) this.#sendAlone(entry);
     else {
       this.#entries.set(item, entry);
@@ -58,7 +59,7 @@ export class UpdateBatch {
     if (others.length > 0) return await this.#sendTogether([first, ...others]);
     const { request, call, answered } = first;
     try {
-      answered.resolve(await this.#context.table.updateWithin(request, call));
+      answered.resolve(await this.#context.table.store.update(request, call));
     } catch (error) {
       answered.reject(error);
     }
@@ -70,7 +71,7 @@ export class UpdateBatch {
     const isCurrent = (): boolean => [...this.#present].every(({ call }) => call.isCurrent());
     const timed = (): ReturnType<CallBudget["timed"]> => entries[0].call.timed();
     try {
-      const results = await this.#context.table.updateMany(requests, { signal, isCurrent, timed });
+      const results = await this.#context.table.store.updateMany(requests, { signal, isCurrent, timed });
       for (const [index, entry] of entries.entries()) this.#settle(entry, results[index]);
     } catch (error) {
       if (error instanceof LeaseError) for (const entry of entries) this.#settle(entry, error);
@@ -90,7 +91,7 @@ export class UpdateBatch {
   #sendAlone({ request, call, answered }: Entry): void {
     const { table, gate } = this.#context;
     gate
-      .renew(this.#deadline, call.signal, () => table.updateWithin(request, call))
+      .renew(this.#deadline, call.signal, () => table.store.update(request, call))
       .then(answered.resolve, answered.reject);
   }
 

@@ -1,11 +1,11 @@
-import { claimableIn, type Expiry, type ExpiryDetector } from "../protocol/expiry-detector.ts";
+import type { Expiry, ExpiryDetector } from "../protocol/expiry-detector.ts";
 import type { Cancellation, Grant, LeaseForm, Prospect, Takeover } from "../protocol/lease-form.ts";
 import { isOpenTo, type LeaseRecord } from "../record.ts";
 import { attributeNames, leaseItemKey, timeToLive } from "../schema.ts";
 import type { Condition, Count, Test, Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import { counted, HeldSeat } from "./held-seat.ts";
-import { type Seat, type SeatKind, seatCounters, seatLimits } from "./schema.ts";
+import { permitsOfAttribute, type Seat, type SeatKind, seatCounters, seatLimits } from "./schema.ts";
 import {
   attributesOf,
   fencePrefix,
@@ -70,6 +70,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
       [ttl]: timeToLive(expiresAt, retentionMs),
       ...counted(gone, { kind, permits }),
       ...(reentrantOwner === undefined ? {} : { [ownerAttribute(kind, reentrantOwner)]: 1 }),
+      ...(kind === "permit" ? { [permitsOfAttribute]: permitsOf(this.terms) } : {}),
     };
     const insist: readonly Condition[] = [
       [fencePrefix + token, "missing"],
@@ -114,9 +115,9 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   }
 
   describe(blocker: LeaseRecord | undefined): string {
-    const { kind, permits, bounds } = this.terms;
+    const { kind, permits } = this.terms;
     const name = JSON.stringify(this.key);
-    const most = permits + (bounds(this.terms).permit ?? 0);
+    const most = permitsOf(this.terms);
     if (kind !== "permit")
       return `the ${blocker?.seat?.kind === "read" ? "read" : "write"} lock of ${name} is`;
     if (permits === 0) return `a permit of the semaphore ${name} is`;
@@ -132,7 +133,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   ): Prospect {
     const seats = this.leasesIn(item);
     const expiries = detector.judgeAll(seats);
-    const endsIn = (seat: SeatRecord): number => claimableIn(expiries.get(seat) as Expiry);
+    const endsIn = (seat: SeatRecord): number => (expiries.get(seat) as Expiry).claimableInMs;
     const own = seats.find((seat) => resumes && this.isOwn(seat, owner));
     const others = seats.filter((seat) => seat !== own).sort((one, other) => endsIn(one) - endsIn(other));
     const isBeside = this.besides.some((attribute) => item?.[attribute] !== undefined);
@@ -152,10 +153,9 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     const [blocker] = [...gone].sort((one, other) => endsIn(other) - endsIn(one));
     const claimableInMs = isPaused ? pausedRetryMs : blocker === undefined ? 0 : endsIn(blocker);
     if (claimableInMs > 0) return { blocker, claimableInMs, takeovers: [] };
-    const takeovers = gone.map((from): Takeover => {
-      const expiry = expiries.get(from);
-      return { from, reason: expiry?.expired ? expiry.reason : "observation" };
-    });
+    const takeovers = gone.map(
+      (from): Takeover => ({ from, reason: expiries.get(from)?.reason ?? "observation" }),
+    );
     const resumed: Takeover[] = own === undefined ? [] : [{ from: own, reason: "sameOwner" }];
     return { blocker: undefined, claimableInMs: 0, takeovers: [...resumed, ...takeovers] };
   }
@@ -163,7 +163,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   roomFor(item: Item | undefined, shapes: readonly string[], detector: ExpiryDetector): boolean {
     const seats = this.leasesIn(item);
     const expiries = detector.judgeAll(seats);
-    const taken: { readonly seat: Seat }[] = seats.filter((seat) => !expiries.get(seat)?.expired);
+    const taken: { readonly seat: Seat }[] = seats.filter((seat) => expiries.get(seat)?.reason === undefined);
     return shapes.every((shape) => {
       const [kind, permits] = shape.split(":");
       const seat = { kind: kind as SeatKind, permits: Number(permits) };
@@ -197,6 +197,11 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   protected isOwn(seat: SeatRecord, owner: string): boolean {
     return seat.seat.kind === this.terms.kind && isOpenTo(seat, owner);
   }
+}
+
+/** How many permits the semaphore has, for this caller. */
+function permitsOf({ permits, bounds, ...seat }: SeatTerms): number {
+  return permits + (bounds({ ...seat, permits }).permit ?? 0);
 }
 
 function boundsOf({ bounds }: SeatTerms, seat: Seat): readonly [SeatKind, number][] {

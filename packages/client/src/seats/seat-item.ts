@@ -6,6 +6,7 @@ import { Lease } from "../lease.ts";
 import { type AcquisitionTerms, checkAcquireOptions } from "../options/check-options.ts";
 import { checkData, checkDuration, checkKey, checkKnown } from "../options/check-values.ts";
 import type { WaitOptions } from "../options/options.ts";
+import { whileOpen } from "../protocol/lifecycle.ts";
 import { RetryLoop } from "../protocol/wait-loop.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import { leaseItemKey } from "../schema.ts";
@@ -76,7 +77,7 @@ export class SeatItem {
     const { detector } = this.client.context;
     const seats = seatsIn(await this.#read());
     const expiries = detector.judgeAll(seats);
-    return { seats, standing: seats.filter((seat) => !expiries.get(seat)?.expired) };
+    return { seats, standing: seats.filter((seat) => expiries.get(seat)?.reason === undefined) };
   }
 
   /** Waits until a consistent read shows that nobody is in the way of a rule. Reads in between may lag. */
@@ -96,7 +97,7 @@ export class SeatItem {
       },
     };
     await untilAborted(this.key, call.signal, () =>
-      lifecycle.run(call.signal, async (signal) => {
+      whileOpen(lifecycle, call.signal, async (signal) => {
         const wait = { ...call, ...nobody, key: this.key, sortKey: this.#sortKey, signal };
         await new RetryLoop<{ readonly granted: true }>(context, form, wait).grant(look, () => undefined);
       }),

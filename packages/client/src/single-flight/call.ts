@@ -4,6 +4,7 @@ import { isOperational } from "../errors/operational.ts";
 import type { Lease } from "../lease.ts";
 import { check } from "../options/check-values.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
+import { onAbort } from "../time/on-abort.ts";
 import { type AttemptTerms, attempted } from "./attempts.ts";
 import type { CacheAccess } from "./cache-access.ts";
 import { Callers, type Served } from "./callers.ts";
@@ -271,9 +272,7 @@ export class Call {
       signal: this.#abandoned.signal,
       timeoutError: () => new ComputationTimeoutError(this.#key, computeTimeoutMs),
     };
-    const onLost = (): void => cut.abort(lease.signal.reason);
-    if (lease.signal.aborted) onLost();
-    else lease.signal.addEventListener("abort", onLost, { once: true });
+    const ignoreLoss = onAbort(lease.signal, () => cut.abort(lease.signal.reason));
     const context = { key: this.#key, lease, signal: cut.signal, stale };
     const attempts = {
       clock,
@@ -294,7 +293,7 @@ export class Call {
       throw error;
     } finally {
       // The release that follows is expected.
-      lease.signal.removeEventListener("abort", onLost);
+      ignoreLoss();
     }
   }
 

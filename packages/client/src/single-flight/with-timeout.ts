@@ -1,4 +1,5 @@
 import type { Clock } from "../time/clock.ts";
+import { onAbort } from "../time/on-abort.ts";
 
 /** What ends the wait for a promise of the user's code. */
 export interface Timeout {
@@ -18,17 +19,16 @@ export function withTimeout<T>(clock: Clock, timeout: Timeout, work: () => Promi
   const { timeoutMs, signal, timeoutError } = timeout;
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
-    const onAbort = (): void => end(() => reject(signal.reason));
     const cancel =
       timeoutMs === Number.POSITIVE_INFINITY
         ? () => undefined
         : clock.schedule(() => end(() => reject(timeoutError())), timeoutMs);
     const end = (settle: () => void): void => {
       cancel();
-      signal.removeEventListener("abort", onAbort);
+      ignore();
       settle();
     };
-    signal.addEventListener("abort", onAbort, { once: true });
+    const ignore = onAbort(signal, () => end(() => reject(signal.reason)));
     // Made within a promise, so that work that throws at once rejects too.
     new Promise<T>((resolveWork) => resolveWork(work())).then(
       (value) => end(() => resolve(value)),

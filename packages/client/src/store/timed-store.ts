@@ -1,4 +1,4 @@
-import { type LeaseError, LeaseServiceError } from "../errors/errors.ts";
+import { LeaseServiceError } from "../errors/errors.ts";
 import type {
   GetRequest,
   Item,
@@ -7,10 +7,10 @@ import type {
   ScanPage,
   ScanRequest,
   TransactionResult,
-  UpdateRequest,
   UpdateResult,
 } from "../store.ts";
 import type { Moment } from "../time/clock.ts";
+import { onAbort } from "../time/on-abort.ts";
 import type { ServiceClock, ServiceTime } from "../time/service-clock.ts";
 import { render, renderEntry, type Write } from "./write.ts";
 
@@ -22,12 +22,13 @@ import { render, renderEntry, type Write } from "./write.ts";
  */
 export class TimedStore {
   readonly tableName: string;
-  readonly #store: LeaseStore;
+  /** For calls whose caller keeps their time. */
+  readonly store: LeaseStore;
   readonly #clock: ServiceClock;
 
   constructor(store: LeaseStore, clock: ServiceClock) {
     this.tableName = store.tableName;
-    this.#store = store;
+    this.store = store;
     this.#clock = clock;
   }
 
@@ -35,48 +36,35 @@ export class TimedStore {
   async update(write: Write, bounds: Bounds = {}): Promise<UpdateResult> {
     const call = new CallBudget(this.#clock, bounds);
     try {
-      return await this.#store.update(render(write), call);
+      return await this.store.update(render(write), call);
     } finally {
       call.end();
     }
   }
 
-  /** One call's time, for writes that travel together; `end` it when the call has settled. */
+  /** One call's time, for a call to the `store` itself; `end` it when the call has settled. */
   begin(bounds: Bounds): CallBudget {
     return new CallBudget(this.#clock, bounds);
   }
 
-  /** Writes that travel together, within a time that has begun. See {@link LeaseStore.updateMany}. */
-  updateMany(
-    requests: readonly UpdateRequest[],
-    call: CallOptions,
-  ): Promise<readonly (UpdateResult | LeaseError | undefined)[]> {
-    return this.#store.updateMany(requests, call);
-  }
-
-  /** One of them that travels alone. */
-  updateWithin(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
-    return this.#store.update(request, call);
-  }
-
   /** Several conditional writes of different items: all of them or none. At most 100. */
   transact(writes: readonly Write[], bounds?: Bounds): Promise<TransactionResult> {
-    return this.#within(bounds, (call) => this.#store.transact(writes.map(renderEntry), call));
+    return this.#within(bounds, (call) => this.store.transact(writes.map(renderEntry), call));
   }
 
   /** One read. */
   get(request: GetRequest, bounds?: Bounds): Promise<Item | undefined> {
-    return this.#within(bounds, (call) => this.#store.get(request, call));
+    return this.#within(bounds, (call) => this.store.get(request, call));
   }
 
   /** One page of the items under a key. */
   query(request: QueryRequest, bounds?: Bounds): Promise<ScanPage> {
-    return this.#within(bounds, (call) => this.#store.query(request, call));
+    return this.#within(bounds, (call) => this.store.query(request, call));
   }
 
   /** One page of all items that pass a filter. */
   scan(request: ScanRequest, bounds?: Bounds): Promise<ScanPage> {
-    return this.#within(bounds, (call) => this.#store.scan(request, call));
+    return this.#within(bounds, (call) => this.store.scan(request, call));
   }
 
   async #within<T>(bounds: Bounds = {}, task: (call: CallOptions) => Promise<T>): Promise<T> {
@@ -134,11 +122,11 @@ export class CallBudget implements CallOptions {
   readonly #clock: ServiceClock;
   readonly #withinMs: number;
   readonly #since: Moment;
-  readonly #outer: AbortSignal | undefined;
   readonly #controller = new AbortController();
   // Own properties, for stores that take the call apart.
   readonly signal: AbortSignal = this.#controller.signal;
   readonly #cancelTimer: () => void;
+  readonly #ignoreOuter: () => void;
 
   /** Throws the reason of a signal that has aborted. */
   constructor(clock: ServiceClock, { withinMs = callBudgetMs, signal, since = clock.moment() }: Bounds) {
@@ -146,8 +134,7 @@ export class CallBudget implements CallOptions {
     this.#clock = clock;
     this.#withinMs = withinMs;
     this.#since = since;
-    this.#outer = signal;
-    signal?.addEventListener("abort", this.#onOuterAbort, { once: true });
+    this.#ignoreOuter = onAbort(signal, () => this.#controller.abort(signal?.reason));
     this.#cancelTimer = clock.schedule(() => {
       const message = `no answer within ${Math.round(withinMs)} ms`;
       this.#controller.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));
@@ -169,8 +156,6 @@ export class CallBudget implements CallOptions {
 
   end(): void {
     this.#cancelTimer();
-    this.#outer?.removeEventListener("abort", this.#onOuterAbort);
+    this.#ignoreOuter();
   }
-
-  readonly #onOuterAbort = (): void => this.#controller.abort(this.#outer?.reason);
 }

@@ -19,6 +19,13 @@ export interface Attribute {
   readonly attribute: string;
 }
 
+/** A new value that is copied from another attribute, as the service finds it before the write. */
+export interface Copy {
+  readonly of: string;
+  /** The value where that attribute is missing. @default - the service then refuses the write as invalid */
+  readonly from?: Value;
+}
+
 /** A test of one attribute. Where the attribute is missing, only `<>` and `missing` hold. */
 export type Test =
   | readonly [attribute: string, comparison: "=" | "<>" | "<" | "<=" | ">=", value: Value | Attribute]
@@ -31,7 +38,7 @@ export type Condition = Test | { readonly anyOf: readonly Test[] };
 export interface Write {
   readonly key: ItemKey;
   /** New values by attribute. */
-  readonly set: Readonly<Record<string, Value | Count>>;
+  readonly set: Readonly<Record<string, Value | Count | Copy>>;
   readonly remove?: readonly string[];
   /** All of them have to hold, as one moment's item shows them; otherwise nothing is written. */
   readonly insist: readonly Condition[];
@@ -98,7 +105,7 @@ class Expression {
   update({ set, remove = [] }: Write): string {
     const assignments = Object.keys(set).map(
       (attribute) =>
-        `${this.#name(attribute)} = ${this.#operand(attribute, set[attribute] as Value | Count)}`,
+        `${this.#name(attribute)} = ${this.#operand(attribute, set[attribute] as Value | Count | Copy)}`,
     );
     const removed = remove.map((attribute) => this.#name(attribute));
     const setting = assignments.length > 0 ? `SET ${assignments.join(", ")}` : "";
@@ -124,11 +131,13 @@ class Expression {
     return `${name} ${comparison} ${other}`;
   }
 
-  #operand(attribute: string, value: Value | Count): string {
+  #operand(attribute: string, value: Value | Count | Copy): string {
     if (typeof value !== "object") return this.#value("set", attribute, value);
-    const { of, from, by } = value;
-    const current = `if_not_exists(${this.#name(of)}, ${this.#value("from", attribute, from)})`;
-    return `${current} + ${this.#value("by", attribute, by)}`;
+    const { of, from, by } = value as Copy & { readonly by?: number };
+    const name = this.#name(of);
+    const current =
+      from === undefined ? name : `if_not_exists(${name}, ${this.#value("from", attribute, from)})`;
+    return by === undefined ? current : `${current} + ${this.#value("by", attribute, by)}`;
   }
 
   #name(attribute: string): string {

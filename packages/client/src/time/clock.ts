@@ -1,4 +1,5 @@
 import { uptime } from "node:os";
+import { onAbort } from "./on-abort.ts";
 
 /**
  * Time as the lock sees it: a wall clock, a monotonic clock and timers.
@@ -43,7 +44,14 @@ export function sparingUptime(readMs: () => number, clocks: Pick<Clock, "now" | 
   };
 }
 
-const machineClocks = { now: () => Date.now(), monotonic: () => performance.now() };
+const machineClocks = {
+  now: () => Date.now(),
+  // Not performance.now(): the first look at `performance` loads nine modules of Node's, 1 ms.
+  monotonic: () => {
+    const [seconds, nanoseconds] = process.hrtime();
+    return seconds * 1e3 + nanoseconds / 1e6;
+  },
+};
 
 /** The machine's own clocks and timers. */
 export const systemClock: Clock = {
@@ -66,29 +74,46 @@ export interface Moment {
 }
 
 /** Sleeps until the time is over or the signal aborts, whichever comes first. Keeps the process alive. */
-export async function pause(clock: Clock, delayMs: number, signal: AbortSignal | undefined): Promise<void> {
-  try {
-    await sleep(clock, delayMs, signal);
-  } catch (error) {
-    if (!signal?.aborted || error !== signal.reason) throw error;
-  }
+export function pause(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = clock.schedule(() => {
+      ignore();
+      resolve();
+    }, delayMs);
+    const ignore = onAbort(signal, () => {
+      cancel();
+      resolve();
+    });
+  });
 }
 
 /** Sleeps; rejects with the signal's reason as soon as it aborts. Keeps the process alive. */
-export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) {
-      reject(signal.reason);
-      return;
-    }
-    const onAbort = (): void => {
-      cancel();
-      reject(signal?.reason);
-    };
-    const cancel = clock.schedule(() => {
-      signal?.removeEventListener("abort", onAbort);
-      resolve();
-    }, delayMs);
-    signal?.addEventListener("abort", onAbort, { once: true });
-  });
+export async function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  await pause(clock, delayMs, signal);
+  signal?.throwIfAborted();
+}
+
+/**
+ * Waits until a promise has settled, in whatever way, but no longer than a time; tells whether it has. Rejects with the
+ * signal's reason as soon as it aborts.
+ */
+export async function settles(
+  clock: Clock,
+  promise: Promise<unknown>,
+  withinMs: number,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const over = new AbortController();
+  let hasSettled = false;
+  const settle = (): void => {
+    hasSettled = true;
+    over.abort();
+  };
+  // Ignored: whose promise it is has the error.
+  void promise.then(settle, settle);
+  const ignore = onAbort(signal, () => over.abort());
+  await pause(clock, withinMs, over.signal);
+  ignore();
+  signal?.throwIfAborted();
+  return hasSettled;
 }

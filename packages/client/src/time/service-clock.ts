@@ -83,7 +83,7 @@ export class ServiceClock implements Clock {
 
   /** The wall clock's time, or the nearest that the service's answers allow; in whole milliseconds. */
   now(): number {
-    return this.#corrected(this.moment());
+    return this.timeOf(this.moment());
   }
 
   /**
@@ -106,7 +106,8 @@ export class ServiceClock implements Clock {
 
   /** Before this time the service's clock cannot be now; undefined where the service has not told its time. */
   earliest(): number | undefined {
-    return this.#earliestAt(this.moment());
+    const now = this.moment();
+    return this.#isLocal ? now.wall : this.#bounds && lowerAt(this.#bounds, now);
   }
 
   /** The service's time is before this now; undefined where the service has not told its time. */
@@ -132,29 +133,27 @@ export class ServiceClock implements Clock {
    * comes of bounds that have become tighter.
    */
   expiryOf(since: Moment, leaseDurationMs: number, shown = 0): number {
-    const expiresAt = Math.ceil(this.#expiryOf(since, leaseDurationMs));
-    return shown > expiresAt && shown < expiresAt + settlingMs ? shown : expiresAt;
-  }
-
-  #expiryOf(since: Moment, leaseDurationMs: number): number {
     const latest = this.#latestAt(since);
-    const byWall = since.wall + leaseDurationMs;
-    if (this.#isLocal || latest === undefined) return byWall;
-    const longEnough = latest - this.#slackMs + leaseDurationMs * lastingShare;
-    return this.#isPlausible(since) ? Math.max(byWall, longEnough) : longEnough;
+    let expiresAt = since.wall + leaseDurationMs;
+    if (!this.#isLocal && latest !== undefined) {
+      const longEnough = latest - this.#slackMs + leaseDurationMs * lastingShare;
+      expiresAt = this.#isPlausible(since) ? Math.max(expiresAt, longEnough) : longEnough;
+    }
+    expiresAt = Math.ceil(expiresAt);
+    return shown > expiresAt && shown < expiresAt + settlingMs ? shown : expiresAt;
   }
 
   /** The time of a moment, for people and for garbage collection; in whole milliseconds. */
   timeOf(since: Moment): number {
-    return this.#corrected(since);
+    const latest = this.#latestAt(since);
+    return Math.floor(latest === undefined || this.#isPlausible(since) ? since.wall : latest);
   }
 
   /** Compares the expiry of a lease that was asked for at a moment with what the service's answers have told since. */
   checkExpiry(expiresAt: number, since: Moment, leaseDurationMs: number): ExpiryCheck {
     const latest = this.#latestAt(since);
     // Where no answer has told the time, nothing can be compared.
-    if (latest === undefined) return { believedMs: leaseDurationMs, isSound: true };
-    if (this.#isLocal) return { believedMs: leaseDurationMs, isSound: true };
+    if (latest === undefined || this.#isLocal) return { believedMs: leaseDurationMs, isSound: true };
     const coveredMs = (expiresAt + this.#slackMs - latest) / lastingShare;
     const believedMs = Math.max(0, Math.min(leaseDurationMs, coveredMs));
     const isTooLate = expiresAt - latest - leaseDurationMs > harmlessExcessMs;
@@ -181,8 +180,7 @@ export class ServiceClock implements Clock {
   }
 
   #latestAt(at: Moment): number | undefined {
-    if (this.#isLocal) return at.wall;
-    return this.#bounds && upperAt(this.#bounds, at);
+    return this.#isLocal ? at.wall : this.#bounds && upperAt(this.#bounds, at);
   }
 
   /** Whether the wall clock agrees with all that is known: it lies between the bounds, and was not set since. */
@@ -197,16 +195,6 @@ export class ServiceClock implements Clock {
       at.wall >= lowerAt(this.#bounds, at) &&
       at.wall < upperAt(this.#bounds, at)
     );
-  }
-
-  #earliestAt(at: Moment): number | undefined {
-    if (this.#isLocal) return at.wall;
-    return this.#bounds && lowerAt(this.#bounds, at);
-  }
-
-  #corrected(at: Moment): number {
-    const latest = this.#latestAt(at);
-    return Math.floor(latest === undefined || this.#isPlausible(at) ? at.wall : latest);
   }
 }
 

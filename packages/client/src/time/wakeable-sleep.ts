@@ -1,4 +1,5 @@
-import { type Clock, sleep } from "./clock.ts";
+import { type Clock, pause } from "./clock.ts";
+import { onAbort } from "./on-abort.ts";
 
 /** A sleep that can be ended early. */
 export class WakeableSleep {
@@ -17,19 +18,11 @@ export class WakeableSleep {
   /** Sleeps; tells whether it was woken. Rejects with the signal's reason as soon as it aborts. */
   async sleep(delayMs: number, signal: AbortSignal | undefined): Promise<boolean> {
     const woken = new AbortController();
-    const wake = (): void => woken.abort();
-    this.#wake = wake;
-    signal?.addEventListener("abort", wake, { once: true });
-    try {
-      await sleep(this.#clock, delayMs, woken.signal);
-      return false;
-    } catch (error) {
-      signal?.throwIfAborted();
-      if (!woken.signal.aborted) throw error;
-      return true;
-    } finally {
-      this.#wake = () => undefined;
-      signal?.removeEventListener("abort", wake);
-    }
+    this.#wake = () => woken.abort();
+    const ignore = onAbort(signal, this.#wake);
+    await pause(this.#clock, delayMs, woken.signal);
+    ignore();
+    signal?.throwIfAborted();
+    return woken.signal.aborted;
   }
 }

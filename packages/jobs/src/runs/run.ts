@@ -92,7 +92,7 @@ export function readRun(item: Item | undefined, context: ReadContext): JobRun | 
 
 function stateOf(item: Item, { detector }: ReadContext): RunState {
   const record = readRecord(item);
-  if (record !== undefined) return detector.judge(record).expired ? "lost" : "running";
+  if (record !== undefined) return detector.judge(record).reason === undefined ? "running" : "lost";
   const state = item[runAttributeNames.state];
   if (state === "succeeded" || state === "failed" || state === "skipped") return state;
   // A process that adopted the lease completes or releases it without an outcome.

@@ -4,7 +4,6 @@
  */
 import type { LeaseRecord, UpdateResult } from "@leasehold/client";
 import {
-  claimableIn,
   LeaseUnavailableError,
   lastDoneSlot,
   type ProtocolContext,
@@ -26,12 +25,12 @@ export async function skipSlot(context: ProtocolContext, request: Skip): Promise
   if (isSkipped(first, request)) return;
   const seen = readRecord(first.item);
   const verdict = seen && detector.judge(seen);
-  if (verdict?.expired !== true) throw unavailable(request, seen, verdict ? claimableIn(verdict) : 0);
+  if (verdict?.reason === undefined) throw unavailable(request, seen, verdict?.claimableInMs ?? 0);
 
   const second = await table.update(skip(request, seen));
   if (isSkipped(second, request)) return;
   const now = readRecord(second.item);
-  throw unavailable(request, now, now ? claimableIn(detector.judge(now)) : 0);
+  throw unavailable(request, now, now ? detector.judge(now).claimableInMs : 0);
 }
 
 function isSkipped({ applied, item }: UpdateResult, { job, slot }: Skip): boolean {

@@ -1,7 +1,6 @@
 import type { Item, QueryRequest, ScanPage } from "@leasehold/client";
 import {
   attributeNames,
-  claimableIn,
   type ItemKey,
   readRecord,
   unlessUnreadable,
@@ -159,7 +158,7 @@ export class TaskFinder {
   #claimableIn(item: Item): number {
     const record = readRecord(item);
     if (record === undefined) return dueAtOf(item) - this.#context.clock.now();
-    return claimableIn(this.#context.detector.judge(record));
+    return this.#context.detector.judge(record).claimableInMs;
   }
 
   #now(): number {

@@ -5,6 +5,7 @@ import {
   InvalidOptionsError,
   internalsOf,
   isOperational,
+  whileOpen,
 } from "@leasehold/client/internal";
 import { TaskAdmin, tasksPerTransaction } from "./admin.ts";
 import { callWithRetry } from "./call-with-retry.ts";
@@ -123,7 +124,7 @@ export class TaskSet {
   /** Finds a task and claims it; calls `onParked` for each task that it has parked on the way. */
   async #find(terms: FindTerms, onParked: () => void = () => undefined): Promise<Task | NothingFound> {
     const { lifecycle } = this.#context;
-    return await lifecycle.run(undefined, (signal) => this.#tryEach(terms, onParked, signal));
+    return await whileOpen(lifecycle, undefined, (signal) => this.#tryEach(terms, onParked, signal));
   }
 
   async #tryEach(terms: FindTerms, onParked: () => void, signal: AbortSignal): Promise<Task | NothingFound> {

@@ -1,4 +1,4 @@
-import { mayPass, type ProtocolContext } from "@leasehold/client/internal";
+import { mayPass, type ProtocolContext, pauseWhileOpen } from "@leasehold/client/internal";
 import type { WorkTerms } from "./options.ts";
 import { PollInterval } from "./poll-interval.ts";
 import type { Task } from "./task.ts";
@@ -111,7 +111,7 @@ export class Worker {
 
   /** Sleeps until the signal aborts at the latest; rejects when the client is closed. */
   async #sleep(ms: number, signal = this.#terms.signal): Promise<void> {
-    await this.#context.lifecycle.pause(ms, signal);
+    await pauseWhileOpen(this.#context, ms, signal);
   }
 }
 

@@ -1,6 +1,6 @@
 // The variables that lead a function's SDK clients to the engine and to the services of the app.
 
-import type { Engine } from "../engine/types.ts";
+import type { Engine } from "@leasehold/engine";
 
 /** Of an endpoint's own credentials, a function gets what this process has. */
 const credentialVariables = [

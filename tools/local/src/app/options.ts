@@ -1,7 +1,7 @@
 // The options of startApp, and their check before anything is started.
 
 import { type Clock, InvalidOptionsError } from "@leasehold/client";
-import type { Engine } from "../engine/types.ts";
+import type { Engine } from "@leasehold/engine";
 import type { LocalAppListener } from "./events.ts";
 
 /** What startApp takes. */

@@ -1,8 +1,8 @@
 // Connects the tables' streams with the functions that read them.
 
 import { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
+import type { EngineClientConfig } from "@leasehold/engine";
 import type { AppSpec, StreamMappingSpec } from "../assembly/types.ts";
-import type { EngineClientConfig } from "../engine/types.ts";
 import type { LambdaRuntime } from "../lambda/runtime.ts";
 import type { FailedBatch } from "../streams/delivery.ts";
 import { failureMessage } from "../streams/failure.ts";

@@ -1,0 +1,55 @@
+// What a command is, and what it gets when it is called.
+
+import type { Clock } from "@leasehold/client";
+import type { Connection } from "./connection.ts";
+import type { Flags, GlobalValues, Values } from "./flags.ts";
+import type { Printer } from "./terminal/printer.ts";
+import type { Terminal } from "./terminal/terminal.ts";
+
+/** One call of a command. */
+export interface Call<F extends Flags = Flags> {
+  readonly flags: Values<F>;
+  readonly global: GlobalValues;
+  /** What stands on the command line besides flags. */
+  readonly operands: readonly string[];
+  /** What stands behind `--`; undefined where there is none. */
+  readonly child: readonly string[] | undefined;
+  readonly env: NodeJS.ProcessEnv;
+  readonly clock: Clock;
+  readonly terminal: Terminal;
+  /** Prints records in the format that --output names. */
+  readonly printer: Printer;
+  /** Aborts when the user interrupts the command (SIGINT, SIGTERM, SIGHUP). */
+  readonly signal: AbortSignal;
+  /** Sends the signals of the process to a listener, in place of interrupting the command. Gives how to end that. */
+  redirectSignals(listener: (name: NodeJS.Signals) => void): () => void;
+  /** Who the user is, for others to read: `alice@laptop (cli)`. */
+  readonly by: string;
+  /**
+   * Connects, once: to the table of that name, or to the one that the flags name. Throws a CommandError (78) where no table
+   * is named.
+   */
+  connect(tableName?: string): Promise<Connection>;
+}
+
+/** A command. */
+export interface Command<F extends Flags = Flags> {
+  /** How it is called, without `leasehold`: `ls [PREFIX]`. */
+  readonly usage: string;
+  /** Further text for its help: what it does in more words, and examples. */
+  readonly details?: string;
+  /** Whether it writes to the table: then the help says so, and --read-only refuses it. */
+  readonly writes: boolean;
+  /** Which numbers of operands are right: the least and the most. @default [0, 0] */
+  readonly operands?: readonly [least: number, most: number];
+  /** Whether a command line follows behind `--`. With "none", operands may stand there. @default "none" */
+  readonly child?: "none" | "optional" | "required";
+  readonly flags: F;
+  /** Resolves to the exit code. */
+  run(call: Call<F>): Promise<number>;
+}
+
+/** Gives a command the types of its own flags. */
+export function command<const F extends Flags>(definition: Command<F>): Command<F> {
+  return definition;
+}

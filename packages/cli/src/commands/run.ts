@@ -1,0 +1,137 @@
+import { type Call, command } from "../command.ts";
+import type { Connection } from "../connection.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { yes } from "../flags.ts";
+import { durationText, timeText } from "../terminal/durations.ts";
+import { cut, shown } from "../terminal/text.ts";
+import { checkExecutable } from "../work/executable.ts";
+import {
+  acquireHold,
+  checkHoldFlags,
+  type Hold,
+  holdFlags,
+  leaseMsOf,
+  outerHold,
+} from "../work/hold-flags.ts";
+import { runChild } from "../work/run-child.ts";
+import { childFlags, superviseChild } from "../work/supervision.ts";
+
+const flags = {
+  ...holdFlags,
+  "no-heartbeat": yes("do not renew the lease: it has to last longer than the child"),
+  ...childFlags,
+  reentrant: yes("inside of another leasehold run of the same key: use its lease"),
+};
+
+type RunCall = Call<typeof flags>;
+
+const longestCommand = 200;
+
+export default command({
+  usage: "run KEY [flags] -- CMD [ARG…]",
+  details: `
+Acquires KEY, runs CMD, and releases KEY when CMD has ended: flock(1) for a fleet. CMD has the terminal, stdin, stdout and
+stderr to itself. The exit code is CMD's own; 75 where another holds KEY, 76 where the lease was lost while CMD ran, 80
+where the slot is done, 124 after --max, 126 and 127 where CMD cannot be run or is not found.
+
+CMD gets LEASEHOLD_KEY, LEASEHOLD_TOKEN, LEASEHOLD_FENCING_TOKEN, LEASEHOLD_TABLE_NAME and LEASEHOLD_SLOT. Signals go on to
+CMD and to what it has started. When this process is killed, CMD is killed too. Others see the command line (--data null
+leaves it out).
+
+  leasehold run deploy/prod --wait 10m -- ./deploy.sh
+  * * * * * leasehold run orders/close --slot minute --skip-ok -- close-orders       # the same line on every host`,
+  writes: true,
+  operands: [1, 1],
+  child: "required",
+  flags,
+  async run(call) {
+    const [key = ""] = call.operands;
+    const commandLine = call.child ?? [];
+    checkHoldFlags(call.flags);
+    checkExecutable(commandLine[0] ?? "", call.env);
+    const connection = await call.connect();
+    if (call.flags.reentrant) {
+      const outer = await outerHold(connection.client, key, call.env);
+      // The lease is the outer run's, which renews and releases it, and ends us where it is lost.
+      if (outer !== undefined) {
+        call.terminal.say(`leasehold: the run around this one holds ${shown(key)}: using its lease`);
+        return await runChild(call, { commandLine, env: call.env, fd: call.flags.fd }, ({ ended }) => ended);
+      }
+    }
+    const data = { cmd: cut(commandLine.join(" "), longestCommand), pid: process.pid };
+    const heartbeat = !call.flags["no-heartbeat"];
+    const hold = await acquireHold(call, connection, key, { heartbeat, data });
+    if (typeof hold === "number") return hold;
+    return await runUnderHold(call, connection, hold);
+  },
+});
+
+/** Runs the child under a lease, and releases the lease, however the child ends. */
+async function runUnderHold(call: RunCall, connection: Connection, hold: Hold): Promise<number> {
+  const { lease, slot, waitedMs } = hold;
+  const { terminal, clock, global } = call;
+  const name = shown(lease.key);
+  // After a wait, or at a terminal, somebody wants to know; a crontab's mail is for what goes wrong.
+  const isTalkative = waitedMs > 0 || terminal.stderr.isTTY === true || global.verbose;
+  const talk = (line: string): void => {
+    if (isTalkative) terminal.say(`leasehold: ${line}`);
+  };
+  const waited = waitedMs > 0 ? ` after ${durationText(waitedMs)}` : "";
+  talk(`${name} acquired${waited} (fencing token ${lease.fencingToken})`);
+  const startedAt = clock.monotonic();
+  const end = await superviseUnder(call, connection, hold).catch(async (error: unknown) => {
+    // Ignored: it could not be started, and that is what the user hears of.
+    await lease.release().catch(() => false);
+    throw error;
+  });
+  const heldFor = durationText(clock.monotonic() - startedAt);
+  const isDone = !end.isLost && !end.isTooLong && end.code === 0;
+  const wasOurs = await releaseHold(call, hold, isDone);
+  if (end.isLost || !wasOurs) {
+    if (!end.isLost) terminal.complain(`leasehold: LOST ${name}: it was broken or taken while the child ran`);
+    const advice = "another holder may be at work now";
+    terminal.complain(`leasehold: ${advice}; the child exited ${end.code}. Exit ${exitCodes.lost}.`);
+    return exitCodes.lost;
+  }
+  const what = slot !== undefined && isDone ? `released, and ${shown(slot)} is done,` : "released";
+  talk(`${what} after ${heldFor}; child exited ${end.code}`);
+  return end.isTooLong ? exitCodes.tooLong : end.code;
+}
+
+async function superviseUnder(call: RunCall, { tableName }: Connection, { lease, slot }: Hold) {
+  const { flags, terminal, clock, env, child: commandLine = [] } = call;
+  const added = {
+    LEASEHOLD_KEY: lease.key,
+    LEASEHOLD_TOKEN: lease.token,
+    LEASEHOLD_FENCING_TOKEN: String(lease.fencingToken),
+    LEASEHOLD_TABLE_NAME: tableName,
+    ...(slot === undefined ? {} : { LEASEHOLD_SLOT: slot }),
+  };
+  const say = (line: string): void => terminal.complain(line);
+  const options = { key: lease.key, lease, leaseMs: leaseMsOf(flags), flags, clock, say };
+  return await runChild(call, { commandLine, env: { ...env, ...added }, fd: flags.fd }, (child) =>
+    superviseChild(child, options),
+  );
+}
+
+/** Gives whether the lease was still ours. Where DynamoDB does not answer it counts as ours: the child has ended in time. */
+async function releaseHold(
+  { terminal, clock }: RunCall,
+  { lease, slot }: Hold,
+  isDone: boolean,
+): Promise<boolean> {
+  const { expiresAt } = lease;
+  try {
+    return await (isDone ? lease.complete() : lease.release());
+  } catch (error) {
+    const reason = shown(error instanceof Error ? error.message : String(error));
+    const until = `${timeText(expiresAt)} UTC, ${durationText(Math.max(0, expiresAt - clock.now()))} from now`;
+    terminal.complain(
+      `leasehold: ${shown(lease.key)} is not released: it stays held until ${until} (${reason})`,
+    );
+    if (isDone && slot !== undefined) {
+      terminal.complain(`leasehold: the slot ${shown(slot)} is not recorded as done, and may run again`);
+    }
+    return true;
+  }
+}

@@ -1,0 +1,142 @@
+// From flags and variables to a client on a table. The AWS SDK is loaded only where its credentials are needed: profiles,
+// SSO or instance roles. It takes several times as long to load as everything else.
+
+import type { Clock, LeaseClient, LeaseStore } from "@leasehold/client";
+import { environmentNames } from "@leasehold/client/environment";
+import { LeaseClient as LightClient, lightStore } from "@leasehold/client/light";
+import { CommandError, exitCodes } from "./exit-codes.ts";
+import type { GlobalValues } from "./flags.ts";
+import { RequestLog, watched } from "./request-log.ts";
+
+/** A client on a table, and what is known of the place. */
+export interface Connection {
+  readonly client: LeaseClient;
+  /** The table itself, for what has no method of the client. Requests through it are counted too. */
+  readonly store: LeaseStore;
+  readonly tableName: string;
+  readonly region: string | undefined;
+  readonly endpoint: string | undefined;
+  /** For people: `table leases · eu-central-1`. */
+  readonly place: string;
+  /** How large the table is, as DynamoDB counts it now and then; undefined for a table in memory. Loads the SDK. */
+  describeTable(): Promise<TableSize | undefined>;
+  /** What was sent. */
+  readonly requests: RequestLog;
+  /** Releases what is held, and closes connections. */
+  close(): Promise<void>;
+}
+
+/** Makes the store of a table: on DynamoDB, or in memory in tests. */
+export type OpenStore = (place: TablePlace) => Promise<LeaseStore>;
+
+/** How large a table is. */
+export interface TableSize {
+  readonly items: number;
+  readonly bytes: number;
+}
+
+/** Where a table is, and how to get there. */
+export interface TablePlace {
+  readonly tableName: string;
+  readonly region: string | undefined;
+  readonly endpoint: string | undefined;
+  readonly profile: string | undefined;
+  readonly clock: Clock;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+const loopback = /^https?:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?(\/|$)/;
+
+/** Engines on this machine take any credentials, and keep the data of each access key and region apart. */
+export const localCredentials = { accessKeyId: "local", secretAccessKey: "local" } as const;
+export const localRegion = "us-east-1";
+
+/** Where the table is, by the flags and the environment. Throws a CommandError (78). */
+export function placeOf(global: GlobalValues, env: NodeJS.ProcessEnv, clock: Clock): TablePlace {
+  if (global.table === undefined) {
+    const message = `no table is named: give --table NAME, or set ${environmentNames.tableName}. To make one: leasehold table create NAME; to try without AWS: leasehold dev`;
+    throw new CommandError(message, exitCodes.configuration);
+  }
+  const { AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, DYNAMODB_ENDPOINT } = env;
+  const given = global.endpoint ?? AWS_ENDPOINT_URL_DYNAMODB ?? AWS_ENDPOINT_URL ?? DYNAMODB_ENDPOINT;
+  const endpoint = given === "aws" || given === "" ? undefined : given;
+  const profile = global.profile ?? (env.AWS_PROFILE || undefined);
+  const regionOfTable = /^arn:[^:]+:dynamodb:([^:]+):/.exec(global.table)?.[1];
+  const region =
+    global.region ??
+    regionOfTable ??
+    (env.AWS_REGION || env.AWS_DEFAULT_REGION || undefined) ??
+    (isLoopback(endpoint) && profile === undefined ? localRegion : undefined);
+  return { tableName: global.table, region, endpoint, profile, clock, env };
+}
+
+/** Whether an endpoint is on this machine: then it is a local engine. */
+export function isLoopback(endpoint: string | undefined): boolean {
+  return endpoint !== undefined && loopback.test(endpoint);
+}
+
+/** The light store; its credentials are the environment's where there are any, else those that the SDK finds. */
+export async function openStore(place: TablePlace): Promise<LeaseStore> {
+  const { tableName, region, endpoint, profile, env, clock } = place;
+  const hasKeys = Boolean(env.AWS_ACCESS_KEY_ID);
+  const isContainer = Boolean(
+    env.AWS_CONTAINER_CREDENTIALS_RELATIVE_URI ?? env.AWS_CONTAINER_CREDENTIALS_FULL_URI,
+  );
+  const isLocal = isLoopback(endpoint) && !hasKeys;
+  if (profile === undefined && region !== undefined && (hasKeys || isContainer || isLocal)) {
+    return lightStore({
+      tableName,
+      region,
+      clock,
+      ...(endpoint === undefined ? {} : { endpoint }),
+      ...(isLocal ? { credentials: localCredentials } : {}),
+    });
+  }
+  const { storeByProfile } = await import("./sdk.ts");
+  return await storeByProfile(place);
+}
+
+/** Connects a client. */
+export async function connect(
+  global: GlobalValues,
+  {
+    env,
+    clock,
+    open,
+    by,
+    printDryRun,
+  }: {
+    readonly env: NodeJS.ProcessEnv;
+    readonly clock: Clock;
+    readonly open: OpenStore;
+    readonly by: string;
+    /** Prints a write in place of sending it; undefined without --dry-run. */
+    readonly printDryRun: ((request: object) => void) | undefined;
+  },
+): Promise<Connection> {
+  const place = placeOf(global, env, clock);
+  const requests = new RequestLog();
+  const store = watched(await open(place), requests, { timeoutMs: global.timeout, printDryRun });
+  const client = new LightClient({
+    store,
+    owner: by,
+    clock,
+    ...(global.skew === undefined ? {} : { clockSkewMs: global.skew }),
+  });
+  const { tableName, region, endpoint } = place;
+  return {
+    client,
+    store,
+    tableName,
+    region,
+    endpoint,
+    place: `table ${tableName} · ${isLoopback(endpoint) ? endpoint : (region ?? "?")}`,
+    describeTable: async () => {
+      if (store.isLocal) return undefined;
+      const { sizeOf } = await import("./sdk.ts");
+      return await sizeOf(place);
+    },
+    requests,
+    close: () => client.close({ timeoutMs: 5_000 }),
+  };
+}

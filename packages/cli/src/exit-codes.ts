@@ -1,0 +1,83 @@
+// The numbers that a command ends with, and which of them an error stands for. Scripts rely on them: they never change.
+
+/** Exit codes: those of sysexits(3) where they fit, else as flock(1) and timeout(1) have them. */
+export const exitCodes = {
+  done: 0,
+  /** Nobody holds it; nothing was found. */
+  nothing: 1,
+  /** `doctor` has found something broken. */
+  broken: 2,
+  /** Unknown flag, bad value, confirmation impossible. */
+  usage: 64,
+  /** DynamoDB does not answer, throttles or fails: trying again may help. */
+  unavailable: 69,
+  /** A fault of this program. */
+  fault: 70,
+  /** A file cannot be made, read or written. */
+  file: 74,
+  /** Held by another. */
+  held: 75,
+  /** The lease was lost, or the token is no longer the holder's. */
+  lost: 76,
+  /** Access denied, or --read-only. */
+  denied: 77,
+  /** No region, no credentials, no such table, not a lease table. */
+  configuration: 78,
+  /** The slot is done. */
+  slotDone: 80,
+  /** The child has run for too long, as timeout(1) has it. */
+  tooLong: 124,
+  /** The child cannot be run. */
+  cannotRun: 126,
+  /** The child is not found. */
+  notFound: 127,
+  /** SIGINT has ended this command. */
+  interrupted: 130,
+} as const;
+
+/** An error for the user: its message says what happened and what to do, and no stack trace is shown. */
+export class CommandError extends Error {
+  override readonly name = "CommandError";
+
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number, options?: ErrorOptions) {
+    super(message, options);
+    this.exitCode = exitCode;
+  }
+}
+
+/** The command line itself is wrong. Nothing was sent. */
+export class UsageError extends CommandError {
+  constructor(message: string) {
+    super(message, exitCodes.usage);
+  }
+}
+
+const codesOfErrors: Readonly<Record<string, number>> = {
+  LEASE_UNAVAILABLE: exitCodes.held,
+  LEASE_QUEUE_FULL: exitCodes.held,
+  LEASE_LOST: exitCodes.lost,
+  LEASE_TASK_LOST: exitCodes.lost,
+  LEASE_ACCESS_DENIED: exitCodes.denied,
+  LEASE_TABLE_NOT_FOUND: exitCodes.configuration,
+  LEASE_TABLE_MISMATCH: exitCodes.configuration,
+  LEASE_REGION_MISSING: exitCodes.configuration,
+  LEASE_CREDENTIALS_MISSING: exitCodes.configuration,
+  LEASE_SLOT_DONE: exitCodes.slotDone,
+  LEASE_THROTTLED: exitCodes.unavailable,
+  LEASE_CONFLICT: exitCodes.unavailable,
+  LEASE_SERVICE_FAILED: exitCodes.unavailable,
+  LEASE_NO_ANSWER: exitCodes.unavailable,
+  LEASE_INVALID_OPTIONS: exitCodes.usage,
+  INVALID_SCHEDULE: exitCodes.usage,
+  LEASE_ABORTED: exitCodes.interrupted,
+  ENGINE_START_FAILED: exitCodes.unavailable,
+};
+
+/** The exit code of an error, and whether it is one that a user can do something about. */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof CommandError) return error.exitCode;
+  const { code } = Object(error) as { readonly code?: unknown };
+  return (typeof code === "string" ? codesOfErrors[code] : undefined) ?? exitCodes.fault;
+}

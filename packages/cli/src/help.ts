@@ -1,0 +1,53 @@
+// What `leasehold --help` and `leasehold COMMAND --help` print.
+
+import type { Command } from "./command.ts";
+import { type CommandEntry, commands, groups } from "./commands/index.ts";
+import { type Flags, globalFlags } from "./flags.ts";
+
+/** The list of commands. */
+export function overview(): string[] {
+  const width = Math.max(...Object.keys(commands).map(({ length }) => length));
+  const listed = Object.entries(groups).flatMap(([group, title]) => {
+    const own = Object.entries(commands).filter(([, entry]: [string, CommandEntry]) => entry.group === group);
+    if (own.length === 0) return [];
+    return ["", title, ...own.map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`)];
+  });
+  return [
+    "leasehold: leases on DynamoDB, from a shell",
+    "",
+    "Usage: leasehold COMMAND [flags]",
+    ...listed,
+    "",
+    "leasehold COMMAND --help tells more of each. Exit codes: 0 done, 1 nothing there, 64 usage, 69 DynamoDB fails,",
+    "75 held by another, 76 lost, 77 denied, 78 configuration, 80 slot done, else the child's own.",
+  ];
+}
+
+/** The help of one command. */
+export function helpOf(name: string, { summary }: CommandEntry, command: Command): string[] {
+  const { usage, details, writes, flags } = command;
+  return [
+    `leasehold ${name}: ${summary}${writes ? " (WRITES)" : ""}`,
+    "",
+    `Usage: leasehold ${usage}${Object.keys(flags).length > 0 ? " [flags]" : ""}`,
+    ...(details === undefined ? [] : ["", ...details.trim().split("\n")]),
+    ...(Object.keys(flags).length === 0 ? [] : ["", "Flags", ...flagLines(flags)]),
+    "",
+    "Flags of every command",
+    ...flagLines(withoutOwn(globalFlags, flags)),
+  ];
+}
+
+/** A flag that the command has for itself means something else there. */
+function withoutOwn(all: Flags, own: Flags): Flags {
+  return Object.fromEntries(Object.entries(all).filter(([name]) => !Object.hasOwn(own, name)));
+}
+
+function flagLines(flags: Flags): string[] {
+  const lines = Object.entries(flags).map(([name, { short, placeholder, help, variable }]) => {
+    const spelled = `${short === undefined ? "    " : `-${short}, `}--${name}${placeholder === undefined ? "" : ` ${placeholder}`}`;
+    return [spelled, variable === undefined ? help : `${help} [${variable}]`] as const;
+  });
+  const width = Math.min(34, Math.max(...lines.map(([spelled]) => spelled.length)));
+  return lines.map(([spelled, help]) => `  ${spelled.padEnd(width)}  ${help}`);
+}

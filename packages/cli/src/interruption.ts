@@ -1,0 +1,56 @@
+// The signals that the process gets: they interrupt the command, or go to what the command runs.
+
+import { constants } from "node:os";
+import { CommandError } from "./exit-codes.ts";
+
+/** The exit code of what a signal has ended, as shells tell it: 130 for SIGINT, 143 for SIGTERM. */
+export function exitCodeOfSignal(name: NodeJS.Signals): number {
+  return 128 + constants.signals[name];
+}
+
+/** A signal has ended the command. */
+export class Interruption extends CommandError {
+  constructor(name: NodeJS.Signals) {
+    super(`interrupted by ${name}`, exitCodeOfSignal(name));
+  }
+}
+
+/** Who gets the signals of the process. */
+export interface SignalSource {
+  /** Aborts with an {@link Interruption} at the first signal that nobody else takes. */
+  readonly signal: AbortSignal;
+  /** Sends all signals to a listener from now on, in place of interrupting the command. Gives how to end that. */
+  redirect(listener: (name: NodeJS.Signals) => void): () => void;
+}
+
+const interrupting: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
+const passedOn: readonly NodeJS.Signals[] = [...interrupting, "SIGQUIT", "SIGUSR1", "SIGUSR2"];
+
+/**
+ * The signals of this process. The first one that interrupts the command lets it end in order; the second one ends the
+ * process at once.
+ */
+export class ProcessSignals implements SignalSource {
+  readonly #interruption = new AbortController();
+
+  constructor() {
+    for (const name of interrupting) process.once(name, this.#interrupt);
+  }
+
+  get signal(): AbortSignal {
+    return this.#interruption.signal;
+  }
+
+  redirect(listener: (name: NodeJS.Signals) => void): () => void {
+    for (const name of interrupting) process.off(name, this.#interrupt);
+    // A signal that this system does not have is never sent.
+    const names = passedOn.filter((name) => name in constants.signals);
+    for (const name of names) process.on(name, listener);
+    return () => {
+      for (const name of names) process.off(name, listener);
+      for (const name of interrupting) process.once(name, this.#interrupt);
+    };
+  }
+
+  readonly #interrupt = (name: NodeJS.Signals): void => this.#interruption.abort(new Interruption(name));
+}

@@ -1,0 +1,9 @@
+#!/usr/bin/env node
+import { ProcessSignals } from "./interruption.ts";
+import { runCommandLine } from "./run.ts";
+
+const { stdin, stdout, stderr, env } = process;
+const signals = new ProcessSignals();
+void runCommandLine(process.argv.slice(2), { stdin, stdout, stderr, env, signals }).then((code) => {
+  process.exitCode = code;
+});

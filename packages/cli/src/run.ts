@@ -1,0 +1,181 @@
+// One call of the command line, from its arguments to its exit code. Everything that it touches is given to it.
+
+import { hostname, userInfo } from "node:os";
+import { parseArgs } from "node:util";
+import type { Clock } from "@leasehold/client";
+import { systemClock } from "@leasehold/client/internal";
+import type { Call, Command } from "./command.ts";
+import { type CommandEntry, commands } from "./commands/index.ts";
+import { type Connection, connect, type OpenStore, openStore } from "./connection.ts";
+import { CommandError, exitCodeOf, exitCodes, UsageError } from "./exit-codes.ts";
+import { type GlobalValues, globalFlags, nearest, parseFlags, parseOptions } from "./flags.ts";
+import { helpOf, overview } from "./help.ts";
+import type { SignalSource } from "./interruption.ts";
+import { DryRunEnd } from "./request-log.ts";
+import { Printer } from "./terminal/printer.ts";
+import { Terminal, type TerminalParts } from "./terminal/terminal.ts";
+import { shown } from "./terminal/text.ts";
+
+/** What a call of the command line touches. */
+export interface Surroundings extends TerminalParts {
+  readonly clock?: Clock;
+  readonly open?: OpenStore;
+  readonly signals: SignalSource;
+}
+
+/** Runs one command line, and resolves to its exit code. Never rejects. */
+export async function runCommandLine(args: readonly string[], surroundings: Surroundings): Promise<number> {
+  const { env, signals } = surroundings;
+  const { signal } = signals;
+  let terminal = new Terminal(surroundings);
+  let connection: Promise<Connection> | undefined;
+  let isVerbose = false;
+  try {
+    const { before, behind } = splitChild(args);
+    const found = commandIn(before);
+    if (found === undefined) {
+      const { values } = parseFlags(before, globalFlags, env);
+      for (const line of overview()) values.help ? terminal.print(line) : terminal.complain(line);
+      return values.help ? exitCodes.done : exitCodes.usage;
+    }
+    const { name, entry, rest } = found;
+    const command = await entry.load();
+    const { values, operands: named } = parseFlags(rest, { ...globalFlags, ...command.flags }, env);
+    // Behind `--` stands a child's command line, or what begins like a flag and is none.
+    const takesChild = (command.child ?? "none") !== "none";
+    const operands = takesChild ? named : [...named, ...(behind ?? [])];
+    const child = takesChild ? behind : undefined;
+    const global = values as GlobalValues;
+    isVerbose = global.verbose;
+    terminal = new Terminal(surroundings, {
+      color: global["no-color"] ? "never" : (global.color ?? "auto"),
+      quiet: global.quiet,
+    });
+    if (global.help) {
+      for (const line of helpOf(name, entry, command)) terminal.print(line);
+      return exitCodes.done;
+    }
+    checkUsage(name, command, operands, child);
+    if (command.writes && global["read-only"]) {
+      throw new CommandError(`${name} writes, and --read-only (LEASEHOLD_READ_ONLY) is on`, exitCodes.denied);
+    }
+    const format = global.json ? "json" : global.ndjson ? "ndjson" : (global.output ?? "table");
+    const { clock = systemClock, open = openStore } = surroundings;
+    // `ls --owner` means the owner that is looked for.
+    const by = (command.flags.owner === undefined ? global.owner : env.LEASEHOLD_OWNER) || whoIs(env);
+    const printDryRun = global["dry-run"]
+      ? (request: object) => terminal.print(JSON.stringify(request, undefined, 2))
+      : undefined;
+    const call: Call = {
+      flags: values,
+      global,
+      operands,
+      child,
+      env,
+      clock,
+      terminal,
+      printer: new Printer(terminal, format),
+      signal,
+      redirectSignals: (listener) => signals.redirect(listener),
+      by,
+      connect: (tableName) => {
+        const named = tableName === undefined ? global : { ...global, table: tableName };
+        connection ??= connect(named, { env, clock, open, by, printDryRun });
+        return connection;
+      },
+    };
+    return await command.run(call);
+  } catch (error) {
+    return report(error, terminal, signal, isVerbose);
+  } finally {
+    // Ignored: a connection that failed has been reported.
+    const opened = await connection?.catch(() => undefined);
+    if (opened !== undefined) {
+      await opened.close().catch((error: unknown) => terminal.complain(messageOf(error)));
+      if (isVerbose) terminal.say(`${opened.requests}`);
+    }
+  }
+}
+
+/** What stands before `--`, and what stands behind it. */
+function splitChild(args: readonly string[]): {
+  readonly before: readonly string[];
+  readonly behind: readonly string[] | undefined;
+} {
+  const at = args.indexOf("--");
+  return at < 0
+    ? { before: args, behind: undefined }
+    : { before: args.slice(0, at), behind: args.slice(at + 1) };
+}
+
+/** Finds the command's name, of one word or two, wherever flags stand. Throws a UsageError for a name that is none. */
+function commandIn(
+  args: readonly string[],
+): { readonly name: string; readonly entry: CommandEntry; readonly rest: readonly string[] } | undefined {
+  const options = parseOptions(globalFlags);
+  const { tokens } = parseArgs({
+    args: [...args],
+    options,
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
+  const [first, second] = tokens.filter(({ kind }) => kind === "positional");
+  if (first?.kind !== "positional") return undefined;
+  const isPair = second?.kind === "positional" && `${first.value} ${second.value}` in commands;
+  const name = isPair ? `${first.value} ${second.value}` : first.value;
+  const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (entry === undefined) {
+    throw new UsageError(
+      `${shown(name)} is no command${nearest(name, Object.keys(commands))}; leasehold --help lists them`,
+    );
+  }
+  const taken = new Set([first.index, ...(isPair ? [second.index] : [])]);
+  return { name, entry, rest: args.filter((_, index) => !taken.has(index)) };
+}
+
+function checkUsage(
+  name: string,
+  { operands: [least, most] = [0, 0], child: takesChild = "none", usage }: Command,
+  operands: readonly string[],
+  child: readonly string[] | undefined,
+): void {
+  const advice = `usage: leasehold ${usage}; leasehold ${name} --help tells more`;
+  if (operands.length < least) throw new UsageError(`something is missing; ${advice}`);
+  if (operands.length > most)
+    throw new UsageError(`"${shown(operands[most] ?? "")}" is one too many; ${advice}`);
+  if (takesChild === "required" && !child?.length)
+    throw new UsageError(`no command stands behind --; ${advice}`);
+}
+
+/** Says what has gone wrong. What is a fault of this program shows its stack. */
+function report(error: unknown, terminal: Terminal, signal: AbortSignal, isVerbose: boolean): number {
+  if (error instanceof DryRunEnd) return exitCodes.done;
+  if (signal.aborted) return exitCodeOf(signal.reason);
+  const code = exitCodeOf(error);
+  terminal.complain(`leasehold: ${messageOf(error)}`);
+  if (code === exitCodes.fault || isVerbose) terminal.complain(shownLines((error as Error)?.stack ?? ""));
+  return code;
+}
+
+function messageOf(error: unknown): string {
+  return shownLines(error instanceof Error ? error.message : String(error));
+}
+
+function shownLines(text: string): string {
+  return text.split("\n").map(shown).join("\n");
+}
+
+/** `alice@laptop (cli)`: the user and the host. */
+function whoIs(env: NodeJS.ProcessEnv): string {
+  return `${env.USER || env.LOGNAME || userName()}@${hostname()} (cli)`;
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // Ignored: containers may run as a user without a name.
+    return "somebody";
+  }
+}

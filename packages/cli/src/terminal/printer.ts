@@ -1,0 +1,88 @@
+import { type Cell, type Column, tableLines } from "./table.ts";
+import type { Terminal } from "./terminal.ts";
+import { shown } from "./text.ts";
+
+/** The formats that a list can be printed in. */
+export type OutputFormat = "table" | "wide" | "json" | "ndjson" | "tsv" | "key";
+
+/** A list, and how it is shown. */
+export interface Listing<Row> {
+  readonly rows: readonly Row[];
+  readonly columns: readonly Column<Row>[];
+  /** What a row is for other programs; epoch milliseconds, full tokens and numbers. */
+  readonly record: (row: Row) => object;
+  /** A row's name for `--output key`. */
+  readonly key: (row: Row) => string;
+}
+
+/** Prints lists and documents in one format, so that every command speaks all of them. */
+export class Printer {
+  readonly format: OutputFormat;
+  readonly #terminal: Terminal;
+
+  constructor(terminal: Terminal, format: OutputFormat) {
+    this.#terminal = terminal;
+    this.format = format;
+  }
+
+  /** Whether a person reads it: a table, not records. */
+  get isForPeople(): boolean {
+    return this.format === "table" || this.format === "wide";
+  }
+
+  /** Prints a list. */
+  list<Row>(listing: Listing<Row>): void {
+    for (const line of this.#linesOf(listing)) this.#print(line);
+  }
+
+  #linesOf<Row>({ rows, columns, record, key }: Listing<Row>): readonly string[] {
+    switch (this.format) {
+      case "json":
+        return [JSON.stringify(rows.map(record), undefined, 2)];
+      case "ndjson":
+        return rows.map((row) => JSON.stringify(record(row)));
+      case "key":
+        return rows.map((row) => shown(key(row)));
+      case "tsv": {
+        const values = rows.map((row) =>
+          columns.map(({ cell, full }) => shown(full?.(row) ?? textOf(cell(row)))),
+        );
+        return [columns.map(({ title }) => title), ...values].map((cells) => cells.join("\t"));
+      }
+      default: {
+        if (rows.length === 0) return [];
+        const isWide = this.format === "wide";
+        const { paint, columns: width } = this.#terminal;
+        if (isWide) return tableLines(rows, columns.map(atFullLength), { paint });
+        const visible = columns.filter(({ wide, from = 0 }) => wide !== true && from <= width);
+        return tableLines(rows, visible, { width, paint });
+      }
+    }
+  }
+
+  /** Prints one document: as lines for people, else as JSON. */
+  document(record: object, lines: () => readonly string[]): void {
+    if (this.isForPeople) for (const line of lines()) this.#print(line);
+    else this.#print(JSON.stringify(record, undefined, this.format === "json" ? 2 : undefined));
+  }
+
+  #print(line: string): void {
+    this.#terminal.print(line.trimEnd());
+  }
+}
+
+function atFullLength<Row>(column: Column<Row>): Column<Row> {
+  const { full, cell } = column;
+  if (full === undefined) return column;
+  return {
+    ...column,
+    cell: (row) => {
+      const given = cell(row);
+      return typeof given === "string" ? full(row) : { ...given, text: full(row) };
+    },
+  };
+}
+
+function textOf(cell: Cell): string {
+  return typeof cell === "string" ? cell : cell.text;
+}

@@ -1,0 +1,77 @@
+// Aligned tables. Every cell is shown as text, whatever it holds; what is too wide for the terminal is cut in one column.
+
+import { cut, shown, widthOf } from "./text.ts";
+
+/** How a piece of text is coloured. */
+export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "blue" | "magenta" | "cyan";
+
+/** A cell: its text, or its text and how it is coloured. */
+export type Cell = string | { readonly text: string; readonly style: Style };
+
+/** One column. */
+export interface Column<Row> {
+  readonly title: string;
+  readonly cell: (row: Row) => Cell;
+  /** @default "left" */
+  readonly align?: "left" | "right";
+  /** Whether it gives way where the terminal is narrow: the widest of these is cut first. @default false */
+  readonly gives?: boolean;
+  /** Only in wide tables and in those for other programs. @default false */
+  readonly wide?: boolean;
+  /** Only where the terminal has at least so many columns. @default 0 */
+  readonly from?: number;
+  /** How a cell is written where there is room: in wide tables and for other programs. @default - as everywhere */
+  readonly full?: (row: Row) => string;
+}
+
+export type Paint = (style: Style, text: string) => string;
+
+const gap = 2;
+const leastColumn = 6;
+
+/** Renders rows under their titles, a line each. With `columns` no line is wider than these. */
+export function tableLines<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  { width = Number.POSITIVE_INFINITY, paint }: { readonly width?: number; readonly paint: Paint },
+): string[] {
+  const cells = rows.map((row) =>
+    columns.map(({ cell }) => {
+      const given = cell(row);
+      return typeof given === "string"
+        ? { text: shown(given), style: undefined }
+        : { text: shown(given.text), style: given.style };
+    }),
+  );
+  const widths = columns.map(({ title }, index) =>
+    Math.max(widthOf(title), ...cells.map((row) => widthOf(row[index]?.text ?? ""))),
+  );
+  narrow(widths, columns, width);
+  const line = (parts: readonly { readonly text: string; readonly style: Style | undefined }[]): string =>
+    parts
+      .map(({ text, style }, index) => {
+        const fitted = cut(text, widths[index] ?? 0);
+        const blanks = " ".repeat(Math.max(0, (widths[index] ?? 0) - widthOf(fitted)));
+        const painted = style === undefined ? fitted : paint(style, fitted);
+        const isLast = index === parts.length - 1;
+        return columns[index]?.align === "right" ? blanks + painted : painted + (isLast ? "" : blanks);
+      })
+      .join(" ".repeat(gap));
+  const titles = columns.map(({ title }) => ({ text: title, style: "dim" as const }));
+  return [line(titles), ...cells.map(line)];
+}
+
+/** Takes columns from those that give way, the widest first, until the line fits; then from all. */
+function narrow(widths: number[], columns: readonly { readonly gives?: boolean }[], width: number): void {
+  const total = (): number => widths.reduce((sum, one) => sum + one + gap, -gap);
+  for (const mayGive of [(index: number) => columns[index]?.gives === true, () => true]) {
+    while (total() > width) {
+      const widest = widths.reduce(
+        (most, one, index) => (mayGive(index) && one > (widths[most] ?? 0) ? index : most),
+        widths.length,
+      );
+      if ((widths[widest] ?? 0) <= leastColumn) break;
+      widths[widest] = Math.max(leastColumn, (widths[widest] ?? 0) - Math.ceil(total() - width));
+    }
+  }
+}

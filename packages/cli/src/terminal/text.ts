@@ -1,0 +1,69 @@
+// Text of others on a terminal: keys, owners and payloads may hold anything, and never reach the terminal as commands.
+
+/** Control characters, and those that hide or reorder what stands beside them. */
+const hostile = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
+const wide =
+  /\p{Emoji_Presentation}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|[\uff01-\uff60]/u;
+
+/** Shows a text as it is, with each character that a terminal would act on written out, such as \x1b. */
+export function shown(text: string): string {
+  return text.replace(hostile, (character) => {
+    const hex = (character.codePointAt(0) ?? 0).toString(16);
+    if (hex.length <= 2) return `\\x${hex.padStart(2, "0")}`;
+    return hex.length <= 4 ? `\\u${hex.padStart(4, "0")}` : `\\u{${hex}}`;
+  });
+}
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+
+/** How many columns a text takes. */
+export function widthOf(text: string): number {
+  if (/^[ -~]*$/.test(text)) return text.length;
+  let width = 0;
+  for (const { segment } of graphemes.segment(text)) width += wide.test(segment) ? 2 : 1;
+  return width;
+}
+
+/** Cuts a text to so many columns, and shows that something is missing: `lambda:close-ord…`. */
+export function cut(text: string, columns: number): string {
+  if (widthOf(text) <= columns) return text;
+  let kept = "";
+  let width = 1;
+  for (const { segment } of graphemes.segment(text)) {
+    width += wide.test(segment) ? 2 : 1;
+    if (width > columns) break;
+    kept += segment;
+  }
+  return columns < 1 ? "" : `${kept}…`;
+}
+
+/** Breaks a text into lines of so many columns, between words where it can. */
+export function fold(text: string, columns: number): string[] {
+  if (widthOf(text) <= columns) return [text];
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ").flatMap((one) => pieces(one, columns))) {
+    if (line !== "" && widthOf(line) + 1 + widthOf(word) > columns) {
+      lines.push(line);
+      line = word;
+    } else {
+      line = line === "" ? word : `${line} ${word}`;
+    }
+  }
+  return [...lines, line];
+}
+
+/** A word that is wider than a line in as many pieces as it takes. */
+function pieces(word: string, columns: number): string[] {
+  if (widthOf(word) <= columns) return [word];
+  const found: string[] = [];
+  let piece = "";
+  for (const { segment } of graphemes.segment(word)) {
+    if (piece !== "" && widthOf(piece + segment) > columns) {
+      found.push(piece);
+      piece = "";
+    }
+    piece += segment;
+  }
+  return [...found, piece];
+}

@@ -1,0 +1,147 @@
+// The command that is run under a lease: started with the user's own streams, signalled as a whole, ended with this process.
+
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { isatty } from "node:tty";
+import { CommandError, exitCodes } from "../exit-codes.ts";
+import { exitCodeOfSignal } from "../interruption.ts";
+import { shown } from "../terminal/text.ts";
+import { OrphanGuard } from "./orphan-guard.ts";
+
+/** How a child is started. */
+export interface ChildOptions {
+  readonly env: NodeJS.ProcessEnv;
+  /** The number of a pipe that the child gets; it closes with `closePipe`, and with this process. */
+  readonly fd?: number | undefined;
+  /** Called where the child could outlive this process. */
+  readonly onUnguarded: () => void;
+}
+
+/** The keyboard sends these to all processes of the terminal's group, the child included. */
+const fromKeyboard: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT"]);
+const isWindows = process.platform === "win32";
+
+/**
+ * A child process with this process's own stdin, stdout and stderr.
+ *
+ * Without a terminal it leads a process group of its own: signals reach the whole group, and nothing outside of it. With a
+ * terminal it stays in our group, because only that group may use the terminal: /dev/tty, prompts for passwords, Ctrl-Z.
+ * The terminal sends Ctrl-C to both then, so it is not passed on. Other signals go to the child and its descendants.
+ *
+ * On Windows signals reach the child alone, and end it at once.
+ */
+export class Child {
+  /** Resolves to its exit code when it has ended; 128 + n when signal n has ended it. Never rejects. */
+  readonly ended: Promise<number>;
+  readonly #process: ChildProcess;
+  readonly #pid: number;
+  readonly #pipe: Socket | undefined;
+  readonly #sharesGroup: boolean;
+  #isEnded = false;
+
+  /** Starts it. Rejects with a CommandError: 127 where it is not found, 126 where it cannot be run. */
+  static async start(commandLine: readonly string[], options: ChildOptions): Promise<Child> {
+    const [file = "", ...args] = commandLine;
+    const { env, fd, onUnguarded } = options;
+    const sharesGroup = isWindows || [0, 1, 2].some((stream) => isatty(stream));
+    const others = fd === undefined ? [] : [...Array(fd - 3).fill("ignore"), "pipe"];
+    const stdio = ["inherit", "inherit", "inherit", ...others];
+    const guard = new OrphanGuard(onUnguarded);
+    try {
+      const started = spawn(file, args, { env, stdio, detached: !sharesGroup });
+      // Before anything else: from here on it would outlive us.
+      if (started.pid !== undefined) guard.protect({ how: sharesGroup ? "tree" : "group", pid: started.pid });
+      const child = new Child(started, fd, { sharesGroup, guard });
+      await once(started, "spawn");
+      return child;
+    } catch (error) {
+      guard.close();
+      throw cannotStart(file, error as NodeJS.ErrnoException);
+    }
+  }
+
+  private constructor(
+    started: ChildProcess,
+    fd: number | undefined,
+    { sharesGroup, guard }: { readonly sharesGroup: boolean; readonly guard: OrphanGuard },
+  ) {
+    this.#process = started;
+    this.#pid = started.pid ?? 0;
+    this.#sharesGroup = sharesGroup;
+    this.#pipe = fd === undefined ? undefined : (started.stdio[fd] as Socket);
+    // A child that closes its end is no error.
+    this.#pipe?.on("error", () => {});
+    this.#pipe?.resume();
+    started.on("error", () => {});
+    this.ended = new Promise((resolve) => {
+      started.once("exit", (code, signal) => {
+        this.#isEnded = true;
+        guard.close();
+        this.closePipe();
+        resolve(code ?? exitCodeOfSignal(signal ?? "SIGKILL"));
+      });
+    });
+  }
+
+  /** Passes on a signal that this process has got. */
+  passOn(name: NodeJS.Signals): void {
+    if (!(this.#sharesGroup && fromKeyboard.has(name))) this.kill(name);
+  }
+
+  /** Sends a signal to the child and to all that it has started. */
+  kill(name: NodeJS.Signals): void {
+    if (isWindows) this.#process.kill(name);
+    else if (!this.#sharesGroup) send(-this.#pid, name);
+    // The number of a child that has ended may be another process's.
+    else if (!this.#isEnded) for (const pid of [...descendantsOf(this.#pid), this.#pid]) send(pid, name);
+  }
+
+  /** Whether something that it has started is left in its group. Not known of a child that shares our group. */
+  hasLeftovers(): boolean {
+    return !this.#sharesGroup && send(-this.#pid, 0);
+  }
+
+  /** Closes the pipe that was asked for by `fd`. */
+  closePipe(): void {
+    this.#pipe?.destroy();
+  }
+}
+
+/** Sends a signal; false where nobody is there to get it. */
+function send(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    // It runs as another user, as with sudo: then it is there, and cannot be signalled.
+    if (code === "EPERM") return true;
+    if (code === "ESRCH") return false;
+    throw error;
+  }
+}
+
+/** What a process has started, and what these have started. */
+function descendantsOf(root: number): number[] {
+  let listed: string;
+  try {
+    listed = execFileSync("ps", ["-A", "-o", "pid=", "-o", "ppid="], { encoding: "utf8" });
+  } catch {
+    // Ignored: a system without ps; then the child alone gets the signal.
+    return [];
+  }
+  const entries = listed.split("\n").map((line) => line.trim().split(/\s+/).map(Number));
+  const found: number[] = [];
+  for (let parents = [root]; parents.length > 0; ) {
+    parents = entries.flatMap(([pid = 0, parent = 0]) => (parents.includes(parent) ? [pid] : []));
+    found.push(...parents);
+  }
+  return found;
+}
+
+function cannotStart(file: string, error: NodeJS.ErrnoException): CommandError {
+  const isMissing = error.code === "ENOENT";
+  const reason = isMissing ? "not found" : `cannot be run (${error.code ?? error.message})`;
+  const exitCode = isMissing ? exitCodes.notFound : exitCodes.cannotRun;
+  return new CommandError(`${shown(file)}: ${reason}`, exitCode, { cause: error });
+}

@@ -1,0 +1,254 @@
+// The flags that say what is acquired and how, shared by `run` and `acquire`, and the lease that they lead to.
+
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { ContendedEvent, Lease, LeaseClient, LeaseRecord, WaitOrder } from "@leasehold/client";
+import type { Call } from "../command.ts";
+import type { Connection } from "../connection.ts";
+import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
+import { duration, type Flags, json, text, type Values, whole, yes } from "../flags.ts";
+import { durationText, timeText } from "../terminal/durations.ts";
+import { cut, shown } from "../terminal/text.ts";
+import { isSlotUnit, slotOfNow } from "./slots.ts";
+
+const defaultLeaseMs = 30_000;
+
+/** What is acquired, for how long, and how it is waited for. */
+export const holdFlags = {
+  wait: duration("how long to wait while another holds it (default 0: try once)", { short: "w" }),
+  "no-wait": yes("try once; the default", { short: "n" }),
+  lease: duration("how long the lease lasts unless it is renewed (default 30s)"),
+  "at-least": duration("how long it stays closed after it was acquired, also when it is released earlier"),
+  slot: text("TEXT|minute|hour|day", "run once for this slot; minute, hour, day: the current one in UTC"),
+  fair: yes("first come, first served, among all that say so"),
+  "max-waiters": whole("with --fair: how many may wait before more are refused (default 100)", {
+    least: 1,
+    most: 500,
+  }),
+  permits: whole("how many may hold it at once: a semaphore where it is more than 1", {
+    least: 1,
+    most: 1_000,
+  }),
+  read: yes("a read lock: others may read too"),
+  write: yes("the write lock: alone"),
+  data: json("what others see beside the owner"),
+  "held-exit": whole("exit code where another holds it (default 75)", { most: 255 }, { short: "E" }),
+  "skip-ok": yes("exit 0 where another holds it or the slot is done, with a line on stderr"),
+  "done-exit": whole("exit code where the slot is done (default 80)", { most: 255 }),
+} satisfies Flags;
+
+type HoldCall = Pick<Call, "clock" | "terminal" | "signal" | "by"> & {
+  readonly flags: Values<typeof holdFlags>;
+};
+
+/** What is acquired. */
+export interface Hold {
+  readonly lease: Lease;
+  readonly slot: string | undefined;
+  /** How long it was waited for; 0 where nobody was in the way. */
+  readonly waitedMs: number;
+}
+
+/** The lease's duration by the flags. */
+export function leaseMsOf({ lease = defaultLeaseMs }: Values<typeof holdFlags>): number {
+  return lease;
+}
+
+/** Refuses flags that do not fit together. Throws a UsageError. */
+export function checkHoldFlags(flags: Values<typeof holdFlags>): void {
+  const { permits = 1, read, write, slot, wait = 0 } = flags;
+  const kinds = [permits > 1 && "--permits", read && "--read", write && "--write"].filter(Boolean);
+  if (kinds.length > 1) throw new UsageError(`${kinds.join(" and ")} do not go together; give one of them`);
+  const refuse = (flag: string): void => {
+    throw new UsageError(`${flag} does not go together with ${kinds[0]}; leave one of them out`);
+  };
+  if (kinds.length > 0 && slot !== undefined) refuse("--slot");
+  if ((read || write) && flags["at-least"] !== undefined) refuse("--at-least");
+  if (flags["no-wait"] && wait > 0) throw new UsageError("--wait and --no-wait do not go together");
+  const atLeast = flags["at-least"] ?? 0;
+  if (atLeast > leaseMsOf(flags)) {
+    const allowed = `at most the lease, ${durationText(leaseMsOf(flags))}; a longer --lease allows more`;
+    throw new UsageError(`--at-least is ${durationText(atLeast)}; allowed: ${allowed}`);
+  }
+}
+
+/**
+ * Acquires what the flags say. Gives the exit code in its place where another holds it or the slot is done, and has said so
+ * then.
+ */
+export async function acquireHold(
+  call: HoldCall,
+  { client }: Connection,
+  key: string,
+  { heartbeat, data }: { readonly heartbeat: boolean; readonly data: unknown },
+): Promise<Hold | number> {
+  const { flags, clock, terminal, signal, by } = call;
+  const { wait = 0, permits = 1, read, write } = flags;
+  const slot =
+    flags.slot !== undefined && isSlotUnit(flags.slot)
+      ? await slotOfNow(client, key, flags.slot)
+      : flags.slot;
+  const startedAt = clock.monotonic();
+  const atLeast = flags["at-least"];
+  const order = await orderOf(call, key);
+  const options = {
+    leaseDurationMs: leaseMsOf(flags),
+    waitMs: wait,
+    heartbeat,
+    signal,
+    data: flags.data === undefined ? data : flags.data,
+    ...(order === undefined ? {} : { order }),
+    ...(atLeast === undefined ? {} : { lockAtLeastForMs: atLeast }),
+    ...(slot === undefined ? {} : { slot }),
+  };
+  let isContended = false;
+  let told = Promise.resolve();
+  const stopListening = onContention(key, by, (event) => {
+    if (isContended) return;
+    isContended = true;
+    if (wait > 0) {
+      told = holderText(client, event, clock.now()).then((holder) =>
+        terminal.say(`leasehold: ${shown(key)} is ${holder}; waiting up to ${durationText(wait)} …`),
+      );
+    }
+  });
+  try {
+    const lease = await acquireAs(client, key, { read, write, permits, options });
+    await told;
+    return { lease, slot, waitedMs: isContended ? clock.monotonic() - startedAt : 0 };
+  } catch (error) {
+    await told;
+    return await refusedBy(error, call, client, { key, slot });
+  } finally {
+    stopListening();
+  }
+}
+
+async function acquireAs(
+  client: LeaseClient,
+  key: string,
+  {
+    read,
+    write,
+    permits,
+    options: { order, ...options },
+  }: {
+    readonly read: boolean;
+    readonly write: boolean;
+    readonly permits: number;
+    readonly options: Parameters<LeaseClient["acquire"]>[1] & { readonly order?: WaitOrder };
+  },
+): Promise<Lease> {
+  const ordered = order === undefined ? {} : { order };
+  const { slot: _, ...slotless } = options;
+  if (permits > 1) {
+    const { Semaphore } = await import("@leasehold/client/semaphore");
+    return await new Semaphore(client, key, { permits, ...ordered }).acquire(slotless);
+  }
+  if (read || write) {
+    const { ReadWriteLock } = await import("@leasehold/client/read-write");
+    const lock = new ReadWriteLock(client, key, ordered);
+    return await (read ? lock.read(slotless) : lock.write(slotless));
+  }
+  return await client.acquire(key, { ...options, ...ordered });
+}
+
+async function orderOf({ flags, terminal }: HoldCall, key: string): Promise<WaitOrder | undefined> {
+  const maxWaiters = flags["max-waiters"];
+  if (!flags.fair && maxWaiters === undefined) return undefined;
+  const { fair } = await import("@leasehold/client/fair");
+  let last = 0;
+  return fair({
+    ...(maxWaiters === undefined ? {} : { maxWaiters }),
+    onPosition: ({ position, estimatedWaitMs }) => {
+      if (position === last) return;
+      last = position;
+      const about = estimatedWaitMs === undefined ? "" : `, about ${durationText(estimatedWaitMs)}`;
+      terminal.say(`leasehold: number ${position} in line for ${shown(key)}${about}`);
+    },
+  });
+}
+
+/** Listens to what this process's own calls meet. */
+function onContention(key: string, by: string, listener: (event: ContendedEvent) => void): () => void {
+  const onMessage = (message: unknown): void => {
+    const event = message as ContendedEvent;
+    if (event.key === key && event.owner === by) listener(event);
+  };
+  subscribe("leasehold:contended", onMessage);
+  return () => unsubscribe("leasehold:contended", onMessage);
+}
+
+/** `held by bob@ci-7 (cli) for 3m 12s, "deploy.sh --tag 1.4.2"`. 1 read. */
+async function holderText(
+  client: LeaseClient,
+  { key, holder, expiresAt, inCooldown }: Pick<ContendedEvent, "key" | "holder" | "expiresAt" | "inCooldown">,
+  now: number,
+): Promise<string> {
+  if (inCooldown) return `closed until ${timeText(expiresAt)} UTC after ${shown(holder)} (--at-least)`;
+  // Ignored: what it would tell is only a detail of the message.
+  const records = await client.inspectAll(key).catch(() => []);
+  const record = records.find((one) => one.owner === holder && !one.inCooldown);
+  if (record === undefined) return `held by ${shown(holder)}`;
+  const command = commandIn(record);
+  const doing = command === undefined ? "" : `, "${cut(shown(command), 60)}"`;
+  return `held by ${shown(holder)} for ${durationText(Math.max(0, now - record.acquiredAt))}${doing}`;
+}
+
+function commandIn({ data }: LeaseRecord): string | undefined {
+  const { cmd } = Object(data) as { readonly cmd?: unknown };
+  return typeof cmd === "string" ? cmd : undefined;
+}
+
+/** Says why nothing was acquired, and gives the exit code. Throws what is no refusal. */
+async function refusedBy(
+  error: unknown,
+  { flags, terminal, clock }: HoldCall,
+  client: LeaseClient,
+  { key, slot }: { readonly key: string; readonly slot: string | undefined },
+): Promise<number> {
+  const { code } = Object(error) as { readonly code?: unknown };
+  const { wait = 0 } = flags;
+  const skips = flags["skip-ok"];
+  if (code === "LEASE_SLOT_DONE") {
+    const { doneSlot } = error as { readonly doneSlot: string };
+    const by = doneSlot === slot ? "" : `, and so is ${shown(doneSlot)}`;
+    terminal.say(`leasehold: the slot ${shown(slot ?? "")} of ${shown(key)} is done${by}; nothing to do`);
+    return skips ? exitCodes.done : (flags["done-exit"] ?? exitCodes.slotDone);
+  }
+  if (code !== "LEASE_UNAVAILABLE" && code !== "LEASE_QUEUE_FULL") throw error;
+  const { holder, expiresAt, inCooldown } = error as {
+    readonly holder?: string;
+    readonly expiresAt?: number;
+    readonly inCooldown?: boolean;
+  };
+  const state =
+    code === "LEASE_QUEUE_FULL"
+      ? "held, and its queue is full"
+      : holder === undefined || expiresAt === undefined
+        ? "not free"
+        : await holderText(client, { key, holder, expiresAt, inCooldown: inCooldown === true }, clock.now());
+  const gaveUp = wait > 0 ? `gave up after ${durationText(wait)}` : "--wait DUR waits for it";
+  const line = `leasehold: ${shown(key)} is ${state}; ${skips ? "nothing to do" : gaveUp}`;
+  if (skips) {
+    terminal.say(line);
+    return exitCodes.done;
+  }
+  terminal.complain(line);
+  return flags["held-exit"] ?? exitCodes.held;
+}
+
+/** Finds the lease of an outer `leasehold run` that this call is nested in; undefined where it is in none. 1 query. */
+export async function outerHold(
+  client: LeaseClient,
+  key: string,
+  env: NodeJS.ProcessEnv,
+): Promise<LeaseRecord | undefined> {
+  const { LEASEHOLD_TOKEN: token, LEASEHOLD_KEY: outerKey } = env;
+  if (token === undefined || outerKey !== key) return undefined;
+  const record = (await client.inspectAll(key)).find((one) => one.token === token && !one.inCooldown);
+  if (record !== undefined) return record;
+  throw new CommandError(
+    `the outer leasehold run no longer holds ${shown(key)} (LEASEHOLD_TOKEN is not the holder's): nothing was run`,
+    exitCodes.lost,
+  );
+}

@@ -1,0 +1,139 @@
+// A child under a lease: it is told before the lease ends, and as soon as it is lost, and everything that can stop it does
+// so in one way.
+
+import type { Clock, Lease, LeaseLostError } from "@leasehold/client";
+import { choice, duration, type Flags, type Values, whole } from "../flags.ts";
+import { durationText } from "../terminal/durations.ts";
+import { shown } from "../terminal/text.ts";
+import type { Child } from "./child.ts";
+
+/** What becomes of the child. */
+export const childFlags = {
+  "on-lost": choice(
+    ["term", "kill", "ignore"],
+    "what the child gets when the lease is lost: SIGTERM and later SIGKILL (default), SIGKILL, or nothing",
+  ),
+  "kill-after": duration("between SIGTERM and SIGKILL (default 10s)"),
+  grace: duration(
+    "how long before its end the child is told of a lease that is not renewed (default lease/4)",
+  ),
+  max: duration("how long the child may run"),
+  fd: whole("number of a pipe for the child that closes when the lease is lost", { least: 3, most: 9 }),
+} satisfies Flags;
+
+/** How a child is watched. */
+export interface SupervisionOptions {
+  readonly key: string;
+  readonly lease: Pick<Lease, "signal" | "held" | "remainingMs">;
+  readonly leaseMs: number;
+  readonly flags: Values<typeof childFlags>;
+  readonly clock: Clock;
+  readonly say: (line: string) => void;
+}
+
+/** How a child has ended. */
+export interface ChildEnd {
+  readonly code: number;
+  /** Whether the lease did not last until the child's end, or the child was stopped because it would not have. */
+  readonly isLost: boolean;
+  /** Whether it was stopped because it ran for longer than --max. */
+  readonly isTooLong: boolean;
+}
+
+const defaultKillAfterMs = 10_000;
+const leftoverLookMs = 50;
+
+/** What a loss means, by its reason. */
+const losses: Readonly<Record<LeaseLostError["reason"], (options: SupervisionOptions) => string>> = {
+  expired: ({ leaseMs }) => `no renewal was confirmed for ${durationText(leaseMs)}`,
+  taken: () => "another holder has it",
+  released: () => "somebody has broken it",
+  revoked: () => "somebody asks to stop",
+  failed: () => "its heartbeat has stopped at a mistake of this program",
+};
+
+/**
+ * Watches a child until it ends.
+ *
+ * Told once: at `grace` before the end of a lease whose renewal is not confirmed, at the loss of the lease, or after `max`,
+ * whichever comes first. With `kill`, or `kill-after` later, SIGKILL follows.
+ */
+export async function superviseChild(child: Child, options: SupervisionOptions): Promise<ChildEnd> {
+  const { key, lease, leaseMs, flags, clock, say } = options;
+  const { max, grace = Math.floor(leaseMs / 4) } = flags;
+  const onLost = flags["on-lost"] ?? "term";
+  const killAfterMs = flags["kill-after"] ?? defaultKillAfterMs;
+  const name = shown(key);
+  const timers = new Set<() => void>();
+  const after = (delayMs: number, callback: () => void): void => {
+    const cancel = clock.schedule(() => {
+      timers.delete(cancel);
+      callback();
+    }, delayMs);
+    timers.add(cancel);
+  };
+  let stoppedFor: "lease" | "max" | undefined;
+  let killAt = Number.POSITIVE_INFINITY;
+
+  const stop = (why: "lease" | "max", how: "term" | "kill", line: string): void => {
+    if (stoppedFor !== undefined) {
+      say(`leasehold: ${line}`);
+      return;
+    }
+    stoppedFor = why;
+    say(`leasehold: ${line}: sending ${how === "kill" ? "SIGKILL" : "SIGTERM"} to the child`);
+    killAt = clock.monotonic() + (how === "kill" ? 0 : killAfterMs);
+    child.kill(how === "kill" ? "SIGKILL" : "SIGTERM");
+    if (how === "kill") return;
+    // A child that is stopped (Ctrl-Z) would not notice.
+    child.kill("SIGCONT");
+    after(killAfterMs, () => {
+      say(`leasehold: the child has not ended after ${durationText(killAfterMs)}: sending SIGKILL to it`);
+      child.kill("SIGKILL");
+    });
+  };
+  const tell = (line: string): void => {
+    child.closePipe();
+    if (onLost === "ignore") say(`leasehold: ${line}; the child goes on (--on-lost ignore)`);
+    else stop("lease", onLost, line);
+  };
+
+  let isTold = false;
+  const watchDeadline = (): void => {
+    if (lease.signal.aborted) return;
+    const leftMs = lease.remainingMs();
+    if (leftMs <= grace && !isTold)
+      tell(`${name} ends in ${durationText(leftMs)}, and no renewal is confirmed`);
+    isTold = leftMs <= grace;
+    after(isTold ? leftMs : leftMs - grace, watchDeadline);
+  };
+  const onLoss = (): void => {
+    const { reason } = lease.signal.reason as LeaseLostError;
+    tell(`LOST ${name} (${reason}: ${losses[reason](options)})`);
+  };
+
+  lease.signal.addEventListener("abort", onLoss, { once: true });
+  if (lease.signal.aborted) onLoss();
+  watchDeadline();
+  if (max !== undefined) {
+    after(max, () => stop("max", "term", `the child has run for ${durationText(max)} (--max)`));
+  }
+  const code = await child.ended;
+  lease.signal.removeEventListener("abort", onLoss);
+  const isHeld = lease.held;
+  for (const cancel of timers) cancel();
+  if (stoppedFor !== undefined) await endLeftovers(child, killAt, clock);
+  return {
+    code,
+    isLost: !isHeld || (stoppedFor === "lease" && code !== 0),
+    isTooLong: stoppedFor === "max",
+  };
+}
+
+/** What the child has started and left behind may still be at work: it has as long as the child had, and no longer. */
+async function endLeftovers(child: Child, killAt: number, clock: Clock): Promise<void> {
+  while (child.hasLeftovers() && clock.monotonic() < killAt) {
+    await new Promise<void>((resolve) => clock.schedule(resolve, leftoverLookMs));
+  }
+  if (child.hasLeftovers()) child.kill("SIGKILL");
+}

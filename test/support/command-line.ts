@@ -1,0 +1,56 @@
+import { PassThrough } from "node:stream";
+import { runCommandLine } from "@leasehold/cli";
+import type { Clock } from "@leasehold/client";
+import { type LeaseStore, systemClock } from "@leasehold/client";
+
+/** What a call of the command line printed, and its exit code. */
+export interface Called {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** How a call of the command line is made in a test. */
+export interface CallOptions {
+  readonly store?: LeaseStore;
+  readonly clock?: Clock;
+  readonly env?: NodeJS.ProcessEnv;
+  /** Lines that are typed; then stdin and stderr are terminals. */
+  readonly answers?: readonly string[];
+  /** The width of stdout, which is a terminal then. */
+  readonly columns?: number;
+  readonly signal?: AbortSignal;
+  /** Gets the listener that takes the signals while a child runs. */
+  readonly onRedirect?: (listener: (name: NodeJS.Signals) => void) => void;
+}
+
+/** Calls `leasehold` in this process, on a store of the test's. */
+export async function leasehold(args: readonly string[], options: CallOptions = {}): Promise<Called> {
+  const { store, clock = systemClock, env = {}, answers, columns, signal, onRedirect } = options;
+  const stdin = Object.assign(new PassThrough(), { isTTY: answers !== undefined });
+  const stdout = Object.assign(new PassThrough(), columns === undefined ? {} : { isTTY: true, columns });
+  const stderr = Object.assign(new PassThrough(), { isTTY: answers !== undefined });
+  const printed = { stdout: "", stderr: "" };
+  stdout.on("data", (chunk) => (printed.stdout += chunk));
+  stderr.on("data", (chunk) => (printed.stderr += chunk));
+  for (const answer of answers ?? []) stdin.write(`${answer}\n`);
+  if (answers !== undefined) stdin.end();
+  const code = await runCommandLine(args, {
+    stdin,
+    stdout,
+    stderr,
+    env: { LEASEHOLD_TABLE_NAME: store?.tableName ?? "leases", USER: "alice", ...env },
+    clock,
+    ...(store === undefined ? {} : { open: async () => store }),
+    signals: {
+      signal: signal ?? new AbortController().signal,
+      redirect: (listener) => {
+        onRedirect?.(listener);
+        return () => {};
+      },
+    },
+  });
+  // What was written last is read in the next turn.
+  await new Promise((resolve) => setImmediate(resolve));
+  return { code, ...printed };
+}

@@ -1,0 +1,102 @@
+/** Pages that repeat numbers and policies of the code: docs/limits.md and docs/iam.md say what the code says. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { LeaseTable } from "@leasehold/cdk";
+import { LeaseClient } from "@leasehold/client";
+import { acquireAll } from "@leasehold/client/group";
+import { limits } from "@leasehold/client/schema";
+import { MemoryLeaseStore } from "@leasehold/client/testing";
+import { App, Stack } from "aws-cdk-lib";
+import { Template } from "aws-cdk-lib/assertions";
+import type { Grant, IGrantable } from "aws-cdk-lib/aws-iam";
+import { AccountPrincipal, Role } from "aws-cdk-lib/aws-iam";
+import { describe, expect, it } from "vitest";
+import { queueLimits } from "../../packages/client/src/fair/queue-ticket.ts";
+import { mostReaders } from "../../packages/client/src/read-write/read-write-lock.ts";
+import { seatLimits } from "../../packages/client/src/seats/schema.ts";
+import { mostPermits } from "../../packages/client/src/semaphore/semaphore.ts";
+import { runLimits } from "../../packages/jobs/src/runs/schema.ts";
+import { taskLimits } from "../../packages/jobs/src/tasks/schema.ts";
+
+function page(name: string): string {
+  return readFileSync(join(import.meta.dirname, "../../docs", name), "utf8");
+}
+
+/** What the code allows, by the row of docs/limits.md that says it. */
+const allowed: Readonly<Record<string, number>> = {
+  key: limits.keyBytes,
+  owner: limits.ownerBytes,
+  "reason of a request to stop": limits.revocationBytes,
+  slot: limits.slotBytes,
+  "a slot that is a time, ahead of the clock": limits.slotAheadMs,
+  "`data`": limits.dataBytes,
+  "`data`, nested arrays and objects": limits.dataDepth,
+  "any duration": limits.durationMs,
+  "`retentionMs`": limits.durationMs,
+  "permits of a semaphore": mostPermits,
+  "readers of a read-write lock": mostReaders,
+  "`data` of a permit or a reader": seatLimits.dataBytes,
+  "waiters in a fair line": queueLimits.mostWaiters,
+  "`data` with `order: fair()`": queueLimits.dataBytes,
+  "attempts of a job run": 1000,
+  "remark of a run": runLimits.remarkBytes,
+  "progress of a run": runLimits.progressBytes,
+  "id of a task": taskLimits.idBytes,
+  "payload of a task": taskLimits.payloadBytes,
+  "remark of a task": taskLimits.remarkBytes,
+  "attempts of a task": taskLimits.attempts,
+  // Held by tests of their own: the group's below, the durable lease's in durable.test.ts.
+  "keys of `acquireAll`": 100,
+  "`data` of a group, all keys together": 4 * 1024 * 1024,
+  "a durable lease, at least": 3_000,
+};
+
+describe("docs/limits.md", () => {
+  it("has the numbers of the code, and no others", () => {
+    const [tables = ""] = page("limits.md").split("## Throughput");
+    const rows = [...tables.matchAll(/^\| (?<what>[^|]+) \| (?<number>[\d,]+)[^|]*\| /gm)];
+    const said = rows.map(({ groups }) => [groups?.what, Number(groups?.number?.replaceAll(",", ""))]);
+    expect(Object.fromEntries(said)).toEqual(allowed);
+  });
+
+  it("says how many keys a group may have", async () => {
+    const client = new LeaseClient({ store: new MemoryLeaseStore() });
+    const keys = Array.from({ length: 101 }, (_, index) => `key/${index}`);
+    await using group = await acquireAll(client, keys.slice(0, 100));
+    expect(group.keys).toHaveLength(100);
+    await expect(acquireAll(client, keys)).rejects.toThrow("100");
+  });
+});
+
+describe("docs/iam.md", () => {
+  const policies = Object.fromEntries(
+    [
+      ...page("iam.md").matchAll(/^## (?<name>[^\n]+)\n(?:(?!^## )[\s\S])*?```json\n(?<json>[\s\S]*?)```/gm),
+    ].map(({ groups }) => [groups?.name, JSON.parse(groups?.json ?? "")]),
+  );
+  const granted = (grant: (table: LeaseTable, to: IGrantable) => Grant): Record<string, unknown> => {
+    const stack = new Stack(new App(), "Stack");
+    const role = new Role(stack, "Role", { assumedBy: new AccountPrincipal("111122223333") });
+    grant(new LeaseTable(stack, "Leases"), role);
+    const [policy] = Object.values(Template.fromStack(stack).findResources("AWS::IAM::Policy"));
+    return policy?.Properties.PolicyDocument.Statement[0];
+  };
+
+  it.each<[string, (table: LeaseTable, to: IGrantable) => Grant]>([
+    ["Use", (table, to) => table.grants.useLeases(to)],
+    ["Use all primitives", (table, to) => table.grants.usePrimitives(to)],
+    ["Read", (table, to) => table.grants.read(to)],
+    ["Operate", (table, to) => table.grants.operate(to)],
+  ])("permits by %s what the grant permits", (name, grant) => {
+    expect(policies[name]?.Statement[0].Action).toEqual(granted(grant).Action);
+  });
+
+  it("limits a statement to keys as the grants do", () => {
+    const { Condition } = granted((table, to) => table.grants.useLeases(to, { keyPrefixes: ["orders/"] }));
+    const said = policies["Only some keys"]?.Condition;
+    expect(said.Null).toEqual((Condition as { Null: unknown }).Null);
+    expect([said["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]].flat()).toEqual(
+      [(Condition as never)["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]].flat(),
+    );
+  });
+});
