@@ -125,8 +125,8 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
       return () => operator.break("k", { token, reason: "INC-1" });
     },
     async ({ semaphore, operator }) => {
-      const { token, sortKey } = (await semaphore.acquire()).toJSON();
-      return () => operator.break("s", { token, sortKey: String(sortKey), reason: "INC-1" });
+      const { token } = (await semaphore.acquire()).toJSON();
+      return () => operator.break("s", { token, sortKey: "semaphore", reason: "INC-1" });
     },
   ],
   "LeaseOperator.pause": [

@@ -18,6 +18,8 @@ export interface Connection {
   readonly endpoint: string | undefined;
   /** For people: `table leases · eu-central-1`. */
   readonly place: string;
+  /** How large the table is, as DynamoDB counts it now and then; undefined for a table in memory. Loads the SDK. */
+  describeTable(): Promise<TableSize | undefined>;
   /** What was sent. */
   readonly requests: RequestLog;
   /** Releases what is held, and closes connections. */
@@ -26,6 +28,12 @@ export interface Connection {
 
 /** Makes the store of a table: on DynamoDB, or in memory in tests. */
 export type OpenStore = (place: TablePlace) => Promise<LeaseStore>;
+
+/** How large a table is. */
+export interface TableSize {
+  readonly items: number;
+  readonly bytes: number;
+}
 
 /** Where a table is, and how to get there. */
 export interface TablePlace {
@@ -123,6 +131,11 @@ export async function connect(
     region,
     endpoint,
     place: `table ${tableName} · ${isLoopback(endpoint) ? endpoint : (region ?? "?")}`,
+    describeTable: async () => {
+      if (store.isLocal) return undefined;
+      const { sizeOf } = await import("./sdk.ts");
+      return await sizeOf(place);
+    },
     requests,
     close: () => client.close({ timeoutMs: 5_000 }),
   };

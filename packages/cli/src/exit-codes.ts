@@ -72,6 +72,7 @@ const codesOfErrors: Readonly<Record<string, number>> = {
   LEASE_INVALID_OPTIONS: exitCodes.usage,
   INVALID_SCHEDULE: exitCodes.usage,
   LEASE_ABORTED: exitCodes.interrupted,
+  ENGINE_START_FAILED: exitCodes.unavailable,
 };
 
 /** The exit code of an error, and whether it is one that a user can do something about. */

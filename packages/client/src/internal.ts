@@ -39,6 +39,7 @@ export {
 } from "./expressions.ts";
 export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
+export { KeyDetailsReader } from "./operator/key-details.ts";
 export { checkHandle } from "./options/check-handle.ts";
 export { type AcquisitionTerms, checkAcquireOptions, checkHeartbeat } from "./options/check-options.ts";
 export {
@@ -100,6 +101,7 @@ export {
 } from "./record.ts";
 export {
   attributeNames,
+  historySortKeyPrefix,
   type ItemKey,
   leaseItemKey,
   leaseSortKey,

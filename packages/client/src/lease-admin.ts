@@ -1,4 +1,4 @@
-import { quoted } from "./errors/errors.ts";
+import { type LeaseItemError, quoted } from "./errors/errors.ts";
 import {
   breakLease,
   type LeaseAddress,
@@ -68,9 +68,6 @@ export interface KeyDescription<Lease extends LeaseRecord = LeaseRecord> {
   /** The latest slot that is done. */
   readonly doneSlot: string | undefined;
 }
-
-/** Is shown every item under a key, with the leases in it. */
-export type OnItem = (item: Item, leases: readonly LeaseRecord[]) => void;
 
 /** Options of {@link LeaseClient.takeBackSlot}. */
 export interface TakeBackSlotOptions {
@@ -145,28 +142,17 @@ export class LeaseAdmin {
     return leases;
   }
 
-  /** `onItem` is shown every item, with the leases in it. */
-  async describe(key: string, onItem?: OnItem): Promise<KeyDescription> {
+  async describe(key: string): Promise<KeyDescription> {
     const { clock, table } = this.#context;
     const query = { ...leasesOf(checkKey(key)), consistent: true };
     const leases: LeaseRecord[] = [];
     const onUnreadable = unreadableIn(this.#context);
     let lock: Item | undefined;
     for await (const { items } of pagesOf((after) => table.query({ ...query, ...after }))) {
-      for (const item of items) {
-        const found = [...recordsIn([item], onUnreadable)];
-        leases.push(...found);
-        if (item[attributeNames.sortKey] === leaseSortKey) lock = item;
-        onItem?.(item, found);
-      }
+      leases.push(...recordsIn(items, onUnreadable));
+      lock ??= items.find((item) => item[attributeNames.sortKey] === leaseSortKey);
     }
-    return {
-      key,
-      readAt: clock.now(),
-      leases,
-      lastHolder: lastHolderIn(lock),
-      doneSlot: unlessUnreadable(() => lastDoneSlot(lock), onUnreadable),
-    };
+    return descriptionOf({ key, readAt: clock.now(), leases, lock }, onUnreadable);
   }
 
   async *listPages(options: ListPagesOptions): AsyncGenerator<LeasePage, void, undefined> {
@@ -240,4 +226,13 @@ export class LeaseAdmin {
 function isCursor(after: unknown): boolean {
   const { pk, sk } = Object(after) as Partial<Record<"pk" | "sk", unknown>>;
   return [pk, sk].every((part) => typeof part === "string" && part !== "");
+}
+
+/** What a key's leases and the lock's own item tell of it. */
+export function descriptionOf(
+  { lock, ...read }: Pick<KeyDescription, "key" | "readAt" | "leases"> & { readonly lock: Item | undefined },
+  onUnreadable: (error: LeaseItemError) => void,
+): KeyDescription {
+  const doneSlot = unlessUnreadable(() => lastDoneSlot(lock), onUnreadable);
+  return { ...read, lastHolder: lastHolderIn(lock), doneSlot };
 }

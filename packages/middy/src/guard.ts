@@ -80,7 +80,7 @@ export class Guard<TEvent> {
       const isOwn = isHeld && error.holder === invocation.owner && !error.inCooldown;
       const isSkipped = isHeld ? invocation.whenHeld === "skip" && !isOwn : error instanceof SlotDoneError;
       if (isSkipped || error instanceof Superseded) {
-        this.#measure("jobSkipped");
+        this.#measure(isHeld && error.pause !== undefined ? "jobPaused" : "jobSkipped");
         const reason = isSkipped ? (error as SkipReason) : undefined;
         return { skipped: true, result: await this.#resultOf(event, context, reason) };
       }
@@ -126,7 +126,7 @@ export class Guard<TEvent> {
     return skipResult === undefined && isRefusal ? lockedResponse(reason) : skipResult;
   }
 
-  #measure(metric: "jobSucceeded" | "jobFailed" | "jobSkipped", leaseTable?: string): void {
+  #measure(metric: "jobSucceeded" | "jobFailed" | "jobSkipped" | "jobPaused", leaseTable?: string): void {
     const { job, writeMetrics, clock, tableName = leaseTable } = this.#settings;
     if (job === undefined || tableName === undefined) return;
     writeMetrics?.(metricsLine({ tableName, job }, { [metricNames[metric]]: 1 }, clock.now()));

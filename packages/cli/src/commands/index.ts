@@ -16,7 +16,31 @@ const as = async (loaded: Promise<{ readonly default: unknown }>): Promise<Comma
 /** The commands, in the order in which they are listed. The names of some have two words. */
 export const commands: Readonly<Record<string, CommandEntry>> = {
   ls: { group: "look", summary: "the locks of the table", load: () => as(import("./ls.ts")) },
+  get: { group: "look", summary: "everything about one key", load: () => as(import("./get.ts")) },
+  wait: { group: "look", summary: "wait until a key is free", load: () => as(import("./wait.ts")) },
+  audit: {
+    group: "look",
+    summary: "what operators have done, and why",
+    load: () => as(import("./audit.ts")),
+  },
   run: { group: "work", summary: "run a command under a lease", load: () => as(import("./run.ts")) },
+  stop: { group: "intervene", summary: "ask a holder to stop", load: () => as(import("./stop.ts")) },
+  break: {
+    group: "intervene",
+    summary: "take a lease from its holder",
+    load: () => as(import("./break.ts")),
+  },
+  pause: {
+    group: "intervene",
+    summary: "keep a key closed for a while",
+    load: () => as(import("./pause.ts")),
+  },
+  resume: { group: "intervene", summary: "end a pause", load: () => as(import("./resume.ts")) },
+  dev: {
+    group: "more",
+    summary: "DynamoDB on this machine, with a table",
+    load: () => as(import("./dev.ts")),
+  },
   version: { group: "more", summary: "this command's version", load: () => as(import("./version.ts")) },
 };
 

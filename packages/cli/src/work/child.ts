@@ -127,7 +127,7 @@ function descendantsOf(root: number): number[] {
   try {
     listed = execFileSync("ps", ["-A", "-o", "pid=", "-o", "ppid="], { encoding: "utf8" });
   } catch {
-    // A system without ps: then the child alone gets the signal.
+    // Ignored: a system without ps; then the child alone gets the signal.
     return [];
   }
   const entries = listed.split("\n").map((line) => line.trim().split(/\s+/).map(Number));

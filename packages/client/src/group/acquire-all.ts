@@ -11,7 +11,7 @@ import { contentionOf } from "../protocol/announcement.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
 import { whileOpen } from "../protocol/lifecycle.ts";
 import { LockForm } from "../protocol/lock-form.ts";
-import { traced } from "../protocol/tracing.ts";
+import { isTraced, traced } from "../protocol/tracing.ts";
 import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
 import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
 import { GroupWait } from "./group-wait.ts";
@@ -71,11 +71,13 @@ export async function acquireAll(
   const wanted = checkKeys(keys);
   const { terms, data } = checkOptions(inner, options, wanted);
   const { lifecycle, table } = inner.context;
-  const { signal, owner, waitMs } = terms;
-  const trace = { tableName: table.tableName, keys: wanted, sortKey: leaseSortKey, owner, waitMs, signal };
+  const { signal } = terms;
   const acquire = (): Promise<LeaseGroup> =>
     whileOpen(lifecycle, signal, (cut) => acquireThese(inner, wanted, { ...terms, signal: cut }, data));
-  return await untilAborted(wanted[0] ?? "", signal, () => traced(() => trace, acquire));
+  const trace = { ...terms, sortKey: leaseSortKey };
+  return await untilAborted(wanted[0] ?? "", signal, () =>
+    isTraced() ? traced(table, wanted, trace, acquire) : acquire(),
+  );
 }
 
 /** Shares the locks that a reentrant owner has already, and acquires the others. */

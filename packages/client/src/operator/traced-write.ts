@@ -8,6 +8,8 @@ import type { Item } from "../store.ts";
 import { retryPauses } from "../time/retry.ts";
 import { type AuditEntry, leaveTrace } from "./audit-entry.ts";
 
+/** One that hangs leaves time for others. */
+const longestTryMs = 3_000;
 const pauses = { strategy: "fullJitter", delayMs: 50, maxDelayMs: 1_000 } as const;
 
 /**
@@ -38,7 +40,10 @@ export class TracedWrite {
     const { table } = this.#context;
     for (;;) {
       try {
-        const { applied, refusals } = await table.transact([write, this.#trace], { signal });
+        const { applied, refusals } = await table.transact([write, this.#trace], {
+          withinMs: longestTryMs,
+          signal,
+        });
         if (applied || refusals[1] !== undefined) return { applied: true };
         return { applied: false, item: refusals[0]?.item };
       } catch (error) {

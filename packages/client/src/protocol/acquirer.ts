@@ -7,7 +7,7 @@ import { HeldLease, type HeldLeaseTerms } from "./held-lease.ts";
 import type { LeaseForm } from "./lease-form.ts";
 import { LockForm } from "./lock-form.ts";
 import { ReentrantLeases } from "./reentrant-leases.ts";
-import { traced } from "./tracing.ts";
+import { isTraced, traced } from "./tracing.ts";
 import { unordered, type WaitTerms } from "./wait-loop.ts";
 import type { WaitOrder } from "./wait-order.ts";
 
@@ -28,31 +28,24 @@ export class Acquirer {
   readonly reentrant: ReentrantLeases;
   readonly #context: ProtocolContext;
   readonly #heartbeat: Heartbeat;
-  readonly #trace: typeof traced;
 
-  /** `trace` runs each call to acquire. */
-  constructor(context: ProtocolContext, trace: typeof traced = traced) {
+  constructor(context: ProtocolContext) {
     this.#context = context;
-    this.#trace = trace;
     this.#heartbeat = new Heartbeat(context);
     this.reentrant = new ReentrantLeases(context.clock);
   }
 
   /**
    * Wins a lease of the given form, or shares the same owner's hold on it. Rejects with ClientClosedError when the client
-   * is closed meanwhile. In every case of failure nothing stays held.
+   * is closed meanwhile. In every case of failure nothing stays held. With `shows`, tools can trace the call.
    */
-  acquire(call: AcquireCall, form: LeaseForm = new LockForm(call.key, call.sortKey)): Promise<HeldLease> {
-    const { key, sortKey, owner, waitMs, signal } = call;
-    const { tableName } = this.#context.table;
-    return this.#trace(
-      () => ({ tableName, keys: [key], sortKey, owner, waitMs, signal }),
-      () => this.#acquire(call, form),
-    );
-  }
-
-  async #acquire(call: AcquireCall, form: LeaseForm): Promise<HeldLease> {
-    const { lifecycle, noteLease } = this.#context;
+  async acquire(
+    call: AcquireCall,
+    form: LeaseForm = new LockForm(call.key, call.sortKey),
+    shows: boolean = isTraced(),
+  ): Promise<HeldLease> {
+    const { lifecycle, noteLease, table } = this.#context;
+    if (shows) return await traced(table, [call.key], call, () => this.acquire(call, form, false));
     noteLease(call);
     const open = lifecycle.begin(call.signal);
     try {

@@ -26,16 +26,23 @@ export const acquireChannel = "leasehold:acquire";
 
 const calls = tracingChannel<unknown, AcquireTrace>(acquireChannel);
 
-/** Runs a call to acquire; `describe` is asked only where a tool listens. */
-export function traced<T>(describe: () => AcquireTrace, call: () => Promise<T>): Promise<T> {
-  return calls.hasSubscribers ? followed(describe(), call) : call();
+/** Whether a tool listens. */
+export function isTraced(): boolean {
+  return calls.hasSubscribers;
 }
 
-async function followed<T>(trace: AcquireTrace, call: () => Promise<T>): Promise<T> {
+/** Runs a call to acquire under the eyes of the tools that listen. */
+export async function traced<T>(
+  { tableName }: Pick<AcquireTrace, "tableName">,
+  keys: readonly string[],
+  { sortKey, owner, waitMs, signal }: Omit<AcquireTrace, "tableName" | "keys">,
+  call: () => Promise<T>,
+): Promise<T> {
   let result: T | undefined;
   // What it resolves to would be shown, too.
-  await calls.tracePromise(async () => {
+  const show = async (): Promise<void> => {
     result = await call();
-  }, trace);
+  };
+  await calls.tracePromise(show, { tableName, keys, sortKey, owner, waitMs, signal });
   return result as T;
 }
