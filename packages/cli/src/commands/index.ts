@@ -17,7 +17,18 @@ const as = async (loaded: Promise<{ readonly default: unknown }>): Promise<Comma
 export const commands: Readonly<Record<string, CommandEntry>> = {
   ls: { group: "look", summary: "the locks of the table", load: () => as(import("./ls.ts")) },
   get: { group: "look", summary: "everything about one key", load: () => as(import("./get.ts")) },
+  top: {
+    group: "look",
+    summary: "the table on a full screen, again and again",
+    load: () => as(import("./top.ts")),
+  },
+  watch: { group: "look", summary: "a line for each event", load: () => as(import("./watch.ts")) },
   wait: { group: "look", summary: "wait until a key is free", load: () => as(import("./wait.ts")) },
+  history: {
+    group: "look",
+    summary: "what has happened to a key",
+    load: () => as(import("./history.ts")),
+  },
   audit: {
     group: "look",
     summary: "what operators have done, and why",

@@ -1,0 +1,77 @@
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import type { Target } from "./proxy.ts";
+
+/** `leasehold` in a process of its own. */
+export interface CliProcess {
+  readonly process: ChildProcessWithoutNullStreams;
+  readonly pid: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Its exit code, or the signal that has ended it, when all of its output has been read. */
+  readonly ended: Promise<number | NodeJS.Signals>;
+}
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/** Bundles the command line of the sources into a folder, and gives the file to run. Processes of it start quickly. */
+export async function bundleCli(folder: string): Promise<string> {
+  await build({
+    absWorkingDir: root,
+    entryPoints: ["packages/cli/src/main.ts"],
+    outdir: folder,
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    splitting: true,
+    platform: "node",
+    target: "node22",
+    format: "esm",
+    conditions: ["leasehold-source"],
+    external: ["@aws-sdk/*"],
+    logLevel: "error",
+  });
+  return `${folder}/main.mjs`;
+}
+
+/** The variables that lead to a table of an engine, or of a proxy in front of one. */
+export function cliEnvironment(target: Target, tableName: string): NodeJS.ProcessEnv {
+  const { endpoint, region, credentials } = target.clientConfig as {
+    readonly endpoint: string;
+    readonly region: string;
+    readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
+  };
+  const { PATH, HOME, TMPDIR } = process.env;
+  return {
+    PATH,
+    HOME,
+    ...(TMPDIR === undefined ? {} : { TMPDIR }),
+    USER: "alice",
+    LEASEHOLD_TABLE_NAME: tableName,
+    AWS_ENDPOINT_URL_DYNAMODB: endpoint,
+    AWS_REGION: region,
+    AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+  };
+}
+
+/** Starts a command line of {@link bundleCli}. */
+export function startCli(main: string, args: readonly string[], env: NodeJS.ProcessEnv): CliProcess {
+  const child = spawn(process.execPath, [main, ...args], { env });
+  const printed = { stdout: "", stderr: "" };
+  child.stdout.setEncoding("utf8").on("data", (chunk) => (printed.stdout += chunk));
+  child.stderr.setEncoding("utf8").on("data", (chunk) => (printed.stderr += chunk));
+  // A command that ends without reading its input is no failure of the test.
+  child.stdin.on("error", () => {});
+  return {
+    process: child,
+    pid: child.pid ?? 0,
+    get stdout() {
+      return printed.stdout;
+    },
+    get stderr() {
+      return printed.stderr;
+    },
+    ended: new Promise((resolve) => child.once("close", (code, signal) => resolve(code ?? signal ?? -1))),
+  };
+}
