@@ -98,6 +98,7 @@ function behind({ clientConfig }: EngineProxy, { name, version }: Pick<Engine, "
     endpoint: config.endpoint,
     pid: undefined,
     clientConfig: config,
+    exited: new Promise(() => {}),
     stop,
     [Symbol.asyncDispose]: stop,
   };

@@ -301,6 +301,7 @@ export function runEngine(): Engine {
     endpoint: config.endpoint,
     pid: undefined,
     clientConfig: config,
+    exited: new Promise(() => {}),
     stop: async () => {},
     [Symbol.asyncDispose]: async () => {},
   };

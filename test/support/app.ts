@@ -147,6 +147,7 @@ function behind({ clientConfig }: EngineProxy): Engine {
     endpoint: config.endpoint,
     pid: undefined,
     clientConfig: config,
+    exited: new Promise(() => {}),
     stop: async () => {},
     [Symbol.asyncDispose]: async () => {},
   };

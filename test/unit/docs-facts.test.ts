@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { LeaseTable } from "@leasehold/cdk";
 import { LeaseClient } from "@leasehold/client";
 import { acquireAll } from "@leasehold/client/group";
+import { LeaseOperator } from "@leasehold/client/operator";
 import { limits } from "@leasehold/client/schema";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { App, Stack } from "aws-cdk-lib";
@@ -11,6 +12,8 @@ import { Template } from "aws-cdk-lib/assertions";
 import type { Grant, IGrantable } from "aws-cdk-lib/aws-iam";
 import { AccountPrincipal, Role } from "aws-cdk-lib/aws-iam";
 import { describe, expect, it } from "vitest";
+import { commands } from "../../packages/cli/src/commands/index.ts";
+import { exitCodes } from "../../packages/cli/src/exit-codes.ts";
 import { queueLimits } from "../../packages/client/src/fair/queue-ticket.ts";
 import { mostReaders } from "../../packages/client/src/read-write/read-write-lock.ts";
 import { seatLimits } from "../../packages/client/src/seats/schema.ts";
@@ -26,7 +29,8 @@ function page(name: string): string {
 const allowed: Readonly<Record<string, number>> = {
   key: limits.keyBytes,
   owner: limits.ownerBytes,
-  "reason of a request to stop": limits.revocationBytes,
+  "reason of a stop, a break or a pause": limits.revocationBytes,
+  "`by` of an operator": 1000,
   slot: limits.slotBytes,
   "a slot that is a time, ahead of the clock": limits.slotAheadMs,
   "`data`": limits.dataBytes,
@@ -59,12 +63,33 @@ describe("docs/limits.md", () => {
     expect(Object.fromEntries(said)).toEqual(allowed);
   });
 
+  it("says how long the name of an operator may be", () => {
+    const client = new LeaseClient({ store: new MemoryLeaseStore() });
+    expect(new LeaseOperator(client, { by: "a".repeat(1000) }).by).toHaveLength(1000);
+    expect(() => new LeaseOperator(client, { by: "a".repeat(1001) })).toThrow("1000");
+  });
+
   it("says how many keys a group may have", async () => {
     const client = new LeaseClient({ store: new MemoryLeaseStore() });
     const keys = Array.from({ length: 101 }, (_, index) => `key/${index}`);
     await using group = await acquireAll(client, keys.slice(0, 100));
     expect(group.keys).toHaveLength(100);
     await expect(acquireAll(client, keys)).rejects.toThrow("100");
+  });
+});
+
+describe("docs/command-line.md", () => {
+  it("names every command, and every exit code", () => {
+    const [, table = ""] = /^## Commands\n(.*?)^## /ms.exec(page("command-line.md")) ?? [];
+    const named = [...table.matchAll(/`(?<name>\w+)/g)].map(({ groups }) => groups?.name);
+    expect(named).toEqual(expect.arrayContaining(Object.keys(commands).map((name) => name.split(" ")[0])));
+    const [, codes = ""] = /^## Exit codes\n(.*)/ms.exec(page("command-line.md")) ?? [];
+    const said = [...codes.matchAll(/^\| (?<codes>\d[\d, ]*)/gm)].flatMap(({ groups }) =>
+      (groups?.codes ?? "").split(",").map(Number),
+    );
+    // A fault of the program has no line, and 130 is 128 and the number of a signal.
+    const known = Object.values(exitCodes).filter((code) => ![70, 130].includes(code));
+    expect(said).toEqual(expect.arrayContaining(known));
   });
 });
 

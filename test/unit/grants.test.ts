@@ -111,6 +111,12 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
       () =>
         all(operator.audit({ key: "k" })),
   ],
+  "LeaseOperator.history": [
+    "read",
+    ({ operator }) =>
+      () =>
+        all(operator.history("k")),
+  ],
   "LeaseOperator.stop": [
     "operate",
     async ({ client, operator }) => {
@@ -125,8 +131,8 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
       return () => operator.break("k", { token, reason: "INC-1" });
     },
     async ({ semaphore, operator }) => {
-      const { token, sortKey } = (await semaphore.acquire()).toJSON();
-      return () => operator.break("s", { token, sortKey: String(sortKey), reason: "INC-1" });
+      const { token } = (await semaphore.acquire()).toJSON();
+      return () => operator.break("s", { token, sortKey: "semaphore", reason: "INC-1" });
     },
   ],
   "LeaseOperator.pause": [

@@ -90,6 +90,15 @@ it("an operator gives up after a while, and says that the action may be done", a
   expect(await actions()).toEqual(["break"]);
 });
 
+it("a pause that may wait recognises its own lock, however late an answer comes", async () => {
+  store.weather = "answer lost";
+  const paused = operator.pause("k", { forMs: 3_600_000, reason, waitMs: 60_000 });
+  for (let step = 0; step < 150; step += 1) await clock.advance(100);
+  store.weather = undefined;
+  expect(await settle(paused)).toMatchObject({ outcome: "done", entry: { action: "pause" } });
+  expect(await actions()).toEqual(["pause"]);
+});
+
 it("an operator does not repeat what the service refuses", async () => {
   const { token } = (await client.acquire("k")).toJSON();
   store.next("rejected");

@@ -88,6 +88,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
   } catch (error) {
     return report(error, terminal, signal, isVerbose);
   } finally {
+    // Ignored: a connection that failed has been reported.
     const opened = await connection?.catch(() => undefined);
     if (opened !== undefined) {
       await opened.close().catch((error: unknown) => terminal.complain(messageOf(error)));
@@ -174,7 +175,7 @@ function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // Containers may run as a user without a name.
+    // Ignored: containers may run as a user without a name.
     return "somebody";
   }
 }

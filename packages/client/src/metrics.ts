@@ -28,6 +28,8 @@ export const metricNames = {
   jobSucceeded: "JobSucceeded",
   jobFailed: "JobFailed",
   jobSkipped: "JobSkipped",
+  /** A run that was skipped because an operator has paused the lock: no alarm counts it as stuck. */
+  jobPaused: "JobPaused",
 } as const;
 
 /** The name of a metric. */

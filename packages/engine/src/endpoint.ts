@@ -69,6 +69,7 @@ function engineOf(
     endpoint,
     pid: undefined,
     clientConfig,
+    exited: new Promise(() => {}),
     stop,
     [Symbol.asyncDispose]: stop,
   };

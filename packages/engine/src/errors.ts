@@ -15,7 +15,9 @@ export type EngineErrorCode =
 export class EngineUnavailableError extends Error {
   readonly code: EngineErrorCode = "ENGINE_UNAVAILABLE";
 
-  /** @param missing What each engine that was looked for lacks. */
+  /** What each engine that was looked for lacks. */
+  readonly missing: readonly string[];
+
   constructor(missing: readonly string[]) {
     super(
       `No DynamoDB engine can be started on this machine: ${missing.join("; ")}. ` +
@@ -23,6 +25,7 @@ export class EngineUnavailableError extends Error {
         'such as http://localhost:8000, or to "aws".',
     );
     this.name = "EngineUnavailableError";
+    this.missing = missing;
   }
 }
 

@@ -29,6 +29,8 @@ export interface GuardedProcess {
   readonly pid: number | undefined;
   /** True once the process has ended and all its output is in, or it could not be spawned. */
   readonly ended: boolean;
+  /** Resolves when the process is gone. */
+  readonly exited: Promise<void>;
   /** The last output, standard output and error together. */
   output(): string;
   /** Lets the event loop end while the process runs. */
@@ -96,6 +98,7 @@ export function spawnGuarded(
     get ended() {
       return ended;
     },
+    exited,
     output: () => tail,
     unref: () => {
       child.unref();

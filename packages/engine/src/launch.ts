@@ -70,6 +70,7 @@ function engineOf(command: EngineCommand, child: GuardedProcess, port: number): 
     endpoint,
     pid: child.pid,
     clientConfig: localClientConfig(endpoint),
+    exited: child.exited,
     stop: child.stop,
     [Symbol.asyncDispose]: child.stop,
   };

@@ -68,6 +68,8 @@ export class PauseAttempt {
   readonly #token: string;
   readonly #owner: string;
   readonly #form: LockForm;
+  /** The trace of the last try. */
+  #entry: AuditEntry | undefined;
   /** Who is in the way, as the last answer has shown it. */
   #blocker: LeaseRecord | undefined;
 
@@ -120,6 +122,10 @@ export class PauseAttempt {
     };
     let item = await this.#context.table.get({ key: leaseItemKey(key), consistent: true }, bounds);
     for (let round = 1; ; round += 1) {
+      const own = this.#form.leasesIn(item).find(({ token }) => token === this.#token);
+      // An earlier try has landed, and its answer was lost.
+      if (own !== undefined && this.#entry !== undefined)
+        return { granted: true, lease: own, entry: this.#entry };
       const prospect = this.#judge(item);
       if (prospect.claimableInMs > 0 || round > mostRounds) return { granted: false, prospect, item };
       const outcome = await this.#write(item, prospect, signal);
@@ -158,6 +164,7 @@ export class PauseAttempt {
       ...{ key, sortKey: leaseSortKey, at: acquiredAt, action: "pause", by, reason },
       ...{ holder, until: lease.expiresAt },
     };
+    this.#entry = entry;
     const write = amended(taking, { set: { [attributeNames.pauseToken]: this.#token } });
     const sent = await new TracedWrite(this.#context, entry, this.#retentionMs).send(write, signal);
     return sent.applied ? { granted: true, lease, entry } : { item: sent.item };
