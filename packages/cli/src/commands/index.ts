@@ -12,42 +12,12 @@ export interface CommandEntry {
 
 /** The commands, in the order in which they are listed. The names of some have two words. */
 export const commands: Readonly<Record<string, CommandEntry>> = {
-  ls: { group: "look", summary: "the locks of the table", load: () => as(import("./ls.ts")) },
-  get: { group: "look", summary: "everything about one key", load: () => as(import("./get.ts")) },
-  top: {
-    group: "look",
-    summary: "the table on a full screen, again and again",
-    load: () => as(import("./top.ts")),
-  },
-  watch: { group: "look", summary: "a line for each event", load: () => as(import("./watch.ts")) },
-  wait: { group: "look", summary: "wait until a key is free", load: () => as(import("./wait.ts")) },
-  history: {
-    group: "look",
-    summary: "what has happened to a key",
-    load: () => as(import("./history.ts")),
-  },
-  audit: {
-    group: "look",
-    summary: "what operators have done, and why",
-    load: () => as(import("./audit.ts")),
-  },
-  run: { group: "work", summary: "run a command under a lease", load: () => as(import("./run.ts")) },
-  stop: { group: "intervene", summary: "ask a holder to stop", load: () => as(import("./stop.ts")) },
-  break: {
-    group: "intervene",
-    summary: "take a lease from its holder",
-    load: () => as(import("./break.ts")),
-  },
-  pause: {
-    group: "intervene",
-    summary: "keep a key closed for a while",
-    load: () => as(import("./pause.ts")),
-  },
-  resume: { group: "intervene", summary: "end a pause", load: () => as(import("./resume.ts")) },
-  version: { group: "more", summary: "this command's version", load: () => as(import("./version.ts")) },
   ls: entry("look", "the locks of the table", () => import("./ls.ts")),
   get: entry("look", "everything about one key", () => import("./get.ts")),
+  top: entry("look", "the table on a full screen, again and again", () => import("./top.ts")),
+  watch: entry("look", "a line for each event", () => import("./watch.ts")),
   wait: entry("look", "wait until a key is free", () => import("./wait.ts")),
+  history: entry("look", "what has happened to a key", () => import("./history.ts")),
   audit: entry("look", "what operators have done, and why", () => import("./audit.ts")),
   console: entry("look", "pages that show it all, on this machine", () => import("./console.ts")),
   run: entry("work", "run a command under a lease", () => import("./run.ts")),
