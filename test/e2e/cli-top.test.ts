@@ -14,7 +14,8 @@ import { hasTmux, TmuxTerminal } from "../support/tmux.ts";
 
 const engine = inject("engine");
 const isInstalled = await hasTmux();
-if (!isInstalled) console.warn("tmux is not installed: the full screen is not tested. Debian: apt-get install tmux");
+if (!isInstalled)
+  console.warn("tmux is not installed: the full screen is not tested. Debian: apt-get install tmux");
 
 it.runIf(process.env.CI === "1")("finds tmux where nothing may be left out", { tags: ["long"] }, () => {
   expect(isInstalled).toBe(true);
@@ -66,7 +67,7 @@ describe.runIf(isInstalled)("leasehold top", { tags: ["long"] }, () => {
   }
 
   it("shows keys and their bars, follows what happens, and quits with q", async () => {
-    await client.acquire("import/orders", { leaseDurationMs: 60_000 });
+    await client.acquire("import/orders", { heartbeat: true });
     await table.deadLease("nightly-report");
     await start();
     const screen = await shows("import/orders", "held 1", "expired 1", "EXPIRED", "█");
@@ -82,7 +83,7 @@ describe.runIf(isInstalled)("leasehold top", { tags: ["long"] }, () => {
   });
 
   it("chooses, filters, sorts, and shows everything about a key", async () => {
-    for (const key of ["alpha", "beta", "gamma"]) await client.acquire(key, { leaseDurationMs: 60_000 });
+    for (const key of ["alpha", "beta", "gamma"]) await client.acquire(key, { heartbeat: true });
     await start();
     await shows("▸ alpha", "gamma");
     await terminal.press("Down");
@@ -102,7 +103,7 @@ describe.runIf(isInstalled)("leasehold top", { tags: ["long"] }, () => {
   });
 
   it("asks before it breaks, and writes nothing with --read-only", async () => {
-    await client.acquire("import", { leaseDurationMs: 60_000 });
+    await client.acquire("import", { heartbeat: true });
     await start("--read-only");
     await shows("▸ import", "read-only");
     await terminal.press("X");
@@ -133,20 +134,20 @@ describe.runIf(isInstalled)("leasehold top", { tags: ["long"] }, () => {
   });
 
   it("fits into 40 columns, and follows the size of the terminal", async () => {
-    await client.acquire("a-key-that-is-longer-than-the-whole-terminal-is-wide", { leaseDurationMs: 60_000 });
+    await client.acquire("a-key-that-is-longer-than-the-whole-terminal-is-wide", { heartbeat: true });
     await terminal.resize(40, 12);
     await start();
     await shows("▸ a-key-that");
     const narrow = await terminal.screen();
     expect(narrow.split("\n").filter((line) => line.length > 40)).toEqual([]);
     await terminal.resize(100, 20);
-    await shows("a-key-that-is-longer-than-the-whole", "lease left");
+    await shows("a-key-that-is-longer", "lease left");
     await terminal.press("q");
     await isAsBefore(0);
   });
 
   it("shows hostile keys as text", async () => {
-    await client.acquire("evil\u001b[?1049l\u001b[2J\u0007", { leaseDurationMs: 60_000 });
+    await client.acquire("evil\u001b[?1049l\u001b[2J\u0007", { heartbeat: true });
     await start();
     await shows("evil\\x1b[?1049l\\x1b[2J\\x07");
     expect((await terminal.mode()).isAlternate).toBe(true);
@@ -159,7 +160,7 @@ describe.runIf(isInstalled)("leasehold top", { tags: ["long"] }, () => {
     ["INT", 130],
     ["HUP", 129],
   ])("gives the terminal back at SIG%s", async (signal, code) => {
-    await client.acquire("import", { leaseDurationMs: 60_000 });
+    await client.acquire("import", { heartbeat: true });
     await start();
     await shows("▸ import");
     // The child of the terminal's own shell, by the line that it was started with.

@@ -23,8 +23,8 @@ export class TmuxTerminal implements AsyncDisposable {
     env: NodeJS.ProcessEnv,
   ): Promise<TmuxTerminal> {
     const terminal = new TmuxTerminal();
-    const variables = Object.entries({ ...env, PS1: "$ ", TERM: "screen-256color" }).flatMap(([name, value]) =>
-      value === undefined ? [] : ["-e", `${name}=${value}`],
+    const variables = Object.entries({ ...env, PS1: "$ ", TERM: "screen-256color" }).flatMap(
+      ([name, value]) => (value === undefined ? [] : ["-e", `${name}=${value}`]),
     );
     const { columns, rows } = size;
     await terminal.#tmux("new-session", "-d", "-x", `${columns}`, "-y", `${rows}`, ...variables, "sh");

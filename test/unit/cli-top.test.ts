@@ -38,7 +38,9 @@ describe("leasehold top", () => {
       changed: new Set(["lock label-printer"]),
       trouble: undefined,
     };
-    expect(`\n${topLines(frame, { columns: 100, rows: 12, paint: noPaint }).join("\n")}\n`).toMatchInlineSnapshot(`
+    expect(
+      `\n${topLines(frame, { columns: 100, rows: 12, paint: noPaint }).join("\n")}\n`,
+    ).toMatchInlineSnapshot(`
       "
       leasehold top · table leases · eu-central-1 · 04:00:25 UTC · every 2s · 0.3 RCU/s ($0.003 a day) ·
       read-only
@@ -54,7 +56,9 @@ describe("leasehold top", () => {
       q quit  s sort: key  / filter  ⏎ get
       "
     `);
-    expect(`\n${topLines(frame, { columns: 40, rows: 16, paint: noPaint }).join("\n")}\n`).toMatchInlineSnapshot(`
+    expect(
+      `\n${topLines(frame, { columns: 40, rows: 16, paint: noPaint }).join("\n")}\n`,
+    ).toMatchInlineSnapshot(`
       "
       leasehold top · table leases ·
       eu-central-1 · 04:00:25 UTC · every 2s ·

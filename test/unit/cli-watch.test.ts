@@ -5,6 +5,7 @@ import type { LeaseStore } from "@leasehold/client";
 import { LeaseServiceError } from "@leasehold/client/internal";
 import { LeaseOperator } from "@leasehold/client/operator";
 import { describe, expect, it } from "vitest";
+import { Interruption } from "../../packages/cli/src/interruption.ts";
 import type { Called, CallOptions } from "../support/command-line.ts";
 import { changedStore, type LockTable, lockTable } from "../support/lock-table.ts";
 
@@ -28,7 +29,7 @@ async function watching(
   return {
     async end() {
       await table.clock.advance(2_000);
-      ending.abort(new Error("SIGINT"));
+      ending.abort(new Interruption("SIGINT"));
       return await called;
     },
   };
@@ -57,11 +58,14 @@ describe("leasehold watch", () => {
     const { stdout, stderr } = await watch.end();
     expect(`\n${stdout}`).toMatchInlineSnapshot(`
       "
-      03:00:11  takenOver  nightly-report  ip-10-0-4-2:99 from ip-10-0-9-4:3310
-      03:00:11  acquired   nightly-report  ip-10-0-4-2:99  fence …400002
-      03:00:14  stopping   nightly-report  ip-10-0-4-2:99: "INC-4411\\u001b[2J"
-      03:00:15  broken     nightly-report  held 4s by ip-10-0-4-2:99
-      03:00:15  paused     price-feed  paused by alice: "vendor down"
+      03:00:02  acquired   close-orders  lambda:close-orders  fence …402001
+      03:00:04  released   close-orders  held 3s by lambda:close-orders
+      03:00:12  EXPIRED    nightly-report  ip-10-0-9-4:3310, held 12s
+      03:00:15  takenOver  nightly-report  ip-10-0-4-2:99 from ip-10-0-9-4:3310
+      03:00:15  acquired   nightly-report  ip-10-0-4-2:99  fence …400002
+      03:00:18  stopping   nightly-report  ip-10-0-4-2:99: "INC-4411\\u001b[2J"
+      03:00:19  broken     nightly-report  held 4s by ip-10-0-4-2:99
+      03:00:19  paused     price-feed  paused by alice: "vendor down"
       "
     `);
     expect(stderr).toContain("watching table leases");
