@@ -14,7 +14,10 @@ export interface CommandEntry {
 export const commands: Readonly<Record<string, CommandEntry>> = {
   ls: entry("look", "the locks of the table", () => import("./ls.ts")),
   get: entry("look", "everything about one key", () => import("./get.ts")),
+  top: entry("look", "the table on a full screen, again and again", () => import("./top.ts")),
+  watch: entry("look", "a line for each event", () => import("./watch.ts")),
   wait: entry("look", "wait until a key is free", () => import("./wait.ts")),
+  history: entry("look", "what has happened to a key", () => import("./history.ts")),
   audit: entry("look", "what operators have done, and why", () => import("./audit.ts")),
   console: entry("look", "pages that show it all, on this machine", () => import("./console.ts")),
   run: entry("work", "run a command under a lease", () => import("./run.ts")),
