@@ -46,6 +46,8 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: "table, permissions, clock: what is wrong, and what to do",
     load: () => as(import("./doctor.ts")),
   },
+  iam: { group: "table", summary: "policies to copy", load: () => as(import("./iam.ts")) },
+  cost: { group: "table", summary: "dollars a month", load: () => as(import("./cost.ts")) },
   dev: {
     group: "more",
     summary: "DynamoDB on this machine, with a table",
