@@ -70,12 +70,17 @@ export function publishedManifest(
     bugs: repository.bugs,
     license: repository.license,
     repository: { ...repository.repository, directory },
-    publishConfig: { access: "public" },
+    // A release candidate is what people ask for by name, and never what `npm install` gives them.
+    publishConfig: {
+      access: "public",
+      provenance: true,
+      tag: manifest.version.includes("-") ? "next" : "latest",
+    },
     type: "commonjs",
     main: `${main.commonJs}.js`,
     types: `${main.commonJs}.d.ts`,
     ...(Object.keys(typesOfSubpaths).length === 0 ? {} : { typesVersions: { "*": typesOfSubpaths } }),
     exports: { ...published, "./package.json": "./package.json" },
-    files: ["dist/cjs", "dist/esm", "!dist/esm/**/*.d.ts", "src"],
+    files: ["dist/cjs", "dist/esm", "!dist/esm/**/*.d.ts", "src", "CHANGELOG.md"],
   };
 }

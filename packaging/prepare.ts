@@ -1,4 +1,4 @@
-import { access, glob, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { access, copyFile, glob, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isRepositorys, type Manifest, publishedManifest, type RepositoryManifest } from "./manifest.ts";
@@ -8,6 +8,9 @@ export const repositoryFolder: string = fileURLToPath(new URL("..", import.meta.
 
 /** Where the repository's manifest of a package is while the published one is in its place. */
 const asideName = "package.json.aside";
+
+/** What every package has from the repository's own folder, while it is packed. */
+const commonFiles = ["LICENSE", "CHANGELOG.md"];
 
 async function readJson<T>(file: string): Promise<T> {
   return JSON.parse(await readFile(file, "utf8")) as T;
@@ -50,13 +53,15 @@ export async function prepare(folder: string, name: string): Promise<void> {
   await removeStale(folder);
   // For bundlers, which read of a file what the nearest manifest says.
   await writeFile(join(folder, "dist/esm/package.json"), '{ "type": "module", "sideEffects": false }\n');
+  for (const file of commonFiles) await copyFile(join(repositoryFolder, file), join(folder, file));
   const repository = await readJson<RepositoryManifest>(join(repositoryFolder, "package.json"));
   const published = publishedManifest(manifest, repository, `packages/${name}`);
   await rename(manifestFile, join(folder, asideName));
   await writeFile(manifestFile, `${JSON.stringify(published, undefined, 2)}\n`);
 }
 
-/** Puts the repository's manifest back. */
+/** Puts the repository's manifest back, and removes what {@link prepare} has copied. */
 export async function restore(folder: string): Promise<void> {
+  for (const file of commonFiles) await rm(join(folder, file), { force: true });
   await rename(join(folder, asideName), join(folder, "package.json"));
 }

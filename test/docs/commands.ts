@@ -1,6 +1,7 @@
 // What the shell blocks of the pages may say without an excuse: commands whose names this repository knows.
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { commands } from "../../packages/cli/src/commands/index.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -43,6 +44,8 @@ function problemOfCommand(command: string): string | undefined {
   if (program === "npm" && verb === "run") return unknownScript(rest[0] ?? "");
   if (program === "npm" && ["test", "start"].includes(verb)) return unknownScript(verb);
   if (program === "npx" && verb === "vitest") return missingFile(words.slice(1));
+  if (program === "leasehold") return unknownCommand([verb, ...rest]);
+  if (program === "npx" && ["leasehold", "@leasehold/cli"].includes(verb)) return unknownCommand(rest);
   if (program === "export") return undefined;
   return `no test knows the command ${JSON.stringify(command)}`;
 }
@@ -50,6 +53,12 @@ function problemOfCommand(command: string): string | undefined {
 function unknownPackage(words: readonly string[]): string | undefined {
   const unknown = words.find((word) => !packages.has(word.replace(/(?<=.)@[^/]*$/, "")));
   return unknown && `nothing in this repository uses the package ${unknown}`;
+}
+
+/** The names of some commands have two words. */
+function unknownCommand([first = "", second]: readonly string[]): string | undefined {
+  if (first in commands || `${first} ${second}` in commands || first.startsWith("-")) return undefined;
+  return `there is no command leasehold ${first}`;
 }
 
 function unknownScript(name: string): string | undefined {

@@ -156,6 +156,18 @@ describe.each(lateness)("metrics that arrive %i ms late", (lateMs) => {
     });
   });
 
+  test("runs that an operator has paused are runs, and no row of skips", () => {
+    const world = jobWorld();
+    const runs = new RunsOf(world);
+    runs.runEach(minute, start - hour, start + hour, lateMs);
+    for (let at = start + hour; at < start + 4 * hour; at += minute) {
+      runs.run(at + 7_000, lateMs, metricNames.jobPaused);
+    }
+    runs.runEach(minute, start + 4 * hour, start + 5 * hour, lateMs);
+    for (const alarm of Object.values(world.alarms))
+      expectQuiet(alarm, runs.metrics, start, start + 5 * hour);
+  });
+
   test("four skips in a row, again and again, are none too many", () => {
     const world = jobWorld();
     const runs = new RunsOf(world);

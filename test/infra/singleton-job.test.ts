@@ -617,7 +617,7 @@ describe("alarms", () => {
       },
     });
     const text = JSON.stringify(DidNotRun);
-    expect(text).toContain('"Expression":"SUM([FILL(succeeded, 0), FILL(skipped, 0)])"');
+    expect(text).toContain('"Expression":"SUM([FILL(succeeded, 0), FILL(skipped, 0), FILL(paused, 0)])"');
     expect(text).toContain('"Period":120');
     expect(text).toContain('"MetricName":"JobSucceeded"');
     expect(text).toContain('"MetricName":"JobSkipped"');
@@ -698,11 +698,18 @@ describe("alarms", () => {
 
   test("and metrics look at this job alone", () => {
     const job = addJob(newWorld());
-    const metrics = [job.metricSucceeded(), job.metricFailed(), job.metricSkipped(), job.metricLost()];
+    const metrics = [
+      job.metricSucceeded(),
+      job.metricFailed(),
+      job.metricSkipped(),
+      job.metricPaused(),
+      job.metricLost(),
+    ];
     expect(metrics.map(({ metricName }) => metricName)).toEqual([
       "JobSucceeded",
       "JobFailed",
       "JobSkipped",
+      "JobPaused",
       "LeaseLost",
     ]);
     for (const { dimensions } of metrics) expect(dimensions).toMatchObject({ Job: "close-unpaid-orders" });

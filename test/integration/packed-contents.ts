@@ -43,16 +43,18 @@ export function describePackedContents(packed: () => PackedProject): void {
       expect(manifest).toMatchObject({
         license: "MIT",
         engines: { node: ">=22" },
-        sideEffects: false,
-        publishConfig: { access: "public" },
+        author: expect.stringContaining("Leasehold"),
+        homepage: expect.stringContaining("https://"),
+        bugs: expect.stringContaining("https://"),
+        publishConfig: { access: "public", provenance: true, tag: "next" },
         repository: { type: "git", directory: `packages/${name.replace("@leasehold/", "")}` },
       });
       expect(manifest?.keywords).toEqual(expect.arrayContaining(["aws", "dynamodb", "distributed-lock"]));
       const folder = packed().folderOf(name);
       expect(await readFile(join(folder, "README.md"), "utf8")).toContain(`# ${name}\n`);
-      expect(await readFile(join(folder, "LICENSE"), "utf8")).toBe(
-        await readFile(join(root, "LICENSE"), "utf8"),
-      );
+      for (const file of ["LICENSE", "CHANGELOG.md"]) {
+        expect(await readFile(join(folder, file), "utf8")).toBe(await readFile(join(root, file), "utf8"));
+      }
     });
 
     it.each(names)(
@@ -68,7 +70,7 @@ export function describePackedContents(packed: () => PackedProject): void {
     it.each(names)("%s holds what its sources make, and nothing else", async (name) => {
       const folder = packed().folderOf(name);
       const files = await filesOf(folder);
-      const expected = ["LICENSE", "README.md", "dist/esm/package.json", "package.json"];
+      const expected = ["CHANGELOG.md", "LICENSE", "README.md", "dist/esm/package.json", "package.json"];
       for await (const file of glob("src/**/*.ts", { cwd: folder })) {
         const path = file.slice("src/".length, -".ts".length);
         expected.push(file, `dist/esm/${path}.js`, `dist/esm/${path}.js.map`);
@@ -122,6 +124,8 @@ export function describePackedContents(packed: () => PackedProject): void {
       for (const part of [
         "packages",
         "packaging",
+        "LICENSE",
+        "CHANGELOG.md",
         "package.json",
         "tsconfig.base.json",
         "tsconfig.commonjs.json",
@@ -131,13 +135,14 @@ export function describePackedContents(packed: () => PackedProject): void {
       await symlink(join(root, "node_modules"), join(copy, "node_modules"));
       const folder = join(copy, "packages/middy");
       const before = await readFile(join(folder, "package.json"), "utf8");
+      const { version } = JSON.parse(before) as { version: string };
       await writeFile(join(folder, "dist/cjs/removed-last-week.js"), "");
       const { stdout } = await run("npm", ["pack", "--json"], { cwd: folder });
       const [result] = JSON.parse(stdout.slice(stdout.indexOf("["))) as { files: { path: string }[] }[];
       expect(result?.files.map(({ path }) => path).sort()).toEqual(
         await filesOf(packed().folderOf("@leasehold/middy")),
       );
-      const archive = join(folder, "leasehold-middy-0.1.0.tgz");
+      const archive = join(folder, `leasehold-middy-${version}.tgz`);
       const { stdout: manifest } = await run("tar", ["-xzOf", archive, "package/package.json"]);
       expect(JSON.parse(manifest)).toEqual(
         packed().manifests.find(({ name }) => name === "@leasehold/middy"),

@@ -19,8 +19,8 @@ describe("the command line", () => {
     [["ls", "--table"], "Option '-t, --table <value>' argument missing"],
     [["ls", "a", "b"], '"b" is one too many; usage: leasehold ls [PREFIX]; leasehold ls --help tells more'],
     [
-      ["ls", "--", "x"],
-      "ls takes no -- COMMAND; usage: leasehold ls [PREFIX]; leasehold ls --help tells more",
+      ["version", "--", "x"],
+      '"x" is one too many; usage: leasehold version; leasehold version --help tells more',
     ],
   ])("refuses %j, says what is allowed, and sends nothing", async (args, message) => {
     const { code, stdout, stderr } = await leasehold(args);

@@ -29,7 +29,7 @@ describe("an entry", () => {
   it.each([
     "@leasehold/jobs",
     "@leasehold/middy/light",
-    ...["light", "internal", "schema", "record", "metrics", "log", "environment"].map(
+    ...["light", "operator", "internal", "schema", "record", "metrics", "log", "environment"].map(
       (name) => `@leasehold/client/${name}`,
     ),
   ])("loads no SDK: %s", async (entry) => {

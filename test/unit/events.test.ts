@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { LeaseClient, type LeaseEvent } from "@leasehold/client";
+import { type AcquireTrace, LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { acquireAll } from "@leasehold/client/group";
 import { leaseEventTypes } from "@leasehold/client/internal";
 import { logLevels } from "@leasehold/client/log";
@@ -136,9 +136,47 @@ describe("several listeners", () => {
 
   it.each([
     ["log", 'onEvent is "log"; allowed: a function, or an array of functions'],
-    [[() => undefined, undefined], "onEvent[1] is undefined; allowed: a function"],
+    [[() => undefined, undefined], "onEvent is undefined; allowed: a function, or an array of functions"],
   ])("are refused where one is none: %j", (onEvent, message) => {
     expect(() => new LeaseClient({ store, onEvent } as never)).toThrow(message);
+  });
+});
+
+describe("a call to acquire can be traced", () => {
+  const follow = (): [string, AcquireTrace][] => {
+    const seen: [string, AcquireTrace][] = [];
+    for (const step of ["start", "asyncEnd", "error"]) {
+      const name = `tracing:leasehold:acquire:${step}`;
+      const listener = (trace: unknown): void => void seen.push([step, trace as AcquireTrace]);
+      subscribe(name, listener);
+      onTestFinished(() => void unsubscribe(name, listener));
+    }
+    return seen;
+  };
+
+  it("from its beginning to its end, and no trace has a token or a payload", async () => {
+    const seen = follow();
+    const client = new LeaseClient({ store, clock, owner: "me" });
+    const lease = await client.acquire("k", { waitMs: 5, data: "hunter2" });
+    const trace = { tableName: store.tableName, keys: ["k"], sortKey: "lease", owner: "me", waitMs: 5 };
+    expect(seen).toMatchObject([
+      ["start", trace],
+      ["asyncEnd", trace],
+    ]);
+    const text = JSON.stringify(seen);
+    for (const secret of [lease.token, "hunter2"]) expect(text).not.toContain(secret);
+  });
+
+  it("also where it fails: the error is the one that the call rejects with", async () => {
+    await new LeaseClient({ store, clock }).acquire("k");
+    const seen = follow();
+    const other = new LeaseClient({ store, clock, owner: "me" });
+    const error = await other.acquire("k").catch((reason: unknown) => reason);
+    expect(seen.map(([step, trace]) => [step, trace.error])).toEqual([
+      ["start", error],
+      ["error", error],
+      ["asyncEnd", error],
+    ]);
   });
 });
 

@@ -3,6 +3,7 @@ import { Lease, LeaseClient } from "@leasehold/client";
 import { FairLock, fair } from "@leasehold/client/fair";
 import { acquireAll, LeaseGroup } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
+import { LeaseOperator } from "@leasehold/client/operator";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
@@ -29,6 +30,7 @@ interface World {
   readonly semaphore: Semaphore;
   readonly readWrite: ReadWriteLock;
   readonly fair: FairLock;
+  readonly operator: LeaseOperator;
   readonly flights: SingleFlight;
 }
 
@@ -45,6 +47,7 @@ function newWorld(): World {
     semaphore: new Semaphore(client, "s", { permits: 2 }),
     readWrite: new ReadWriteLock(client, "rw"),
     fair: new FairLock(client, "desk"),
+    operator: new LeaseOperator(client, { by: "alice" }),
     flights: new SingleFlight(client, { freshForMs: 1_000 }),
   };
 }
@@ -86,6 +89,64 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
     ({ client }) =>
       () =>
         client.inspectAll("k"),
+  ],
+  "LeaseClient.describe": [
+    "read",
+    ({ client }) =>
+      () =>
+        client.describe("k"),
+  ],
+  "LeaseOperator.describe": [
+    "read",
+    ({ operator }) =>
+      () =>
+        operator.describe("k"),
+  ],
+  "LeaseOperator.audit": [
+    "read",
+    ({ operator }) =>
+      () =>
+        all(operator.audit()),
+    ({ operator }) =>
+      () =>
+        all(operator.audit({ key: "k" })),
+  ],
+  "LeaseOperator.history": [
+    "read",
+    ({ operator }) =>
+      () =>
+        all(operator.history("k")),
+  ],
+  "LeaseOperator.stop": [
+    "operate",
+    async ({ client, operator }) => {
+      const { token } = (await client.acquire("k")).toJSON();
+      return () => operator.stop("k", { token });
+    },
+  ],
+  "LeaseOperator.break": [
+    "operate",
+    async ({ client, operator }) => {
+      const { token } = (await client.acquire("k")).toJSON();
+      return () => operator.break("k", { token, reason: "INC-1" });
+    },
+    async ({ semaphore, operator }) => {
+      const { token } = (await semaphore.acquire()).toJSON();
+      return () => operator.break("s", { token, sortKey: "semaphore", reason: "INC-1" });
+    },
+  ],
+  "LeaseOperator.pause": [
+    "operate",
+    ({ operator }) =>
+      () =>
+        operator.pause("k", { forMs: 60_000, reason: "INC-1" }),
+  ],
+  "LeaseOperator.resume": [
+    "operate",
+    async ({ operator }) => {
+      await operator.pause("k", { forMs: 60_000, reason: "INC-1" });
+      return () => operator.resume("k");
+    },
   ],
   "LeaseClient.list": [
     "read",
@@ -521,6 +582,7 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
 const silent = [
   "LeaseClient.adopt",
   "LeaseClient.held",
+  "LeaseOperator.moment",
   "Lease.remainingMs",
   "Lease.tellCompletionFailed",
   "Lease.toJSON",
@@ -645,6 +707,7 @@ test("every method of the client and of each primitive is in one grant, or sends
     Semaphore,
     ReadWriteLock,
     SingleFlight,
+    LeaseOperator,
     TaskSet,
     Task,
     JobRuns,

@@ -7,46 +7,12 @@ import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import pino from "pino";
 import { describe, expect, it, vi } from "vitest";
-
-const subject = { key: "import", sortKey: "lease", owner: "me", fencingToken: 7 };
-const at = Date.UTC(2026, 0, 1);
-const mistake = Object.assign(new TypeError("no such method"), { code: "ERR_X" });
-
-const events: { readonly [Type in LoggedEvent["type"]]: Extract<LoggedEvent, { readonly type: Type }> } = {
-  acquired: { type: "acquired", ...subject, waitedMs: 12, expiresAt: at },
-  takeover: {
-    type: "takeover",
-    ...subject,
-    reason: "serviceClock",
-    from: { owner: "dead", fencingToken: 6, expiresAt: at },
-  },
-  contended: {
-    type: "contended",
-    key: "import",
-    sortKey: "permit/1",
-    owner: "me",
-    holder: "other",
-    expiresAt: at,
-    inCooldown: false,
-  },
-  renewed: { type: "renewed", ...subject, expiresAt: at },
-  lost: { type: "lost", ...subject, reason: "taken", heldMs: 5_000 },
-  released: { type: "released", ...subject, heldMs: 5_000, confirmed: true },
-  completionFailed: { type: "completionFailed", ...subject, slot: "8:00", code: "LEASE_NO_ANSWER" },
-  skew: { type: "skew", offsetMinMs: 9_000, offsetMaxMs: 10_000, clockSkewMs: 1_000 },
-  error: { type: "error", key: "import", sortKey: "lease", owner: "me", operation: "renew", error: mistake },
-  shortLease: { type: "shortLease", key: "import", sortKey: "lease", owner: "me", leaseDurationMs: 30 },
-  unreadable: {
-    type: "unreadable",
-    key: "import",
-    sortKey: "lease",
-    attribute: "token",
-    message: "token is odd",
-  },
-  served: { type: "served", key: "import", source: "cache", waitedMs: 3 },
-  computed: { type: "computed", key: "import", fencingToken: 7, attempt: 1, tookMs: 40 },
-  cacheFailed: { type: "cacheFailed", key: "import", operation: "write", reason: "threw", error: mistake },
-};
+import {
+  sampleTime as at,
+  sampleEvents as events,
+  sampleError as mistake,
+  sampleSubject as subject,
+} from "../support/sample-events.ts";
 
 /** A logger that keeps what it gets. */
 function keeping(): { readonly logger: Logger; readonly kept: (LogEntry & { readonly level: string })[] } {

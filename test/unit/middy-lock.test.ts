@@ -1,5 +1,6 @@
 import { type LeaseClient, LeaseLostError, LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
+import { LeaseOperator } from "@leasehold/client/operator";
 import { InvocationEndingError, type LeaseLockOptions, type Lock } from "@leasehold/middy";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type App, type Bench, bench, type LambdaContext, type Work, ways } from "./middy-support.ts";
@@ -439,9 +440,17 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       await app({}, context());
       fails = true;
       await app({}, context()).catch(() => undefined);
-      await other.acquire("job");
+      const lease = await other.acquire("job");
       await app({}, context());
-      expect(measured(lines)).toEqual(["t/j: JobSucceeded", "t/j: JobFailed", "t/j: JobSkipped"]);
+      await lease.release();
+      await new LeaseOperator(other, { by: "alice" }).pause("job", { forMs: 60_000, reason: "INC-1" });
+      await app({}, context());
+      expect(measured(lines)).toEqual([
+        "t/j: JobSucceeded",
+        "t/j: JobFailed",
+        "t/j: JobSkipped",
+        "t/j: JobPaused",
+      ]);
     });
 
     test("are not written without a job", async () => {

@@ -42,7 +42,7 @@ export interface Command<F extends Flags = Flags> {
   readonly writes: boolean;
   /** Which numbers of operands are right: the least and the most. @default [0, 0] */
   readonly operands?: readonly [least: number, most: number];
-  /** Whether a command line follows behind `--`. @default "none" */
+  /** Whether a command line follows behind `--`. With "none", operands may stand there. @default "none" */
   readonly child?: "none" | "optional" | "required";
   readonly flags: F;
   /** Resolves to the exit code. */

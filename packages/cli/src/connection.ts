@@ -16,14 +16,24 @@ export interface Connection {
   readonly endpoint: string | undefined;
   /** For people: `table leases · eu-central-1`. */
   readonly place: string;
+  /** How large the table is, as DynamoDB counts it now and then; undefined for a table in memory. Loads the SDK. */
+  describeTable(): Promise<TableSize | undefined>;
   /** What was sent. */
   readonly requests: RequestLog;
-  /** Releases what is held, and closes connections. */
+  /** Leaves what is held as it is at the close: it belongs to a handle then, and not to this process. */
+  keepLeases(): void;
+  /** Releases what is held. */
   close(): Promise<void>;
 }
 
 /** Makes the store of a table: on DynamoDB, or in memory in tests. */
 export type OpenStore = (place: TablePlace) => Promise<LeaseStore>;
+
+/** How large a table is. */
+export interface TableSize {
+  readonly items: number;
+  readonly bytes: number;
+}
 
 /** Where a table is, and how to get there. */
 export interface TablePlace {
@@ -127,6 +137,7 @@ export async function connect(
     ...(global.skew === undefined ? {} : { clockSkewMs: global.skew }),
   });
   const { tableName, region, endpoint } = place;
+  let keepsLeases = false;
   return {
     client,
     store,
@@ -134,7 +145,17 @@ export async function connect(
     region,
     endpoint,
     place: `table ${tableName} · ${isLoopback(endpoint) ? endpoint : (region ?? "?")}`,
+    describeTable: async () => {
+      if (store.isLocal) return undefined;
+      const { sizeOf } = await import("./sdk.ts");
+      return await sizeOf(place);
+    },
     requests,
-    close: () => client.close({ timeoutMs: 5_000 }),
+    keepLeases: () => {
+      keepsLeases = true;
+    },
+    close: async () => {
+      if (!keepsLeases) await client.close({ timeoutMs: 5_000 });
+    },
   };
 }

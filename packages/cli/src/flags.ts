@@ -123,6 +123,7 @@ export function json(help: string, extra?: Extra): Flag<unknown> {
       try {
         return JSON.parse(value);
       } catch {
+        // Ignored: the message of the parser says nothing more to a person who sees the text.
         throw new UsageError(`${name} is no JSON: ${value}`);
       }
     },

@@ -34,8 +34,13 @@ export function helpOf(name: string, { summary }: CommandEntry, command: Command
     ...(Object.keys(flags).length === 0 ? [] : ["", "Flags", ...flagLines(flags)]),
     "",
     "Flags of every command",
-    ...flagLines(globalFlags),
+    ...flagLines(withoutOwn(globalFlags, flags)),
   ];
+}
+
+/** A flag that the command has for itself means something else there. */
+function withoutOwn(all: Flags, own: Flags): Flags {
+  return Object.fromEntries(Object.entries(all).filter(([name]) => !Object.hasOwn(own, name)));
 }
 
 function flagLines(flags: Flags): string[] {

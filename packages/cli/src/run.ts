@@ -31,16 +31,20 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
   let connection: Promise<Connection> | undefined;
   let isVerbose = false;
   try {
-    const { before, child } = splitChild(args);
-    const named = commandIn(before);
-    if (named === undefined) {
+    const { before, behind } = splitChild(args);
+    const found = commandIn(before);
+    if (found === undefined) {
       const { values } = parseFlags(before, globalFlags, env);
       for (const line of overview()) values.help ? terminal.print(line) : terminal.complain(line);
       return values.help ? exitCodes.done : exitCodes.usage;
     }
-    const { name, entry, rest } = named;
+    const { name, entry, rest } = found;
     const command = await entry.load();
-    const { values, operands } = parseFlags(rest, { ...globalFlags, ...command.flags }, env);
+    const { values, operands: named } = parseFlags(rest, { ...globalFlags, ...command.flags }, env);
+    // Behind `--` stands a child's command line, or what begins like a flag and is none.
+    const takesChild = (command.child ?? "none") !== "none";
+    const operands = takesChild ? named : [...named, ...(behind ?? [])];
+    const child = takesChild ? behind : undefined;
     const global = values as GlobalValues;
     isVerbose = global.verbose;
     terminal = new Terminal(surroundings, {
@@ -57,7 +61,8 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
     }
     const format = global.json ? "json" : global.ndjson ? "ndjson" : (global.output ?? "table");
     const { clock = systemClock, open = openStore } = surroundings;
-    const by = global.owner ?? whoIs(env);
+    // `ls --owner` means the owner that is looked for.
+    const by = (command.flags.owner === undefined ? global.owner : env.LEASEHOLD_OWNER) || whoIs(env);
     const printDryRun = global["dry-run"]
       ? (request: object) => terminal.print(JSON.stringify(request, undefined, 2))
       : undefined;
@@ -83,6 +88,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
   } catch (error) {
     return report(error, terminal, signal, isVerbose);
   } finally {
+    // Ignored: a connection that failed has been reported.
     const opened = await connection?.catch(() => undefined);
     if (opened !== undefined) {
       await opened.close().catch((error: unknown) => terminal.complain(messageOf(error)));
@@ -94,12 +100,12 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
 /** What stands before `--`, and what stands behind it. */
 function splitChild(args: readonly string[]): {
   readonly before: readonly string[];
-  readonly child: readonly string[] | undefined;
+  readonly behind: readonly string[] | undefined;
 } {
   const at = args.indexOf("--");
   return at < 0
-    ? { before: args, child: undefined }
-    : { before: args.slice(0, at), child: args.slice(at + 1) };
+    ? { before: args, behind: undefined }
+    : { before: args.slice(0, at), behind: args.slice(at + 1) };
 }
 
 /** Finds the command's name, of one word or two, wherever flags stand. Throws a UsageError for a name that is none. */
@@ -138,8 +144,6 @@ function checkUsage(
   if (operands.length < least) throw new UsageError(`something is missing; ${advice}`);
   if (operands.length > most)
     throw new UsageError(`"${shown(operands[most] ?? "")}" is one too many; ${advice}`);
-  if (takesChild === "none" && child !== undefined)
-    throw new UsageError(`${name} takes no -- COMMAND; ${advice}`);
   if (takesChild === "required" && !child?.length)
     throw new UsageError(`no command stands behind --; ${advice}`);
 }
@@ -171,7 +175,7 @@ function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // Containers may run as a user without a name.
+    // Ignored: containers may run as a user without a name.
     return "somebody";
   }
 }

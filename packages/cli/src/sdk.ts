@@ -1,10 +1,10 @@
 // What only the AWS SDK does: credentials of profiles, SSO, web identities and instance roles, and requests about tables.
 // A module of its own, so that a command that does not need it does not load it.
 
-import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { DescribeTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { LeaseStore } from "@leasehold/client";
 import { lightStore } from "@leasehold/client/light";
-import { isLoopback, localCredentials, type TablePlace } from "./connection.ts";
+import { isLoopback, localCredentials, type TablePlace, type TableSize } from "./connection.ts";
 import { CommandError, exitCodes } from "./exit-codes.ts";
 
 /** A DynamoDB client of the AWS SDK, for a table's settings. */
@@ -21,6 +21,17 @@ export function sdkClient({
     ...(profile === undefined ? {} : { profile }),
     ...(isLocal ? { credentials: localCredentials } : {}),
   });
+}
+
+/** How large a table is. Rejects as the SDK does. */
+export async function sizeOf(place: TablePlace): Promise<TableSize> {
+  const client = sdkClient(place);
+  try {
+    const { Table } = await client.send(new DescribeTableCommand({ TableName: place.tableName }));
+    return { items: Table?.ItemCount ?? 0, bytes: Table?.TableSizeBytes ?? 0 };
+  } finally {
+    client.destroy();
+  }
 }
 
 /** A store with the region and the credentials that the SDK finds. Throws a CommandError (78). */

@@ -16,6 +16,7 @@ import type { ValueFormat } from "./fencing.ts";
 import { handleOf, Lease, type LeaseHandle, runUnder } from "./lease.ts";
 import {
   type HolderOptions,
+  type KeyDescription,
   LeaseAdmin,
   type LeasePage,
   type ListOptions,
@@ -89,7 +90,6 @@ export class LeaseClient implements AsyncDisposable {
   readonly #format: ValueFormat;
   readonly #acquirer: Acquirer;
   readonly #admin: LeaseAdmin;
-  readonly #lifecycle: Lifecycle;
 
   /** Throws {@link InvalidOptionsError}. Sends nothing. */
   constructor(options: LeaseClientOptions, makeStore: MakeStore) {
@@ -99,9 +99,11 @@ export class LeaseClient implements AsyncDisposable {
     const { clockSkewMs, retentionMs } = times;
     const emit: ProtocolContext["publish"] = (event) => publish(event, onEvent);
     const store = given.store ?? makeStore(given.tableName ?? "", { clock, randomness, dynamodb });
-    const serviceClock = new ServiceClock(clock, store.isLocal ?? false, clockSkewMs, () => watchSkew());
+    const serviceClock = new ServiceClock(clock, store.isLocal ?? false, clockSkewMs, (now) =>
+      watchSkew(now),
+    );
     const watchSkew = skewWatch(serviceClock, clockSkewMs, emit);
-    this.#lifecycle = new Lifecycle(clock);
+    const lifecycle = new Lifecycle(clock);
     this.#owner =
       given.owner === undefined
         ? defaultOwner(checkText("randomness.token()", randomness.token(), limits.ownerBytes))
@@ -118,8 +120,8 @@ export class LeaseClient implements AsyncDisposable {
       publish: emit,
       // In a store in the same process, one slow answer is not worth an event.
       noteLease: store.isLocal ? () => undefined : shortLeaseWatch(emit),
-      lifecycle: this.#lifecycle,
-      hold: (lease) => this.#lifecycle.hold(lease),
+      lifecycle,
+      hold: (lease) => lifecycle.hold(lease),
     };
     this.#acquirer = new Acquirer(this.#context);
     this.#admin = new LeaseAdmin(this.#context);
@@ -240,6 +242,23 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   /**
+   * Reads what is known of a key: its leases, who held the lock last, the slot that is done. For people and tools;
+   * `LeaseOperator.describe` of `@leasehold/client/operator` shows more: states, who waits, permits, the audit.
+   *
+   * 1 consistent query for each megabyte of the items under the key, runs and tasks included. The key's history
+   * (`LeaseTable({ history })`) is not read. An item that cannot be read is left out, and the `unreadable` event
+   * names it.
+   *
+   * ```ts
+   * const { leases, lastHolder } = await client.describe("label-printer");
+   * console.log(leases[0]?.owner ?? "free", lastHolder?.owner);
+   * ```
+   */
+  async describe(key: string): Promise<KeyDescription> {
+    return await this.#admin.describe(key);
+  }
+
+  /**
    * Goes through the locks that are held or have not been released, in no order, and reads pages on demand. With
    * `all`, the leases of the other primitives are included.
    *
@@ -316,7 +335,7 @@ export class LeaseClient implements AsyncDisposable {
    * ```
    */
   held(): Lease[] {
-    return this.#lifecycle.held.flatMap((lease) => handleOf(lease) ?? []);
+    return this.#context.lifecycle.held.flatMap((lease) => handleOf(lease) ?? []);
   }
 
   /**
@@ -344,7 +363,7 @@ export class LeaseClient implements AsyncDisposable {
    */
   async close(options: CloseOptions = {}): Promise<void> {
     checkKnown(options, ["timeoutMs"], "options");
-    await this.#lifecycle.close(checkDuration("timeoutMs", options.timeoutMs ?? callBudgetMs, 0));
+    await this.#context.lifecycle.close(checkDuration("timeoutMs", options.timeoutMs ?? callBudgetMs, 0));
   }
 
   /**

@@ -14,6 +14,7 @@
  *     renew     token and fencing token are mine, and nothing newer of mine has been written; for a keeper, also:
  *               its holder was not asked to stop
  *     release   token and fencing token are mine; a completed slot is remembered with it
+ *               (a release, a break and a takeover keep who has had the lock until then)
  *     break     the token is the given one
  *     cancel    the token is mine, or there is none
  *     revoke    another caller holds it; nothing but the mark of a revoked token changes
@@ -26,20 +27,21 @@ import type { Cancellation, Ending, Grant, Renewal } from "./protocol/lease-form
 import {
   attributeNames,
   cooldownToken,
+  historySortKeyPrefix,
   isCooldownToken,
   leaseItemKey,
   leaseSortKey,
   timeToLive,
 } from "./schema.ts";
 import { seatSortKeys } from "./seats/schema.ts";
-import { amended, type Condition, render, type Write } from "./store/write.ts";
+import { amended, type Condition, type Copy, render, type Write } from "./store/write.ts";
 import type { QueryRequest, ScanRequest, UpdateRequest } from "./store.ts";
 
 export { type Grant, render, type Write };
 
 const { token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs } = attributeNames;
 const { reentrant, data, revocation, releasedToken, brokenToken, doneSlot } = attributeNames;
-const { partitionKey } = attributeNames;
+const { partitionKey, sortKey: sortKeyAttribute, lastOwner, lastAcquiredAt, lastEnd } = attributeNames;
 const ttl = attributeNames.timeToLive;
 
 /** Which lease a write is about. */
@@ -75,10 +77,25 @@ export function takeOver(
   grant: Grant,
   judged: { readonly token: string; readonly version: number },
 ): Write {
-  return grantWhere(lease, grant, [
+  const write = grantWhere(lease, grant, [
     [token, "=", judged.token],
     [version, "=", judged.version],
   ]);
+  // A lock in its cooldown was released before, and an own lease goes on.
+  const isEnd = judged.token !== grant.token && !isCooldownToken(judged.token);
+  return isEnd ? amended(write, { set: holderKept("takenOver", grant.acquiredAt) }) : write;
+}
+
+/** How a lease can end, as the item remembers it. */
+export type LeaseEnd = "released" | "completed" | "broken" | "takenOver";
+
+/** Remembers who has had the lock until now, for how long, and how it ended. The writer need not know the holder. */
+function holderKept(how: LeaseEnd, at: number, otherwise: Pick<Copy, "from"> = {}): Write["set"] {
+  return {
+    [lastOwner]: { of: owner, ...otherwise },
+    [lastAcquiredAt]: { of: acquiredAt, ...otherwise },
+    [lastEnd]: `${how} ${at}`,
+  };
 }
 
 function grantWhere({ key, sortKey }: LeaseAddress, grant: Grant, insist: readonly Condition[]): Write {
@@ -167,7 +184,13 @@ export function release({ key, sortKey }: LeaseAddress, ending: LockEnding): Wri
         };
   return {
     key: leaseItemKey(key, sortKey),
-    set: { [releasedToken]: shown.token, [ttl]: timeToLive(until, ending.retentionMs), ...cooling, ...done },
+    set: {
+      [releasedToken]: shown.token,
+      [ttl]: timeToLive(until, ending.retentionMs),
+      ...holderKept(slot === undefined ? "released" : "completed", ending.now),
+      ...cooling,
+      ...done,
+    },
     remove: cooldown === undefined ? [...holderAttributes, ...wishAttributes] : wishAttributes,
     insist: isMine(shown),
   };
@@ -177,12 +200,13 @@ export function release({ key, sortKey }: LeaseAddress, ending: LockEnding): Wri
  * Lets another's lock go. It is marked as broken, so that its holder does not take it for its own release. For how long
  * the item is kept is its primitive's to say: that stays as it is.
  */
-export function breakLease({ key, sortKey }: LeaseAddress, held: string): Write {
+export function breakLease({ key, sortKey }: LeaseAddress, held: string, now: number): Write {
   // A lock in its cooldown was released before: by that mark its holder recognises its own release.
-  const released = isCooldownToken(held) ? {} : { [releasedToken]: held };
+  // It breaks a lease that cannot be read, too: another program has written it.
+  const ended = { [releasedToken]: held, ...holderKept("broken", now, { from: "" }) };
   return {
     key: leaseItemKey(key, sortKey),
-    set: { ...released, [brokenToken]: held },
+    set: { ...(isCooldownToken(held) ? {} : ended), [brokenToken]: held },
     remove: [...holderAttributes, ...wishAttributes],
     insist: [[token, "=", held]],
   };
@@ -248,7 +272,7 @@ export function takeBackSlot({ key, doneSlot: seen, to }: SlotTakenBack): Write 
 
 const recordProjection = [
   ...[token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs],
-  ...[revocation, releasedToken, brokenToken, doneSlot],
+  ...[revocation, releasedToken, brokenToken, doneSlot, lastEnd],
 ]
   .map((name) => `#${name}`)
   .join(", ");
@@ -284,10 +308,14 @@ export function leasesByPrefix(
   };
 }
 
-/** Finds everything under a key. */
+/** Finds everything under a key but its history, which may be long. */
 export function leasesOf(key: string): Pick<QueryRequest, "keyCondition" | "names" | "values"> {
-  const keyCondition = `#${partitionKey} = :key`;
-  return { keyCondition, names: namesIn(keyCondition), values: { ":key": key } };
+  const keyCondition = `#${partitionKey} = :key AND #${sortKeyAttribute} < :history`;
+  return {
+    keyCondition,
+    names: namesIn(keyCondition),
+    values: { ":key": key, ":history": historySortKeyPrefix },
+  };
 }
 
 /** "Only while this very lease holds the lock", for the user's own transaction. */

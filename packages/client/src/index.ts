@@ -46,6 +46,7 @@ export type {
 export { Lease, type LeaseHandle } from "./lease.ts";
 export type {
   HolderOptions,
+  KeyDescription,
   LeasePage,
   ListCursor,
   ListOptions,
@@ -53,6 +54,7 @@ export type {
   SortKeyOptions,
   TakeBackSlotOptions,
 } from "./lease-admin.ts";
+export type { LeaseState } from "./lease-state.ts";
 export type {
   AcquireOptions,
   CloseOptions,
@@ -63,8 +65,9 @@ export type {
   WaitOptions,
 } from "./options/options.ts";
 export type { Randomness } from "./protocol/context.ts";
+export type { AcquireTrace } from "./protocol/tracing.ts";
 export type { WaitOrder } from "./protocol/wait-order.ts";
-export type { LeaseRecord } from "./record.ts";
+export type { LastHolder, LeaseRecord, Pause } from "./record.ts";
 export type { Seat, SeatKind } from "./seats/schema.ts";
 export type {
   CallOptions,

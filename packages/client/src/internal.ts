@@ -6,6 +6,7 @@
 
 export { LeaseClient } from "./client.ts";
 export { type ClientInternals, internalsOf } from "./client-internals.ts";
+export { fromAttributeValues, toAttributeValues } from "./dynamodb/attribute-values.ts";
 export { rejectionFor } from "./dynamodb/errors.ts";
 export { isAbortOf, untilAborted } from "./errors/aborted.ts";
 export { brandClass } from "./errors/brand.ts";
@@ -14,6 +15,7 @@ export {
   InvalidOptionsError,
   LeaseAbortedError,
   LeaseError,
+  LeaseItemError,
   LeaseLostError,
   LeaseServiceError,
   LeaseUnavailableError,
@@ -27,6 +29,7 @@ export {
   cancel,
   type Grant,
   type LeaseAddress,
+  type LeaseEnd,
   namesIn,
   recordOnly,
   release,
@@ -39,6 +42,9 @@ export {
 } from "./expressions.ts";
 export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
+export { KeyDetailsReader } from "./operator/key-details.ts";
+export { historyItemOf } from "./operator/history.ts";
+export { type LeaseChange, leaseChanges, snapshotOf } from "./operator/lease-changes.ts";
 export { checkHandle } from "./options/check-handle.ts";
 export { type AcquisitionTerms, checkAcquireOptions, checkHeartbeat } from "./options/check-options.ts";
 export {
@@ -56,6 +62,7 @@ export {
   isWhole,
   label,
   listeners,
+  oneOf,
   type Rule,
   type Rules,
   rule,
@@ -90,6 +97,7 @@ export {
   type WaitsBy,
   waitersOf,
 } from "./protocol/parking.ts";
+export { acquireChannel } from "./protocol/tracing.ts";
 export {
   lastDoneSlot,
   lastReleasedToken,
@@ -98,6 +106,7 @@ export {
 } from "./record.ts";
 export {
   attributeNames,
+  historySortKeyPrefix,
   type ItemKey,
   leaseItemKey,
   leaseSortKey,
@@ -121,4 +130,4 @@ export { amended, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
 export { settles, sleep, systemClock } from "./time/clock.ts";
 export { onAbort } from "./time/on-abort.ts";
-export { RetryPauses } from "./time/retry.ts";
+export { retryPauses } from "./time/retry.ts";

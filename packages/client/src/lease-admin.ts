@@ -1,4 +1,4 @@
-import { quoted } from "./errors/errors.ts";
+import { type LeaseItemError, quoted } from "./errors/errors.ts";
 import {
   breakLease,
   type LeaseAddress,
@@ -7,7 +7,7 @@ import {
   requestRevocation,
   takeBackSlot,
 } from "./expressions.ts";
-import { leasesIn, recordsIn, unreadableIn } from "./looks.ts";
+import { leasesIn, recordsIn, unlessUnreadable, unreadableIn } from "./looks.ts";
 import {
   aFunction,
   check,
@@ -22,11 +22,12 @@ import {
   trueOrFalse,
 } from "./options/check-values.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
-import { type LeaseRecord, lastDoneSlot, wasBroken } from "./record.ts";
-import { type ItemKey, leaseItemKey, limits } from "./schema.ts";
+import { type LastHolder, type LeaseRecord, lastDoneSlot, lastHolderIn, wasBroken } from "./record.ts";
+import { attributeNames, type ItemKey, leaseItemKey, leaseSortKey, limits } from "./schema.ts";
 import { askSeatToStop, breakSeat } from "./seats/held-seat.ts";
 import { isSeatSortKey } from "./seats/schema.ts";
 import { seatOf } from "./seats/seat.ts";
+import { pagesOf } from "./store/pages.ts";
 import type { Item, ScanPage, UpdateResult } from "./store.ts";
 
 /** Which of a key's leases the call is about, where the key has several. */
@@ -53,6 +54,19 @@ export interface ListOptions {
   readonly prefix?: string;
   /** Whether to list the leases of the other primitives too: permits, readers, runs, tasks. @default false */
   readonly all?: boolean;
+}
+
+/** What is known of a key. */
+export interface KeyDescription<Lease extends LeaseRecord = LeaseRecord> {
+  readonly key: string;
+  /** When it was read: epoch milliseconds of the service's clock, as the client knows it. `leaseState` wants it. */
+  readonly readAt: number;
+  /** All leases that have not been released, of all primitives, in the order of their sort keys. */
+  readonly leases: readonly Lease[];
+  /** Who had the lock before its present holder, or before it became free; undefined where nobody is remembered. */
+  readonly lastHolder: LastHolder | undefined;
+  /** The latest slot that is done. */
+  readonly doneSlot: string | undefined;
 }
 
 /** Options of {@link LeaseClient.takeBackSlot}. */
@@ -128,6 +142,19 @@ export class LeaseAdmin {
     return leases;
   }
 
+  async describe(key: string): Promise<KeyDescription> {
+    const { clock, table } = this.#context;
+    const query = { ...leasesOf(checkKey(key)), consistent: true };
+    const leases: LeaseRecord[] = [];
+    const onUnreadable = unreadableIn(this.#context);
+    let lock: Item | undefined;
+    for await (const { items } of pagesOf((after) => table.query({ ...query, ...after }))) {
+      leases.push(...recordsIn(items, onUnreadable));
+      lock ??= items.find((item) => item[attributeNames.sortKey] === leaseSortKey);
+    }
+    return descriptionOf({ key, readAt: clock.now(), leases, lock }, onUnreadable);
+  }
+
   async *listPages(options: ListPagesOptions): AsyncGenerator<LeasePage, void, undefined> {
     const { prefix = "", all = false, after } = checkOptions(options, pagesRules);
     const filter = leasesByPrefix(prefix, all);
@@ -139,7 +166,7 @@ export class LeaseAdmin {
     const lease = { key: checkKey(key), sortKey };
     const result = isSeatSortKey(sortKey)
       ? await this.#breakSeat(lease, token)
-      : await this.#context.table.update(breakLease(lease, token));
+      : await this.#context.table.update(breakLease(lease, token, this.#context.clock.now()));
     if (result.applied || wasBroken(result.item, token)) return true;
     onRefused?.(leasesIn(result.item)[0]);
     return false;
@@ -189,12 +216,9 @@ export class LeaseAdmin {
     read: (from: { readonly after?: ItemKey }) => Promise<ScanPage>,
     after?: ItemKey,
   ): AsyncGenerator<LeasePage, void, undefined> {
-    for (let from = after && { after }; ; ) {
-      const { items, next } = await read(from ?? {});
+    for await (const { items, next } of pagesOf(read, after)) {
       const leases = [...recordsIn(items, unreadableIn(this.#context))];
       yield next === undefined ? { leases } : { leases, next };
-      if (next === undefined) return;
-      from = { after: next };
     }
   }
 }
@@ -202,4 +226,13 @@ export class LeaseAdmin {
 function isCursor(after: unknown): boolean {
   const { pk, sk } = Object(after) as Partial<Record<"pk" | "sk", unknown>>;
   return [pk, sk].every((part) => typeof part === "string" && part !== "");
+}
+
+/** What a key's leases and the lock's own item tell of it. */
+export function descriptionOf(
+  { lock, ...read }: Pick<KeyDescription, "key" | "readAt" | "leases"> & { readonly lock: Item | undefined },
+  onUnreadable: (error: LeaseItemError) => void,
+): KeyDescription {
+  const doneSlot = unlessUnreadable(() => lastDoneSlot(lock), onUnreadable);
+  return { ...read, lastHolder: lastHolderIn(lock), doneSlot };
 }

@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { InvalidOptionsError, type LeaseErrorCode, LeaseLostError } from "./errors/errors.ts";
+import { type LeaseErrorCode, LeaseLostError } from "./errors/errors.ts";
 import { ifOperational } from "./errors/operational.ts";
 import {
   type ConditionCheckOptions,
@@ -10,7 +10,7 @@ import {
   leaseConditionCheck,
   type ValueFormat,
 } from "./fencing.ts";
-import { checkKnown, checkText } from "./options/check-values.ts";
+import { checkOptions, oneOf, type Rules, text } from "./options/check-values.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
 import type { Ended, HeldLease } from "./protocol/held-lease.ts";
 import type { LeaseRecord } from "./record.ts";
@@ -34,6 +34,9 @@ export interface LeaseHandle
   readonly seat?: NonNullable<LeaseRecord["seat"]> &
     Pick<LeaseRecord, "reentrant"> & { readonly data?: unknown };
 }
+
+const conditionCheckRules: Rules<ConditionCheckOptions> = { format: oneOf("native", "attributeValue") };
+const fenceRules: Rules<FenceOptions> = { ...conditionCheckRules, attribute: text(255) };
 
 /** Gives a handle of a lease that is held; undefined when it has none, or has ended. */
 export function handleOf(lease: HeldLease): Lease | undefined {
@@ -253,9 +256,8 @@ export class Lease implements AsyncDisposable {
    * ```
    */
   fence(options: FenceOptions = {}): Fence {
-    const given = checkKnown(options, ["attribute", "format"], "options");
-    const attribute = checkText("attribute", given.attribute ?? "fence", 255);
-    return fenceFragments(attribute, this.fencingToken, checkFormat(given.format ?? this.#format));
+    const { attribute = "fence", format = this.#format } = checkOptions(options, fenceRules);
+    return fenceFragments(attribute, this.fencingToken, format);
   }
 
   /**
@@ -277,17 +279,11 @@ export class Lease implements AsyncDisposable {
    * ```
    */
   conditionCheck(options: ConditionCheckOptions = {}): LeaseConditionCheck {
-    const given = checkKnown(options, ["format"], "options");
-    const format = checkFormat(given.format ?? this.#format);
+    const { format = this.#format } = checkOptions(options, conditionCheckRules);
     const { form, terms } = this.#lease;
     const { tableName } = this.#context.table;
     return leaseConditionCheck(tableName, terms.record, form.proof(terms.record), format);
   }
-}
-
-function checkFormat(format: unknown): ValueFormat {
-  if (format === "native" || format === "attributeValue") return format;
-  throw new InvalidOptionsError("format", format, "native or attributeValue");
 }
 
 /**

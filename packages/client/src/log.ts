@@ -103,7 +103,9 @@ function levelOf(event: LoggedEvent): LogLevel {
 function entryOf(event: LoggedEvent): LogEntry {
   const { type, ...fields } = event;
   const error = "error" in event && event.error !== undefined ? { error: readable(event.error) } : {};
-  return { ...fields, ...error, message: `leasehold: ${sentenceOf(event)}`, event: type };
+  const head = { message: `leasehold: ${sentenceOf(event)}`, event: type };
+  // What people read comes first; a message of the event's own is a part of the sentence.
+  return { ...head, ...fields, ...error, ...head };
 }
 
 /** An error as plain values: it has no JSON of its own, and loggers differ in what they make of it. */

@@ -1,9 +1,11 @@
+import type { LeaseEnd } from "./expressions.ts";
 import { attributeNames, isCooldownToken } from "./schema.ts";
 import type { Seat } from "./seats/schema.ts";
 import { optionalTextIn, parsedJson, textIn, timeIn, wholeIn } from "./store/item-values.ts";
 import type { Item } from "./store.ts";
 
 export { LeaseItemError } from "./errors/errors.ts";
+export { type LeaseState, leaseState, renewedAt } from "./lease-state.ts";
 
 /** A lock's state as the table shows it while its lease has not been released. */
 export interface LeaseRecord {
@@ -39,6 +41,37 @@ export interface LeaseRecord {
   readonly revocation: string | undefined;
   /** What it takes of an item that several leases share: a permit or more, a read lock or a write lock. */
   readonly seat?: Seat;
+  /** Present while an operator keeps the lock closed on purpose, until `expiresAt`: nothing is stuck. */
+  readonly pause?: Pause;
+}
+
+/** Who keeps a lock closed on purpose, and why. */
+export interface Pause {
+  readonly by: string;
+  readonly reason: string;
+}
+
+/** Who had a lock before its present holder, or before it became free. */
+export interface LastHolder {
+  readonly owner: string;
+  /** Epoch milliseconds of that holder's clock. */
+  readonly acquiredAt: number;
+  /** Epoch milliseconds: when it was released or broken; of a lease that had expired, when another caller took it over. */
+  readonly endedAt: number;
+  /** `completed`: released, and its slot is done. `takenOver`: it was not released, and another caller took it over. */
+  readonly end: LeaseEnd;
+}
+
+/** Reads who had a lock last; undefined where the item does not say so. */
+export function lastHolderIn(item: Item = {}): LastHolder | undefined {
+  const [end, endedAt] = String(item[attributeNames.lastEnd]).split(" ");
+  if (endedAt === undefined) return undefined;
+  return {
+    owner: String(item[attributeNames.lastOwner]),
+    acquiredAt: Number(item[attributeNames.lastAcquiredAt]),
+    endedAt: Number(endedAt),
+    end: end as LeaseEnd,
+  };
 }
 
 /**
@@ -50,6 +83,7 @@ export interface LeaseRecord {
 export function readRecord(item: Item | undefined): LeaseRecord | undefined {
   if (item?.[attributeNames.token] === undefined) return undefined;
   const token = textIn(item, attributeNames.token);
+  const payload = payloadOf(item[attributeNames.data]);
   return {
     key: textIn(item, attributeNames.partitionKey),
     sortKey: textIn(item, attributeNames.sortKey),
@@ -62,8 +96,10 @@ export function readRecord(item: Item | undefined): LeaseRecord | undefined {
     leaseDurationMs: wholeIn(item, attributeNames.leaseDurationMs),
     inCooldown: isCooldownToken(token),
     reentrant: item[attributeNames.reentrant] === 1,
-    ...payloadOf(item[attributeNames.data]),
+    ...payload,
     revocation: revocationOf(item[attributeNames.revocation]),
+    // The payload of a pause is the operator's own.
+    ...(item[attributeNames.pauseToken] === token && { pause: Object(payload.data) as Pause }),
   };
 }
 

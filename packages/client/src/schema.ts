@@ -33,6 +33,14 @@ export const attributeNames = {
   releasedToken: "releasedToken",
   /** S: the token whose lease was broken last (`forceRelease`): its holder has not released it. */
   brokenToken: "brokenToken",
+  /** S: the token of a pause: while it holds the lock, an operator keeps the lock closed on purpose. */
+  pauseToken: "pauseToken",
+  /** S: the owner of the last lease that has ended; kept while another holds the lock. */
+  lastOwner: "lastOwner",
+  /** N: when that lease was acquired, in epoch milliseconds of its holder's clock. */
+  lastAcquiredAt: "lastAcquiredAt",
+  /** S: how that lease ended, a space, and when, in epoch milliseconds. */
+  lastEnd: "lastEnd",
   /** S: the latest slot that was completed; survives every release, so that a slot is done once. */
   doneSlot: "doneSlot",
   /** S: of a parked waiter, what Step Functions wants back to let it go on. Of no use without permission to send it. */
@@ -51,6 +59,15 @@ export const waiterSortKeyPrefix = "waiter#";
 
 /** The sort key of the mark that calls are under way of a function that knows nothing of the lock. */
 export const callSortKey = "call";
+
+/** Sort keys of the traces that operators leave begin with this; then come an ISO time and an id. */
+export const auditSortKeyPrefix = "audit#";
+
+/**
+ * Sort keys of a key's history begin with this; then come an ISO time, a fencing token and what happened. They sort
+ * behind all others: a read of the other items under a key ends before them, for there may be many.
+ */
+export const historySortKeyPrefix = "~history#";
 
 /** The primary key of an item of the lease table. */
 export interface ItemKey {

@@ -9,6 +9,7 @@ import {
   LeaseClient,
   label,
   listeners,
+  oneOf,
   type Rules,
   rule,
   systemClock,
@@ -17,7 +18,7 @@ import {
   withMethods,
 } from "@leasehold/client/internal";
 import { metricsListener, writeLine } from "@leasehold/client/metrics";
-import type { LeaseLockOptions, WhenHeld } from "./options.ts";
+import type { LeaseLockOptions } from "./options.ts";
 
 /** Makes the client of a lock that is given none; the entries differ in it. */
 export type MakeClient = (
@@ -35,7 +36,6 @@ export interface Settings<TEvent>
   readonly writeMetrics: ((line: string) => void) | undefined;
 }
 
-const waysToWait: readonly unknown[] = ["skip", "throw", "wait", "replace"] satisfies WhenHeld[];
 const time = duration(0);
 const shorterThanLease = duration(1);
 const isFunction = (value: unknown): boolean => typeof value === "function";
@@ -50,7 +50,7 @@ const rules: Rules<LeaseLockOptions<never>> = {
     "a non-empty string, or a function that gives one",
     (value) => isFunction(value) || (typeof value === "string" && value !== ""),
   ),
-  whenHeld: rule(waysToWait.join(", "), (value) => waysToWait.includes(value)),
+  whenHeld: oneOf("skip", "throw", "wait", "replace"),
   order: withMethods("begin"),
   skipResult: unchecked,
   lockAtMostForMs: shorterThanLease,
@@ -86,8 +86,8 @@ export function readOptions<TEvent>(
   const isAlone = given.client === undefined && given.tableName === undefined;
   check(store === undefined || isAlone, "store", store, "a store without client and tableName");
   for (const option of ["onEvent", "keyDimension"] as const) {
-    const isLost = given.client !== undefined && Boolean(given[option]);
-    check(!isLost, option, given[option], "nothing beside client: give the client its own onEvent");
+    const value = given[option];
+    check(!given.client || !value, option, value, "nothing beside client");
   }
   const missing: Record<string, unknown> = store ? { tableName: store.tableName } : {};
   for (const [option, variable] of Object.entries(variables) as [keyof typeof variables, string][]) {

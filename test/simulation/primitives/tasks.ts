@@ -311,7 +311,7 @@ class Import {
     const token = item?.[attributeNames.token];
     if (token === undefined || item?.[attributeNames.fence] !== task.fencingToken) return;
     running.parts.claimed.delete(task);
-    world.table.update(render(breakLease({ key: set, sortKey }, String(token))));
+    world.table.update(render(breakLease({ key: set, sortKey }, String(token), 0)));
     world.count("broken");
   }
 

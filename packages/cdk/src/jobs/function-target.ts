@@ -169,6 +169,7 @@ function functionRuns(
       toQueue: fn.metric("DeadLetterErrors", { statistic: Stats.SUM }),
     },
     skipped: leaseMetric(metricNames.jobSkipped, subject),
+    paused: leaseMetric(metricNames.jobPaused, subject),
     // A run that is replaced loses its lease on purpose, and no metric tells the two apart.
     ...(settings.overlap === "replace" ? {} : { lost: leaseMetric(metricNames.lost, subject) }),
   };

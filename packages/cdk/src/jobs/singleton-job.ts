@@ -125,6 +125,11 @@ export class SingletonJob extends Construct {
     return this.metric(metricNames.jobSkipped, props);
   }
 
+  /** How many runs found the lock paused by an operator. */
+  metricPaused(props?: MetricOptions): Metric {
+    return this.metric(metricNames.jobPaused, props);
+  }
+
   /** How many runs lost their lease before they had ended. */
   metricLost(props?: MetricOptions): Metric {
     return this.metric(metricNames.lost, props);

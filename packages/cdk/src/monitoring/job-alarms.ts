@@ -21,6 +21,8 @@ export interface JobRunMetrics {
   readonly failed: NamedMetrics;
   /** Counts runs that found the lock held. @default - runs of this kind are not counted apart */
   readonly skipped?: IMetric;
+  /** Counts runs that found the lock paused by an operator. @default - runs of this kind are not counted apart */
+  readonly paused?: IMetric;
   /** Counts runs whose lease ended before they did. @default - runs of this kind are not counted apart */
   readonly lost?: IMetric;
   /** Each counts runs that were given up and could not be kept. @default - they are not counted */
@@ -47,13 +49,13 @@ const moreThanAllSkips = 1_000_000;
 
 /** The alarms of one job; each description says what is wrong and where the runbook is. */
 export class JobAlarms extends Construct {
-  /** No run has succeeded, and none was skipped, for too long. */
+  /** No run has succeeded, and none was skipped or paused, for too long. */
   readonly didNotRun: Alarm | undefined;
   /** A run failed. */
   readonly failed: Alarm;
   /** A run's lease ended before the run did. */
   readonly lostLease: Alarm | undefined;
-  /** Every run of a while was skipped. */
+  /** Every run of a while was skipped, and not because of a pause. */
   readonly skippedInARow: Alarm | undefined;
   /** A run was given up. */
   readonly deadLetters: Alarm;
@@ -84,13 +86,13 @@ export class JobAlarms extends Construct {
   #didNotRun(): Alarm | undefined {
     const { jobName, maxInterval, metrics } = this.#props;
     if (maxInterval === undefined) return undefined;
-    const { succeeded, skipped } = metrics;
+    const { succeeded, skipped, paused } = metrics;
     return alarmOnSilence(this, "DidNotRun", {
       ...this.#text(
         "didNotRun",
         `The job ${jobName} has neither succeeded nor been skipped for ${maxInterval.toHumanString()}.`,
       ),
-      metrics: { succeeded, ...(skipped ? { skipped } : {}) },
+      metrics: { succeeded, ...(skipped ? { skipped } : {}), ...(paused ? { paused } : {}) },
       longest: maxInterval,
     });
   }

@@ -112,8 +112,9 @@ function tableRows(table: LeaseTable): IWidget[][] {
 
 function jobRow(job: SingletonJob): IWidget[] {
   const { runs, deadLetterQueue, alarms, jobName } = job;
-  const { succeeded, failed, skipped } = runs;
-  const counted = [succeeded, ...Object.values(failed), ...(skipped ? [skipped] : [])];
+  const { succeeded, failed, skipped, paused } = runs;
+  const others = [skipped, paused].filter((metric) => metric !== undefined);
+  const counted = [succeeded, ...Object.values(failed), ...others];
   const depth = deadLetterQueue.metricApproximateNumberOfMessagesVisible({
     statistic: Stats.MAXIMUM,
     label: "messages",

@@ -84,11 +84,12 @@ export class LeaseTableGrants {
   }
 
   /**
-   * Permits every look, and no write: `inspect`, `inspectAll`, `list`, `doneSlot`, the `inspect` of semaphores, fair locks
+   * Permits every look, and no write: `inspect`, `inspectAll`, `describe`, `list`, `doneSlot`, an operator's `describe`,
+   * `audit` and `history`, the `inspect` of semaphores, fair locks
    * and read-write locks, a leader's `current` and `observe`, a task set's `get`, `counts` and `list`, and a job's `get`,
    * `runs` and `missed`.
    *
-   * With keys or prefixes: every look but `list` and `listPages`, for DynamoDB knows no condition on the keys that a Scan
+   * With keys or prefixes: every look but `list`, `listPages` and the audit of all keys, for DynamoDB knows no condition on the keys that a Scan
    * may return. Who needs both is granted `listLeases` as well, and then sees every key.
    *
    * Records show payloads and tokens. A token lets nobody renew or release a lease without the permission to write.
@@ -100,7 +101,7 @@ export class LeaseTableGrants {
 
   /**
    * Permits what people do with others' leases, tasks and runs: all that `read` permits, and `forceRelease`,
-   * `requestRevocation`, `takeBackSlot`, a task set's `cancel`, `requeue` and `requeueAll`, and a job's `skip` and
+   * `requestRevocation`, `takeBackSlot`, an operator's `stop`, `break`, `pause` and `resume`, a task set's `cancel`, `requeue` and `requeueAll`, and a job's `skip` and
    * `takeBack`.
    *
    * With keys or prefixes without `list`, as `read`. DynamoDB cannot tell these writes from others, so an operator may also

@@ -8,6 +8,7 @@ import {
   acquire,
   cancel,
   heldBySomebody,
+  type LeaseEnd,
   park,
   recordOnly,
   release,
@@ -96,8 +97,10 @@ export function takeOverArguments(terms: LeaseTerms, leaseDurationMs: number): J
     ...grantValues(terms, leaseDurationMs),
     ":ifToken": ofRecord("token", "S", terms),
     ":ifVersion": ofRecord("version", "N", terms),
+    // A lock in its cooldown was released before: what the release has left stays.
+    ":lastEnd": `${inCooldown(terms)} ? '' & ${ofRecord("lastEnd", "S", terms)} : ${ended("takenOver")}`,
   };
-  return updateItem(terms, takeOver(lock, grant, { token: "token", version: 1 }), values, true);
+  return updateItem(terms, takeOver(lock, grant, { token: "judged", version: 1 }), values, true);
 }
 
 /** Prolongs the lease of the variables token, fence, version and leaseDurationMs; not while its holder is asked to stop. */
@@ -145,13 +148,23 @@ function endArguments(
   values: Values,
   cooldown: { readonly until: number; readonly forMs: number } | undefined,
 ): Json {
-  const all = { ...values, ...proof(terms), ":releasedToken": variable(terms, "token") };
+  const all = {
+    ...values,
+    ...proof(terms),
+    ":releasedToken": variable(terms, "token"),
+    ":lastEnd": ended(once ? "completed" : "released"),
+  };
   return once
     ? updateItem(terms, release(lock, { ...ending, cooldown, slot: "slot" }), {
         ...all,
         ":doneSlot": variable(terms, "slot"),
       })
     : updateItem(terms, release(lock, { ...ending, cooldown }), all);
+}
+
+/** JSONata for how and when a lease has ended; as the client's own writes say it. */
+function ended(how: LeaseEnd): string {
+  return `${literal(`${how} `)} & $string($millis())`;
 }
 
 /** Takes back an acquisition whose answer never came. */
@@ -228,7 +241,7 @@ export const record: string = jsonata("$exists($states.result.Item) ? $states.re
 
 /** JSONata for an attribute of the item in the variable `record`, as a number or a text; undefined where it is missing. */
 export function ofRecord(
-  attribute: "token" | "fence" | "version" | "owner" | "expiresAt" | "revocation" | "doneSlot",
+  attribute: "token" | "fence" | "version" | "owner" | "expiresAt" | "revocation" | "doneSlot" | "lastEnd",
   type: "S" | "N",
   terms: Pick<LeaseTerms, "variablePrefix"> = {},
 ): string {
@@ -251,7 +264,11 @@ export const wasReleased: string = wasReleasedIn({});
  * JSONata that tells whether the item in the variable `record` is of a lock that has no holder, but is in its
  * cooldown.
  */
-export const isInCooldown: string = `$contains(${ofRecord("token", "S")}, /^${cooldownToken("")}/)`;
+export const isInCooldown: string = inCooldown({});
+
+function inCooldown(terms: Pick<LeaseTerms, "variablePrefix">): string {
+  return `$contains(${ofRecord("token", "S", terms)}, /^${cooldownToken("")}/)`;
+}
 
 /** JSONata for an attribute of an item. */
 export function attributeOf(item: string, attribute: keyof typeof attributeNames, type: "S" | "N"): string {

@@ -1,35 +1,86 @@
-import type { LeaseRecord } from "@leasehold/client";
 import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { durationText } from "../terminal/durations.ts";
+import { choice, duration, text, whole, yes } from "../flags.ts";
+import { shown } from "../terminal/text.ts";
+import { costText } from "../view/read-cost.ts";
+import { rowRecord } from "../view/row-record.ts";
+import { countsText, selectRows } from "../view/row-selection.ts";
+import { clockNotice } from "../view/service-time.ts";
+import { readTable, type TableSnapshot, usualMostItems } from "../view/table-snapshot.ts";
+import { looks, usualPollMs } from "./shared/polling.ts";
+import { rowColumns } from "./shared/row-columns.ts";
+import { priceOfTable } from "./shared/table-price.ts";
 
 export default command({
   usage: "ls [PREFIX]",
+  details: `
+Shows a line for each key that is held, closed or waited for. It reads the whole table, a megabyte a request; above
+${usualMostItems.toLocaleString("en-US")} items it stops, and tells what the rest costs.
+
+STATE  held      its time is not over
+       EXPIRED   its time is over, and it was not released: the next caller takes it over
+       grace     its time is over, but within the allowance for clocks (--skew)
+       closed    released early, and closed until lockAtLeastFor is over
+       stopping  its holder was asked to stop
+       PAUSED    an operator keeps it closed
+       free      nobody holds it: only with --tombstones
+
+leasehold ls --expired -o key | xargs -n1 leasehold get`,
   writes: false,
   operands: [0, 1],
-  flags: {},
-  async run({ operands, connect, printer, clock, terminal, signal }) {
-    const { client, place } = await connect();
-    const [prefix] = operands;
-    const rows: LeaseRecord[] = [];
-    for await (const { leases } of client.listPages(prefix === undefined ? {} : { prefix })) {
-      signal.throwIfAborted();
-      rows.push(...leases);
+  flags: {
+    all: yes("every primitive: job runs, task sets and caches too"),
+    expired: yes("only what has expired and was not released"),
+    tombstones: yes("free locks too"),
+    owner: text("GLOB", "only what such an owner holds, as 'ip-10-0-3-*'"),
+    older: duration("only what is held for at least so long"),
+    sort: choice(
+      ["age", "key", "ends"],
+      "the longest held first, by key (default), or the next to end first",
+    ),
+    limit: whole("at most so many lines", { least: 1 }),
+    watch: yes("look again and again"),
+    every: duration("how often to look with --watch (default 2s)"),
+    scan: yes("read the table however large it is"),
+    "fail-if-empty": yes("exit with 1 where nothing is found"),
+  },
+  async run({ operands: [prefix], flags, global, connect, printer, terminal, signal, clock }) {
+    const { client, place, describeTable } = await connect();
+    const { all, expired, tombstones, owner, older, sort, limit, scan } = flags;
+    const selection = { all, expired, tombstones, owner, olderMs: older, sort };
+    const look = async (): Promise<TableSnapshot> => {
+      const mostItems = scan ? Number.POSITIVE_INFINITY : usualMostItems;
+      return await priceOfTable(describeTable, () => readTable(client, { prefix, mostItems, signal }));
+    };
+    let found = 0;
+    const print = (snapshot: TableSnapshot): void => {
+      const rows = selectRows(snapshot, selection);
+      found = rows.length;
+      printer.list({
+        rows: rows.slice(0, limit),
+        columns: rowColumns(global),
+        record: (row) => rowRecord(row),
+        key: ({ key }) => key,
+      });
+      for (const { key, message } of snapshot.unreadable) terminal.say(`${shown(key)}: ${shown(message)}`);
+      if (printer.isForPeople) {
+        terminal.say(`${countsText(rows)}.  ${place} · ${costText(snapshot.cost)}`);
+        terminal.sayIf(clockNotice(client));
+      }
+    };
+    if (flags.watch) {
+      for await (const seen of looks(look, {
+        terminal,
+        clock,
+        signal,
+        everyMs: flags.every ?? usualPollMs,
+      })) {
+        terminal.clear();
+        print(seen);
+      }
+    } else {
+      print(await look());
     }
-    rows.sort((one, other) => (one.key < other.key ? -1 : 1));
-    const now = clock.now();
-    printer.list({
-      rows,
-      columns: [
-        { title: "KEY", cell: ({ key }) => key, gives: true },
-        { title: "OWNER", cell: ({ owner }) => owner, gives: true },
-        { title: "HELD FOR", cell: ({ acquiredAt }) => durationText(now - acquiredAt), align: "right" },
-        { title: "ENDS IN", cell: ({ expiresAt }) => durationText(expiresAt - now), align: "right" },
-      ],
-      record: (row) => row,
-      key: ({ key }) => key,
-    });
-    terminal.say(`${rows.length} keys. ${place}`);
-    return exitCodes.done;
+    return found === 0 && flags["fail-if-empty"] ? exitCodes.nothing : exitCodes.done;
   },
 });

@@ -80,7 +80,7 @@ async function runUnderHold(call: RunCall, connection: Connection, hold: Hold): 
   talk(`${name} acquired${waited} (fencing token ${lease.fencingToken})`);
   const startedAt = clock.monotonic();
   const end = await superviseUnder(call, connection, hold).catch(async (error: unknown) => {
-    // It could not be started.
+    // Ignored: it could not be started, and that is what the user hears of.
     await lease.release().catch(() => false);
     throw error;
   });

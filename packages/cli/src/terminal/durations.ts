@@ -39,6 +39,12 @@ export function durationText(ms: number): string {
   return m > 0 ? `${m}m ${two(s)}s` : `${s}s`;
 }
 
+/** A duration in whole seconds, for what is looked at again and again: `4s`, `6m 02s`; less than one in milliseconds. */
+export function ageText(ms: number): string {
+  if (ms < 0) return `-${ageText(-ms)}`;
+  return ms >= 1_000 && ms < 9_950 ? `${Math.round(ms / 1_000)}s` : durationText(ms);
+}
+
 /** A point in time in UTC, or in the machine's own zone: `2026-11-22 02:54:10`. */
 export function timeText(epochMs: number, zone: "utc" | "local" = "utc"): string {
   const at = new Date(zone === "utc" ? epochMs : epochMs - new Date(epochMs).getTimezoneOffset() * 60_000);

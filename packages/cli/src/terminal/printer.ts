@@ -44,15 +44,18 @@ export class Printer {
       case "key":
         return rows.map((row) => shown(key(row)));
       case "tsv": {
-        const values = rows.map((row) => columns.map(({ cell }) => shown(textOf(cell(row)))));
+        const values = rows.map((row) =>
+          columns.map(({ cell, full }) => shown(full?.(row) ?? textOf(cell(row)))),
+        );
         return [columns.map(({ title }) => title), ...values].map((cells) => cells.join("\t"));
       }
       default: {
         if (rows.length === 0) return [];
         const isWide = this.format === "wide";
-        const visible = columns.filter(({ wide }) => isWide || wide !== true);
-        const width = isWide ? Number.POSITIVE_INFINITY : this.#terminal.columns;
-        return tableLines(rows, visible, { width, paint: this.#terminal.paint });
+        const { paint, columns: width } = this.#terminal;
+        if (isWide) return tableLines(rows, columns.map(atFullLength), { paint });
+        const visible = columns.filter(({ wide, from = 0 }) => wide !== true && from <= width);
+        return tableLines(rows, visible, { width, paint });
       }
     }
   }
@@ -66,6 +69,18 @@ export class Printer {
   #print(line: string): void {
     this.#terminal.print(line.trimEnd());
   }
+}
+
+function atFullLength<Row>(column: Column<Row>): Column<Row> {
+  const { full, cell } = column;
+  if (full === undefined) return column;
+  return {
+    ...column,
+    cell: (row) => {
+      const given = cell(row);
+      return typeof given === "string" ? full(row) : { ...given, text: full(row) };
+    },
+  };
 }
 
 function textOf(cell: Cell): string {

@@ -18,6 +18,10 @@ export interface Column<Row> {
   readonly gives?: boolean;
   /** Only in wide tables and in those for other programs. @default false */
   readonly wide?: boolean;
+  /** Only where the terminal has at least so many columns. @default 0 */
+  readonly from?: number;
+  /** How a cell is written where there is room: in wide tables and for other programs. @default - as everywhere */
+  readonly full?: (row: Row) => string;
 }
 
 export type Paint = (style: Style, text: string) => string;

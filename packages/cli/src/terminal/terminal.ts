@@ -1,4 +1,4 @@
-import { createInterface } from "node:readline/promises";
+import { createInterface, type Interface } from "node:readline";
 import { styleText } from "node:util";
 import { UsageError } from "../exit-codes.ts";
 import type { Style } from "./table.ts";
@@ -41,7 +41,9 @@ export class Terminal {
   readonly stderr: Output;
   readonly #colors: { readonly stdout: boolean; readonly stderr: boolean };
   readonly #quiet: boolean;
+  readonly #lines: string[] = [];
   #isClosed = false;
+  #isDelivering = false;
 
   constructor({ stdin, stdout, stderr, env }: TerminalParts, options: TerminalOptions = {}) {
     this.stdin = stdin;
@@ -51,7 +53,7 @@ export class Terminal {
     const has = (stream: Output): boolean => hasColors(stream, env, options.color ?? "auto");
     this.#colors = { stdout: has(stdout), stderr: has(stderr) };
     stdout.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EPIPE") throw error;
+      if (error.code !== "EPIPE" && !this.#isDelivering) throw error;
       this.#isClosed = true;
     });
   }
@@ -81,9 +83,27 @@ export class Terminal {
     if (!this.#isClosed) this.stdout.write(`${line}\n`);
   }
 
+  /** Prints a line of data, and resolves when it is written. Rejects where it cannot be: a full disk, a closed pipe. */
+  async deliver(line: string): Promise<void> {
+    this.#isDelivering = true;
+    await new Promise<void>((resolve, reject) => {
+      this.stdout.write(`${line}\n`, (error) => (error ? reject(error) : resolve()));
+    });
+  }
+
   /** Says something to the person, on stderr, unless --quiet. The caller has made it showable. */
   say(line: string): void {
     if (!this.#quiet) this.stderr.write(`${line}\n`);
+  }
+
+  /** Says it where there is something to say. */
+  sayIf(line: string | undefined): void {
+    if (line !== undefined) this.say(line);
+  }
+
+  /** Takes what stands on a terminal away; does nothing where stdout is none. */
+  clear(): void {
+    if (this.isLive) this.stdout.write("\x1b[H\x1b[2J\x1b[3J");
   }
 
   /** Says an error, also with --quiet. */
@@ -104,11 +124,25 @@ export class Terminal {
     }
     const readline = createInterface({ input: this.stdin, output: this.stderr });
     try {
-      const ended = new Promise<string>((resolve) => readline.once("close", () => resolve("")));
-      return (await Promise.race([readline.question(question, { signal }), ended])).trim();
+      return (await this.#nextLine(readline, question, signal)).trim();
     } finally {
       readline.close();
     }
+  }
+
+  /** What is pasted may have more lines than the question wants: they answer the next ones. */
+  #nextLine(readline: Interface, question: string, signal: AbortSignal): Promise<string> {
+    const early = this.#lines.shift();
+    if (early !== undefined) return Promise.resolve(early);
+    return new Promise((resolve, reject) => {
+      signal.throwIfAborted();
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+      readline.once("close", () => resolve(""));
+      readline.on("line", (line) => this.#lines.push(line));
+      readline.once("line", () => resolve(this.#lines.shift() ?? ""));
+      readline.setPrompt(question);
+      readline.prompt();
+    });
   }
 }
 
@@ -133,9 +167,9 @@ export async function confirm(
     signal,
   }: { readonly question: string; readonly word?: string; readonly signal: AbortSignal },
 ): Promise<boolean> {
-  const answer = await terminal.ask(
-    word === undefined ? `${question} [y/N] ` : `${question}: ${shown(word)}\n> `,
-    signal,
-  );
-  return word === undefined ? /^y(es)?$/i.test(answer) : answer === word;
+  const answer = await terminal.ask(word === undefined ? `${question} [y/N] ` : `${question}: `, signal);
+  // What cannot be typed is typed as it is shown.
+  return word === undefined
+    ? /^y(es)?$/i.test(answer)
+    : answer === word.trim() || answer === shown(word).trim();
 }

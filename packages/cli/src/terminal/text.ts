@@ -36,3 +36,34 @@ export function cut(text: string, columns: number): string {
   }
   return columns < 1 ? "" : `${kept}…`;
 }
+
+/** Breaks a text into lines of so many columns, between words where it can. */
+export function fold(text: string, columns: number): string[] {
+  if (widthOf(text) <= columns) return [text];
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ").flatMap((one) => pieces(one, columns))) {
+    if (line !== "" && widthOf(line) + 1 + widthOf(word) > columns) {
+      lines.push(line);
+      line = word;
+    } else {
+      line = line === "" ? word : `${line} ${word}`;
+    }
+  }
+  return [...lines, line];
+}
+
+/** A word that is wider than a line in as many pieces as it takes. */
+function pieces(word: string, columns: number): string[] {
+  if (widthOf(word) <= columns) return [word];
+  const found: string[] = [];
+  let piece = "";
+  for (const { segment } of graphemes.segment(word)) {
+    if (piece !== "" && widthOf(piece + segment) > columns) {
+      found.push(piece);
+      piece = "";
+    }
+    piece += segment;
+  }
+  return [...found, piece];
+}

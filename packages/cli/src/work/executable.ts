@@ -30,6 +30,7 @@ function isExecutable(path: string): boolean {
     accessSync(path, constants.X_OK);
     return true;
   } catch {
+    // Ignored: what is not there, or may not be run, is not the file that is looked for.
     return false;
   }
 }

@@ -185,6 +185,7 @@ async function holderText(
   now: number,
 ): Promise<string> {
   if (inCooldown) return `closed until ${timeText(expiresAt)} UTC after ${shown(holder)} (--at-least)`;
+  // Ignored: what it would tell is only a detail of the message.
   const records = await client.inspectAll(key).catch(() => []);
   const record = records.find((one) => one.owner === holder && !one.inCooldown);
   if (record === undefined) return `held by ${shown(holder)}`;

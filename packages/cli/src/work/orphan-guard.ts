@@ -13,10 +13,10 @@ tree() {
   done); do tree "$pid"; done
   kill -KILL "$1"
 }
-while read -r how pid; do :; done
-case $how in
-  group) kill -KILL "-$pid" ;;
-  tree) tree "$pid" ;;
+while read -r how pid; do guarded=$how last=$pid; done
+case $guarded in
+  group) kill -KILL "-$last" ;;
+  tree) tree "$last" ;;
 esac
 `;
 

@@ -1,3 +1,4 @@
+import type { LeaseRecord, Pause } from "../record.ts";
 import { limits } from "../schema.ts";
 import { brandClass } from "./brand.ts";
 
@@ -20,6 +21,7 @@ export type LeaseErrorCode =
   | "LEASE_QUEUE_FULL"
   | "LEASE_CLIENT_CLOSED"
   | "LEASE_CLOSE_INCOMPLETE"
+  | "LEASE_INVOCATION_ENDING"
   | "LEASE_INVALID_OPTIONS"
   | "LEASE_TABLE_NOT_FOUND"
   | "LEASE_TABLE_MISMATCH"
@@ -34,6 +36,9 @@ export type LeaseErrorCode =
   | "LEASE_REQUEST_REJECTED"
   | "INVALID_SCHEDULE";
 
+/** The page that has a section for each code. */
+export const errorsPage = "https://github.com/leasehold/leasehold/blob/main/docs/errors.md";
+
 /** Properties of an error besides its code and its message: its cause, and what its class declares. */
 export interface LeaseErrorProperties extends ErrorOptions {
   readonly mayHaveLanded?: boolean;
@@ -46,12 +51,15 @@ export class LeaseError extends Error {
     brandClass(LeaseError, "LeaseError");
   }
   declare readonly code: LeaseErrorCode;
+  /** Where the documentation says what the code means, when it comes and what to do. */
+  declare readonly docs: string;
   /** Whether a write that ended with this error may have taken effect. */
   declare readonly mayHaveLanded: boolean;
 
   constructor(code: LeaseErrorCode, message: string, properties?: LeaseErrorProperties) {
     super(message, properties);
-    Object.assign(this, { code, mayHaveLanded: false }, properties);
+    const docs = `${errorsPage}#${code.toLowerCase()}`;
+    Object.assign(this, { code, docs, mayHaveLanded: false }, properties);
   }
 }
 
@@ -82,6 +90,8 @@ export class LeaseUnavailableError extends LeaseError {
   declare readonly holder: string | undefined;
   /** When the holder's lease ends unless it is renewed, in epoch milliseconds of the holder's clock. */
   declare readonly expiresAt: number | undefined;
+  /** Who keeps the lock closed on purpose, and why; undefined where it is no pause. Then nothing is stuck. */
+  declare readonly pause: Pause | undefined;
   /** In how many milliseconds another attempt can first hope to take the lock over. At least 0. */
   declare readonly retryAfterMs: number;
   /** Locked: what an HTTP API answers, where a handler of errors such as middy's http-error-handler asks the error. */
@@ -91,7 +101,7 @@ export class LeaseUnavailableError extends LeaseError {
 
   constructor(
     key: string,
-    held: { readonly owner: string; readonly expiresAt: number; readonly inCooldown: boolean } | undefined,
+    held: Pick<LeaseRecord, "owner" | "expiresAt" | "inCooldown" | "pause"> | undefined,
     retryAfterMs: number,
     details: RefusalDetails = {},
   ) {
@@ -106,13 +116,14 @@ export class LeaseUnavailableError extends LeaseError {
     const [waited, more] = waitedMs > 0 ? [`waited ${Math.round(waitedMs)} ms; `, "longer"] : ["", "for it"];
     const advice = `${waited}try again in ${retryAfterMs} ms, or wait ${more} with waitMs`;
     const sharing = isOwn
-      ? "; the holder is this caller's own owner: to share, give both reentrant: true"
+      ? "; the holder is this caller's own owner: to share, give both an owner and reentrant: true"
       : "";
     super("LEASE_UNAVAILABLE", `${what} ${state}${line}: ${advice}${sharing}`, {
       key,
       inCooldown: held?.inCooldown ?? false,
       holder: held?.owner,
       expiresAt: held?.expiresAt,
+      pause: held?.pause,
       retryAfterMs,
       statusCode: 423,
       headers: { "Retry-After": String(Math.ceil(retryAfterMs / 1_000) || 1) },

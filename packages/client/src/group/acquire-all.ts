@@ -11,6 +11,7 @@ import { contentionOf } from "../protocol/announcement.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
 import { whileOpen } from "../protocol/lifecycle.ts";
 import { LockForm } from "../protocol/lock-form.ts";
+import { isTraced, traced } from "../protocol/tracing.ts";
 import { leaseSortKey, limits, utf8Bytes } from "../schema.ts";
 import { GroupAcquisition, type GroupGranted } from "./group-acquisition.ts";
 import { GroupWait } from "./group-wait.ts";
@@ -69,11 +70,13 @@ export async function acquireAll(
   const inner = internalsOf(client);
   const wanted = checkKeys(keys);
   const { terms, data } = checkOptions(inner, options, wanted);
+  const { lifecycle, table } = inner.context;
   const { signal } = terms;
+  const acquire = (): Promise<LeaseGroup> =>
+    whileOpen(lifecycle, signal, (cut) => acquireThese(inner, wanted, { ...terms, signal: cut }, data));
+  const trace = { ...terms, sortKey: leaseSortKey };
   return await untilAborted(wanted[0] ?? "", signal, () =>
-    whileOpen(inner.context.lifecycle, signal, (cut) =>
-      acquireThese(inner, wanted, { ...terms, signal: cut }, data),
-    ),
+    isTraced() ? traced(table, wanted, trace, acquire) : acquire(),
   );
 }
 

@@ -10,7 +10,7 @@ import { check, checkKey, checkOptions, checkSignal, type Rules } from "../optio
 import type { ProtocolContext } from "../protocol/context.ts";
 import { sleepWhileOpen } from "../protocol/lifecycle.ts";
 import { onAbort } from "../time/on-abort.ts";
-import { RetryPauses } from "../time/retry.ts";
+import { retryPauses } from "../time/retry.ts";
 import {
   checkObserveOptions,
   type LeaderRecord,
@@ -192,7 +192,7 @@ export class Leader implements AsyncDisposable {
   }
 
   async #win(signal: AbortSignal | undefined): Promise<Leadership> {
-    const pauses = new RetryPauses(this.#context, { strategy: "untilExpiry" });
+    const nextPauseMs = retryPauses(this.#context, { strategy: "untilExpiry" });
     for (;;) {
       try {
         return await this.#client.acquire(this.key, {
@@ -202,7 +202,7 @@ export class Leader implements AsyncDisposable {
       } catch (error) {
         signal?.throwIfAborted();
         if (!(error instanceof LeaseUnavailableError)) passing(error);
-        await sleepWhileOpen(this.#context, pauses.nextMs(), signal);
+        await sleepWhileOpen(this.#context, nextPauseMs(), signal);
       }
     }
   }

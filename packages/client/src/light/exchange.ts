@@ -1,5 +1,6 @@
 import type { Agent, ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import https, { type AgentOptions } from "node:https";
+import { onAbort } from "../time/on-abort.ts";
 
 /** Sends requests by HTTP or by HTTPS. */
 export type SendRequest = (options: RequestOptions) => ClientRequest;
@@ -40,15 +41,13 @@ export function exchange(
   return new Promise((resolve, reject) => {
     const request = send(options);
     const end = (settle: () => void): void => {
-      signal?.removeEventListener("abort", onAbort);
+      ignore();
       settle();
     };
     const fail = (error: Error): void => {
       end(() => reject(error));
       request.destroy();
     };
-    const onAbort = (): void => fail(aborted());
-    signal?.addEventListener("abort", onAbort);
     request.on("error", fail);
     request.on("timeout", () => fail(unanswered(`no answer within ${options.timeout} ms`)));
     request.on("response", (response) => {
@@ -65,6 +64,7 @@ export function exchange(
         end(() => resolve({ status: statusCode, headers, body: text }));
       });
     });
+    const ignore = onAbort(signal, () => fail(aborted()));
     request.end(body);
   });
 }

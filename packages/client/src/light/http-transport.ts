@@ -4,6 +4,7 @@ import type { CallAttempts, Operations, Transport } from "../dynamodb/transport.
 import type { DynamoDBSender } from "../options/options.ts";
 import type { Randomness } from "../protocol/context.ts";
 import { type Clock, pause } from "../time/clock.ts";
+import { onAbort } from "../time/on-abort.ts";
 import { foreignAnswer, readAnswer, serviceError } from "./answers.ts";
 import type { CredentialsCache } from "./credentials.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -157,9 +158,7 @@ function backoffMs(error: unknown, count: number): number | undefined {
     name,
     code = "",
     $metadata,
-  } = error as {
-    readonly name?: string;
-    readonly code?: string;
+  } = error as NodeJS.ErrnoException & {
     readonly $metadata?: { readonly httpStatusCode: number };
   };
   const status = $metadata?.httpStatusCode;
@@ -175,12 +174,10 @@ function backoffMs(error: unknown, count: number): number | undefined {
 /** A promise's result; rejects as soon as the signal aborts. */
 async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const ended = Promise.withResolvers<never>();
-  const onAbort = (): void => ended.reject(aborted());
-  if (signal.aborted) onAbort();
-  signal.addEventListener("abort", onAbort);
+  const ignore = onAbort(signal, () => ended.reject(aborted()));
   try {
     return await Promise.race([promise, ended.promise]);
   } finally {
-    signal.removeEventListener("abort", onAbort);
+    ignore();
   }
 }

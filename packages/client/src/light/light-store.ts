@@ -1,7 +1,7 @@
 import { TableStore } from "../dynamodb/table-store.ts";
 import { InvalidOptionsError } from "../errors/errors.ts";
 import { tableRules } from "../options/check-options.ts";
-import { check, checkOptions, isWhole, type Rules, rule, withMethods } from "../options/check-values.ts";
+import { check, checkOptions, countTo, type Rules, rule } from "../options/check-values.ts";
 import { type Randomness, systemRandomness } from "../protocol/context.ts";
 import type { LeaseStore } from "../store.ts";
 import { type Clock, systemClock } from "../time/clock.ts";
@@ -98,7 +98,7 @@ const rules: Rules<LightStoreOptions> = {
     throw new InvalidOptionsError(option, undefined, allowed, { finding: "are incomplete" });
   },
   ca: rule("certificates in PEM", (value) => typeof value === "string" || Buffer.isBuffer(value)),
-  maxAttempts: rule("a whole number from 1 to 10", (value) => isWhole(value) && value >= 1 && value <= 10),
+  maxAttempts: countTo(10),
   clock: tableRules.clock,
-  randomness: withMethods("token", "fraction"),
+  randomness: tableRules.randomness,
 };

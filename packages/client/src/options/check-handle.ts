@@ -11,6 +11,7 @@ import {
   duration,
   isWhole,
   label,
+  oneOf,
   type Rule,
   type Rules,
   rule,
@@ -30,9 +31,7 @@ const whole: Rule<number> = rule("the whole number that lease.toJSON() gave", is
 type SeatHandle = NonNullable<LeaseHandle["seat"]>;
 
 const seatRules: Rules<SeatHandle> = {
-  kind: rule<SeatKind>(Object.keys(seatCounters).join(", "), (kind) =>
-    Object.hasOwn(seatCounters, String(kind)),
-  ),
+  kind: oneOf(...(Object.keys(seatCounters) as SeatKind[])),
   permits: whole,
   reentrant: trueOrFalse,
   data: (option, value) => {

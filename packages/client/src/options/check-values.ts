@@ -20,17 +20,20 @@ export function rule<Value>(allowed: string, isAllowed: (value: unknown) => bool
   };
 }
 
+/** Makes the rule of a word out of several. */
+export function oneOf<Word extends string>(...words: readonly Word[]): Rule<Word> {
+  return rule(words.join(", "), (value) => words.includes(value as Word));
+}
+
 /** The rule of an option that is checked elsewhere, beside others. */
 export const unchecked: Rule<never> = (_, value) => value as never;
 export const trueOrFalse: Rule<boolean> = rule("true or false", (value) => typeof value === "boolean");
 const isFunction = (value: unknown): boolean => typeof value === "function";
 export const aFunction: Rule<never> = rule("a function", isFunction);
-const oneOrSeveral = rule<never>("a function, or an array of functions", isFunction);
+const listener: Rule<never> = rule("a function, or an array of functions", isFunction);
 /** One listener, or several: they are copied, so that what was checked is what is called. */
 export const listeners: Rule<never> = (option, value) =>
-  (Array.isArray(value)
-    ? value.map((each, index) => aFunction(`${option}[${index}]`, each))
-    : oneOrSeveral(option, value)) as never;
+  [value].flat().map((each) => listener(option, each)) as never;
 
 /** Refuses a value that is not as it has to be. */
 export function check(
@@ -55,13 +58,12 @@ export function checkOptions<Options extends object>(
   where = "options",
   required: readonly (keyof Options)[] = [],
 ): Options {
-  const given = checkKnown(options, Object.keys(rules), where);
+  const given: { [Name in keyof Options]?: unknown } = checkKnown(options, Object.keys(rules), where);
+  // A required one that is missing is checked as undefined.
+  for (const name of required) given[name] ??= undefined;
   const prefix = isParameter.test(where) ? "" : `${where}.`;
-  for (const [name, asRule] of Object.entries(rules) as [string & keyof Options, Rule<never>][]) {
-    if (given[name] === undefined && !required.includes(name)) continue;
-    given[name] = asRule(prefix + name, given[name]);
-  }
-  return given;
+  for (const name in given) given[name] = rules[name](prefix + name, given[name]);
+  return given as Options;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { LeaseError, LeaseServiceError, SlotDoneError } from "../errors/errors.ts";
+import { LeaseError, LeaseServiceError, quoted, SlotDoneError } from "../errors/errors.ts";
 import { type LeaseRecord, lastDoneSlot } from "../record.ts";
 import { type Bounds, callBudgetMs, shortestBudgetMs } from "../store/timed-store.ts";
 import type { Write } from "../store/write.ts";
@@ -241,7 +241,7 @@ export class AcquireAttempt {
         this.#uncertain = true;
         throw new LeaseServiceError(
           "LEASE_NO_ANSWER",
-          `the answers for the lock ${JSON.stringify(key)} take longer than its lease of ${leaseDurationMs} ms: ` +
+          `the answers for the lock ${quoted(key)} take longer than its lease of ${leaseDurationMs} ms: ` +
             "lengthen leaseDurationMs",
         );
       }
@@ -263,7 +263,8 @@ export class AcquireAttempt {
     if (record === undefined) {
       throw new LeaseServiceError(
         "LEASE_REQUEST_REJECTED",
-        `the answer for the lock ${JSON.stringify(this.#terms.key)} does not bear the record that was written`,
+        `the reply for the lock ${quoted(this.#terms.key)} does not show the record that was written: ` +
+          "check what lies between the client and DynamoDB",
       );
     }
     this.#uncertain = wasUncertain;

@@ -7,6 +7,7 @@ import { HeldLease, type HeldLeaseTerms } from "./held-lease.ts";
 import type { LeaseForm } from "./lease-form.ts";
 import { LockForm } from "./lock-form.ts";
 import { ReentrantLeases } from "./reentrant-leases.ts";
+import { isTraced, traced } from "./tracing.ts";
 import { unordered, type WaitTerms } from "./wait-loop.ts";
 import type { WaitOrder } from "./wait-order.ts";
 
@@ -36,13 +37,15 @@ export class Acquirer {
 
   /**
    * Wins a lease of the given form, or shares the same owner's hold on it. Rejects with ClientClosedError when the client
-   * is closed meanwhile. In every case of failure nothing stays held.
+   * is closed meanwhile. In every case of failure nothing stays held. With `shows`, tools can trace the call.
    */
   async acquire(
     call: AcquireCall,
     form: LeaseForm = new LockForm(call.key, call.sortKey),
+    shows: boolean = isTraced(),
   ): Promise<HeldLease> {
-    const { lifecycle, noteLease } = this.#context;
+    const { lifecycle, noteLease, table } = this.#context;
+    if (shows) return await traced(table, [call.key], call, () => this.acquire(call, form, false));
     noteLease(call);
     const open = lifecycle.begin(call.signal);
     try {

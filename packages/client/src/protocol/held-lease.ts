@@ -1,4 +1,4 @@
-import { LeaseError, type LeaseLostReason, LeaseServiceError } from "../errors/errors.ts";
+import { LeaseError, type LeaseLostReason, LeaseServiceError, quoted } from "../errors/errors.ts";
 import { asError, isOperational } from "../errors/operational.ts";
 import type { LeaseEvent } from "../events.ts";
 import {
@@ -70,7 +70,7 @@ export class HeldLease implements Removal {
   #ending: Promise<Ended | "unknown"> | undefined;
   /** Whether a release may have landed, unknown to us. */
   #mayHaveEnded = false;
-  /** For how long it could not be taken, when its release began. */
+  /** For how long nobody could take it, when its release began; of a seat that no other process of its owner may take. */
   #lastBelief: Belief | undefined;
   #holds = 1;
   /** The handles that have not been released: more than one where an owner holds it reentrantly. */
@@ -174,7 +174,7 @@ export class HeldLease implements Removal {
     if (ended !== "unknown") return ended;
     throw new LeaseServiceError(
       "LEASE_NO_ANSWER",
-      `an answer to the release of ${JSON.stringify(this.terms.record.key)} was lost, and others have had the lock ` +
+      `an answer to the release of ${quoted(this.key)} was lost, and others have had the lock ` +
         "since: it is not known whether the release had landed. Nothing stays held",
     );
   }
@@ -255,7 +255,7 @@ export class HeldLease implements Removal {
     // Of several leases in one item none has its place.
     const holder = this.terms.record.seat === undefined ? this.form.leasesIn(item)[0] : undefined;
     if (holder !== undefined) {
-      return [isClosed ? "released" : "taken", `held by ${JSON.stringify(holder.owner)}`];
+      return [isClosed ? "released" : "taken", `held by ${quoted(holder.owner)}`];
     }
     if (isClosed || lastReleasedToken(item) === token) return ["released"];
     // Without an item ttl has removed it; with another's tombstone another caller took it over and let it go.
@@ -264,17 +264,17 @@ export class HeldLease implements Removal {
 
   async #end(completed: boolean): Promise<Ended | "unknown"> {
     const { clock } = this.#context;
-    if (this.deadline.lost === undefined) {
+    const { record } = this.terms;
+    if (record.seat !== undefined && !record.reentrant && this.deadline.lost === undefined) {
       this.#lastBelief = { since: clock.moment(), forMs: this.deadline.remainingMs() };
     }
     this.deadline.end("released");
-    await this.settleRenewal();
+    if (this.#renewing !== undefined) await this.settleRenewal();
     if (this.#isGone) {
       this.#publish({ type: "released", heldMs: this.#heldMs(), confirmed: false });
       return notOurs;
     }
 
-    const { record } = this.terms;
     const slot = completed ? this.terms.slot : undefined;
     const at = clock.moment();
     const leftMs = this.#cooldownLeftMs(at);
@@ -283,7 +283,7 @@ export class HeldLease implements Removal {
     const ending = { shown: this.#shown, now: clock.timeOf(at), retentionMs, slot, cooldown };
     let confirmed = false;
     try {
-      const result = await this.#context.table.update(this.form.release(ending));
+      const result = await this.#context.table.update(this.form.release(ending), { since: at });
       confirmed = result.applied || wasReleasedByHolder(result.item, record.token);
       const mayHaveEnded = result.retried || this.#mayHaveEnded;
       const isKnown = this.#ownIn(result.item) !== undefined || wasBroken(result.item, record.token);
@@ -306,8 +306,7 @@ export class HeldLease implements Removal {
 
   /** Whether a seat can have been ended by nobody but its holder yet, or else by an operator. */
   #isStillBelieved(): boolean {
-    const { seat, reentrant } = this.terms.record;
-    if (this.#lastBelief === undefined || seat === undefined || reentrant) return false;
+    if (this.#lastBelief === undefined) return false;
     const { since, forMs } = this.#lastBelief;
     return this.#context.clock.elapsedSince(since) < forMs;
   }
@@ -352,9 +351,10 @@ export class HeldLease implements Removal {
 
   #publish(event: HeldLeaseEvent): void {
     const { key, sortKey, owner, fencingToken } = this.terms.record;
-    const subject = { key, sortKey, owner };
     this.#context.publish(
-      event.type === "error" ? { ...subject, ...event } : { ...subject, fencingToken, ...event },
+      event.type === "error"
+        ? { ...event, key, sortKey, owner }
+        : { ...event, key, sortKey, owner, fencingToken },
     );
   }
 }
@@ -369,6 +369,6 @@ type HeldLeaseEvent = LeaseEvent extends infer Event
 function clocksMoved(key: string): LeaseServiceError {
   return new LeaseServiceError(
     "LEASE_NO_ANSWER",
-    `this machine's clocks moved apart while the lock ${JSON.stringify(key)} was renewed, each time: renew it again`,
+    `this machine's clocks moved apart while the lock ${quoted(key)} was renewed, each time: renew it again`,
   );
 }

@@ -59,7 +59,7 @@ export class UpdateBatch {
     if (others.length > 0) return await this.#sendTogether([first, ...others]);
     const { request, call, answered } = first;
     try {
-      answered.resolve(await this.#context.table.updateWithin(request, call));
+      answered.resolve(await this.#context.table.store.update(request, call));
     } catch (error) {
       answered.reject(error);
     }
@@ -71,7 +71,7 @@ export class UpdateBatch {
     const isCurrent = (): boolean => [...this.#present].every(({ call }) => call.isCurrent());
     const timed = (): ReturnType<CallBudget["timed"]> => entries[0].call.timed();
     try {
-      const results = await this.#context.table.updateMany(requests, { signal, isCurrent, timed });
+      const results = await this.#context.table.store.updateMany(requests, { signal, isCurrent, timed });
       for (const [index, entry] of entries.entries()) this.#settle(entry, results[index]);
     } catch (error) {
       if (error instanceof LeaseError) for (const entry of entries) this.#settle(entry, error);
@@ -91,7 +91,7 @@ export class UpdateBatch {
   #sendAlone({ request, call, answered }: Entry): void {
     const { table, gate } = this.#context;
     gate
-      .renew(this.#deadline, call.signal, () => table.updateWithin(request, call))
+      .renew(this.#deadline, call.signal, () => table.store.update(request, call))
       .then(answered.resolve, answered.reject);
   }
 

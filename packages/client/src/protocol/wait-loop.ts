@@ -4,7 +4,7 @@ import type { LeaseRecord } from "../record.ts";
 import { leaseItemKey } from "../schema.ts";
 import { callBudgetMs, shortestBudgetMs } from "../store/timed-store.ts";
 import { type Clock, sleep } from "../time/clock.ts";
-import { RetryPauses, type RetryStrategy } from "../time/retry.ts";
+import { type RetryStrategy, retryPauses } from "../time/retry.ts";
 import type { AcquireAttempt, AcquireTerms, Granted, Refused } from "./acquire-attempt.ts";
 import type { ProtocolContext } from "./context.ts";
 import { type HoldWatch, holdWatches } from "./hold-estimate.ts";
@@ -69,7 +69,7 @@ export abstract class WaitLoop<
   readonly #terms: WaitTerms;
   readonly #budget: WaitBudget;
   /** Made when something is in the way: most callers never wait. */
-  #pauses: RetryPauses | undefined;
+  #nextPauseMs: ReturnType<typeof retryPauses> | undefined;
 
   constructor(context: ProtocolContext, terms: WaitTerms) {
     this.context = context;
@@ -137,8 +137,9 @@ export abstract class WaitLoop<
   async #pause(reason: () => Error, claimableAt?: number): Promise<void> {
     const { leftMs } = this.#budget;
     if (leftMs <= 0) throw reason();
-    this.#pauses ??= new RetryPauses(this.context, this.#terms.retry, this.holds);
-    await sleep(this.context.clock, Math.min(this.#pauses.nextMs(claimableAt), leftMs), this.#terms.signal);
+    const { retry, signal } = this.#terms;
+    this.#nextPauseMs ??= retryPauses(this.context, retry, this.holds);
+    await sleep(this.context.clock, Math.min(this.#nextPauseMs(claimableAt), leftMs), signal);
   }
 }
 

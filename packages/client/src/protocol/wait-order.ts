@@ -6,7 +6,7 @@ import type { LeaseForm } from "./lease-form.ts";
 
 /** In which order callers that wait for a lease get it. */
 export interface WaitOrder {
-  /** Begins one call's wait for a lease. Sends nothing. */
+  /** @internal Begins one call's wait for a lease. Sends nothing. */
   begin(context: ProtocolContext, form: LeaseForm, call: AcquireCall): OrderedWait;
 }
 

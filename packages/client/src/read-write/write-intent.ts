@@ -17,7 +17,7 @@ const intentLeaseMs = 10_000;
  * rests on the intent; that a writer is alone rests on the bounds of its own seat.
  */
 export function writerFirst({ context, times }: ClientInternals, intent: SeatForm): WaitOrder {
-  // No event tells of an intent: nobody holds the lock by it.
+  // No event and no trace tells of an intent: nobody holds the lock by it.
   const acquirer = new Acquirer({
     ...context,
     publish: (event) => event.type === "error" && context.publish(event),
@@ -38,7 +38,7 @@ export function writerFirst({ context, times }: ClientInternals, intent: SeatFor
         let held: HeldLease | undefined;
         // In the background, for the writer does not depend on it.
         const take = async (): Promise<void> => {
-          held = await acquirer.acquire(wanted, intent);
+          held = await acquirer.acquire(wanted, intent, false);
           if (over.signal.aborted) held.letGo();
           // A process that was frozen for longer has lost it.
           else held.onEnd(begin);

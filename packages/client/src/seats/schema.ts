@@ -22,6 +22,9 @@ export const seatCounters: Readonly<Record<SeatKind, string>> = {
   intent: "intents",
 };
 
+/** N: how many permits the semaphore had for the caller that was let in last; it only informs. */
+export const permitsOfAttribute = "permitsOf";
+
 /** What a seat takes of its item. */
 export interface Seat {
   readonly kind: SeatKind;

@@ -5,7 +5,7 @@ import { attributeNames, leaseItemKey, timeToLive } from "../schema.ts";
 import type { Condition, Count, Test, Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import { counted, HeldSeat } from "./held-seat.ts";
-import { type Seat, type SeatKind, seatCounters, seatLimits } from "./schema.ts";
+import { permitsOfAttribute, type Seat, type SeatKind, seatCounters, seatLimits } from "./schema.ts";
 import {
   attributesOf,
   fencePrefix,
@@ -70,6 +70,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
       [ttl]: timeToLive(expiresAt, retentionMs),
       ...counted(gone, { kind, permits }),
       ...(reentrantOwner === undefined ? {} : { [ownerAttribute(kind, reentrantOwner)]: 1 }),
+      ...(kind === "permit" ? { [permitsOfAttribute]: permitsOf(this.terms) } : {}),
     };
     const insist: readonly Condition[] = [
       [fencePrefix + token, "missing"],
@@ -114,9 +115,9 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   }
 
   describe(blocker: LeaseRecord | undefined): string {
-    const { kind, permits, bounds } = this.terms;
+    const { kind, permits } = this.terms;
     const name = JSON.stringify(this.key);
-    const most = permits + (bounds(this.terms).permit ?? 0);
+    const most = permitsOf(this.terms);
     if (kind !== "permit")
       return `the ${blocker?.seat?.kind === "read" ? "read" : "write"} lock of ${name} is`;
     if (permits === 0) return `a permit of the semaphore ${name} is`;
@@ -196,6 +197,11 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   protected isOwn(seat: SeatRecord, owner: string): boolean {
     return seat.seat.kind === this.terms.kind && isOpenTo(seat, owner);
   }
+}
+
+/** How many permits the semaphore has, for this caller. */
+function permitsOf({ permits, bounds, ...seat }: SeatTerms): number {
+  return permits + (bounds({ ...seat, permits }).permit ?? 0);
 }
 
 function boundsOf({ bounds }: SeatTerms, seat: Seat): readonly [SeatKind, number][] {

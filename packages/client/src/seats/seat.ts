@@ -4,8 +4,8 @@
  */
 import { LeaseItemError } from "../errors/errors.ts";
 import type { LeaseRecord } from "../record.ts";
-import { attributeNames, isCooldownToken } from "../schema.ts";
-import { parsedJson } from "../store/item-values.ts";
+import { isCooldownToken } from "../schema.ts";
+import { addressOf, latestTime, parsedJson } from "../store/item-values.ts";
 import type { Item } from "../store.ts";
 import { type Seat, type SeatKind, seatCounters } from "./schema.ts";
 
@@ -116,15 +116,8 @@ function readSeat(item: Item, token: string): SeatRecord {
   };
 }
 
-/** What comes to an end at a time that no Date can have has another program's times. */
-const latestTime = 8_640_000_000_000_000;
-
 function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= latestTime;
-}
-
-function addressOf(item: Item): { readonly key: string; readonly sortKey: string } {
-  return { key: String(item[attributeNames.partitionKey]), sortKey: String(item[attributeNames.sortKey]) };
 }
 
 function refusal(item: Item, attribute: string, finding: string, allowed: string): LeaseItemError {

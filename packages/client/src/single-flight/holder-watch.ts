@@ -2,7 +2,7 @@ import { LeaseUnavailableError } from "../errors/errors.ts";
 import { unlessPassing } from "../errors/operational.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import { sleep } from "../time/clock.ts";
-import { RetryPauses, type RetryStrategy } from "../time/retry.ts";
+import { type RetryStrategy, retryPauses } from "../time/retry.ts";
 import type { CacheAccess } from "./cache-access.ts";
 import type { CacheEntry } from "./entry.ts";
 import { CacheUnreadableError } from "./errors.ts";
@@ -17,7 +17,7 @@ import type { ResultAndHolder } from "./table-cache.ts";
 export class HolderWatch {
   readonly #context: ProtocolContext;
   readonly #cache: CacheAccess;
-  readonly #pauses: RetryPauses;
+  readonly #nextPauseMs: ReturnType<typeof retryPauses>;
   readonly #key: string;
   readonly #consistent: boolean;
   /** When an attempt can hope to succeed, on the monotonic clock. */
@@ -32,7 +32,7 @@ export class HolderWatch {
     this.#cache = cache;
     // A refresh uses the holder that it sees to tell whether a computation began after its call.
     this.#consistent = forceRefresh;
-    this.#pauses = new RetryPauses(context, retry);
+    this.#nextPauseMs = retryPauses(context, retry);
     this.#key = key;
   }
 
@@ -51,7 +51,7 @@ export class HolderWatch {
     const { clock } = this.#context;
     this.#claimableAt = clock.monotonic() + refusal.retryAfterMs;
     for (;;) {
-      await sleep(clock, this.#pauses.nextMs(this.#claimableAt), signal);
+      await sleep(clock, this.#nextPauseMs(this.#claimableAt), signal);
       const look = await unlessPassing(() => this.#look(signal), signal);
       if (look !== undefined) {
         const { entry, record } = look;

@@ -14,6 +14,7 @@ export type {
   SingleFlightListener,
   ValueSource,
 } from "./events.ts";
+export { singleFlightChannel } from "./events.ts";
 export type { ComputeContext, GetOrComputeOptions, SingleFlightOptions } from "./options.ts";
 export { SingleFlight, type SourcedValue } from "./single-flight.ts";
 export { TableCache } from "./table-cache.ts";

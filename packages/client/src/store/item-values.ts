@@ -7,7 +7,7 @@ import { attributeNames } from "../schema.ts";
 import type { Item } from "../store.ts";
 
 /** The latest time that a Date can have. Another program has written a later one. */
-const latestTime = 8_640_000_000_000_000;
+export const latestTime = 8_640_000_000_000_000;
 
 /** Reads a text that has to be there. Throws LeaseItemError. */
 export function textIn(item: Item, attribute: string): string {
@@ -92,7 +92,8 @@ function findingOf(attribute: string, value: unknown): string {
   return `is ${attribute === attributeNames.token ? `a ${typeof value}` : describe(value)}`;
 }
 
-function addressOf(item: Item): { readonly key: string; readonly sortKey: string } {
+/** The key of an item, for messages. */
+export function addressOf(item: Item): { readonly key: string; readonly sortKey: string } {
   return {
     key: String(item[attributeNames.partitionKey]),
     sortKey: String(item[attributeNames.sortKey]),

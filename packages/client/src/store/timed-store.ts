@@ -1,4 +1,4 @@
-import { type LeaseError, LeaseServiceError } from "../errors/errors.ts";
+import { LeaseServiceError } from "../errors/errors.ts";
 import type {
   GetRequest,
   Item,
@@ -7,7 +7,6 @@ import type {
   ScanPage,
   ScanRequest,
   TransactionResult,
-  UpdateRequest,
   UpdateResult,
 } from "../store.ts";
 import type { Moment } from "../time/clock.ts";
@@ -23,12 +22,13 @@ import { render, renderEntry, type Write } from "./write.ts";
  */
 export class TimedStore {
   readonly tableName: string;
-  readonly #store: LeaseStore;
+  /** For calls whose caller keeps their time. */
+  readonly store: LeaseStore;
   readonly #clock: ServiceClock;
 
   constructor(store: LeaseStore, clock: ServiceClock) {
     this.tableName = store.tableName;
-    this.#store = store;
+    this.store = store;
     this.#clock = clock;
   }
 
@@ -36,48 +36,35 @@ export class TimedStore {
   async update(write: Write, bounds: Bounds = {}): Promise<UpdateResult> {
     const call = new CallBudget(this.#clock, bounds);
     try {
-      return await this.#store.update(render(write), call);
+      return await this.store.update(render(write), call);
     } finally {
       call.end();
     }
   }
 
-  /** One call's time, for writes that travel together; `end` it when the call has settled. */
+  /** One call's time, for a call to the `store` itself; `end` it when the call has settled. */
   begin(bounds: Bounds): CallBudget {
     return new CallBudget(this.#clock, bounds);
   }
 
-  /** Writes that travel together, within a time that has begun. See {@link LeaseStore.updateMany}. */
-  updateMany(
-    requests: readonly UpdateRequest[],
-    call: CallOptions,
-  ): Promise<readonly (UpdateResult | LeaseError | undefined)[]> {
-    return this.#store.updateMany(requests, call);
-  }
-
-  /** One of them that travels alone. */
-  updateWithin(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
-    return this.#store.update(request, call);
-  }
-
   /** Several conditional writes of different items: all of them or none. At most 100. */
   transact(writes: readonly Write[], bounds?: Bounds): Promise<TransactionResult> {
-    return this.#within(bounds, (call) => this.#store.transact(writes.map(renderEntry), call));
+    return this.#within(bounds, (call) => this.store.transact(writes.map(renderEntry), call));
   }
 
   /** One read. */
   get(request: GetRequest, bounds?: Bounds): Promise<Item | undefined> {
-    return this.#within(bounds, (call) => this.#store.get(request, call));
+    return this.#within(bounds, (call) => this.store.get(request, call));
   }
 
   /** One page of the items under a key. */
   query(request: QueryRequest, bounds?: Bounds): Promise<ScanPage> {
-    return this.#within(bounds, (call) => this.#store.query(request, call));
+    return this.#within(bounds, (call) => this.store.query(request, call));
   }
 
   /** One page of all items that pass a filter. */
   scan(request: ScanRequest, bounds?: Bounds): Promise<ScanPage> {
-    return this.#within(bounds, (call) => this.#store.scan(request, call));
+    return this.#within(bounds, (call) => this.store.scan(request, call));
   }
 
   async #within<T>(bounds: Bounds = {}, task: (call: CallOptions) => Promise<T>): Promise<T> {
@@ -135,6 +122,7 @@ export class CallBudget implements CallOptions {
   readonly #clock: ServiceClock;
   readonly #withinMs: number;
   readonly #since: Moment;
+  #lookedAt: Moment;
   readonly #controller = new AbortController();
   // Own properties, for stores that take the call apart.
   readonly signal: AbortSignal = this.#controller.signal;
@@ -147,6 +135,7 @@ export class CallBudget implements CallOptions {
     this.#clock = clock;
     this.#withinMs = withinMs;
     this.#since = since;
+    this.#lookedAt = since;
     this.#ignoreOuter = onAbort(signal, () => this.#controller.abort(signal?.reason));
     this.#cancelTimer = clock.schedule(() => {
       const message = `no answer within ${Math.round(withinMs)} ms`;
@@ -156,6 +145,7 @@ export class CallBudget implements CallOptions {
 
   readonly isCurrent = (): boolean => {
     const now = this.#clock.moment();
+    this.#lookedAt = now;
     const isOld =
       now.monotonic - this.#since.monotonic > this.#withinMs ||
       now.wall - this.#since.wall > this.#withinMs + wallToleranceMs;
@@ -163,7 +153,8 @@ export class CallBudget implements CallOptions {
   };
 
   readonly timed = (): ((time: ServiceTime | undefined) => void) => {
-    const sentAt = this.#clock.moment();
+    // Sent after that look: an earlier moment only widens what the answer tells.
+    const sentAt = this.#lookedAt;
     return (time) => this.#clock.note(time, sentAt);
   };
 

@@ -8,7 +8,7 @@ const comparisons = ["<=", ">=", "<>", "=", "<", ">"] as const;
 /**
  * Evaluates a condition or filter expression against an item.
  *
- * Knows AND, OR, NOT, parentheses, comparisons, attribute_exists, attribute_not_exists and begins_with; anything else
+ * Knows AND, OR, NOT, parentheses, comparisons, BETWEEN, attribute_exists, attribute_not_exists and begins_with; anything else
  * is an error. Both sides of AND and OR are always read, for placeholders in either count as used.
  */
 export function evaluateCondition(reader: ExpressionReader, item: Item): boolean {
@@ -55,6 +55,12 @@ function readTerm(reader: ExpressionReader, item: Item): boolean {
 
 function readComparison(reader: ExpressionReader, item: Item): boolean {
   const left = readOperand(reader, item);
+  if (reader.take("BETWEEN")) {
+    const low = readOperand(reader, item);
+    reader.expect("AND");
+    const high = readOperand(reader, item);
+    return isAtMost(low, left) && isAtMost(left, high);
+  }
   const comparison = reader.takeAny(comparisons);
   if (comparison === undefined) throw reader.unexpected("a comparison");
   const right = readOperand(reader, item);
@@ -65,6 +71,10 @@ function readComparison(reader: ExpressionReader, item: Item): boolean {
   if (comparison === "<") return left < right;
   if (comparison === "<=") return left <= right;
   return comparison === ">" ? left > right : left >= right;
+}
+
+function isAtMost(left: Scalar, right: Scalar): boolean {
+  return left !== undefined && right !== undefined && typeof left === typeof right && left <= right;
 }
 
 function readOperand(reader: ExpressionReader, item: Item): Scalar {

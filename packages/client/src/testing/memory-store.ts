@@ -106,7 +106,7 @@ export class MemoryLeaseStore implements LeaseStore {
     const update = new ExpressionReader(request.update, request);
     try {
       const holds = evaluateCondition(condition, before ?? {});
-      const after = applyUpdate(update, before ?? { ...request.key });
+      const after = applyUpdate(update, before ?? { ...request.key }, holds);
       checkAllUsed(request, [condition, update]);
       if (holds) this.#items.set(id, after);
       return { applied: holds, item: holds ? after : before, retried: false };

@@ -1,6 +1,5 @@
-import type { ProtocolContext, Randomness } from "../protocol/context.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
 import type { HoldWatch } from "../protocol/hold-estimate.ts";
-import type { Clock } from "./clock.ts";
 
 /**
  * How long to wait between two looks at a lock that another caller holds.
@@ -42,37 +41,26 @@ const slowestProbeMs = 5_000;
 /** Waiters of one lock wake at the same expiry; spread over this time, they do not all write at once. */
 const wakeSpreadMs = 50;
 
-/** One caller's pauses between its tries and looks. */
-export class RetryPauses {
-  readonly #clock: Clock;
-  readonly #randomness: Randomness;
-  readonly #retry: RetryStrategy;
-  readonly #holds: HoldWatch | undefined;
-  #count = 0;
-
-  /** `holds`: what is known of how long holders keep what is waited for. */
-  constructor(
-    { clock, randomness }: Pick<ProtocolContext, "clock" | "randomness">,
-    retry: RetryStrategy,
-    holds?: HoldWatch,
-  ) {
-    this.#clock = clock;
-    this.#randomness = randomness;
-    this.#retry = retry;
-    this.#holds = holds;
-  }
-
-  /** The next pause, in milliseconds, where what is waited for can be had at `claimableAt` on the monotonic clock. */
-  nextMs(claimableAt: number = Number.POSITIVE_INFINITY): number {
-    this.#count += 1;
-    const fraction = this.#randomness.fraction();
-    return retryDelayMs(this.#retry, {
-      attempt: this.#count,
-      claimableInMs: Math.max(0, claimableAt - this.#clock.monotonic()),
-      releaseInMs: this.#holds?.nextLookMs(this.#clock.now(), fraction),
+/**
+ * Makes what gives one caller's pauses between its tries and looks: the next one, in milliseconds, where what is waited
+ * for can be had at `claimableAt` on the monotonic clock. `holds`: what is known of how long holders keep it.
+ */
+export function retryPauses(
+  { clock, randomness }: Pick<ProtocolContext, "clock" | "randomness">,
+  retry: RetryStrategy,
+  holds?: HoldWatch,
+): (claimableAt?: number) => number {
+  let attempt = 0;
+  return (claimableAt = Number.POSITIVE_INFINITY) => {
+    attempt += 1;
+    const fraction = randomness.fraction();
+    return retryDelayMs(retry, {
+      attempt,
+      claimableInMs: Math.max(0, claimableAt - clock.monotonic()),
+      releaseInMs: holds?.nextLookMs(clock.now(), fraction),
       fraction,
     });
-  }
+  };
 }
 
 /** Gives the time to wait before the next look, in milliseconds. */

@@ -29,6 +29,7 @@ import { runAttributeNames, runItemKey, runSortKeyPrefix } from "./schema.ts";
 
 const { partitionKey, sortKey, token, version, owner, releasedToken, brokenToken, doneSlot } = attributeNames;
 const { acquiredAt, expiresAt, leaseDurationMs, data, revocation } = attributeNames;
+const { lastOwner, lastAcquiredAt, lastEnd } = attributeNames;
 const ttl = attributeNames.timeToLive;
 const { state, attempt, lostAttempts, endedAt, remark, progress } = runAttributeNames;
 
@@ -74,7 +75,14 @@ const leaseAttributes = [token, version, expiresAt, leaseDurationMs, data, revoc
 /** The end of a lease that records the outcome of the attempt. The owner and the begin stay in the item. */
 export function recordOutcome(ending: Write, outcome: Outcome, slot: string): Write {
   const isDone = outcome.state === "succeeded";
-  const { [doneSlot]: _done, ...set } = ending.set;
+  // A run keeps its own owner, begin and end.
+  const {
+    [doneSlot]: _done,
+    [lastOwner]: _owner,
+    [lastAcquiredAt]: _begin,
+    [lastEnd]: _end,
+    ...set
+  } = ending.set;
   return {
     ...ending,
     set: {

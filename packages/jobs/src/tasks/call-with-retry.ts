@@ -1,7 +1,7 @@
 import {
   mayPass,
   type ProtocolContext,
-  RetryPauses,
+  retryPauses,
   sleep,
   type TimedStore,
 } from "@leasehold/client/internal";
@@ -19,13 +19,13 @@ export async function callWithRetry<T>(
   context: ProtocolContext,
   call: (table: TimedStore) => Promise<T>,
 ): Promise<T> {
-  const pauses = new RetryPauses(context, delays);
+  const nextPauseMs = retryPauses(context, delays);
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await call(context.table);
     } catch (error) {
       if (!mayPass(error) || attempt >= mostTries) throw error;
-      await sleep(context.clock, pauses.nextMs());
+      await sleep(context.clock, nextPauseMs());
     }
   }
 }

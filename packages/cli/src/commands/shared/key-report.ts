@@ -1,0 +1,262 @@
+// Everything about a key, as lines for a terminal.
+
+import type { DescribedLease, DescribedTicket, KeyDetails } from "@leasehold/client/operator";
+import { ageText, durationText, timeText } from "../../terminal/durations.ts";
+import { fieldLines, paragraph } from "../../terminal/fields.ts";
+import { type Column, type Paint, tableLines } from "../../terminal/table.ts";
+import { cut, shown, widthOf } from "../../terminal/text.ts";
+import { tokenPrefix } from "../../view/command-lines.ts";
+import type { PastHolder } from "../../view/holders.ts";
+import { type KeyRow, keyRows, ownerOf, primitiveOf, stateWord } from "../../view/key-rows.ts";
+import { livenessText, renewals, renewedAgoMs } from "../../view/liveness.ts";
+import { type NextStep, nextSteps } from "../../view/next-steps.ts";
+import { inColorOf } from "./row-columns.ts";
+
+/** How the lines are written. */
+export interface ReportOptions {
+  /** How wide a line may be; Infinity where there is no terminal. */
+  readonly columns: number;
+  readonly paint: Paint;
+  readonly zone: "utc" | "local";
+  /** Payloads in full. */
+  readonly isWide: boolean;
+}
+
+const indent = "  ";
+/** A payload may have 392 KiB. */
+const shownPayload = 400;
+
+const namesOfPrimitives: Readonly<Record<KeyRow["primitive"], string>> = {
+  lock: "lock",
+  semaphore: "semaphore",
+  "rw-lock": "read-write lock",
+  job: "job",
+  tasks: "task set",
+  cache: "cache",
+  other: "lease",
+};
+
+/** The lines about a key: each primitive that it is used with, who waits, who held it, and what can be done. */
+export function keyReport(
+  details: KeyDetails,
+  holders: readonly PastHolder[],
+  options: ReportOptions,
+): readonly string[] {
+  const rows = keyRows(details);
+  const sections = [
+    ...(rows.length === 0 ? [titleLines(details.key, "nothing is known of this key", options)] : []),
+    ...rows.map((row) => rowSection(row, details, options)),
+    waitingSection(details, options),
+    holdersSection(holders, options),
+    auditSection(details, options),
+    stepsSection(nextSteps(details), options),
+  ];
+  return sections
+    .filter((lines) => lines.length > 0)
+    .flatMap((lines, index) => (index === 0 ? lines : ["", ...lines]));
+}
+
+/** The key, and beside it, or below where there is no room, what is most worth knowing of it. */
+function titleLines(key: string, headline: string, { columns, paint }: ReportOptions): readonly string[] {
+  const name = shown(key);
+  const beside = `${name}  ${shown(headline)}`;
+  if (widthOf(beside) <= columns) return [`${paint("bold", name)}  ${shown(headline)}`];
+  return [
+    ...paragraph(key, columns).map((line) => paint("bold", line)),
+    ...paragraph(headline, columns, indent),
+  ];
+}
+
+function rowSection(row: KeyRow, details: KeyDetails, options: ReportOptions): readonly string[] {
+  const { lease, leases, primitive } = row;
+  const name = namesOfPrimitives[primitive];
+  if (primitive === "lock" && lease === undefined) {
+    const done = details.doneSlot === undefined ? "" : `; the slot ${details.doneSlot} is done`;
+    return titleLines(row.key, `free${done}`, options);
+  }
+  if (lease !== undefined && leases.length === 1) {
+    const kind = primitive === "lock" ? "" : `${name}: `;
+    return [
+      ...titleLines(row.key, kind + livenessText(lease, row.readAt), options),
+      ...fieldLines(leaseFields(lease, details, options), options.columns),
+    ];
+  }
+  return [...titleLines(row.key, headlineOf(row, name), options), ...leasesTable(row, options)];
+}
+
+function headlineOf({ stateText, note, primitive }: KeyRow, name: string): string {
+  const taken = primitive === "semaphore" ? " permits are taken" : "";
+  return `${name}: ${stateText}${taken}${note === "" ? "" : `; ${note}`}`;
+}
+
+/** A lease in its parts. */
+function leaseFields(
+  lease: DescribedLease,
+  { readAt, doneSlot }: KeyDetails,
+  { zone, isWide }: ReportOptions,
+): readonly (readonly [string, string])[] {
+  const { state, owner, acquiredAt, expiresAt, leaseDurationMs, fencingToken, token, pause, sortKey } = lease;
+  const at = (time: number): string => `${timeText(time, zone)}${zone === "utc" ? " UTC" : ""}`;
+  const isOver = expiresAt <= readAt;
+  const count = renewals(lease);
+  const renewed =
+    count === 0
+      ? "not renewed"
+      : `renewed ${count} ${count === 1 ? "time" : "times"}, last ${ageText(renewedAgoMs(lease, readAt))} ago`;
+  const until = isOver
+    ? `${ageText(readAt - expiresAt)} ago`
+    : `in ${ageText(expiresAt - readAt)}${state === "held" || state === "stopping" ? ", unless it is renewed" : ""}`;
+  const holderLabel = pause === undefined ? "holder" : "paused by";
+  const wasHeld = state === "cooldown" ? " (has released it)" : "";
+  return [
+    [holderLabel, pause === undefined ? `${owner}${wasHeld}` : pause.by],
+    ...(pause === undefined ? [] : [["reason", pause.reason] as const]),
+    ["since", `${at(acquiredAt)}, ${ageText(readAt - acquiredAt)} ago`],
+    ["ends", `${at(expiresAt)}, ${until}`],
+    ...(pause === undefined ? [["lease", `${durationText(leaseDurationMs)}, ${renewed}`] as const] : []),
+    ["fencing", String(fencingToken)],
+    ["token", token],
+    ...(sortKey === "lease" ? [] : [["place", sortKey] as const]),
+    ...(pause === undefined ? [["data", payloadText(lease, isWide)] as const] : []),
+    ...(lease.reentrant ? [["reentrant", "yes: the same owner can acquire it again"] as const] : []),
+    ...(pause === undefined
+      ? [["asked to stop?", lease.revocation === undefined ? "no" : `yes: ${lease.revocation}`] as const]
+      : []),
+    ...(doneSlot === undefined ? [] : [["done slot", doneSlot] as const]),
+  ];
+}
+
+function payloadText({ data, invalidData }: DescribedLease, isWide: boolean): string {
+  const text = invalidData === undefined ? (JSON.stringify(data) ?? "none") : `no JSON: ${invalidData}`;
+  return isWide ? text : cut(text, shownPayload);
+}
+
+/** Several leases of one primitive: permits, readers, runs, claims of tasks. */
+function leasesTable({ leases, readAt, primitive }: KeyRow, options: ReportOptions): readonly string[] {
+  if (leases.length === 0) return [];
+  const tokens = leases.map(({ token }) => token);
+  const isSeat = primitive === "semaphore" || primitive === "rw-lock";
+  const columns: readonly Column<DescribedLease>[] = [
+    isSeat
+      ? {
+          title: "seat",
+          cell: ({ seat }) => (seat?.kind === "permit" ? `${seat.permits} ×` : (seat?.kind ?? "")),
+        }
+      : { title: "place", cell: ({ sortKey }) => sortKey, gives: true },
+    { title: "holder", cell: (lease) => ownerOf(lease), gives: true },
+    { title: "state", cell: ({ state }) => inColorOf(state, stateWord(state)) },
+    { title: "held for", cell: ({ acquiredAt }) => ageText(readAt - acquiredAt), align: "right", from: 60 },
+    { title: "ends in", cell: ({ expiresAt }) => endIn(expiresAt - readAt), align: "right" },
+    {
+      title: "renewed",
+      cell: (lease) => (renewals(lease) === 0 ? "no" : `${ageText(renewedAgoMs(lease, readAt))} ago`),
+      align: "right",
+      from: 70,
+    },
+    { title: "token", cell: ({ token }) => tokenPrefix(token, tokens), from: 50 },
+  ];
+  return indented(leases, columns, options);
+}
+
+function endIn(ms: number): string {
+  return ms < 0 ? `${ageText(-ms)} ago` : ageText(ms);
+}
+
+function waitingSection(details: KeyDetails, options: ReportOptions): readonly string[] {
+  const { readAt, waiting, parked } = details;
+  const parkedText =
+    parked.count === 0
+      ? "none"
+      : `${parked.count}, the first for ${ageText(readAt - (parked.since ?? readAt))}`;
+  const isLock = details.leases.some(({ sortKey }) => primitiveOf(sortKey) === "lock");
+  if (waiting.length === 0 && parked.count === 0 && !isLock) return [];
+  const isEstimated = waiting.some(({ estimatedWaitMs }) => estimatedWaitMs !== undefined);
+  const turn: Column<DescribedTicket> = {
+    title: "turn in about",
+    cell: ({ estimatedWaitMs: ms }) => (ms === undefined ? "?" : ageText(ms)),
+    align: "right",
+    from: 70,
+  };
+  const columns: readonly Column<DescribedTicket>[] = [
+    { title: "", cell: ({ position }) => String(position), align: "right" },
+    { title: "waiting (fair, by arrival)", cell: ({ owner }) => owner, gives: true },
+    { title: "since", cell: ({ joinedAt }) => ageText(readAt - joinedAt), align: "right" },
+    { title: "ticket ends in", cell: ({ expiresAt }) => endIn(expiresAt - readAt), align: "right", from: 60 },
+    ...(isEstimated ? [turn] : []),
+  ];
+  const unseen = "Callers that wait without `fair` leave nothing in the table: they are not shown.";
+  return [
+    ...(waiting.length === 0 ? [] : indented(waiting, columns, options)),
+    ...(waiting.length === 0 ? paragraph("waiting (fair): nobody", options.columns, indent) : []),
+    ...paragraph(unseen, options.columns, indent).map((line) => options.paint("dim", line)),
+    ...paragraph(`parked workflows: ${parkedText}`, options.columns, indent),
+  ];
+}
+
+function holdersSection(holders: readonly PastHolder[], options: ReportOptions): readonly string[] {
+  if (holders.length === 0) return [];
+  const columns: readonly Column<PastHolder>[] = [
+    {
+      title: holders.length === 1 ? "last holder" : `last ${holders.length} holders`,
+      cell: ({ owner }) => owner,
+      gives: true,
+    },
+    {
+      title: "held for",
+      cell: ({ heldForMs }) => (heldForMs === undefined ? "—" : ageText(heldForMs)),
+      align: "right",
+    },
+    { title: "ended", cell: ({ ended }) => ended },
+    { title: `at (${options.zone})`, cell: ({ endedAt }) => timeText(endedAt, options.zone), from: 70 },
+  ];
+  return indented(holders, columns, options);
+}
+
+const shownAudit = 5;
+
+function auditSection({ audit, readAt }: KeyDetails, options: ReportOptions): readonly string[] {
+  if (audit.length === 0) return [];
+  const columns: readonly Column<KeyDetails["audit"][number]>[] = [
+    { title: "operators did", cell: ({ action }) => action },
+    { title: "by", cell: ({ by }) => by, gives: true },
+    { title: "ago", cell: ({ at }) => ageText(readAt - at), align: "right" },
+    { title: "why", cell: ({ reason = "" }) => reason, gives: true, from: 50 },
+  ];
+  return indented(audit.slice(-shownAudit).toReversed(), columns, options);
+}
+
+function stepsSection(steps: readonly NextStep[], options: ReportOptions): readonly string[] {
+  if (steps.length === 0) return [];
+  const { paint } = options;
+  const width = Math.max(...steps.map(({ what }) => what.length));
+  const widest = Math.max(...steps.map(({ command }) => indent.length + width + 2 + widthOf(command)));
+  // A command line is not broken, for it is there to be copied.
+  const isBeside = widest <= options.columns;
+  return [
+    paint("bold", "What you can do"),
+    ...steps.flatMap(({ what, command, caution }) => {
+      const minded = caution === undefined ? [] : [`(${caution})`];
+      return isBeside
+        ? [
+            `${indent}${what.padEnd(width)}  ${command}`,
+            ...minded.map((text) => paint("dim", `${indent}${" ".repeat(width)}  ${text}`)),
+          ]
+        : [
+            `${indent}${what}`,
+            ...minded.flatMap((text) => paragraph(text, options.columns, indent)),
+            command,
+          ];
+    }),
+  ];
+}
+
+function indented<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  { columns: width, paint }: ReportOptions,
+): readonly string[] {
+  const visible = columns.filter(({ from = 0 }) => from <= width);
+  return tableLines(rows, visible, { width: width - indent.length, paint }).map(
+    (line) => indent + line.trimEnd(),
+  );
+}

@@ -1,0 +1,65 @@
+import { LeaseOperator } from "@leasehold/client/operator";
+import { command } from "../command.ts";
+import { exitCodes, UsageError } from "../exit-codes.ts";
+import { duration, text } from "../flags.ts";
+import { durationText } from "../terminal/durations.ts";
+import { shown } from "../terminal/text.ts";
+import { isClosed, isHeld, type KeyRow, keyRows } from "../view/key-rows.ts";
+import { globTest } from "../view/row-selection.ts";
+import { looks } from "./shared/polling.ts";
+
+const usualEveryMs = 1_000;
+
+export default command({
+  usage: "wait KEY",
+  details: `
+Waits until the key is free, or what --until says. It takes nothing: by the time that it has ended, another caller may
+have the lock. Exits with 0 when it is so, and with 75 when --for is over.
+
+leasehold wait deploy/prod --for 5m && echo free
+leasehold wait deploy/prod --until gone-owner='bob@*'`,
+  writes: false,
+  operands: [1, 1],
+  flags: {
+    for: duration("for how long at most (default: for ever)"),
+    until: text("free|held|gone-owner=GLOB", "what to wait for (default free)"),
+    every: duration("how often to look (default 1s)"),
+  },
+  async run({ operands: [key = ""], flags, connect, terminal, clock, signal, by }) {
+    const isSo = conditionOf(flags.until ?? "free");
+    const { client } = await connect();
+    const operator = new LeaseOperator(client, { by });
+    const began = clock.monotonic();
+    const look = async (): Promise<readonly KeyRow[]> => keyRows(await operator.describe(key));
+    const everyMs = flags.every ?? usualEveryMs;
+    let last: readonly KeyRow[] = [];
+    for await (const rows of looks(look, { terminal, clock, signal, everyMs, forMs: flags.for })) {
+      last = rows;
+      if (!isSo(rows)) continue;
+      terminal.say(`${shown(key)} is ${stateOf(rows)}, after ${durationText(clock.monotonic() - began)}`);
+      return exitCodes.done;
+    }
+    terminal.say(`${shown(key)} is still ${stateOf(last)}, after ${durationText(clock.monotonic() - began)}`);
+    return exitCodes.held;
+  },
+});
+
+/** Throws a UsageError. */
+function conditionOf(until: string): (rows: readonly KeyRow[]) => boolean {
+  if (until === "free") return (rows) => !rows.some(isClosed);
+  if (until === "held") return (rows) => rows.some(isHeld);
+  const pattern = /^gone-owner=(.+)$/s.exec(until)?.[1];
+  if (pattern === undefined) {
+    throw new UsageError(`--until is "${shown(until)}"; allowed: free, held, gone-owner=GLOB`);
+  }
+  const isOwner = globTest(pattern);
+  return (rows) => !rows.some((row) => isHeld(row) && row.leases.some(({ owner }) => isOwner(owner)));
+}
+
+function stateOf(rows: readonly KeyRow[]): string {
+  const row = rows.find(isHeld);
+  if (row === undefined) return "free";
+  return shown(
+    row.lease === undefined ? `${row.stateText} (${row.primitive})` : `${row.stateText} by ${row.owner}`,
+  );
+}

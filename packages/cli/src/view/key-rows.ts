@@ -1,0 +1,271 @@
+// What a list of locks shows: one row for each key and primitive. The list of the command line, its full screen and the
+// console show the same rows.
+
+import type {
+  DescribedLease,
+  DescribedSeats,
+  DescribedTicket,
+  KeyDetails,
+  LeaseState,
+} from "@leasehold/client/operator";
+import { ageText } from "../terminal/durations.ts";
+import { renewals, renewedAgoMs } from "./liveness.ts";
+
+/** Which primitive a key is used with: its items tell by their sort keys. */
+export type Primitive = "lock" | "semaphore" | "rw-lock" | "job" | "tasks" | "cache" | "other";
+
+/** A key, as one primitive uses it. */
+export interface KeyRow {
+  readonly key: string;
+  readonly primitive: Primitive;
+  /** When it was read: epoch milliseconds of the service's clock. */
+  readonly readAt: number;
+  /** `free`: nobody holds it. Of several leases it is the state of the one that matters most: a holder comes first. */
+  readonly state: LeaseState;
+  /** The state in a word for people: `held`, `EXPIRED`, `2 of 5`, `writer`. */
+  readonly stateText: string;
+  /** Who holds it; of several holders, the primitive. */
+  readonly owner: string;
+  /** Whose holder's time is shown: the lock's, the writer's; undefined where several hold it, or nobody does. */
+  readonly lease: DescribedLease | undefined;
+  /** All leases of the row. */
+  readonly leases: readonly DescribedLease[];
+  /** Milliseconds since it was acquired. */
+  readonly heldForMs: number | undefined;
+  /** Milliseconds until it ends; negative when it has ended. */
+  readonly remainingMs: number | undefined;
+  /** How many callers wait in line (`fair()`), and for how long the first of them has. */
+  readonly waiting: number;
+  readonly longestWaitMs: number | undefined;
+  /** Workflows and durable functions that wait. */
+  readonly parked: number;
+  /** A semaphore's permits. */
+  readonly permits: { readonly taken: number; readonly of: number | undefined } | undefined;
+  /** What a person wants to know besides. */
+  readonly note: string;
+}
+
+const sortKeysOf: Readonly<Record<Exclude<Primitive, "other">, RegExp>> = {
+  lock: /^lease$/,
+  semaphore: /^semaphore$/,
+  "rw-lock": /^read-write$/,
+  job: /^run#/,
+  tasks: /^(task|done)#/,
+  cache: /^cache(#|$)/,
+};
+
+/** The primitive that an item at a sort key belongs to. */
+export function primitiveOf(sortKey: string): Primitive {
+  const found = Object.entries(sortKeysOf).find(([, pattern]) => pattern.test(sortKey));
+  return (found?.[0] as Primitive | undefined) ?? "other";
+}
+
+/** Every primitive that has items under a key, in the order in which they are shown. A key of audit items alone has none. */
+export function primitivesOf({ items, leases, parked }: KeyDetails): readonly Primitive[] {
+  const found = new Set(leases.map(({ sortKey }) => primitiveOf(sortKey)));
+  for (const kind of Object.keys(items)) {
+    if (kind === "lease" || kind === "semaphore") found.add(primitiveOf(kind));
+    if (kind === "read-write") found.add("rw-lock");
+    if (kind === "run" || kind === "task" || kind === "done") found.add(primitiveOf(`${kind}#`));
+    if (kind === "cache") found.add("cache");
+  }
+  if (parked.count > 0) found.add("lock");
+  return [...Object.keys(sortKeysOf), "other"].filter((one): one is Primitive => found.has(one as Primitive));
+}
+
+/** The rows of a key. */
+export function keyRows(description: KeyDetails): readonly KeyRow[] {
+  return primitivesOf(description).map((primitive) => keyRow(description, primitive));
+}
+
+/** What matters most comes first. */
+const importance: readonly LeaseState[] = [
+  ...(["paused", "stopping", "held", "grace", "cooldown", "expired", "free"] as const),
+];
+
+function keyRow(description: KeyDetails, primitive: Primitive): KeyRow {
+  const { key, readAt } = description;
+  const leases = description.leases.filter(({ sortKey }) => primitiveOf(sortKey) === primitive);
+  const lease = soleLease(primitive, leases);
+  const states = leases.map(({ state }) => state);
+  const waiting = description.waiting.filter(
+    ({ sortKey, expiresAt }) => primitiveOf(sortKey) === primitive && expiresAt > readAt,
+  );
+  const seats = description.seats.find(({ sortKey }) => primitiveOf(sortKey) === primitive);
+  const first = waiting[0];
+  const facts: Facts = { description, primitive, leases, lease, seats, waiting };
+  return {
+    key,
+    primitive,
+    readAt,
+    state: importance.find((state) => states.includes(state)) ?? "free",
+    stateText: stateTextOf(facts),
+    owner: lease === undefined ? (primitive === "lock" ? "" : primitive) : ownerOf(lease),
+    lease,
+    leases,
+    heldForMs: lease && readAt - lease.acquiredAt,
+    remainingMs: lease && lease.expiresAt - readAt,
+    waiting: waiting.length,
+    longestWaitMs: first && readAt - first.joinedAt,
+    parked: primitive === "lock" ? description.parked.count : 0,
+    permits:
+      primitive === "semaphore" && seats !== undefined
+        ? { taken: seats.taken.permit, of: seats.permits }
+        : undefined,
+    note: noteOf(facts),
+  };
+}
+
+interface Facts {
+  readonly description: KeyDetails;
+  readonly primitive: Primitive;
+  readonly leases: readonly DescribedLease[];
+  readonly lease: DescribedLease | undefined;
+  readonly seats: DescribedSeats | undefined;
+  readonly waiting: readonly DescribedTicket[];
+}
+
+/** The lease whose times a row shows: there is one of a lock and of a writer, and any number of the others. */
+function soleLease(primitive: Primitive, leases: readonly DescribedLease[]): DescribedLease | undefined {
+  if (primitive === "lock" || primitive === "other") return leases[0];
+  if (primitive === "rw-lock") return leases.find(({ seat }) => seat?.kind === "write");
+  return undefined;
+}
+
+/** Who is named as the holder of a lease: of a pause, the person. */
+export function ownerOf({ owner, pause }: Pick<DescribedLease, "owner" | "pause">): string {
+  return pause === undefined ? owner : `paused by ${pause.by}`;
+}
+
+const wordsOfStates: Readonly<Record<LeaseState, string>> = {
+  held: "held",
+  stopping: "stopping",
+  grace: "grace",
+  expired: "EXPIRED",
+  cooldown: "closed",
+  paused: "PAUSED",
+  free: "free",
+};
+
+/** A lease's state in a word for people. */
+export function stateWord(state: LeaseState): string {
+  return wordsOfStates[state];
+}
+
+function stateTextOf({ primitive, leases, seats }: Facts): string {
+  switch (primitive) {
+    case "semaphore":
+      return `${seats?.taken.permit ?? 0} of ${seats?.permits ?? "?"}`;
+    case "rw-lock": {
+      const { read = 0, write = 0 } = seats?.taken ?? {};
+      return write > 0 ? "writer" : read > 0 ? `${read} ${read === 1 ? "reader" : "readers"}` : "free";
+    }
+    case "job":
+      return leases.length === 0 ? "idle" : stateWord(worst(leases));
+    case "tasks":
+      return `${leases.length} running`;
+    default:
+      return stateWord(worst(leases));
+  }
+}
+
+function worst(leases: readonly DescribedLease[]): LeaseState {
+  return importance.find((state) => leases.some((lease) => lease.state === state)) ?? "free";
+}
+
+function noteOf(facts: Facts): string {
+  const { description, primitive, leases, lease } = facts;
+  const { readAt, items } = description;
+  const queue = queueNote(facts);
+  const expired = leases.filter(({ state }) => state === "expired").length;
+  switch (primitive) {
+    case "semaphore":
+      return notes(queue, expired > 0 && `${expired} EXPIRED`);
+    case "rw-lock": {
+      const { read = 0, write = 0, intent = 0 } = facts.seats?.taken ?? {};
+      const readers = write > 0 && `${read} ${read === 1 ? "reader" : "readers"}`;
+      const writers = intent > 0 && `${intent} to write`;
+      return notes(readers, writers, queue, expired > 0 && `${expired} EXPIRED`);
+    }
+    case "job":
+      return notes(`runs kept: ${items.run ?? 0}`, expired > 0 && `${expired} lost`);
+    case "tasks":
+      return notes(
+        `${(items.task ?? 0) - leases.length} waiting`,
+        expired > 0 && `${expired} claims EXPIRED`,
+        `${items.done ?? 0} ended`,
+      );
+    case "cache":
+      return leases.length === 0 ? "kept" : "being computed";
+    default:
+      return lease === undefined
+        ? notes(queue, freeNote(description))
+        : notes(leaseNote(lease, readAt, queue !== false), queue);
+  }
+}
+
+function notes(...parts: readonly (string | false)[]): string {
+  return parts.filter((part) => part !== false && part !== "").join(", ");
+}
+
+function queueNote({ description, primitive, waiting }: Facts): string | false {
+  const parked = primitive === "lock" ? description.parked.count : 0;
+  const [first] = waiting;
+  const since = first && description.readAt - first.joinedAt;
+  const longest = since !== undefined && since >= 60_000 && `1st for ${ageText(since)}`;
+  return (
+    notes(
+      waiting.length > 0 && `${waiting.length} waiting`,
+      longest,
+      parked > 0 && `${parked} parked ${parked === 1 ? "workflow" : "workflows"}`,
+    ) || false
+  );
+}
+
+function freeNote({ lastHolder, readAt }: KeyDetails): string {
+  if (lastHolder === undefined) return "";
+  return `${endText(lastHolder.end)} ${ageText(readAt - lastHolder.endedAt)} ago by ${lastHolder.owner}`;
+}
+
+const wordsOfEnds = {
+  released: "released",
+  completed: "completed",
+  broken: "BROKEN",
+  takenOver: "TAKEN OVER",
+} as const;
+
+/** How a holder's time ended, for people. */
+export function endText(end: keyof typeof wordsOfEnds): string {
+  return wordsOfEnds[end];
+}
+
+function leaseNote(lease: DescribedLease, readAt: number, isWanted: boolean): string {
+  switch (lease.state) {
+    case "paused":
+      return JSON.stringify(lease.pause?.reason ?? "");
+    case "stopping":
+      return `asked to stop: ${JSON.stringify(lease.revocation ?? "")}`;
+    case "expired":
+      return isWanted ? "" : "nobody has wanted it since";
+    case "grace":
+      return "over, within the allowance for clocks";
+    case "cooldown":
+      return "released early (lockAtLeastFor)";
+    case "free":
+      return "";
+    default:
+      // Whether it is renewed matters less than who waits.
+      return isWanted || renewals(lease) === 0 ? "" : `renewed ${ageText(renewedAgoMs(lease, readAt))} ago`;
+  }
+}
+
+/** Whether somebody has it: a holder, an operator's pause, or a cooldown. */
+export function isHeld({ state }: KeyRow): boolean {
+  return state !== "free" && state !== "expired";
+}
+
+/** Whether callers that come now are refused. A semaphore refuses when no permit is left. */
+export function isClosed(row: KeyRow): boolean {
+  const { permits } = row;
+  return permits?.of === undefined ? isHeld(row) : permits.taken >= permits.of;
+}

@@ -1,0 +1,87 @@
+// What a person can do about a key: each step with the command line that does it. The console's buttons show the same ones.
+
+import type { DescribedLease, KeyDetails } from "@leasehold/client/operator";
+import { commandLine, tokenPrefix } from "./command-lines.ts";
+import { primitiveOf, primitivesOf } from "./key-rows.ts";
+
+/** One thing that can be done. */
+export interface NextStep {
+  readonly action: "stop" | "break" | "pause" | "resume" | "wait" | "runs" | "tasks";
+  /** What it does, in a few words. */
+  readonly what: string;
+  readonly command: string;
+  /** What to mind. */
+  readonly caution?: string;
+}
+
+const breakCaution = "it may still be working: see docs/RUNBOOK.md";
+
+/** What can be done about a key, the mildest first. */
+export function nextSteps(details: KeyDetails): readonly NextStep[] {
+  const { key, leases } = details;
+  const used = new Set(primitivesOf(details));
+  const locks = leases.filter(({ sortKey }) => !["job", "tasks", "cache"].includes(primitiveOf(sortKey)));
+  // Of many holders one is enough to show how it is written.
+  const steps = locks.slice(0, 1).flatMap((lease) => stepsAbout(lease, leases));
+  const ofLocks: readonly NextStep[] =
+    steps.length > 0 || !(used.has("lock") || used.size === 0)
+      ? steps
+      : [
+          {
+            action: "pause",
+            what: "keep it closed",
+            command: commandLine("pause", [key], ["--for", "2h", "--reason", "…"]),
+          },
+        ];
+  return [
+    ...ofLocks,
+    ...(used.has("job")
+      ? [{ action: "runs", what: "look at its runs", command: commandLine("jobs runs", [key]) } as const]
+      : []),
+    ...(used.has("tasks")
+      ? [{ action: "tasks", what: "look at its tasks", command: commandLine("tasks", [key]) } as const]
+      : []),
+  ];
+}
+
+/** What can be done about one lease. */
+export function stepsAbout(lease: DescribedLease, leases: readonly DescribedLease[]): readonly NextStep[] {
+  const { key, state } = lease;
+  const prefix = tokenPrefix(
+    lease.token,
+    leases.map(({ token }) => token),
+  );
+  const line = (name: string): string => commandLine(name, [key], ["--token", prefix]);
+  const wait: NextStep = {
+    action: "wait",
+    what: "wait until it is free",
+    command: commandLine("wait", [key]),
+  };
+  switch (state) {
+    case "held":
+    case "stopping":
+    case "grace":
+      return [
+        ...(state === "held"
+          ? [{ action: "stop", what: "ask it to stop", command: line("stop") } as const]
+          : []),
+        { action: "break", what: "break it", command: line("break"), caution: breakCaution },
+        wait,
+      ];
+    case "paused":
+      return [{ action: "resume", what: "end the pause", command: commandLine("resume", [key]) }, wait];
+    case "cooldown":
+      return [wait, { action: "break", what: "open it now", command: line("break") }];
+    case "expired":
+      return [
+        {
+          action: "break",
+          what: "remove the record of it",
+          command: `${line("break")} --force`,
+          caution: "no need: the next caller takes it over",
+        },
+      ];
+    default:
+      return [];
+  }
+}

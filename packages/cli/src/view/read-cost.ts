@@ -1,0 +1,50 @@
+// What reads cost: DynamoDB bills by the bytes that it reads, not by what comes back.
+
+import type { Item } from "@leasehold/client";
+
+/** What reads have taken. */
+export interface ReadCost {
+  readonly items: number;
+  readonly bytes: number;
+  /** Read capacity units, as DynamoDB counts them. */
+  readonly units: number;
+  /** What they cost on demand, in US dollars: about, for regions differ by a third. */
+  readonly dollars: number;
+}
+
+/** On demand, in us-east-1: docs/costs.md names the source. */
+const dollarsPerUnit = 0.125 / 1_000_000;
+const bytesPerUnit = 4_096;
+
+/** What reads of so many bytes cost, which may lag: they cost half as much as consistent ones. */
+export function readCost(items: number, bytes: number): ReadCost {
+  const units = Math.max(1, Math.ceil(bytes / bytesPerUnit)) / 2;
+  return { items, bytes, units, dollars: units * dollarsPerUnit };
+}
+
+/** How many bytes an item counts, about: its names and its values. */
+export function bytesOf(item: Item): number {
+  let bytes = 0;
+  for (const [name, value] of Object.entries(item)) {
+    // A number takes a byte for each two digits, and one more.
+    bytes += Buffer.byteLength(name) + (typeof value === "string" ? Buffer.byteLength(value) : 8);
+  }
+  return bytes;
+}
+
+/** `512 items read (64 RCU, $0.00002)`. */
+export function costText({ items, units, dollars }: ReadCost): string {
+  const counted = `${items.toLocaleString("en-US")} ${items === 1 ? "item" : "items"}`;
+  return `${counted} read (${unitsText(units)} RCU, ${dollarsText(dollars)})`;
+}
+
+export function unitsText(units: number): string {
+  return units.toLocaleString("en-US", { maximumFractionDigits: 1 });
+}
+
+/** Dollars with one figure that counts, or with cents: `$0.00002`, `$0.04`, `$12.50`. */
+export function dollarsText(dollars: number): string {
+  if (dollars >= 0.995) return `$${dollars.toFixed(2)}`;
+  if (dollars < 0.000_001) return "less than $0.000001";
+  return `$${Number(dollars.toPrecision(1)).toLocaleString("en-US", { maximumFractionDigits: 6 })}`;
+}

@@ -1,0 +1,102 @@
+// Which rows are wanted, and in which order.
+
+import { type KeyRow, keyRows, type Primitive } from "./key-rows.ts";
+import type { TableSnapshot } from "./table-snapshot.ts";
+
+/** By what rows are sorted: the longest held first, by name, or what ends next first. */
+export type RowOrder = "age" | "key" | "ends";
+
+/** Which rows are wanted. */
+export interface RowSelection {
+  /** Every primitive; without it, job runs, tasks and caches are left out. @default false */
+  readonly all?: boolean;
+  /** Only what has expired and was not released. @default false */
+  readonly expired?: boolean;
+  /** Free locks too. @default false */
+  readonly tombstones?: boolean;
+  /** Whose owner fits this pattern: `*` stands for any text, `?` for a character. @default - any */
+  readonly owner?: string | undefined;
+  /** What is held for at least so many milliseconds. @default - any */
+  readonly olderMs?: number | undefined;
+  /** @default "key" */
+  readonly sort?: RowOrder | undefined;
+}
+
+const usualPrimitives: readonly Primitive[] = ["lock", "semaphore", "rw-lock"];
+
+/** The rows of a table that are wanted, in their order. */
+export function selectRows(snapshot: TableSnapshot, selection: RowSelection = {}): readonly KeyRow[] {
+  const { all = false, expired = false, tombstones = false, owner, olderMs, sort = "key" } = selection;
+  const isOwner = owner === undefined ? () => true : globTest(owner);
+  const rows = snapshot.keys
+    .flatMap(keyRows)
+    .filter(
+      (row) =>
+        (all || usualPrimitives.includes(row.primitive)) &&
+        (tombstones || !isIdle(row)) &&
+        (!expired || row.leases.some(({ state }) => state === "expired")) &&
+        (owner === undefined || row.leases.some((lease) => isOwner(lease.owner))) &&
+        (olderMs === undefined || row.leases.some(({ acquiredAt }) => row.readAt - acquiredAt >= olderMs)),
+    );
+  return rows.sort(orders[sort]);
+}
+
+/** Nobody holds it, and nobody wants it. What tasks and caches keep is worth a row. */
+function isIdle({ primitive, state, waiting, parked }: KeyRow): boolean {
+  const keepsNothing = primitive !== "tasks" && primitive !== "cache" && primitive !== "job";
+  return keepsNothing && state === "free" && waiting === 0 && parked === 0;
+}
+
+const never = Number.POSITIVE_INFINITY;
+
+const byKey = (one: KeyRow, other: KeyRow): number =>
+  one.key === other.key ? 0 : one.key < other.key ? -1 : 1;
+
+const orders: Readonly<Record<RowOrder, (one: KeyRow, other: KeyRow) => number>> = {
+  key: byKey,
+  age: (one, other) => compare(oldest(one), oldest(other)) || byKey(one, other),
+  ends: (one, other) => compare(nextEnd(one), nextEnd(other)) || byKey(one, other),
+};
+
+function compare(one: number, other: number): number {
+  return one === other ? 0 : one - other;
+}
+
+function oldest({ leases }: KeyRow): number {
+  return leases.reduce((earliest, { acquiredAt }) => Math.min(earliest, acquiredAt), never);
+}
+
+function nextEnd({ leases }: KeyRow): number {
+  return leases.reduce((earliest, { expiresAt }) => Math.min(earliest, expiresAt), never);
+}
+
+/** Makes the test of a pattern in which `*` stands for any text and `?` for one character. */
+export function globTest(pattern: string): (text: string) => boolean {
+  const source = [...pattern].map((character) =>
+    character === "*"
+      ? "[^]*?"
+      : character === "?"
+        ? "[^]"
+        : character.replace(/[\\^$.*+?()[\]{}|/]/, "\\$&"),
+  );
+  const regular = new RegExp(`^${source.join("")}$`, "u");
+  return (text) => regular.test(text);
+}
+
+/** How many rows there are of each kind: `7 keys, 5 held, 1 expired, 1 paused`. */
+export function countsText(rows: readonly KeyRow[]): string {
+  const keys = new Set(rows.map(({ key }) => key)).size;
+  const count = (...states: readonly string[]): number =>
+    rows.filter(({ state }) => states.includes(state)).length;
+  const counted = [
+    [count("held", "stopping", "grace"), "held"],
+    [count("expired"), "expired"],
+    [count("paused"), "paused"],
+    [count("cooldown"), "closed"],
+    [count("free"), "free"],
+  ] as const;
+  return [
+    `${keys} ${keys === 1 ? "key" : "keys"}`,
+    ...counted.filter(([n]) => n > 0).map((one) => one.join(" ")),
+  ].join(", ");
+}

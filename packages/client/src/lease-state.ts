@@ -1,0 +1,47 @@
+/** What a lease's record says at a moment: pure, for whoever shows leases to people. */
+import type { LeaseRecord } from "./record.ts";
+
+/**
+ * What a record is worth at a moment.
+ *
+ * - `held`: its time is not over.
+ * - `stopping`: the same, and its holder was asked to stop.
+ * - `grace`: its time is over, but by less than `clockSkewMs`: no caller takes it over yet.
+ * - `expired`: it was not released, and its time is over: the next caller takes it over.
+ * - `cooldown`: it was released, and the lock stays closed until `expiresAt` (`lockAtLeastForMs`).
+ * - `paused`: an operator keeps the lock closed until `expiresAt`.
+ * - `free`: a cooldown or a pause that is over: the next caller gets the lock.
+ */
+export type LeaseState = "held" | "stopping" | "grace" | "expired" | "cooldown" | "paused" | "free";
+
+/** The moment for which {@link leaseState} judges. */
+export interface LeaseStateOptions {
+  /** Epoch milliseconds, by a clock that is within `clockSkewMs` of the service's. */
+  readonly nowMs: number;
+  /** The client's allowance for clocks that differ. Infinity: no lease counts as expired by the time alone. */
+  readonly clockSkewMs: number;
+}
+
+/** Tells a record's state, by the time alone. It sends nothing. */
+export function leaseState(
+  {
+    expiresAt,
+    inCooldown,
+    pause,
+    revocation,
+  }: Pick<LeaseRecord, "expiresAt" | "inCooldown" | "pause" | "revocation">,
+  { nowMs, clockSkewMs }: LeaseStateOptions,
+): LeaseState {
+  const isOver = nowMs > expiresAt + clockSkewMs;
+  if (pause !== undefined || inCooldown) return isOver ? "free" : pause === undefined ? "cooldown" : "paused";
+  if (nowMs > expiresAt) return isOver ? "expired" : "grace";
+  return revocation === undefined ? "held" : "stopping";
+}
+
+/** When a lease was renewed last, or acquired if it was never renewed; in epoch milliseconds of its holder's clock. */
+export function renewedAt({
+  expiresAt,
+  leaseDurationMs,
+}: Pick<LeaseRecord, "expiresAt" | "leaseDurationMs">): number {
+  return expiresAt - leaseDurationMs;
+}

@@ -1,0 +1,77 @@
+import { type LeaseAddress, namesIn } from "../expressions.ts";
+import { check, checkOptions, duration, type Rules, text } from "../options/check-values.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
+import type { ItemKey } from "../schema.ts";
+import { attributeNames, auditSortKeyPrefix, limits } from "../schema.ts";
+import { pagesOf } from "../store/pages.ts";
+import type { Item, ScanPage } from "../store.ts";
+import { type AuditEntry, auditEntryIn } from "./audit-entry.ts";
+
+/** Options of {@link LeaseOperator.audit}. */
+export interface AuditOptions {
+  /** The one key to look at. @default - all keys */
+  readonly key?: string;
+  /** The text that keys begin with; not beside `key`. @default - all keys */
+  readonly prefix?: string;
+  /** Only what was done in the last so many milliseconds. @default - all that is kept */
+  readonly sinceMs?: number;
+}
+
+const rules: Rules<AuditOptions> = {
+  key: text(limits.keyBytes),
+  prefix: text(limits.keyBytes),
+  sinceMs: duration(1),
+};
+
+const { partitionKey, sortKey } = attributeNames;
+
+/** Reads the traces of a key, or of all keys. Throws InvalidOptionsError. */
+export async function* auditTrail(
+  context: ProtocolContext,
+  options: AuditOptions,
+): AsyncGenerator<AuditEntry, void, undefined> {
+  const { key, prefix, sinceMs } = checkOptions(options, rules);
+  check(key === undefined || prefix === undefined, "prefix", prefix, "nothing beside key");
+  const range = timesSince(context, auditSortKeyPrefix, sinceMs);
+  const { table } = context;
+  const read = (after: { readonly after?: ItemKey }): Promise<ScanPage> =>
+    key === undefined
+      ? table.scan({ ...everywhere(range, prefix), ...after })
+      : table.query({ ...under({ key }, range), consistent: true, ...after });
+  for await (const { items } of pagesOf(read)) yield* items.flatMap((item) => auditEntryIn(item) ?? []);
+}
+
+/** Sort keys that are a prefix and a time. */
+export interface TimeRange {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** The sort keys of the last so many milliseconds. */
+export function timesSince(
+  { clock }: Pick<ProtocolContext, "clock">,
+  prefix: string,
+  sinceMs: number | undefined,
+): TimeRange {
+  const from = sinceMs === undefined ? "" : new Date(Math.max(0, clock.now() - sinceMs)).toISOString();
+  return { from: prefix + from, to: `${prefix}~` };
+}
+
+/** Finds the items of a time under a key. */
+export function under(
+  { key }: LeaseAddress,
+  { from, to }: TimeRange,
+): { readonly keyCondition: string; readonly names: Record<string, string>; readonly values: Item } {
+  const keyCondition = `#${partitionKey} = :key AND #${sortKey} BETWEEN :from AND :to`;
+  return { keyCondition, names: namesIn(keyCondition), values: { ":key": key, ":from": from, ":to": to } };
+}
+
+function everywhere(
+  { from, to }: TimeRange,
+  prefix: string | undefined,
+): { readonly filter: string; readonly names: Record<string, string>; readonly values: Item } {
+  const inTime = `#${sortKey} BETWEEN :from AND :to`;
+  const filter = prefix === undefined ? inTime : `${inTime} AND begins_with(#${partitionKey}, :prefix)`;
+  const values = { ":from": from, ":to": to, ...(prefix === undefined ? {} : { ":prefix": prefix }) };
+  return { filter, names: namesIn(filter), values };
+}

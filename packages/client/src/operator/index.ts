@@ -1,0 +1,23 @@
+export type { KeyDescription } from "../lease-admin.ts";
+export { type LeaseState, type LeaseStateOptions, leaseState, renewedAt } from "../lease-state.ts";
+export type { LastHolder, Pause } from "../record.ts";
+export type { AuditEntry, OperatorAction } from "./audit-entry.ts";
+export type { AuditOptions } from "./audit-trail.ts";
+export type { HistoryOptions } from "./history.ts";
+export type { DescribedLease, DescribedSeats, DescribedTicket, KeyDetails } from "./key-details.ts";
+export {
+  type LeaseChange,
+  type LeaseChangeKind,
+  type LeaseSnapshot,
+  leaseChanges,
+  snapshotOf,
+} from "./lease-changes.ts";
+export {
+  type BreakOptions,
+  LeaseOperator,
+  type LeaseOperatorOptions,
+  type OperatorResult,
+  type ResumeOptions,
+  type StopOptions,
+} from "./lease-operator.ts";
+export type { PauseOptions } from "./pause.ts";

@@ -1,0 +1,147 @@
+import type { LeaseItemError } from "../errors/errors.ts";
+import { leasesOf } from "../expressions.ts";
+import { estimatedWaitMs } from "../fair/queue-estimate.ts";
+import { holdNoteIn, ticketsIn } from "../fair/queue-ticket.ts";
+import { descriptionOf, type KeyDescription } from "../lease-admin.ts";
+import { type LeaseState, type LeaseStateOptions, leaseState } from "../lease-state.ts";
+import { recordsIn, unreadableIn } from "../looks.ts";
+import { checkKey } from "../options/check-values.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
+import type { LeaseRecord } from "../record.ts";
+import { attributeNames, auditSortKeyPrefix, leaseSortKey, waiterSortKeyPrefix } from "../schema.ts";
+import { isSeatSortKey, permitsOfAttribute, type SeatKind } from "../seats/schema.ts";
+import { takenBy } from "../seats/seat.ts";
+import { pagesOf } from "../store/pages.ts";
+import type { Item } from "../store.ts";
+import { type AuditEntry, auditEntryIn } from "./audit-entry.ts";
+
+/** A lease, and what it is worth at the time of the read. */
+export interface DescribedLease extends LeaseRecord {
+  readonly state: LeaseState;
+}
+
+/** A caller that waits in line (`fair()`). */
+export interface DescribedTicket {
+  /** The sort key of the lease that it waits for. */
+  readonly sortKey: string;
+  /** The caller's owner, cut to 64 bytes. */
+  readonly owner: string;
+  /** Epoch milliseconds of the caller's clock. */
+  readonly joinedAt: number;
+  /** When the ticket ends unless the caller renews it, in epoch milliseconds. Others pass a ticket that has ended. */
+  readonly expiresAt: number;
+  /** 1 for the caller that comes next. Tickets that have ended are counted. */
+  readonly position: number;
+  /** In about how many milliseconds its turn comes, by how long holders keep the lock; undefined while that is not known. */
+  readonly estimatedWaitMs: number | undefined;
+}
+
+/** How an item of seats is taken: a semaphore's permits, or the readers and writers of a read-write lock. */
+export interface DescribedSeats {
+  /** `semaphore` or `read-write`. */
+  readonly sortKey: string;
+  /** How many permits the semaphore had for the caller that was let in last; undefined where the item does not say. */
+  readonly permits: number | undefined;
+  /** What all seats take, those of expired leases included. An `intent` is a writer that waits. */
+  readonly taken: Readonly<Record<SeatKind, number>>;
+}
+
+/** Everything under a key, but for its history. No task token and no callback id is in it. */
+export interface KeyDetails extends KeyDescription<DescribedLease> {
+  /** The callers that wait in line, in the order of their turns. Callers without an order leave no trace. */
+  readonly waiting: readonly DescribedTicket[];
+  /** Workflows and durable functions that wait for the lock, and since when the first of them does. */
+  readonly parked: { readonly count: number; readonly since: number | undefined };
+  readonly seats: readonly DescribedSeats[];
+  /**
+   * How many items there are of each kind, by the part of their sort key before `#`: `lease`, `semaphore`,
+   * `read-write`, `run`, `task` (open), `done` (ended tasks), `cache`, `call`, `waiter`, `audit`.
+   */
+  readonly items: Readonly<Record<string, number>>;
+  /** What operators have done, the oldest first. */
+  readonly audit: readonly AuditEntry[];
+}
+
+/** Reads a key, as `client.describe` does, and takes along what only operators want to know. */
+export async function detailsOf(context: ProtocolContext, key: string): Promise<KeyDetails> {
+  const { table, clock, clockSkewMs } = context;
+  const query = { ...leasesOf(checkKey(key)), consistent: true };
+  const reader = new KeyDetailsReader(key, unreadableIn(context));
+  for await (const { items } of pagesOf((after) => table.query({ ...query, ...after }))) {
+    for (const item of items) reader.read(item);
+  }
+  return reader.details({ nowMs: clock.now(), clockSkewMs });
+}
+
+/** Puts together what the items under a key show, by whatever request they were read. */
+export class KeyDetailsReader {
+  readonly #key: string;
+  readonly #onUnreadable: (error: LeaseItemError) => void;
+  readonly #leases: LeaseRecord[] = [];
+  readonly #tickets: Omit<DescribedTicket, "estimatedWaitMs">[] = [];
+  readonly #parkedSince: number[] = [];
+  readonly #seats: DescribedSeats[] = [];
+  readonly #audit: AuditEntry[] = [];
+  readonly #items: Record<string, number> = {};
+  #lock: Item | undefined;
+
+  /** `onUnreadable` is told of items that cannot be read. Their leases are left out. */
+  constructor(key: string, onUnreadable: (error: LeaseItemError) => void) {
+    this.#key = key;
+    this.#onUnreadable = onUnreadable;
+  }
+
+  /** Takes one item along. */
+  read(item: Item): void {
+    const sortKey = String(item[attributeNames.sortKey]);
+    const [kind = "", time] = sortKey.split("#");
+    this.#items[kind] = (this.#items[kind] ?? 0) + 1;
+    const leases = [...recordsIn([item], this.#onUnreadable)];
+    this.#leases.push(...leases);
+    if (sortKey === leaseSortKey) this.#lock = item;
+    if (sortKey.startsWith(waiterSortKeyPrefix)) this.#parkedSince.push(Number(time));
+    if (sortKey.startsWith(auditSortKeyPrefix)) this.#audit.push(...[auditEntryIn(item) ?? []].flat());
+    if (isSeatSortKey(sortKey)) this.#seats.push(seatsOf(item, sortKey, leases));
+    for (const [index, { owner, since, until }] of ticketsIn(item).entries()) {
+      this.#tickets.push({ sortKey, owner, joinedAt: since, expiresAt: until, position: index + 1 });
+    }
+  }
+
+  /** What has been read, with each lease's state at a moment. */
+  details(moment: LeaseStateOptions): KeyDetails {
+    const read = { key: this.#key, readAt: moment.nowMs, leases: this.#leases, lock: this.#lock };
+    return {
+      ...descriptionOf(read, this.#onUnreadable),
+      leases: this.#leases.map((lease) => ({ ...lease, state: leaseState(lease, moment) })),
+      waiting: this.#waiting(moment.nowMs),
+      // Their sort keys have the time first.
+      parked: { count: this.#parkedSince.length, since: this.#parkedSince[0] },
+      seats: this.#seats,
+      items: this.#items,
+      audit: this.#audit,
+    };
+  }
+
+  /** How long a lock is held is noted by fair callers; of several holders nobody knows which one ends next. */
+  #waiting(nowMs: number): readonly DescribedTicket[] {
+    const holds = holdNoteIn(this.#lock);
+    const holder = this.#leases.find(({ sortKey }) => sortKey === leaseSortKey);
+    const heldMs = holder && nowMs - holder.acquiredAt;
+    return this.#tickets.map((ticket) => {
+      const { position, sortKey } = ticket;
+      const turn = { position, round: position, holds, heldMs };
+      return { ...ticket, estimatedWaitMs: sortKey === leaseSortKey ? estimatedWaitMs(turn) : undefined };
+    });
+  }
+}
+
+function seatsOf(item: Item, sortKey: string, leases: readonly LeaseRecord[]): DescribedSeats {
+  const seated = leases.flatMap(({ seat }) => (seat === undefined ? [] : [{ seat }]));
+  const taken = (kind: SeatKind): number => takenBy(seated, kind);
+  const permits = item[permitsOfAttribute];
+  return {
+    sortKey,
+    permits: typeof permits === "number" ? permits : undefined,
+    taken: { permit: taken("permit"), read: taken("read"), write: taken("write"), intent: taken("intent") },
+  };
+}

@@ -1,0 +1,48 @@
+/**
+ * Lets tracing tools follow a call to acquire from its beginning to its end, whatever the end is. Nothing that they see
+ * has a token or a payload.
+ */
+import { tracingChannel } from "node:diagnostics_channel";
+
+/**
+ * One call to acquire, as Node's tracing channel `leasehold:acquire` shows it. Node adds `error` to it when the call
+ * rejects.
+ */
+export interface AcquireTrace {
+  readonly tableName: string;
+  /** One, or all of a group. */
+  readonly keys: readonly string[];
+  readonly sortKey: string;
+  readonly owner: string;
+  /** How long the call waits for a lock that is held, in milliseconds. */
+  readonly waitMs: number;
+  /** Ends the call: its reason is the error then. */
+  readonly signal: AbortSignal | undefined;
+  readonly error?: unknown;
+}
+
+/** The name of the tracing channel of all calls to acquire. */
+export const acquireChannel = "leasehold:acquire";
+
+const calls = tracingChannel<unknown, AcquireTrace>(acquireChannel);
+
+/** Whether a tool listens. */
+export function isTraced(): boolean {
+  return calls.hasSubscribers;
+}
+
+/** Runs a call to acquire under the eyes of the tools that listen. */
+export async function traced<T>(
+  { tableName }: Pick<AcquireTrace, "tableName">,
+  keys: readonly string[],
+  { sortKey, owner, waitMs, signal }: Omit<AcquireTrace, "tableName" | "keys">,
+  call: () => Promise<T>,
+): Promise<T> {
+  let result: T | undefined;
+  // What it resolves to would be shown, too.
+  const show = async (): Promise<void> => {
+    result = await call();
+  };
+  await calls.tracePromise(show, { tableName, keys, sortKey, owner, waitMs, signal });
+  return result as T;
+}

@@ -1,0 +1,133 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { subscribe, tracingChannel, unsubscribe } from "node:diagnostics_channel";
+import type { AcquireTrace, LeaseEvent } from "@leasehold/client";
+import {
+  acquireChannel,
+  aFunction,
+  checkOptions,
+  leaseEventTypes,
+  type Rules,
+  withMethods,
+} from "@leasehold/client/internal";
+import { type SingleFlightEvent, singleFlightChannel } from "@leasehold/client/single-flight";
+import {
+  type MeterProvider,
+  metrics,
+  type ObservableCallback,
+  type TracerProvider,
+  trace,
+} from "@opentelemetry/api";
+import { Instruments, type KeyDimension, keyAttribute } from "./instruments.ts";
+import { metricNames } from "./names.ts";
+import { beginCall, type Call, endCall, HeldLeases, noteInCall } from "./spans.ts";
+
+/** Options of {@link instrumentLeasehold}. */
+export interface InstrumentationOptions {
+  /** Makes the spans. @default - the global one */
+  readonly tracerProvider?: TracerProvider;
+  /** Makes the metrics. @default - the global one, as it is at the call: start your SDK before */
+  readonly meterProvider?: MeterProvider;
+  /**
+   * Whether metrics have the attribute `leasehold.lock.key`, as spans always have. Each value is a time series of its own,
+   * so a function can give a group of keys, such as `(key) => key.split("/")[0]`, or undefined for none.
+   * @default false
+   */
+  readonly keyDimension?: boolean | KeyDimension;
+}
+
+const rules: Rules<InstrumentationOptions> = {
+  tracerProvider: withMethods<TracerProvider>("getTracer"),
+  meterProvider: withMethods<MeterProvider>("getMeter"),
+  keyDimension: (option, value) => (typeof value === "boolean" ? value : aFunction(option, value)),
+};
+
+const scope = "@leasehold/opentelemetry";
+
+/**
+ * Makes spans and metrics of what all Leasehold clients of this process do, from now on. Returns what ends that; spans of
+ * leases that are still held end with it.
+ *
+ * Call it once, after your OpenTelemetry SDK has started. It sends no requests, and neither tokens nor payloads. Spans of
+ * calls to acquire and of leases are children of the span that was active in the call. Throws InvalidOptionsError.
+ *
+ * ```ts
+ * const stop = instrumentLeasehold({ keyDimension: (key) => key.split("/")[0] });
+ * ```
+ */
+export function instrumentLeasehold(options: InstrumentationOptions = {}): () => void {
+  const given = checkOptions(options, rules);
+  const { tracerProvider = trace.getTracerProvider(), meterProvider = metrics.getMeterProvider() } = given;
+  const { keyDimension = false } = given;
+  const keyOf =
+    typeof keyDimension === "function" ? keyDimension : (key: string) => (keyDimension ? key : undefined);
+  const meter = meterProvider.getMeter(scope);
+  const tracer = tracerProvider.getTracer(scope);
+  const instruments = new Instruments(meter, keyOf);
+  const leases = new HeldLeases(tracer);
+
+  const held = meter.createObservableUpDownCounter(metricNames.held, {
+    description: "Leases that this process holds.",
+    unit: "{lease}",
+  });
+  const observe: ObservableCallback = (result) => {
+    const counts = new Map<string | undefined, number>(keyDimension === true ? [] : [[undefined, 0]]);
+    for (const value of leases.keys().map(keyOf)) counts.set(value, (counts.get(value) ?? 0) + 1);
+    for (const [value, count] of counts) result.observe(count, keyAttribute(value));
+  };
+  held.addCallback(observe);
+
+  const current = new AsyncLocalStorage<Call>();
+  const underWay = new WeakMap<AcquireTrace, Call>();
+  const calls = tracingChannel<Call, AcquireTrace>(acquireChannel);
+  calls.start.bindStore(current, (acquire) => {
+    const call = beginCall(tracer, acquire);
+    underWay.set(acquire, call);
+    return call;
+  });
+  const stops = [
+    listen<AcquireTrace>(`tracing:${acquireChannel}:asyncEnd`, (acquire) => {
+      const call = underWay.get(acquire);
+      if (call === undefined) return;
+      const ms = performance.now() - call.startedAt;
+      instruments.acquire(acquire.keys, ms, endCall(call));
+    }),
+    ...leaseEventTypes.map((type) =>
+      listen<LeaseEvent>(`leasehold:${type}`, (event) => {
+        instruments.event(event);
+        noteInSpans(event, leases, current.getStore());
+      }),
+    ),
+    listen<SingleFlightEvent>(singleFlightChannel, (event) => instruments.flight(event)),
+  ];
+  return () => {
+    calls.start.unbindStore(current);
+    for (const stop of stops) stop();
+    held.removeCallback(observe);
+    leases.stop();
+  };
+}
+
+function noteInSpans(event: LeaseEvent, leases: HeldLeases, call: Call | undefined): void {
+  switch (event.type) {
+    case "acquired":
+      leases.begin(event, call);
+      break;
+    case "renewed":
+      leases.renew(event);
+      break;
+    case "lost":
+    case "released":
+      leases.end(event);
+      break;
+    case "contended":
+    case "takeover":
+      noteInCall(call, event);
+      break;
+  }
+}
+
+function listen<Message>(channelName: string, listener: (message: Message) => void): () => void {
+  const onMessage = (message: unknown): void => listener(message as Message);
+  subscribe(channelName, onMessage);
+  return () => void unsubscribe(channelName, onMessage);
+}

@@ -1,0 +1,374 @@
+import {
+  LeaseClient,
+  type LeaseClientOptions,
+  type LeaseRecord,
+  LeaseUnavailableError,
+} from "@leasehold/client";
+import { FairLock } from "@leasehold/client/fair";
+import { leaseState, renewedAt } from "@leasehold/client/record";
+import { leaseItemKey } from "@leasehold/client/schema";
+import { beforeEach, describe, expect, it } from "vitest";
+import { internalsOf } from "../../packages/client/src/client-internals.ts";
+import {
+  type AuditEntry,
+  LeaseOperator,
+  type LeaseOperatorOptions,
+} from "../../packages/client/src/operator/index.ts";
+import { ReadWriteLock } from "../../packages/client/src/read-write/index.ts";
+import { Semaphore } from "../../packages/client/src/semaphore/index.ts";
+import { PatientClock } from "../support/patient-clock.ts";
+import type { Place } from "./lease-contract.ts";
+import { newKey } from "./new-key.ts";
+
+const leaseDurationMs = 300;
+const clockSkewMs = 100;
+const pastLease = leaseDurationMs + clockSkewMs + 1;
+const reason = "INC-4411, host is gone";
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}
+
+/** What holds for people and tools that look after the leases of others, wherever the leases are kept. */
+export function operatorContract(place: (clock: PatientClock) => Place): void {
+  let clock: PatientClock;
+  let key: string;
+
+  const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): LeaseClient =>
+    new LeaseClient({ ...place(clock), clock, owner, leaseDurationMs, clockSkewMs, ...options });
+  const operatorOf = (by: string, options: Partial<LeaseOperatorOptions> = {}): LeaseOperator =>
+    new LeaseOperator(clientOf(by), { by, ...options });
+  const recordOf = async (): Promise<LeaseRecord> => {
+    const [record] = (await clientOf("reader").describe(key)).leases;
+    if (record === undefined) throw new Error(`nobody holds ${key}`);
+    return record;
+  };
+  const auditOf = async (): Promise<AuditEntry[]> => all(operatorOf("reader").audit({ key }));
+
+  beforeEach(() => {
+    clock = new PatientClock(Date.now());
+    key = newKey("operator");
+  });
+
+  describe("a lock remembers its last holder", () => {
+    const lastHolder = async () => (await clientOf("reader").describe(key)).lastHolder;
+
+    it("who released it, when it was acquired, and when it ended", async () => {
+      expect(await lastHolder()).toBeUndefined();
+      const lease = await clientOf("a").acquire(key);
+      expect(await lastHolder()).toBeUndefined();
+      await clock.advance(50);
+      await lease.release();
+      const ended = { owner: "a", acquiredAt: lease.acquiredAt, end: "released" };
+      expect(await lastHolder()).toMatchObject(ended);
+      expect((await lastHolder())?.endedAt).toBeGreaterThanOrEqual(lease.acquiredAt + 50);
+      await clientOf("b").acquire(key);
+      expect(await lastHolder()).toMatchObject(ended);
+    });
+
+    it("who completed a slot, or was broken", async () => {
+      await (await clientOf("a").acquire(key, { slot: "1" })).complete();
+      expect(await lastHolder()).toMatchObject({ owner: "a", end: "completed" });
+      await clientOf("b").acquire(key);
+      await clientOf("c").forceRelease(key, { token: (await recordOf()).token });
+      expect(await lastHolder()).toMatchObject({ owner: "b", end: "broken" });
+    });
+
+    it("who died, while the next one holds it", async () => {
+      const dead = await clientOf("a").acquire(key);
+      await clock.advance(pastLease);
+      const next = await clientOf("b").acquire(key);
+      expect(await lastHolder()).toMatchObject({ owner: "a", acquiredAt: dead.acquiredAt, end: "takenOver" });
+      expect(await dead.release()).toBe(false);
+      expect(await lastHolder()).toMatchObject({ owner: "a", end: "takenOver" });
+      await next.release();
+      expect(await lastHolder()).toMatchObject({ owner: "b", end: "released" });
+    });
+
+    it("who released it, and not its cooldown, when the next one follows", async () => {
+      await (await clientOf("a").acquire(key, { lockAtLeastForMs: leaseDurationMs })).release();
+      const ended = await lastHolder();
+      expect(ended).toMatchObject({ owner: "a", end: "released" });
+      await clock.advance(pastLease);
+      await clientOf("b").acquire(key);
+      expect(await lastHolder()).toEqual(ended);
+    });
+  });
+
+  describe("a record's state", () => {
+    const state = async (): Promise<string | undefined> =>
+      (await operatorOf("reader").describe(key)).leases[0]?.state;
+
+    it("is held, grace and expired as time passes, and tells when it was renewed", async () => {
+      const lease = await clientOf("a").acquire(key);
+      expect(await state()).toBe("held");
+      await clock.advance(200);
+      await lease.renew();
+      const record = await recordOf();
+      expect(renewedAt(record)).toBe(record.expiresAt - leaseDurationMs);
+      expect(renewedAt(record)).toBeGreaterThanOrEqual(record.acquiredAt + 200);
+      expect(leaseState(record, { nowMs: record.expiresAt, clockSkewMs })).toBe("held");
+      expect(leaseState(record, { nowMs: record.expiresAt + 1, clockSkewMs })).toBe("grace");
+      expect(leaseState(record, { nowMs: record.expiresAt + clockSkewMs, clockSkewMs })).toBe("grace");
+      await clock.advance(pastLease);
+      expect(await state()).toBe("expired");
+    });
+
+    it("is cooldown, and free when that is over", async () => {
+      await (await clientOf("a").acquire(key, { lockAtLeastForMs: leaseDurationMs })).release();
+      expect(await state()).toBe("cooldown");
+      await clock.advance(pastLease);
+      expect(await state()).toBe("free");
+    });
+  });
+
+  describe("a description", () => {
+    it("of a key that never was is empty", async () => {
+      expect(await operatorOf("reader").describe(key)).toMatchObject({
+        key,
+        leases: [],
+        lastHolder: undefined,
+        doneSlot: undefined,
+        waiting: [],
+        parked: { count: 0, since: undefined },
+        seats: [],
+        items: {},
+        audit: [],
+      });
+    });
+
+    it("shows the leases of all primitives, permits with their number, and the slot that is done", async () => {
+      await (await clientOf("a").acquire(key, { slot: "7" })).complete();
+      await clientOf("a").acquire(key);
+      const semaphore = new Semaphore(clientOf("b"), key, { permits: 5 });
+      await semaphore.acquire({ permits: 2 });
+      await new ReadWriteLock(clientOf("c"), key).read();
+      const found = await operatorOf("reader").describe(key);
+      expect(found.leases.map(({ sortKey, owner }) => [sortKey, owner])).toEqual([
+        ["lease", "a"],
+        ["read-write", "c"],
+        ["semaphore", "b"],
+      ]);
+      expect(found).toMatchObject({ doneSlot: "7", items: { lease: 1, "read-write": 1, semaphore: 1 } });
+      expect(found.seats).toEqual([
+        { sortKey: "read-write", permits: undefined, taken: { permit: 0, read: 1, write: 0, intent: 0 } },
+        { sortKey: "semaphore", permits: 5, taken: { permit: 2, read: 0, write: 0, intent: 0 } },
+      ]);
+    });
+
+    it("shows who waits in line, in the order of their turns", async () => {
+      const holder = await clientOf("a").acquire(key, { leaseDurationMs: 60_000 });
+      const desk = new FairLock(clientOf("desk"), key);
+      await desk.checkIn({ owner: "first", leaseDurationMs: 60_000 });
+      await desk.checkIn({ owner: "second", leaseDurationMs: 60_000 });
+      const { waiting } = await operatorOf("reader").describe(key);
+      expect(waiting.map(({ sortKey, owner, position }) => [sortKey, owner, position])).toEqual([
+        ["lease", "first", 1],
+        ["lease", "second", 2],
+      ]);
+      expect(waiting[0]?.expiresAt).toBeGreaterThan(waiting[0]?.joinedAt ?? 0);
+      await holder.release();
+    });
+  });
+
+  describe("an operator", () => {
+    it("asks a holder to stop, and leaves a trace of it", async () => {
+      const lease = await clientOf("a").acquire(key);
+      const { token } = await recordOf();
+      const result = await operatorOf("alice").stop(key, { token, reason });
+      expect(result).toMatchObject({ outcome: "done", lease: { owner: "a" } });
+      await lease.renew().catch(() => undefined);
+      expect(lease.loss).toMatchObject({ reason: "revoked" });
+      const holder = { owner: "a", acquiredAt: lease.acquiredAt, fencingToken: lease.fencingToken };
+      expect(await auditOf()).toEqual([
+        { ...{ key, sortKey: "lease", action: "stop", by: "alice", reason, holder }, at: expect.any(Number) },
+      ]);
+    });
+
+    it("breaks a lease, and its holder does not take that for its own release", async () => {
+      const lease = await clientOf("a").acquire(key);
+      const { token } = await recordOf();
+      expect(await operatorOf("alice").break(key, { token, reason })).toMatchObject({ outcome: "done" });
+      expect(await lease.release()).toBe(false);
+      expect(await auditOf()).toMatchObject([
+        { action: "break", by: "alice", reason, holder: { owner: "a" } },
+      ]);
+    });
+
+    it("breaks a permit and a read lock, and asks their holders to stop", async () => {
+      const permits = new Semaphore(clientOf("a"), key, { permits: 2 });
+      await permits.acquire();
+      await new ReadWriteLock(clientOf("b"), key).read();
+      const operator = operatorOf("alice");
+      for (const { sortKey, token } of (await operator.describe(key)).leases) {
+        expect((await operator.stop(key, { sortKey, token })).outcome).toBe("done");
+        expect((await operator.break(key, { sortKey, token, reason })).outcome).toBe("done");
+      }
+      const { leases, audit } = await operator.describe(key);
+      expect(leases).toEqual([]);
+      expect(audit.map(({ sortKey, action }) => `${action} ${sortKey}`).sort()).toEqual([
+        "break read-write",
+        "break semaphore",
+        "stop read-write",
+        "stop semaphore",
+      ]);
+    });
+
+    it("never acts on another holder than the one that was seen, and leaves no trace then", async () => {
+      const first = await clientOf("a").acquire(key);
+      const { token } = await recordOf();
+      await first.release();
+      const operator = operatorOf("alice");
+      expect(await operator.break(key, { token, reason })).toMatchObject({
+        outcome: "free",
+        lastHolder: { owner: "a" },
+      });
+      const second = await clientOf("b").acquire(key);
+      const refused = { outcome: "heldByAnother", holder: { owner: "b" } };
+      expect(await operator.break(key, { token, reason })).toMatchObject(refused);
+      expect(await operator.stop(key, { token })).toMatchObject(refused);
+      await second.renew();
+      expect(await auditOf()).toEqual([]);
+    });
+
+    it("of two at once, one breaks it and the other finds it free, with one trace", async () => {
+      await clientOf("a").acquire(key);
+      const { token } = await recordOf();
+      const outcomes = await Promise.all(
+        ["alice", "bob"].map((by) => operatorOf(by).break(key, { token, reason })),
+      );
+      expect(outcomes.map(({ outcome }) => outcome).sort()).toEqual(["done", "free"]);
+      expect(await auditOf()).toHaveLength(1);
+    });
+
+    it("finds a lease free that ttl has removed", async () => {
+      expect(await operatorOf("alice").break(key, { token: "gone", reason })).toEqual({
+        outcome: "free",
+        lastHolder: undefined,
+      });
+      expect(await operatorOf("alice").resume(key)).toMatchObject({ outcome: "free" });
+      expect(await auditOf()).toEqual([]);
+    });
+
+    it("reads what was done to keys with a prefix, and only lately", async () => {
+      for (const name of ["/x", "/y"]) await operatorOf("alice").pause(key + name, { forMs: 60_000, reason });
+      await clock.advance(10_000);
+      await operatorOf("bob").pause(`${key}/z`, { forMs: 60_000, reason });
+      const read = async (options: object): Promise<string[]> => {
+        const entries = await all(operatorOf("reader").audit(options));
+        return entries.map((entry) => `${entry.by}${entry.key.slice(key.length)}`).sort();
+      };
+      expect(await read({ prefix: key })).toEqual(["alice/x", "alice/y", "bob/z"]);
+      expect(await read({ prefix: key, sinceMs: 5_000 })).toEqual(["bob/z"]);
+      expect(await read({ key: `${key}/x`, sinceMs: 5_000 })).toEqual([]);
+      expect(await read({ key: `${key}/x` })).toEqual(["alice/x"]);
+    });
+  });
+
+  describe("a pause", () => {
+    it("keeps callers out, and tells them that nothing is stuck", async () => {
+      const paused = await operatorOf("alice").pause(key, { forMs: 60_000, reason });
+      expect(paused).toMatchObject({ outcome: "done", lease: { owner: "paused by alice" } });
+      const refusal = await clientOf("a")
+        .acquire(key)
+        .catch((error: unknown) => error);
+      expect(refusal).toBeInstanceOf(LeaseUnavailableError);
+      expect(refusal).toMatchObject({ holder: "paused by alice", pause: { by: "alice", reason } });
+      const [lease] = (await operatorOf("reader").describe(key)).leases;
+      expect(lease).toMatchObject({ state: "paused", pause: { by: "alice", reason } });
+      expect(lease).toEqual({ ...(paused.outcome === "done" && paused.lease), state: "paused" });
+    });
+
+    it("ends with resume, and the next caller gets the lock with a larger fencing token", async () => {
+      const before = await clientOf("a").acquire(key);
+      await before.release();
+      const paused = await operatorOf("alice").pause(key, { forMs: 60_000, reason });
+      await clock.advance(1);
+      expect(await operatorOf("bob").resume(key, { reason: "vendor is back" })).toMatchObject({
+        outcome: "done",
+        lease: { pause: { by: "alice" } },
+      });
+      const after = await clientOf("b").acquire(key);
+      expect((await recordOf()).pause).toBeUndefined();
+      const pause = paused.outcome === "done" ? paused.lease : undefined;
+      expect(pause?.fencingToken).toBeGreaterThan(before.fencingToken);
+      expect(after.fencingToken).toBeGreaterThan(pause?.fencingToken ?? Number.POSITIVE_INFINITY);
+      expect((await auditOf()).map(({ action, by }) => `${action} ${by}`)).toEqual([
+        "pause alice",
+        "resume bob",
+      ]);
+    });
+
+    it("ends by itself, as a lease does: then it is free, and the next holder is not paused", async () => {
+      await operatorOf("alice").pause(key, { forMs: 1_000, reason });
+      await clock.advance(1_000 + clockSkewMs + 1);
+      expect((await operatorOf("reader").describe(key)).leases[0]?.state).toBe("free");
+      await clientOf("a").acquire(key);
+      expect(await recordOf()).toMatchObject({ owner: "a" });
+      expect((await recordOf()).pause).toBeUndefined();
+    });
+
+    it("takes over from a dead holder, and says so in its trace", async () => {
+      await clientOf("a").acquire(key);
+      await clock.advance(pastLease);
+      expect(await operatorOf("alice").pause(key, { forMs: 60_000, reason })).toMatchObject({
+        outcome: "done",
+      });
+      expect(await auditOf()).toMatchObject([{ action: "pause", holder: { owner: "a" } }]);
+    });
+
+    it("waits for the holder for as long as it may, and hurts none", async () => {
+      const lease = await clientOf("a", { leaseDurationMs: 60_000 }).acquire(key);
+      const operator = operatorOf("alice");
+      expect(await operator.pause(key, { forMs: 60_000, reason })).toMatchObject({
+        outcome: "heldByAnother",
+        holder: { owner: "a" },
+      });
+      expect(await auditOf()).toEqual([]);
+      let outcome: string | undefined;
+      void operator.pause(key, { forMs: 60_000, reason, waitMs: 20_000 }).then((result) => {
+        outcome = result.outcome;
+      });
+      await clock.advance(5);
+      expect(await lease.release()).toBe(true);
+      for (let step = 0; outcome === undefined && step < 1_000; step += 1) await clock.advance(20);
+      expect(outcome).toBe("done");
+    });
+
+    it("is not had twice, and resume ends no holder's lease", async () => {
+      await operatorOf("alice").pause(key, { forMs: 60_000, reason });
+      expect(await operatorOf("bob").pause(key, { forMs: 60_000, reason })).toMatchObject({
+        outcome: "heldByAnother",
+        holder: { pause: { by: "alice" } },
+      });
+      const operator = operatorOf("bob");
+      expect(await operator.resume(key, { token: "another" })).toMatchObject({ outcome: "heldByAnother" });
+      await clock.advance(1);
+      await operator.resume(key);
+      await clientOf("a").acquire(key);
+      expect(await operator.resume(key)).toMatchObject({ outcome: "heldByAnother", holder: { owner: "a" } });
+      expect((await auditOf()).map(({ action }) => action)).toEqual(["pause", "resume"]);
+    });
+  });
+
+  it("traces have the ttl that was asked for, and are no leases", async () => {
+    await operatorOf("alice", { auditRetentionMs: 3_600_000 }).pause(key, { forMs: 60_000, reason });
+    const client = clientOf("reader");
+    expect(await client.inspectAll(key)).toHaveLength(1);
+    const listed = await all(client.list({ prefix: key, all: true }));
+    expect(listed.map(({ sortKey }) => sortKey)).toEqual(["lease"]);
+    const [entry] = await auditOf();
+    const { table } = internalsOf(client).context;
+    const condition = "#pk = :pk AND begins_with(#sk, :audit)";
+    const { items } = await table.query({
+      keyCondition: condition,
+      names: { "#pk": "pk", "#sk": "sk" },
+      values: { ":pk": key, ":audit": "audit#" },
+      consistent: true,
+    });
+    expect(items).toMatchObject([{ ttl: Math.ceil(((entry?.at ?? 0) + 3_600_000) / 1000) }]);
+    expect(leaseItemKey(key).sk).toBe("lease");
+  });
+}

@@ -1,0 +1,239 @@
+import type { LeaseStore } from "@leasehold/client";
+import { fair } from "@leasehold/client/fair";
+import { LeaseOperator } from "@leasehold/client/operator";
+import { ReadWriteLock } from "@leasehold/client/read-write";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { TaskSet } from "@leasehold/jobs";
+import { describe, expect, it } from "vitest";
+import { leasehold } from "../support/command-line.ts";
+import { changedStore, type LockTable, lockTable, tooWide } from "../support/lock-table.ts";
+
+/** A table with something of everything. */
+async function busyTable(): Promise<LockTable> {
+  const table = lockTable();
+  const { clock, holder } = table;
+  const host = holder("ip-10-0-3-17:812");
+  await holder("ip-10-0-9-4:3310").acquire("nightly-report", { leaseDurationMs: 60_000 });
+  await clock.advance(33_120_000);
+  await new LeaseOperator(host, { by: "alice@laptop" }).pause("price-feed", {
+    forMs: 86_400_000,
+    reason: "INC-4411, vendor down",
+  });
+  await (await host.acquire("released")).release();
+  await (await host.acquire("invoice", { leaseDurationMs: 600_000, lockAtLeastForMs: 600_000 })).release();
+  await host.acquire("label-printer", { leaseDurationMs: 400_000 });
+  for (const owner of ["ip-10-0-4-2:99", "lambda:labels"]) {
+    holder(owner)
+      .acquire("label-printer", { waitMs: 3_600_000, order: fair() })
+      .catch(() => undefined);
+    await clock.advance(95_000);
+  }
+  await new ReadWriteLock(host, "catalogue").write();
+  const payments = new Semaphore(host, "payment-api", { permits: 5 });
+  for (let n = 0; n < 2; n += 1) await payments.acquire();
+  const import_ = await holder("sfn:import-2f1c").acquire("import/orders", { leaseDurationMs: 60_000 });
+  await holder("bob").acquire("asked", { leaseDurationMs: 60_000 });
+  const asked = await host.inspect("asked");
+  await host.requestRevocation("asked", { token: asked?.token ?? "", reason: "INC-4412" });
+  await clock.advance(12_000);
+  await import_.renew();
+  await clock.advance(4_000);
+  const tasks = new TaskSet(host, "orders/today");
+  await tasks.add([{ id: "doc-1" }, { id: "doc-2" }]);
+  return table;
+}
+
+describe("leasehold ls", () => {
+  it("shows each key with its state, its holder, its times and what a person wants to know", async () => {
+    const { call } = await busyTable();
+    const { code, stdout, stderr } = await call(["ls"], { columns: 130 });
+    expect(code).toBe(0);
+    expect(`\n${stdout}`).toMatchInlineSnapshot(`
+      "
+      KEY             STATE     OWNER                   HELD FOR     ENDS IN    FENCE  NOTE
+      asked           stopping  bob                          16s         44s  …710001  asked to stop: "INC-4412"
+      catalogue       writer    ip-10-0-3-17:812             16s         14s  …710001  0 readers
+      import/orders   held      sfn:import-2f1c              16s         56s  …710001  renewed 4s ago
+      invoice         closed    ip-10-0-3-17:812          3m 26s      6m 34s  …520001  released early (lockAtLeastFor)
+      label-printer   held      ip-10-0-3-17:812          3m 26s      3m 14s  …520001  2 waiting, 1st for 3m 26s
+      nightly-report  EXPIRED   ip-10-0-9-4:3310          9h 15m  9h 14m ago  …400001  nobody has wanted it since
+      payment-api     2 of 5    semaphore                      —           —        —
+      price-feed      PAUSED    paused by alice@laptop    3m 26s     23h 56m  …520001  "INC-4411, vendor down"
+      "
+    `);
+    expect(stderr).toMatchInlineSnapshot(`
+      "8 keys, 5 held, 1 expired, 1 paused, 1 closed.  table leases · ? · 12 items read (0.5 RCU, less than $0.000001)
+      "
+    `);
+  });
+
+  it("shows every primitive with --all, and free locks with --tombstones", async () => {
+    const { call } = await busyTable();
+    const { stdout } = await call(["ls", "--all", "--tombstones", "--sort", "age"], { columns: 130 });
+    expect(`\n${stdout}`).toMatchInlineSnapshot(`
+      "
+      KEY             STATE      OWNER                   HELD FOR     ENDS IN    FENCE  NOTE
+      nightly-report  EXPIRED    ip-10-0-9-4:3310          9h 15m  9h 14m ago  …400001  nobody has wanted it since
+      invoice         closed     ip-10-0-3-17:812          3m 26s      6m 34s  …520001  released early (lockAtLeastFor)
+      label-printer   held       ip-10-0-3-17:812          3m 26s      3m 14s  …520001  2 waiting, 1st for 3m 26s
+      price-feed      PAUSED     paused by alice@laptop    3m 26s     23h 56m  …520001  "INC-4411, vendor down"
+      asked           stopping   bob                          16s         44s  …710001  asked to stop: "INC-4412"
+      catalogue       writer     ip-10-0-3-17:812             16s         14s  …710001  0 readers
+      import/orders   held       sfn:import-2f1c              16s         56s  …710001  renewed 4s ago
+      payment-api     2 of 5     semaphore                      —           —        —
+      orders/today    0 running  tasks                          —           —        —  2 waiting, 0 ended
+      released        free                                      —           —        —  released 3m 26s ago by ip-10-0-3-17:812
+      "
+    `);
+  });
+
+  it("leaves out columns where the terminal is narrow, and no line is wider than it", async () => {
+    const { call } = await busyTable();
+    for (const columns of [40, 60, 80, 100]) {
+      const { stdout } = await call(["ls", "--all"], { columns });
+      expect(tooWide(stdout, columns)).toEqual([]);
+    }
+    const { stdout } = await call(["ls"], { columns: 40 });
+    expect(`\n${stdout}`).toMatchInlineSnapshot(`
+      "
+      KEY             STATE        ENDS IN
+      asked           stopping         44s
+      catalogue       writer           14s
+      import/orders   held             56s
+      invoice         closed        6m 34s
+      label-printer   held          3m 14s
+      nightly-report  EXPIRED   9h 14m ago
+      payment-api     2 of 5             —
+      price-feed      PAUSED       23h 56m
+      "
+    `);
+  });
+
+  it.each([
+    [["--expired"], ["nightly-report"]],
+    [
+      ["--owner", "ip-10-0-?-*"],
+      ["label-printer", "nightly-report", "payment-api", "catalogue", "invoice"],
+    ],
+    [
+      ["--older", "3m"],
+      ["invoice", "label-printer", "nightly-report", "price-feed"],
+    ],
+    [
+      ["--sort", "ends", "--limit", "2"],
+      ["nightly-report", "catalogue"],
+    ],
+    [
+      ["--sort", "age", "--limit", "2"],
+      ["nightly-report", "invoice"],
+    ],
+    [["imp"], ["import/orders"]],
+    [["--", "imp"], ["import/orders"]],
+  ])("selects by %j", async (args, keys) => {
+    const { call } = await busyTable();
+    const { stdout } = await call(["ls", "-o", "key", ...args]);
+    const isOrdered = args.includes("--sort");
+    const found = stdout.trim().split("\n");
+    expect(isOrdered ? found : found.sort()).toEqual(isOrdered ? keys : [...keys].sort());
+  });
+
+  it("gives other programs the fields of a lease's record, its state and its times", async () => {
+    const { call } = await busyTable();
+    const { stdout } = await call(["ls", "import", "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject([
+      {
+        key: "import/orders",
+        sortKey: "lease",
+        state: "held",
+        owner: "sfn:import-2f1c",
+        token: expect.stringMatching(/^\d{8}-/),
+        heldForMs: 16_000,
+        remainingMs: 56_000,
+        waiting: 0,
+      },
+    ]);
+    const semaphore = JSON.parse((await call(["ls", "payment", "--json"])).stdout);
+    expect(semaphore).toMatchObject([
+      { key: "payment-api", primitive: "semaphore", permits: { taken: 2, of: 5 }, leases: [{}, {}] },
+    ]);
+  });
+
+  it("gives absolute times in wide and in tab-separated tables, and full numbers", async () => {
+    const { call } = await busyTable();
+    const { stdout } = await call(["ls", "import", "-o", "tsv"]);
+    expect(stdout).toMatchInlineSnapshot(`
+      "KEY	STATE	OWNER	HELD FOR	ENDS IN	SINCE (utc)	ENDS (utc)	FENCE	NOTE
+      import/orders	held	sfn:import-2f1c	16s	56s	2026-11-22 12:15:10	2026-11-22 12:16:22	1795349710001	renewed 4s ago
+      "
+    `);
+    expect((await call(["ls", "import", "--utc"], { columns: 130 })).stdout).toContain("2026-11-22 12:15:10");
+  });
+
+  it("says that an empty table has nothing, and exits with 1 only with --fail-if-empty", async () => {
+    const { call } = lockTable();
+    expect(await call(["ls"])).toEqual({
+      code: 0,
+      stdout: "",
+      stderr: "0 keys.  table leases · ? · 0 items read (0.5 RCU, less than $0.000001)\n",
+    });
+    expect((await call(["ls", "--fail-if-empty", "-q"])).code).toBe(1);
+    expect((await call(["ls", "--json"])).stdout).toBe("[]\n");
+  });
+
+  it("names an item that is no lease, and shows the others", async () => {
+    const { store, call, holder } = lockTable();
+    await holder("alice").acquire("good");
+    put(store, { pk: "bad\u001b[2J", sk: "lease", token: "t", owner: "o", fence: "x" });
+    put(store, { pk: "user#1", sk: "profile", name: "somebody else's" });
+    const { code, stdout, stderr } = await call(["ls", "-o", "key"]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "good\n" });
+    expect(stderr).toContain("bad\\x1b[2J: ");
+  });
+
+  it("stops at 100,000 items, tells what was read, and goes on with --scan", async () => {
+    const { call, store, clock } = lockTable();
+    const items = Array.from({ length: 500 }, (_, n) => ({ pk: `k${n}`, sk: "done#1" }));
+    let pages = 0;
+    const large = changedStore(store, {
+      scan: async () => {
+        pages += 1;
+        return pages < 300 ? { items, next: { pk: "k", sk: `${pages}` } } : { items };
+      },
+    });
+    const refused = await call(["ls"], { store: large });
+    expect(refused).toMatchObject({ code: 64, stdout: "" });
+    expect(refused.stderr).toMatch(
+      /^leasehold: stopped after 100,000 items read \(\d+\.?\d* RCU, \$0\.0000\d+\)/,
+    );
+    expect(refused.stderr).toContain("--scan reads all");
+    expect(pages).toBe(200);
+    expect((await call(["ls", "--scan"], { store: large, clock })).code).toBe(0);
+    expect(pages).toBe(300);
+  });
+
+  it("looks again and again with --watch until it is interrupted", async () => {
+    const { store, clock, holder } = lockTable();
+    await holder("alice").acquire("import", { leaseDurationMs: 60_000 });
+    const ending = new AbortController();
+    const called = leasehold(["ls", "--watch", "--every", "5s", "-o", "key"], {
+      store,
+      clock,
+      signal: ending.signal,
+    });
+    await clock.advance(11_000);
+    ending.abort(new Error("SIGINT"));
+    expect(await called).toEqual({ code: 130, stdout: "import\nimport\nimport\n", stderr: "" });
+  });
+});
+
+function put(store: LeaseStore, item: Record<string, string>): void {
+  const { pk = "", sk = "", ...others } = item;
+  const names = Object.fromEntries(Object.keys(others).map((name) => [`#${name}`, name]));
+  const values = Object.fromEntries(Object.entries(others).map(([name, value]) => [`:${name}`, value]));
+  const update = `SET ${Object.keys(others)
+    .map((name) => `#${name} = :${name}`)
+    .join(", ")}`;
+  const request = { key: { pk, sk }, update, condition: "attribute_not_exists(#pk)", returnsItem: false };
+  const options = { signal: new AbortController().signal, isCurrent: () => true };
+  void store.update({ ...request, names: { ...names, "#pk": "pk" }, values }, options);
+}

@@ -1,0 +1,134 @@
+// What has to be right before anything is published: versions, what npm shows of a package, and what GitHub runs.
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { type Manifest, publishedManifest, type RepositoryManifest } from "../../packaging/manifest.ts";
+import { publishedPackages } from "../../packaging/prepare.ts";
+import { versionProblems } from "../../packaging/version.ts";
+
+const root = join(import.meta.dirname, "../..");
+const textOf = (file: string): string => readFileSync(join(root, file), "utf8");
+const manifestAt = (folder: string): Manifest =>
+  JSON.parse(textOf(join(folder, "package.json"))) as Manifest & RepositoryManifest;
+const repository = manifestAt(".") as unknown as RepositoryManifest & { readonly scripts: object };
+const published = (await publishedPackages()).map((name) => [name, manifestAt(`packages/${name}`)] as const);
+
+describe("a release", () => {
+  it("has one version, of which the changelog says something", async () => {
+    expect(await versionProblems()).toEqual([]);
+  });
+
+  it("holds the client, the command line and what is made of them", () => {
+    const names = published.map(([name]) => name);
+    expect(names).toEqual(expect.arrayContaining(["client", "jobs", "middy", "durable", "cdk", "cli"]));
+    expect(names.indexOf("client")).toBe(0);
+  });
+});
+
+describe.each(published)("packages/%s", (name, manifest) => {
+  it("says what npm shows of it", () => {
+    expect(manifest).toMatchObject({
+      name: `@leasehold/${name}`,
+      description: expect.stringMatching(/\w{3,}/),
+      license: "MIT",
+      engines: { node: ">=22" },
+    });
+    expect(manifest.keywords).toEqual(expect.arrayContaining(["aws", "dynamodb", "distributed-lock"]));
+    expect(textOf(`packages/${name}/README.md`)).toMatch(new RegExp(`^# @leasehold/${name}\n\n.+`));
+  });
+
+  it("leads from its page on npm to pages that are there", () => {
+    const readme = textOf(`packages/${name}/README.md`);
+    const links = [...readme.matchAll(/\]\(([^)]+)\)/g)].map(([, link = ""]) => link);
+    // Npm shows the page away from the repository: only whole addresses work there.
+    expect(links.filter((link) => !link.startsWith("https://"))).toEqual([]);
+    const own = links.filter((link) => link.includes("/leasehold/blob/main/"));
+    expect(own.length).toBeGreaterThan(1);
+    for (const link of own) expect(existsSync(join(root, link.split("/main/")[1] ?? "")), link).toBe(true);
+  });
+
+  it("is public, with its provenance, its source and its issues", () => {
+    expect(publishedManifest(manifest, repository, `packages/${name}`)).toMatchObject({
+      publishConfig: { access: "public", provenance: true },
+      repository: { url: "git+https://github.com/leasehold/leasehold.git", directory: `packages/${name}` },
+      homepage: expect.stringMatching(/^https:/),
+      bugs: expect.stringMatching(/^https:/),
+      author: expect.stringMatching(/\w/),
+    });
+  });
+
+  it("brings no types of other packages with it at run time, and pins what it brings", () => {
+    const dependencies = Object.entries((manifest.dependencies ?? {}) as Record<string, string>);
+    expect(
+      dependencies.map(([dependency]) => dependency).filter((each) => each.startsWith("@types/")),
+    ).toEqual([]);
+    for (const [dependency, range] of dependencies) expect(range, dependency).toMatch(/^\d+\.\d+\.\d+/);
+  });
+});
+
+interface Workflow {
+  readonly permissions: unknown;
+  readonly jobs: Readonly<
+    Record<
+      string,
+      { readonly "timeout-minutes"?: number; readonly steps: readonly { uses?: string; run?: string }[] }
+    >
+  >;
+}
+
+describe.each(globSync(".github/workflows/*.yml", { cwd: root }))("%s", (file) => {
+  const { permissions, jobs } = parse(textOf(file)) as Workflow;
+  const steps = Object.values(jobs).flatMap((job) => job.steps);
+
+  it("may only read, but for the jobs that say otherwise", () => {
+    expect(permissions).toEqual({ contents: "read" });
+  });
+
+  it("ends in time", () => {
+    for (const [name, job] of Object.entries(jobs)) expect(job["timeout-minutes"], name).toBeGreaterThan(0);
+  });
+
+  it("uses actions at one commit each, with the version beside it", () => {
+    for (const [, action = ""] of textOf(file).matchAll(/uses: (.+)/g)) {
+      expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
+    }
+    expect(steps.some(({ uses }) => uses?.startsWith("actions/checkout@"))).toBe(true);
+  });
+
+  it("runs scripts that are there", () => {
+    const commands = steps.flatMap(({ run = "" }) => run.split("\n"));
+    const names = commands.flatMap((command) => [...command.matchAll(/npm (?:run )?([\w:]+)/g)]);
+    const own = names.map(([, name = ""]) => name).filter((name) => !["ci", "install"].includes(name));
+    expect(Object.keys(repository.scripts)).toEqual(expect.arrayContaining(own));
+    for (const [, path = ""] of commands.join("\n").matchAll(/node (node_modules\/\S+)/g)) {
+      expect(existsSync(join(root, path)), path).toBe(true);
+    }
+  });
+});
+
+describe("the repository", () => {
+  it.each(globSync(".github/ISSUE_TEMPLATE/*.yml", { cwd: root }))("%s asks something", (file) => {
+    const form = parse(textOf(file)) as {
+      readonly body?: readonly object[];
+      readonly contact_links?: object[];
+    };
+    expect((form.body ?? form.contact_links)?.length).toBeGreaterThan(0);
+  });
+
+  it("says how to report a weakness, how to behave, how to contribute, and which Node it uses", () => {
+    for (const file of [
+      "SECURITY.md",
+      "CODE_OF_CONDUCT.md",
+      "CONTRIBUTING.md",
+      "LICENSE",
+      ".editorconfig",
+      ".github/pull_request_template.md",
+    ]) {
+      expect(textOf(file).length, file).toBeGreaterThan(100);
+    }
+    const { node } = (repository as unknown as { readonly devDependencies: { readonly node: string } })
+      .devDependencies;
+    expect(textOf(".nvmrc").trim()).toBe(node);
+  });
+});
