@@ -65,8 +65,8 @@ function withVersion(file: string, text: string, version: string): string {
 /** What npm's lock file says of one folder. */
 interface LockedPackage {
   version?: string;
-  readonly link?: boolean;
   readonly dependencies?: Record<string, string>;
+  readonly optionalDependencies?: Record<string, string>;
 }
 
 function lockWithVersion(text: string, version: string): string {
@@ -75,8 +75,10 @@ function lockWithVersion(text: string, version: string): string {
   for (const [folder, locked] of Object.entries(lock.packages)) {
     if (folder.startsWith("node_modules/") || folder.includes("/node_modules/")) continue;
     locked.version = version;
-    for (const name of Object.keys(locked.dependencies ?? {})) {
-      if (name.startsWith("@leasehold/") && locked.dependencies) locked.dependencies[name] = version;
+    for (const dependencies of [locked.dependencies, locked.optionalDependencies]) {
+      for (const name of Object.keys(dependencies ?? {})) {
+        if (name.startsWith("@leasehold/") && dependencies) dependencies[name] = version;
+      }
     }
   }
   return `${JSON.stringify(lock, undefined, 2)}\n`;

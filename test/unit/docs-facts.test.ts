@@ -1,9 +1,10 @@
 /** Pages that repeat numbers and policies of the code: docs/limits.md and docs/iam.md say what the code says. */
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LeaseTable } from "@leasehold/cdk";
 import { LeaseClient } from "@leasehold/client";
 import { acquireAll } from "@leasehold/client/group";
+import { LeaseOperator } from "@leasehold/client/operator";
 import { limits } from "@leasehold/client/schema";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { App, Stack } from "aws-cdk-lib";
@@ -11,6 +12,9 @@ import { Template } from "aws-cdk-lib/assertions";
 import type { Grant, IGrantable } from "aws-cdk-lib/aws-iam";
 import { AccountPrincipal, Role } from "aws-cdk-lib/aws-iam";
 import { describe, expect, it } from "vitest";
+import { commands } from "../../packages/cli/src/commands/index.ts";
+import { exitCodes } from "../../packages/cli/src/exit-codes.ts";
+import { globalFlags } from "../../packages/cli/src/flags.ts";
 import { queueLimits } from "../../packages/client/src/fair/queue-ticket.ts";
 import { mostReaders } from "../../packages/client/src/read-write/read-write-lock.ts";
 import { seatLimits } from "../../packages/client/src/seats/schema.ts";
@@ -18,15 +22,18 @@ import { mostPermits } from "../../packages/client/src/semaphore/semaphore.ts";
 import { runLimits } from "../../packages/jobs/src/runs/schema.ts";
 import { taskLimits } from "../../packages/jobs/src/tasks/schema.ts";
 
+const docs = join(import.meta.dirname, "../../docs");
+
 function page(name: string): string {
-  return readFileSync(join(import.meta.dirname, "../../docs", name), "utf8");
+  return readFileSync(join(docs, name), "utf8");
 }
 
 /** What the code allows, by the row of docs/limits.md that says it. */
 const allowed: Readonly<Record<string, number>> = {
   key: limits.keyBytes,
   owner: limits.ownerBytes,
-  "reason of a request to stop": limits.revocationBytes,
+  "reason of a stop, a break or a pause": limits.revocationBytes,
+  "`by` of an operator": 1000,
   slot: limits.slotBytes,
   "a slot that is a time, ahead of the clock": limits.slotAheadMs,
   "`data`": limits.dataBytes,
@@ -59,12 +66,58 @@ describe("docs/limits.md", () => {
     expect(Object.fromEntries(said)).toEqual(allowed);
   });
 
+  it("says how long the name of an operator may be", () => {
+    const client = new LeaseClient({ store: new MemoryLeaseStore() });
+    expect(new LeaseOperator(client, { by: "a".repeat(1000) }).by).toHaveLength(1000);
+    expect(() => new LeaseOperator(client, { by: "a".repeat(1001) })).toThrow("1000");
+  });
+
   it("says how many keys a group may have", async () => {
     const client = new LeaseClient({ store: new MemoryLeaseStore() });
     const keys = Array.from({ length: 101 }, (_, index) => `key/${index}`);
     await using group = await acquireAll(client, keys.slice(0, 100));
     expect(group.keys).toHaveLength(100);
     await expect(acquireAll(client, keys)).rejects.toThrow("100");
+  });
+});
+
+describe("docs/command-line.md", () => {
+  it("names every command, and every exit code", () => {
+    const [, table = ""] = /^## Commands\n(.*?)^## /ms.exec(page("command-line.md")) ?? [];
+    const named = [...table.matchAll(/`(?<name>\w+)/g)].map(({ groups }) => groups?.name);
+    expect(named).toEqual(expect.arrayContaining(Object.keys(commands).map((name) => name.split(" ")[0])));
+    const [, codes = ""] = /^## Exit codes\n(.*)/ms.exec(page("command-line.md")) ?? [];
+    const said = [...codes.matchAll(/^\| (?<codes>\d[\d, ]*)/gm)].flatMap(({ groups }) =>
+      (groups?.codes ?? "").split(",").map(Number),
+    );
+    // A fault of the program has no line, and 130 is 128 and the number of a signal.
+    const known = Object.values(exitCodes).filter((code) => ![70, 130].includes(code));
+    expect(said).toEqual(expect.arrayContaining(known));
+  });
+});
+
+describe("every page", () => {
+  /** Each call of a command that a page shows, in a block or in a sentence: its words before `--` and `#`. */
+  const calls = globSync("**/*.md", { cwd: docs, exclude: ["decisions/**"] }).flatMap((file) => {
+    const text = page(file).replace(/\\\n\s*/g, "");
+    const shown = [...text.matchAll(/(?:^|[`|] ?)(?:npx @leasehold\/cli|leasehold) (?<call>[a-z][^`\n]*)/gm)];
+    return shown.map(({ groups }) => [file, (groups?.call ?? "").replace(/ (?:--|#|&&) .*/, "")] as const);
+  });
+
+  it("shows calls of commands", () => {
+    expect(calls.length).toBeGreaterThan(20);
+  });
+
+  it.each(calls)("%s: the flags of `leasehold %s` exist", async (_, call) => {
+    const [first = "", second = ""] = call.split(" ");
+    const entry = commands[`${first} ${second}`] ?? commands[first];
+    const { flags = {} } = (await entry?.load()) ?? {};
+    const known = Object.entries({ ...globalFlags, help: {}, ...flags }).flatMap(([name, flag]) => [
+      `--${name}`,
+      `-${"short" in flag ? flag.short : "h"}`,
+    ]);
+    const said = call.match(/(?<= )--?[a-z][a-z-]*/g) ?? [];
+    expect(entry === undefined ? [] : said.filter((flag) => !known.includes(flag))).toEqual([]);
   });
 });
 

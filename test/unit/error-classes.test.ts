@@ -120,6 +120,7 @@ describe("the errors of the package", () => {
     const cause = new Error("why");
     expect(Object.keys(new LeaseLostError("k", "taken")).sort()).toEqual([
       "code",
+      "docs",
       "key",
       "mayHaveLanded",
       "reason",

@@ -136,7 +136,7 @@ describe("several listeners", () => {
 
   it.each([
     ["log", 'onEvent is "log"; allowed: a function, or an array of functions'],
-    [[() => undefined, undefined], "onEvent[1] is undefined; allowed: a function"],
+    [[() => undefined, undefined], "onEvent is undefined; allowed: a function, or an array of functions"],
   ])("are refused where one is none: %j", (onEvent, message) => {
     expect(() => new LeaseClient({ store, onEvent } as never)).toThrow(message);
   });

@@ -14,7 +14,7 @@ import { subscribe } from "node:diagnostics_channel";
 import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
 import { alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms } from "@leasehold/cdk";
-import { brandClass, createLeaseTable, type Lease, LeaseClient, type LeaseEvent, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
+import { brandClass, createLeaseTable, type Lease, LeaseClient, LeaseError, type LeaseEvent, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
 import { environmentNames } from "@leasehold/client/environment";
 import { lightStore } from "@leasehold/client/light";
 import { logListener } from "@leasehold/client/log";
@@ -65,7 +65,7 @@ declare function printLabels(options: { signal: AbortSignal }): Promise<void>;
 declare function refill(options: { signal: AbortSignal }): Promise<void>;
 declare function expect(value: unknown): { toBe(expected: unknown): void };
 export const used = [
-  DynamoDBClient, PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, systemClock, ManualClock,
+  DynamoDBClient, PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, LeaseError, systemClock, ManualClock,
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, logListener, metricsListener, instrumentLeasehold, ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider, pino, subscribe, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,

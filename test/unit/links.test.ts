@@ -2,6 +2,7 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
+import { slug } from "../../tools/site/slug.ts";
 
 const root = join(import.meta.dirname, "../..");
 const pages = globSync(["*.md", "docs/**/*.md", "packages/*/README.md", "tools/*/README.md"], { cwd: root });
@@ -10,11 +11,7 @@ const pages = globSync(["*.md", "docs/**/*.md", "packages/*/README.md", "tools/*
 function anchorsOf(page: string): Set<string> {
   const anchors = new Set<string>();
   for (const [, heading = ""] of withoutCode(readFileSync(page, "utf8")).matchAll(/^#+ (.+)$/gm)) {
-    const text = heading
-      .replace(/\[([^\]]+)\]\([^)]*\)/g, "$1")
-      .trim()
-      .toLowerCase();
-    const anchor = text.replace(/[^\p{L}\p{N}\s_-]/gu, "").replace(/\s/g, "-");
+    const anchor = slug(heading.replace(/\[([^\]]+)\]\([^)]*\)/g, "$1"));
     let unique = anchor;
     for (let count = 1; anchors.has(unique); count += 1) unique = `${anchor}-${count}`;
     anchors.add(unique);

@@ -14,6 +14,7 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns } from "@leasehold/jobs";
+import { leased } from "@leasehold/middy";
 import { beforeEach, describe, expect, it } from "vitest";
 import { heldLease, put } from "../support/foreign-items.ts";
 
@@ -219,7 +220,7 @@ const cases: Case[] = [
     wrote: "acquire(key) of a lock that this very caller holds",
     before: () => client.acquire("k"),
     call: acquire({}),
-    says: ['held by "me"', "the holder is this caller's own owner", "reentrant: true"],
+    says: ['held by "me"', "the holder is this caller's own owner", "an owner and reentrant: true"],
   },
   {
     wrote: "acquire(key, { order: fair() }) of a lock that another holds",
@@ -315,6 +316,23 @@ const cases: Case[] = [
       "a whole number (N)",
       "delete the item",
     ],
+  },
+  {
+    wrote: "a cache that throws",
+    call: () =>
+      new SingleFlight(client, {
+        freshForMs: 10,
+        cache: {
+          get: () => Promise.reject(new Error("redis is down")),
+          set: async () => undefined,
+        } as Anything,
+      }).getOrCompute("k", { compute: () => 1 }),
+    says: ['the cache could not be read for "k"', "nothing was computed", "redis is down", "try again"],
+  },
+  {
+    wrote: "leased({ once: true }) for an event without a time",
+    call: () => leased({ store, clock, key: "k", once: true, metrics: false }, () => 1)({}, {} as Anything),
+    says: ["event.scheduledTime is undefined", "an ISO time there or in event.time", "a function as once"],
   },
   {
     wrote: "clock: Date",
@@ -552,6 +570,31 @@ describe("a table that cannot be used is named with its region and endpoint", ()
     expect(message).toContain('"leases"');
     expect(message).toContain("in the region eu-west-1 at http://127.0.0.1:8123");
     expect(message).toContain(advice);
+  });
+
+  it.each([
+    [
+      "does not take the connection",
+      Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }),
+      0,
+    ],
+    ["hangs", undefined, 10_000],
+  ])("and one that %s is named with what to check", async (_, error, takesMs) => {
+    // As the SDK does, when its caller gives up.
+    const hanging = ({ abortSignal }: { abortSignal: AbortSignal }): Promise<never> =>
+      new Promise((_resolve, reject) => {
+        const cut = Object.assign(new Error("Request aborted"), { name: "AbortError" });
+        abortSignal.addEventListener("abort", () => reject(cut));
+      });
+    const send = (_command: unknown, options: { abortSignal: AbortSignal }): Promise<never> =>
+      error === undefined ? hanging(options) : Promise.reject(error);
+    const far = Object.assign(Object.create(dynamodb), { send });
+    const client = new LeaseClient({ tableName: "leases", dynamodb: far, clock });
+    const message = await messageOf(() => client.inspect("k"), takesMs);
+    expect(message).toContain(
+      'LeaseServiceError: the table "leases" gave no answer: check the endpoint and the network',
+    );
+    expect(message).toContain(error?.message ?? "no answer within 10000 ms");
   });
 
   it.each(["ENABLED", "ENABLING"])("whose ttl is %s on another attribute", async (TimeToLiveStatus) => {

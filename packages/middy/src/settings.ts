@@ -86,8 +86,8 @@ export function readOptions<TEvent>(
   const isAlone = given.client === undefined && given.tableName === undefined;
   check(store === undefined || isAlone, "store", store, "a store without client and tableName");
   for (const option of ["onEvent", "keyDimension"] as const) {
-    const isLost = given.client !== undefined && Boolean(given[option]);
-    check(!isLost, option, given[option], "nothing beside client: give the client its own onEvent");
+    const value = given[option];
+    check(!given.client || !value, option, value, "nothing beside client");
   }
   const missing: Record<string, unknown> = store ? { tableName: store.tableName } : {};
   for (const [option, variable] of Object.entries(variables) as [keyof typeof variables, string][]) {

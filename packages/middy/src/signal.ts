@@ -1,5 +1,5 @@
 import type { Clock, Lease } from "@leasehold/client";
-import { brandClass, onAbort } from "@leasehold/client/internal";
+import { brandClass, LeaseError, onAbort } from "@leasehold/client/internal";
 
 /** What a handler gets. */
 export interface Lock {
@@ -14,19 +14,20 @@ export interface Lock {
 }
 
 /** The invocation has no time left: the handler should stop in order while it can. */
-export class InvocationEndingError extends Error {
+export class InvocationEndingError extends LeaseError {
   static {
     brandClass(InvocationEndingError, "InvocationEndingError");
   }
-  readonly reason: "timeout" | "shutdown";
+  declare readonly reason: "timeout" | "shutdown";
 
   constructor(reason: "timeout" | "shutdown") {
     super(
+      "LEASE_INVOCATION_ENDING",
       reason === "timeout"
         ? "the function is about to time out: stop in order, and leave the rest to the next invocation"
         : "the environment is shutting down: stop in order",
+      { reason },
     );
-    this.reason = reason;
   }
 }
 

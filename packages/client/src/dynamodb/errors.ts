@@ -78,9 +78,10 @@ export async function rejectionFor(
 ): Promise<unknown> {
   if (error instanceof LeaseError || isMistake(error)) return error;
   const cause = signal.aborted ? attempts.lastError : error;
-  if (cause === undefined) {
-    const text = `DynamoDB's answer was not awaited any longer: ${saying(signal.reason)}`;
-    return new LeaseServiceError("LEASE_NO_ANSWER", text, { cause: error });
+  // The SDK tells of a request that was cut off as of one that has failed.
+  if (cause === undefined || (signal.aborted && (cause as SdkError).name === "AbortError")) {
+    const text = `the table ${quoted(tableName)} ${silence} (${saying(signal.reason)})`;
+    return new LeaseServiceError("LEASE_NO_ANSWER", text, { cause: error, tableName });
   }
   const hasAnswer = (cause as SdkError).$metadata?.httpStatusCode !== undefined;
   const location = hasAnswer ? ` ${await locationOf(dynamodb)}` : "";
@@ -138,6 +139,8 @@ type Failure = readonly [
   finding: string,
 ];
 
+const silence = "gave no answer: check the endpoint and the network, or try again later";
+
 const rejection: Failure = [/./, LeaseServiceError, "LEASE_REQUEST_REJECTED", "rejected the request"];
 
 /** The first that fits counts. The statements of a batch name errors without "Exception", or with "Error". */
@@ -185,5 +188,5 @@ const failures: readonly Failure[] = [
     "LEASE_SERVICE_FAILED",
     "failed to serve the request: try again later",
   ],
-  [/^TimeoutError |^\S* 0:/, LeaseServiceError, "LEASE_NO_ANSWER", "gave no answer: try again later"],
+  [/^TimeoutError |^\S* 0:/, LeaseServiceError, "LEASE_NO_ANSWER", silence],
 ];

@@ -21,6 +21,7 @@ export type LeaseErrorCode =
   | "LEASE_QUEUE_FULL"
   | "LEASE_CLIENT_CLOSED"
   | "LEASE_CLOSE_INCOMPLETE"
+  | "LEASE_INVOCATION_ENDING"
   | "LEASE_INVALID_OPTIONS"
   | "LEASE_TABLE_NOT_FOUND"
   | "LEASE_TABLE_MISMATCH"
@@ -35,6 +36,9 @@ export type LeaseErrorCode =
   | "LEASE_REQUEST_REJECTED"
   | "INVALID_SCHEDULE";
 
+/** The page that has a section for each code. */
+export const errorsPage = "https://github.com/leasehold/leasehold/blob/main/docs/errors.md";
+
 /** Properties of an error besides its code and its message: its cause, and what its class declares. */
 export interface LeaseErrorProperties extends ErrorOptions {
   readonly mayHaveLanded?: boolean;
@@ -47,12 +51,15 @@ export class LeaseError extends Error {
     brandClass(LeaseError, "LeaseError");
   }
   declare readonly code: LeaseErrorCode;
+  /** Where the documentation says what the code means, when it comes and what to do. */
+  declare readonly docs: string;
   /** Whether a write that ended with this error may have taken effect. */
   declare readonly mayHaveLanded: boolean;
 
   constructor(code: LeaseErrorCode, message: string, properties?: LeaseErrorProperties) {
     super(message, properties);
-    Object.assign(this, { code, mayHaveLanded: false }, properties);
+    const docs = `${errorsPage}#${code.toLowerCase()}`;
+    Object.assign(this, { code, docs, mayHaveLanded: false }, properties);
   }
 }
 
@@ -109,7 +116,7 @@ export class LeaseUnavailableError extends LeaseError {
     const [waited, more] = waitedMs > 0 ? [`waited ${Math.round(waitedMs)} ms; `, "longer"] : ["", "for it"];
     const advice = `${waited}try again in ${retryAfterMs} ms, or wait ${more} with waitMs`;
     const sharing = isOwn
-      ? "; the holder is this caller's own owner: to share, give both reentrant: true"
+      ? "; the holder is this caller's own owner: to share, give both an owner and reentrant: true"
       : "";
     super("LEASE_UNAVAILABLE", `${what} ${state}${line}: ${advice}${sharing}`, {
       key,

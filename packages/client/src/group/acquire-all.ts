@@ -71,11 +71,13 @@ export async function acquireAll(
   const wanted = checkKeys(keys);
   const { terms, data } = checkOptions(inner, options, wanted);
   const { lifecycle, table } = inner.context;
-  const { signal, owner, waitMs } = terms;
-  const trace = { tableName: table.tableName, keys: wanted, sortKey: leaseSortKey, owner, waitMs, signal };
+  const { signal } = terms;
   const acquire = (): Promise<LeaseGroup> =>
     whileOpen(lifecycle, signal, (cut) => acquireThese(inner, wanted, { ...terms, signal: cut }, data));
-  return await untilAborted(wanted[0] ?? "", signal, () => (isTraced() ? traced(trace, acquire) : acquire()));
+  const trace = { ...terms, sortKey: leaseSortKey };
+  return await untilAborted(wanted[0] ?? "", signal, () =>
+    isTraced() ? traced(table, wanted, trace, acquire) : acquire(),
+  );
 }
 
 /** Shares the locks that a reentrant owner has already, and acquires the others. */

@@ -30,12 +30,10 @@ export const unchecked: Rule<never> = (_, value) => value as never;
 export const trueOrFalse: Rule<boolean> = rule("true or false", (value) => typeof value === "boolean");
 const isFunction = (value: unknown): boolean => typeof value === "function";
 export const aFunction: Rule<never> = rule("a function", isFunction);
-const oneOrSeveral = rule<never>("a function, or an array of functions", isFunction);
+const listener: Rule<never> = rule("a function, or an array of functions", isFunction);
 /** One listener, or several: they are copied, so that what was checked is what is called. */
 export const listeners: Rule<never> = (option, value) =>
-  (Array.isArray(value)
-    ? value.map((each, index) => aFunction(`${option}[${index}]`, each))
-    : oneOrSeveral(option, value)) as never;
+  [value].flat().map((each) => listener(option, each)) as never;
 
 /** Refuses a value that is not as it has to be. */
 export function check(

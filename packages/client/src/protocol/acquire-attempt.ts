@@ -263,7 +263,8 @@ export class AcquireAttempt {
     if (record === undefined) {
       throw new LeaseServiceError(
         "LEASE_REQUEST_REJECTED",
-        `the answer for the lock ${quoted(this.#terms.key)} does not bear the record that was written`,
+        `the reply for the lock ${quoted(this.#terms.key)} does not show the record that was written: ` +
+          "check what lies between the client and DynamoDB",
       );
     }
     this.#uncertain = wasUncertain;

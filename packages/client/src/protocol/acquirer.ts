@@ -28,31 +28,24 @@ export class Acquirer {
   readonly reentrant: ReentrantLeases;
   readonly #context: ProtocolContext;
   readonly #heartbeat: Heartbeat;
-  readonly #isTraced: () => boolean;
 
-  /** `shows`: whether a call to acquire is shown to tracing tools. */
-  constructor(context: ProtocolContext, shows: () => boolean = isTraced) {
+  constructor(context: ProtocolContext) {
     this.#context = context;
-    this.#isTraced = shows;
     this.#heartbeat = new Heartbeat(context);
     this.reentrant = new ReentrantLeases(context.clock);
   }
 
   /**
    * Wins a lease of the given form, or shares the same owner's hold on it. Rejects with ClientClosedError when the client
-   * is closed meanwhile. In every case of failure nothing stays held.
+   * is closed meanwhile. In every case of failure nothing stays held. With `shows`, tools can trace the call.
    */
   async acquire(
     call: AcquireCall,
     form: LeaseForm = new LockForm(call.key, call.sortKey),
-    isShown: boolean = this.#isTraced(),
+    shows: boolean = isTraced(),
   ): Promise<HeldLease> {
-    if (isShown) {
-      const { key, sortKey, owner, waitMs, signal } = call;
-      const trace = { tableName: this.#context.table.tableName, keys: [key], sortKey, owner, waitMs, signal };
-      return await traced(trace, () => this.acquire(call, form, false));
-    }
-    const { lifecycle, noteLease } = this.#context;
+    const { lifecycle, noteLease, table } = this.#context;
+    if (shows) return await traced(table, [call.key], call, () => this.acquire(call, form, false));
     noteLease(call);
     const open = lifecycle.begin(call.signal);
     try {

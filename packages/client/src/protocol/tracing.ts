@@ -26,17 +26,23 @@ export const acquireChannel = "leasehold:acquire";
 
 const calls = tracingChannel<unknown, AcquireTrace>(acquireChannel);
 
-/** Whether a tool follows calls to acquire. */
+/** Whether a tool listens. */
 export function isTraced(): boolean {
   return calls.hasSubscribers;
 }
 
-/** Runs a call to acquire, and shows it to the tools that follow such calls. */
-export async function traced<T>(trace: AcquireTrace, call: () => Promise<T>): Promise<T> {
+/** Runs a call to acquire under the eyes of the tools that listen. */
+export async function traced<T>(
+  { tableName }: Pick<AcquireTrace, "tableName">,
+  keys: readonly string[],
+  { sortKey, owner, waitMs, signal }: Omit<AcquireTrace, "tableName" | "keys">,
+  call: () => Promise<T>,
+): Promise<T> {
   let result: T | undefined;
   // What it resolves to would be shown, too.
-  await calls.tracePromise(async () => {
+  const show = async (): Promise<void> => {
     result = await call();
-  }, trace);
+  };
+  await calls.tracePromise(show, { tableName, keys, sortKey, owner, waitMs, signal });
   return result as T;
 }

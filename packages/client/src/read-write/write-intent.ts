@@ -1,6 +1,6 @@
 import type { ClientInternals } from "../client-internals.ts";
 import { Acquirer } from "../protocol/acquirer.ts";
-import { inBackground, type ProtocolContext } from "../protocol/context.ts";
+import { inBackground } from "../protocol/context.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
 import { RetryLoop } from "../protocol/wait-loop.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
@@ -18,12 +18,11 @@ const intentLeaseMs = 10_000;
  */
 export function writerFirst({ context, times }: ClientInternals, intent: SeatForm): WaitOrder {
   // No event and no trace tells of an intent: nobody holds the lock by it.
-  const quiet: ProtocolContext = {
+  const acquirer = new Acquirer({
     ...context,
     publish: (event) => event.type === "error" && context.publish(event),
     noteLease: () => undefined,
-  };
-  const acquirer = new Acquirer(quiet, () => false);
+  });
   const leaseDurationMs = Math.max(intentLeaseMs, times.shortestLeaseMs);
   const heartbeatMs = Math.floor(leaseDurationMs / 3);
   const terms = { leaseDurationMs, heartbeatMs, lockAtLeastForMs: 0, data: undefined, order: undefined };
@@ -39,7 +38,7 @@ export function writerFirst({ context, times }: ClientInternals, intent: SeatFor
         let held: HeldLease | undefined;
         // In the background, for the writer does not depend on it.
         const take = async (): Promise<void> => {
-          held = await acquirer.acquire(wanted, intent);
+          held = await acquirer.acquire(wanted, intent, false);
           if (over.signal.aborted) held.letGo();
           // A process that was frozen for longer has lost it.
           else held.onEnd(begin);

@@ -65,7 +65,7 @@ export class CacheUnreadableError extends LeaseError {
   declare readonly key: string;
 
   constructor(key: string, cause: unknown) {
-    const text = `the cache could not be read for ${quoted(key)}: ${saying(cause)}`;
+    const text = `the cache could not be read for ${quoted(key)}, so nothing was computed: ${saying(cause)}; try again`;
     super("LEASE_CACHE_UNREADABLE", text, { cause, key });
   }
 }

@@ -1,0 +1,85 @@
+// @module-tag long
+// The docs as a site: every page is there, its links lead somewhere, it can be searched, and it asks no other host for anything.
+import { execFile } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { dirname as folderOf, join as joinUrl } from "node:path/posix";
+import { promisify } from "node:util";
+import { beforeAll, expect, it } from "vitest";
+
+const root = join(import.meta.dirname, "../..");
+const site = join(root, "tools/site/dist");
+const files = (pattern: string): string[] =>
+  globSync(pattern, { cwd: site }).map((file) => file.replaceAll("\\", "/"));
+const textOf = (file: string): string => readFileSync(join(site, file), "utf8");
+
+beforeAll(async () => {
+  await promisify(execFile)("npm", ["run", "docs"], { cwd: root });
+});
+
+it("has every page of the docs, and the reference of every entry", () => {
+  const pages = globSync("**/*.md", { cwd: join(root, "docs") });
+  expect(pages.length).toBeGreaterThan(30);
+  const expected = pages.map((page) =>
+    page.replaceAll("\\", "/").replace(/(README)?\.md$/, (end) => (end === ".md" ? ".html" : "index.html")),
+  );
+  expect(files("**/*.html")).toEqual(expect.arrayContaining(expected));
+  expect(textOf("api/client.html")).toContain("tryAcquire");
+  expect(textOf("api/client-fair.html")).toContain("@leasehold/client/fair");
+});
+
+it("has each page of docs/README.md in its navigation, in that order", () => {
+  const navigation = [...textOf("quick-start.html").matchAll(/<a class="VPLink link link" href="([^"]+)"/g)];
+  const order = navigation.map(([, href]) => href);
+  expect(order).toEqual(
+    expect.arrayContaining(["/quick-start", "/when-not", "/troubleshooting", "/api/client"]),
+  );
+  expect(order.indexOf("/quick-start")).toBeLessThan(order.indexOf("/troubleshooting"));
+});
+
+it("leads from every link to a page that is there, and to a heading on it", () => {
+  const idsOf = new Map(
+    files("**/*.html").map((file) => {
+      const ids = [...textOf(file).matchAll(/ id="([^"]+)"/g)].map(([, id = ""]) => id);
+      return [file, new Set(ids)] as const;
+    }),
+  );
+  const broken = [...idsOf.keys()].flatMap((file) =>
+    [...textOf(file).matchAll(/<a [^>]*href="([^"]+)"/g)].flatMap(([, href = ""]) => {
+      if (/^[a-z]+:/.test(href)) return [];
+      const [path = "", hash] = href.split("#");
+      const target =
+        path === "" ? file : path.startsWith("/") ? path.slice(1) : joinUrl(folderOf(file), path);
+      const page = [target, `${target}.html`, joinUrl(target, "index.html")].find((each) => idsOf.has(each));
+      const isThere = page !== undefined && (!hash || idsOf.get(page)?.has(decodeURIComponent(hash)));
+      return isThere ? [] : [`${file}: ${href}`];
+    }),
+  );
+  expect(broken).toEqual([]);
+});
+
+it("can be searched, in the docs and in the reference", () => {
+  const [index = ""] = files("assets/chunks/@localSearchIndex*.js");
+  const text = textOf(index);
+  for (const word of ["tombstone", "dynamodb-lock-client", "tryAcquire"])
+    expect(text.toLowerCase()).toContain(word.toLowerCase());
+});
+
+it("is light and dark", () => {
+  expect(textOf("index.html")).toContain("VPSwitchAppearance");
+  expect(files("assets/*.css").map(textOf).join("")).toMatch(/\.dark\s*\{/);
+});
+
+it("asks no other host for scripts, styles, fonts, pictures or data", () => {
+  for (const file of files("**/*.html")) {
+    expect(textOf(file), file).not.toMatch(/<(script|img|iframe|source|video)\b[^>]*\ssrc="(https?:)?\/\//);
+    expect(textOf(file), file).not.toMatch(/<link\b[^>]*\shref="(https?:)?\/\//);
+  }
+  for (const file of files("**/*.css"))
+    expect(textOf(file), file).not.toMatch(/(url\(|@import )["']?(https?:)?\/\//);
+  for (const file of files("assets/{chunks/theme,chunks/framework,app}.*.js")) {
+    expect(textOf(file), file).not.toMatch(
+      /(fetch|import|open|Worker|WebSocket|EventSource)\(["'`](https?|wss?):/,
+    );
+  }
+});
