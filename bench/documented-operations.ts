@@ -13,6 +13,7 @@ import { contendedLeader } from "./contended/leader.ts";
 import { contendedLock } from "./contended/lock.ts";
 import { contendedReadWrite, contendedSemaphore } from "./contended/seats.ts";
 import { contendedSingleFlight } from "./contended/single-flight.ts";
+import { operators } from "./operators.ts";
 import {
   type DocumentedOperation,
   deadClient,
@@ -306,6 +307,7 @@ const pages: readonly (readonly [of: string, page: string, operations: readonly 
   ["Single flight", "docs/primitives/single-flight.md", [...singleFlight, ...contendedSingleFlight]],
   ["Job runs", "docs/primitives/job-runs.md", [...jobRuns, ...contendedJobRuns]],
   ["Tasks", "docs/primitives/tasks.md", [...tasks, ...contendedTasks]],
+  ["Operators", "docs/decisions/0028-operators.md", operators],
 ];
 
 /** The operations whose requests are promised, in the order of the documentation. */

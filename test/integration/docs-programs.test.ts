@@ -20,8 +20,10 @@ const beside = [
   "@aws-sdk/lib-dynamodb",
   "@aws-lambda-powertools/logger",
   "@middy/core",
+  "@opentelemetry/sdk-trace",
   "@types/aws-lambda",
   "@types/node",
+  "pino",
   "undici-types",
   "vitest",
 ];

@@ -111,6 +111,12 @@ const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]
       () =>
         all(operator.audit({ key: "k" })),
   ],
+  "LeaseOperator.history": [
+    "read",
+    ({ operator }) =>
+      () =>
+        all(operator.history("k")),
+  ],
   "LeaseOperator.stop": [
     "operate",
     async ({ client, operator }) => {

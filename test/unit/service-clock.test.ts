@@ -356,7 +356,8 @@ describe("the machine's uptime", () => {
       state.reads += 1;
       return state.uptime;
     };
-    const uptime = sparingUptime(readMs, { monotonic: () => state.monotonic, now: () => state.wall });
+    const sparing = sparingUptime(readMs);
+    const uptime = (): number => sparing(state.monotonic, state.wall);
     return { state, uptime };
   }
 

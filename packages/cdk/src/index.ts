@@ -24,6 +24,7 @@ export { LeasedWorkflowAlarms, type LeasedWorkflowAlarmsProps } from "./monitori
 export { alarmOnRedriveGuard } from "./monitoring/redrive-guard-alarm.ts";
 export { type AlarmSettings, runbookAnchors } from "./monitoring/runbook.ts";
 export type { LeaseKeyScope } from "./table/leading-keys.ts";
+export { LeaseHistory, type LeaseHistoryProps } from "./table/lease-history.ts";
 export { LeaseTable, type LeaseTableProps } from "./table/lease-table.ts";
 export type { ILeaseTable } from "./table/lease-table-base.ts";
 export { LeaseTableGrants } from "./table/lease-table-grants.ts";

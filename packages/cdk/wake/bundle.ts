@@ -1,22 +1,44 @@
 /**
- * Bundles the handler of LeaseWakeup into a module of the package: `npm run bundle`.
+ * Bundles the handlers of LeaseWakeup and of a table's history into modules of the package: `npm run bundle`.
  *
- * The bundle is text in a source file, so that it is there in every format and for every bundler, from the sources and
- * in the published package, without looking for a file. A test tells when it is out of date.
+ * Each bundle is text in a source file, so that it is there in every format and for every bundler, from the sources and
+ * in the published package, without looking for a file. A test tells when one is out of date.
  */
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-/** Where the bundle is kept. */
-export const bundleFile: string = fileURLToPath(
-  new URL("../src/workflow/wake-handler-bundle.ts", import.meta.url),
-);
+/** One handler that comes with the package. */
+export interface BundledHandler {
+  /** Where the bundle is kept. */
+  readonly file: string;
+  readonly entry: string;
+  readonly name: string;
+  /** Whose handler it is. */
+  readonly of: string;
+}
 
-/** Gives the source file that has the bundle in it. */
-export async function bundleSource(): Promise<string> {
+const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+export const bundledHandlers: readonly BundledHandler[] = [
+  {
+    file: pathOf("../src/workflow/wake-handler-bundle.ts"),
+    entry: pathOf("handler.ts"),
+    name: "wakeHandlerBundle",
+    of: "LeaseWakeup",
+  },
+  {
+    file: pathOf("../src/table/history-handler-bundle.ts"),
+    entry: pathOf("../history/handler.ts"),
+    name: "historyHandlerBundle",
+    of: "LeaseHistory",
+  },
+];
+
+/** Gives the source file that has a bundle in it. */
+export async function bundleSource({ entry, name, of }: BundledHandler): Promise<string> {
   const { outputFiles } = await build({
-    entryPoints: [fileURLToPath(new URL("handler.ts", import.meta.url))],
+    entryPoints: [entry],
     bundle: true,
     write: false,
     minify: true,
@@ -30,9 +52,11 @@ export async function bundleSource(): Promise<string> {
   });
   const code = outputFiles[0]?.text.trim() ?? "";
   return (
-    "/** The handler of LeaseWakeup for AWS Lambda, in CommonJS. Made by `npm run bundle`: not to be edited. */\n" +
-    `export const wakeHandlerBundle: string = ${JSON.stringify(code)};\n`
+    `/** The handler of ${of} for AWS Lambda, in CommonJS. Made by \`npm run bundle\`: not to be edited. */\n` +
+    `export const ${name}: string = ${JSON.stringify(code)};\n`
   );
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await writeFile(bundleFile, await bundleSource());
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const handler of bundledHandlers) await writeFile(handler.file, await bundleSource(handler));
+}

@@ -22,7 +22,9 @@ export interface Connection {
   describeTable(): Promise<TableSize | undefined>;
   /** What was sent. */
   readonly requests: RequestLog;
-  /** Releases what is held, and closes connections. */
+  /** Leaves what is held as it is at the close: it belongs to a handle then, and not to this process. */
+  keepLeases(): void;
+  /** Releases what is held. */
   close(): Promise<void>;
 }
 
@@ -124,6 +126,7 @@ export async function connect(
     ...(global.skew === undefined ? {} : { clockSkewMs: global.skew }),
   });
   const { tableName, region, endpoint } = place;
+  let keepsLeases = false;
   return {
     client,
     store,
@@ -137,6 +140,11 @@ export async function connect(
       return await sizeOf(place);
     },
     requests,
-    close: () => client.close({ timeoutMs: 5_000 }),
+    keepLeases: () => {
+      keepsLeases = true;
+    },
+    close: async () => {
+      if (!keepsLeases) await client.close({ timeoutMs: 5_000 });
+    },
   };
 }

@@ -64,6 +64,8 @@ const codesOfErrors: Readonly<Record<string, number>> = {
   LEASE_TABLE_MISMATCH: exitCodes.configuration,
   LEASE_REGION_MISSING: exitCodes.configuration,
   LEASE_CREDENTIALS_MISSING: exitCodes.configuration,
+  LEASE_RUNS_EXHAUSTED: exitCodes.nothing,
+  LEASE_SLOT_NOT_DUE: exitCodes.usage,
   LEASE_SLOT_DONE: exitCodes.slotDone,
   LEASE_THROTTLED: exitCodes.unavailable,
   LEASE_CONFLICT: exitCodes.unavailable,

@@ -90,7 +90,6 @@ export class LeaseClient implements AsyncDisposable {
   readonly #format: ValueFormat;
   readonly #acquirer: Acquirer;
   readonly #admin: LeaseAdmin;
-  readonly #lifecycle: Lifecycle;
 
   /** Throws {@link InvalidOptionsError}. Sends nothing. */
   constructor(options: LeaseClientOptions, makeStore: MakeStore) {
@@ -100,9 +99,11 @@ export class LeaseClient implements AsyncDisposable {
     const { clockSkewMs, retentionMs } = times;
     const emit: ProtocolContext["publish"] = (event) => publish(event, onEvent);
     const store = given.store ?? makeStore(given.tableName ?? "", { clock, randomness, dynamodb });
-    const serviceClock = new ServiceClock(clock, store.isLocal ?? false, clockSkewMs, () => watchSkew());
+    const serviceClock = new ServiceClock(clock, store.isLocal ?? false, clockSkewMs, (now) =>
+      watchSkew(now),
+    );
     const watchSkew = skewWatch(serviceClock, clockSkewMs, emit);
-    this.#lifecycle = new Lifecycle(clock);
+    const lifecycle = new Lifecycle(clock);
     this.#owner =
       given.owner === undefined
         ? defaultOwner(checkText("randomness.token()", randomness.token(), limits.ownerBytes))
@@ -119,8 +120,8 @@ export class LeaseClient implements AsyncDisposable {
       publish: emit,
       // In a store in the same process, one slow answer is not worth an event.
       noteLease: store.isLocal ? () => undefined : shortLeaseWatch(emit),
-      lifecycle: this.#lifecycle,
-      hold: (lease) => this.#lifecycle.hold(lease),
+      lifecycle,
+      hold: (lease) => lifecycle.hold(lease),
     };
     this.#acquirer = new Acquirer(this.#context);
     this.#admin = new LeaseAdmin(this.#context);
@@ -334,7 +335,7 @@ export class LeaseClient implements AsyncDisposable {
    * ```
    */
   held(): Lease[] {
-    return this.#lifecycle.held.flatMap((lease) => handleOf(lease) ?? []);
+    return this.#context.lifecycle.held.flatMap((lease) => handleOf(lease) ?? []);
   }
 
   /**
@@ -362,7 +363,7 @@ export class LeaseClient implements AsyncDisposable {
    */
   async close(options: CloseOptions = {}): Promise<void> {
     checkKnown(options, ["timeoutMs"], "options");
-    await this.#lifecycle.close(checkDuration("timeoutMs", options.timeoutMs ?? callBudgetMs, 0));
+    await this.#context.lifecycle.close(checkDuration("timeoutMs", options.timeoutMs ?? callBudgetMs, 0));
   }
 
   /**

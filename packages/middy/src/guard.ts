@@ -6,7 +6,7 @@ import { Hold } from "./hold.ts";
 import { type Invocation, readInvocation } from "./invocation.ts";
 import type { LeaseLockOptions, SkipReason } from "./options.ts";
 import { type MakeClient, readOptions, type Settings } from "./settings.ts";
-import { stopOnShutdown } from "./shutdown.ts";
+import { type Attempt, stopOnShutdown } from "./shutdown.ts";
 import { LockSignal } from "./signal.ts";
 import { isHttpRequest, lockedResponse } from "./trigger.ts";
 
@@ -14,12 +14,6 @@ import { isHttpRequest, lockedResponse } from "./trigger.ts";
 export interface Skipped {
   readonly skipped: true;
   readonly result: unknown;
-}
-
-/** An attempt at an event, from before its acquisition to the end of its lease. */
-interface Attempt {
-  hold: Hold | undefined;
-  readonly ended: Promise<void>;
 }
 
 /** Lets invocations in, one at a time for each key: what `leaseLock` and `leased` have in common. */
@@ -36,15 +30,14 @@ export class Guard<TEvent> {
   /** Wins the lock for an invocation, or says what it answers without running its handler. */
   async enter(event: TEvent, context: Context, outer?: AbortSignal): Promise<Hold | Skipped> {
     const settings = this.#settings;
-    const { client, ownsClient, clock } = settings;
+    const { clock } = settings;
     const invocation = readInvocation(settings, event, context);
     const id = JSON.stringify([invocation.key, invocation.owner]);
     const signal = new LockSignal(clock);
     signal.follow(outer);
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-    const attempt: Attempt = { hold: undefined, ended };
-    const isWaiting = (): boolean => attempt.hold === undefined;
-    const stopListening = stopOnShutdown({ client, ownsClient, signal, isWaiting, ended });
+    const attempt: Attempt = { settings, signal, hold: undefined, ended };
+    const stopListening = stopOnShutdown(attempt);
     const close = (): void => {
       if (this.#attempts.get(id) === attempt) this.#attempts.delete(id);
       stopListening();

@@ -1,23 +1,22 @@
-import type { LeaseClient } from "@leasehold/client";
 import { CloseIncompleteError } from "@leasehold/client/internal";
+import type { Hold } from "./hold.ts";
+import type { Settings } from "./settings.ts";
 import { InvocationEndingError } from "./signal.ts";
 
-/** An invocation, from before it waits for its lock. */
-interface Running {
-  readonly client: LeaseClient;
-  /** Whether nobody but the middleware uses the client. */
-  readonly ownsClient: boolean;
+/** An attempt at an event, from before it waits for its lock to the end of its lease. */
+export interface Attempt {
+  readonly settings: Pick<Settings<never>, "client" | "ownsClient">;
   readonly signal: { abort(reason: unknown): void };
-  /** Whether it waits for its lock by now. */
-  readonly isWaiting: () => boolean;
-  /** Resolves once it has ended: it has given its wait up, or its lease has been let go. */
+  /** Its hold on the lock; undefined while it waits. */
+  hold: Hold | undefined;
+  /** Resolves once it has given its wait up, or its lease has been let go. */
   readonly ended: Promise<void>;
 }
 
 /** Lambda leaves a runtime 300 ms from SIGTERM to SIGKILL. */
 const graceMs = 250;
 
-const running = new Set<Running>();
+const running = new Set<Attempt>();
 
 /**
  * Tells it of a SIGTERM while it runs: its signal aborts, and it has 250 ms to stop and to release its lease. What
@@ -28,7 +27,7 @@ const running = new Set<Running>();
  * A listener is registered only while something runs, so that an idle process dies of SIGTERM as it always did.
  * Returns the function that ends it.
  */
-export function stopOnShutdown(it: Running): () => void {
+export function stopOnShutdown(it: Attempt): () => void {
   // The first listener, so that it can count the others, also the ones that are called once.
   if (running.size === 0) process.prependListener("SIGTERM", onSigterm);
   running.add(it);
@@ -42,7 +41,7 @@ function onSigterm(): void {
   // Other listeners decide themselves when the process ends, and may still need the clients.
   const isAlone = process.listenerCount("SIGTERM") === 1;
   const all = [...running];
-  const waiting = all.filter((each) => each.isWaiting());
+  const waiting = all.filter(({ hold }) => hold === undefined);
   for (const { signal } of all) signal.abort(new InvocationEndingError("shutdown"));
   if (!isAlone) return;
   const die = (): void => {
@@ -65,7 +64,7 @@ function onSigterm(): void {
  * That is where the client is the user's, who may have other leases in it, and where a handler that outlived its
  * invocation may still run under a lease of the client's, which closing would release.
  */
-async function settle({ client, ownsClient }: Running): Promise<boolean> {
+async function settle({ settings: { client, ownsClient } }: Attempt): Promise<boolean> {
   if (!ownsClient || client.held().length > 0) return false;
   try {
     await client.close({ timeoutMs: graceMs });

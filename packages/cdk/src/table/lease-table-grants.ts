@@ -84,8 +84,8 @@ export class LeaseTableGrants {
   }
 
   /**
-   * Permits every look, and no write: `inspect`, `inspectAll`, `describe`, `list`, `doneSlot`, an operator's `describe`
-   * and `audit`, the `inspect` of semaphores, fair locks
+   * Permits every look, and no write: `inspect`, `inspectAll`, `describe`, `list`, `doneSlot`, an operator's `describe`,
+   * `audit` and `history`, the `inspect` of semaphores, fair locks
    * and read-write locks, a leader's `current` and `observe`, a task set's `get`, `counts` and `list`, and a job's `get`,
    * `runs` and `missed`.
    *

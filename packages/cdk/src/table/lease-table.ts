@@ -1,5 +1,5 @@
 import { attributeNames } from "@leasehold/client/schema";
-import { Annotations, RemovalPolicy, Stack, Token } from "aws-cdk-lib";
+import { Annotations, type Duration, RemovalPolicy, Stack, Token } from "aws-cdk-lib";
 import {
   AttributeType,
   Billing,
@@ -13,6 +13,7 @@ import {
   TableV2,
 } from "aws-cdk-lib/aws-dynamodb";
 import type { Construct } from "constructs";
+import { LeaseHistory } from "./lease-history.ts";
 import { LeaseTableBase } from "./lease-table-base.ts";
 
 /** Properties of {@link LeaseTable}. */
@@ -21,6 +22,13 @@ export interface LeaseTableProps {
   readonly deletionProtection?: boolean;
   /** A key of KMS needs `env.region` of the stack to be set. @default - a key that AWS owns, at no cost */
   readonly encryption?: TableEncryptionV2;
+  /**
+   * For how long the table keeps who held each lock, and how each hold ended: see {@link LeaseHistory}. It turns the
+   * stream on, and makes a function that reads it. From a minute to 10 years.
+   *
+   * @default - no history
+   */
+  readonly history?: Duration;
   /**
    * How replicas follow each other's writes. A lock that is taken in more than one region needs STRONG, which
    * DynamoDB has for three regions: two replicas, or one and a witness.
@@ -35,10 +43,10 @@ export interface LeaseTableProps {
   /** Copies in other regions. The stack's own region has to be set. @default - none */
   readonly replicas?: ReplicaTableProps[];
   /**
-   * Whether changes appear on a stream, with the item before and after. Waiting workflows, queued jobs and the report
-   * of leases whose holder died need it.
+   * Whether changes appear on a stream, with the item before and after. Waiting workflows, queued jobs, a `history` and
+   * the report of leases whose holder died need it.
    *
-   * @default false
+   * @default - true with a `history`, otherwise false
    */
   readonly stream?: boolean;
   /** @default - a unique name that CloudFormation makes */
@@ -84,9 +92,17 @@ export class LeaseTable extends LeaseTableBase {
   readonly table: ITableV2;
   readonly tableStreamArn: string | undefined;
   readonly replicaRegions: readonly string[];
+  /** What keeps the history; undefined without one. */
+  readonly history: LeaseHistory | undefined;
 
   constructor(scope: Construct, id: string, props: LeaseTableProps = {}) {
     super(scope, id);
+    const { history, stream = history !== undefined } = props;
+    if (history !== undefined && !stream) {
+      throw new Error(
+        `${this.node.path} has a history, which is made from the stream: leave stream: false out`,
+      );
+    }
     const { replicas = [], multiRegionConsistency, witnessRegion, tableName } = props;
     checkRegionIsSet(this, props);
     const table = new TableV2(this, "Resource", {
@@ -98,7 +114,7 @@ export class LeaseTable extends LeaseTableBase {
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: props.pointInTimeRecovery ?? true },
       deletionProtection: props.deletionProtection ?? true,
       removalPolicy: props.removalPolicy ?? RemovalPolicy.RETAIN,
-      ...(props.stream ? { dynamoStream: StreamViewType.NEW_AND_OLD_IMAGES } : {}),
+      ...(stream ? { dynamoStream: StreamViewType.NEW_AND_OLD_IMAGES } : {}),
       ...(tableName === undefined ? {} : { tableName }),
       ...(props.replicas ? { replicas: props.replicas } : {}),
       ...(multiRegionConsistency === undefined ? {} : { multiRegionConsistency }),
@@ -107,8 +123,9 @@ export class LeaseTable extends LeaseTableBase {
     // The library's own types disagree under exactOptionalPropertyTypes.
     this.table = table as ITableV2;
     // TableV2 has an ARN to give even where there is no stream. Replicas bring one of the same kind.
-    this.tableStreamArn = props.stream || replicas.length > 0 ? table.tableStreamArn : undefined;
+    this.tableStreamArn = stream || replicas.length > 0 ? table.tableStreamArn : undefined;
     this.replicaRegions = replicas.map(({ region }) => region);
+    this.history = history && new LeaseHistory(this, "History", { table: this, keepFor: history });
     if (replicas.length > 0 && multiRegionConsistency !== MultiRegionConsistency.STRONG) {
       Annotations.of(this).addWarningV2(
         "@leasehold/cdk:replicasNotStronglyConsistent",
@@ -138,6 +155,7 @@ class ImportedLeaseTable extends LeaseTableBase {
   readonly table: ITableV2;
   readonly tableStreamArn: string | undefined;
   readonly replicaRegions: readonly string[] = [];
+  readonly history = undefined;
 
   constructor(scope: Construct, id: string, attributes: TableAttributesV2) {
     super(scope, id);

@@ -1,25 +1,20 @@
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { environmentNames } from "@leasehold/client/environment";
 import { attributeNames, leaseSortKey } from "@leasehold/client/schema";
-import { Duration, RemovalPolicy, Stage } from "aws-cdk-lib";
-import { Grant, Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
+import { Duration } from "aws-cdk-lib";
+import { Grant } from "aws-cdk-lib/aws-iam";
 import {
-  Architecture,
-  Code,
   FilterCriteria,
   FilterRule,
   type IFunction,
-  Function as LambdaFunction,
+  type Function as LambdaFunction,
   type QualifiedFunctionBase,
-  Runtime,
   StartingPosition,
 } from "aws-cdk-lib/aws-lambda";
 import { DynamoEventSource, SqsDlq } from "aws-cdk-lib/aws-lambda-event-sources";
-import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
 import { Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
+import { bundledFunction } from "../table/bundled-function.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { checkAccount, checkRegion } from "../table/table-place.ts";
 import { wakeHandlerBundle } from "./wake-handler-bundle.ts";
@@ -67,7 +62,13 @@ export class LeaseWakeup extends Construct {
       );
     }
     this.table = table;
-    const handler = props.handler ?? this.#ownHandler();
+    const handler =
+      props.handler ??
+      bundledFunction(this, {
+        description: "Wakes who has waited longest for a lock that was let go.",
+        folder: "leasehold-wake",
+        code: wakeHandlerBundle,
+      });
     this.handler = handler;
     this.deadLetterQueue = new Queue(this, "DeadLetters", {
       encryption: QueueEncryption.SQS_MANAGED,
@@ -101,31 +102,6 @@ export class LeaseWakeup extends Construct {
       grantee: handler,
       actions: ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:DeleteItem"],
       resourceArns: [table.tableArn],
-    });
-  }
-
-  #ownHandler(): LambdaFunction {
-    const logGroup = new LogGroup(this, "HandlerLogs", {
-      retention: RetentionDays.ONE_MONTH,
-      removalPolicy: RemovalPolicy.DESTROY,
-    });
-    // The library's own role has a managed policy, which may write every log of the account.
-    const role = new Role(this, "HandlerRole", { assumedBy: new ServicePrincipal("lambda.amazonaws.com") });
-    logGroup.grantWrite(role);
-    // Among the assembly's files, since the package's own may be bundled away; the asset's hash is that of the content.
-    const folder = join(Stage.of(this)?.assetOutdir ?? "cdk.out", "leasehold-wake");
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, "index.cjs"), wakeHandlerBundle);
-    return new LambdaFunction(this, "Handler", {
-      description: "Wakes who has waited longest for a lock that was let go.",
-      code: Code.fromAsset(folder),
-      handler: "index.handler",
-      runtime: Runtime.NODEJS_24_X,
-      architecture: Architecture.ARM_64,
-      memorySize: 256,
-      timeout: Duration.seconds(30),
-      logGroup,
-      role,
     });
   }
 

@@ -10,38 +10,43 @@ export interface CommandEntry {
   readonly load: () => Promise<Command>;
 }
 
-const as = async (loaded: Promise<{ readonly default: unknown }>): Promise<Command> =>
-  (await loaded).default as Command;
-
 /** The commands, in the order in which they are listed. The names of some have two words. */
 export const commands: Readonly<Record<string, CommandEntry>> = {
-  ls: { group: "look", summary: "the locks of the table", load: () => as(import("./ls.ts")) },
-  get: { group: "look", summary: "everything about one key", load: () => as(import("./get.ts")) },
-  wait: { group: "look", summary: "wait until a key is free", load: () => as(import("./wait.ts")) },
-  audit: {
-    group: "look",
-    summary: "what operators have done, and why",
-    load: () => as(import("./audit.ts")),
-  },
-  run: { group: "work", summary: "run a command under a lease", load: () => as(import("./run.ts")) },
-  stop: { group: "intervene", summary: "ask a holder to stop", load: () => as(import("./stop.ts")) },
-  break: {
-    group: "intervene",
-    summary: "take a lease from its holder",
-    load: () => as(import("./break.ts")),
-  },
-  pause: {
-    group: "intervene",
-    summary: "keep a key closed for a while",
-    load: () => as(import("./pause.ts")),
-  },
-  resume: { group: "intervene", summary: "end a pause", load: () => as(import("./resume.ts")) },
-  dev: {
-    group: "more",
-    summary: "DynamoDB on this machine, with a table",
-    load: () => as(import("./dev.ts")),
-  },
-  version: { group: "more", summary: "this command's version", load: () => as(import("./version.ts")) },
+  ls: entry("look", "the locks of the table", () => import("./ls.ts")),
+  get: entry("look", "everything about one key", () => import("./get.ts")),
+  wait: entry("look", "wait until a key is free", () => import("./wait.ts")),
+  audit: entry("look", "what operators have done, and why", () => import("./audit.ts")),
+  console: entry("look", "pages that show it all, on this machine", () => import("./console.ts")),
+  run: entry("work", "run a command under a lease", () => import("./run.ts")),
+  acquire: entry("work", "take a lease and leave it held; prints its handle", () => import("./acquire.ts")),
+  renew: entry("work", "prolong the lease of a handle", () => import("./renew.ts")),
+  release: entry("work", "release the lease of a handle", () => import("./release.ts")),
+  check: entry("work", "whether a handle still holds its lease", () => import("./check.ts")),
+  elect: entry("work", "run a command while this host leads", () => import("./elect.ts")),
+  leader: entry("work", "who leads", () => import("./leader.ts")),
+  stop: entry("intervene", "ask a holder to stop", () => import("./stop.ts")),
+  break: entry("intervene", "take a lease from its holder", () => import("./break.ts")),
+  pause: entry("intervene", "keep a key closed for a while", () => import("./pause.ts")),
+  resume: entry("intervene", "end a pause", () => import("./resume.ts")),
+  jobs: entry("jobs", "how the jobs do", () => import("./jobs.ts")),
+  "jobs runs": entry("jobs", "the runs of a job", () => import("./jobs-runs.ts")),
+  "jobs show": entry("jobs", "one run of a job", () => import("./jobs-show.ts")),
+  "jobs missed": entry("jobs", "slots that were due and not done", () => import("./jobs-missed.ts")),
+  "jobs skip": entry("jobs", "record that a slot is not to run (WRITES)", () => import("./jobs-skip.ts")),
+  "jobs retry": entry("jobs", "run a slot once more (WRITES)", () => import("./jobs-retry.ts")),
+  "jobs backfill": entry(
+    "jobs",
+    "run the slots that were missed (WRITES)",
+    () => import("./jobs-backfill.ts"),
+  ),
+  tasks: entry("jobs", "how a set of tasks does", () => import("./tasks.ts")),
+  "tasks ls": entry("jobs", "the tasks of a set", () => import("./tasks-ls.ts")),
+  "tasks add": entry("jobs", "add tasks from stdin (WRITES)", () => import("./tasks-add.ts")),
+  "tasks requeue": entry("jobs", "let tasks start again (WRITES)", () => import("./tasks-requeue.ts")),
+  "tasks drop": entry("jobs", "cancel a task that waits (WRITES)", () => import("./tasks-drop.ts")),
+  "tasks work": entry("jobs", "run a command for each task (WRITES)", () => import("./tasks-work.ts")),
+  dev: entry("more", "DynamoDB on this machine, with a table", () => import("./dev.ts")),
+  version: entry("more", "this command's version", () => import("./version.ts")),
 };
 
 /** What the groups are called in the list of commands. */
@@ -53,3 +58,11 @@ export const groups: Readonly<Record<CommandEntry["group"], string>> = {
   table: "Table, health, money",
   more: "More",
 };
+
+function entry(
+  group: CommandEntry["group"],
+  summary: string,
+  load: () => Promise<{ readonly default: unknown }>,
+): CommandEntry {
+  return { group, summary, load: async () => (await load()).default as Command };
+}

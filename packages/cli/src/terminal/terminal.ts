@@ -43,6 +43,7 @@ export class Terminal {
   readonly #quiet: boolean;
   readonly #lines: string[] = [];
   #isClosed = false;
+  #isDelivering = false;
 
   constructor({ stdin, stdout, stderr, env }: TerminalParts, options: TerminalOptions = {}) {
     this.stdin = stdin;
@@ -52,7 +53,7 @@ export class Terminal {
     const has = (stream: Output): boolean => hasColors(stream, env, options.color ?? "auto");
     this.#colors = { stdout: has(stdout), stderr: has(stderr) };
     stdout.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EPIPE") throw error;
+      if (error.code !== "EPIPE" && !this.#isDelivering) throw error;
       this.#isClosed = true;
     });
   }
@@ -80,6 +81,14 @@ export class Terminal {
   /** Prints a line of data. The caller has made it showable. */
   print(line: string): void {
     if (!this.#isClosed) this.stdout.write(`${line}\n`);
+  }
+
+  /** Prints a line of data, and resolves when it is written. Rejects where it cannot be: a full disk, a closed pipe. */
+  async deliver(line: string): Promise<void> {
+    this.#isDelivering = true;
+    await new Promise<void>((resolve, reject) => {
+      this.stdout.write(`${line}\n`, (error) => (error ? reject(error) : resolve()));
+    });
   }
 
   /** Says something to the person, on stderr, unless --quiet. The caller has made it showable. */

@@ -1,6 +1,6 @@
 // The command that is run under a lease: started with the user's own streams, signalled as a whole, ended with this process.
 
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, type StdioOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { isatty } from "node:tty";
@@ -12,6 +12,8 @@ import { OrphanGuard } from "./orphan-guard.ts";
 /** How a child is started. */
 export interface ChildOptions {
   readonly env: NodeJS.ProcessEnv;
+  /** Pipes in the place of this process's own stdin and stdout. @default false */
+  readonly isPiped?: boolean;
   /** The number of a pipe that the child gets; it closes with `closePipe`, and with this process. */
   readonly fd?: number | undefined;
   /** Called where the child could outlive this process. */
@@ -43,10 +45,11 @@ export class Child {
   /** Starts it. Rejects with a CommandError: 127 where it is not found, 126 where it cannot be run. */
   static async start(commandLine: readonly string[], options: ChildOptions): Promise<Child> {
     const [file = "", ...args] = commandLine;
-    const { env, fd, onUnguarded } = options;
+    const { env, fd, onUnguarded, isPiped = false } = options;
     const sharesGroup = isWindows || [0, 1, 2].some((stream) => isatty(stream));
     const others = fd === undefined ? [] : [...Array(fd - 3).fill("ignore"), "pipe"];
-    const stdio = ["inherit", "inherit", "inherit", ...others];
+    const own = isPiped ? "pipe" : "inherit";
+    const stdio = [own, own, "inherit", ...others] as StdioOptions;
     const guard = new OrphanGuard(onUnguarded);
     try {
       const started = spawn(file, args, { env, stdio, detached: !sharesGroup });
@@ -82,6 +85,16 @@ export class Child {
         resolve(code ?? exitCodeOfSignal(signal ?? "SIGKILL"));
       });
     });
+  }
+
+  /** The pipe to its stdin, where it has one. */
+  get stdin(): ChildProcess["stdin"] {
+    return this.#process.stdin;
+  }
+
+  /** The pipe from its stdout, where it has one. */
+  get stdout(): ChildProcess["stdout"] {
+    return this.#process.stdout;
   }
 
   /** Passes on a signal that this process has got. */

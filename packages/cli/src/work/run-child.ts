@@ -1,7 +1,44 @@
 // Starts a command, and passes the signals of this process on to it for as long as it runs.
 
 import type { Call } from "../command.ts";
+import { exitCodeOf } from "../exit-codes.ts";
+import { Interruption } from "../interruption.ts";
 import { Child } from "./child.ts";
+
+/** They end the command that runs children one after the other, and not only the child of the moment. */
+const ending: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGTERM", "SIGHUP"]);
+
+/** A call whose signals go on to its children, and end it too when the children have ended. */
+export type EndingCall = Pick<Call, "terminal" | "redirectSignals" | "signal"> & {
+  /** The exit code where a signal has ended it; undefined before. */
+  readonly exitCode: () => number | undefined;
+};
+
+/** Lets signals end what runs one child after the other, or several at once. */
+export function endingBySignals(call: Pick<Call, "terminal" | "redirectSignals" | "signal">): EndingCall {
+  const stop = new AbortController();
+  const listeners = new Set<(name: NodeJS.Signals) => void>();
+  let stopRedirecting = (): void => {};
+  const signal = AbortSignal.any([call.signal, stop.signal]);
+  return {
+    terminal: call.terminal,
+    signal,
+    redirectSignals: (listener) => {
+      if (listeners.size === 0) {
+        stopRedirecting = call.redirectSignals((name) => {
+          if (ending.has(name)) stop.abort(new Interruption(name));
+          for (const one of listeners) one(name);
+        });
+      }
+      listeners.add(listener);
+      return () => {
+        listeners.delete(listener);
+        if (listeners.size === 0) stopRedirecting();
+      };
+    },
+    exitCode: () => (signal.aborted ? exitCodeOf(signal.reason) : undefined),
+  };
+}
 
 /** Runs a command until `watch` has seen its end. Rejects with a CommandError (126, 127) where it cannot be started. */
 export async function runChild<T>(
@@ -10,10 +47,12 @@ export async function runChild<T>(
     commandLine,
     env,
     fd,
+    isPiped,
   }: {
     readonly commandLine: readonly string[];
     readonly env: NodeJS.ProcessEnv;
     readonly fd?: number | undefined;
+    readonly isPiped?: boolean;
   },
   watch: (child: Child) => Promise<T>,
 ): Promise<T> {
@@ -28,6 +67,7 @@ export async function runChild<T>(
     child = await Child.start(commandLine, {
       env,
       fd,
+      ...(isPiped === undefined ? {} : { isPiped }),
       onUnguarded: () =>
         terminal.say("leasehold: there is no /bin/sh: if this process is killed, the child goes on"),
     });

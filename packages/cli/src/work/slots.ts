@@ -26,7 +26,7 @@ export async function slotOfNow(client: LeaseClient, key: string, unit: SlotUnit
   const { wall } = clock.moment();
   const earliest = clock.earliest() ?? wall;
   const latest = clock.latest() ?? wall;
-  return slotAt(Math.min(Math.max(wall, earliest), latest + aheadMs), unit);
+  return slotAt(wall >= earliest && wall <= latest + aheadMs ? wall : earliest, unit);
 }
 
 /** The slot that a time is in. */

@@ -3,7 +3,15 @@ export { type LeaseState, type LeaseStateOptions, leaseState, renewedAt } from "
 export type { LastHolder, Pause } from "../record.ts";
 export type { AuditEntry, OperatorAction } from "./audit-entry.ts";
 export type { AuditOptions } from "./audit-trail.ts";
+export type { HistoryOptions } from "./history.ts";
 export type { DescribedLease, DescribedSeats, DescribedTicket, KeyDetails } from "./key-details.ts";
+export {
+  type LeaseChange,
+  type LeaseChangeKind,
+  type LeaseSnapshot,
+  leaseChanges,
+  snapshotOf,
+} from "./lease-changes.ts";
 export {
   type BreakOptions,
   LeaseOperator,

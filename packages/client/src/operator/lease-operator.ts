@@ -14,7 +14,9 @@ import type { Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
 import type { AuditEntry, OperatorAction } from "./audit-entry.ts";
 import { type AuditOptions, auditTrail } from "./audit-trail.ts";
+import { type HistoryOptions, historyOf } from "./history.ts";
 import { detailsOf, type KeyDetails } from "./key-details.ts";
+import type { LeaseChange } from "./lease-changes.ts";
 import { checkPause, PauseAttempt, type PauseOptions } from "./pause.ts";
 import { TracedWrite } from "./traced-write.ts";
 
@@ -173,6 +175,15 @@ export class LeaseOperator {
    */
   async *audit(options: AuditOptions = {}): AsyncGenerator<AuditEntry, void, undefined> {
     yield* auditTrail(this.#context, options);
+  }
+
+  /**
+   * Reads what has happened to a key's lock, the oldest first: who acquired it, and how each hold ended. It is kept where
+   * the table is made with `LeaseTable({ history })`; otherwise there is nothing. 1 consistent query for each megabyte,
+   * or for each `limit` changes.
+   */
+  async *history(key: string, options: HistoryOptions = {}): AsyncGenerator<LeaseChange, void, undefined> {
+    yield* historyOf(this.#context, key, options);
   }
 
   /** Looks for the lease that is meant, and does something to it, with a trace. */

@@ -70,7 +70,7 @@ export class HeldLease implements Removal {
   #ending: Promise<Ended | "unknown"> | undefined;
   /** Whether a release may have landed, unknown to us. */
   #mayHaveEnded = false;
-  /** For how long it could not be taken, when its release began. */
+  /** For how long nobody could take it, when its release began; of a seat that no other process of its owner may take. */
   #lastBelief: Belief | undefined;
   #holds = 1;
   /** The handles that have not been released: more than one where an owner holds it reentrantly. */
@@ -264,17 +264,17 @@ export class HeldLease implements Removal {
 
   async #end(completed: boolean): Promise<Ended | "unknown"> {
     const { clock } = this.#context;
-    if (this.deadline.lost === undefined) {
+    const { record } = this.terms;
+    if (record.seat !== undefined && !record.reentrant && this.deadline.lost === undefined) {
       this.#lastBelief = { since: clock.moment(), forMs: this.deadline.remainingMs() };
     }
     this.deadline.end("released");
-    await this.settleRenewal();
+    if (this.#renewing !== undefined) await this.settleRenewal();
     if (this.#isGone) {
       this.#publish({ type: "released", heldMs: this.#heldMs(), confirmed: false });
       return notOurs;
     }
 
-    const { record } = this.terms;
     const slot = completed ? this.terms.slot : undefined;
     const at = clock.moment();
     const leftMs = this.#cooldownLeftMs(at);
@@ -283,7 +283,7 @@ export class HeldLease implements Removal {
     const ending = { shown: this.#shown, now: clock.timeOf(at), retentionMs, slot, cooldown };
     let confirmed = false;
     try {
-      const result = await this.#context.table.update(this.form.release(ending));
+      const result = await this.#context.table.update(this.form.release(ending), { since: at });
       confirmed = result.applied || wasReleasedByHolder(result.item, record.token);
       const mayHaveEnded = result.retried || this.#mayHaveEnded;
       const isKnown = this.#ownIn(result.item) !== undefined || wasBroken(result.item, record.token);
@@ -306,8 +306,7 @@ export class HeldLease implements Removal {
 
   /** Whether a seat can have been ended by nobody but its holder yet, or else by an operator. */
   #isStillBelieved(): boolean {
-    const { seat, reentrant } = this.terms.record;
-    if (this.#lastBelief === undefined || seat === undefined || reentrant) return false;
+    if (this.#lastBelief === undefined) return false;
     const { since, forMs } = this.#lastBelief;
     return this.#context.clock.elapsedSince(since) < forMs;
   }

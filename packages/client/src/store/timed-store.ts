@@ -122,6 +122,7 @@ export class CallBudget implements CallOptions {
   readonly #clock: ServiceClock;
   readonly #withinMs: number;
   readonly #since: Moment;
+  #lookedAt: Moment;
   readonly #controller = new AbortController();
   // Own properties, for stores that take the call apart.
   readonly signal: AbortSignal = this.#controller.signal;
@@ -134,6 +135,7 @@ export class CallBudget implements CallOptions {
     this.#clock = clock;
     this.#withinMs = withinMs;
     this.#since = since;
+    this.#lookedAt = since;
     this.#ignoreOuter = onAbort(signal, () => this.#controller.abort(signal?.reason));
     this.#cancelTimer = clock.schedule(() => {
       const message = `no answer within ${Math.round(withinMs)} ms`;
@@ -143,6 +145,7 @@ export class CallBudget implements CallOptions {
 
   readonly isCurrent = (): boolean => {
     const now = this.#clock.moment();
+    this.#lookedAt = now;
     const isOld =
       now.monotonic - this.#since.monotonic > this.#withinMs ||
       now.wall - this.#since.wall > this.#withinMs + wallToleranceMs;
@@ -150,7 +153,8 @@ export class CallBudget implements CallOptions {
   };
 
   readonly timed = (): ((time: ServiceTime | undefined) => void) => {
-    const sentAt = this.#clock.moment();
+    // Sent after that look: an earlier moment only widens what the answer tells.
+    const sentAt = this.#lookedAt;
     return (time) => this.#clock.note(time, sentAt);
   };
 

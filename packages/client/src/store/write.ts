@@ -92,7 +92,6 @@ type Role = "set" | "if" | "from" | "by";
 /** What an attribute and its values are called in expressions. */
 type Placeholders = Readonly<Record<"name" | Role, string>>;
 
-const isWord = /^\w+$/;
 /** Those of attributes that are words: the same few in every write. */
 const wordPlaceholders = new Map<string, Placeholders>();
 
@@ -100,16 +99,19 @@ class Expression {
   readonly names: Record<string, string> = {};
   readonly values: Record<string, Value> = {};
   /** Those of attributes that are no words. */
-  #others: Map<string, Placeholders> | undefined;
+  readonly #others = new Map<string, Placeholders>();
 
   update({ set, remove = [] }: Write): string {
-    const assignments = Object.keys(set).map(
-      (attribute) =>
-        `${this.#name(attribute)} = ${this.#operand(attribute, set[attribute] as Value | Count | Copy)}`,
-    );
-    const removed = remove.map((attribute) => this.#name(attribute));
-    const setting = assignments.length > 0 ? `SET ${assignments.join(", ")}` : "";
-    const removing = removed.length > 0 ? `REMOVE ${removed.join(", ")}` : "";
+    let setting = "";
+    for (const attribute in set) {
+      const placeholders = this.#placeholdersOf(attribute);
+      const operand = this.#operand(placeholders, set[attribute] as Value | Count | Copy);
+      setting += `${setting === "" ? "SET " : ", "}${placeholders.name} = ${operand}`;
+    }
+    let removing = "";
+    for (const attribute of remove) {
+      removing += `${removing === "" ? "REMOVE " : ", "}${this.#placeholdersOf(attribute).name}`;
+    }
     return setting !== "" && removing !== "" ? `${setting} ${removing}` : setting + removing;
   }
 
@@ -123,49 +125,42 @@ class Expression {
   }
 
   #test([attribute, comparison, operand = ""]: Test): string {
-    const name = this.#name(attribute);
+    const { name, if: placeholder } = this.#placeholdersOf(attribute);
     if (comparison === "exists") return `attribute_exists(${name})`;
     if (comparison === "missing") return `attribute_not_exists(${name})`;
     const isAttribute = typeof operand === "object";
-    const other = isAttribute ? this.#name(operand.attribute) : this.#value("if", attribute, operand);
+    const other = isAttribute
+      ? this.#placeholdersOf(operand.attribute).name
+      : this.#value(placeholder, operand);
     return `${name} ${comparison} ${other}`;
   }
 
-  #operand(attribute: string, value: Value | Count | Copy): string {
-    if (typeof value !== "object") return this.#value("set", attribute, value);
+  #operand(placeholders: Placeholders, value: Value | Count | Copy): string {
+    if (typeof value !== "object") return this.#value(placeholders.set, value);
     const { of, from, by } = value as Copy & { readonly by?: number };
-    const name = this.#name(of);
+    const { name } = this.#placeholdersOf(of);
     const current =
-      from === undefined ? name : `if_not_exists(${name}, ${this.#value("from", attribute, from)})`;
-    return by === undefined ? current : `${current} + ${this.#value("by", attribute, by)}`;
-  }
-
-  #name(attribute: string): string {
-    const { name } = this.#placeholdersOf(attribute);
-    this.names[name] = attribute;
-    return name;
+      from === undefined ? name : `if_not_exists(${name}, ${this.#value(placeholders.from, from)})`;
+    return by === undefined ? current : `${current} + ${this.#value(placeholders.by, by)}`;
   }
 
   /** Placeholders are short: an expression may have 4 KB. */
-  #value(role: Role, attribute: string, value: Value): string {
-    const named = this.#placeholdersOf(attribute)[role];
-    let placeholder = named;
-    for (let other = 2; placeholder in this.values; other += 1) placeholder = `${named}${other}`;
-    this.values[placeholder] = value;
-    return placeholder;
+  #value(placeholder: string, value: Value): string {
+    let free = placeholder;
+    for (let other = 2; free in this.values; other += 1) free = `${placeholder}${other}`;
+    this.values[free] = value;
+    return free;
   }
 
+  /** What an attribute and its values are called here; its name counts as used. */
   #placeholdersOf(attribute: string): Placeholders {
-    const known = wordPlaceholders.get(attribute) ?? this.#others?.get(attribute);
-    if (known !== undefined) return known;
-    if (isWord.test(attribute)) {
-      const placeholders = placeholdersFor(attribute);
-      wordPlaceholders.set(attribute, placeholders);
-      return placeholders;
+    let placeholders = wordPlaceholders.get(attribute) ?? this.#others.get(attribute);
+    if (placeholders === undefined) {
+      const isWord = /^\w+$/.test(attribute);
+      const known = isWord ? wordPlaceholders : this.#others;
+      placeholders = placeholdersFor(isWord ? attribute : `n${known.size}`);
+      known.set(attribute, placeholders);
     }
-    this.#others ??= new Map();
-    const placeholders = placeholdersFor(`n${this.#others.size}`);
-    this.#others.set(attribute, placeholders);
     this.names[placeholders.name] = attribute;
     return placeholders;
   }

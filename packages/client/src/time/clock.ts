@@ -11,8 +11,11 @@ export interface Clock {
   now(): number;
   /** Milliseconds since an arbitrary point. Never runs backwards. */
   monotonic(): number;
-  /** Milliseconds since the machine's start, the time that it was suspended included, where the machine can tell. */
-  uptime?(): number;
+  /**
+   * Milliseconds since the machine's start, the time that it was suspended included, where the machine can tell. It gets
+   * what the other two clocks have shown just now.
+   */
+  uptime?(monotonic: number, now: number): number;
   /**
    * Calls back once after `delayMs`, unless the function that it returns is called before.
    *
@@ -33,10 +36,9 @@ const agreementMs = 5;
  * Makes an uptime that is read now and then and goes on with the other clocks in between. It is read again as soon as
  * these do not agree, so that no suspension is missed.
  */
-export function sparingUptime(readMs: () => number, clocks: Pick<Clock, "now" | "monotonic">): () => number {
+export function sparingUptime(readMs: () => number): (monotonic: number, wall: number) => number {
   let last = { uptime: 0, monotonic: Number.NEGATIVE_INFINITY, wall: 0 };
-  return () => {
-    const [monotonic, wall] = [clocks.monotonic(), clocks.now()];
+  return (monotonic, wall) => {
     const elapsed = monotonic - last.monotonic;
     const agree = Math.abs(wall - last.wall - elapsed) <= agreementMs;
     if (elapsed > uptimeLastsMs || !agree) last = { uptime: readMs(), monotonic, wall };
@@ -44,20 +46,13 @@ export function sparingUptime(readMs: () => number, clocks: Pick<Clock, "now" | 
   };
 }
 
-const machineClocks = {
-  now: () => Date.now(),
-  // Not performance.now(): the first look at `performance` loads nine modules of Node's, 1 ms.
-  monotonic: () => {
-    const [seconds, nanoseconds] = process.hrtime();
-    return seconds * 1e3 + nanoseconds / 1e6;
-  },
-};
-
 /** The machine's own clocks and timers. */
 export const systemClock: Clock = {
-  ...machineClocks,
+  now: () => Date.now(),
+  // Not performance.now(): the first look at `performance` loads nine modules of Node's, 1 ms.
+  monotonic: () => Number(process.hrtime.bigint()) / 1e6,
   // Elsewhere it does not count suspension, or follows the wall clock.
-  ...(process.platform === "linux" ? { uptime: sparingUptime(() => uptime() * 1000, machineClocks) } : {}),
+  ...(process.platform === "linux" ? { uptime: sparingUptime(() => uptime() * 1000) } : {}),
   schedule(callback, delayMs, options) {
     // Node cuts fractions off, and a timer that fires early finds nothing due.
     const timer = setTimeout(callback, Math.min(Math.ceil(Math.max(delayMs, 0)), longestTimerMs));

@@ -58,7 +58,7 @@ export class ServiceClock implements Clock {
   readonly #isLocal: boolean;
   /** For how long after an expiry its holder may believe in it: takers wait for twice as long. */
   readonly #slackMs: number;
-  readonly #onTime: () => void;
+  readonly #onTime: (now: Moment) => void;
   #bounds: Bounds | undefined;
 
   /**
@@ -66,7 +66,7 @@ export class ServiceClock implements Clock {
    * which are a second apart at first; the other half for the clocks of the service's hosts. `onTime` is called when an
    * answer has told the time.
    */
-  constructor(clock: Clock, isLocal: boolean, clockSkewMs: number, onTime: () => void) {
+  constructor(clock: Clock, isLocal: boolean, clockSkewMs: number, onTime: (now: Moment) => void) {
     this.#clock = clock;
     this.#isLocal = isLocal;
     this.#slackMs = Number.isFinite(clockSkewMs) ? clockSkewMs / 2 : 0;
@@ -77,8 +77,8 @@ export class ServiceClock implements Clock {
     return this.#clock.monotonic();
   }
 
-  schedule(...timer: Parameters<Clock["schedule"]>): () => void {
-    return this.#clock.schedule(...timer);
+  schedule(callback: () => void, delayMs: number, options?: { readonly background?: boolean }): () => void {
+    return this.#clock.schedule(callback, delayMs, options);
   }
 
   /** The wall clock's time, or the nearest that the service's answers allow; in whole milliseconds. */
@@ -94,7 +94,8 @@ export class ServiceClock implements Clock {
    */
   moment(): Moment {
     const monotonic = this.#clock.monotonic();
-    return { monotonic, wall: this.#clock.now(), uptime: this.#clock.uptime?.() };
+    const wall = this.#clock.now();
+    return { monotonic, wall, uptime: this.#clock.uptime?.(monotonic, wall) };
   }
 
   /**
@@ -161,9 +162,8 @@ export class ServiceClock implements Clock {
   }
 
   /** How far the service's clock is ahead of the wall clock, at least and at most; undefined where it is not known. */
-  ahead(): { readonly minMs: number; readonly maxMs: number } | undefined {
+  ahead(now: Moment = this.moment()): { readonly minMs: number; readonly maxMs: number } | undefined {
     if (this.#bounds === undefined) return undefined;
-    const now = this.moment();
     const [lower, upper] = [lowerAt(this.#bounds, now), upperAt(this.#bounds, now)];
     return { minMs: Math.floor(lower - now.wall), maxMs: Math.ceil(upper - now.wall) };
   }
@@ -176,7 +176,7 @@ export class ServiceClock implements Clock {
     const best = this.#bounds === undefined ? newest : better(newest, this.#bounds, now);
     // The service's own clocks may differ, and a suspension may have gone unnoticed: the latest answer counts.
     this.#bounds = lowerAt(best, now) > upperAt(best, now) ? newest : best;
-    this.#onTime();
+    this.#onTime(now);
   }
 
   #latestAt(at: Moment): number | undefined {

@@ -1,0 +1,59 @@
+/** What people and tools send who look after the leases of others. */
+import { historyItemOf, internalsOf } from "@leasehold/client/internal";
+import { LeaseOperator } from "@leasehold/client/operator";
+import { type OperationSite, type Promised, promised } from "./promised.ts";
+
+const reason = "INC-4411, host is gone";
+const operatorOf = (site: OperationSite): LeaseOperator => new LeaseOperator(site.client(), { by: "alice" });
+
+async function all(entries: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of entries);
+}
+
+/** Each action and its trace are one transaction of two items, at two units each. */
+export const operators: readonly Promised[] = [
+  promised("`client.describe`, one item", "1 Query", [0, 1], async (site) => {
+    const lease = await site.client().acquire(site.newKey());
+    await site.counted(() => site.client().describe(lease.key));
+    await lease.release();
+  }),
+  promised("operator: `describe`, one item", "1 Query", [0, 1], async (site) => {
+    const lease = await site.client().acquire(site.newKey());
+    await site.counted(() => operatorOf(site).describe(lease.key));
+    await lease.release();
+  }),
+  promised("operator: `stop`", "1 GetItem, 1 TransactWriteItems", [4, 1], async (site) => {
+    const { key, token } = await site.client().acquire(site.newKey());
+    await site.counted(() => operatorOf(site).stop(key, { token }));
+  }),
+  promised("operator: `break`", "1 GetItem, 1 TransactWriteItems", [4, 1], async (site) => {
+    const { key, token } = await site.client().acquire(site.newKey());
+    await site.counted(() => operatorOf(site).break(key, { token, reason }));
+  }),
+  promised("operator: `break`, another holds it", "1 GetItem", [0, 1], async (site) => {
+    const { key } = await site.client().acquire(site.newKey());
+    await site.counted(() => operatorOf(site).break(key, { token: "of another", reason }));
+  }),
+  promised("operator: `pause` of a free lock", "1 GetItem, 1 TransactWriteItems", [4, 1], async (site) => {
+    const key = site.newKey();
+    await site.counted(() => operatorOf(site).pause(key, { forMs: 60_000, reason }));
+  }),
+  promised("operator: `resume`", "1 GetItem, 1 TransactWriteItems", [4, 1], async (site) => {
+    const key = site.newKey();
+    await operatorOf(site).pause(key, { forMs: 60_000, reason });
+    await site.counted(() => operatorOf(site).resume(key));
+  }),
+  promised("operator: `audit` of a key, one entry", "1 Query", [0, 1], async (site) => {
+    const key = site.newKey();
+    await operatorOf(site).pause(key, { forMs: 60_000, reason });
+    await site.counted(() => all(operatorOf(site).audit({ key })));
+  }),
+  promised("operator: `history` of a key, one change", "1 Query", [0, 1], async (site) => {
+    const { key, ...lease } = (await site.client().acquire(site.newKey())).toJSON();
+    const change = { ...lease, key, sortKey: "lease", what: "acquired", at: lease.acquiredAt } as const;
+    const { pk, sk, ...set } = historyItemOf({ ...change, reason: undefined }, 60_000);
+    const { table } = internalsOf(site.client()).context;
+    await table.update({ key: { pk: String(pk), sk: String(sk) }, set, insist: [["token", "missing"]] });
+    await site.counted(() => all(operatorOf(site).history(key)));
+  }),
+];

@@ -1,0 +1,97 @@
+import { environmentNames } from "@leasehold/client/environment";
+import { attributeNames, cooldownToken, leaseSortKey } from "@leasehold/client/schema";
+import { Duration } from "aws-cdk-lib";
+import { Grant } from "aws-cdk-lib/aws-iam";
+import {
+  FilterCriteria,
+  FilterRule,
+  type Function as LambdaFunction,
+  StartingPosition,
+} from "aws-cdk-lib/aws-lambda";
+import { DynamoEventSource, SqsDlq } from "aws-cdk-lib/aws-lambda-event-sources";
+import { Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
+import { Construct } from "constructs";
+import { bundledFunction } from "./bundled-function.ts";
+import { historyHandlerBundle } from "./history-handler-bundle.ts";
+import { historyRetentionVariable } from "./history-variable.ts";
+import type { ILeaseTable } from "./lease-table-base.ts";
+
+/** Properties of {@link LeaseHistory}. */
+export interface LeaseHistoryProps {
+  /** A table with a stream. */
+  readonly table: ILeaseTable;
+  /** For how long a change is kept. From a minute to 10 years. */
+  readonly keepFor: Duration;
+}
+
+/**
+ * Writes down who held each lock, and how each hold ended, from the table's stream: what `LeaseOperator.history` reads.
+ *
+ * `LeaseTable({ history })` makes it. No caller of a lock sends or waits for anything more. Costs an invocation for a
+ * batch of changes, and 1 write for each: an acquisition and a release are two. Renewals are not seen, but for those of a
+ * holder that has taken the lock over. Permits, readers and writers, runs and tasks have no history here. A stream has
+ * room for two readers: this one and a LeaseWakeup.
+ */
+export class LeaseHistory extends Construct {
+  readonly handler: LambdaFunction;
+  /** Records that could not be written down. */
+  readonly deadLetterQueue: Queue;
+
+  constructor(scope: Construct, id: string, { table, keepFor }: LeaseHistoryProps) {
+    super(scope, id);
+    if (keepFor.toSeconds() < 60 || keepFor.toDays() > 3_660) {
+      throw new Error(
+        `history is ${keepFor.toHumanString()}; allowed: from a minute to 10 years (3660 days)`,
+      );
+    }
+    const handler = bundledFunction(this, {
+      description: "Writes down who held each lock, and how each hold ended.",
+      folder: "leasehold-history",
+      code: historyHandlerBundle,
+    });
+    this.handler = handler;
+    this.deadLetterQueue = new Queue(this, "DeadLetters", {
+      encryption: QueueEncryption.SQS_MANAGED,
+      enforceSSL: true,
+      retentionPeriod: Duration.days(14),
+    });
+    handler.addEventSource(
+      new DynamoEventSource(table.table, {
+        startingPosition: StartingPosition.LATEST,
+        batchSize: 100,
+        maxBatchingWindow: Duration.seconds(5),
+        retryAttempts: 10,
+        bisectBatchOnError: true,
+        reportBatchItemFailures: true,
+        onFailure: new SqsDlq(this.deadLetterQueue),
+        filters: changesOfLocks().map((dynamodb) => FilterCriteria.filter({ dynamodb })),
+      }),
+    );
+    handler.addEnvironment(environmentNames.tableName, table.tableName);
+    handler.addEnvironment(historyRetentionVariable, String(keepFor.toMilliseconds()));
+    table.encryptionKey?.grantEncryptDecrypt(handler);
+    // An item of the history is under its lock's key: no condition on keys tells them apart.
+    Grant.addToPrincipal({ grantee: handler, actions: ["dynamodb:PutItem"], resourceArns: [table.tableArn] });
+  }
+}
+
+/** The writes of locks that begin a hold or end one, and requests to stop; never the history's own. */
+function changesOfLocks(): object[] {
+  const { sortKey, token, lastEnd, revocation } = attributeNames;
+  const Keys = { [sortKey]: { S: FilterRule.isEqual(leaseSortKey) } };
+  const exists = (attribute: string): object => ({ [attribute]: { S: FilterRule.exists() } });
+  const isMissing = (attribute: string): object => ({ [attribute]: { S: FilterRule.notExists() } });
+  const isFree = {
+    [token]: { S: [...FilterRule.notExists(), ...FilterRule.beginsWith(cooldownToken(""))] },
+  };
+  return [
+    { Keys, OldImage: isFree, NewImage: exists(token) },
+    { Keys, OldImage: exists(token), NewImage: isFree },
+    {
+      Keys,
+      OldImage: exists(token),
+      NewImage: { ...exists(token), [lastEnd]: { S: FilterRule.beginsWith("takenOver ") } },
+    },
+    { Keys, OldImage: isMissing(revocation), NewImage: exists(revocation) },
+  ];
+}

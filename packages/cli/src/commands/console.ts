@@ -1,0 +1,142 @@
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { command } from "../command.ts";
+import { act } from "../console/actions.ts";
+import { makePage, navigation } from "../console/pages.ts";
+import { ConsoleServer } from "../console/server.ts";
+import { TableReader } from "../console/table-reader.ts";
+import { exitCodes, UsageError } from "../exit-codes.ts";
+import { duration, text, whole, yes } from "../flags.ts";
+import { shown } from "../terminal/text.ts";
+import { usualMostItems } from "../view/table-snapshot.ts";
+
+const usualPort = 8787;
+
+export default command({
+  usage: "console",
+  writes: false,
+  details: `
+Serves pages on this machine: locks, a key with its line and its past, jobs, tasks, the table, and what operators did.
+They are read-only unless --write is given. The address that is printed opens them: keep it to yourself.
+
+  leasehold console                       on http://127.0.0.1:8787
+  leasehold console --write               with buttons to stop, break, pause, skip and requeue
+
+To show it to others, put something in front of it that knows who people are (--trust-header), or give it a secret of
+your own (--auth-token-file).`,
+  flags: {
+    port: whole("port (default 8787; the next free one where it is taken)", { most: 65_535 }),
+    host: text("HOST", "address to listen on (default 127.0.0.1)"),
+    write: yes("offer writes, too"),
+    every: duration("how often a page looks again (default 2s)"),
+    "max-rcu": whole("read units a second at most (default 5): a larger table is looked at less often", {
+      least: 1,
+    }),
+    scan: yes("read tables of more than 100,000 items, too"),
+    "auth-token-file": text("FILE", "a secret of your own, at least 16 characters"),
+    "trust-header": text("NAME", "the header in which something in front of it says who a person is"),
+    "public-url": text("URL", "the address under which others reach it"),
+  },
+  async run({ flags, global, connect, terminal, clock, signal, by }) {
+    const { host = "127.0.0.1", port } = flags;
+    const publicUrl = publicUrlOf(flags["public-url"]);
+    const secret = await secretOf(flags["auth-token-file"]);
+    if (!isLoopbackHost(host) && secret === undefined && flags["trust-header"] === undefined) {
+      const advice = "--auth-token-file FILE, or --trust-header NAME behind something that sets it";
+      throw new UsageError(`--host ${shown(host)} lets others in: it needs ${advice}`);
+    }
+    const isReadOnly = !flags.write || global["read-only"];
+    const connection = await connect();
+    const { client, place } = connection;
+    const reader = new TableReader(client, {
+      everyMs: flags.every ?? 2_000,
+      mostUnitsPerSecond: flags["max-rcu"] ?? 5,
+      monotonicMs: () => clock.monotonic(),
+      mostItems: flags.scan ? Number.POSITIVE_INFINITY : usualMostItems,
+    });
+    const context = { connection, reader, isReadOnly };
+    const server = new ConsoleServer({
+      place,
+      isReadOnly,
+      navigation,
+      everyMs: () => reader.everyMs,
+      page: (request) => makePage(request, context),
+      act: async (name, fields, person) => {
+        const result = await act(name, fields, client, person ?? by);
+        reader.forget();
+        terminal.say(
+          `${shown(person ?? by)}: ${name} ${shown(fields.key ?? fields.job ?? fields.set ?? "")}: ${shown(result.message)}`,
+        );
+        return result;
+      },
+      report: (error) =>
+        terminal.complain(`leasehold: ${shown(error instanceof Error ? error.message : String(error))}`),
+    });
+    const opening = secret ?? randomBytes(24).toString("base64url");
+    const actual = await listen(server, host, port, (listening) => ({
+      secret: opening,
+      hosts: new Set([...hostsOf(host, listening), ...(publicUrl === undefined ? [] : [publicUrl.host])]),
+      isHttps: publicUrl?.protocol === "https:",
+      trustedHeader: flags["trust-header"],
+    }));
+    const address = publicUrl?.origin ?? `http://${host.includes(":") ? `[${host}]` : host}:${actual}`;
+    const opens = secret === undefined && flags["trust-header"] === undefined ? `/#secret=${opening}` : "/";
+    terminal.print(`${address}${opens}`);
+    terminal.say(`${place}, ${isReadOnly ? "read-only" : "with writes"}. Ctrl-C ends it.`);
+    if (!isReadOnly) terminal.say("Whoever opens this address can stop, break and pause locks.");
+    await new Promise<void>((resolve) => {
+      if (signal.aborted) resolve();
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    await server.close();
+    return exitCodes.done;
+  },
+});
+
+function isLoopbackHost(host: string): boolean {
+  return /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host);
+}
+
+function hostsOf(host: string, port: number): readonly string[] {
+  const names = isLoopbackHost(host) ? ["127.0.0.1", "localhost", "[::1]"] : [host];
+  return names.map((name) => `${name}:${port}`);
+}
+
+/** Throws a UsageError. */
+function publicUrlOf(given: string | undefined): URL | undefined {
+  if (given === undefined) return undefined;
+  if (!/^https?:/.test(given) || !URL.canParse(given)) {
+    throw new UsageError(`--public-url is "${shown(given)}"; allowed: an address with http: or https:`);
+  }
+  return new URL(given);
+}
+
+const leastSecret = 16;
+
+async function secretOf(file: string | undefined): Promise<string | undefined> {
+  if (file === undefined) return undefined;
+  const content = await readFile(file, "utf8").catch((error: Error) => {
+    throw new UsageError(`--auth-token-file: ${error.message}`);
+  });
+  const secret = content.trim();
+  if (secret.length >= leastSecret) return secret;
+  throw new UsageError(`--auth-token-file has ${secret.length} characters; allowed: ${leastSecret} and more`);
+}
+
+/** Listens on the port that was asked for, or on the first free one from the usual port on. */
+async function listen(
+  server: ConsoleServer,
+  host: string,
+  port: number | undefined,
+  access: Parameters<ConsoleServer["listen"]>[2],
+): Promise<number> {
+  if (port !== undefined) return await server.listen(host, port, access);
+  for (let candidate = usualPort; ; candidate += 1) {
+    try {
+      return await server.listen(host, candidate, access);
+    } catch (error) {
+      const isTaken = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
+      if (!isTaken || candidate >= usualPort + 50) throw error;
+    }
+  }
+}

@@ -1,0 +1,38 @@
+import { Leader, type LeaderRecord } from "@leasehold/client/leader";
+import { command } from "../command.ts";
+import { exitCodeOf, exitCodes } from "../exit-codes.ts";
+import { yes } from "../flags.ts";
+import { timeText } from "../terminal/durations.ts";
+import { shown } from "../terminal/text.ts";
+
+export default command({
+  usage: "leader KEY",
+  details: `
+Who leads the election KEY; exit 1 where nobody does. With --observe: a line for each change, until it is interrupted.`,
+  writes: false,
+  operands: [1, 1],
+  flags: { observe: yes("go on, and print each change") },
+  async run({ operands: [key = ""], flags, connect, printer, terminal, signal, clock }) {
+    const { client } = await connect();
+    const leader = new Leader(client, key);
+    const print = (record: LeaderRecord | undefined): void => {
+      const seen = record ?? { owner: null };
+      if (!printer.isForPeople) terminal.print(JSON.stringify({ key, at: clock.now(), ...seen }));
+      else if (record === undefined) terminal.print(`${timeText(clock.now())}  nobody leads ${shown(key)}`);
+      else {
+        const since = `since ${timeText(record.since)} UTC, fencing token ${record.fencingToken}`;
+        terminal.print(`${timeText(clock.now())}  ${shown(record.owner)} leads ${shown(key)} ${since}`);
+      }
+    };
+    if (!flags.observe) {
+      const current = await leader.current();
+      print(current);
+      return current === undefined ? exitCodes.nothing : exitCodes.done;
+    }
+    for await (const record of leader.observe({ signal })) {
+      print(record);
+      if (terminal.isClosed) return exitCodes.done;
+    }
+    return exitCodeOf(signal.reason);
+  },
+});

@@ -1,0 +1,116 @@
+// The writes of the console. Each acts on the very lease that the page has shown, says what became of it, and leaves its
+// trace under the person's name.
+
+import type { LeaseClient } from "@leasehold/client";
+import { LeaseOperator, type OperatorResult } from "@leasehold/client/operator";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
+import { exitCodeOf, exitCodes } from "../exit-codes.ts";
+import { parseDuration } from "../terminal/durations.ts";
+import { acquisitionId } from "./parts.ts";
+import type { ActionResult } from "./server.ts";
+
+type Fields = Readonly<Record<string, string>>;
+type Act = (fields: Fields, client: LeaseClient, by: string) => Promise<ActionResult>;
+
+const done = (message: string): ActionResult => ({ status: 200, message });
+const refused = (message: string): ActionResult => ({ status: 409, message });
+const wrong = (message: string): ActionResult => ({ status: 400, message });
+
+const acts: Readonly<Record<string, Act>> = {
+  stop: onLease(async (operator, key, lease, { reason }) =>
+    told(
+      await operator.stop(key, { ...lease, ...(reason ? { reason } : {}) }),
+      "Asked. It hears of it at its next renewal.",
+    ),
+  ),
+  break: onLease(async (operator, key, lease, { reason, word }) => {
+    if (word !== key) return wrong("Not done: what you typed is not the key.");
+    if (!reason) return wrong("Not done: a reason is needed.");
+    return told(await operator.break(key, { ...lease, reason }), "Broken. The key is free.");
+  }),
+  resume: onLease(async (operator, key, { token }, { reason }) =>
+    told(await operator.resume(key, { token, ...(reason ? { reason } : {}) }), "The pause is over."),
+  ),
+  pause: async ({ key = "", for: given = "", reason }, client, by) => {
+    const forMs = parseDuration(given);
+    if (typeof forMs !== "number") return wrong(`Not done: "${given}" is no duration; ${forMs.advice}.`);
+    if (!reason) return wrong("Not done: a reason is needed.");
+    const result = await new LeaseOperator(client, { by }).pause(key, { forMs, reason });
+    if (result.outcome === "heldByAnother") {
+      return refused(
+        `Not done: ${result.holder.owner} holds it. To wait for it: leasehold pause … --wait 5m`,
+      );
+    }
+    return result.outcome === "free"
+      ? refused("Not done: it was released just now. Try again.")
+      : done("Paused.");
+  },
+  skip: async ({ job = "", slot = "", reason }, client) => {
+    if (!reason) return wrong("Not done: a reason is needed.");
+    await new JobRuns(client, job).skip(slot, reason);
+    return done("Skipped.");
+  },
+  requeue: async ({ set = "", state, remark, ids = "[]" }, client) => {
+    const wanted = new Set(JSON.parse(ids) as string[]);
+    const tasks = new TaskSet(client, set);
+    let requeued = 0;
+    for (const id of wanted) {
+      // It may have been requeued, and have ended in another way, since the page was read.
+      const task = await tasks.get(id);
+      if (task?.state === state && task?.remark === remark && (await tasks.requeue(id))) requeued += 1;
+    }
+    const left = wanted.size - requeued;
+    return done(
+      `${requeued} requeued.${left > 0 ? ` ${left} have changed meanwhile, and were left as they are.` : ""}`,
+    );
+  },
+};
+
+/** Does a write of that name. */
+export async function act(
+  name: string,
+  fields: Fields,
+  client: LeaseClient,
+  by: string,
+): Promise<ActionResult> {
+  const found = Object.hasOwn(acts, name) ? acts[name] : undefined;
+  if (found === undefined) return { status: 404, message: `There is no action "${name}".` };
+  try {
+    return await found(fields, client, by);
+  } catch (error) {
+    const code = exitCodeOf(error);
+    if (code === exitCodes.fault) throw error;
+    const message = error instanceof Error ? error.message : String(error);
+    return { status: code === exitCodes.denied ? 403 : code === exitCodes.unavailable ? 503 : 409, message };
+  }
+}
+
+/** An action on the lease that the page has shown; on no other one that is there by now. */
+function onLease(
+  write: (
+    operator: LeaseOperator,
+    key: string,
+    lease: { readonly token: string; readonly sortKey: string },
+    fields: Fields,
+  ) => Promise<ActionResult>,
+): Act {
+  return async (fields, client, by) => {
+    const { key = "", id, "sort-key": sortKey = "lease" } = fields;
+    const { leases } = await client.describe(key);
+    const lease = leases.find((one) => one.sortKey === sortKey && acquisitionId(one) === id);
+    if (lease !== undefined) {
+      const { token } = lease;
+      return await write(new LeaseOperator(client, { by }), key, { token, sortKey }, fields);
+    }
+    const other = leases.find((one) => one.sortKey === sortKey);
+    return other === undefined
+      ? refused("Not done: it was released meanwhile.")
+      : refused(`Not done: ${other.owner} holds it by now. Look again.`);
+  };
+}
+
+function told(result: OperatorResult, message: string): ActionResult {
+  if (result.outcome === "done") return done(message);
+  if (result.outcome === "free") return refused("Not done: it was released meanwhile.");
+  return refused(`Not done: ${result.holder.owner} holds it by now. Look again.`);
+}

@@ -1,0 +1,94 @@
+import type { TaskRecord, TaskState } from "@leasehold/jobs";
+import { ageText } from "../../terminal/durations.ts";
+import { quoted } from "../../view/command-lines.ts";
+import { type Html, html } from "../html.ts";
+import { offer, payload, time } from "../parts.ts";
+import type { Page } from "../server.ts";
+
+/** A set of tasks, counted. */
+export interface SetCounts {
+  readonly set: string;
+  readonly counts: Readonly<Record<TaskState, number>>;
+}
+
+const mostTasks = 300;
+
+function setAddress(set: string, state?: string): string {
+  return `/tasks/set?${new URLSearchParams(state === undefined ? { set } : { set, state })}`;
+}
+
+/** The sets of tasks, each with its states. */
+export function tasksPage(sets: readonly SetCounts[], more: number): Page {
+  const states = Object.keys(sets[0]?.counts ?? {}) as TaskState[];
+  const rows = sets.map(
+    ({ set, counts }) =>
+      html`<tr><td><a href="${setAddress(set)}" data-focus="${`set ${set}`}">${set}</a></td>${states.map(
+        (state) =>
+          html`<td class="number${state === "parked" && counts[state] > 0 ? " bad" : ""}">${
+            counts[state] === 0 ? "0" : html`<a href="${setAddress(set, state)}">${counts[state]}</a>`
+          }</td>`,
+      )}</tr>`,
+  );
+  return {
+    title: "Tasks",
+    main: html`<h1>Tasks</h1>${
+      rows.length === 0
+        ? html`<p class="dim">No tasks are kept in this table.</p>`
+        : html`<div class="wrap"><table><thead><tr><th>Set</th>${states.map((state) => html`<th class="number">${state}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`
+    }${more > 0 ? html`<p class="dim">${more} more sets are not shown.</p>` : ""}`,
+  };
+}
+
+/** The tasks of a set, or those in one state, and what can be done with those that have ended without success. */
+export function setPage(
+  set: string,
+  state: TaskState | undefined,
+  tasks: readonly TaskRecord[],
+  { now, isReadOnly }: { readonly now: number; readonly isReadOnly: boolean },
+): Page {
+  const shown = tasks.slice(0, mostTasks);
+  const rows = shown.map(
+    (
+      task,
+    ) => html`<tr><td>${task.id}</td><td class="${task.state === "parked" || task.state === "failed" ? "bad" : ""}">${task.state}</td>
+<td class="number">${task.attempts}/${task.maxAttempts}</td><td class="wide">${task.owner ?? ""}</td><td class="number">${ageText(Math.max(0, now - (task.endedAt ?? task.startedAt ?? task.addedAt)))}</td>
+<td>${task.remark}</td><td class="wide">${payload(task.payload, `payload ${task.id}`)}</td></tr>`,
+  );
+  return {
+    title: set,
+    main: html`<h1>${set}</h1><p>${state === undefined ? "All tasks" : `Those that are ${state}`} · <a href="${setAddress(set)}">all of the set</a> · <a href="/tasks">all sets</a></p>
+${
+  rows.length === 0
+    ? html`<p class="dim">None.</p>`
+    : html`<div class="wrap"><table><thead><tr><th>Task</th><th>State</th><th class="number">Attempts</th><th class="wide">Worker</th><th class="number">For</th><th>Remark</th><th class="wide">Payload</th></tr></thead>
+<tbody>${rows}</tbody></table></div>`
+}${tasks.length > shown.length ? html`<p class="dim">More are not shown.</p>` : ""}
+<h2>What you can do</h2><ul>${[...requeueOffers(set, shown, isReadOnly)]}</ul><p class="dim">Read at ${time(now)}</p>`,
+  };
+}
+
+/** One offer for each group of ended tasks with the same remark. */
+function* requeueOffers(set: string, tasks: readonly TaskRecord[], isReadOnly: boolean): Generator<Html> {
+  const groups = new Map<string, TaskRecord[]>();
+  for (const task of tasks) {
+    if (task.state !== "parked" && task.state !== "failed") continue;
+    const name = `${task.state} ${task.remark}`;
+    groups.set(name, [...(groups.get(name) ?? []), task]);
+  }
+  if (groups.size === 0) yield html`<li class="dim">Nothing: no task here has ended without success.</li>`;
+  for (const [index, group] of [...groups.values()].entries()) {
+    const [first] = group;
+    if (first === undefined) continue;
+    const { state, remark } = first;
+    const match = remark === "" ? "" : ` --match ${quoted(remark)}`;
+    const given = {
+      action: "requeue",
+      title: `Requeue ${group.length} ${state}: ${remark || "without a remark"}`,
+      explanation: "They wait again, with all their attempts.",
+      fields: { set, state, remark, ids: JSON.stringify(group.slice(0, 100).map(({ id }) => id)) },
+      inputs: [],
+      commandLine: `leasehold tasks requeue ${quoted(set)} --state ${state}${match}`,
+    };
+    yield offer(`requeue-${index}`, given, isReadOnly);
+  }
+}

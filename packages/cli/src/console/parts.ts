@@ -1,0 +1,107 @@
+// Parts that several pages are made of: times, states, bars, links and the dialogs of writes.
+
+import { createHash } from "node:crypto";
+import type { LeaseRecord, LeaseState } from "@leasehold/client/record";
+import { ageText, timeText } from "../terminal/durations.ts";
+import { stateWord } from "../view/key-rows.ts";
+import { type Html, html } from "./html.ts";
+
+/** A point in time: UTC in the page, the reader's own time once the script has run, with UTC on hover. */
+export function time(epochMs: number | undefined): Html {
+  if (epochMs === undefined || !Number.isFinite(epochMs) || Math.abs(epochMs) > 8.64e15) return html`?`;
+  return html`<time datetime="${new Date(epochMs).toISOString()}">${timeText(epochMs)} UTC</time>`;
+}
+
+/** A state in its word, with a colour that says nothing more than the word does. */
+export function stateMark(state: LeaseState, word: string = stateWord(state)): Html {
+  const kind = {
+    expired: "bad",
+    paused: "warn",
+    grace: "warn",
+    stopping: "warn",
+    held: "good",
+    cooldown: "dim",
+    free: "dim",
+  };
+  return html`<span class="${kind[state]}">${word}</span>`;
+}
+
+/** What is left of a lease, as a bar and as text. */
+export function leaseBar({ expiresAt, leaseDurationMs }: LeaseRecord, readAt: number): Html {
+  const leftMs = expiresAt - readAt;
+  const share = Math.max(0, Math.min(1, leftMs / Math.max(1, leaseDurationMs)));
+  const text = leftMs >= 0 ? `${ageText(leftMs)} left` : `ended ${ageText(-leftMs)} ago`;
+  return html`<meter min="0" max="1" value="${share.toFixed(3)}" aria-label="${text}"></meter> <span class="number">${text}</span>`;
+}
+
+/** The address of a key's page. */
+export function keyAddress(key: string): string {
+  return `/key?${new URLSearchParams({ key })}`;
+}
+
+/** A link to a key's page. */
+export function keyLink(key: string): Html {
+  return html`<a href="${keyAddress(key)}" data-focus="${`key ${key}`}">${key}</a>`;
+}
+
+/** A payload, folded where it is long. It is text, whatever it holds. */
+export function payload(data: unknown, name: string): Html {
+  if (data === undefined) return html`<span class="dim">none</span>`;
+  const text = JSON.stringify(data, undefined, 2) ?? "?";
+  if (text.length < 200) return html`<pre>${text}</pre>`;
+  const shown =
+    text.length > 20_000 ? `${text.slice(0, 20_000)}\n… ${text.length - 20_000} more characters` : text;
+  return html`<details data-focus="${name}"><summary>${text.slice(0, 80)}…</summary><pre>${shown}</pre></details>`;
+}
+
+/** Names one acquisition without giving its token away: who has the token can end the lease. */
+export function acquisitionId({ token }: Pick<LeaseRecord, "token">): string {
+  return createHash("sha256").update(token).digest("base64url").slice(0, 22);
+}
+
+/** A write that a page offers. */
+export interface Offer {
+  readonly action: string;
+  readonly title: string;
+  /** What it does, and what it does not. */
+  readonly explanation: HtmlText;
+  /** What goes with it, unseen. */
+  readonly fields: Readonly<Record<string, string>>;
+  /** What the person gives. */
+  readonly inputs: readonly {
+    readonly name: string;
+    readonly label: string;
+    readonly isOptional?: boolean;
+    readonly value?: string;
+  }[];
+  /** What the person has to type, so that it is not done by mistake. */
+  readonly word?: string;
+  /** The same on the command line. */
+  readonly commandLine: string;
+  readonly isDangerous?: boolean;
+}
+
+type HtmlText = Html | string;
+
+/** A button, and the dialog that it opens; without `--write` only the command line that does the same. */
+export function offer(id: string, given: Offer, isReadOnly: boolean): Html {
+  const { action, title, explanation, fields, inputs, word, commandLine, isDangerous = false } = given;
+  if (isReadOnly) return html`<li>${title}: <code>${commandLine}</code></li>`;
+  const hidden = Object.entries(fields).map(
+    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
+  );
+  const asked = inputs.map(
+    ({ name, label, isOptional, value }) => html`<label>${label}${isOptional ? " (may be left out)" : ""}
+<input name="${name}" value="${value ?? ""}" autocomplete="off"${isOptional ? "" : html` required`}></label>`,
+  );
+  const typed =
+    word === undefined
+      ? ""
+      : html`<label>Type <code>${word}</code> to do it<input name="word" autocomplete="off" required></label>`;
+  return html`<li><button type="button" data-opens="${id}" data-focus="${id}"${isDangerous ? html` class="danger"` : ""}>${title}</button>
+<dialog id="${id}" aria-labelledby="${id}-title"><h2 id="${id}-title">${title}</h2><p>${explanation}</p>
+<form data-action="${action}">${hidden}${asked}${typed}
+<p>The same on the command line: <code>${commandLine}</code></p>
+<p><button${isDangerous ? html` class="danger"` : ""}>${title}</button> <button type="button" data-closes>Do nothing</button></p>
+<p role="status"></p></form></dialog></li>`;
+}

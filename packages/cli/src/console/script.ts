@@ -1,0 +1,88 @@
+/**
+ * The page's only script. It opens the session by the secret in the address, looks again every few seconds while the page
+ * is seen, keeps the focus where it is, and sends writes with the header that another origin cannot set.
+ */
+export const script = `
+"use strict";
+const main = document.querySelector("main");
+const state = document.querySelector("#state");
+const everyMs = Number(document.body.dataset.everyMs);
+
+async function openSession() {
+  const secret = new URLSearchParams(location.hash.slice(1)).get("secret");
+  if (secret === null) return false;
+  history.replaceState(null, "", location.pathname + location.search);
+  const answer = await fetch("/session", { method: "POST", headers: { "x-leasehold-write": "1" }, body: secret });
+  if (answer.ok) location.reload();
+  else state.textContent = "This address is of an earlier console: take the one that the console has printed.";
+  return true;
+}
+
+let isLooking = false;
+async function look() {
+  if (isLooking || document.hidden || document.querySelector("dialog[open]") || !everyMs) return;
+  if (document.activeElement && main.contains(document.activeElement) && /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) return;
+  isLooking = true;
+  try {
+    const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "error" });
+    if (answer.status === 401) { state.textContent = "The session is over: open the address that the console has printed."; return; }
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const next = page.querySelector("main");
+    if (!next) return;
+    const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.focus : undefined;
+    const opened = new Set([...main.querySelectorAll("details[open]")].map((one) => one.dataset.focus));
+    const rows = new Map([...main.querySelectorAll("[data-row]")].map((one) => [one.dataset.row, one.dataset.version]));
+    main.replaceChildren(...next.childNodes);
+    for (const one of main.querySelectorAll("details")) if (opened.has(one.dataset.focus)) one.open = true;
+    for (const one of main.querySelectorAll("[data-row]")) if (rows.has(one.dataset.row) && rows.get(one.dataset.row) !== one.dataset.version) one.classList.add("changed");
+    if (focused) { const again = [...main.querySelectorAll("[data-focus]")].find((one) => one.dataset.focus === focused); if (again) again.focus(); }
+    document.querySelector("footer").replaceChildren(...page.querySelector("footer").childNodes);
+    state.textContent = "";
+    localTimes();
+  } catch {
+    state.textContent = "The console does not answer. What you see is what it said last.";
+  } finally {
+    isLooking = false;
+  }
+}
+
+function localTimes() {
+  for (const one of document.querySelectorAll("time[datetime]")) {
+    const at = new Date(one.dateTime);
+    if (Number.isNaN(at.getTime()) || one.title) continue;
+    one.title = one.textContent;
+    one.textContent = at.toLocaleString();
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target instanceof Element ? event.target.closest("[data-opens]") : null;
+  if (button) { const dialog = document.getElementById(button.dataset.opens); if (dialog) dialog.showModal(); }
+  const closing = event.target instanceof Element ? event.target.closest("[data-closes]") : null;
+  if (closing) closing.closest("dialog").close();
+});
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!(form instanceof HTMLFormElement) || !form.dataset.action) return;
+  event.preventDefault();
+  const said = form.querySelector("[role=status]");
+  said.textContent = "…";
+  const answer = await fetch("/act/" + form.dataset.action, {
+    method: "POST",
+    headers: { "x-leasehold-write": "1", "content-type": "application/json" },
+    body: JSON.stringify(Object.fromEntries(new FormData(form))),
+  }).catch(() => undefined);
+  if (!answer) { said.textContent = "The console does not answer: look whether it was done before you try again."; return; }
+  const result = await answer.json().catch(() => ({ message: "answer " + answer.status }));
+  said.textContent = result.message;
+  if (answer.ok) setTimeout(() => { form.closest("dialog").close(); void look(); }, 1500);
+});
+
+void openSession().then((isOpening) => {
+  if (isOpening) return;
+  localTimes();
+  setInterval(look, everyMs || 2000);
+  document.addEventListener("visibilitychange", () => void look());
+});
+`;

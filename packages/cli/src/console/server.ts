@@ -1,0 +1,222 @@
+// The console's HTTP server: who may ask, which page answers, and the headers that keep a page from doing anything else.
+
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Access, type AccessOptions, type Refusal } from "./access.ts";
+import { type Html, html } from "./html.ts";
+import { script } from "./script.ts";
+import { icon, style } from "./style.ts";
+
+/** What a page is made for. */
+export interface PageRequest {
+  readonly path: string;
+  readonly query: URLSearchParams;
+  /** Who the person is, where something in front of the console says so. */
+  readonly person: string | undefined;
+}
+
+/** A page: its title and what it shows. */
+export interface Page {
+  readonly status?: number;
+  readonly title: string;
+  readonly main: Html;
+  readonly footer?: Html;
+}
+
+/** What a write came to. */
+export interface ActionResult {
+  readonly status: number;
+  readonly message: string;
+}
+
+/** What the server serves. */
+export interface ConsoleContent {
+  /** The name of the place, for every page: `leases · eu-central-1`. */
+  readonly place: string;
+  readonly isReadOnly: boolean;
+  /** How often a page looks again. */
+  readonly everyMs: () => number;
+  readonly navigation: readonly { readonly path: string; readonly name: string }[];
+  /** Makes a page; undefined where there is none. */
+  page(request: PageRequest): Promise<Page | undefined>;
+  /** Does a write. */
+  act(
+    name: string,
+    fields: Readonly<Record<string, string>>,
+    person: string | undefined,
+  ): Promise<ActionResult>;
+  /** Called with what went wrong in a page or a write, so that it is not lost. */
+  report(error: unknown): void;
+}
+
+const mostBodyBytes = 65_536;
+
+const headers: Readonly<Record<string, string>> = {
+  "Content-Security-Policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+  "X-Content-Type-Options": "nosniff",
+  "X-Frame-Options": "DENY",
+  "Referrer-Policy": "no-referrer",
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Resource-Policy": "same-origin",
+  "Cache-Control": "no-store",
+};
+
+/** Serves the console until it is closed. */
+export class ConsoleServer {
+  readonly #content: ConsoleContent;
+  readonly #server: Server;
+  #access: Access | undefined;
+
+  constructor(content: ConsoleContent) {
+    this.#content = content;
+    this.#server = createServer((request, response) => void this.#answer(request, response));
+  }
+
+  /** Listens, and gives the port. Rejects where the port is taken. */
+  async listen(host: string, port: number, access: (port: number) => AccessOptions): Promise<number> {
+    this.#server.listen(port, host);
+    await once(this.#server, "listening");
+    const { port: actual } = this.#server.address() as AddressInfo;
+    this.#access = new Access(access(actual));
+    return actual;
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      await this.#route(request, response);
+    } catch (error) {
+      this.#content.report(error);
+      const reason = error instanceof Error ? error.message : String(error);
+      if (!response.headersSent)
+        this.#sendPage(response, "/", refusalPage(500, "Something went wrong", reason));
+      else response.destroy();
+    }
+  }
+
+  async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const refusal = this.#access?.refusalOf(request) ?? notListening(this.#access);
+    if (refusal !== undefined) return send(response, refusal.status, "text/plain", `${refusal.reason}\n`);
+    const { pathname, searchParams } = new URL(request.url ?? "/", "http://console");
+    if (request.method === "POST") return this.#post(request, response, pathname);
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      return send(response, 405, "text/plain", "GET and POST are allowed\n");
+    }
+    if (pathname === "/script.js") return send(response, 200, "text/javascript", script);
+    if (pathname === "/icon.svg") return send(response, 200, "image/svg+xml", icon);
+    if (pathname === "/style.css") return send(response, 200, "text/css", style);
+    if (this.#access?.isOpenTo(request) !== true) return this.#sendPage(response, pathname, lockedPage);
+    const person = this.#access.personOf(request);
+    const page = await this.#content.page({ path: pathname, query: searchParams, person });
+    this.#sendPage(
+      response,
+      pathname,
+      page ?? refusalPage(404, "No such page", `There is no page at ${pathname}.`),
+    );
+  }
+
+  async #post(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
+    const body = await bodyOf(request);
+    if (body === undefined) return send(response, 413, "text/plain", "the body is too large\n");
+    if (path === "/session") {
+      const cookie = this.#access?.open(body);
+      if (cookie === undefined) return send(response, 401, "text/plain", "this secret opens nothing\n");
+      response.setHeader("Set-Cookie", cookie);
+      return send(response, 204, "text/plain", "");
+    }
+    if (this.#access?.isOpenTo(request) !== true) return send(response, 401, "text/plain", "no session\n");
+    const name = /^\/act\/([a-z-]+)$/.exec(path)?.[1];
+    if (name === undefined) return send(response, 404, "text/plain", "no such action\n");
+    const fields = fieldsIn(body);
+    if (fields === undefined)
+      return sendJson(response, { status: 400, message: "the body is not an object of texts" });
+    if (this.#content.isReadOnly) {
+      return sendJson(response, { status: 403, message: "The console is read-only: start it with --write." });
+    }
+    return sendJson(response, await this.#content.act(name, fields, this.#access.personOf(request)));
+  }
+
+  #sendPage(response: ServerResponse, path: string, page: Page): void {
+    const { place, navigation, everyMs, isReadOnly } = this.#content;
+    const links = navigation.map(
+      ({ path: target, name }) =>
+        html`<a href="${target}"${target === path ? html` aria-current="page"` : ""}>${name}</a> `,
+    );
+    const document = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${page.title} · Leasehold</title>
+<link rel="icon" href="/icon.svg">
+<link rel="stylesheet" href="/style.css">
+</head>
+<body data-every-ms="${page.status === undefined ? everyMs() : 0}">
+<a class="skip" href="#main">Skip to the content</a>
+<header><strong>Leasehold</strong><span class="dim">${page.status === 401 ? "" : `${place} · ${isReadOnly ? "read-only" : "WRITES"}`}</span><nav aria-label="Pages">${page.status === 401 ? "" : links}</nav></header>
+<main id="main" tabindex="-1">${page.main}</main>
+<footer>${page.footer ?? ""}</footer>
+<p id="state" role="status" class="warn"></p>
+<script src="/script.js" defer></script>
+</body>
+</html>
+`;
+    send(response, page.status ?? 200, "text/html", document.toString());
+  }
+}
+
+function notListening(access: Access | undefined): Refusal | undefined {
+  return access === undefined ? { status: 403, reason: "the console is not ready" } : undefined;
+}
+
+const lockedPage: Page = {
+  status: 401,
+  title: "Open the console",
+  main: html`<h1>Open the console</h1><p>Open the whole address that the console has printed in its terminal: the part behind
+<code>#</code> opens it.</p>`,
+};
+
+function refusalPage(status: number, title: string, reason: string): Page {
+  return {
+    status,
+    title,
+    main: html`<h1>${title}</h1><p>${reason}</p><p><a href="/">Back to the locks</a></p>`,
+  };
+}
+
+function send(response: ServerResponse, status: number, type: string, body: string): void {
+  response.writeHead(status, { ...headers, "Content-Type": `${type}; charset=utf-8` });
+  response.end(body);
+}
+
+function sendJson(response: ServerResponse, result: ActionResult): void {
+  send(response, result.status, "application/json", JSON.stringify({ message: result.message }));
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > mostBodyBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function fieldsIn(body: string): Readonly<Record<string, string>> | undefined {
+  try {
+    const parsed: unknown = JSON.parse(body);
+    const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
+    if (!isObject || !Object.values(parsed).every((value) => typeof value === "string")) return undefined;
+    return parsed as Record<string, string>;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,91 @@
+// What commands about jobs have in common: how slots, ranges and schedules are written, and the job's own limits.
+
+import type { LeaseClient } from "@leasehold/client";
+import { JobRuns, parseScheduleExpression, type RunState, type Schedule } from "@leasehold/jobs";
+import { UsageError } from "../exit-codes.ts";
+import { duration, type Flags, text, type Values, whole } from "../flags.ts";
+import { parseDuration } from "../terminal/durations.ts";
+import { shown } from "../terminal/text.ts";
+
+/** The limits that the job's own code has: what is exhausted, and what is forgotten, depends on them. */
+export const limitFlags = {
+  "max-attempts": whole("attempts that a slot may have, as the job's code says (default 3)", {
+    least: 1,
+    most: 1_000,
+  }),
+  keep: duration("for how long runs are kept, as the job's code says (default 30d)"),
+} satisfies Flags;
+
+export const scheduleFlags = {
+  schedule: text(
+    "EXPR",
+    "when it is due, as EventBridge writes it: 'cron(0 8 ? * MON-FRI *)', 'rate(1 hour)'",
+  ),
+  tz: text("ZONE", "time zone of the schedule, such as Europe/Berlin (default UTC)"),
+} satisfies Flags;
+
+export const rangeFlags = {
+  since: text("DUR|TIME", "from this slot on: 7d, or a time in UTC (default 7d)"),
+  until: text("DUR|TIME", "up to, and without, this slot (default now)"),
+} satisfies Flags;
+
+const defaultSinceMs = 7 * 24 * 3_600_000;
+const states: readonly RunState[] = ["running", "succeeded", "failed", "lost", "skipped"];
+
+/** The runs of a job. */
+export function jobRunsOf(client: LeaseClient, job: string, flags: Values<typeof limitFlags>): JobRuns {
+  const { keep } = flags;
+  const maxAttempts = flags["max-attempts"];
+  return new JobRuns(client, job, {
+    describeError: (error) => (error instanceof Error ? error.message : String(error)),
+    ...(maxAttempts === undefined ? {} : { maxAttempts }),
+    ...(keep === undefined ? {} : { keepForMs: keep }),
+  });
+}
+
+/** Reads a slot: a time in UTC or with an offset, seconds and milliseconds left out where they are 0. */
+export function slotIn(given: string): string {
+  const time = /(Z|[+-]\d\d:\d\d)$/.test(given) ? Date.parse(given) : Number.NaN;
+  if (!Number.isNaN(time)) return new Date(time).toISOString();
+  throw new UsageError(
+    `the slot is "${shown(given)}"; allowed: a time with its zone, such as 2026-11-21T08:00Z`,
+  );
+}
+
+/** The range of slots that the flags name. */
+export function rangeOf(
+  { since, until }: Values<typeof rangeFlags>,
+  now: number,
+): { readonly since: Date; readonly until: Date } {
+  const timeIn = (given: string | undefined, fallback: number, flag: string): Date => {
+    if (given === undefined) return new Date(fallback);
+    const agoMs = parseDuration(given);
+    if (typeof agoMs === "number") return new Date(now - agoMs);
+    const withZone = /^\d{4}-\d\d-\d\d$/.test(given) ? `${given}T00:00Z` : given;
+    const time = /(Z|[+-]\d\d:\d\d)$/.test(withZone) ? Date.parse(withZone) : Number.NaN;
+    if (!Number.isNaN(time)) return new Date(time);
+    throw new UsageError(`${flag} is "${shown(given)}"; allowed: 7d, 2026-11-21, or 2026-11-21T08:00Z`);
+  };
+  return { since: timeIn(since, now - defaultSinceMs, "--since"), until: timeIn(until, now, "--until") };
+}
+
+/** The schedule that the flags name. Throws a UsageError where there is none. */
+export function scheduleOf({ schedule, tz }: Values<typeof scheduleFlags>): Schedule {
+  if (schedule === undefined) {
+    throw new UsageError("--schedule is missing: the table does not know when the job is due");
+  }
+  return parseScheduleExpression(schedule, tz === undefined ? {} : { timeZone: tz });
+}
+
+/** Reads `failed,lost`. */
+export function statesIn(given: string | undefined): readonly RunState[] | undefined {
+  return given?.split(",").map((word) => {
+    const state = states.find((one) => one === word);
+    if (state === undefined) {
+      throw new UsageError(
+        `--state is "${shown(given)}"; allowed: ${states.join(", ")}, with commas between`,
+      );
+    }
+    return state;
+  });
+}

@@ -1,0 +1,88 @@
+// The file of a lease's handle. Its token is a secret of the holder's, so nobody else may read it; and a lease must not be
+// held by a handle that could not be written, so the room for it is there before the lease is.
+
+import { randomUUID } from "node:crypto";
+import { type FileHandle, open, readFile, rename, unlink } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import type { LeaseHandle } from "@leasehold/client";
+import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
+import { shown } from "../terminal/text.ts";
+
+/** More than any handle takes: a key, an owner and a seat's payload at their largest, with room for escapes. */
+const roomBytes = 32_768;
+const ownerOnly = 0o600;
+
+/** A handle's file before it has its handle: a file of another name beside it, with room enough. */
+export class HandleFile {
+  readonly #path: string;
+  readonly #draftPath: string;
+  readonly #draft: FileHandle;
+
+  private constructor(path: string, draftPath: string, draft: FileHandle) {
+    this.#path = path;
+    this.#draftPath = draftPath;
+    this.#draft = draft;
+  }
+
+  /** Makes the room. Rejects with a CommandError (74), also where the disk is full. */
+  static async prepare(path: string): Promise<HandleFile> {
+    const draftPath = `${path}.${randomUUID().slice(0, 8)}.tmp`;
+    const draft = await open(draftPath, "wx", ownerOnly).catch((error) => failed("make", path, error));
+    const file = new HandleFile(path, draftPath, draft);
+    try {
+      await draft.write(Buffer.alloc(roomBytes, " "), 0, roomBytes, 0);
+      await draft.sync();
+    } catch (error) {
+      await file.discard();
+      failed("write", path, error);
+    }
+    return file;
+  }
+
+  /** Puts the handle in its place, in the place of an older one at once. Rejects with a CommandError (74). */
+  async save(handle: LeaseHandle): Promise<void> {
+    try {
+      const bytes = Buffer.from(`${JSON.stringify(handle)}\n`);
+      await this.#draft.write(bytes, 0, bytes.length, 0);
+      await this.#draft.truncate(bytes.length);
+      await this.#draft.sync();
+      await this.#draft.close();
+      await rename(this.#draftPath, this.#path);
+    } catch (error) {
+      await this.discard();
+      failed("write", this.#path, error);
+    }
+  }
+
+  /** Removes the draft. */
+  async discard(): Promise<void> {
+    await this.#draft.close().catch(() => {});
+    await unlink(this.#draftPath).catch(() => {});
+  }
+}
+
+/** Reads a handle from a file, or from stdin by the name `-`. Rejects with a CommandError. */
+export async function readHandle(path: string, stdin: NodeJS.ReadableStream): Promise<LeaseHandle> {
+  const read =
+    path === "-"
+      ? await text(stdin as Readable)
+      : await readFile(path, "utf8").catch((error) => failed("read", path, error));
+  try {
+    const handle: unknown = JSON.parse(read);
+    if (typeof (handle as LeaseHandle | null)?.tableName === "string") return handle as LeaseHandle;
+  } catch {
+    // Ignored: what it is instead does not matter.
+  }
+  const advice = "allowed: what leasehold acquire, or lease.toJSON(), has written";
+  throw new UsageError(`${shown(path)} holds no handle of a lease; ${advice}`);
+}
+
+function failed(what: string, path: string, error: unknown): never {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const where = code === "ENOENT" && what === "make" ? `: is there a folder ${shown(dirname(path))}?` : "";
+  throw new CommandError(`cannot ${what} ${shown(path)} (${code ?? message})${where}`, exitCodes.file, {
+    cause: error,
+  });
+}

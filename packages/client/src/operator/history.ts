@@ -1,0 +1,80 @@
+/**
+ * A key's history: an item for each thing that has happened to its lock. Its sort key follows from the change alone, so
+ * that a change that is told twice is one item.
+ */
+import {
+  checkKey,
+  checkOptions,
+  countTo,
+  duration,
+  type Rules,
+  trueOrFalse,
+} from "../options/check-values.ts";
+import type { ProtocolContext } from "../protocol/context.ts";
+import { attributeNames, historySortKeyPrefix, leaseItemKey, timeToLive } from "../schema.ts";
+import { parsedJson } from "../store/item-values.ts";
+import { pagesOf } from "../store/pages.ts";
+import type { Item } from "../store.ts";
+import { timesSince, under } from "./audit-trail.ts";
+import type { LeaseChange } from "./lease-changes.ts";
+
+/** Options of {@link LeaseOperator.history}. */
+export interface HistoryOptions {
+  /** Only what has happened in the last so many milliseconds. @default - all that is kept */
+  readonly sinceMs?: number;
+  /** Whether the last change comes first. @default false */
+  readonly newestFirst?: boolean;
+  /** How many changes at most. From 1 to 1,000,000. @default - all */
+  readonly limit?: number;
+}
+
+const rules: Rules<HistoryOptions> = {
+  sinceMs: duration(1),
+  newestFirst: trueOrFalse,
+  limit: countTo(1_000_000),
+};
+
+/** Gives the item of a change. */
+export function historyItemOf(change: LeaseChange, retentionMs: number): Item {
+  const { key, at, ...content } = change;
+  const sortKey = `${historySortKeyPrefix}${new Date(at).toISOString()}#${change.fencingToken}#${change.what}`;
+  return {
+    ...leaseItemKey(key, sortKey),
+    [attributeNames.data]: JSON.stringify(content),
+    [attributeNames.timeToLive]: timeToLive(at, retentionMs),
+  };
+}
+
+/** Reads a change; undefined for what another program has written in its place. */
+export function changeIn(item: Item): LeaseChange | undefined {
+  const content = Object(parsedJson(String(item[attributeNames.data]))?.value) as LeaseChange;
+  if (typeof content.what !== "string" || typeof content.owner !== "string") return undefined;
+  const { what, sortKey, owner, fencingToken, acquiredAt, reason } = content;
+  const [, at] = String(item[attributeNames.sortKey]).split("#");
+  const key = String(item[attributeNames.partitionKey]);
+  return { key, sortKey, owner, fencingToken, acquiredAt, what, at: Date.parse(String(at)), reason };
+}
+
+/** Goes through a key's history. Throws InvalidOptionsError. */
+export async function* historyOf(
+  context: ProtocolContext,
+  key: string,
+  options: HistoryOptions,
+): AsyncGenerator<LeaseChange, void, undefined> {
+  const { sinceMs, newestFirst = false, limit } = checkOptions(options, rules);
+  const range = timesSince(context, historySortKeyPrefix, sinceMs);
+  const query = {
+    ...under({ key: checkKey(key) }, range),
+    ...{ consistent: true, descending: newestFirst, ...(limit === undefined ? {} : { limit }) },
+  };
+  let left = limit ?? Number.POSITIVE_INFINITY;
+  for await (const { items } of pagesOf((after) => context.table.query({ ...query, ...after }))) {
+    for (const item of items) {
+      const change = changeIn(item);
+      if (change === undefined) continue;
+      yield change;
+      left -= 1;
+      if (left <= 0) return;
+    }
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * What has happened to leases between two looks at their item: pure, for the table's stream, which shows an item before
+ * and after each write, and for tools that look now and then.
+ */
+import { leasesIn } from "../looks.ts";
+import { type LastHolder, type LeaseRecord, lastHolderIn, lastReleasedToken } from "../record.ts";
+import { attributeNames, cooldownToken } from "../schema.ts";
+import type { Item } from "../store.ts";
+
+/**
+ * What can happen to a lease.
+ *
+ * - `acquired`, `paused`: it began, as a holder's or as an operator's pause.
+ * - `stopping`: its holder was asked to stop.
+ * - `released`, `completed`, `resumed`: its holder, or of a pause an operator, has ended it. `completed`: its slot is done.
+ * - `broken`: it was ended by force.
+ * - `takenOver`: it had expired, and another caller took its place.
+ * - `expired`: it had expired, and ttl has removed it.
+ * - `gone`: it is not there any more, and the looks do not show how it ended.
+ */
+export type LeaseChangeKind =
+  | "acquired"
+  | "paused"
+  | "stopping"
+  | "released"
+  | "completed"
+  | "resumed"
+  | "broken"
+  | "takenOver"
+  | "expired"
+  | "gone";
+
+/** One thing that has happened to one lease. It holds no token and no payload. */
+export interface LeaseChange
+  extends Pick<LeaseRecord, "key" | "sortKey" | "owner" | "fencingToken" | "acquiredAt"> {
+  readonly what: LeaseChangeKind;
+  /** Epoch milliseconds: as the table tells it, or else when it was seen. */
+  readonly at: number;
+  /** Of a pause, and of a holder that was asked to stop. */
+  readonly reason: string | undefined;
+}
+
+/** What one look at an item shows. A tool that has records and no item gives only `leases`. */
+export interface LeaseSnapshot {
+  readonly leases: readonly LeaseRecord[];
+  readonly lastHolder?: LastHolder | undefined;
+  readonly releasedToken?: string | undefined;
+  readonly brokenToken?: string | undefined;
+}
+
+/** Gives what an item shows; undefined for no item. Throws LeaseItemError. */
+export function snapshotOf(item: Item | undefined): LeaseSnapshot | undefined {
+  if (item === undefined) return undefined;
+  const broken = item[attributeNames.brokenToken];
+  return {
+    leases: leasesIn(item),
+    lastHolder: lastHolderIn(item),
+    releasedToken: lastReleasedToken(item),
+    brokenToken: broken === undefined ? undefined : String(broken),
+  };
+}
+
+/**
+ * Tells what has happened between two looks at one item, ends before beginnings. `undefined` is an item that is not
+ * there: a look that merely shows no lease is `{ leases: [] }`. A lease that came and went in between is not seen.
+ *
+ * `seenAt`: when the second look was, in epoch milliseconds.
+ */
+export function leaseChanges(
+  before: LeaseSnapshot | undefined,
+  after: LeaseSnapshot | undefined,
+  seenAt: number,
+): LeaseChange[] {
+  const [was, is] = [holdersIn(before), holdersIn(after)];
+  const begun = is.filter(({ token }) => !was.some((lease) => lease.token === token));
+  const ended = was.filter(({ token }) => !is.some((lease) => lease.token === token));
+  const asked = is.filter(
+    ({ token, revocation }) =>
+      revocation !== undefined &&
+      was.some((lease) => lease.token === token && lease.revocation !== revocation),
+  );
+  return [
+    ...ended.map((lease) => change(lease, ...endOf(lease, after, begun, seenAt))),
+    ...asked.map((lease) => change(lease, "stopping", seenAt, lease.revocation)),
+    ...begun.map((lease) =>
+      change(lease, lease.pause ? "paused" : "acquired", lease.acquiredAt, lease.pause?.reason),
+    ),
+  ];
+}
+
+/** Neither a cooldown nor the intent of a writer that waits is a hold. */
+function holdersIn(snapshot: LeaseSnapshot | undefined): readonly LeaseRecord[] {
+  return (snapshot?.leases ?? []).filter(({ inCooldown, seat }) => !inCooldown && seat?.kind !== "intent");
+}
+
+function endOf(
+  lease: LeaseRecord,
+  after: LeaseSnapshot | undefined,
+  begun: readonly LeaseRecord[],
+  seenAt: number,
+): [LeaseChangeKind, number] {
+  if (after === undefined) return ["expired", lease.expiresAt];
+  const { lastHolder, brokenToken, releasedToken, leases } = after;
+  const isLast = lastHolder?.owner === lease.owner && lastHolder.acquiredAt === lease.acquiredAt;
+  if (isLast)
+    return [lease.pause && lastHolder.end === "released" ? "resumed" : lastHolder.end, lastHolder.endedAt];
+  if (brokenToken === lease.token) return ["broken", seenAt];
+  const isCooling = leases.some(({ token }) => token === cooldownToken(lease.token));
+  if (isCooling || releasedToken === lease.token) return ["released", seenAt];
+  const [next] = begun;
+  // A write that takes a seat removes the seats that it takes the place of.
+  if (next !== undefined && lease.seat !== undefined && lease.expiresAt < next.acquiredAt) {
+    return ["takenOver", next.acquiredAt];
+  }
+  return ["gone", seenAt];
+}
+
+function change(
+  { key, sortKey, owner, fencingToken, acquiredAt }: LeaseRecord,
+  what: LeaseChangeKind,
+  at: number,
+  reason?: string,
+): LeaseChange {
+  return { key, sortKey, owner, fencingToken, acquiredAt, what, at, reason };
+}

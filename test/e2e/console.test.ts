@@ -1,0 +1,239 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { LeaseClient } from "@leasehold/client";
+import { MemoryLeaseStore } from "@leasehold/client/testing";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
+import type { Page } from "playwright-core";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { noBrowser, openBrowser } from "../support/browser.ts";
+import { serveConsole } from "../support/console.ts";
+
+const hostile = `<img src=x onerror="alert(1)"><script>alert(2)</script>`;
+
+if (noBrowser !== undefined) console.warn(`The console is not tested in a browser: ${noBrowser}.`);
+
+/** A table with a held lock, a run that failed, and a task that did. */
+async function busyTable() {
+  const store = new MemoryLeaseStore();
+  const client = new LeaseClient({ store, owner: "worker-1" });
+  onTestFinished(() => client.close());
+  await client.acquire("import", { leaseDurationMs: 60_000, data: { note: hostile } });
+  await client.acquire(hostile, { leaseDurationMs: 60_000, owner: hostile });
+  await new JobRuns(client, "report")
+    .run("2026-11-21T03:00:00.000Z", async () => Promise.reject(new Error(hostile)))
+    .catch(() => undefined);
+  const tasks = new TaskSet(client, "orders", { maxAttempts: 1 });
+  await tasks.add([{ id: "one" }]);
+  await (await tasks.claim())?.fail(hostile);
+  return { store, client };
+}
+
+/** Opens the console as its user does, and collects what must not happen in a page. */
+async function openedPage(
+  store: MemoryLeaseStore,
+  args: readonly string[],
+  options: Parameters<typeof openBrowser>[0] = {},
+) {
+  const served = await serveConsole(store, ["--every", "300ms", "--max-rcu", "10000", ...args]);
+  const browser = await openBrowser(options);
+  const page = await browser.newPage();
+  const trouble: string[] = [];
+  page.on("dialog", (dialog) => {
+    trouble.push(`a dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on("pageerror", (error) => trouble.push(`an error: ${error.message}`));
+  page.on(
+    "console",
+    (message) => message.type() === "error" && trouble.push(`the console: ${message.text()}`),
+  );
+  page.on("request", (request) => {
+    if (!request.url().startsWith(served.origin)) trouble.push(`a request to ${request.url()}`);
+  });
+  await page.goto(served.address);
+  await page.getByRole("heading", { name: "Locks" }).waitFor();
+  // The page without a session is a 401, which browsers report; from here on nothing may be reported.
+  trouble.length = 0;
+  return { ...served, browser, page, trouble };
+}
+
+async function widestOf(page: Page): Promise<number> {
+  return await page.evaluate("document.documentElement.scrollWidth");
+}
+
+describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["long"] }, () => {
+  it("opens by the address that was printed, takes the secret out of it, and shows every page", async () => {
+    const { store } = await busyTable();
+    const { page, origin, trouble } = await openedPage(store, []);
+    expect(page.url()).toBe(`${origin}/`);
+    await page.getByRole("link", { name: "import" }).click();
+    await page.getByRole("heading", { name: "import", exact: true }).waitFor();
+    for (const name of ["Jobs", "Tasks", "Table", "Audit", "Locks"]) {
+      await page.getByRole("navigation").getByRole("link", { name }).click();
+      await page.locator("nav a[aria-current]").filter({ hasText: name }).waitFor();
+    }
+    expect(trouble).toEqual([]);
+  });
+
+  it("shows hostile keys, owners, payloads and remarks, and runs none of them", async () => {
+    const { store } = await busyTable();
+    const { page, origin, trouble } = await openedPage(store, ["--write"]);
+    const paths = [
+      "/?all=1",
+      `/key?${new URLSearchParams({ key: hostile })}`,
+      "/key?key=import",
+      "/jobs",
+      "/tasks/set?set=orders",
+    ];
+    for (const path of paths) {
+      await page.goto(`${origin}${path}`);
+      expect(await page.locator("main img").count()).toBe(0);
+      // Once more by the page's own look.
+      await page.waitForResponse((response) => response.url() === page.url());
+      expect(await page.locator("main img, main script").count()).toBe(0);
+    }
+    expect(trouble).toEqual([]);
+  });
+
+  it("looks again by itself, keeps the focus, and rests while the page is hidden or a dialog is open", async () => {
+    const { store, client } = await busyTable();
+    const { page } = await openedPage(store, ["--write"]);
+    await page.getByRole("link", { name: "import" }).focus();
+    await client.acquire("later");
+    await page.getByRole("link", { name: "later" }).waitFor();
+    expect(await page.evaluate("document.activeElement.textContent")).toBe("import");
+    await page.getByRole("link", { name: "import" }).click();
+    await page.getByRole("button", { name: "Ask it to stop" }).click();
+    let looks = 0;
+    page.on("request", () => {
+      looks += 1;
+    });
+    await page.waitForTimeout(1_000);
+    expect(looks).toBe(0);
+    expect(await page.locator("dialog[open]").count()).toBe(1);
+  });
+
+  it("breaks, pauses, resumes and asks to stop by its buttons, with the key typed and a reason", async () => {
+    const { store, client } = await busyTable();
+    const { page, origin, trouble } = await openedPage(store, ["--write"]);
+    await page.goto(`${origin}/key?key=import`);
+    await page.getByRole("button", { name: "Ask it to stop" }).click();
+    await page.locator("dialog[open]").getByRole("button", { name: "Ask it to stop" }).click();
+    await page.getByText("Asked.").waitFor();
+    expect((await client.inspect("import"))?.revocation).toBeDefined();
+    await page.locator("dialog[open]").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Break the lease" }).click();
+    const breaking = page.locator("dialog[open]");
+    await breaking.getByLabel("Reason").fill("INC-1");
+    await breaking.getByLabel("Type").fill("imports");
+    await breaking.getByRole("button", { name: "Break the lease" }).click();
+    await page.getByText("what you typed is not the key").waitFor();
+    expect(await client.inspect("import")).toBeDefined();
+    await breaking.getByLabel("Type").fill("import");
+    await breaking.getByRole("button", { name: "Break the lease" }).click();
+    await page.getByText("Broken.").waitFor();
+    expect(await client.inspect("import")).toBeUndefined();
+    await page.locator("dialog[open]").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.locator("dialog[open]").getByLabel("Reason").fill("vendor down");
+    await page.locator("dialog[open]").getByRole("button", { name: "Pause" }).click();
+    await page.getByText("Paused.").waitFor();
+    expect((await client.inspect("import"))?.pause).toEqual({
+      by: expect.stringContaining("alice"),
+      reason: "vendor down",
+    });
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.locator("dialog[open]").getByRole("button", { name: "Resume" }).click();
+    await page.getByText("The pause is over.").waitFor();
+    await page.goto(`${origin}/audit`);
+    for (const action of ["stop", "break", "pause", "resume"])
+      await page.getByRole("cell", { name: action, exact: true }).waitFor();
+    // The refusal of the wrong key is a 400, which browsers report.
+    expect(trouble.filter((text) => !text.includes("400"))).toEqual([]);
+  });
+
+  it("skips a slot and requeues a task by its buttons", async () => {
+    const { store, client } = await busyTable();
+    const { page, origin } = await openedPage(store, ["--write"]);
+    await page.goto(`${origin}/jobs`);
+    await page.getByRole("link", { name: "2026-11-21T03:00:00.000Z: failed" }).click();
+    await page.getByRole("button", { name: "Skip this slot" }).click();
+    await page.locator("dialog[open]").getByLabel("Reason").fill("holiday");
+    await page.locator("dialog[open]").getByRole("button", { name: "Skip this slot" }).click();
+    await page.getByText("Skipped.").waitFor();
+    expect((await new JobRuns(client, "report").get("2026-11-21T03:00:00.000Z"))?.state).toBe("skipped");
+    await page.goto(`${origin}/tasks/set?set=orders&state=failed`);
+    await page.getByRole("button", { name: "Requeue 1 failed" }).click();
+    await page.locator("dialog[open]").getByRole("button", { name: "Requeue 1 failed" }).click();
+    await page.getByText("1 requeued.").waitFor();
+    expect((await new TaskSet(client, "orders").get("one"))?.state).toBe("waiting");
+  });
+
+  it("gives a page of another origin nothing: no frame, no read, no write", async () => {
+    const { store, client } = await busyTable();
+    const { browser, origin } = await openedPage(store, ["--write"]);
+    const attack = `<!doctype html><iframe src="${origin}/"></iframe><form method="post" action="${origin}/act/pause" enctype="text/plain">
+<input name='{"key":"feed","for":"1h","reason":"x' value='"}'></form><script>
+window.results = {};
+window.done = Promise.all([
+  fetch("${origin}/", { credentials: "include" }).then((a) => a.text()).then((t) => { results.read = t; }, () => { results.read = "refused"; }),
+  fetch("${origin}/act/pause", { method: "POST", credentials: "include", headers: { "x-leasehold-write": "1" }, body: '{"key":"feed","for":"1h","reason":"x"}' }).then((a) => { results.write = a.status; }, () => { results.write = "refused"; }),
+  fetch("${origin}/act/pause", { method: "POST", mode: "no-cors", credentials: "include", body: '{"key":"feed","for":"1h","reason":"x"}' }).catch(() => undefined),
+]).then(() => results);
+</script>`;
+    const attacker = createServer((_, response) => response.end(attack)).listen(0, "127.0.0.1");
+    onTestFinished(() => void attacker.close());
+    await new Promise((resolve) => attacker.once("listening", resolve));
+    const page = await browser.newPage();
+    // The same machine under another name: another site to the browser.
+    await page.goto(`http://localhost:${(attacker.address() as AddressInfo).port}/`, {
+      waitUntil: "domcontentloaded",
+    });
+    expect(await page.evaluate("window.done")).toEqual({ read: "refused", write: "refused" });
+    const frame = page.frames().find((one) => one !== page.mainFrame());
+    expect(await frame?.content()).not.toContain("Locks");
+    await page.evaluate("document.forms[0].submit()");
+    await page.waitForURL(`${origin}/act/pause`);
+    expect(await page.textContent("body")).toContain("another origin");
+    expect(await client.inspect("feed")).toBeUndefined();
+  });
+
+  it.each(["light", "dark"] as const)(
+    "fits a phone of 360 pixels, %s, and is used by the keyboard alone",
+    async (colors) => {
+      const { store } = await busyTable();
+      const { page, origin } = await openedPage(store, ["--write"], { width: 360, colors });
+      for (const path of [
+        "/",
+        "/key?key=import",
+        "/jobs",
+        "/tasks",
+        "/tasks/set?set=orders",
+        "/table",
+        "/audit",
+      ]) {
+        await page.goto(`${origin}${path}`);
+        expect(await widestOf(page)).toBeLessThanOrEqual(360);
+      }
+      await page.goto(`${origin}/key?key=import`);
+      await page.keyboard.press("Tab");
+      expect(await page.evaluate("document.activeElement.textContent")).toBe("Skip to the content");
+      await page.getByRole("button", { name: "Break the lease" }).focus();
+      await page.keyboard.press("Enter");
+      await page.locator("dialog[open]").waitFor();
+      await page.keyboard.press("Escape");
+      expect(await page.locator("dialog[open]").count()).toBe(0);
+    },
+  );
+
+  it("says what it shows to a screen reader: names for tables, states, bars and buttons", async () => {
+    const { store } = await busyTable();
+    const { page, origin } = await openedPage(store, []);
+    const snapshot = await page.locator("body").ariaSnapshot();
+    expect(snapshot).toMatch(/table "A row for each key"/);
+    expect(snapshot).toMatch(/columnheader "Holder"/);
+    expect(snapshot).toMatch(/meter ".* left"/);
+    await page.goto(`${origin}/jobs`);
+    expect(await page.locator("body").ariaSnapshot()).toMatch(/link "2026-11-21T03:00:00.000Z: failed"/);
+  });
+});

@@ -1,0 +1,181 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { LeaseTable, LeaseWakeup } from "@leasehold/cdk";
+import { LeaseClient } from "@leasehold/client";
+import { LeaseOperator } from "@leasehold/client/operator";
+import { leaseItemKey } from "@leasehold/client/schema";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { App, Duration, Stack } from "aws-cdk-lib";
+import { Match, Template } from "aws-cdk-lib/assertions";
+import { TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
+import { Key } from "aws-cdk-lib/aws-kms";
+import type { Asset } from "aws-cdk-lib/aws-s3-assets";
+import { describe, expect, test } from "vitest";
+import { historyHandlerBundle } from "../../packages/cdk/src/table/history-handler-bundle.ts";
+import { toAttributeValues } from "../../packages/client/src/dynamodb/attribute-values.ts";
+import type { Item } from "../../packages/client/src/store.ts";
+import { compileFilters, type Filter } from "../../tools/local/src/streams/filter.ts";
+
+const env = { account: "111122223333", region: "eu-west-1" };
+
+function stackWithHistory(props: object = {}): { readonly stack: Stack; readonly table: LeaseTable } {
+  const stack = new Stack(new App(), "Test", { env });
+  return { stack, table: new LeaseTable(stack, "Leases", { history: Duration.days(30), ...props }) };
+}
+
+describe("a table with a history", () => {
+  test("has a stream, and a function that comes with the package", () => {
+    const { stack, table } = stackWithHistory();
+    const template = Template.fromStack(stack);
+    template.hasResourceProperties("AWS::DynamoDB::GlobalTable", {
+      StreamSpecification: { StreamViewType: "NEW_AND_OLD_IMAGES" },
+    });
+    template.hasResourceProperties("AWS::Lambda::Function", {
+      Handler: "index.handler",
+      Runtime: "nodejs24.x",
+      Environment: {
+        Variables: {
+          LEASEHOLD_TABLE_NAME: Match.anyValue(),
+          LEASEHOLD_HISTORY_MS: String(30 * 86_400_000),
+        },
+      },
+    });
+    const folder = table.history?.handler.node.findChild("Code") as Asset;
+    const assembly = (stack.node.root as App).synth().directory;
+    expect(readFileSync(join(assembly, folder.assetPath, "index.cjs"), "utf8")).toBe(historyHandlerBundle);
+    const wanted = [...historyHandlerBundle.matchAll(/require\("([^"]+)"\)/g)].map(([, name]) => name);
+    expect([...new Set(wanted)].filter((name) => !name?.startsWith("node:"))).toEqual([
+      "@aws-sdk/client-dynamodb",
+    ]);
+  });
+
+  test("permits the function to write items and to read the stream, and nothing else", () => {
+    const { stack } = stackWithHistory();
+    const policies = Object.values(Template.fromStack(stack).findResources("AWS::IAM::Policy"));
+    const actions = policies.flatMap(({ Properties }) =>
+      Properties.PolicyDocument.Statement.flatMap(({ Action }: { Action: string | string[] }) => Action),
+    );
+    expect(actions.sort()).toEqual([
+      "dynamodb:DescribeStream",
+      "dynamodb:GetRecords",
+      "dynamodb:GetShardIterator",
+      "dynamodb:ListStreams",
+      "dynamodb:PutItem",
+      "logs:CreateLogStream",
+      "logs:PutLogEvents",
+      "sqs:GetQueueAttributes",
+      "sqs:GetQueueUrl",
+      "sqs:SendMessage",
+    ]);
+    for (const role of Object.values(Template.fromStack(stack).findResources("AWS::IAM::Role"))) {
+      expect(role.Properties.ManagedPolicyArns).toBeUndefined();
+    }
+  });
+
+  test("stands beside a wakeup, each with its own function", () => {
+    const { stack, table } = stackWithHistory();
+    new LeaseWakeup(stack, "Wakeup", { table });
+    Template.fromStack(stack).resourceCountIs("AWS::Lambda::EventSourceMapping", 2);
+  });
+
+  test("with the user's key lets the function use it", () => {
+    const stack = new Stack(new App(), "Test", { env });
+    const encryption = TableEncryptionV2.customerManagedKey(new Key(stack, "Key"));
+    new LeaseTable(stack, "Leases", { history: Duration.days(1), encryption });
+    Template.fromStack(stack).hasResourceProperties("AWS::IAM::Policy", {
+      PolicyDocument: {
+        Statement: Match.arrayWith([
+          Match.objectLike({ Action: Match.arrayWith(["kms:Decrypt", "kms:Encrypt"]) }),
+        ]),
+      },
+    });
+  });
+
+  test.each([
+    [{ history: Duration.seconds(30) }, /history is 30 seconds; allowed: from a minute to 10 years/],
+    [{ history: Duration.days(4_000) }, /history is 4000 days; allowed/],
+    [{ stream: false }, /Test\/Leases has a history, which is made from the stream/],
+  ])("is refused with %j", (props, message) => {
+    expect(() => stackWithHistory(props)).toThrow(message);
+  });
+
+  test("costs nothing where it is not asked for", () => {
+    const stack = new Stack(new App(), "Test", { env });
+    expect(new LeaseTable(stack, "Leases").history).toBeUndefined();
+    Template.fromStack(stack).resourceCountIs("AWS::Lambda::Function", 0);
+  });
+});
+
+describe("the function of a history is called", () => {
+  const key = leaseItemKey("k");
+
+  /** What each write of a story shows to the stream's filter: by its name, whether the function is called. */
+  async function calledFor(): Promise<Record<string, boolean>> {
+    const template = Template.fromStack(stackWithHistory().stack);
+    const [mapping] = Object.values(template.findResources("AWS::Lambda::EventSourceMapping"));
+    const patterns = mapping?.Properties.FilterCriteria.Filters.map(({ Pattern }: { Pattern: string }) =>
+      JSON.parse(Pattern),
+    );
+    expect(patterns.length).toBeLessThanOrEqual(5);
+    const passes: Filter = compileFilters(patterns);
+    const called: Record<string, boolean> = {};
+    const store = new MemoryLeaseStore();
+    const clock = new ManualClock();
+    const clientOf = (owner: string): LeaseClient =>
+      new LeaseClient({ store, clock, owner, leaseDurationMs: 1_000, clockSkewMs: 100 });
+    const operator = new LeaseOperator(clientOf("op"), { by: "alice" });
+    let before: Item | undefined;
+    const show = async <T>(name: string, act: () => Promise<T>): Promise<T> => {
+      const result = await act();
+      const now = store.peek(key);
+      const image = (item: Item | undefined): object | undefined => item && toAttributeValues(item);
+      const { pk, sk } = key;
+      const dynamodb = {
+        Keys: toAttributeValues({ pk, sk }),
+        ...(before && { OldImage: image(before) }),
+        ...(now && { NewImage: image(now) }),
+      };
+      called[name] = passes({ eventName: "MODIFY", dynamodb });
+      before = now;
+      return result;
+    };
+    const first = await show("a first acquisition", () => clientOf("a").acquire("k"));
+    await show("a renewal", () => first.renew());
+    await show("a request to stop", () => operator.stop("k", { token: first.toJSON().token }));
+    await show("a release", () => first.release());
+    const second = await show("an acquisition", () =>
+      clientOf("b").acquire("k", { lockAtLeastForMs: 1_000 }),
+    );
+    await show("a cooldown", () => second.release());
+    await clock.advance(1_200);
+    await show("an acquisition after a cooldown", () => clientOf("c").acquire("k"));
+    await clock.advance(1_200);
+    const fourth = await show("a takeover", () => clientOf("d").acquire("k"));
+    await show("a break", () => operator.break("k", { token: fourth.toJSON().token, reason: "INC-1" }));
+    await show("a pause", () => operator.pause("k", { forMs: 60_000, reason: "INC-1" }));
+    await show("a removal by ttl", async () => {
+      await clock.advance(60 * 86_400_000);
+      store.collectGarbage(clock.now());
+    });
+    const ofOthers = { Keys: { pk: { S: "k" }, sk: { S: "~history#x" } }, NewImage: { data: { S: "{}" } } };
+    called["its own write"] = passes({ eventName: "INSERT", dynamodb: ofOthers });
+    return called;
+  }
+
+  test("by every write that begins or ends a hold, not by renewals, and never by its own writes", async () => {
+    expect(await calledFor()).toEqual({
+      "a first acquisition": true,
+      "a renewal": false,
+      "a request to stop": true,
+      "a release": true,
+      "an acquisition": true,
+      "a cooldown": true,
+      "an acquisition after a cooldown": true,
+      "a takeover": true,
+      "a break": true,
+      "a pause": true,
+      "a removal by ttl": true,
+      "its own write": false,
+    });
+  });
+});

@@ -1,0 +1,169 @@
+// `leasehold jobs retry`, `jobs backfill` and `tasks work` with the commands that they run.
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { bundleCli, type CliProcess, cliEnvironment, startCli } from "../support/cli-process.ts";
+import { eventually } from "../support/patience.ts";
+import { makeTable, type TestTable } from "../support/table.ts";
+
+const engine = inject("engine");
+const hourMs = 3_600_000;
+let folder: string;
+let main: string;
+let table: TestTable;
+let key: string;
+const started: CliProcess[] = [];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "leasehold-cli-"));
+  main = await bundleCli(folder);
+  table = await makeTable(engine);
+});
+afterAll(async () => {
+  table.close();
+  await rm(folder, { recursive: true, force: true });
+});
+beforeEach(() => {
+  key = table.newKey();
+});
+afterEach(() => {
+  for (const { process: child } of started.splice(0)) child.kill("SIGKILL");
+});
+
+function leasehold(...args: string[]): CliProcess {
+  const call = startCli(main, args, cliEnvironment(engine, table.tableName));
+  started.push(call);
+  return call;
+}
+
+const thisHour = Math.floor(Date.now() / hourMs);
+
+/** The full hour, so many hours before this test began. */
+function slotAgo(hours: number): string {
+  return new Date((thisHour - hours) * hourMs).toISOString();
+}
+
+describe("leasehold jobs retry", () => {
+  it("runs a slot by a command, whose exit code decides, and is the call's own", async () => {
+    const runs = new JobRuns(table.client(), key);
+    const slot = slotAgo(2);
+    const failed = leasehold("jobs", "retry", key, slot, "--yes", "--", "sh", "-c", "exit 3");
+    expect(await failed.ended).toBe(3);
+    expect(await runs.get(slot)).toMatchObject({
+      state: "failed",
+      attempt: 1,
+      remark: "the command exited 3",
+    });
+    const script = 'echo "$LEASEHOLD_KEY $LEASEHOLD_SLOT $LEASEHOLD_ATTEMPT"';
+    const retried = leasehold("jobs", "retry", key, slot, "--yes", "--", "sh", "-c", script);
+    expect(await retried.ended).toBe(0);
+    expect(retried.stdout).toBe(`${key} ${slot} 2\n`);
+    expect(await runs.get(slot)).toMatchObject({ state: "succeeded", attempt: 2 });
+
+    expect(await leasehold("jobs", "retry", key, slot, "--yes", "--", "true").ended).toBe(80);
+    expect(await leasehold("jobs", "retry", key, slot, "--yes", "--again", "--", "true").ended).toBe(0);
+    expect(await runs.get(slot)).toMatchObject({ state: "succeeded", attempt: 3 });
+  });
+
+  it("says what is missing where --invoke cannot be done", async () => {
+    const call = leasehold("jobs", "retry", key, slotAgo(2), "--yes", "--invoke", "report");
+    // Bundled into the temporary folder, it finds no package of the repository.
+    expect(await call.ended).toBe(78);
+    expect(call.stderr).toContain("--invoke needs @aws-sdk/client-lambda: npm install");
+  });
+});
+
+describe("leasehold jobs backfill", () => {
+  const schedule = ["--schedule", "rate(1 hour)", "--since", slotAgo(4), "--until", slotAgo(0)];
+
+  it("runs what was missed, oldest first; what fails is said, and what is done is not run again", async () => {
+    const script = `echo "$LEASEHOLD_SLOT"; [ "$LEASEHOLD_SLOT" != "${slotAgo(2)}" ]`;
+    const call = leasehold("jobs", "backfill", key, ...schedule, "--yes", "--", "sh", "-c", script);
+    expect(await call.ended).toBe(1);
+    expect(call.stdout).toBe([4, 3, 2, 1].map((hours) => `${slotAgo(hours)}\n`).join(""));
+    expect(call.stderr).toContain("the command exited 1");
+    expect(call.stderr).toContain("3 succeeded, 1 failed, 0 left");
+    const again = leasehold("jobs", "backfill", key, ...schedule, "--yes", "--", "sh", "-c", "exit 0");
+    expect(await again.ended).toBe(0);
+    expect(again.stderr).toContain("1 succeeded, 0 failed");
+  });
+
+  it("ends with the slot that runs when it is interrupted", async () => {
+    const script = "trap 'exit 1' TERM; echo ready; while :; do sleep 0.05; done";
+    const call = leasehold("jobs", "backfill", key, ...schedule, "--yes", "--", "sh", "-c", script);
+    await eventually(() => expect(call.stdout).toContain("ready"));
+    call.process.kill("SIGTERM");
+    expect(await call.ended).toBe(143);
+    expect(call.stdout).toBe("ready\n");
+  });
+});
+
+describe("leasehold tasks work", () => {
+  it("runs a command for each task: payload on stdin, the last line is the remark, the exit code decides", async () => {
+    const tasks = new TaskSet(table.client(), key, { maxAttempts: 1 });
+    await tasks.add([
+      { id: "good", payload: { rows: 3 } },
+      { id: "bad", payload: 1 },
+      { id: "hopeless", payload: 2 },
+    ]);
+    const script = `
+      echo "working on $LEASEHOLD_TASK_ID"; cat
+      case $LEASEHOLD_TASK_ID in bad) exit 1 ;; hopeless) exit 65 ;; esac`;
+    const flags = ["--concurrency", "2", "--park-exit", "65", "--json"];
+    const call = leasehold("tasks", "work", key, ...flags, "--", "sh", "-c", script);
+    expect(await call.ended).toBe(1);
+    expect(JSON.parse(call.stdout)).toMatchObject({ succeeded: 1, failed: 1, parked: 1 });
+    expect(call.stderr).toContain("good: working on good\n");
+    expect(await tasks.get("good")).toMatchObject({ state: "succeeded", remark: '{"rows":3}' });
+    expect((await tasks.get("bad"))?.remark).toContain("the command exited 1: 1");
+    expect((await tasks.get("hopeless"))?.state).toBe("parked");
+  });
+
+  it("passes a signal on to all children, gives their tasks back, and claims no more", async () => {
+    const tasks = new TaskSet(table.client(), key);
+    await tasks.add(["a", "b", "c"].map((id) => ({ id })));
+    const script = "trap 'exit 1' INT; echo ready; while :; do sleep 0.05; done";
+    const call = leasehold("tasks", "work", key, "--concurrency", "2", "--", "sh", "-c", script);
+    await eventually(() => expect(call.stderr.match(/ready/g)).toHaveLength(2));
+    call.process.kill("SIGINT");
+    expect(await call.ended).toBe(130);
+    expect(await tasks.counts()).toMatchObject({ waiting: 3, running: 0 });
+    for await (const task of tasks.list()) expect(task.attempts).toBe(0);
+  });
+});
+
+describe("leasehold elect", () => {
+  it("runs the command while it leads, and lets another host lead when it is interrupted", async () => {
+    const script = "trap 'exit 0' TERM; echo leading; while :; do sleep 0.05; done";
+    const elect = (owner: string) =>
+      leasehold("elect", key, "--owner", owner, "--lease", "3s", "--", "sh", "-c", script);
+    const first = elect("host-1");
+    await eventually(() => expect(first.stdout).toBe("leading\n"));
+    const second = elect("host-2");
+    const shown = leasehold("leader", key);
+    expect(await shown.ended).toBe(0);
+    expect(shown.stdout).toContain(`host-1 leads ${key}`);
+    first.process.kill("SIGTERM");
+    expect(await first.ended).toBe(143);
+    await eventually(() => expect(second.stdout).toBe("leading\n"));
+    second.process.kill("SIGTERM");
+    expect(await second.ended).toBe(143);
+    expect(await leasehold("leader", key).ended).toBe(1);
+  });
+
+  it("stands again when the command has ended, and when the lead is lost", async () => {
+    const client = table.client();
+    const script = "trap 'exit 0' TERM; echo leading; while :; do sleep 0.05; done";
+    const call = leasehold("elect", key, "--lease", "2s", "--", "sh", "-c", script);
+    await eventually(() => expect(call.stdout).toBe("leading\n"));
+    await client.forceRelease(key, { token: (await client.inspect(key))?.token ?? "" });
+    await eventually(() => expect(call.stdout).toBe("leading\nleading\n"));
+    expect(call.stderr).toContain("LOST");
+    call.process.kill("SIGINT");
+    call.process.kill("SIGTERM");
+    await call.ended;
+  });
+});

@@ -1,0 +1,229 @@
+import { LeaseClient } from "@leasehold/client";
+import { fair } from "@leasehold/client/fair";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { MemoryLeaseStore } from "@leasehold/client/testing";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { leasehold } from "../support/command-line.ts";
+import { ask, type ServedConsole, serveConsole, sessionOf } from "../support/console.ts";
+
+const written = { "x-leasehold-write": "1", "content-type": "application/json" };
+const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>\u202e\u001b[2J`;
+
+/** A table with something on each page. */
+async function busyStore() {
+  const store = new MemoryLeaseStore();
+  const client = new LeaseClient({ store, owner: hostile });
+  const lease = await client.acquire(hostile, { data: { text: hostile }, leaseDurationMs: 60_000 });
+  const permit = await new Semaphore(client, "payment-api", { permits: 5 }).acquire();
+  const waiting = new AbortController();
+  const waiter = client
+    .acquire(hostile, { order: fair(), waitMs: 60_000, signal: waiting.signal, owner: "waiter" })
+    .catch(() => undefined);
+  await new JobRuns(client, "report").run("2026-11-21T02:00:00.000Z", async () => undefined);
+  await new JobRuns(client, "report")
+    .run("2026-11-21T03:00:00.000Z", async () => Promise.reject(new Error(hostile)))
+    .catch(() => undefined);
+  const tasks = new TaskSet(client, "orders", { maxAttempts: 1 });
+  await tasks.add([{ id: "one", payload: { text: hostile } }, { id: "two" }]);
+  const task = await tasks.claim();
+  await task?.fail(hostile);
+  onTestFinished(async () => {
+    waiting.abort();
+    await waiter;
+    await client.close();
+  });
+  return { store, client, lease, permit };
+}
+
+async function openedConsole(store: MemoryLeaseStore, args: readonly string[] = []) {
+  const served = await serveConsole(store, args);
+  const cookie = await sessionOf(served);
+  const page = (path: string) => ask(`${served.origin}${path}`, { headers: { cookie } });
+  const act = (name: string, fields: Record<string, string>) =>
+    ask(`${served.origin}/act/${name}`, {
+      method: "POST",
+      headers: { ...written, cookie },
+      body: JSON.stringify(fields),
+    });
+  return { ...served, cookie, page, act };
+}
+
+const paths = [
+  "/",
+  "/?all=1&free=1",
+  `/key?${new URLSearchParams({ key: hostile })}`,
+  "/key?key=payment-api",
+  "/jobs",
+  "/jobs/run?job=report&slot=2026-11-21T03:00:00.000Z",
+  "/tasks",
+  "/tasks/set?set=orders",
+  "/audit",
+];
+
+describe("the console", () => {
+  it.each(paths)("shows what is hostile as text, and no token: %s", async (path) => {
+    const { store, lease, permit } = await busyStore();
+    for (const args of [[], ["--write"]]) {
+      const { page } = await openedConsole(store, args);
+      const { status, body } = await page(path);
+      expect(status).toBe(200);
+      expect(body).not.toMatch(/<script>alert|<img|[\p{Cf}]/u);
+      expect(body).not.toContain(lease.token);
+      expect(body).not.toContain(permit.token);
+    }
+  });
+
+  it("shows locks, permits, runs and tasks where a person looks for them", async () => {
+    const { store } = await busyStore();
+    const { page } = await openedConsole(store);
+    expect((await page("/")).body).toContain("&lt;script&gt;alert(1)");
+    expect((await page("/key?key=payment-api")).body).toContain("1 of 5 are taken");
+    expect((await page("/jobs")).body).toContain("2026-11-21T03:00:00.000Z: failed");
+    expect((await page("/tasks/set?set=orders")).body).toContain("Requeue 1 failed");
+  });
+
+  it("lets a page load nothing of other hosts, and no script of its own content", async () => {
+    const { page } = await openedConsole(new MemoryLeaseStore());
+    const { headers, body } = await page("/");
+    expect(headers["content-security-policy"]).toContain("default-src 'none'; script-src 'self'");
+    expect(headers["x-frame-options"]).toBe("DENY");
+    expect(body).not.toMatch(/(src|href)="(https?:)?\/\//);
+    expect(body).not.toMatch(/ on[a-z]+="|style="|<script>/);
+  });
+
+  it.each([
+    ["a rebound name", { host: "attacker.example:8787" }, 421],
+    ["another origin", { origin: "https://attacker.example" }, 403],
+    ["an origin that is hidden", { origin: "null" }, 403],
+    ["another site's script", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" }, 403],
+  ])("refuses %s, whatever the session", async (_name, headers, expected) => {
+    const { origin, cookie } = await openedConsole(new MemoryLeaseStore());
+    for (const path of ["/", "/script.js", "/key?key=a"]) {
+      expect((await ask(`${origin}${path}`, { headers: { cookie, ...headers } })).status).toBe(expected);
+    }
+  });
+
+  it("shows nothing without a session, and opens one by the secret alone", async () => {
+    const { store } = await busyStore();
+    const served = await serveConsole(store);
+    for (const path of paths) {
+      const { status, body } = await ask(`${served.origin}${path}`);
+      expect(status).toBe(401);
+      expect(body).not.toContain("payment-api");
+    }
+    const wrong = { method: "POST", headers: written, body: `${served.secret}x` };
+    expect((await ask(`${served.origin}/session`, wrong)).status).toBe(401);
+    const forged = await ask(`${served.origin}/`, {
+      headers: { cookie: `leasehold-console=${served.secret}` },
+    });
+    expect(forged.status).toBe(401);
+  });
+
+  it("gives a cookie that scripts and other sites do not get", async () => {
+    const { origin, secret } = await serveConsole(new MemoryLeaseStore());
+    const { headers } = await ask(`${origin}/session`, { method: "POST", headers: written, body: secret });
+    expect(String(headers["set-cookie"])).toMatch(/; HttpOnly; SameSite=Strict; Path=\/$/);
+  });
+
+  it("refuses every write in read-only mode, and those without the header", async () => {
+    const { store, lease } = await busyStore();
+    const readOnly = await openedConsole(store);
+    const fields = { key: lease.key, word: lease.key, reason: "test" };
+    expect((await readOnly.act("break", fields)).status).toBe(403);
+    const open = await openedConsole(store, ["--write"]);
+    const bare = { method: "POST", headers: { cookie: open.cookie }, body: JSON.stringify(fields) };
+    expect((await ask(`${open.origin}/act/break`, bare)).status).toBe(403);
+    const without = { method: "POST", headers: written, body: JSON.stringify(fields) };
+    expect((await ask(`${open.origin}/act/break`, without)).status).toBe(401);
+    expect(lease.held).toBe(true);
+  });
+
+  it.each([
+    ["no JSON", "{", 400],
+    ["no object", "[]", 400],
+    ["values that are no text", '{"key":1}', 400],
+    ["a megabyte", JSON.stringify({ key: "k".repeat(1_000_000) }), 413],
+  ])("refuses a body with %s", async (_name, body, status) => {
+    const { origin, cookie } = await openedConsole(new MemoryLeaseStore(), ["--write"]);
+    const sent = { method: "POST", headers: { ...written, cookie }, body };
+    expect((await ask(`${origin}/act/stop`, sent)).status).toBe(status);
+  });
+
+  it("breaks the lease that the page has shown, never a later one, and only when the key is typed", async () => {
+    const store = new MemoryLeaseStore();
+    const client = new LeaseClient({ store });
+    const { page, act, said } = await openedConsole(store, ["--write"]);
+    const idOn = async () =>
+      /name="id" value="([^"]+)"/.exec((await page("/key?key=import")).body)?.[1] ?? "";
+    const first = await client.acquire("import");
+    const shownFirst = await idOn();
+    await first.release();
+    const second = await client.acquire("import", { owner: "the next" });
+    const fields = { key: "import", "sort-key": "lease", reason: "INC-1", word: "import" };
+    const late = await act("break", { ...fields, id: shownFirst });
+    expect([late.status, late.body]).toEqual([
+      409,
+      '{"message":"Not done: the next holds it by now. Look again."}',
+    ]);
+    expect((await act("break", { ...fields, id: await idOn(), word: "imports" })).status).toBe(400);
+    expect((await client.inspect("import"))?.token).toBe(second.token);
+    expect((await act("break", { ...fields, id: await idOn() })).status).toBe(200);
+    expect(await client.inspect("import")).toBeUndefined();
+    expect((await page("/audit")).body).toMatch(/break.*INC-1/s);
+    expect(said()).toContain("break import");
+    await client.close();
+  });
+
+  it("pauses a lock for a while, shows it as paused, and resumes it", async () => {
+    const store = new MemoryLeaseStore();
+    const { page, act } = await openedConsole(store, ["--write"]);
+    expect((await act("pause", { key: "feed", for: "2", reason: "vendor down" })).status).toBe(400);
+    expect((await act("pause", { key: "feed", for: "2h", reason: "vendor down" })).status).toBe(200);
+    const { body } = await page("/key?key=feed");
+    expect(body).toContain("PAUSED");
+    const id = /name="id" value="([^"]+)"/.exec(body)?.[1] ?? "";
+    expect((await act("resume", { key: "feed", "sort-key": "lease", id })).status).toBe(200);
+    expect(await new LeaseClient({ store }).inspect("feed")).toBeUndefined();
+  });
+
+  it("skips a slot and requeues tasks, but not those that have changed since", async () => {
+    const { store, client } = await busyStore();
+    const { act } = await openedConsole(store, ["--write"]);
+    const slot = "2026-11-21T03:00:00.000Z";
+    expect((await act("skip", { job: "report", slot, reason: "holiday" })).status).toBe(200);
+    expect((await new JobRuns(client, "report").get(slot))?.state).toBe("skipped");
+    const tasks = new TaskSet(client, "orders");
+    const task = await tasks.get("one");
+    const fields = { set: "orders", state: task?.state ?? "", ids: JSON.stringify([task?.id]) };
+    expect((await act("requeue", { ...fields, remark: "another" })).body).toContain(
+      "0 requeued. 1 have changed",
+    );
+    expect((await act("requeue", { ...fields, remark: task?.remark ?? "" })).body).toContain("1 requeued.");
+  });
+
+  it.each([
+    [["console", "--host", "0.0.0.0"], "lets others in"],
+    [["console", "--public-url", "ftp://x"], "--public-url"],
+    [["console", "--auth-token-file", "/nowhere/secret"], "--auth-token-file"],
+    [["console", "--every", "2"], "say 2s or 2ms"],
+  ])("does not start with %j", async (args, message) => {
+    const { code, stderr } = await leasehold(args, { store: new MemoryLeaseStore() });
+    expect(code).toBe(64);
+    expect(stderr).toContain(message);
+  });
+
+  it("takes the person from the header of what stands in front of it, and nobody without one", async () => {
+    const served: ServedConsole = await serveConsole(new MemoryLeaseStore(), [
+      "--write",
+      "--trust-header",
+      "X-Person",
+    ]);
+    expect((await ask(`${served.origin}/`)).status).toBe(401);
+    const headers = { ...written, "x-person": "bob" };
+    expect((await ask(`${served.origin}/`, { headers })).status).toBe(200);
+    const body = JSON.stringify({ key: "feed", for: "1h", reason: "test" });
+    expect((await ask(`${served.origin}/act/pause`, { method: "POST", headers, body })).status).toBe(200);
+    expect((await ask(`${served.origin}/audit`, { headers })).body).toContain("bob");
+  });
+});

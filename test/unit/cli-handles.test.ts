@@ -1,0 +1,121 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { LeaseClient } from "@leasehold/client";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { leasehold } from "../support/command-line.ts";
+
+let folder: string;
+let file: string;
+let store: MemoryLeaseStore;
+let clock: ManualClock;
+let client: LeaseClient;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "leasehold-handles-"));
+  file = join(folder, "lease.json");
+  clock = new ManualClock();
+  store = new MemoryLeaseStore();
+  client = new LeaseClient({ store, clock });
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const call = (...args: string[]) => leasehold(args, { store, clock });
+
+describe("leasehold acquire", () => {
+  it("leaves the lock held, by a handle that only its owner can read", async () => {
+    const { code, stdout } = await call("acquire", "deploy", file, "--lease", "5m");
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
+    const handle = JSON.parse(await readFile(file, "utf8"));
+    expect(await client.inspect("deploy")).toMatchObject({ token: handle.token, leaseDurationMs: 300_000 });
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect(await readdir(folder)).toEqual(["lease.json"]);
+  });
+
+  it("prints the handle where no file is named", async () => {
+    const { stdout } = await call("acquire", "deploy");
+    expect(JSON.parse(stdout).token).toBe((await client.inspect("deploy"))?.token);
+  });
+
+  it("acquires nothing where the file cannot be made", async () => {
+    const { code, stderr } = await call("acquire", "deploy", join(folder, "no", "lease.json"));
+    expect(code).toBe(74);
+    expect(stderr).toContain("is there a folder");
+    expect(await client.inspect("deploy")).toBeUndefined();
+  });
+
+  it("keeps an older handle, and leaves no other file, where another holds the lock", async () => {
+    await writeFile(file, "older");
+    await client.acquire("deploy", { owner: "bob" });
+    const { code, stderr } = await call("acquire", "deploy", file);
+    expect(code).toBe(75);
+    expect(stderr).toContain("deploy is held by bob");
+    expect(await readFile(file, "utf8")).toBe("older");
+    expect(await readdir(folder)).toEqual(["lease.json"]);
+  });
+
+  it("sends and writes nothing with --dry-run", async () => {
+    const { code, stdout } = await call("acquire", "deploy", file, "--dry-run");
+    expect(code).toBe(0);
+    expect(stdout).toContain('"update"');
+    expect(await readdir(folder)).toEqual([]);
+    expect(await client.inspect("deploy")).toBeUndefined();
+  });
+
+  it("writes a handle of a semaphore's permit, a reader and a writer", async () => {
+    for (const flags of [["--permits", "2"], ["--read"], ["--write"]]) {
+      const key = `with ${flags.join("")}`;
+      expect((await call("acquire", key, file, ...flags)).code).toBe(0);
+      expect((await call("check", file)).code).toBe(0);
+      expect((await call("renew", file)).code).toBe(0);
+      expect((await call("release", file)).code).toBe(0);
+      expect((await call("check", file)).code).toBe(76);
+    }
+  });
+});
+
+describe("leasehold renew, check and release", () => {
+  it("prolong, look at and end the lease of a handle, from another process", async () => {
+    await call("acquire", "deploy", file, "--lease", "60s");
+    clock.advance(50_000);
+    expect((await call("renew", file)).code).toBe(0);
+    clock.advance(50_000);
+    const checked = await call("check", file, "--json");
+    expect(checked.code).toBe(0);
+    expect(JSON.parse(checked.stdout)).toMatchObject({ key: "deploy", held: true });
+    expect((await call("release", file)).code).toBe(0);
+    expect(await client.inspect("deploy")).toBeUndefined();
+    const again = await call("check", file);
+    expect(again).toMatchObject({ code: 76, stdout: "deploy: not held any more\n" });
+  });
+
+  it("end with 76, and change nothing, where another has the lock by now", async () => {
+    await call("acquire", "deploy", file, "--lease", "10s");
+    clock.advance(20_000);
+    expect((await call("check", file)).stdout).toContain("EXPIRED");
+    const next = await client.acquire("deploy", { owner: "bob" });
+    const before = await readFile(file, "utf8");
+    expect((await call("renew", file)).code).toBe(76);
+    expect(await readFile(file, "utf8")).toBe(before);
+    expect(await call("check", file)).toMatchObject({ code: 76, stdout: "deploy: held by bob now\n" });
+    expect((await call("release", file)).code).toBe(76);
+    expect((await client.inspect("deploy"))?.token).toBe(next.token);
+    expect(await readdir(folder)).toEqual(["lease.json"]);
+  });
+
+  it("--complete records the slot as done; without a slot it is refused", async () => {
+    await call("acquire", "nightly", file, "--slot", "2026-11-22");
+    expect((await call("release", file, "--complete")).code).toBe(0);
+    expect(await client.doneSlot("nightly")).toBe("2026-11-22");
+    await call("acquire", "deploy", file);
+    expect(await call("release", file, "--complete")).toMatchObject({ code: 64 });
+    expect(await client.inspect("deploy")).toBeDefined();
+  });
+
+  it("refuse a file that is no handle, and one that is not there", async () => {
+    await writeFile(file, "{}");
+    expect((await call("check", file)).code).toBe(64);
+    expect((await call("check", join(folder, "none"))).code).toBe(74);
+  });
+});

@@ -1,0 +1,181 @@
+import { LeaseClient } from "@leasehold/client";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { JobRuns } from "@leasehold/jobs";
+import { beforeEach, describe, expect, it } from "vitest";
+import { leasehold } from "../support/command-line.ts";
+
+const now = Date.parse("2026-11-21T12:30:00.000Z");
+let store: MemoryLeaseStore;
+let clock: ManualClock;
+let runs: JobRuns;
+
+/** Slots of the morning: 8 has succeeded, 9 is exhausted, 10 was never begun, 11 was skipped, 12 has failed once. */
+beforeEach(async () => {
+  clock = new ManualClock(now);
+  store = new MemoryLeaseStore();
+  runs = new JobRuns(new LeaseClient({ store, clock, owner: "host-1" }), "daily-report");
+  const fail = (): never => {
+    throw new TypeError("rows is not iterable");
+  };
+  await runs.run("2026-11-21T08:00:00.000Z", ({ remark }) => remark("10 pages"));
+  for (let attempt = 1; attempt <= 3; attempt += 1) {
+    await runs
+      .run("2026-11-21T09:00:00.000Z", ({ progress }) => {
+        progress({ page: 4 });
+        fail();
+      })
+      .catch(() => {});
+  }
+  await runs.skip("2026-11-21T11:00:00.000Z", "holiday");
+  await runs.run("2026-11-21T12:00:00.000Z", fail).catch(() => {});
+});
+
+const call = (args: readonly string[], answers?: readonly string[]) =>
+  leasehold(args, { store, clock, ...(answers === undefined ? {} : { answers }) });
+
+describe("leasehold jobs", () => {
+  it("finds the jobs of the table, and tells how they do", async () => {
+    const { code, stdout } = await call(["jobs", "--json"]);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject([
+      {
+        job: "daily-report",
+        lastRun: { slot: "2026-11-21T12:00:00.000Z", state: "failed" },
+        lastSuccess: { slot: "2026-11-21T08:00:00.000Z" },
+        last24h: { succeeded: 1, failed: 2, exhausted: 1, skipped: 1, lost: 0, running: 0 },
+      },
+    ]);
+  });
+
+  it("counts what was missed by a schedule", async () => {
+    const { stdout } = await call(["jobs", "daily-report", "--schedule", "cron(0 8-12 * * ? *)", "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject([{ missed: 3 }]);
+  });
+
+  it("ends with 1 and --fail-if-empty where there is none", async () => {
+    const { code, stdout } = await leasehold(["jobs", "--fail-if-empty"], {
+      store: new MemoryLeaseStore(),
+      clock,
+    });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  });
+});
+
+describe("leasehold jobs runs and show", () => {
+  it("show the latest first, with remarks and progress", async () => {
+    const { stdout } = await call(["jobs", "runs", "daily-report"]);
+    const lines = stdout.trimEnd().split("\n");
+    expect(lines.map((line) => line.split(/\s{2,}/).slice(0, 3))).toEqual([
+      ["SLOT (UTC)", "STATE", "ATTEMPT"],
+      ["2026-11-21 12:00", "failed", "1/3"],
+      ["2026-11-21 11:00", "skipped", "0/3"],
+      ["2026-11-21 09:00", "EXHAUSTED", "3/3"],
+      ["2026-11-21 08:00", "succeeded", "1/3"],
+    ]);
+    expect(lines[3]).toContain('TypeError: rows is not iterable  {"page":4}');
+  });
+
+  it("select by state and by range", async () => {
+    const failed = await call(["jobs", "runs", "daily-report", "--state", "failed,lost", "-o", "key"]);
+    expect(failed.stdout).toBe("2026-11-21T12:00:00.000Z\n2026-11-21T09:00:00.000Z\n");
+    const late = await call(["jobs", "runs", "daily-report", "--since", "1h", "-o", "key"]);
+    expect(late.stdout).toBe("2026-11-21T12:00:00.000Z\n");
+    const none = await call(["jobs", "runs", "daily-report", "--since", "10m", "--fail-if-empty"]);
+    expect(none.code).toBe(1);
+  });
+
+  it("show one run; 1 where there is none, 64 for a slot without a zone", async () => {
+    const { code, stdout } = await call(["jobs", "show", "daily-report", "2026-11-21T09:00Z"]);
+    expect(code).toBe(0);
+    expect(stdout).toContain("2026-11-21 09:00 UTC  EXHAUSTED");
+    expect(stdout).toMatch(/attempt\s+3 of 3 \(0 lost\)/);
+    expect((await call(["jobs", "show", "daily-report", "2026-11-21T10:00Z"])).code).toBe(1);
+    expect((await call(["jobs", "show", "daily-report", "2026-11-21T10:00"])).code).toBe(64);
+  });
+
+  it.each([
+    [["--state", "dead"], "allowed: running, succeeded, failed, lost, skipped"],
+    [["--since", "yesterday"], '--since is "yesterday"; allowed: 7d, 2026-11-21, or 2026-11-21T08:00Z'],
+  ])("refuse %j", async (flags, advice) => {
+    const { code, stderr } = await call(["jobs", "runs", "daily-report", ...flags]);
+    expect(code).toBe(64);
+    expect(stderr).toContain(advice);
+  });
+});
+
+describe("leasehold jobs missed", () => {
+  it("lists what was due and not done", async () => {
+    const flags = ["--schedule", "cron(0 8-12 * * ? *)", "--since", "2026-11-21"];
+    const { stdout } = await call(["jobs", "missed", "daily-report", ...flags]);
+    expect(stdout.split("\n").map((line) => line.split(/\s{2,}/).slice(0, 2))).toEqual([
+      ["SLOT (UTC)", "STATE"],
+      ["2026-11-21 09:00", "EXHAUSTED"],
+      ["2026-11-21 10:00", "never begun"],
+      ["2026-11-21 12:00", "failed"],
+      [""],
+    ]);
+  });
+
+  it("counts in the schedule's time zone", async () => {
+    const flags = ["--schedule", "cron(0 11 * * ? *)", "--tz", "Europe/Berlin", "--since", "2026-11-21"];
+    const { stdout } = await call(["jobs", "missed", "daily-report", ...flags, "-o", "key"]);
+    expect(stdout).toBe("2026-11-21T10:00:00.000Z\n");
+  });
+
+  it("wants a schedule, and says what is wrong with one", async () => {
+    expect((await call(["jobs", "missed", "daily-report"])).code).toBe(64);
+    const { code, stderr } = await call(["jobs", "missed", "daily-report", "--schedule", "cron(0 8 * * *)"]);
+    expect(code).toBe(64);
+    expect(stderr).toContain("cron(0 8 * * *)");
+  });
+});
+
+describe("leasehold jobs skip", () => {
+  it("asks, and records that the slot is not to run", async () => {
+    const args = ["jobs", "skip", "daily-report", "2026-11-21T12:00Z", "--reason", "holiday"];
+    expect((await call(args, ["n"])).code).toBe(1);
+    expect(await runs.get("2026-11-21T12:00:00.000Z")).toMatchObject({ state: "failed" });
+    const { code, stderr } = await call(args, ["y"]);
+    expect(code).toBe(0);
+    expect(stderr).toContain("2026-11-21 12:00 UTC of daily-report: failed.");
+    expect(await runs.get("2026-11-21T12:00:00.000Z")).toMatchObject({ state: "skipped", remark: "holiday" });
+  });
+
+  it("refuses without a terminal and without --yes, a slot that has succeeded, and with --read-only", async () => {
+    expect((await call(["jobs", "skip", "daily-report", "2026-11-21T12:00Z"])).code).toBe(64);
+    expect((await call(["jobs", "skip", "daily-report", "2026-11-21T08:00Z", "--yes"])).code).toBe(80);
+    const readOnly = ["jobs", "skip", "daily-report", "2026-11-21T12:00Z", "--yes", "--read-only"];
+    expect((await call(readOnly)).code).toBe(77);
+  });
+
+  it("sends nothing with --dry-run", async () => {
+    const { code, stdout } = await call(["jobs", "skip", "daily-report", "2026-11-21T12:00Z", "--dry-run"]);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ operation: "update" });
+    expect(await runs.get("2026-11-21T12:00:00.000Z")).toMatchObject({ state: "failed" });
+  });
+});
+
+describe("leasehold jobs retry and backfill", () => {
+  it("say what is needed before anything is run", async () => {
+    const slot = "2026-11-21T09:00Z";
+    expect((await call(["jobs", "retry", "daily-report", slot, "--yes"])).code).toBe(64);
+    const path = { store, clock, env: { PATH: process.env.PATH } };
+    const exhausted = await leasehold(["jobs", "retry", "daily-report", slot, "--yes", "--", "true"], path);
+    expect(exhausted.code).toBe(1);
+    expect(exhausted.stderr).toContain("--max-attempts 4 allows another");
+    const done = await leasehold(
+      ["jobs", "retry", "daily-report", "2026-11-21T08:00Z", "--yes", "--", "true"],
+      path,
+    );
+    expect(done.code).toBe(80);
+    expect(done.stderr).toContain("--again runs it all the same");
+  });
+
+  it("backfill --dry-run lists the slots that it would run", async () => {
+    const flags = ["--schedule", "cron(0 8-12 * * ? *)", "--since", "2026-11-21", "--dry-run"];
+    const { code, stdout } = await call(["jobs", "backfill", "daily-report", ...flags]);
+    expect(code).toBe(0);
+    expect(stdout).toBe("2026-11-21T10:00:00.000Z\n2026-11-21T12:00:00.000Z\n");
+  });
+});

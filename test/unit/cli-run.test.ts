@@ -1,0 +1,74 @@
+import { type CallOptions, type GetRequest, LeaseClient } from "@leasehold/client";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { describe, expect, it } from "vitest";
+import { slotAt, slotOfNow } from "../../packages/cli/src/work/slots.ts";
+import { leasehold } from "../support/command-line.ts";
+
+describe("leasehold run", () => {
+  it.each([
+    [["--read", "--write"], "--read and --write do not go together; give one of them"],
+    [["--permits", "2", "--slot", "a"], "--slot does not go together with --permits; leave one of them out"],
+    [["--read", "--at-least", "1s"], "--at-least does not go together with --read; leave one of them out"],
+    [["--wait", "1s", "-n"], "--wait and --no-wait do not go together"],
+    [
+      ["--at-least", "1m"],
+      "--at-least is 1m 00s; allowed: at most the lease, 30s; a longer --lease allows more",
+    ],
+    [["--fd", "2"], '--fd is "2"; allowed: a whole number from 3 to 9'],
+    [["--on-lost", "cry"], '--on-lost is "cry"; allowed: term, kill, ignore'],
+    [["--data", "{"], "--data is no JSON: {"],
+  ])("refuses %j before anything is sent", async (flags, message) => {
+    const { code, stderr } = await leasehold(["run", "k", ...flags, "--", "true"]);
+    expect({ code, stderr }).toEqual({ code: 64, stderr: `leasehold: ${message}\n` });
+  });
+
+  it("wants a command", async () => {
+    expect((await leasehold(["run", "k"])).code).toBe(64);
+  });
+
+  it("is refused with --read-only, and only shows its first write with --dry-run", async () => {
+    const store = new MemoryLeaseStore();
+    expect((await leasehold(["run", "k", "--read-only", "--", "true"], { store })).code).toBe(77);
+    const { code, stdout } = await leasehold(["run", "k", "--dry-run", "--", "false"], {
+      store,
+      env: { PATH: process.env.PATH },
+    });
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ operation: "update", tableName: store.tableName });
+    expect(await new LeaseClient({ store }).inspect("k")).toBeUndefined();
+  });
+});
+
+describe("the slot of now", () => {
+  it("is a minute, an hour or a day in UTC", () => {
+    const at = Date.parse("2026-11-22T02:07:09.500Z");
+    expect(slotAt(at, "minute")).toBe("2026-11-22T02:07Z");
+    expect(slotAt(at, "hour")).toBe("2026-11-22T02Z");
+    expect(slotAt(at, "day")).toBe("2026-11-22");
+  });
+
+  it.each([
+    ["is right", 0, "2026-11-22"],
+    ["is behind by an hour", -3_600_000, "2026-11-22"],
+    ["is ahead by three seconds, and cron has fired by it", 3_000, "2026-11-23"],
+    ["is ahead by an hour", 3_600_000, "2026-11-22"],
+  ])("goes by the service's time where the machine's clock %s", async (_, aheadMs, slot) => {
+    const serviceTime = Date.parse("2026-11-22T23:59:58.000Z");
+    const clock = new ManualClock(serviceTime + aheadMs);
+    const memory = new MemoryLeaseStore();
+    const store = new Proxy(memory, {
+      get(target, name) {
+        if (name === "isLocal") return false;
+        const member: unknown = Reflect.get(target, name, target);
+        if (name !== "get") return typeof member === "function" ? member.bind(target) : member;
+        return async (request: GetRequest, options: CallOptions) => {
+          const noteTime = options.timed?.();
+          const item = await target.get(request, options);
+          noteTime?.({ earliest: serviceTime, latest: serviceTime + 1_000 });
+          return item;
+        };
+      },
+    });
+    expect(await slotOfNow(new LeaseClient({ store, clock }), "k", "day")).toBe(slot);
+  });
+});

@@ -1,0 +1,132 @@
+import { PassThrough } from "node:stream";
+import { runCommandLine } from "@leasehold/cli";
+import { LeaseClient } from "@leasehold/client";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { TaskSet } from "@leasehold/jobs";
+import { beforeEach, describe, expect, it } from "vitest";
+import { leasehold } from "../support/command-line.ts";
+
+let store: MemoryLeaseStore;
+let clock: ManualClock;
+let tasks: TaskSet;
+
+/** One task in each state: done, sick (parked), bad (cancelled), held (running), new (waiting). */
+beforeEach(async () => {
+  clock = new ManualClock();
+  store = new MemoryLeaseStore();
+  tasks = new TaskSet(new LeaseClient({ store, clock, owner: "host-1" }), "orders");
+  await tasks.add([{ id: "done" }]);
+  await (await tasks.claim())?.succeed("4 rows");
+  await tasks.add([{ id: "sick" }]);
+  await (await tasks.claim())?.fail("the text is missing", { final: true });
+  await tasks.add([{ id: "bad" }]);
+  await tasks.cancel("bad", "wrong file");
+  await tasks.add([{ id: "held" }]);
+  await tasks.claim();
+  await tasks.add([{ id: "new", payload: { rows: 3 } }]);
+});
+
+const call = (args: readonly string[], answers?: readonly string[]) =>
+  leasehold(args, { store, clock, ...(answers === undefined ? {} : { answers }) });
+
+describe("leasehold tasks", () => {
+  it("counts the tasks of each state, and tells how old the oldest are", async () => {
+    clock.advance(20_000);
+    const { code, stdout } = await call(["tasks", "orders"]);
+    expect(code).toBe(0);
+    expect(stdout).toBe(
+      "waiting 1   running 1   succeeded 1   failed 0   parked 1   cancelled 1          oldest waiting 20s, oldest claim 20s\n",
+    );
+    const json = JSON.parse((await call(["tasks", "orders", "--json"])).stdout);
+    expect(json).toMatchObject({ set: "orders", counts: { waiting: 1, parked: 1 } });
+  });
+
+  it("ends with 1 for a set without tasks", async () => {
+    expect(await call(["tasks", "none"])).toMatchObject({ code: 1, stdout: "none has no tasks\n" });
+  });
+
+  it("ls shows them by state and by remark", async () => {
+    const { stdout } = await call(["tasks", "ls", "orders", "--state", "parked"]);
+    expect(stdout).toMatch(
+      /^ID\s+STATE\s+ATTEMPTS\s+OWNER\s+SINCE\s+REMARK\nsick\s+parked\s+1\/3\s+.*the text is missing\n$/,
+    );
+    const matching = await call(["tasks", "ls", "orders", "--match", "file", "-o", "key"]);
+    expect(matching.stdout).toBe("bad\n");
+    expect((await call(["tasks", "ls", "orders", "--state", "dead"])).code).toBe(64);
+  });
+});
+
+describe("leasehold tasks requeue", () => {
+  it("asks, and lets those start again that were shown", async () => {
+    const args = ["tasks", "requeue", "orders", "--state", "parked", "--match", "missing"];
+    expect((await call(args, ["no"])).code).toBe(1);
+    const { code, stderr } = await call(args, ["yes"]);
+    expect(code).toBe(0);
+    expect(stderr).toContain("1 of orders: sick");
+    expect(await tasks.get("sick")).toMatchObject({ state: "waiting", attempts: 0 });
+  });
+
+  it("takes ids; a task that has not ended in a bad way stays as it is", async () => {
+    const { code, stderr } = await call(["tasks", "requeue", "orders", "bad", "done", "--yes"]);
+    expect(code).toBe(1);
+    expect(stderr).toContain("done has neither failed");
+    expect(await tasks.get("bad")).toMatchObject({ state: "waiting" });
+    expect(await tasks.get("done")).toMatchObject({ state: "succeeded" });
+  });
+
+  it("wants ids or a state, and finds out where there is nothing", async () => {
+    expect((await call(["tasks", "requeue", "orders"])).code).toBe(64);
+    expect((await call(["tasks", "requeue", "orders", "--state", "failed", "--yes"])).code).toBe(1);
+  });
+});
+
+describe("leasehold tasks drop", () => {
+  it("cancels a task that waits", async () => {
+    const args = ["tasks", "drop", "orders", "new", "--reason", "INC-1"];
+    expect((await call(args, ["n"])).code).toBe(1);
+    expect((await call(args, ["y"])).code).toBe(0);
+    expect(await tasks.get("new")).toMatchObject({ state: "cancelled", remark: "INC-1" });
+  });
+
+  it("refuses one that runs (75), has ended (1) or is not known (1)", async () => {
+    const code = async (id: string) => (await call(["tasks", "drop", "orders", id, "--yes"])).code;
+    expect([await code("held"), await code("done"), await code("other")]).toEqual([75, 1, 1]);
+  });
+});
+
+describe("leasehold tasks add", () => {
+  async function add(lines: string): Promise<{ readonly code: number; readonly printed: string }> {
+    const stdin = new PassThrough();
+    stdin.end(lines);
+    const stdout = new PassThrough();
+    const stderr = new PassThrough();
+    let printed = "";
+    for (const stream of [stdout, stderr]) stream.on("data", (chunk) => (printed += chunk));
+    const code = await runCommandLine(["tasks", "add", "orders", "--table", "leases"], {
+      stdin,
+      stdout,
+      stderr,
+      env: {},
+      clock,
+      open: async () => store,
+      signals: { signal: new AbortController().signal, redirect: () => () => {} },
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    return { code, printed };
+  }
+
+  it("adds a task for each line, and knows those that are there", async () => {
+    const lines = ['{"id":"a","payload":{"n":1}}', "", '{"id":"new"}', '{"id":"b","maxAttempts":5}', ""].join(
+      "\n",
+    );
+    expect(await add(lines)).toEqual({ code: 0, printed: "2 added, 1 known before\n" });
+    expect(await tasks.get("a")).toMatchObject({ payload: { n: 1 }, maxAttempts: 3 });
+    expect(await tasks.get("b")).toMatchObject({ maxAttempts: 5 });
+  });
+
+  it("names the line that is no task", async () => {
+    const { code, printed } = await add('{"id":"a"}\nb\n');
+    expect(code).toBe(64);
+    expect(printed).toContain("line 2 is b; allowed");
+  });
+});
