@@ -142,7 +142,8 @@ it("every example of the docstrings and every program of the pages compiles", as
     include: ["*"],
   };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
-  const compiled = promisify(execFile)("tsc", ["-p", folder], { cwd: root }).then(
+  const compiler = join(root, "node_modules/typescript/bin/tsc");
+  const compiled = promisify(execFile)(process.execPath, [compiler, "-p", folder], { cwd: root }).then(
     () => "",
     (error: { stdout?: string; message: string }) => error.stdout ?? error.message,
   );
