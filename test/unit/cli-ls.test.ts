@@ -226,4 +226,33 @@ describe("leasehold ls", () => {
     ending.abort(new Interruption("SIGINT"));
     expect(await called).toEqual({ code: 130, stdout: "import\nimport\nimport\n", stderr: "" });
   });
+
+  it.each([
+    ["behind", 3_600_000, "1h 00m behind"],
+    ["ahead of", -3_600_000, "59m 59s ahead of"],
+  ])("judges by DynamoDB's time where this machine's clock is %s it, and says so", async (_, offMs, text) => {
+    const { clock, holder, store, call } = lockTable();
+    await holder("worker").acquire("import", { leaseDurationMs: 60_000 });
+    const timed = changedStore(store, {
+      isLocal: false,
+      scan: async (request, options) => {
+        const answered = options.timed?.();
+        const page = await store.scan(request, options);
+        answered?.({ earliest: clock.now() + offMs, latest: clock.now() + offMs + 1_000 });
+        return page;
+      },
+    });
+    const { stdout, stderr } = await call(["ls"], { store: timed });
+    expect(stdout).toContain(offMs > 0 ? "EXPIRED" : "held");
+    expect(stderr).toMatch(new RegExp(`this machine's clock is ${text} DynamoDB's`));
+  });
+
+  it("escapes in JSON what a terminal would act on, and it means the same", async () => {
+    const { call, holder } = lockTable();
+    const key = "a\u001b[2J\u009b2J\u202e\u{e0001}b";
+    await holder("worker").acquire(key);
+    const { stdout } = await call(["ls", "--json"]);
+    expect(stdout.match(/[^\n\x20-\x7e]/g)).toBeNull();
+    expect(JSON.parse(stdout)).toMatchObject([{ key }]);
+  });
 });

@@ -23,6 +23,8 @@ export interface ReportOptions {
 }
 
 const indent = "  ";
+/** A semaphore may have 1000 holders. */
+const shownLeases = 20;
 /** A payload may have 392 KiB. */
 const shownPayload = 400;
 
@@ -155,7 +157,10 @@ function leasesTable({ leases, readAt, primitive }: KeyRow, options: ReportOptio
     },
     { title: "token", cell: ({ token }) => tokenPrefix(token, tokens), from: 50 },
   ];
-  return indented(leases, columns, options);
+  const more = leases.length - shownLeases;
+  if (options.isWide || more <= 0) return indented(leases, columns, options);
+  const note = paragraph(`and ${more} more: -o wide shows all`, options.columns, indent);
+  return [...indented(leases.slice(0, shownLeases), columns, options), ...note];
 }
 
 function endIn(ms: number): string {
