@@ -34,7 +34,8 @@ export function programsOf(page: string, blocks: readonly Block[] = blocksOf(pag
       throw new Error(`${place} exports a handler: say above it <!-- example: handler with {the event} -->`);
     }
     const stem = `${page.replace(/\.md$/, "").replaceAll(/\W/g, "-")}-${line}`;
-    programs.push({ place, file: `${stem}.${endings[language]}`, code, run: runOf(block) });
+    const ending = `${isTest(code) ? "test." : ""}${endings[language]}`;
+    programs.push({ place, file: `${stem}.${ending}`, code, run: runOf(block) });
   }
   return programs;
 }
@@ -50,6 +51,18 @@ function runOf({ directive }: Block): Program["run"] {
     default:
       return "to its end";
   }
+}
+
+/** Whether Vitest runs it, and not Node. */
+export function isTest(code: string): boolean {
+  return /from "vitest"/.test(code);
+}
+
+/** The packages that programs import, without Leasehold's own and those of Node. */
+export function importedPackages(programs: readonly Program[]): readonly string[] {
+  const specifiers = programs.flatMap(({ code }) => [...code.matchAll(/(?:from|import) "([^".][^"]*)"/g)]);
+  const names = specifiers.map(([, name = ""]) => /^(@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name);
+  return [...new Set(names)].filter((name) => !/^(node:|@leasehold\/)/.test(name)).sort();
 }
 
 /** The programs of all pages. */

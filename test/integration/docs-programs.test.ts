@@ -9,22 +9,14 @@ import { CreateTableCommand, type CreateTableCommandInput, DynamoDBClient } from
 import { createLeaseTable } from "@leasehold/client";
 import { availableEngines, type Engine, startEngine } from "@leasehold/engine";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { allPrograms, type Program, writePrograms } from "../docs/programs.ts";
+import { allPrograms, importedPackages, isTest, type Program, writePrograms } from "../docs/programs.ts";
 import { installPacked, type PackedProject } from "../support/packed.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
 
-/** What the pages tell their readers to install beside the packages. */
-const beside = [
-  "@aws-sdk/lib-dynamodb",
-  "@aws-lambda-powertools/logger",
-  "@middy/core",
-  "@types/aws-lambda",
-  "@types/node",
-  "undici-types",
-  "vitest",
-];
+/** Types that come with no import. */
+const types = ["@types/aws-lambda", "@types/node", "undici-types"];
 
 /** What `tsc --init` writes, but for the output's folder and Node's types. */
 const compilerOptions = {
@@ -50,7 +42,8 @@ const programs = allPrograms();
 let project: PackedProject;
 
 beforeAll(async () => {
-  project = await installPacked(beside);
+  const imported = importedPackages(programs).filter((name) => name !== "aws-lambda");
+  project = await installPacked([...imported, ...types]);
   const { folder } = project;
   await writeFile(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }));
   await writeFile(
@@ -99,7 +92,7 @@ function environmentFor({ endpoint }: Engine): NodeJS.ProcessEnv {
 
 function commandOf({ file, code, run: how }: Program): readonly string[] {
   const output = join("out", file.replace(/ts$/, "js"));
-  if (/from "vitest"/.test(code)) return ["node_modules/vitest/vitest.mjs", "run", "--globals", output];
+  if (isTest(code)) return ["node_modules/vitest/vitest.mjs", "run", output];
   return typeof how === "object" ? ["invoke.mjs", output, JSON.stringify(how.event)] : [output];
 }
 

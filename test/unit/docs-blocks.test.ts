@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { type Block, blocksOf, pages } from "../docs/blocks.ts";
 import { problemOf } from "../docs/commands.ts";
-import { allPrograms, programsOf } from "../docs/programs.ts";
+import { allPrograms, importedPackages, programsOf } from "../docs/programs.ts";
 
 const fence = "```";
 
@@ -67,6 +67,13 @@ describe("a program", () => {
     expect(() => programsOf("page.md", [block(code)])).toThrow("handler with {the event}");
     const [program] = programsOf("page.md", [block(code, { kind: "handler", event: { id: 1 } })]);
     expect(program?.run).toEqual({ event: { id: 1 } });
+  });
+
+  it("names the packages that it needs, and is Vitest's where it is a test", () => {
+    const code = 'import { it } from "vitest";\nimport a from "@x/y/z";\nimport "node:fs";\nimport "./b.js";';
+    const [program] = programsOf("page.md", [block(code)]);
+    expect(program?.file).toBe("page-3.test.ts");
+    expect(importedPackages(program ? [program] : [])).toEqual(["@x/y", "vitest"]);
   });
 
   it("is no block that is text, nor one in another language", () => {

@@ -1,5 +1,5 @@
 /** Pages that repeat numbers and policies of the code: docs/limits.md and docs/iam.md say what the code says. */
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LeaseTable } from "@leasehold/cdk";
 import { LeaseClient } from "@leasehold/client";
@@ -14,6 +14,7 @@ import { AccountPrincipal, Role } from "aws-cdk-lib/aws-iam";
 import { describe, expect, it } from "vitest";
 import { commands } from "../../packages/cli/src/commands/index.ts";
 import { exitCodes } from "../../packages/cli/src/exit-codes.ts";
+import { globalFlags } from "../../packages/cli/src/flags.ts";
 import { queueLimits } from "../../packages/client/src/fair/queue-ticket.ts";
 import { mostReaders } from "../../packages/client/src/read-write/read-write-lock.ts";
 import { seatLimits } from "../../packages/client/src/seats/schema.ts";
@@ -21,8 +22,10 @@ import { mostPermits } from "../../packages/client/src/semaphore/semaphore.ts";
 import { runLimits } from "../../packages/jobs/src/runs/schema.ts";
 import { taskLimits } from "../../packages/jobs/src/tasks/schema.ts";
 
+const docs = join(import.meta.dirname, "../../docs");
+
 function page(name: string): string {
-  return readFileSync(join(import.meta.dirname, "../../docs", name), "utf8");
+  return readFileSync(join(docs, name), "utf8");
 }
 
 /** What the code allows, by the row of docs/limits.md that says it. */
@@ -90,6 +93,31 @@ describe("docs/command-line.md", () => {
     // A fault of the program has no line, and 130 is 128 and the number of a signal.
     const known = Object.values(exitCodes).filter((code) => ![70, 130].includes(code));
     expect(said).toEqual(expect.arrayContaining(known));
+  });
+});
+
+describe("every page", () => {
+  /** Each call of a command that a page shows, in a block or in a sentence: its words before `--` and `#`. */
+  const calls = globSync("**/*.md", { cwd: docs, exclude: ["decisions/**"] }).flatMap((file) => {
+    const text = page(file).replace(/\\\n\s*/g, "");
+    const shown = [...text.matchAll(/(?:^|[`|] ?)(?:npx @leasehold\/cli|leasehold) (?<call>[a-z][^`\n]*)/gm)];
+    return shown.map(({ groups }) => [file, (groups?.call ?? "").replace(/ (?:--|#|&&) .*/, "")] as const);
+  });
+
+  it("shows calls of commands", () => {
+    expect(calls.length).toBeGreaterThan(20);
+  });
+
+  it.each(calls)("%s: the flags of `leasehold %s` exist", async (_, call) => {
+    const [first = "", second = ""] = call.split(" ");
+    const entry = commands[`${first} ${second}`] ?? commands[first];
+    const { flags = {} } = (await entry?.load()) ?? {};
+    const known = Object.entries({ ...globalFlags, help: {}, ...flags }).flatMap(([name, flag]) => [
+      `--${name}`,
+      `-${"short" in flag ? flag.short : "h"}`,
+    ]);
+    const said = call.match(/(?<= )--?[a-z][a-z-]*/g) ?? [];
+    expect(entry === undefined ? [] : said.filter((flag) => !known.includes(flag))).toEqual([]);
   });
 });
 

@@ -38,6 +38,16 @@ describe.each(published)("packages/%s", (name, manifest) => {
     expect(textOf(`packages/${name}/README.md`)).toMatch(new RegExp(`^# @leasehold/${name}\n\n.+`));
   });
 
+  it("leads from its page on npm to pages that are there", () => {
+    const readme = textOf(`packages/${name}/README.md`);
+    const links = [...readme.matchAll(/\]\(([^)]+)\)/g)].map(([, link = ""]) => link);
+    // Npm shows the page away from the repository: only whole addresses work there.
+    expect(links.filter((link) => !link.startsWith("https://"))).toEqual([]);
+    const own = links.filter((link) => link.includes("/leasehold/blob/main/"));
+    expect(own.length).toBeGreaterThan(1);
+    for (const link of own) expect(existsSync(join(root, link.split("/main/")[1] ?? "")), link).toBe(true);
+  });
+
   it("is public, with its provenance, its source and its issues", () => {
     expect(publishedManifest(manifest, repository, `packages/${name}`)).toMatchObject({
       publishConfig: { access: "public", provenance: true },

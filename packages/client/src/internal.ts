@@ -7,6 +7,7 @@
 export { LeaseClient } from "./client.ts";
 export { type ClientInternals, internalsOf } from "./client-internals.ts";
 export { fromAttributeValues, toAttributeValues } from "./dynamodb/attribute-values.ts";
+export { rejectionFor } from "./dynamodb/errors.ts";
 export { isAbortOf, untilAborted } from "./errors/aborted.ts";
 export { brandClass } from "./errors/brand.ts";
 export { CloseIncompleteError } from "./errors/closing.ts";

@@ -67,7 +67,12 @@ export interface MetricsListenerOptions extends Omit<MetricSubject, "key"> {
 /** Values by metric. */
 export type Measurements = Partial<Record<MetricName, number>>;
 
-const inMilliseconds: readonly string[] = [metricNames.waitTime, metricNames.holdTime, metricNames.clockSkew];
+/** The metrics whose unit is milliseconds; the others are counts. */
+export const inMilliseconds: readonly string[] = [
+  metricNames.waitTime,
+  metricNames.holdTime,
+  metricNames.clockSkew,
+];
 
 /** Gives the log line that CloudWatch turns into metrics. No token and no payload is in it. */
 export function metricsLine(subject: MetricSubject, measurements: Measurements, nowMs: number): string {
@@ -106,27 +111,23 @@ function dimensionValue(key: string): string {
     .slice(0, longestDimension);
 }
 
-/** Gives an event in numbers. Events for people have none: their message is enough. */
+/** The metric that counts each event; those that are only for people have none. */
+const counted: Readonly<Partial<Record<LeaseEvent["type"], MetricName>>> = {
+  ...metricNames,
+  takeover: metricNames.takenOver,
+};
+
+/** Gives an event in numbers. */
 export function measurementsOf(event: LeaseEvent): Measurements {
-  switch (event.type) {
-    case "acquired":
-      return { [metricNames.acquired]: 1, [metricNames.waitTime]: event.waitedMs };
-    case "takeover":
-      return { [metricNames.takenOver]: 1 };
-    case "contended":
-    case "renewed":
-    case "completionFailed":
-      return { [metricNames[event.type]]: 1 };
-    case "lost":
-    case "released":
-      return { [metricNames[event.type]]: 1, [metricNames.holdTime]: event.heldMs };
-    case "skew":
-      return { [metricNames.clockSkew]: Math.max(0, event.offsetMinMs, -event.offsetMaxMs) };
-    case "error":
-    case "shortLease":
-    case "unreadable":
-      return {};
-  }
+  const name = counted[event.type];
+  return {
+    ...(name && { [name]: 1 }),
+    ...("waitedMs" in event && { [metricNames.waitTime]: event.waitedMs }),
+    ...("heldMs" in event && { [metricNames.holdTime]: event.heldMs }),
+    ...(event.type === "skew" && {
+      [metricNames.clockSkew]: Math.max(0, event.offsetMinMs, -event.offsetMaxMs),
+    }),
+  };
 }
 
 /**

@@ -87,7 +87,7 @@ export function readOptions<TEvent>(
   check(store === undefined || isAlone, "store", store, "a store without client and tableName");
   for (const option of ["onEvent", "keyDimension"] as const) {
     const value = given[option];
-    check(!given.client || !value, option, value, "nothing beside client, which has its own onEvent");
+    check(!given.client || !value, option, value, "nothing beside client");
   }
   const missing: Record<string, unknown> = store ? { tableName: store.tableName } : {};
   for (const [option, variable] of Object.entries(variables) as [keyof typeof variables, string][]) {

@@ -1,11 +1,5 @@
-import { dimensionNames, type MetricName, metricNames, metricsNamespace } from "@leasehold/client/metrics";
+import { dimensionNames, inMilliseconds, type MetricName, metricsNamespace } from "@leasehold/client/metrics";
 import { Metric, type MetricOptions, Stats } from "aws-cdk-lib/aws-cloudwatch";
-
-const inMilliseconds: readonly MetricName[] = [
-  metricNames.waitTime,
-  metricNames.holdTime,
-  metricNames.clockSkew,
-];
 
 /**
  * Gives one of the metrics that clients, functions and jobs write, as a sum over 5 minutes; a duration as its 95th

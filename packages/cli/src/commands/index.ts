@@ -1,6 +1,7 @@
 // Every command by its name, and the module that it is loaded from when it is called: so none costs another one its start.
 
 import type { Command } from "../command.ts";
+import type { DefinitionKind } from "../table/definition.ts";
 
 /** A command that has not been loaded. */
 export interface CommandEntry {
@@ -48,6 +49,17 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   "tasks requeue": entry("jobs", "let tasks start again (WRITES)", () => import("./tasks-requeue.ts")),
   "tasks drop": entry("jobs", "cancel a task that waits (WRITES)", () => import("./tasks-drop.ts")),
   "tasks work": entry("jobs", "run a command for each task (WRITES)", () => import("./tasks-work.ts")),
+  "table create": entry("table", "a new lease table (WRITES)", () => import("./table-create.ts")),
+  "table show": entry("table", "a table's settings", () => import("./table-show.ts")),
+  "table check": entry("table", "what is wrong with them", () => import("./table-check.ts")),
+  "table set": entry("table", "change them (WRITES)", () => import("./table-set.ts")),
+  "table cfn": entry("table", "the table for CloudFormation", () => definition("cfn")),
+  "table sam": entry("table", "the table for AWS SAM", () => definition("sam")),
+  "table terraform": entry("table", "the table for Terraform", () => definition("terraform")),
+  "table cdk": entry("table", "the table for the AWS CDK", () => definition("cdk")),
+  doctor: entry("table", "what is wrong with table, permissions, clock", () => import("./doctor.ts")),
+  iam: entry("table", "policies to copy", () => import("./iam.ts")),
+  cost: entry("table", "dollars a month", () => import("./cost.ts")),
   dev: entry("more", "DynamoDB on this machine, with a table", () => import("./dev.ts")),
   version: entry("more", "this command's version", () => import("./version.ts")),
 };
@@ -68,4 +80,9 @@ function entry(
   load: () => Promise<{ readonly default: unknown }>,
 ): CommandEntry {
   return { group, summary, load: async () => (await load()).default as Command };
+}
+
+async function definition(kind: DefinitionKind): Promise<{ readonly default: unknown }> {
+  const { definitionCommand } = await import("./table-definition.ts");
+  return { default: definitionCommand(kind) };
 }
