@@ -38,11 +38,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   "jobs missed": entry("jobs", "slots that were due and not done", () => import("./jobs-missed.ts")),
   "jobs skip": entry("jobs", "record that a slot is not to run (WRITES)", () => import("./jobs-skip.ts")),
   "jobs retry": entry("jobs", "run a slot once more (WRITES)", () => import("./jobs-retry.ts")),
-  "jobs backfill": entry(
-    "jobs",
-    "run the slots that were missed (WRITES)",
-    () => import("./jobs-backfill.ts"),
-  ),
+  "jobs backfill": entry("jobs", "run the missed slots (WRITES)", () => import("./jobs-backfill.ts")),
   tasks: entry("jobs", "how a set of tasks does", () => import("./tasks.ts")),
   "tasks ls": entry("jobs", "the tasks of a set", () => import("./tasks-ls.ts")),
   "tasks add": entry("jobs", "add tasks from stdin (WRITES)", () => import("./tasks-add.ts")),

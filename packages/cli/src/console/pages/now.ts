@@ -4,7 +4,7 @@ import { costText } from "../../view/read-cost.ts";
 import { countsText, type RowSelection, selectRows } from "../../view/row-selection.ts";
 import type { TableSnapshot } from "../../view/table-snapshot.ts";
 import { type Html, html } from "../html.ts";
-import { keyLink, leaseBar, foldedPayload, stateMark } from "../parts.ts";
+import { foldedPayload, keyLink, leaseBar, stateMark } from "../parts.ts";
 import type { Page } from "../server.ts";
 
 const mostRows = 1_000;

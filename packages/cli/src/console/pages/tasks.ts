@@ -2,7 +2,7 @@ import type { TaskRecord, TaskState } from "@leasehold/jobs";
 import { ageText } from "../../terminal/durations.ts";
 import { quoted } from "../../view/command-lines.ts";
 import { type Html, html } from "../html.ts";
-import { offer, foldedPayload, time } from "../parts.ts";
+import { foldedPayload, offer, time } from "../parts.ts";
 import type { Page } from "../server.ts";
 
 /** A set of tasks, counted. */
