@@ -141,7 +141,7 @@ describe.runIf(isInstalled)("leasehold top", { tags: ["long"] }, () => {
     const narrow = await terminal.screen();
     expect(narrow.split("\n").filter((line) => line.length > 40)).toEqual([]);
     await terminal.resize(100, 20);
-    await shows("a-key-that-is-longer", "lease left");
+    await shows("a-key-that-is-longer", "lease left", "RENEWED");
     await terminal.press("q");
     await isAsBefore(0);
   });

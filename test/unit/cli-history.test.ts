@@ -53,8 +53,8 @@ describe("leasehold history", () => {
       2026-11-22 03:07:41  completed   ip-10-0-9-4:3310  7m 41s  its slot is done
       2026-11-23 03:07:41  acquired    ip-10-0-9-4:3310
       2026-11-23 03:08:43  TAKEN OVER  ip-10-0-9-4:3310  1m 02s
-      2026-11-23 03:08:43  acquired    ip-10-0-9-4:3310
-      2026-11-23 03:08:53  BROKEN      ip-10-0-9-4:3310     10s  by alice@laptop: "INC-4411, host is gone\\u001b[2J"
+      2026-11-23 03:08:43  acquired    ip-10-0-4-2:99
+      2026-11-23 03:08:53  BROKEN      ip-10-0-4-2:99       10s  by alice@laptop: "INC-4411, host is gone\\u001b[2J"
       "
     `);
     expect(tooWide((await call(["history", "nightly-report"], { columns: 40 })).stdout, 40)).toEqual([]);

@@ -134,7 +134,7 @@ describe("every intervention", () => {
       if (args[0] === "pause") return expect(code).toBe(0);
       expect(code).toBe(64);
       expect(stderr).toContain("--yes says yes");
-      expect(stderr).toContain("1 request: 1 query");
+      expect(stderr).toContain("1 request: 1 query; about 1 RCU");
     },
   );
 

@@ -4,7 +4,10 @@ import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { TaskSet } from "@leasehold/jobs";
 import { describe, expect, it } from "vitest";
+import { priceOfTable } from "../../packages/cli/src/commands/shared/table-price.ts";
 import { Interruption } from "../../packages/cli/src/interruption.ts";
+import { readCost } from "../../packages/cli/src/view/read-cost.ts";
+import { TableTooLargeError } from "../../packages/cli/src/view/table-snapshot.ts";
 import { leasehold } from "../support/command-line.ts";
 import { changedStore, type LockTable, lockTable, putItem, tooWide } from "../support/lock-table.ts";
 
@@ -225,5 +228,44 @@ describe("leasehold ls", () => {
     await clock.advance(11_000);
     ending.abort(new Interruption("SIGINT"));
     expect(await called).toEqual({ code: 130, stdout: "import\nimport\nimport\n", stderr: "" });
+  });
+
+  it.each([
+    ["behind", 3_600_000, "1h 00m behind"],
+    ["ahead of", -3_600_000, "59m 59s ahead of"],
+  ])("judges by DynamoDB's time where this machine's clock is %s it, and says so", async (_, offMs, text) => {
+    const { clock, holder, store, call } = lockTable();
+    await holder("worker").acquire("import", { leaseDurationMs: 60_000 });
+    const timed = changedStore(store, {
+      isLocal: false,
+      scan: async (request, options) => {
+        const answered = options.timed?.();
+        const page = await store.scan(request, options);
+        answered?.({ earliest: clock.now() + offMs, latest: clock.now() + offMs + 1_000 });
+        return page;
+      },
+    });
+    const { stdout, stderr } = await call(["ls"], { store: timed });
+    expect(stdout).toContain(offMs > 0 ? "EXPIRED" : "held");
+    expect(stderr).toMatch(new RegExp(`this machine's clock is ${text} DynamoDB's`));
+  });
+
+  it("escapes in JSON what a terminal would act on, and it means the same", async () => {
+    const { call, holder } = lockTable();
+    const key = "a\u001b[2J\u009b2J\u202e\u{e0001}b";
+    await holder("worker").acquire(key);
+    const { stdout } = await call(["ls", "--json"]);
+    expect(stdout.match(/[^\n\x20-\x7e]/g)).toBeNull();
+    expect(JSON.parse(stdout)).toMatchObject([{ key }]);
+  });
+
+  it("tells what all of a large table costs, where DynamoDB says how large it is", async () => {
+    const read = (): Promise<never> => Promise.reject(new TableTooLargeError(readCost(100_000, 50_000_000)));
+    const large = { items: 2_400_000, bytes: 1_200_000_000 };
+    await expect(priceOfTable(async () => large, read)).rejects.toThrow(
+      "stopped after 100,000 items read (6,104 RCU, $0.0008); the table has about 2,400,000 items: reading all costs 146,484.5 RCU, $0.02. --scan reads all; leasehold get KEY reads one key",
+    );
+    const denied = (): Promise<never> => Promise.reject(new Error("AccessDenied"));
+    await expect(priceOfTable(denied, read)).rejects.toThrow("there are more. --scan reads all");
   });
 });

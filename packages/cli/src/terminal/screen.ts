@@ -68,8 +68,11 @@ export class Screen {
   /** Shows lines from the top; those that do not fit are left out. They are not wider than the screen. */
   draw(lines: readonly string[]): void {
     if (!this.#isOpen) return;
-    const visible = lines.slice(0, this.rows).map((line) => `${line}\u001b[0m\u001b[K`);
-    this.#terminal.stdout.write(`\u001b[H${visible.join("\r\n")}\u001b[J`);
+    const visible = lines.slice(0, this.rows);
+    // A line is erased before it is written: behind a full one, its last character would go.
+    const written = visible.map((line) => `\u001b[2K${line}\u001b[0m`).join("\r\n");
+    const below = visible.length < this.rows ? "\r\n\u001b[J" : "";
+    this.#terminal.stdout.write(`\u001b[H${written}${below}`);
   }
 
   readonly #restore = (): void => {

@@ -93,7 +93,7 @@ export class TopScreen {
   async #lookAgainAndAgain(signal: AbortSignal): Promise<void> {
     const { clock } = this.#call;
     const { everyMs } = this.#options;
-    for (;;) {
+    while (!this.#call.terminal.isClosed) {
       await this.#look(signal);
       this.#draw();
       await sleep(clock, Math.min(blinkMs, everyMs), signal);
@@ -116,7 +116,7 @@ export class TopScreen {
       this.#select();
       const keys = new Set(events.map(({ key }) => key));
       this.#changed = new Set(this.#rows.filter(({ key }) => keys.has(key)).map(rowName));
-      if (this.#detail !== undefined) await this.#showKey(this.#detail.key);
+      await this.#readDetailAgain();
       this.#trouble = undefined;
     } catch (error) {
       if (exitCodeOf(error) !== exitCodes.unavailable) throw error;
@@ -202,7 +202,10 @@ export class TopScreen {
     ...both("up", "k", () => this.#choose(-1)),
     pagedown: () => this.#choose(10),
     pageup: () => this.#choose(-10),
-    return: () => this.#begin(({ key }) => this.#showKey(key)),
+    return: () =>
+      this.#begin(async ({ key }) => {
+        this.#detail = { key, lines: await this.#reportOf(key), from: 0 };
+      }),
     x: () => this.#begin((row) => this.#intervene(import("../commands/stop.ts"), row)),
     X: () => this.#begin((row) => this.#intervene(import("../commands/break.ts"), row)),
   };
@@ -225,14 +228,21 @@ export class TopScreen {
       .then(() => this.#draw());
   }
 
-  async #showKey(key: string): Promise<void> {
+  async #readDetailAgain(): Promise<void> {
+    const key = this.#detail?.key;
+    if (key === undefined) return;
+    const lines = await this.#reportOf(key);
+    // The user may have gone back meanwhile.
+    if (this.#detail?.key === key) this.#detail = { ...this.#detail, lines };
+  }
+
+  async #reportOf(key: string): Promise<readonly string[]> {
     const details = await this.#operator.describe(key);
     const holders = await pastHolders(this.#operator, details, shownHolders);
     const { terminal, global } = this.#call;
     const zone = global.local ? "local" : "utc";
     const report = { columns: this.#screen.columns, paint: terminal.paint, zone, isWide: false } as const;
-    const from = this.#detail?.key === key ? this.#detail.from : 0;
-    this.#detail = { key, lines: keyReport(details, holders, report), from };
+    return keyReport(details, holders, report);
   }
 
   /** Leaves the screen to a command that asks, and comes back. */
