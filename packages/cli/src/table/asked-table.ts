@@ -12,7 +12,7 @@ import {
 import { rejectionFor } from "@leasehold/client/internal";
 import type { Call } from "../command.ts";
 import { isLoopback, placeOf } from "../connection.ts";
-import { sdkClient } from "../sdk.ts";
+import { regionWithCredentials, sdkClient } from "../sdk.ts";
 
 const defaultTimeoutMs = 5_000;
 
@@ -27,7 +27,7 @@ export interface AskedTable {
   /** Whether it is on an engine of this machine, which knows some calls only. */
   readonly isLocal: boolean;
   /** For people: the region, or the endpoint on this machine. */
-  region(): Promise<string>;
+  readonly region: string;
   /** Sends a request, within --timeout. Rejects with a LeaseError that names the table and the place. */
   ask<T>(
     send: (dynamodb: DynamoDBClient, options: { readonly abortSignal: AbortSignal }) => Promise<T>,
@@ -36,7 +36,7 @@ export interface AskedTable {
 }
 
 /** Opens the table that a call names, or the one of this name. Rejects with a CommandError (78) where none is named
- * or found. */
+ * or found, and without region or credentials. */
 export async function askedTable(
   { global, env, clock, signal }: Call,
   tableName?: string,
@@ -44,13 +44,13 @@ export async function askedTable(
   const place = await placeOf(tableName === undefined ? global : { ...global, table: tableName }, env, clock);
   const dynamodb = sdkClient(place);
   const { endpoint } = place;
+  const region = await regionWithCredentials(dynamodb);
   return {
     tableName: place.tableName,
     dynamodb,
     endpoint,
     isLocal: isLoopback(endpoint),
-    region: async () =>
-      isLoopback(endpoint) ? (endpoint ?? "") : await dynamodb.config.region().catch(() => "no region"),
+    region: isLoopback(endpoint) ? (endpoint ?? region) : region,
     ask: async (send) => {
       const limit = AbortSignal.timeout(global.timeout ?? defaultTimeoutMs);
       const abortSignal = AbortSignal.any([signal, limit]);
