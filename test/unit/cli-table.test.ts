@@ -141,8 +141,9 @@ describe("leasehold table create", () => {
 describe("leasehold table check", () => {
   it("finds nothing wrong with a table as it should be", async () => {
     server.answer(good);
-    const { code, stdout } = await call(["table", "check", "--strict"]);
+    const { code, stdout, stderr } = await call(["table", "check", "--strict", "-v"]);
     expect([code, stdout]).toEqual([0, expect.stringContaining("✓ key       pk (S), sk (S)")]);
+    expect(stderr).toContain("4 requests by the SDK");
   });
 
   it.each([

@@ -32,18 +32,27 @@ export interface AskedTable {
   ask<T>(
     send: (dynamodb: DynamoDBClient, options: { readonly abortSignal: AbortSignal }) => Promise<T>,
   ): Promise<T>;
+  /** With --verbose, says how many requests were sent. */
   close(): void;
 }
 
 /** Opens the table that a call names, or the one of this name. Rejects with a CommandError (78) where none is named
  * or found, and without region or credentials. */
 export async function askedTable(
-  { global, env, clock, signal }: Call,
+  { global, env, clock, signal, terminal }: Call,
   tableName?: string,
 ): Promise<AskedTable> {
   const place = await placeOf(tableName === undefined ? global : { ...global, table: tableName }, env, clock);
   const dynamodb = sdkClient(place);
   const { endpoint } = place;
+  let sent = 0;
+  dynamodb.middlewareStack.add(
+    (next) => (args) => {
+      sent += 1;
+      return next(args);
+    },
+    { step: "finalizeRequest", priority: "low", name: "count" },
+  );
   const region = await regionWithCredentials(dynamodb);
   return {
     tableName: place.tableName,
@@ -62,7 +71,10 @@ export async function askedTable(
         throw await rejectionFor(error, asked, abortSignal, { count: 1, lastError: undefined });
       }
     },
-    close: () => dynamodb.destroy(),
+    close: () => {
+      dynamodb.destroy();
+      if (global.verbose) terminal.say(`${sent} requests by the SDK`);
+    },
   };
 }
 
