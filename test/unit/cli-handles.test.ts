@@ -78,9 +78,9 @@ describe("leasehold acquire", () => {
 describe("leasehold renew, check and release", () => {
   it("prolong, look at and end the lease of a handle, from another process", async () => {
     await call("acquire", "deploy", file, "--lease", "60s");
-    clock.advance(50_000);
+    await clock.advance(50_000);
     expect((await call("renew", file)).code).toBe(0);
-    clock.advance(50_000);
+    await clock.advance(50_000);
     const checked = await call("check", file, "--json");
     expect(checked.code).toBe(0);
     expect(JSON.parse(checked.stdout)).toMatchObject({ key: "deploy", held: true });
@@ -92,7 +92,7 @@ describe("leasehold renew, check and release", () => {
 
   it("end with 76, and change nothing, where another has the lock by now", async () => {
     await call("acquire", "deploy", file, "--lease", "10s");
-    clock.advance(20_000);
+    await clock.advance(20_000);
     expect((await call("check", file)).stdout).toContain("EXPIRED");
     const next = await client.acquire("deploy", { owner: "bob" });
     const before = await readFile(file, "utf8");

@@ -1,12 +1,12 @@
-import type { LeaseStore } from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
 import { LeaseOperator } from "@leasehold/client/operator";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { TaskSet } from "@leasehold/jobs";
 import { describe, expect, it } from "vitest";
+import { Interruption } from "../../packages/cli/src/interruption.ts";
 import { leasehold } from "../support/command-line.ts";
-import { changedStore, type LockTable, lockTable, tooWide } from "../support/lock-table.ts";
+import { changedStore, type LockTable, lockTable, putItem, tooWide } from "../support/lock-table.ts";
 
 /** A table with something of everything. */
 async function busyTable(): Promise<LockTable> {
@@ -183,8 +183,8 @@ describe("leasehold ls", () => {
   it("names an item that is no lease, and shows the others", async () => {
     const { store, call, holder } = lockTable();
     await holder("alice").acquire("good");
-    put(store, { pk: "bad\u001b[2J", sk: "lease", token: "t", owner: "o", fence: "x" });
-    put(store, { pk: "user#1", sk: "profile", name: "somebody else's" });
+    putItem(store, { pk: "bad\u001b[2J", sk: "lease", token: "t", owner: "o", fence: "x" });
+    putItem(store, { pk: "user#1", sk: "profile", name: "somebody else's" });
     const { code, stdout, stderr } = await call(["ls", "-o", "key"]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "good\n" });
     expect(stderr).toContain("bad\\x1b[2J: ");
@@ -215,25 +215,15 @@ describe("leasehold ls", () => {
     const { store, clock, holder } = lockTable();
     await holder("alice").acquire("import", { leaseDurationMs: 60_000 });
     const ending = new AbortController();
+    // Its module is loaded before the clock moves on.
+    await leasehold(["ls", "--help"]);
     const called = leasehold(["ls", "--watch", "--every", "5s", "-o", "key"], {
       store,
       clock,
       signal: ending.signal,
     });
     await clock.advance(11_000);
-    ending.abort(new Error("SIGINT"));
+    ending.abort(new Interruption("SIGINT"));
     expect(await called).toEqual({ code: 130, stdout: "import\nimport\nimport\n", stderr: "" });
   });
 });
-
-function put(store: LeaseStore, item: Record<string, string>): void {
-  const { pk = "", sk = "", ...others } = item;
-  const names = Object.fromEntries(Object.keys(others).map((name) => [`#${name}`, name]));
-  const values = Object.fromEntries(Object.entries(others).map(([name, value]) => [`:${name}`, value]));
-  const update = `SET ${Object.keys(others)
-    .map((name) => `#${name} = :${name}`)
-    .join(", ")}`;
-  const request = { key: { pk, sk }, update, condition: "attribute_not_exists(#pk)", returnsItem: false };
-  const options = { signal: new AbortController().signal, isCurrent: () => true };
-  void store.update({ ...request, names: { ...names, "#pk": "pk" }, values }, options);
-}

@@ -31,7 +31,7 @@ const call = (args: readonly string[], answers?: readonly string[]) =>
 
 describe("leasehold tasks", () => {
   it("counts the tasks of each state, and tells how old the oldest are", async () => {
-    clock.advance(20_000);
+    await clock.advance(20_000);
     const { code, stdout } = await call(["tasks", "orders"]);
     expect(code).toBe(0);
     expect(stdout).toBe(

@@ -1,7 +1,7 @@
 // The signals that the process gets: they interrupt the command, or go to what the command runs.
 
 import { constants } from "node:os";
-import { CommandError } from "./exit-codes.ts";
+import { CommandError, exitCodes } from "./exit-codes.ts";
 
 /** The exit code of what a signal has ended, as shells tell it: 130 for SIGINT, 143 for SIGTERM. */
 export function exitCodeOfSignal(name: NodeJS.Signals): number {
@@ -13,6 +13,11 @@ export class Interruption extends CommandError {
   constructor(name: NodeJS.Signals) {
     super(`interrupted by ${name}`, exitCodeOfSignal(name));
   }
+}
+
+/** The exit code of what a signal has interrupted. */
+export function exitCodeOfAbort({ reason }: AbortSignal): number {
+  return reason instanceof Interruption ? reason.exitCode : exitCodes.interrupted;
 }
 
 /** Who gets the signals of the process. */

@@ -10,7 +10,7 @@ import { type Connection, connect, type OpenStore, openStore } from "./connectio
 import { CommandError, exitCodeOf, exitCodes, UsageError } from "./exit-codes.ts";
 import { type GlobalValues, globalFlags, nearest, parseFlags, parseOptions } from "./flags.ts";
 import { helpOf, overview } from "./help.ts";
-import type { SignalSource } from "./interruption.ts";
+import { exitCodeOfAbort, type SignalSource } from "./interruption.ts";
 import { DryRunEnd } from "./request-log.ts";
 import { Printer } from "./terminal/printer.ts";
 import { Terminal, type TerminalParts } from "./terminal/terminal.ts";
@@ -155,7 +155,7 @@ function checkUsage(
 /** Says what has gone wrong. What is a fault of this program shows its stack. */
 function report(error: unknown, terminal: Terminal, signal: AbortSignal, isVerbose: boolean): number {
   if (error instanceof DryRunEnd) return exitCodes.done;
-  if (signal.aborted) return exitCodeOf(signal.reason);
+  if (signal.aborted) return exitCodeOfAbort(signal);
   const code = exitCodeOf(error);
   terminal.complain(`leasehold: ${messageOf(error)}`);
   if (code === exitCodes.fault || isVerbose) terminal.complain(shownLines((error as Error)?.stack ?? ""));

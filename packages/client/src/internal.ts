@@ -42,8 +42,8 @@ export {
 } from "./expressions.ts";
 export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
-export { KeyDetailsReader } from "./operator/key-details.ts";
 export { historyItemOf } from "./operator/history.ts";
+export { KeyDetailsReader } from "./operator/key-details.ts";
 export { type LeaseChange, leaseChanges, snapshotOf } from "./operator/lease-changes.ts";
 export { checkHandle } from "./options/check-handle.ts";
 export { type AcquisitionTerms, checkAcquireOptions, checkHeartbeat } from "./options/check-options.ts";

@@ -5,6 +5,7 @@
 export type { BackoffOptions } from "@leasehold/client/internal";
 export type { BackfillOptions, BackfillReport } from "./runs/backfill.ts";
 export { RunsExhaustedError } from "./runs/errors.ts";
+export { type RegisteredJob, registeredJobs } from "./runs/job-registry.ts";
 export { JobRuns } from "./runs/job-runs.ts";
 export type { MissedQuery, MissedSlot, Schedule } from "./runs/missed.ts";
 export type { JobRunsOptions, RunContext, RunOptions, RunQuery, RunWork } from "./runs/options.ts";

@@ -15,7 +15,10 @@ export interface CommandEntry {
 export const commands: Readonly<Record<string, CommandEntry>> = {
   ls: entry("look", "the locks of the table", () => import("./ls.ts")),
   get: entry("look", "everything about one key", () => import("./get.ts")),
+  top: entry("look", "the table on a full screen, again and again", () => import("./top.ts")),
+  watch: entry("look", "a line for each event", () => import("./watch.ts")),
   wait: entry("look", "wait until a key is free", () => import("./wait.ts")),
+  history: entry("look", "what has happened to a key", () => import("./history.ts")),
   audit: entry("look", "what operators have done, and why", () => import("./audit.ts")),
   console: entry("look", "pages that show it all, on this machine", () => import("./console.ts")),
   run: entry("work", "run a command under a lease", () => import("./run.ts")),
@@ -35,11 +38,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   "jobs missed": entry("jobs", "slots that were due and not done", () => import("./jobs-missed.ts")),
   "jobs skip": entry("jobs", "record that a slot is not to run (WRITES)", () => import("./jobs-skip.ts")),
   "jobs retry": entry("jobs", "run a slot once more (WRITES)", () => import("./jobs-retry.ts")),
-  "jobs backfill": entry(
-    "jobs",
-    "run the slots that were missed (WRITES)",
-    () => import("./jobs-backfill.ts"),
-  ),
+  "jobs backfill": entry("jobs", "run the missed slots (WRITES)", () => import("./jobs-backfill.ts")),
   tasks: entry("jobs", "how a set of tasks does", () => import("./tasks.ts")),
   "tasks ls": entry("jobs", "the tasks of a set", () => import("./tasks-ls.ts")),
   "tasks add": entry("jobs", "add tasks from stdin (WRITES)", () => import("./tasks-add.ts")),

@@ -30,7 +30,7 @@ const flags = {
 type BackfillCall = Call<typeof flags>;
 
 export default command({
-  usage: "jobs backfill JOB --schedule EXPR [flags] (--invoke FUNCTION | -- CMD [ARG…])",
+  usage: "jobs backfill JOB [flags] (--invoke FUNCTION | -- CMD [ARG…])",
   details: `
 Runs the slots that a job has missed, oldest first and one after the other. CMD gets LEASEHOLD_SLOT; --invoke calls the Lambda
 function with { "scheduledTime": SLOT }. Several hosts may do it at once: they share the slots. --dry-run lists them.
@@ -44,13 +44,13 @@ function with { "scheduledTime": SLOT }. Several hosts may do it at once: they s
     const { operands, connect, terminal, child: commandLine, env, global } = call;
     const [job = ""] = operands;
     const { limit = usualLimit } = call.flags;
-    const schedule = scheduleOf(call.flags);
     const isCommand = commandLine !== undefined;
     if (!global["dry-run"] && (call.flags.invoke === undefined) !== isCommand) {
       throw new UsageError("give either --invoke FUNCTION, or -- CMD");
     }
     if (isCommand) checkExecutable(commandLine[0] ?? "", env);
     const connection = await connect();
+    const schedule = await scheduleOf(connection.client, job, call.flags);
     const runs = jobRunsOf(connection.client, job, call.flags);
     const query = { schedule, ...rangeOf(call.flags, serviceNow(connection.client)) };
     const slots = await slotsToRun(runs, query, limit);

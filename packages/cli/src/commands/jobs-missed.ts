@@ -7,7 +7,7 @@ import { remarkText, slotText, stateText } from "../jobs/run-view.ts";
 import { serviceNow } from "../view/service-time.ts";
 
 export default command({
-  usage: "jobs missed JOB --schedule EXPR",
+  usage: "jobs missed JOB",
   details: `
 The slots that were due and have neither succeeded nor been skipped, oldest first. 1 request for each 250 runs of the range.
 
@@ -21,8 +21,8 @@ The slots that were due and have neither succeeded nor been skipped, oldest firs
     ...limitFlags,
   },
   async run({ operands: [job = ""], flags, connect, printer, terminal, signal }) {
-    const schedule = scheduleOf(flags);
     const { client } = await connect();
+    const schedule = await scheduleOf(client, job, flags);
     const rows: MissedSlot[] = [];
     const range = rangeOf(flags, serviceNow(client));
     for await (const missed of jobRunsOf(client, job, flags).missed({ schedule, ...range })) {

@@ -1,7 +1,14 @@
+import { registeredJobs } from "@leasehold/jobs";
 import { command } from "../command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { yes } from "../flags.ts";
-import { jobRunsOf, limitFlags, scheduleFlags, scheduleOf } from "../jobs/job-flags.ts";
+import {
+  givenSchedule,
+  jobRunsOf,
+  limitFlags,
+  registeredSchedule,
+  scheduleFlags,
+} from "../jobs/job-flags.ts";
 import { type JobSummary, summaryOf } from "../jobs/job-summary.ts";
 import { stateText } from "../jobs/run-view.ts";
 import { ageText } from "../terminal/durations.ts";
@@ -14,9 +21,9 @@ import { priceOfTable } from "./shared/table-price.ts";
 export default command({
   usage: "jobs [JOB…]",
   details: `
-A line for each job: its last runs, and how those of the last 24 hours have ended. Without names it finds the jobs by reading
-the whole table, a megabyte a request; above ${usualMostItems.toLocaleString("en-US")} items it tells the price, and stops. Then 1 request for each job.
-MISSED needs --schedule, which counts for every job that is named.`,
+A line for each job: its last runs, and how those of the last 24 hours have ended. Without names it shows the jobs that are
+registered, which JobRuns with a schedule are. Where none is, and with --scan, it reads the whole table, a megabyte a
+request; above ${usualMostItems.toLocaleString("en-US")} items it tells the price, and stops. Then 1 request for each job.`,
   writes: false,
   operands: [0, 100],
   flags: {
@@ -26,18 +33,23 @@ MISSED needs --schedule, which counts for every job that is named.`,
     "fail-if-empty": yes("exit with 1 where there is no job"),
   },
   async run({ operands, flags, connect, printer, terminal, signal }) {
-    const schedule = flags.schedule === undefined ? undefined : scheduleOf(flags);
+    const given = givenSchedule(flags);
     const { client, place, describeTable } = await connect();
-    let jobs = operands;
-    if (jobs.length === 0) {
+    const registered = new Map((await registeredJobs(client)).map((one) => [one.job, one]));
+    let jobs: readonly string[] = operands.length > 0 ? operands : [...registered.keys()];
+    if (jobs.length === 0 || (flags.scan && operands.length === 0)) {
       const mostItems = flags.scan ? Number.POSITIVE_INFINITY : usualMostItems;
       const snapshot = await priceOfTable(describeTable, () => readTable(client, { mostItems, signal }));
       jobs = snapshot.keys.filter(({ items }) => (items.run ?? 0) > 0).map(({ key }) => key);
       terminal.say(`${jobs.length} jobs.  ${place} · ${costText(snapshot.cost)}`);
+    } else if (operands.length === 0) {
+      terminal.say(`${jobs.length} registered jobs (--scan finds others).  ${place}`);
     }
     const rows: JobSummary[] = [];
     for (const job of jobs) {
       signal.throwIfAborted();
+      const known = registered.get(job);
+      const schedule = given ?? (known && registeredSchedule(known));
       rows.push(await summaryOf(jobRunsOf(client, job, flags), serviceNow(client), schedule));
     }
     const now = serviceNow(client);

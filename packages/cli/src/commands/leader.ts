@@ -1,7 +1,8 @@
 import { Leader, type LeaderRecord } from "@leasehold/client/leader";
 import { command } from "../command.ts";
-import { exitCodeOf, exitCodes } from "../exit-codes.ts";
+import { exitCodes } from "../exit-codes.ts";
 import { yes } from "../flags.ts";
+import { exitCodeOfAbort } from "../interruption.ts";
 import { timeText } from "../terminal/durations.ts";
 import { shown } from "../terminal/text.ts";
 
@@ -33,6 +34,6 @@ Who leads the election KEY; exit 1 where nobody does. With --observe: a line for
       print(record);
       if (terminal.isClosed) return exitCodes.done;
     }
-    return exitCodeOf(signal.reason);
+    return exitCodeOfAbort(signal);
   },
 });

@@ -1,7 +1,14 @@
 // What commands about jobs have in common: how slots, ranges and schedules are written, and the job's own limits.
 
 import type { LeaseClient } from "@leasehold/client";
-import { JobRuns, parseScheduleExpression, type RunState, type Schedule } from "@leasehold/jobs";
+import {
+  JobRuns,
+  parseScheduleExpression,
+  type RegisteredJob,
+  type RunState,
+  registeredJobs,
+  type Schedule,
+} from "@leasehold/jobs";
 import { UsageError } from "../exit-codes.ts";
 import { duration, type Flags, text, type Values, whole } from "../flags.ts";
 import { parseDuration } from "../terminal/durations.ts";
@@ -19,7 +26,7 @@ export const limitFlags = {
 export const scheduleFlags = {
   schedule: text(
     "EXPR",
-    "when it is due, as EventBridge writes it: 'cron(0 8 ? * MON-FRI *)', 'rate(1 hour)'",
+    "when it is due, as EventBridge writes it: 'cron(0 8 ? * MON-FRI *)' (default: as its code has registered it)",
   ),
   tz: text("ZONE", "time zone of the schedule, such as Europe/Berlin (default UTC)"),
 } satisfies Flags;
@@ -69,12 +76,29 @@ export function rangeOf(
   return { since: timeIn(since, now - defaultSinceMs, "--since"), until: timeIn(until, now, "--until") };
 }
 
-/** The schedule that the flags name. Throws a UsageError where there is none. */
-export function scheduleOf({ schedule, tz }: Values<typeof scheduleFlags>): Schedule {
-  if (schedule === undefined) {
-    throw new UsageError("--schedule is missing: the table does not know when the job is due");
-  }
+/** The schedule that the flags name; undefined where they name none. */
+export function givenSchedule({ schedule, tz }: Values<typeof scheduleFlags>): Schedule | undefined {
+  if (schedule === undefined) return undefined;
   return parseScheduleExpression(schedule, tz === undefined ? {} : { timeZone: tz });
+}
+
+/** The schedule that the registry has. */
+export function registeredSchedule({ schedule, timeZone }: RegisteredJob): Schedule {
+  return parseScheduleExpression(schedule, timeZone === undefined ? {} : { timeZone });
+}
+
+/** The schedule that the flags name, or else the registry. Rejects with a UsageError where there is none. */
+export async function scheduleOf(
+  client: LeaseClient,
+  job: string,
+  flags: Values<typeof scheduleFlags>,
+): Promise<Schedule> {
+  const given = givenSchedule(flags);
+  if (given !== undefined) return given;
+  const registered = (await registeredJobs(client)).find((one) => one.job === job);
+  if (registered !== undefined) return registeredSchedule(registered);
+  const advice = "give --schedule EXPR here, or schedule to JobRuns in the job's code";
+  throw new UsageError(`the table does not know when ${shown(job)} is due: ${advice}`);
 }
 
 /** Reads `failed,lost`. */

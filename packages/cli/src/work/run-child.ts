@@ -1,8 +1,7 @@
 // Starts a command, and passes the signals of this process on to it for as long as it runs.
 
 import type { Call } from "../command.ts";
-import { exitCodeOf } from "../exit-codes.ts";
-import { Interruption } from "../interruption.ts";
+import { exitCodeOfAbort, Interruption } from "../interruption.ts";
 import { Child } from "./child.ts";
 
 /** They end the command that runs children one after the other, and not only the child of the moment. */
@@ -36,7 +35,7 @@ export function endingBySignals(call: Pick<Call, "terminal" | "redirectSignals" 
         if (listeners.size === 0) stopRedirecting();
       };
     },
-    exitCode: () => (signal.aborted ? exitCodeOf(signal.reason) : undefined),
+    exitCode: () => (signal.aborted ? exitCodeOfAbort(signal) : undefined),
   };
 }
 

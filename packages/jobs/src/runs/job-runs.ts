@@ -20,6 +20,7 @@ import {
 import { Attempt, type Finished } from "./attempt.ts";
 import { AttemptGate, type SlotCall } from "./attempt-gate.ts";
 import { type BackfillOptions, type BackfillReport, backfillFrom, checkBackfillOptions } from "./backfill.ts";
+import { canBeRegistered, JobRegistration } from "./job-registry.ts";
 import {
   checkMissedQuery,
   type MissedQuery,
@@ -75,6 +76,7 @@ export class JobRuns {
   readonly #terms: JobRunsTerms;
   readonly #gate: AttemptGate;
   readonly #history: RunHistory;
+  readonly #registration: JobRegistration | undefined;
 
   /** Throws InvalidOptionsError. Sends nothing. */
   constructor(client: LeaseClient, job: string, options: JobRunsOptions = {}) {
@@ -86,6 +88,11 @@ export class JobRuns {
     this.#context = { ...context, retentionMs };
     this.#gate = new AttemptGate(new Acquirer(this.#context));
     this.#history = new RunHistory(context, this.job, this.#terms);
+    const { schedule } = this.#terms;
+    const isRegistered = schedule !== undefined && canBeRegistered(this.job);
+    this.#registration = isRegistered
+      ? new JobRegistration(this.#context, { job: this.job, ...schedule })
+      : undefined;
   }
 
   /**
@@ -254,7 +261,14 @@ export class JobRuns {
     const lease = new Lease(this.#context, held, this.#client.format, slot);
     const { clock } = this.#context;
     const { describeError } = this.#terms;
-    return await new Attempt({ job, slot, lease, form, signal, clock, describeError }).perform(work);
+    const registered = this.#registration?.keep();
+    // Ignored here: the run's own outcome comes first.
+    registered?.catch(() => {});
+    const finished = await new Attempt({ job, slot, lease, form, signal, clock, describeError }).perform(
+      work,
+    );
+    await registered;
+    return finished;
   }
 
   async *#missed(range: MissedRange): AsyncGenerator<MissedSlot, void, undefined> {

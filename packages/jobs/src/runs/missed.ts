@@ -59,7 +59,7 @@ export function checkMissedQuery(query: MissedQuery, now: number): MissedRange {
 }
 
 function checkSchedule(schedule: unknown): Schedule {
-  if (typeof schedule === "string") return parsed(schedule);
+  if (typeof schedule === "string") return checkExpression(schedule);
   const isSchedule = typeof schedule === "object" && schedule !== null && "next" in schedule;
   const allowed =
     "an expression such as cron(0 8 * * ? *), or an object with next(after), which gives the first time after a Date";
@@ -67,9 +67,10 @@ function checkSchedule(schedule: unknown): Schedule {
   return schedule as Schedule;
 }
 
-function parsed(expression: string): Schedule {
+/** Reads an expression that is given as an option. Throws InvalidOptionsError. */
+export function checkExpression(expression: string, timeZone?: string): Schedule {
   try {
-    return parseScheduleExpression(expression);
+    return parseScheduleExpression(expression, timeZone === undefined ? {} : { timeZone });
   } catch (error) {
     if (!(error instanceof InvalidScheduleError)) throw error;
     throw new InvalidOptionsError(

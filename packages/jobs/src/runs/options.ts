@@ -7,8 +7,10 @@ import {
   type AcquisitionTerms,
   aFunction,
   type ClientInternals,
+  check,
   checkAcquireOptions,
   checkOptions,
+  checkText,
   countTo,
   duration,
   type Rules,
@@ -16,6 +18,8 @@ import {
   trueOrFalse,
   unchecked,
 } from "@leasehold/client/internal";
+import type { RegisteredJob } from "./job-registry.ts";
+import { checkExpression } from "./missed.ts";
 import type { RunState } from "./run.ts";
 import { checkSlotTime, type Slot } from "./slots.ts";
 
@@ -34,6 +38,14 @@ export interface JobRunsOptions {
    * `leaseDurationMs`
    */
   readonly leaseDurationMs?: number;
+  /**
+   * When the job is due, as an expression of EventBridge Scheduler: `cron(0 8 ? * MON-FRI *)`. It does not start anything: it
+   * registers the job for tools, so that `registeredJobs` and `leasehold jobs` find it and what it has missed. Costs 1
+   * request beside the first run of an object, and 1 a day after that. @default - the job is not registered
+   */
+  readonly schedule?: string;
+  /** The time zone of `schedule`, an IANA name such as Europe/Berlin. @default "UTC" */
+  readonly timeZone?: string;
   /** As for `client.acquire`. Without a heartbeat, the lease has to last longer than the work. @default true */
   readonly heartbeat?: boolean | number;
   /** Readable label of the process that runs the job. @default - the client's owner */
@@ -107,12 +119,15 @@ export interface JobRunsTerms {
   readonly keepForMs: number;
   readonly describeError: (error: unknown) => string;
   readonly acquisition: AcquisitionTerms;
+  /** When the job is due; undefined for a job that is not registered. */
+  readonly schedule: Pick<RegisteredJob, "schedule" | "timeZone"> | undefined;
   /** The owner in the options; undefined when the client's is used. */
   readonly owner: string | undefined;
 }
 
 const states: readonly RunState[] = ["running", "succeeded", "failed", "lost", "skipped"];
 
+const longestSchedule = 256;
 const shortestKeepMs = 60_000;
 const defaultKeepMs = 30 * 24 * 60 * 60 * 1000;
 
@@ -120,6 +135,8 @@ const defaultKeepMs = 30 * 24 * 60 * 60 * 1000;
 const jobRunsRules: Rules<JobRunsOptions> = {
   maxAttempts: countTo(1000),
   keepForMs: duration(shortestKeepMs),
+  schedule: unchecked,
+  timeZone: unchecked,
   leaseDurationMs: unchecked,
   heartbeat: unchecked,
   owner: unchecked,
@@ -162,8 +179,17 @@ export function checkJobRunsOptions(
     keepForMs,
     describeError,
     acquisition: checkAcquireOptions(lease, true, owner, times),
+    schedule: checkSchedule(given),
     owner: given.owner,
   };
+}
+
+function checkSchedule({ schedule, timeZone }: JobRunsOptions): JobRunsTerms["schedule"] {
+  check(timeZone === undefined || schedule !== undefined, "timeZone", timeZone, "nothing without schedule");
+  if (schedule === undefined) return undefined;
+  checkText("schedule", schedule, longestSchedule);
+  checkExpression(schedule, timeZone);
+  return { schedule, timeZone };
 }
 
 /** Validates the options of one run. */

@@ -203,7 +203,7 @@ function holdersSection(holders: readonly PastHolder[], options: ReportOptions):
     },
     {
       title: "held for",
-      cell: ({ heldForMs }) => (heldForMs === undefined ? "—" : ageText(heldForMs)),
+      cell: ({ heldForMs }) => ageText(heldForMs),
       align: "right",
     },
     { title: "ended", cell: ({ ended }) => ended },

@@ -1,0 +1,144 @@
+/**
+ * The registry of jobs: an item for each job that has a schedule, so that tools find the jobs of a table, and what they have
+ * missed, without reading all of it. It is for tools alone: no run depends on it.
+ */
+import type { Item, LeaseClient, QueryRequest } from "@leasehold/client";
+import {
+  attributeNames,
+  internalsOf,
+  isOperational,
+  leaseItemKey,
+  limits,
+  namesIn,
+  optionalTextIn,
+  type ProtocolContext,
+  textIn,
+  timeToLive,
+  unlessUnreadable,
+  unreadableIn,
+  utf8Bytes,
+  type Write,
+} from "@leasehold/client/internal";
+
+/** A job with a schedule, as the registry has it. */
+export interface RegisteredJob {
+  readonly job: string;
+  /** An expression of EventBridge Scheduler. */
+  readonly schedule: string;
+  /** An IANA name; undefined for UTC. */
+  readonly timeZone: string | undefined;
+}
+
+/** The key that all jobs of a table are registered under. */
+const registryKey = "leasehold/registry";
+const jobSortKeyPrefix = "job#";
+const scheduleAttribute = "schedule";
+const timeZoneAttribute = "timeZone";
+const { partitionKey, sortKey, timeToLive: ttl } = attributeNames;
+
+/** An entry that is not a day old is not written again. */
+const freshMs = 24 * 60 * 60 * 1000;
+
+/** A run waits for it at its end, and not for longer. */
+const longestTryMs = 3_000;
+
+/** Registers one job, and keeps its entry from being forgotten. */
+export class JobRegistration {
+  readonly #context: ProtocolContext;
+  readonly #entry: RegisteredJob;
+  #writtenAt = Number.NEGATIVE_INFINITY;
+
+  /** The entry is kept for as long as the context keeps what it writes. */
+  constructor(context: ProtocolContext, entry: RegisteredJob) {
+    this.#context = context;
+    this.#entry = entry;
+  }
+
+  /**
+   * Writes the entry: 1 request, and none for a day after that. An error of the service is ignored: a run does not fail
+   * because tools do not find its job, and the next run tries again.
+   */
+  async keep(): Promise<void> {
+    const { clock, table } = this.#context;
+    const last = this.#writtenAt;
+    if (clock.monotonic() - last < freshMs) return;
+    this.#writtenAt = clock.monotonic();
+    try {
+      await table.update(this.#write(clock.now()), { withinMs: longestTryMs });
+    } catch (error) {
+      this.#writtenAt = last;
+      if (!isOperational(error)) throw error;
+    }
+  }
+
+  #write(now: number): Write {
+    const { job, schedule, timeZone } = this.#entry;
+    const expiry = timeToLive(now, this.#context.retentionMs);
+    return {
+      key: leaseItemKey(registryKey, jobSortKeyPrefix + job),
+      set: {
+        [scheduleAttribute]: schedule,
+        ...(timeZone === undefined ? {} : { [timeZoneAttribute]: timeZone }),
+        [ttl]: expiry,
+      },
+      ...(timeZone === undefined ? { remove: [timeZoneAttribute] } : {}),
+      insist: [
+        {
+          anyOf: [
+            [ttl, "missing"],
+            [ttl, "<", expiry - freshMs / 1000],
+            [scheduleAttribute, "<>", schedule],
+            [
+              timeZoneAttribute,
+              ...(timeZone === undefined ? (["exists"] as const) : (["<>", timeZone] as const)),
+            ],
+          ],
+        },
+      ],
+    };
+  }
+}
+
+/** Whether a job's name is short enough to be registered. */
+export function canBeRegistered(job: string): boolean {
+  return utf8Bytes(jobSortKeyPrefix + job) <= limits.sortKeyBytes;
+}
+
+/**
+ * Gives the jobs of a table that were run with a `schedule` and are remembered, in the order of their names.
+ *
+ * 1 request for each megabyte of them, about 5000 jobs. May lag a moment behind. An entry that cannot be read is left out,
+ * and the client's `unreadable` event names it. Rejects with the client's service errors.
+ *
+ * ```ts
+ * for (const { job, schedule, timeZone } of await registeredJobs(client)) console.log(job, schedule, timeZone ?? "UTC");
+ * ```
+ */
+export async function registeredJobs(client: LeaseClient): Promise<RegisteredJob[]> {
+  const { context } = internalsOf(client);
+  const keyCondition = `#${partitionKey} = :key AND begins_with(#${sortKey}, :prefix)`;
+  const values = { ":key": registryKey, ":prefix": jobSortKeyPrefix };
+  const query: Omit<QueryRequest, "after"> = {
+    keyCondition,
+    names: namesIn(keyCondition),
+    values,
+    consistent: false,
+  };
+  const jobs: RegisteredJob[] = [];
+  for (let page = await context.table.query(query); ; ) {
+    for (const item of page.items) {
+      const entry = unlessUnreadable(() => entryIn(item), unreadableIn(context));
+      if (entry !== undefined) jobs.push(entry);
+    }
+    if (page.next === undefined) return jobs;
+    page = await context.table.query({ ...query, after: page.next });
+  }
+}
+
+function entryIn(item: Item): RegisteredJob {
+  return {
+    job: textIn(item, sortKey).slice(jobSortKeyPrefix.length),
+    schedule: textIn(item, scheduleAttribute),
+    timeZone: optionalTextIn(item, timeZoneAttribute),
+  };
+}
