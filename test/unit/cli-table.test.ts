@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { leasehold } from "../support/command-line.ts";
 import { type Answers, type ScriptedDynamoDb, startScriptedDynamoDb } from "../support/scripted-dynamodb.ts";
 import { refuse, say } from "../support/scripted-server.ts";
@@ -141,8 +141,9 @@ describe("leasehold table create", () => {
 describe("leasehold table check", () => {
   it("finds nothing wrong with a table as it should be", async () => {
     server.answer(good);
-    const { code, stdout } = await call(["table", "check", "--strict"]);
+    const { code, stdout, stderr } = await call(["table", "check", "--strict", "-v"]);
     expect([code, stdout]).toEqual([0, expect.stringContaining("✓ key       pk (S), sk (S)")]);
+    expect(stderr).toContain("4 requests by the SDK");
   });
 
   it.each([
@@ -322,4 +323,38 @@ describe("without --table", () => {
       expect.stringContaining("looking for one with the tag leasehold=true failed"),
     ]);
   });
+});
+
+describe("without a region or credentials", () => {
+  beforeEach(() => {
+    for (const name of [
+      "AWS_REGION",
+      "AWS_DEFAULT_REGION",
+      "AWS_PROFILE",
+      "AWS_ACCESS_KEY_ID",
+      "AWS_SECRET_ACCESS_KEY",
+    ]) {
+      vi.stubEnv(name, undefined);
+    }
+    vi.stubEnv("AWS_CONFIG_FILE", "/dev/null");
+    vi.stubEnv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null");
+    vi.stubEnv("AWS_EC2_METADATA_DISABLED", "true");
+  });
+
+  it.each([["table", "check"], ["table", "create", "leases"], ["doctor"], ["ls"]])(
+    "ends with 78 and says what to set: %s %s",
+    async (...args) => {
+      const named = args.filter((arg) => arg !== undefined);
+      const noRegion = await leasehold(named);
+      expect([noRegion.code, noRegion.stderr]).toEqual([
+        78,
+        expect.stringContaining("give --region, or set AWS_REGION"),
+      ]);
+      const noCredentials = await leasehold(named, { env: { AWS_REGION: "eu-central-1" } });
+      expect([noCredentials.code, noCredentials.stderr]).toEqual([
+        78,
+        expect.stringContaining("aws sso login"),
+      ]);
+    },
+  );
 });

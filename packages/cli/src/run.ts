@@ -125,6 +125,10 @@ function commandIn(
   const isPair = second?.kind === "positional" && `${first.value} ${second.value}` in commands;
   const name = isPair ? `${first.value} ${second.value}` : first.value;
   const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  const further = Object.keys(commands).filter((one) => one.startsWith(`${name} `));
+  if (entry === undefined && further.length > 0) {
+    throw new UsageError(`${name} needs a second word: ${further.join(", ")}`);
+  }
   if (entry === undefined) {
     throw new UsageError(
       `${shown(name)} is no command${nearest(name, Object.keys(commands))}; leasehold --help lists them`,

@@ -37,7 +37,7 @@ WRITES a lease of the key ${doctorKey} some times, and releases it. With --read-
       const who = await identityFinding(call, asked);
       const facts = await factsOf(asked).catch((error: unknown) => tableFailure(error));
       if ("check" in facts) return reportFindings(call, [who, facts], call.flags.strict);
-      const settings = await settingFindings(asked, facts);
+      const settings = settingFindings(asked, facts);
       const isLeaseTable = settings.every(({ check, result }) => check !== "key" || result === "ok");
       const findings = isLeaseTable ? await useFindings(call, asked, facts) : [];
       const clock = watch.finding(call.global.skew ?? defaultSkewMs);

@@ -57,6 +57,9 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   iam: entry("table", "policies to copy", () => import("./iam.ts")),
   cost: entry("table", "dollars a month", () => import("./cost.ts")),
   dev: entry("more", "DynamoDB on this machine, with a table", () => import("./dev.ts")),
+  completion: entry("more", "completion for bash, zsh or fish", () => import("./completion.ts")),
+  help: entry("more", "what a command does", () => import("./help.ts")),
+  "help errors": entry("more", "what an error means, and what to do", () => import("./help-errors.ts")),
   version: entry("more", "this command's version", () => import("./version.ts")),
 };
 

@@ -15,7 +15,7 @@ Checks that a table is a lease table, and that its settings are right. Exit 0, 2
   async run(call) {
     const asked = await askedTable(call, call.operands[0]);
     try {
-      return reportFindings(call, await settingFindings(asked, await factsOf(asked)), call.flags.strict);
+      return reportFindings(call, settingFindings(asked, await factsOf(asked)), call.flags.strict);
     } finally {
       asked.close();
     }

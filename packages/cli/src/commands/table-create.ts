@@ -66,7 +66,7 @@ UpdateContinuousBackups. In production, deletion protection and point-in-time re
         });
       }
       if (global["dry-run"]) return exitCodes.done;
-      const region = await asked.region();
+      const { region } = asked;
       const took = durationText(clock.monotonic() - startedAt);
       const { partitionKey, sortKey, timeToLive } = attributeNames;
       const settings = [

@@ -12,7 +12,7 @@ import {
 import { rejectionFor } from "@leasehold/client/internal";
 import type { Call } from "../command.ts";
 import { isLoopback, placeOf } from "../connection.ts";
-import { sdkClient } from "../sdk.ts";
+import { regionWithCredentials, sdkClient } from "../sdk.ts";
 
 const defaultTimeoutMs = 5_000;
 
@@ -27,30 +27,39 @@ export interface AskedTable {
   /** Whether it is on an engine of this machine, which knows some calls only. */
   readonly isLocal: boolean;
   /** For people: the region, or the endpoint on this machine. */
-  region(): Promise<string>;
+  readonly region: string;
   /** Sends a request, within --timeout. Rejects with a LeaseError that names the table and the place. */
   ask<T>(
     send: (dynamodb: DynamoDBClient, options: { readonly abortSignal: AbortSignal }) => Promise<T>,
   ): Promise<T>;
+  /** With --verbose, says how many requests were sent. */
   close(): void;
 }
 
 /** Opens the table that a call names, or the one of this name. Rejects with a CommandError (78) where none is named
- * or found. */
+ * or found, and without region or credentials. */
 export async function askedTable(
-  { global, env, clock, signal }: Call,
+  { global, env, clock, signal, terminal }: Call,
   tableName?: string,
 ): Promise<AskedTable> {
   const place = await placeOf(tableName === undefined ? global : { ...global, table: tableName }, env, clock);
   const dynamodb = sdkClient(place);
   const { endpoint } = place;
+  let sent = 0;
+  dynamodb.middlewareStack.add(
+    (next) => (args) => {
+      sent += 1;
+      return next(args);
+    },
+    { step: "finalizeRequest", priority: "low", name: "count" },
+  );
+  const region = await regionWithCredentials(dynamodb);
   return {
     tableName: place.tableName,
     dynamodb,
     endpoint,
     isLocal: isLoopback(endpoint),
-    region: async () =>
-      isLoopback(endpoint) ? (endpoint ?? "") : await dynamodb.config.region().catch(() => "no region"),
+    region: isLoopback(endpoint) ? (endpoint ?? region) : region,
     ask: async (send) => {
       const limit = AbortSignal.timeout(global.timeout ?? defaultTimeoutMs);
       const abortSignal = AbortSignal.any([signal, limit]);
@@ -62,7 +71,10 @@ export async function askedTable(
         throw await rejectionFor(error, asked, abortSignal, { count: 1, lastError: undefined });
       }
     },
-    close: () => dynamodb.destroy(),
+    close: () => {
+      dynamodb.destroy();
+      if (global.verbose) terminal.say(`${sent} requests by the SDK`);
+    },
   };
 }
 

@@ -80,7 +80,7 @@ function tableResource({
     DeletionPolicy: Retain
     UpdateReplacePolicy: Retain
     Properties:
-      TableName: ${tableName}
+      TableName: "${tableName}"
       BillingMode: PAY_PER_REQUEST
       AttributeDefinitions:
         - AttributeName: ${partitionKey}

@@ -9,9 +9,9 @@ import type { Finding } from "./findings.ts";
 const { partitionKey, sortKey, timeToLive } = attributeNames;
 
 /** Checks the settings of a table: everything that `table create` sets, and what no lock table should have. */
-export async function settingFindings(asked: AskedTable, facts: TableFacts): Promise<readonly Finding[]> {
+export function settingFindings(asked: AskedTable, facts: TableFacts): readonly Finding[] {
   return [
-    tableFinding(facts, asked, await asked.region()),
+    tableFinding(facts, asked),
     keyFinding(facts),
     ttlFinding(facts),
     deletionFinding(facts, asked),
@@ -21,7 +21,7 @@ export async function settingFindings(asked: AskedTable, facts: TableFacts): Pro
   ];
 }
 
-function tableFinding({ table }: TableFacts, { tableName }: AskedTable, region: string): Finding {
+function tableFinding({ table }: TableFacts, { tableName, region }: AskedTable): Finding {
   const { TableStatus = "of unknown status", BillingModeSummary } = table;
   const isOnDemand = BillingModeSummary?.BillingMode === "PAY_PER_REQUEST";
   const text = `${tableName} (${region}), ${TableStatus}, ${isOnDemand ? "on demand" : "provisioned capacity"}`;

@@ -35,7 +35,7 @@ export class TableWrites {
     } catch (error) {
       const { name } = Object((error as Error).cause) as { readonly name?: unknown };
       if (name !== "ResourceInUseException") throw error;
-      const where = await this.#asked.region();
+      const where = this.#asked.region;
       throw new CommandError(
         `the table ${this.#asked.tableName} exists already (${where}): leasehold table check says whether it is a lease ` +
           "table, leasehold table set changes its settings",
