@@ -200,6 +200,7 @@ async function holderText(
 
 /** ` since 2026-11-22 02:07:41 UTC (ip-10-0-9-4)`, where the table still says so. 1 query. */
 async function doneText(client: LeaseClient, key: string): Promise<string> {
+  // Ignored: that the slot is done is known, and this only says more.
   const { lastHolder } = await client.describe(key).catch(() => ({ lastHolder: undefined }));
   if (lastHolder?.end !== "completed") return "";
   return ` since ${timeText(lastHolder.endedAt)} UTC (${shown(lastHolder.owner)})`;
