@@ -1,6 +1,9 @@
 // `leasehold run` in processes of its own: signals, dead parents, lost leases, exit codes.
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LeaseClient } from "@leasehold/client";
@@ -104,6 +107,13 @@ describe("a key that another holds", () => {
     expect(skipped.stderr).toMatch(/nothing to do\n$/);
     expect(skipped.stdout).toBe("");
     await lease.release();
+  });
+
+  it("is told from one that an operator has paused", async () => {
+    expect(await leasehold(["pause", key, "--for", "1h", "--reason", "INC-4411", "--yes"]).ended).toBe(0);
+    const call = run([], "echo no");
+    expect(await call.ended).toBe(75);
+    expect(call.stderr).toMatch(/is paused by alice@.* until .* UTC, "INC-4411"; --wait DUR waits for it\n$/);
   });
 
   it("is waited for with --wait, and the call tells for whom, and when it has it", async () => {
@@ -283,7 +293,9 @@ describe("--slot", () => {
     expect(hosts.map(({ stdout }) => stdout).sort()).toEqual(["", "2026-11-22\n"]);
     const late = run(["--slot", "2026-11-22"], "echo no");
     expect(await late.ended).toBe(80);
-    expect(late.stderr).toContain("the slot 2026-11-22 of");
+    expect(late.stderr).toMatch(
+      /^leasehold: the slot 2026-11-22 of lock-\d+ is done since [-\d]+ [:\d]+ UTC \(host-[12]\); nothing to do\n$/,
+    );
     expect(await run(["--slot", "2026-11-22", "--done-exit", "0"], "echo no").ended).toBe(0);
   });
 
@@ -312,6 +324,41 @@ describe("limits", () => {
     const call = run([], "echo no");
     expect(await call.ended).toBe(75);
     expect(call.stderr).toMatch(/is closed until .* UTC after alice@/);
+  });
+});
+
+describe("leasehold acquire", () => {
+  it.skipIf(!existsSync("/dev/full"))(
+    "releases the lease again where its handle cannot be written",
+    async () => {
+      const command = `"${process.execPath}" "${main}" acquire ${key} > /dev/full`;
+      const call = spawn("sh", ["-c", command], { env: cliEnvironment(engine, table.tableName) });
+      let stderr = "";
+      call.stderr.on("data", (chunk) => (stderr += chunk));
+      const [code] = await once(call, "close");
+      expect({ code, stderr }).toEqual({
+        code: 74,
+        stderr: expect.stringMatching(
+          /the handle of lock-\d+ could not be written: .*ENOSPC.*; it is released again\n$/,
+        ),
+      });
+      expect(await client.inspect(key)).toBeUndefined();
+    },
+  );
+
+  it("makes the file of a redirection its owner's alone, and the lease outlives the process", async () => {
+    const file = join(folder, key);
+    const command = `"${process.execPath}" "${main}" acquire ${key} > "${file}"`;
+    const call = spawn("sh", ["-c", `umask 022; ${command}`], {
+      env: cliEnvironment(engine, table.tableName),
+    });
+    await once(call, "close");
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect((await client.inspect(key))?.token).toBe(JSON.parse(await readFile(file, "utf8")).token);
+    expect(await leasehold(["check", file]).ended).toBe(0);
+    expect(await leasehold(["renew", file]).ended).toBe(0);
+    expect(await leasehold(["release", file]).ended).toBe(0);
+    expect(await leasehold(["check", file]).ended).toBe(76);
   });
 });
 

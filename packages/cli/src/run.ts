@@ -27,7 +27,7 @@ export interface Surroundings extends TerminalParts {
 export async function runCommandLine(args: readonly string[], surroundings: Surroundings): Promise<number> {
   const { env, signals } = surroundings;
   const { signal } = signals;
-  let terminal = new Terminal(surroundings);
+  const terminal = new Terminal(surroundings);
   let connection: Promise<Connection> | undefined;
   let isVerbose = false;
   try {
@@ -47,7 +47,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
     const child = takesChild ? behind : undefined;
     const global = values as GlobalValues;
     isVerbose = global.verbose;
-    terminal = new Terminal(surroundings, {
+    terminal.configure({
       color: global["no-color"] ? "never" : (global.color ?? "auto"),
       quiet: global.quiet,
     });
@@ -84,7 +84,9 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
         return connection;
       },
     };
-    return await command.run(call);
+    const code = await command.run(call);
+    if (terminal.failure === undefined) return code;
+    throw new CommandError(`stdout cannot be written: ${terminal.failure.message}`, exitCodes.file);
   } catch (error) {
     return report(error, terminal, signal, isVerbose);
   } finally {

@@ -63,6 +63,7 @@ async function acquireInto(call: AcquireCall, key: string, file: HandleFile | un
 
 /** A lease without a handle is of no use to anybody, and in everybody's way. */
 async function afterRelease(lease: Lease, error: unknown): Promise<CommandError> {
+  // Ignored: the message says that it stays held.
   const isReleased = await lease.release().catch(() => false);
   const reason = error instanceof Error ? error.message : String(error);
   const outcome = isReleased

@@ -50,6 +50,7 @@ function errorIn(payload: InvokeOutput["Payload"]): string {
     const { errorType, errorMessage } = JSON.parse(text) as Record<string, unknown>;
     return shown([errorType, errorMessage].filter(Boolean).join(": "));
   } catch {
+    // Ignored: whatever the function has answered with is shown.
     return shown(text);
   }
 }

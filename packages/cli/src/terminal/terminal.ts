@@ -39,23 +39,35 @@ export class Terminal {
   readonly stdin: Input;
   readonly stdout: Output;
   readonly stderr: Output;
-  readonly #colors: { readonly stdout: boolean; readonly stderr: boolean };
-  readonly #quiet: boolean;
+  readonly #env: NodeJS.ProcessEnv;
   readonly #lines: string[] = [];
+  #colors = { stdout: false, stderr: false };
+  #quiet = false;
   #isClosed = false;
-  #isDelivering = false;
+  #failure: NodeJS.ErrnoException | undefined;
 
-  constructor({ stdin, stdout, stderr, env }: TerminalParts, options: TerminalOptions = {}) {
+  constructor({ stdin, stdout, stderr, env }: TerminalParts) {
     this.stdin = stdin;
     this.stdout = stdout;
     this.stderr = stderr;
-    this.#quiet = options.quiet ?? false;
-    const has = (stream: Output): boolean => hasColors(stream, env, options.color ?? "auto");
-    this.#colors = { stdout: has(stdout), stderr: has(stderr) };
+    this.#env = env;
+    this.configure({});
     stdout.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EPIPE" && !this.#isDelivering) throw error;
       this.#isClosed = true;
+      if (error.code !== "EPIPE") this.#failure ??= error;
     });
+  }
+
+  /** Sets how the command wants it. */
+  configure({ color = "auto", quiet = false }: TerminalOptions): void {
+    this.#quiet = quiet;
+    const has = (stream: Output): boolean => hasColors(stream, this.#env, color);
+    this.#colors = { stdout: has(this.stdout), stderr: has(this.stderr) };
+  }
+
+  /** Why something could not be printed, such as a full disk; undefined where all of it was, or its reader had gone. */
+  get failure(): NodeJS.ErrnoException | undefined {
+    return this.#failure;
   }
 
   /** Whether a reader has closed its end of the pipe: there is nobody to print for. */
@@ -85,7 +97,6 @@ export class Terminal {
 
   /** Prints a line of data, and resolves when it is written. Rejects where it cannot be: a full disk, a closed pipe. */
   async deliver(line: string): Promise<void> {
-    this.#isDelivering = true;
     await new Promise<void>((resolve, reject) => {
       this.stdout.write(`${line}\n`, (error) => (error ? reject(error) : resolve()));
     });

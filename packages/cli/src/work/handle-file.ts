@@ -58,6 +58,7 @@ export class HandleFile {
 
   /** Removes the draft. */
   async discard(): Promise<void> {
+    // Ignored: it is closed or gone already, or the error that led here says what is wrong.
     await this.#draft.close().catch(() => {});
     await unlink(this.#draftPath).catch(() => {});
   }

@@ -189,9 +189,21 @@ async function holderText(
   const records = await client.inspectAll(key).catch(() => []);
   const record = records.find((one) => one.owner === holder && !one.inCooldown);
   if (record === undefined) return `held by ${shown(holder)}`;
+  if (record.pause !== undefined) {
+    const { by, reason } = record.pause;
+    return `paused by ${shown(by)} until ${timeText(expiresAt)} UTC, "${cut(shown(reason), 60)}"`;
+  }
   const command = commandIn(record);
   const doing = command === undefined ? "" : `, "${cut(shown(command), 60)}"`;
   return `held by ${shown(holder)} for ${durationText(Math.max(0, now - record.acquiredAt))}${doing}`;
+}
+
+/** ` since 2026-11-22 02:07:41 UTC (ip-10-0-9-4)`, where the table still says so. 1 query. */
+async function doneText(client: LeaseClient, key: string): Promise<string> {
+  // Ignored: that the slot is done is known, and this only says more.
+  const { lastHolder } = await client.describe(key).catch(() => ({ lastHolder: undefined }));
+  if (lastHolder?.end !== "completed") return "";
+  return ` since ${timeText(lastHolder.endedAt)} UTC (${shown(lastHolder.owner)})`;
 }
 
 function commandIn({ data }: LeaseRecord): string | undefined {
@@ -211,8 +223,8 @@ async function refusedBy(
   const skips = flags["skip-ok"];
   if (code === "LEASE_SLOT_DONE") {
     const { doneSlot } = error as { readonly doneSlot: string };
-    const by = doneSlot === slot ? "" : `, and so is ${shown(doneSlot)}`;
-    terminal.say(`leasehold: the slot ${shown(slot ?? "")} of ${shown(key)} is done${by}; nothing to do`);
+    const done = doneSlot === slot ? await doneText(client, key) : `, and so is ${shown(doneSlot)}`;
+    terminal.say(`leasehold: the slot ${shown(slot ?? "")} of ${shown(key)} is done${done}; nothing to do`);
     return skips ? exitCodes.done : (flags["done-exit"] ?? exitCodes.slotDone);
   }
   if (code !== "LEASE_UNAVAILABLE" && code !== "LEASE_QUEUE_FULL") throw error;

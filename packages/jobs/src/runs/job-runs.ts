@@ -262,7 +262,7 @@ export class JobRuns {
     const { clock } = this.#context;
     const { describeError } = this.#terms;
     const registered = this.#registration?.keep();
-    // Ignored here: the run's own outcome comes first.
+    // Ignored: it is awaited below, and the run's own outcome comes first.
     registered?.catch(() => {});
     const finished = await new Attempt({ job, slot, lease, form, signal, clock, describeError }).perform(
       work,
