@@ -20,7 +20,7 @@ describe("SIGTERM", () => {
       "a wait is given up, and its ticket has left the queue before the process dies",
       "waits",
       "1 waiting",
-      ["rejected by LEASE_ABORTED", "0 waiting"],
+      ["rejected by LEASE_INVOCATION_ENDING", "0 waiting"],
     ],
     ["an idle process dies as it would without us", "idle", "idle", []],
   ] as const)(

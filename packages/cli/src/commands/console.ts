@@ -1,16 +1,19 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { command } from "../command.ts";
+import { type Call, command } from "../command.ts";
 import { act } from "../console/actions.ts";
 import { makePage, navigation } from "../console/pages.ts";
 import { ConsoleServer } from "../console/server.ts";
 import { TableReader } from "../console/table-reader.ts";
 import { exitCodes, UsageError } from "../exit-codes.ts";
 import { duration, text, whole, yes } from "../flags.ts";
+import type { Finding } from "../table/findings.ts";
 import { shown } from "../terminal/text.ts";
 import { usualMostItems } from "../view/table-snapshot.ts";
 
 const usualPort = 8787;
+/** Settings change seldom, and a look at them takes four requests. */
+const healthForMs = 60_000;
 
 export default command({
   usage: "console",
@@ -37,7 +40,8 @@ your own (--auth-token-file).`,
     "trust-header": text("NAME", "the header in which something in front of it says who a person is"),
     "public-url": text("URL", "the address under which others reach it"),
   },
-  async run({ flags, global, connect, terminal, clock, signal, by }) {
+  async run(call) {
+    const { flags, global, connect, terminal, clock, signal, by } = call;
     const { host = "127.0.0.1", port } = flags;
     const publicUrl = publicUrlOf(flags["public-url"]);
     const secret = await secretOf(flags["auth-token-file"]);
@@ -54,7 +58,12 @@ your own (--auth-token-file).`,
       monotonicMs: () => clock.monotonic(),
       mostItems: flags.scan ? Number.POSITIVE_INFINITY : usualMostItems,
     });
-    const context = { connection, reader, isReadOnly };
+    const health = keptFor(
+      healthForMs,
+      () => clock.monotonic(),
+      () => settingsOf(call),
+    );
+    const context = { connection, reader, isReadOnly, health };
     const server = new ConsoleServer({
       place,
       isReadOnly,
@@ -83,7 +92,7 @@ your own (--auth-token-file).`,
     const opens = secret === undefined && flags["trust-header"] === undefined ? `/#secret=${opening}` : "/";
     terminal.print(`${address}${opens}`);
     terminal.say(`${place}, ${isReadOnly ? "read-only" : "with writes"}. Ctrl-C ends it.`);
-    if (!isReadOnly) terminal.say("Whoever opens this address can stop, break and pause locks.");
+    if (!isReadOnly) terminal.say("Everybody who opens this address can stop, break and pause locks.");
     await new Promise<void>((resolve) => {
       if (signal.aborted) resolve();
       signal.addEventListener("abort", () => resolve(), { once: true });
@@ -92,6 +101,27 @@ your own (--auth-token-file).`,
     return exitCodes.done;
   },
 });
+
+/** The findings on the table's settings. They are asked for by the SDK, which is loaded when they are wanted. */
+async function settingsOf(call: Call): Promise<readonly Finding[]> {
+  const { askedTable, factsOf } = await import("../table/asked-table.ts");
+  const { settingFindings } = await import("../table/table-checks.ts");
+  const asked = await askedTable(call);
+  try {
+    return settingFindings(asked, await factsOf(asked));
+  } finally {
+    asked.close();
+  }
+}
+
+/** Makes a question that is asked again only after a while, however often a page looks. */
+function keptFor<T>(forMs: number, monotonicMs: () => number, ask: () => Promise<T>): () => Promise<T> {
+  let last: { readonly at: number; readonly answer: Promise<T> } | undefined;
+  return () => {
+    if (last === undefined || monotonicMs() - last.at > forMs) last = { at: monotonicMs(), answer: ask() };
+    return last.answer;
+  };
+}
 
 function isLoopbackHost(host: string): boolean {
   return /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host);

@@ -1,9 +1,19 @@
 // Which page is at which address, and what it reads.
 
 import type { LeaseClient } from "@leasehold/client";
-import { LeaseOperator } from "@leasehold/client/operator";
-import { type JobRun, JobRuns, type TaskRecord, TaskSet, type TaskState } from "@leasehold/jobs";
+import { type LeaseChange, LeaseOperator } from "@leasehold/client/operator";
+import {
+  type JobRun,
+  JobRuns,
+  parseScheduleExpression,
+  type RegisteredJob,
+  registeredJobs,
+  type TaskRecord,
+  TaskSet,
+  type TaskState,
+} from "@leasehold/jobs";
 import type { Connection } from "../connection.ts";
+import type { Finding } from "../table/findings.ts";
 import { primitivesOf } from "../view/key-rows.ts";
 import { serviceNow } from "../view/service-time.ts";
 import { auditPage } from "./pages/audit.ts";
@@ -14,6 +24,7 @@ import { tablePage } from "./pages/table.ts";
 import { setPage, tasksPage } from "./pages/tasks.ts";
 import type { Page, PageRequest } from "./server.ts";
 import type { TableReader } from "./table-reader.ts";
+import type { Span } from "./timeline.ts";
 
 /** The pages, in the order of the navigation. */
 export const navigation = [
@@ -29,6 +40,8 @@ export interface PageContext {
   readonly reader: TableReader;
   readonly isReadOnly: boolean;
   readonly connection: Connection;
+  /** What is found of the table's settings. */
+  readonly health: () => Promise<readonly Finding[]>;
 }
 
 /** Each job or set costs a request or more at each look. */
@@ -41,17 +54,20 @@ type MakePage = (request: PageRequest, context: PageContext) => Promise<Page | u
 const pages: Readonly<Record<string, MakePage>> = {
   "/": async ({ query }, { reader }) => nowPage(await reader.read(), query),
   "/audit": async (_, { reader }) => auditPage(await reader.read()),
-  "/table": async (_, { connection, reader, isReadOnly }) => await tablePage(connection, reader, isReadOnly),
+  "/table": async (_, context) => await tablePage(context),
   "/key": async ({ query }, { connection: { client }, isReadOnly }) => {
     const key = query.get("key");
     if (!key) return undefined;
     // Reading needs nobody's name.
-    const details = await new LeaseOperator(client, { by: "console" }).describe(key);
-    return keyPage(details, [], isReadOnly);
+    const operator = new LeaseOperator(client, { by: "console" });
+    const details = await operator.describe(key);
+    return keyPage(details, await pastSpans(operator, key), isReadOnly);
   },
   "/jobs": async (_, { connection: { client }, reader }) => {
     const jobs = await namesOf(reader, "job");
-    const strips = await Promise.all(jobs.slice(0, mostNames).map((job) => stripOf(client, job)));
+    const registered = new Map((await registeredJobs(client)).map((one) => [one.job, one]));
+    const shown = jobs.slice(0, mostNames);
+    const strips = await Promise.all(shown.map((job) => stripOf(client, job, registered.get(job))));
     return jobsPage(strips, Math.max(0, jobs.length - mostNames));
   },
   "/jobs/run": async ({ query }, { connection: { client }, isReadOnly }) => {
@@ -89,9 +105,49 @@ async function namesOf(reader: TableReader, primitive: "job" | "tasks"): Promise
   return keys.filter((key) => primitivesOf(key).includes(primitive)).map(({ key }) => key);
 }
 
-async function stripOf(client: LeaseClient, job: string): Promise<JobStrip> {
+const dayMs = 24 * 60 * 60 * 1_000;
+/** A slot that was due so recently may still begin. */
+const beginsWithinMs = 60_000;
+
+async function stripOf(
+  client: LeaseClient,
+  job: string,
+  registered: RegisteredJob | undefined,
+): Promise<JobStrip> {
+  const jobRuns = new JobRuns(client, job);
   const runs: JobRun[] = [];
-  for await (const run of new JobRuns(client, job).runs({ descending: true, limit: runsInStrip }))
-    runs.push(run);
-  return { job, runs: runs.reverse(), missed: [] };
+  for await (const run of jobRuns.runs({ descending: true, limit: runsInStrip })) runs.push(run);
+  const missed: string[] = [];
+  if (registered !== undefined) {
+    const now = serviceNow(client);
+    const { schedule: expression, timeZone } = registered;
+    const schedule = parseScheduleExpression(expression, timeZone === undefined ? {} : { timeZone });
+    const range = { since: new Date(now - dayMs), until: new Date(now - beginsWithinMs) };
+    for await (const { slot, run } of jobRuns.missed({ schedule, ...range })) {
+      if (run === undefined) missed.push(slot);
+      if (missed.length >= runsInStrip) break;
+    }
+  }
+  return { job, runs: runs.reverse(), missed };
+}
+
+const mostChanges = 100;
+const endings: ReadonlySet<LeaseChange["what"]> = new Set([
+  "released",
+  "completed",
+  "broken",
+  "takenOver",
+  "expired",
+  "gone",
+  "resumed",
+] as const);
+
+/** The holders that the key's history remembers, the earliest first; none where the table keeps no history. */
+async function pastSpans(operator: LeaseOperator, key: string): Promise<readonly Span[]> {
+  const spans: Span[] = [];
+  for await (const change of operator.history(key, { newestFirst: true, limit: mostChanges })) {
+    const { what, sortKey, owner, acquiredAt, at } = change;
+    if (sortKey === "lease" && endings.has(what)) spans.push({ owner, from: acquiredAt, to: at, end: what });
+  }
+  return spans.reverse();
 }

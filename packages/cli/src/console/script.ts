@@ -40,6 +40,7 @@ async function look() {
     state.textContent = "";
     localTimes();
   } catch {
+    // Ignored: whatever keeps the answer away, the next look tries again.
     state.textContent = "The console does not answer. What you see is what it said last.";
   } finally {
     isLooking = false;
@@ -68,12 +69,14 @@ document.addEventListener("submit", async (event) => {
   event.preventDefault();
   const said = form.querySelector("[role=status]");
   said.textContent = "…";
+  // Ignored: what kept the answer away is not known; the person is told to look.
   const answer = await fetch("/act/" + form.dataset.action, {
     method: "POST",
     headers: { "x-leasehold-write": "1", "content-type": "application/json" },
     body: JSON.stringify(Object.fromEntries(new FormData(form))),
   }).catch(() => undefined);
   if (!answer) { said.textContent = "The console does not answer: look whether it was done before you try again."; return; }
+  // Ignored: an answer that is no JSON is told by its status.
   const result = await answer.json().catch(() => ({ message: "answer " + answer.status }));
   said.textContent = result.message;
   if (answer.ok) setTimeout(() => { form.closest("dialog").close(); void look(); }, 1500);

@@ -217,6 +217,7 @@ function fieldsIn(body: string): Readonly<Record<string, string>> | undefined {
     if (!isObject || !Object.values(parsed).every((value) => typeof value === "string")) return undefined;
     return parsed as Record<string, string>;
   } catch {
+    // Ignored: the caller answers that the body is wrong.
     return undefined;
   }
 }

@@ -37,7 +37,7 @@ export class TableReader {
     if (this.#last === undefined || now - this.#last.at >= this.#everyMs) {
       const snapshot = readTable(this.#client, { mostItems });
       this.#last = { at: now, snapshot };
-      // A look that has failed is not kept, or an error would stay on the page after its cause is gone.
+      // Ignored: the reader gets the error. A look that has failed is not kept, or its error would stay on the page.
       snapshot.then(
         ({ cost }) => this.#slowDown(cost.units),
         () => this.forget(),

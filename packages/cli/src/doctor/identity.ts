@@ -46,7 +46,7 @@ function parsed(text: string): Answer {
   try {
     return JSON.parse(text) as Answer;
   } catch {
-    // A proxy's page, or XML. The status says as much.
+    // Ignored: a proxy's page, or XML. The status says as much.
     return {};
   }
 }

@@ -14,7 +14,7 @@ export async function priceOfTable<T>(
     return await read();
   } catch (error) {
     if (!(error instanceof TableTooLargeError)) throw error;
-    // Who may read a table may not describe it: the price is then what is known.
+    // Ignored: who may read a table may not describe it; the price is then what is known.
     const size = await describeTable().catch(() => undefined);
     const all =
       size && readCost(Math.max(size.items, error.cost.items), Math.max(size.bytes, error.cost.bytes));

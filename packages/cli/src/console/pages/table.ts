@@ -1,19 +1,16 @@
-import type { Connection } from "../../connection.ts";
+import type { Finding } from "../../table/findings.ts";
 import { type Primitive, primitivesOf } from "../../view/key-rows.ts";
 import { costText, dollarsText } from "../../view/read-cost.ts";
 import { clockNotice } from "../../view/service-time.ts";
-import { html } from "../html.ts";
+import { type Html, html } from "../html.ts";
+import type { PageContext } from "../pages.ts";
 import type { Page } from "../server.ts";
-import type { TableReader } from "../table-reader.ts";
 
 const secondsPerMonth = 30 * 24 * 60 * 60;
 
 /** The table: what is in it, what looking at it costs, and what the console may do there. */
-export async function tablePage(
-  { client, place, tableName }: Connection,
-  reader: TableReader,
-  isReadOnly: boolean,
-): Promise<Page> {
+export async function tablePage({ connection, reader, isReadOnly, health }: PageContext): Promise<Page> {
+  const { client, place, tableName } = connection;
   const { keys, cost, unreadable } = await reader.read();
   const counts = new Map<Primitive, number>();
   for (const key of keys) {
@@ -38,9 +35,35 @@ export async function tablePage(
     main: html`<h1>${tableName}</h1>${notice === undefined ? "" : html`<p class="notice">${notice}</p>`}
 <dl>${facts.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
 ${unreadable.length === 0 ? "" : html`<h2>Items that cannot be read</h2><ul>${unreadable.slice(0, 100).map(({ message }) => html`<li>${message}</li>`)}</ul>`}
-<h2>Health</h2><p>Run <code>leasehold doctor</code>: it tries the table's settings, permissions and clocks.</p>
+<h2>Health</h2>${await healthOf(health)}
+<p class="dim"><code>leasehold doctor</code> tries permissions, clocks and latency, too.</p>
 <h2>What the console needs</h2><p>${isReadOnly ? "It only reads" : "It writes, too"}: <code>leasehold iam ${isReadOnly ? "--read" : "--operate"}</code> prints the policy.
 Give it no more: a console that is read-only by its role cannot be talked into a write.</p>`,
     footer: html`${costText(cost)} for this look.`,
   };
+}
+
+const classes: Readonly<Record<Finding["result"], string>> = {
+  ok: "good",
+  warning: "warn",
+  error: "bad",
+  "not checked": "dim",
+};
+
+/** What is right and wrong with the table's settings; where they cannot be seen, why. */
+async function healthOf(health: PageContext["health"]): Promise<Html> {
+  try {
+    const findings = await health();
+    return html`<div class="wrap"><table><thead><tr><th>Check</th><th>Result</th><th>What was found</th></tr></thead><tbody>${findings.map(
+      ({
+        check,
+        result,
+        text,
+        fix,
+      }) => html`<tr><td>${check}</td><td class="${classes[result]}">${result}</td>
+<td>${text}${fix === undefined ? "" : html`<br><span class="dim">fix: ${fix}</span>`}</td></tr>`,
+    )}</tbody></table></div>`;
+  } catch (error) {
+    return html`<p class="warn">The settings cannot be seen: ${error instanceof Error ? error.message : String(error)}</p>`;
+  }
 }
