@@ -110,7 +110,7 @@ async function byFunction(
   slots: readonly string[],
 ): Promise<number> {
   const { terminal, signal, flags: given } = call;
-  const invoke = await invoker(given.invoke ?? "", connection);
+  const invoke = await invoker(given.invoke ?? "", connection, call.global);
   let failed = 0;
   for (const slot of slots) {
     signal.throwIfAborted();

@@ -61,7 +61,7 @@ A slot that has used up its attempts needs a larger --max-attempts; one that has
       throw new CommandError(`${name} has changed in the meantime: look again`, exitCodes.lost);
     }
     if (flags.invoke !== undefined) {
-      const invoke = await invoker(flags.invoke, connection);
+      const invoke = await invoker(flags.invoke, connection, call.global);
       const failure = await invoke(slot);
       const state = (await runs.get(slot))?.state ?? "not recorded";
       terminal.say(`${name}: ${failure ?? "the function has ended"}; the run is ${state}.`);

@@ -36,7 +36,7 @@ where the slot is done, 124 after --max, 126 and 127 where CMD cannot be run or 
 
 CMD gets LEASEHOLD_KEY, LEASEHOLD_TOKEN, LEASEHOLD_FENCING_TOKEN, LEASEHOLD_TABLE_NAME and LEASEHOLD_SLOT. Signals go on to
 CMD and to what it has started. When this process is killed, CMD is killed too. Others see the command line (--data null
-leaves it out).
+leaves it out). On Windows a signal ends CMD at once, and only CMD itself ends with this process.
 
   leasehold run deploy/prod --wait 10m -- ./deploy.sh
   * * * * * leasehold run orders/close --slot minute --skip-ok -- close-orders       # the same line on every host`,
