@@ -14,7 +14,7 @@ import {
   outerHold,
 } from "../work/hold-flags.ts";
 import { runChild } from "../work/run-child.ts";
-import { childFlags, superviseChild } from "../work/supervision.ts";
+import { checkGrace, childFlags, superviseChild } from "../work/supervision.ts";
 
 const flags = {
   ...holdFlags,
@@ -48,6 +48,8 @@ leaves it out). On Windows a signal ends CMD at once, and only CMD itself ends w
     const [key = ""] = call.operands;
     const commandLine = call.child ?? [];
     checkHoldFlags(call.flags);
+    const heartbeat = !call.flags["no-heartbeat"];
+    checkGrace(call.flags, { leaseMs: leaseMsOf(call.flags), heartbeat });
     checkExecutable(commandLine[0] ?? "", call.env);
     const connection = await call.connect();
     if (call.flags.reentrant) {
@@ -59,7 +61,6 @@ leaves it out). On Windows a signal ends CMD at once, and only CMD itself ends w
       }
     }
     const data = { cmd: cut(commandLine.join(" "), longestCommand), pid: process.pid };
-    const heartbeat = !call.flags["no-heartbeat"];
     const hold = await acquireHold(call, connection, key, { heartbeat, data });
     if (typeof hold === "number") return hold;
     return await runUnderHold(call, connection, hold);
