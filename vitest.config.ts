@@ -26,6 +26,7 @@ const onTheLightStore = [
   "fault/throttling",
   "integration/fair-lock",
   "integration/group",
+  "integration/operator",
   "integration/tasks",
 ].map((name) => `test/${name}.test.ts`);
 /** Nothing waits for so long on an idle machine; a busy one that is four times slower may. */

@@ -9,7 +9,16 @@ const run = promisify(execFile);
 
 /** Builds every package, into its `dist` folder. */
 export async function build(): Promise<void> {
-  await run("tsc", ["-b", "packages"], { cwd: repositoryFolder });
+  const compiler = join(repositoryFolder, "node_modules/typescript/bin/tsc");
+  await run(process.execPath, [compiler, "-b", "packages"], { cwd: repositoryFolder });
+}
+
+/** What npm prints. On Windows its command is a script, which only a shell runs. */
+export async function npm(
+  args: readonly string[],
+  cwd: string,
+): Promise<{ readonly stdout: string; readonly stderr: string }> {
+  return await run("npm", args, { cwd, shell: process.platform === "win32" });
 }
 
 /**
@@ -29,7 +38,7 @@ export async function packAll(destination: string): Promise<ReadonlyMap<string, 
       await cp(join(repositoryFolder, "packages", name), copy, { recursive: true, filter: isPart });
       await prepare(copy, name);
       const args = ["pack", "--json", "--ignore-scripts", "--pack-destination", destination];
-      const { stdout } = await run("npm", args, { cwd: copy });
+      const { stdout } = await npm(args, copy);
       const [packed] = JSON.parse(stdout) as readonly { readonly name: string; readonly filename: string }[];
       if (packed === undefined) throw new Error(`npm packed nothing of ${name}: ${stdout}`);
       archives.set(packed.name, join(destination, packed.filename));

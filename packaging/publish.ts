@@ -1,14 +1,10 @@
 // Publishes the packages, or shows that they could be: in the order in which they depend on each other.
-import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import { packAll } from "./pack.ts";
+import { npm, packAll } from "./pack.ts";
 import { repositoryFolder } from "./prepare.ts";
 import { versionProblems } from "./version.ts";
-
-const run = promisify(execFile);
 
 /** What npm said of one package. */
 export interface Published {
@@ -31,7 +27,7 @@ export async function publishAll(options: { readonly dryRun: boolean }): Promise
   try {
     for (const [name, archive] of await packAll(folder)) {
       const args = ["publish", archive, "--ignore-scripts", ...(options.dryRun ? ["--dry-run"] : [])];
-      const { stderr } = await run("npm", args, { cwd: repositoryFolder });
+      const { stderr } = await npm(args, repositoryFolder);
       const lines = stderr.split("\n").filter((line) => /^npm warn /i.test(line));
       const own = /unknown (user|env|cli) config|requires you to be logged in .*\(dry-run\)/i;
       const warnings = lines.filter((line) => !own.test(line));

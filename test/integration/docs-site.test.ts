@@ -15,7 +15,8 @@ const textOf = (file: string): string => readFileSync(join(site, file), "utf8");
 
 beforeAll(async () => {
   await promisify(execFile)("npm", ["run", "docs"], { cwd: root });
-});
+  // A minute on an idle machine.
+}, 900_000);
 
 it("has every page of the docs, and the reference of every entry", () => {
   const pages = globSync("**/*.md", { cwd: join(root, "docs") });

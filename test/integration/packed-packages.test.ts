@@ -203,6 +203,6 @@ describe("a program of the packages' users", () => {
     const { entryPoints } = project;
     const { shown } = await outcomeOf(node, path, { tableName, clientConfig, entryPoints });
     expect(shown).toContain("heartbeats keep leases over more than two of their lengths");
-    expect(shown).toHaveLength(18);
+    expect(shown).toHaveLength(19);
   });
 });

@@ -53,7 +53,7 @@ describe("leasehold get", () => {
       What you can do
         ask it to stop         leasehold stop label-printer --token 00000002
         break it               leasehold break label-printer --token 00000002
-                               (it may still be working: see docs/RUNBOOK.md)
+                               (it may still be working: docs/RUNBOOK.md#a-lock-is-stuck)
         wait until it is free  leasehold wait label-printer
       "
     `);
@@ -97,8 +97,8 @@ describe("leasehold get", () => {
         ask it to stop
       leasehold stop label-printer --token 00000002
         break it
-        (it may still be working: see
-        docs/RUNBOOK.md)
+        (it may still be working:
+        docs/RUNBOOK.md#a-lock-is-stuck)
       leasehold break label-printer --token 00000002
         wait until it is free
       leasehold wait label-printer
@@ -206,7 +206,7 @@ describe("leasehold get", () => {
       What you can do
         ask it to stop         leasehold stop payment-api --token 00000001
         break it               leasehold break payment-api --token 00000001
-                               (it may still be working: see docs/RUNBOOK.md)
+                               (it may still be working: docs/RUNBOOK.md#a-lock-is-stuck)
         wait until it is free  leasehold wait payment-api
 
       catalogue  read-write lock: 2 readers
@@ -217,7 +217,7 @@ describe("leasehold get", () => {
       What you can do
         ask it to stop         leasehold stop catalogue --token 00000003
         break it               leasehold break catalogue --token 00000003
-                               (it may still be working: see docs/RUNBOOK.md)
+                               (it may still be working: docs/RUNBOOK.md#a-lock-is-stuck)
         wait until it is free  leasehold wait catalogue
 
       orders  task set: 1 running; 1 waiting, 0 ended

@@ -2,7 +2,7 @@ import { fair } from "@leasehold/client/fair";
 import { LeaseOperator } from "@leasehold/client/operator";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { TaskSet } from "@leasehold/jobs";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { leasehold } from "../support/command-line.ts";
 import { changedStore, type LockTable, lockTable } from "../support/lock-table.ts";
 
@@ -25,6 +25,11 @@ async function deadReport(): Promise<LockTable> {
 async function audit({ call }: LockTable): Promise<unknown[]> {
   return JSON.parse((await call(["audit", "--json"])).stdout);
 }
+
+// Modules are loaded before a clock moves on.
+beforeAll(async () => {
+  for (const name of ["stop", "break", "pause", "resume", "audit"]) await leasehold([name, "--help"]);
+});
 
 describe("leasehold stop", () => {
   it("shows the holder and when it hears of it, asks, and keeps the reason", async () => {
@@ -129,7 +134,7 @@ describe("every intervention", () => {
       if (args[0] === "pause") return expect(code).toBe(0);
       expect(code).toBe(64);
       expect(stderr).toContain("--yes says yes");
-      expect(stderr).toContain("1 request: 1 query");
+      expect(stderr).toContain("1 request: 1 query; about 1 RCU");
     },
   );
 

@@ -1,12 +1,15 @@
-import type { LeaseStore } from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
 import { LeaseOperator } from "@leasehold/client/operator";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { TaskSet } from "@leasehold/jobs";
 import { describe, expect, it } from "vitest";
+import { priceOfTable } from "../../packages/cli/src/commands/shared/table-price.ts";
+import { Interruption } from "../../packages/cli/src/interruption.ts";
+import { readCost } from "../../packages/cli/src/view/read-cost.ts";
+import { TableTooLargeError } from "../../packages/cli/src/view/table-snapshot.ts";
 import { leasehold } from "../support/command-line.ts";
-import { changedStore, type LockTable, lockTable, tooWide } from "../support/lock-table.ts";
+import { changedStore, type LockTable, lockTable, putItem, tooWide } from "../support/lock-table.ts";
 
 /** A table with something of everything. */
 async function busyTable(): Promise<LockTable> {
@@ -183,8 +186,8 @@ describe("leasehold ls", () => {
   it("names an item that is no lease, and shows the others", async () => {
     const { store, call, holder } = lockTable();
     await holder("alice").acquire("good");
-    put(store, { pk: "bad\u001b[2J", sk: "lease", token: "t", owner: "o", fence: "x" });
-    put(store, { pk: "user#1", sk: "profile", name: "somebody else's" });
+    putItem(store, { pk: "bad\u001b[2J", sk: "lease", token: "t", owner: "o", fence: "x" });
+    putItem(store, { pk: "user#1", sk: "profile", name: "somebody else's" });
     const { code, stdout, stderr } = await call(["ls", "-o", "key"]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "good\n" });
     expect(stderr).toContain("bad\\x1b[2J: ");
@@ -215,25 +218,54 @@ describe("leasehold ls", () => {
     const { store, clock, holder } = lockTable();
     await holder("alice").acquire("import", { leaseDurationMs: 60_000 });
     const ending = new AbortController();
+    // Its module is loaded before the clock moves on.
+    await leasehold(["ls", "--help"]);
     const called = leasehold(["ls", "--watch", "--every", "5s", "-o", "key"], {
       store,
       clock,
       signal: ending.signal,
     });
     await clock.advance(11_000);
-    ending.abort(new Error("SIGINT"));
+    ending.abort(new Interruption("SIGINT"));
     expect(await called).toEqual({ code: 130, stdout: "import\nimport\nimport\n", stderr: "" });
   });
-});
 
-function put(store: LeaseStore, item: Record<string, string>): void {
-  const { pk = "", sk = "", ...others } = item;
-  const names = Object.fromEntries(Object.keys(others).map((name) => [`#${name}`, name]));
-  const values = Object.fromEntries(Object.entries(others).map(([name, value]) => [`:${name}`, value]));
-  const update = `SET ${Object.keys(others)
-    .map((name) => `#${name} = :${name}`)
-    .join(", ")}`;
-  const request = { key: { pk, sk }, update, condition: "attribute_not_exists(#pk)", returnsItem: false };
-  const options = { signal: new AbortController().signal, isCurrent: () => true };
-  void store.update({ ...request, names: { ...names, "#pk": "pk" }, values }, options);
-}
+  it.each([
+    ["behind", 3_600_000, "1h 00m behind"],
+    ["ahead of", -3_600_000, "59m 59s ahead of"],
+  ])("judges by DynamoDB's time where this machine's clock is %s it, and says so", async (_, offMs, text) => {
+    const { clock, holder, store, call } = lockTable();
+    await holder("worker").acquire("import", { leaseDurationMs: 60_000 });
+    const timed = changedStore(store, {
+      isLocal: false,
+      scan: async (request, options) => {
+        const answered = options.timed?.();
+        const page = await store.scan(request, options);
+        answered?.({ earliest: clock.now() + offMs, latest: clock.now() + offMs + 1_000 });
+        return page;
+      },
+    });
+    const { stdout, stderr } = await call(["ls"], { store: timed });
+    expect(stdout).toContain(offMs > 0 ? "EXPIRED" : "held");
+    expect(stderr).toMatch(new RegExp(`this machine's clock is ${text} DynamoDB's`));
+  });
+
+  it("escapes in JSON what a terminal would act on, and it means the same", async () => {
+    const { call, holder } = lockTable();
+    const key = "a\u001b[2J\u009b2J\u202e\u{e0001}b";
+    await holder("worker").acquire(key);
+    const { stdout } = await call(["ls", "--json"]);
+    expect(stdout.match(/[^\n\x20-\x7e]/g)).toBeNull();
+    expect(JSON.parse(stdout)).toMatchObject([{ key }]);
+  });
+
+  it("tells what all of a large table costs, where DynamoDB says how large it is", async () => {
+    const read = (): Promise<never> => Promise.reject(new TableTooLargeError(readCost(100_000, 50_000_000)));
+    const large = { items: 2_400_000, bytes: 1_200_000_000 };
+    await expect(priceOfTable(async () => large, read)).rejects.toThrow(
+      "stopped after 100,000 items read (6,104 RCU, $0.0008); the table has about 2,400,000 items: reading all costs 146,484.5 RCU, $0.02. --scan reads all; leasehold get KEY reads one key",
+    );
+    const denied = (): Promise<never> => Promise.reject(new Error("AccessDenied"));
+    await expect(priceOfTable(denied, read)).rejects.toThrow("there are more. --scan reads all");
+  });
+});

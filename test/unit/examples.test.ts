@@ -22,7 +22,7 @@ import { metricsListener } from "@leasehold/client/metrics";
 import { LeaseOperator } from "@leasehold/client/operator";
 import { acquireAll, GroupUnavailableError } from "@leasehold/client/group";
 import { FairLock, fair, QueueFullError } from "@leasehold/client/fair";
-import { FinalFailureError, JobRuns, parseScheduleExpression, RunsExhaustedError, TaskSet } from "@leasehold/jobs";
+import { FinalFailureError, JobRuns, parseScheduleExpression, registeredJobs, RunsExhaustedError, TaskSet } from "@leasehold/jobs";
 import { Leader } from "@leasehold/client/leader";
 import { LeaseUpgradeError, ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
@@ -67,7 +67,7 @@ declare function expect(value: unknown): { toBe(expected: unknown): void };
 export const used = [
   DynamoDBClient, PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, LeaseError, systemClock, ManualClock,
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
-  SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
+  SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, registeredJobs, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, logListener, metricsListener, instrumentLeasehold, ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider, pino, subscribe, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
   StateMachines, brandClass, withDurableExecution, withDurableLease, leased, leaseLock, middy, Duration, ScheduleExpression,
   alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms, SnsAction,
@@ -142,7 +142,8 @@ it("every example of the docstrings and every program of the pages compiles", as
     include: ["*"],
   };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
-  const compiled = promisify(execFile)("tsc", ["-p", folder], { cwd: root }).then(
+  const compiler = join(root, "node_modules/typescript/bin/tsc");
+  const compiled = promisify(execFile)(process.execPath, [compiler, "-p", folder], { cwd: root }).then(
     () => "",
     (error: { stdout?: string; message: string }) => error.stdout ?? error.message,
   );

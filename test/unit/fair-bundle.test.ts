@@ -3,7 +3,7 @@ import { bundled } from "../support/bundled.ts";
 
 /** The files of the client that a program takes along. */
 async function filesIn(program: string): Promise<readonly string[]> {
-  return (await bundled(program, { external: ["@aws-sdk/*"] })).files;
+  return [...(await bundled(program, { external: ["@aws-sdk/*"] })).bytesOf.keys()];
 }
 
 const isOfFairness = (file: string): boolean => file.includes("packages/client/src/fair/");

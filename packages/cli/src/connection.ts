@@ -2,9 +2,7 @@
 // SSO or instance roles. It takes several times as long to load as everything else.
 
 import type { Clock, LeaseClient, LeaseStore } from "@leasehold/client";
-import { environmentNames } from "@leasehold/client/environment";
 import { LeaseClient as LightClient, lightStore } from "@leasehold/client/light";
-import { CommandError, exitCodes } from "./exit-codes.ts";
 import type { GlobalValues } from "./flags.ts";
 import { RequestLog, watched } from "./request-log.ts";
 
@@ -53,23 +51,36 @@ const loopback = /^https?:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?(\/|$
 export const localCredentials = { accessKeyId: "local", secretAccessKey: "local" } as const;
 export const localRegion = "us-east-1";
 
-/** Where the table is, by the flags and the environment. Throws a CommandError (78). */
-export function placeOf(global: GlobalValues, env: NodeJS.ProcessEnv, clock: Clock): TablePlace {
-  if (global.table === undefined) {
-    const message = `no table is named: give --table NAME, or set ${environmentNames.tableName}. To make one: leasehold table create NAME; to try without AWS: leasehold dev`;
-    throw new CommandError(message, exitCodes.configuration);
-  }
+/**
+ * Where the table is, by the flags and the environment. Where no table is named, it is the one that has the tag
+ * leasehold=true. Rejects with a CommandError (78) where that is none, or more than one.
+ */
+export async function placeOf(
+  global: GlobalValues,
+  env: NodeJS.ProcessEnv,
+  clock: Clock,
+): Promise<TablePlace> {
+  const place = placeOfTable(global.table, global, env);
+  const tableName = global.table ?? (await (await import("./table/find-table.ts")).findTable(place));
+  return { ...place, tableName, clock };
+}
+
+function placeOfTable(
+  table: string | undefined,
+  global: GlobalValues,
+  env: NodeJS.ProcessEnv,
+): Omit<TablePlace, "tableName" | "clock"> {
   const { AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, DYNAMODB_ENDPOINT } = env;
   const given = global.endpoint ?? AWS_ENDPOINT_URL_DYNAMODB ?? AWS_ENDPOINT_URL ?? DYNAMODB_ENDPOINT;
   const endpoint = given === "aws" || given === "" ? undefined : given;
   const profile = global.profile ?? (env.AWS_PROFILE || undefined);
-  const regionOfTable = /^arn:[^:]+:dynamodb:([^:]+):/.exec(global.table)?.[1];
+  const regionOfTable = /^arn:[^:]+:dynamodb:([^:]+):/.exec(table ?? "")?.[1];
   const region =
     global.region ??
     regionOfTable ??
     (env.AWS_REGION || env.AWS_DEFAULT_REGION || undefined) ??
     (isLoopback(endpoint) && profile === undefined ? localRegion : undefined);
-  return { tableName: global.table, region, endpoint, profile, clock, env };
+  return { region, endpoint, profile, env };
 }
 
 /** Whether an endpoint is on this machine: then it is a local engine. */
@@ -116,7 +127,7 @@ export async function connect(
     readonly printDryRun: ((request: object) => void) | undefined;
   },
 ): Promise<Connection> {
-  const place = placeOf(global, env, clock);
+  const place = await placeOf(global, env, clock);
   const requests = new RequestLog();
   const store = watched(await open(place), requests, { timeoutMs: global.timeout, printDryRun });
   const client = new LightClient({

@@ -1,6 +1,7 @@
 // What a command sends: counted for --verbose, bounded by --timeout, and printed in place of being sent with --dry-run.
 
-import type { LeaseStore } from "@leasehold/client";
+import type { Item, LeaseStore } from "@leasehold/client";
+import { bytesOf, readCost, unitsText } from "./view/read-cost.ts";
 
 /** Ends a command at its first write with --dry-run. */
 export class DryRunEnd extends Error {
@@ -9,24 +10,32 @@ export class DryRunEnd extends Error {
 
 type Operation = "update" | "updateMany" | "transact" | "get" | "query" | "scan";
 
-/** Counts requests and the items that reads have brought. */
+/** Counts requests, and what reads have cost. */
 export class RequestLog {
   readonly #counts = new Map<Operation, number>();
-  /** Items that scans and queries have brought. */
-  items = 0;
+  #readUnits = 0;
 
   note(operation: Operation): void {
     this.#counts.set(operation, (this.#counts.get(operation) ?? 0) + 1);
+  }
+
+  /** Notes what a read has brought: DynamoDB bills a consistent one twice. */
+  noteRead(operation: Operation, items: readonly Item[], isConsistent: boolean): void {
+    this.note(operation);
+    const bytes = items.reduce((sum, item) => sum + bytesOf(item), 0);
+    this.#readUnits += readCost(items.length, bytes).units * (isConsistent ? 2 : 1);
   }
 
   get total(): number {
     return [...this.#counts.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** `3 requests: 2 query, 1 update`. */
+  /** `3 requests: 2 query, 1 update; about 1.5 RCU`. */
   toString(): string {
     const parts = [...this.#counts].map(([operation, count]) => `${count} ${operation}`);
-    return `${this.total} ${this.total === 1 ? "request" : "requests"}${parts.length > 0 ? `: ${parts.join(", ")}` : ""}`;
+    const listed = parts.length > 0 ? `: ${parts.join(", ")}` : "";
+    const units = this.#readUnits > 0 ? `; about ${unitsText(this.#readUnits)} RCU` : "";
+    return `${this.total} ${this.total === 1 ? "request" : "requests"}${listed}${units}`;
   }
 }
 
@@ -55,11 +64,6 @@ export function watched(
     timeoutMs === undefined
       ? options
       : { ...options, signal: AbortSignal.any([options.signal, AbortSignal.timeout(timeoutMs)]) };
-  const read = <R extends { readonly items: readonly unknown[] }>(operation: Operation, page: R): R => {
-    log.note(operation);
-    log.items += page.items.length;
-    return page;
-  };
   return {
     tableName: store.tableName,
     ...(store.isLocal === undefined ? {} : { isLocal: store.isLocal }),
@@ -76,10 +80,20 @@ export function watched(
       return await store.transact(entries, limited(options));
     },
     async get(request, options) {
-      log.note("get");
-      return await store.get(request, limited(options));
+      const item = await store.get(request, limited(options));
+      log.noteRead("get", item === undefined ? [] : [item], request.consistent);
+      return item;
     },
-    query: async (request, options) => read("query", await store.query(request, limited(options))),
-    scan: async (request, options) => read("scan", await store.scan(request, limited(options))),
+    async query(request, options) {
+      const page = await store.query(request, limited(options));
+      log.noteRead("query", page.items, request.consistent);
+      return page;
+    },
+    async scan(request, options) {
+      const page = await store.scan(request, limited(options));
+      // What its filter has left out is billed too, and is not known here.
+      log.noteRead("scan", page.items, false);
+      return page;
+    },
   };
 }

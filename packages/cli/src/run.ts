@@ -14,7 +14,7 @@ import { exitCodeOfAbort, type SignalSource } from "./interruption.ts";
 import { DryRunEnd } from "./request-log.ts";
 import { Printer } from "./terminal/printer.ts";
 import { Terminal, type TerminalParts } from "./terminal/terminal.ts";
-import { shown } from "./terminal/text.ts";
+import { jsonText, shown } from "./terminal/text.ts";
 
 /** What a call of the command line touches. */
 export interface Surroundings extends TerminalParts {
@@ -64,7 +64,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
     // `ls --owner` means the owner that is looked for.
     const by = (command.flags.owner === undefined ? global.owner : env.LEASEHOLD_OWNER) || whoIs(env);
     const printDryRun = global["dry-run"]
-      ? (request: object) => terminal.print(JSON.stringify(request, undefined, 2))
+      ? (request: object) => terminal.print(jsonText(request, 2))
       : undefined;
     const call: Call = {
       flags: values,
@@ -127,6 +127,10 @@ function commandIn(
   const isPair = second?.kind === "positional" && `${first.value} ${second.value}` in commands;
   const name = isPair ? `${first.value} ${second.value}` : first.value;
   const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  const further = Object.keys(commands).filter((one) => one.startsWith(`${name} `));
+  if (entry === undefined && further.length > 0) {
+    throw new UsageError(`${name} needs a second word: ${further.join(", ")}`);
+  }
   if (entry === undefined) {
     throw new UsageError(
       `${shown(name)} is no command${nearest(name, Object.keys(commands))}; leasehold --help lists them`,

@@ -34,24 +34,32 @@ export async function sizeOf(place: TablePlace): Promise<TableSize> {
   }
 }
 
-/** A store with the region and the credentials that the SDK finds. Throws a CommandError (78). */
-export async function storeByProfile(place: TablePlace): Promise<LeaseStore> {
-  const { config } = sdkClient(place);
-  const found = async <T>(what: string, look: () => Promise<T>): Promise<T> => {
+/** The region that a client asks. Rejects with a CommandError (78), which says what to set, without region or credentials. */
+export async function regionWithCredentials({ config }: DynamoDBClient): Promise<string> {
+  const found = async <T>(what: string, look: () => Promise<T>, advice: string): Promise<T> => {
     try {
       return await look();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      throw new CommandError(`no ${what}: ${reason}`, exitCodes.configuration, { cause: error });
+      throw new CommandError(`no ${what} (${reason}): ${advice}`, exitCodes.configuration, { cause: error });
     }
   };
-  const region = await found("region", () => config.region());
-  await found("credentials", () => config.credentials());
+  const region = await found("region", () => config.region(), "give --region, or set AWS_REGION");
+  const advice =
+    "set AWS_PROFILE or give --profile, or log in: aws sso login. To try without AWS: leasehold dev";
+  await found("credentials", () => config.credentials(), advice);
+  return region;
+}
+
+/** A store with the region and the credentials that the SDK finds. Rejects with a CommandError (78). */
+export async function storeByProfile(place: TablePlace): Promise<LeaseStore> {
+  const client = sdkClient(place);
+  const region = await regionWithCredentials(client);
   return lightStore({
     tableName: place.tableName,
     region,
     clock: place.clock,
-    credentials: () => config.credentials(),
+    credentials: () => client.config.credentials(),
     ...(place.endpoint === undefined ? {} : { endpoint: place.endpoint }),
   });
 }

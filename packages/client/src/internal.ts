@@ -7,6 +7,7 @@
 export { LeaseClient } from "./client.ts";
 export { type ClientInternals, internalsOf } from "./client-internals.ts";
 export { fromAttributeValues, toAttributeValues } from "./dynamodb/attribute-values.ts";
+export { rejectionFor } from "./dynamodb/errors.ts";
 export { isAbortOf, untilAborted } from "./errors/aborted.ts";
 export { brandClass } from "./errors/brand.ts";
 export { CloseIncompleteError } from "./errors/closing.ts";
@@ -41,8 +42,8 @@ export {
 } from "./expressions.ts";
 export { Lease } from "./lease.ts";
 export { unlessUnreadable, unreadableIn } from "./looks.ts";
-export { KeyDetailsReader } from "./operator/key-details.ts";
 export { historyItemOf } from "./operator/history.ts";
+export { KeyDetailsReader } from "./operator/key-details.ts";
 export { type LeaseChange, leaseChanges, snapshotOf } from "./operator/lease-changes.ts";
 export { checkHandle } from "./options/check-handle.ts";
 export { type AcquisitionTerms, checkAcquireOptions, checkHeartbeat } from "./options/check-options.ts";

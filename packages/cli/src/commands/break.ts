@@ -5,7 +5,6 @@ import { yes } from "../flags.ts";
 import { ageText, timeText } from "../terminal/durations.ts";
 import { fold, shown } from "../terminal/text.ts";
 import { commandLine } from "../view/command-lines.ts";
-import { ownerOf } from "../view/key-rows.ts";
 import { nextRenewalInMs, renewals, renewedAgoMs } from "../view/liveness.ts";
 import { agreed, doneTo, operatorOn, reasonFlag, reasonOf, sayDone } from "./shared/intervention.ts";
 import { fenceText } from "./shared/row-columns.ts";
@@ -59,7 +58,7 @@ export function breakWarning(lease: DescribedLease, readAt: number): readonly st
   const at = `${timeText(expiresAt).slice(11)} UTC, in ${left}`;
   switch (state) {
     case "paused": {
-      const message = `${name} is paused by ${shown(ownerOf(lease).slice("paused by ".length))}, and not held: ${commandLine("resume", [key])} ends the pause`;
+      const message = `${name} is paused by ${shown(lease.pause?.by ?? "?")}, and not held: ${commandLine("resume", [key])} ends the pause`;
       throw new CommandError(message, exitCodes.usage);
     }
     case "expired":

@@ -9,11 +9,13 @@ import { leaseRecord, rowRecord } from "../view/row-record.ts";
 import { clockNotice } from "../view/service-time.ts";
 import { keyReport } from "./shared/key-report.ts";
 
+const shownHolders = 5;
+
 export default command({
   usage: "get KEY",
   details: `
 Shows everything about a key: who holds it and whether that holder is alive, who waits, who had it before, what operators
-have done, and command lines for what you can do. 1 consistent query for each megabyte under the key.
+have done, and command lines for what you can do. 1 consistent query for each megabyte under the key, and 1 for its history.
 
 Exits with 0 where the key is held or closed, and with 1 where it is free.`,
   writes: false,
@@ -23,13 +25,14 @@ Exits with 0 where the key is held or closed, and with 1 where it is free.`,
   },
   async run({ operands: [key = ""], flags: { place }, global, connect, printer, terminal, by }) {
     const { client } = await connect();
-    const read = await new LeaseOperator(client, { by }).describe(key);
+    const operator = new LeaseOperator(client, { by });
+    const read = await operator.describe(key);
     const details =
       place === undefined
         ? read
         : { ...read, leases: read.leases.filter(({ sortKey }) => sortKey === place) };
     const rows = keyRows(details);
-    const holders = pastHolders(details);
+    const holders = await pastHolders(operator, details, shownHolders);
     const record = {
       ...details,
       rows: rows.map((row) => rowRecord(row)),

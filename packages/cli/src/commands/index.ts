@@ -1,6 +1,7 @@
 // Every command by its name, and the module that it is loaded from when it is called: so none costs another one its start.
 
 import type { Command } from "../command.ts";
+import type { DefinitionKind } from "../table/definition.ts";
 
 /** A command that has not been loaded. */
 export interface CommandEntry {
@@ -14,7 +15,10 @@ export interface CommandEntry {
 export const commands: Readonly<Record<string, CommandEntry>> = {
   ls: entry("look", "the locks of the table", () => import("./ls.ts")),
   get: entry("look", "everything about one key", () => import("./get.ts")),
+  top: entry("look", "the table on a full screen, again and again", () => import("./top.ts")),
+  watch: entry("look", "a line for each event", () => import("./watch.ts")),
   wait: entry("look", "wait until a key is free", () => import("./wait.ts")),
+  history: entry("look", "what has happened to a key", () => import("./history.ts")),
   audit: entry("look", "what operators have done, and why", () => import("./audit.ts")),
   console: entry("look", "pages that show it all, on this machine", () => import("./console.ts")),
   run: entry("work", "run a command under a lease", () => import("./run.ts")),
@@ -34,18 +38,28 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   "jobs missed": entry("jobs", "slots that were due and not done", () => import("./jobs-missed.ts")),
   "jobs skip": entry("jobs", "record that a slot is not to run (WRITES)", () => import("./jobs-skip.ts")),
   "jobs retry": entry("jobs", "run a slot once more (WRITES)", () => import("./jobs-retry.ts")),
-  "jobs backfill": entry(
-    "jobs",
-    "run the slots that were missed (WRITES)",
-    () => import("./jobs-backfill.ts"),
-  ),
+  "jobs backfill": entry("jobs", "run the missed slots (WRITES)", () => import("./jobs-backfill.ts")),
   tasks: entry("jobs", "how a set of tasks does", () => import("./tasks.ts")),
   "tasks ls": entry("jobs", "the tasks of a set", () => import("./tasks-ls.ts")),
   "tasks add": entry("jobs", "add tasks from stdin (WRITES)", () => import("./tasks-add.ts")),
   "tasks requeue": entry("jobs", "let tasks start again (WRITES)", () => import("./tasks-requeue.ts")),
   "tasks drop": entry("jobs", "cancel a task that waits (WRITES)", () => import("./tasks-drop.ts")),
   "tasks work": entry("jobs", "run a command for each task (WRITES)", () => import("./tasks-work.ts")),
+  "table create": entry("table", "a new lease table (WRITES)", () => import("./table-create.ts")),
+  "table show": entry("table", "a table's settings", () => import("./table-show.ts")),
+  "table check": entry("table", "what is wrong with them", () => import("./table-check.ts")),
+  "table set": entry("table", "change them (WRITES)", () => import("./table-set.ts")),
+  "table cfn": entry("table", "the table for CloudFormation", () => definition("cfn")),
+  "table sam": entry("table", "the table for AWS SAM", () => definition("sam")),
+  "table terraform": entry("table", "the table for Terraform", () => definition("terraform")),
+  "table cdk": entry("table", "the table for the AWS CDK", () => definition("cdk")),
+  doctor: entry("table", "what is wrong with table, permissions, clock", () => import("./doctor.ts")),
+  iam: entry("table", "policies to copy", () => import("./iam.ts")),
+  cost: entry("table", "dollars a month", () => import("./cost.ts")),
   dev: entry("more", "DynamoDB on this machine, with a table", () => import("./dev.ts")),
+  completion: entry("more", "completion for bash, zsh or fish", () => import("./completion.ts")),
+  help: entry("more", "what a command does", () => import("./help.ts")),
+  "help errors": entry("more", "what an error means, and what to do", () => import("./help-errors.ts")),
   version: entry("more", "this command's version", () => import("./version.ts")),
 };
 
@@ -65,4 +79,9 @@ function entry(
   load: () => Promise<{ readonly default: unknown }>,
 ): CommandEntry {
   return { group, summary, load: async () => (await load()).default as Command };
+}
+
+async function definition(kind: DefinitionKind): Promise<{ readonly default: unknown }> {
+  const { definitionCommand } = await import("./table-definition.ts");
+  return { default: definitionCommand(kind) };
 }

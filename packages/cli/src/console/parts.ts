@@ -44,14 +44,27 @@ export function keyLink(key: string): Html {
   return html`<a href="${keyAddress(key)}" data-focus="${`key ${key}`}">${key}</a>`;
 }
 
-/** A payload, folded where it is long. It is text, whatever it holds. */
-export function payload(data: unknown, name: string): Html {
+const foldedLetters = 40;
+const mostLetters = 20_000;
+
+/** A payload, whole. It is text, whatever it holds. */
+export function payload(data: unknown): Html {
   if (data === undefined) return html`<span class="dim">none</span>`;
-  const text = JSON.stringify(data, undefined, 2) ?? "?";
-  if (text.length < 200) return html`<pre>${text}</pre>`;
-  const shown =
-    text.length > 20_000 ? `${text.slice(0, 20_000)}\n… ${text.length - 20_000} more characters` : text;
-  return html`<details data-focus="${name}"><summary>${text.slice(0, 80)}…</summary><pre>${shown}</pre></details>`;
+  return html`<pre>${whole(JSON.stringify(data, undefined, 2) ?? "?")}</pre>`;
+}
+
+/** A payload in a line, which opens. `name` tells it from others on the page. */
+export function foldedPayload(data: unknown, name: string): Html {
+  if (data === undefined) return html``;
+  const text = JSON.stringify(data) ?? "?";
+  if (text.length <= foldedLetters) return html`<code>${text}</code>`;
+  return html`<details data-focus="${name}"><summary><code>${text.slice(0, foldedLetters)}…</code></summary>${payload(data)}</details>`;
+}
+
+function whole(text: string): string {
+  return text.length > mostLetters
+    ? `${text.slice(0, mostLetters)}\n… ${text.length - mostLetters} more characters`
+    : text;
 }
 
 /** Names one acquisition without giving its token away: who has the token can end the lease. */

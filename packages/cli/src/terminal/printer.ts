@@ -1,6 +1,6 @@
 import { type Cell, type Column, tableLines } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
-import { shown } from "./text.ts";
+import { jsonText, shown } from "./text.ts";
 
 /** The formats that a list can be printed in. */
 export type OutputFormat = "table" | "wide" | "json" | "ndjson" | "tsv" | "key";
@@ -38,9 +38,9 @@ export class Printer {
   #linesOf<Row>({ rows, columns, record, key }: Listing<Row>): readonly string[] {
     switch (this.format) {
       case "json":
-        return [JSON.stringify(rows.map(record), undefined, 2)];
+        return [jsonText(rows.map(record), 2)];
       case "ndjson":
-        return rows.map((row) => JSON.stringify(record(row)));
+        return rows.map((row) => jsonText(record(row)));
       case "key":
         return rows.map((row) => shown(key(row)));
       case "tsv": {
@@ -63,7 +63,7 @@ export class Printer {
   /** Prints one document: as lines for people, else as JSON. */
   document(record: object, lines: () => readonly string[]): void {
     if (this.isForPeople) for (const line of lines()) this.#print(line);
-    else this.#print(JSON.stringify(record, undefined, this.format === "json" ? 2 : undefined));
+    else this.#print(jsonText(record, this.format === "json" ? 2 : undefined));
   }
 
   #print(line: string): void {

@@ -14,6 +14,19 @@ export function shown(text: string): string {
   });
 }
 
+/** A document as JSON that a terminal acts on no part of: what it could act on is escaped, and means the same. */
+export function jsonText(value: unknown, indentation?: number): string {
+  const text = JSON.stringify(value, undefined, indentation) ?? "null";
+  // The line breaks are the indentation's: those of texts are escaped already.
+  return text.replace(hostile, (character) =>
+    character === "\n"
+      ? character
+      : [...Array(character.length).keys()]
+          .map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`)
+          .join(""),
+  );
+}
+
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
 /** How many columns a text takes. */

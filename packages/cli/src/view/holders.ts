@@ -1,21 +1,49 @@
-// Who had a lock before: as its item remembers the last one, and as the key's history shows more.
+// Who had a lock before: as the key's history shows it, or as its item remembers the last one.
 
-import type { KeyDetails } from "@leasehold/client/operator";
+import type { KeyDetails, LeaseChange, LeaseOperator } from "@leasehold/client/operator";
 import { endText } from "./key-rows.ts";
 
 /** A holder whose time is over. */
 export interface PastHolder {
   readonly owner: string;
-  /** Milliseconds; undefined where the beginning is not known. */
-  readonly heldForMs: number | undefined;
+  readonly heldForMs: number;
   /** How it ended, in words. */
   readonly ended: string;
   /** Epoch milliseconds. */
   readonly endedAt: number;
 }
 
-/** The holders that a key's items remember: the last one. */
-export function pastHolders({ lastHolder }: KeyDetails): readonly PastHolder[] {
+const wordsOfEnds: Readonly<Partial<Record<LeaseChange["what"], string>>> = {
+  released: endText("released"),
+  completed: endText("completed"),
+  broken: endText("broken"),
+  takenOver: endText("takenOver"),
+  expired: "EXPIRED",
+  resumed: "resumed",
+  gone: "gone",
+};
+
+/** Changes that tell of as many holders, and of more where few of them were asked to stop. */
+const changesPerHolder = 3;
+
+/** The last holders, the latest first: from the key's history where it is kept (1 request), else the one that is remembered. */
+export async function pastHolders(
+  operator: LeaseOperator,
+  details: KeyDetails,
+  most: number,
+): Promise<readonly PastHolder[]> {
+  const found: PastHolder[] = [];
+  const options = { newestFirst: true, limit: most * changesPerHolder };
+  for await (const { what, owner, at, acquiredAt } of operator.history(details.key, options)) {
+    const ended = wordsOfEnds[what];
+    if (ended === undefined || found.length >= most) continue;
+    found.push({ owner, heldForMs: Math.max(0, at - acquiredAt), ended, endedAt: at });
+  }
+  return found.length > 0 ? found : rememberedHolder(details);
+}
+
+/** The holder that a lock's item remembers. */
+export function rememberedHolder({ lastHolder }: KeyDetails): readonly PastHolder[] {
   if (lastHolder === undefined) return [];
   const { owner, acquiredAt, endedAt, end } = lastHolder;
   return [{ owner, heldForMs: endedAt - acquiredAt, ended: endText(end), endedAt }];

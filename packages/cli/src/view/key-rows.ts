@@ -157,7 +157,8 @@ function stateTextOf({ primitive, leases, seats }: Facts): string {
     case "semaphore":
       return `${seats?.taken.permit ?? 0} of ${seats?.permits ?? "?"}`;
     case "rw-lock": {
-      const { read = 0, write = 0 } = seats?.taken ?? {};
+      const { read = 0, write = 0, intent = 0 } = seats?.taken ?? {};
+      if (read + write === 0 && intent > 0) return "wanted";
       return write > 0 ? "writer" : read > 0 ? `${read} ${read === 1 ? "reader" : "readers"}` : "free";
     }
     case "job":

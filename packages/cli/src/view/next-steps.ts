@@ -14,7 +14,7 @@ export interface NextStep {
   readonly caution?: string;
 }
 
-const breakCaution = "it may still be working: see docs/RUNBOOK.md";
+const breakCaution = "it may still be working: docs/RUNBOOK.md#a-lock-is-stuck";
 
 /** What can be done about a key, the mildest first. */
 export function nextSteps(details: KeyDetails): readonly NextStep[] {

@@ -1,6 +1,7 @@
 // What reads cost: DynamoDB bills by the bytes that it reads, not by what comes back.
 
 import type { Item } from "@leasehold/client";
+import { prices } from "../money/prices.ts";
 
 /** What reads have taken. */
 export interface ReadCost {
@@ -8,18 +9,16 @@ export interface ReadCost {
   readonly bytes: number;
   /** Read capacity units, as DynamoDB counts them. */
   readonly units: number;
-  /** What they cost on demand, in US dollars: about, for regions differ by a third. */
+  /** What they cost on demand, in US dollars in us-east-1; other regions differ by a third. */
   readonly dollars: number;
 }
 
-/** On demand, in us-east-1: docs/costs.md names the source. */
-const dollarsPerUnit = 0.125 / 1_000_000;
 const bytesPerUnit = 4_096;
 
 /** What reads of so many bytes cost, which may lag: they cost half as much as consistent ones. */
 export function readCost(items: number, bytes: number): ReadCost {
   const units = Math.max(1, Math.ceil(bytes / bytesPerUnit)) / 2;
-  return { items, bytes, units, dollars: units * dollarsPerUnit };
+  return { items, bytes, units, dollars: units * prices.readUnit };
 }
 
 /** How many bytes an item counts, about: its names and its values. */

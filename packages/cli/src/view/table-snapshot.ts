@@ -8,8 +8,9 @@ import {
   type ItemKey,
   internalsOf,
   KeyDetailsReader,
+  unlessUnreadable,
 } from "@leasehold/client/internal";
-import type { KeyDetails } from "@leasehold/client/operator";
+import { type KeyDetails, type LeaseSnapshot, snapshotOf } from "@leasehold/client/operator";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { bytesOf, costText, type ReadCost, readCost } from "./read-cost.ts";
 
@@ -21,6 +22,8 @@ export interface TableSnapshot {
   readonly keys: readonly KeyDetails[];
   /** The fencing token that each item has given last, by the item's key: those of released locks too. */
   readonly fencingTokens: ReadonlyMap<string, number>;
+  /** What each item has shown of its leases, by the item's key: to be compared with the next look. */
+  readonly leaseItems: ReadonlyMap<string, LeaseSnapshot>;
   /** Items that are no leases of this package, though they have the place of one. */
   readonly unreadable: readonly Pick<LeaseItemError, "key" | "sortKey" | "message">[];
   readonly cost: ReadCost;
@@ -96,6 +99,7 @@ class SnapshotReader {
   readonly #clockSkewMs: number;
   readonly #keys = new Map<string, KeyReading>();
   readonly #fencingTokens = new Map<string, number>();
+  readonly #leaseItems = new Map<string, LeaseSnapshot>();
   readonly #unreadable: LeaseItemError[] = [];
   #items = 0;
   #bytes = 0;
@@ -127,6 +131,8 @@ class SnapshotReader {
     if (!key.startsWith(this.#prefix) || sortKey.startsWith(historySortKeyPrefix)) return;
     const fencingToken = item[attributeNames.fence];
     if (typeof fencingToken === "number") this.#fencingTokens.set(itemName(key, sortKey), fencingToken);
+    const seen = unlessUnreadable(() => snapshotOf(item), ignored);
+    if (seen !== undefined) this.#leaseItems.set(itemName(key, sortKey), seen);
     const reader =
       this.#keys.get(key)?.reader ?? new KeyDetailsReader(key, (error) => this.#unreadable.push(error));
     reader.read(item);
@@ -142,11 +148,15 @@ class SnapshotReader {
       readAt,
       keys: keys.sort((one, other) => (one.key < other.key ? -1 : 1)),
       fencingTokens: this.#fencingTokens,
+      leaseItems: this.#leaseItems,
       unreadable: this.#unreadable.map(({ key, sortKey, message }) => ({ key, sortKey, message })),
       cost: this.cost,
     };
   }
 }
+
+/** The reader of the key has reported it. */
+function ignored(): void {}
 
 /** One name for each item of a table. */
 export function itemName(key: string, sortKey: string): string {

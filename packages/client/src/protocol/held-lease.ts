@@ -283,19 +283,21 @@ export class HeldLease implements Removal {
     const ending = { shown: this.#shown, now: clock.timeOf(at), retentionMs, slot, cooldown };
     let confirmed = false;
     try {
-      const result = await this.#context.table.update(this.form.release(ending), { since: at });
-      confirmed = result.applied || wasReleasedByHolder(result.item, record.token);
-      const mayHaveEnded = result.retried || this.#mayHaveEnded;
-      const isKnown = this.#ownIn(result.item) !== undefined || wasBroken(result.item, record.token);
-      // Nobody could take it yet: then it was an earlier copy of the release.
-      confirmed ||= mayHaveEnded && !isKnown && this.#isStillBelieved();
-      // What has landed may be an earlier release, which left the slot open.
-      const isRecorded = slot !== undefined && (result.applied || (lastDoneSlot(result.item) ?? "") >= slot);
-      if (confirmed) {
-        this.form.released?.();
-        return { wasOurs: true, isRecorded };
+      const { applied, item, retried } = await this.#context.table.update(this.form.release(ending), {
+        since: at,
+      });
+      confirmed = applied || wasReleasedByHolder(item, record.token);
+      if (!confirmed) {
+        const isKnown = this.#ownIn(item) !== undefined || wasBroken(item, record.token);
+        if (isKnown || !(retried || this.#mayHaveEnded)) return notOurs;
+        // Nobody could take it yet: then it was an earlier copy of the release.
+        confirmed = this.#isStillBelieved();
+        if (!confirmed) return "unknown";
       }
-      return mayHaveEnded && !isKnown ? "unknown" : notOurs;
+      this.form.released?.();
+      // What has landed may be an earlier release, which left the slot open.
+      const isRecorded = slot !== undefined && (applied || (lastDoneSlot(item) ?? "") >= slot);
+      return { wasOurs: true, isRecorded };
     } catch (error) {
       if (error instanceof LeaseError && error.mayHaveLanded) this.#mayHaveEnded = true;
       throw error;

@@ -14,13 +14,11 @@ interface Wish extends Pick<AcquireTerms, "key" | "sortKey" | "owner" | "slot"> 
 /** How long a caller waits for another call of its own owner. */
 export type SiblingWait = Pick<WaitTerms, "waitMs" | "signal">;
 
-/** An owner's hold on a lock, or the call that is about to win it. */
-type Entry = { readonly lease: HeldLease } | { readonly winning: Promise<unknown> };
-
 /** Lets an owner that holds a lease in this client in again, without asking the service. */
 export class ReentrantLeases {
   readonly #clock: Clock;
-  readonly #entries = new Map<string, Entry>();
+  /** An owner's hold on a lock, or the call that is about to win it. */
+  readonly #entries = new Map<string, HeldLease | Promise<unknown>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -48,11 +46,11 @@ export class ReentrantLeases {
   ): Promise<HeldLease[]> {
     const startedAt = this.#clock.monotonic();
     for (;;) {
-      const winning = this.#winning(wishes);
+      const winning = wishes.filter((wish) => this.#entries.get(idOf(wish)) instanceof Promise);
       const [first] = winning;
       if (first === undefined) break;
       // Ignored: the calls that are to win them have the errors.
-      const all = Promise.allSettled(winning.map(({ won }) => won));
+      const all = Promise.allSettled(winning.map((wish) => this.#entries.get(idOf(wish))));
       await waitForSibling(this.#clock, { key: first.key, startedAt, patience }, all);
     }
     // From here to the entries of those that are to be won nobody else has a turn.
@@ -65,7 +63,7 @@ export class ReentrantLeases {
     const missing = wishes.filter((wish) => !held.has(wish));
     if (missing.length > 0) {
       const winning = win(missing);
-      for (const wish of missing) this.#entries.set(idOf(wish), { winning });
+      for (const wish of missing) this.#entries.set(idOf(wish), winning);
       const won = await winning.catch(async (error: unknown) => {
         for (const wish of missing) this.#entries.delete(idOf(wish));
         // Those that it had already go on for their other holders.
@@ -83,18 +81,9 @@ export class ReentrantLeases {
     return wishes.flatMap((wish) => held.get(wish) ?? []);
   }
 
-  /** Those of the locks that another call of the same owner is about to win. */
-  #winning(wishes: readonly Wish[]): { readonly key: string; readonly won: Promise<unknown> }[] {
-    return wishes.flatMap((wish) => {
-      const entry = this.#entries.get(idOf(wish));
-      return entry !== undefined && "winning" in entry ? [{ key: wish.key, won: entry.winning }] : [];
-    });
-  }
-
   #liveLease(wish: Wish): HeldLease | undefined {
-    const entry = this.#entries.get(idOf(wish));
-    if (entry === undefined || !("lease" in entry)) return undefined;
-    const { lease } = entry;
+    const lease = this.#entries.get(idOf(wish));
+    if (lease === undefined || lease instanceof Promise) return undefined;
     if (lease.deadline.remainingMs() <= 0) return undefined;
     const { key, slot } = wish;
     const heldSlot = lease.terms.slot;
@@ -103,10 +92,9 @@ export class ReentrantLeases {
   }
 
   #keep(id: string, lease: HeldLease): void {
-    const entry = { lease };
-    this.#entries.set(id, entry);
+    this.#entries.set(id, lease);
     lease.onEnd(() => {
-      if (this.#entries.get(id) === entry) this.#entries.delete(id);
+      if (this.#entries.get(id) === lease) this.#entries.delete(id);
     });
   }
 }

@@ -57,12 +57,7 @@ export class UpdateBatch {
     const [first, ...others] = this.#entries.values();
     if (first === undefined) return;
     if (others.length > 0) return await this.#sendTogether([first, ...others]);
-    const { request, call, answered } = first;
-    try {
-      answered.resolve(await this.#context.table.store.update(request, call));
-    } catch (error) {
-      answered.reject(error);
-    }
+    await this.#sendOne(first);
   }
 
   async #sendTogether(entries: readonly [Entry, ...Entry[]]): Promise<void> {
@@ -88,11 +83,15 @@ export class UpdateBatch {
     else entry.answered.resolve(result);
   }
 
-  #sendAlone({ request, call, answered }: Entry): void {
-    const { table, gate } = this.#context;
-    gate
-      .renew(this.#deadline, call.signal, () => table.store.update(request, call))
-      .then(answered.resolve, answered.reject);
+  #sendAlone(entry: Entry): void {
+    const { call, answered } = entry;
+    this.#context.gate
+      .renew(this.#deadline, call.signal, () => this.#sendOne(entry))
+      .catch((error: unknown) => answered.reject(error));
+  }
+
+  #sendOne({ request, call, answered }: Entry): Promise<void> {
+    return this.#context.table.store.update(request, call).then(answered.resolve, answered.reject);
   }
 
   #leave(entry: Entry): void {

@@ -11,18 +11,20 @@ export const latestTime = 8_640_000_000_000_000;
 
 /** Reads a text that has to be there. Throws LeaseItemError. */
 export function textIn(item: Item, attribute: string): string {
-  return optionalTextIn(item, attribute) ?? refuse(item, attribute, text);
+  const value = item[attribute];
+  return typeof value === "string" ? value : refuse(item, attribute, text);
 }
 
 /** Reads a text that may be absent. Throws LeaseItemError. */
 export function optionalTextIn(item: Item, attribute: string): string | undefined {
-  const value = item[attribute];
-  return value === undefined || typeof value === "string" ? value : refuse(item, attribute, text);
+  return item[attribute] === undefined ? undefined : textIn(item, attribute);
 }
 
 /** Reads a whole number that has to be there. Throws LeaseItemError. */
 export function wholeIn(item: Item, attribute: string, most: number = Number.MAX_SAFE_INTEGER): number {
-  return optionalWholeIn(item, attribute, most) ?? refuse(item, attribute, wholeUpTo(most));
+  const value = item[attribute];
+  const isInRange = typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= most;
+  return isInRange ? value : refuse(item, attribute, `a whole number (N) from 0 to ${most}`);
 }
 
 /** Reads a whole number that may be absent. Throws LeaseItemError. */
@@ -31,10 +33,7 @@ export function optionalWholeIn(
   attribute: string,
   most: number = Number.MAX_SAFE_INTEGER,
 ): number | undefined {
-  const value = item[attribute];
-  if (value === undefined) return undefined;
-  const isInRange = typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= most;
-  return isInRange ? value : refuse(item, attribute, wholeUpTo(most));
+  return item[attribute] === undefined ? undefined : wholeIn(item, attribute, most);
 }
 
 /** Reads a time that has to be there, in epoch milliseconds. Throws LeaseItemError. */
@@ -79,7 +78,6 @@ export function parsedJson(json: string): { readonly value: unknown } | undefine
 }
 
 const text = "a string (S)";
-const wholeUpTo = (most: number): string => `a whole number (N) from 0 to ${most}`;
 
 function refuse(item: Item, attribute: string, allowed: string): never {
   throw new LeaseItemError(addressOf(item), attribute, findingOf(attribute, item[attribute]), allowed);

@@ -10,7 +10,7 @@ import type { PastHolder } from "../../view/holders.ts";
 import { type KeyRow, keyRows, ownerOf, primitiveOf, stateWord } from "../../view/key-rows.ts";
 import { livenessText, renewals, renewedAgoMs } from "../../view/liveness.ts";
 import { type NextStep, nextSteps } from "../../view/next-steps.ts";
-import { inColorOf } from "./row-columns.ts";
+import { endIn, inColorOf } from "./row-columns.ts";
 
 /** How the lines are written. */
 export interface ReportOptions {
@@ -23,6 +23,8 @@ export interface ReportOptions {
 }
 
 const indent = "  ";
+/** A semaphore may have 1000 holders. */
+const shownLeases = 20;
 /** A payload may have 392 KiB. */
 const shownPayload = 400;
 
@@ -155,11 +157,10 @@ function leasesTable({ leases, readAt, primitive }: KeyRow, options: ReportOptio
     },
     { title: "token", cell: ({ token }) => tokenPrefix(token, tokens), from: 50 },
   ];
-  return indented(leases, columns, options);
-}
-
-function endIn(ms: number): string {
-  return ms < 0 ? `${ageText(-ms)} ago` : ageText(ms);
+  const more = leases.length - shownLeases;
+  if (options.isWide || more <= 0) return indented(leases, columns, options);
+  const note = paragraph(`and ${more} more: -o wide shows all`, options.columns, indent);
+  return [...indented(leases.slice(0, shownLeases), columns, options), ...note];
 }
 
 function waitingSection(details: KeyDetails, options: ReportOptions): readonly string[] {
@@ -203,7 +204,7 @@ function holdersSection(holders: readonly PastHolder[], options: ReportOptions):
     },
     {
       title: "held for",
-      cell: ({ heldForMs }) => (heldForMs === undefined ? "—" : ageText(heldForMs)),
+      cell: ({ heldForMs }) => ageText(heldForMs),
       align: "right",
     },
     { title: "ended", cell: ({ ended }) => ended },

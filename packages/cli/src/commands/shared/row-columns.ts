@@ -29,9 +29,9 @@ export function fenceText(fencingToken: number | undefined): string {
 }
 
 /** `19s`, or `9h 12m ago` for what is over. */
-export function endText({ remainingMs }: Pick<KeyRow, "remainingMs">): string {
-  if (remainingMs === undefined) return none;
-  return remainingMs < 0 ? `${ageText(-remainingMs)} ago` : ageText(remainingMs);
+export function endIn(ms: number | undefined): string {
+  if (ms === undefined) return none;
+  return ms < 0 ? `${ageText(-ms)} ago` : ageText(ms);
 }
 
 /** The columns of a list of locks. Times are relative, and absolute as well where the user wants that. */
@@ -50,7 +50,7 @@ export function rowColumns({ utc, local }: Pick<GlobalValues, "utc" | "local">):
       align: "right",
       from: 60,
     },
-    { title: "ENDS IN", cell: endText, align: "right" },
+    { title: "ENDS IN", cell: ({ remainingMs }) => endIn(remainingMs), align: "right" },
     {
       title: `SINCE (${zone})`,
       cell: (row) => at(row, row.heldForMs && -row.heldForMs),

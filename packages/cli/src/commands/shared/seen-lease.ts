@@ -7,7 +7,7 @@ import { text } from "../../flags.ts";
 import { ageText } from "../../terminal/durations.ts";
 import { shown } from "../../terminal/text.ts";
 import { shortestPrefix, tokenPrefix } from "../../view/command-lines.ts";
-import { pastHolders } from "../../view/holders.ts";
+import { rememberedHolder } from "../../view/holders.ts";
 import { ownerOf, stateWord } from "../../view/key-rows.ts";
 
 /** The flags that say which lease is meant. */
@@ -68,7 +68,7 @@ function severalOf(
 
 /** Nobody holds a key. */
 export function freeError(details: KeyDetails): CommandError {
-  const [last] = pastHolders(details);
+  const [last] = rememberedHolder(details);
   const ended =
     last === undefined
       ? ""

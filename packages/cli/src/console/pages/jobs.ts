@@ -88,7 +88,7 @@ export function runPage(job: string, slot: string, run: JobRun | undefined, isRe
         : durationText(run.endedAt - run.startedAt),
     ],
     ["Remark", run?.remark],
-    ["Progress", run?.progress === undefined ? undefined : payload(run.progress, "progress")],
+    ["Progress", run?.progress === undefined ? undefined : payload(run.progress)],
   ];
   const shown = facts.flatMap(([name, value]) =>
     value === undefined ? [] : [html`<dt>${name}</dt><dd>${value}</dd>`],

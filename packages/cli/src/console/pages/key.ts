@@ -37,7 +37,7 @@ function holder(lease: DescribedLease, readAt: number): Html {
   return html`<dl><dt>Holder</dt><dd>${owner}</dd><dt>Since</dt><dd>${time(acquiredAt)}, for ${ageText(readAt - acquiredAt)}</dd>
 <dt>Ends</dt><dd>${leaseBar(lease, readAt)} · ${time(expiresAt)} (lease ${ageText(leaseDurationMs)}, renewed ${renewals(lease)} times)</dd>
 <dt>Fencing token</dt><dd><code>${fencingToken}</code></dd><dt>Asked to stop</dt><dd>${revocation ?? "no"}</dd>
-<dt>Data</dt><dd>${invalidData === undefined ? payload(data, "data") : html`<span class="bad">no JSON:</span> <pre>${invalidData}</pre>`}</dd></dl>`;
+<dt>Data</dt><dd>${invalidData === undefined ? payload(data) : html`<span class="bad">no JSON:</span> <pre>${invalidData}</pre>`}</dd></dl>`;
 }
 
 function seatsOf({ sortKey, permits, taken }: DescribedSeats): Html {

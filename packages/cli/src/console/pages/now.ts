@@ -4,7 +4,7 @@ import { costText } from "../../view/read-cost.ts";
 import { countsText, type RowSelection, selectRows } from "../../view/row-selection.ts";
 import type { TableSnapshot } from "../../view/table-snapshot.ts";
 import { type Html, html } from "../html.ts";
-import { keyLink, leaseBar, payload, stateMark } from "../parts.ts";
+import { foldedPayload, keyLink, leaseBar, stateMark } from "../parts.ts";
 import type { Page } from "../server.ts";
 
 const mostRows = 1_000;
@@ -66,7 +66,7 @@ function list(rows: readonly KeyRow[], readAt: number): Html {
     const version = `${lease?.fencingToken ?? ""} ${stateText} ${waiting} ${parked}`;
     return html`<tr data-row="${`${primitive} ${key}`}" data-version="${version}"><td>${keyLink(key)}</td><td>${stateMark(state, stateText)}</td><td>${owner}</td>
 <td class="number">${heldForMs === undefined ? "" : ageText(heldForMs)}</td><td>${lease === undefined ? "" : leaseBar(lease, readAt)}</td>
-<td class="number">${waiting + parked || ""}</td><td class="wide">${note}${lease?.data === undefined ? "" : payload(lease.data, `data ${key}`)}</td></tr>`;
+<td class="number">${waiting + parked || ""}</td><td class="wide">${note}${lease?.data === undefined || lease.pause !== undefined ? "" : foldedPayload(lease.data, `data ${key}`)}</td></tr>`;
   };
   return html`<div class="wrap"><table><caption>A row for each key</caption>
 <thead><tr><th scope="col">Key</th><th scope="col">State</th><th scope="col">Holder</th><th scope="col" class="number">Held for</th><th scope="col">Lease</th>

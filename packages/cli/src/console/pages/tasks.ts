@@ -2,7 +2,7 @@ import type { TaskRecord, TaskState } from "@leasehold/jobs";
 import { ageText } from "../../terminal/durations.ts";
 import { quoted } from "../../view/command-lines.ts";
 import { type Html, html } from "../html.ts";
-import { offer, payload, time } from "../parts.ts";
+import { foldedPayload, offer, time } from "../parts.ts";
 import type { Page } from "../server.ts";
 
 /** A set of tasks, counted. */
@@ -52,7 +52,7 @@ export function setPage(
       task,
     ) => html`<tr><td>${task.id}</td><td class="${task.state === "parked" || task.state === "failed" ? "bad" : ""}">${task.state}</td>
 <td class="number">${task.attempts}/${task.maxAttempts}</td><td class="wide">${task.owner ?? ""}</td><td class="number">${ageText(Math.max(0, now - (task.endedAt ?? task.startedAt ?? task.addedAt)))}</td>
-<td>${task.remark}</td><td class="wide">${payload(task.payload, `payload ${task.id}`)}</td></tr>`,
+<td>${task.remark}</td><td class="wide">${foldedPayload(task.payload, `payload ${task.id}`)}</td></tr>`,
   );
   return {
     title: set,

@@ -1,0 +1,87 @@
+import type { AuditEntry, LeaseChange } from "@leasehold/client/operator";
+import { command } from "../command.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { duration, whole } from "../flags.ts";
+import { ageText, timeText } from "../terminal/durations.ts";
+import type { Cell, Style } from "../terminal/table.ts";
+import { fold, shown } from "../terminal/text.ts";
+import { type HistoryEntry, historyEntries } from "../view/history.ts";
+import { operatorOn } from "./shared/intervention.ts";
+
+export default command({
+  usage: "history KEY",
+  details: `
+Shows what has happened to a key: who acquired it, for how long it was held and how that ended, and what operators did. Holds
+are recorded where the table is made with LeaseTable({ history }); what operators did is kept for 30 days always.
+
+leasehold history nightly-report --since 2d`,
+  writes: false,
+  operands: [1, 1],
+  flags: {
+    since: duration("only of the last so long, as 24h"),
+    limit: whole("at most so many lines, the latest ones", { least: 1 }),
+  },
+  async run(call) {
+    const { operands, flags, global, connect, printer, terminal } = call;
+    const [key = ""] = operands;
+    const { since: sinceMs, limit } = flags;
+    const operator = operatorOn(await connect(), call);
+    const since = sinceMs === undefined ? {} : { sinceMs };
+    const changes: LeaseChange[] = [];
+    for await (const change of operator.history(key, since)) changes.push(change);
+    const audit: AuditEntry[] = [];
+    for await (const entry of operator.audit({ key, ...since })) audit.push(entry);
+    const entries = historyEntries(changes, audit).slice(limit === undefined ? 0 : -limit);
+    const zone = global.local ? "local" : "utc";
+    printer.list({
+      rows: entries,
+      columns: [
+        { title: `WHEN (${zone.toUpperCase()})`, cell: ({ at }) => timeText(at, zone) },
+        { title: "WHAT", cell: whatCell },
+        { title: "WHO", cell: ({ owner = "—" }) => owner, gives: true, from: 50 },
+        { title: "HELD", cell: ({ heldForMs: ms }) => (ms === undefined ? "" : ageText(ms)), align: "right" },
+        { title: "DETAIL", cell: detailOf, gives: true, from: 70 },
+      ],
+      record: (entry) => ({ key, ...entry }),
+      key: () => key,
+    });
+    if (changes.length > 0) {
+      if (printer.isForPeople)
+        terminal.say("Holds are recorded, for the table keeps a history: LeaseTable({ history }).");
+      return exitCodes.done;
+    }
+    const missing = `No history of ${shown(key)} is kept${sinceMs === undefined ? "" : " of that time"}: only what operators did is. To record every hold, make the table with LeaseTable({ history: Duration.days(30) }) of @leasehold/cdk.`;
+    for (const line of fold(missing, 100)) terminal.say(line);
+    return exitCodes.nothing;
+  },
+});
+
+const words: Readonly<Partial<Record<HistoryEntry["what"], string>>> = {
+  broken: "BROKEN",
+  break: "BROKEN",
+  takenOver: "TAKEN OVER",
+  stopping: "asked to stop",
+  stop: "asked to stop",
+  pause: "paused",
+  resume: "resumed",
+};
+
+const styles: Readonly<Partial<Record<HistoryEntry["what"], Style>>> = {
+  broken: "red",
+  break: "red",
+  takenOver: "yellow",
+  expired: "red",
+};
+
+function whatCell({ what }: HistoryEntry): Cell {
+  const text = words[what] ?? what;
+  const style = styles[what];
+  return style === undefined ? text : { text, style };
+}
+
+function detailOf({ by, reason, what }: HistoryEntry): string {
+  const told = [by === undefined ? "" : `by ${by}`, reason === undefined ? "" : JSON.stringify(reason)];
+  const text = told.filter((part) => part !== "").join(": ");
+  if (text !== "") return text;
+  return what === "completed" ? "its slot is done" : what === "expired" ? "not renewed" : "";
+}

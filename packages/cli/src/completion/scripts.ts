@@ -1,0 +1,130 @@
+// Completion scripts for shells. They hold every word, so that completing starts no program.
+
+import { type CommandWords, type FlagWords, firstWords, secondWords, type Words } from "./words.ts";
+
+/** The shells that have a script. */
+export const completionShells = ["bash", "zsh", "fish"] as const;
+export type CompletionShell = (typeof completionShells)[number];
+
+/** The script for a shell. */
+export function completionScript(shell: CompletionShell, words: Words): string {
+  return shell === "fish" ? fish(words) : posix(shell, words);
+}
+
+function spelled({ name, short }: FlagWords): string[] {
+  return [`--${name}`, ...(short === undefined ? [] : [`-${short}`])];
+}
+
+/** What bash and zsh have in common: a function that gives the words for the words before. */
+function posix(shell: "bash" | "zsh", words: Words): string {
+  const { commands, globalFlags } = words;
+  const all = [...globalFlags, ...commands.flatMap(({ flags }) => flags)];
+  const valued = [...new Set(all.filter(({ takesValue }) => takesValue).flatMap(spelled))];
+  // The same name may stand for other words in another command; the first that has words counts.
+  const choices = new Map(all.filter(({ values }) => values.length > 0).map((flag) => [flag.name, flag]));
+  const globals = globalFlags.flatMap(spelled);
+  const cases = [...new Set([...firstWords(words), ...commands.map(({ name }) => name)])].map((name) => {
+    const own = commands.find((one) => one.name === name)?.flags.flatMap(spelled) ?? [];
+    return `    ${quoted(name)}) _leasehold_words=${quoted([...secondWords(words, name), ...own, ...globals].join(" "))} ;;`;
+  });
+  return `${shell === "zsh" ? "#compdef leasehold\n" : ""}# Completion of leasehold for ${shell}. To use it: ${shell === "zsh" ? "source <(leasehold completion zsh)" : "source <(leasehold completion bash)"}
+# Gives, in _leasehold_words, what may follow the words that it is called with; nothing behind --.
+_leasehold_lookup() {
+  local command= previous= word skip=
+  for word in "$@"; do
+    previous=$word
+    if [ -n "$skip" ]; then skip=; continue; fi
+    case $word in
+    --) _leasehold_words=; return 1 ;;
+    ${valued.join("|")}) skip=1 ;;
+    -*) ;;
+    *)
+      case "$command $word" in
+      ${commands
+        .filter(({ name }) => name.includes(" "))
+        .map(({ name }) => quoted(name))
+        .join("|")}) command="$command $word" ;;
+      *) [ -n "$command" ] || command=$word ;;
+      esac
+      ;;
+    esac
+  done
+  if [ -n "$skip" ]; then
+    case $previous in
+${[...choices.values()].map((flag) => `    ${spelled(flag).join("|")}) _leasehold_words=${quoted(flag.values.join(" "))} ;;`).join("\n")}
+    *) _leasehold_words=; return 1 ;;
+    esac
+    return 0
+  fi
+  case $command in
+    '') _leasehold_words=${quoted([...firstWords(words), ...globals].join(" "))} ;;
+${cases.join("\n")}
+    *) _leasehold_words= ;;
+  esac
+}
+${shell === "bash" ? bashPart : zshPart}`;
+}
+
+const bashPart = `_leasehold() {
+  COMPREPLY=()
+  _leasehold_lookup "\${COMP_WORDS[@]:1:COMP_CWORD-1}" || return 0
+  COMPREPLY=($(compgen -W "$_leasehold_words" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _leasehold leasehold
+`;
+
+const zshPart = `_leasehold() {
+  _leasehold_lookup "\${(@)words[2,CURRENT-1]}" || { _files; return }
+  compadd -- \${=_leasehold_words}
+}
+compdef _leasehold leasehold
+`;
+
+function fish(words: Words): string {
+  const { commands, globalFlags } = words;
+  const firsts = firstWords(words);
+  const summaryOf = (name: string): string =>
+    commands.find((one) => one.name === name)?.summary ?? secondWords(words, name).join(", ");
+  const lines = [
+    "# Completion of leasehold for fish. To use it: leasehold completion fish | source",
+    "complete -c leasehold -f",
+    ...globalFlags.map((flag) => fishFlag(flag)),
+    ...firsts.map(
+      (name) =>
+        `complete -c leasehold -n __fish_use_subcommand -a ${quoted(name)} -d ${quoted(summaryOf(name))}`,
+    ),
+    ...commands.flatMap((command) => fishCommand(command, words)),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function fishCommand({ name, summary, flags }: CommandWords, words: Words): string[] {
+  const [first = "", second] = name.split(" ");
+  const seen = `__fish_seen_subcommand_from ${first}`;
+  const others = secondWords(words, first).join(" ");
+  const condition = second === undefined ? seen : `${seen}; and __fish_seen_subcommand_from ${second}`;
+  const offered = `${seen}; and not __fish_seen_subcommand_from ${others}`;
+  return [
+    ...(second === undefined
+      ? []
+      : [`complete -c leasehold -n ${quoted(offered)} -a ${quoted(second)} -d ${quoted(summary)}`]),
+    ...flags.map((flag) => fishFlag(flag, condition)),
+  ];
+}
+
+function fishFlag(flag: FlagWords, condition?: string): string {
+  const { name, short, takesValue, values, help } = flag;
+  return [
+    "complete -c leasehold",
+    ...(condition === undefined ? [] : [`-n ${quoted(condition)}`]),
+    `-l ${name}`,
+    ...(short === undefined ? [] : [`-s ${short}`]),
+    ...(takesValue ? [`-x${values.length > 0 ? ` -a ${quoted(values.join(" "))}` : ""}`] : []),
+    `-d ${quoted(help)}`,
+  ].join(" ");
+}
+
+/** A text in single quotes, as all three shells read it. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

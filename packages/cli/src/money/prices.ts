@@ -1,0 +1,13 @@
+// What DynamoDB charges for requests, on demand: the same numbers as bench/costs/prices.ts, which a test holds together.
+
+/** Prices in US dollars, where and when they were read. */
+export const prices = {
+  writeUnit: 0.625 / 1_000_000,
+  readUnit: 0.125 / 1_000_000,
+  region: "us-east-1",
+  date: "2026-11-22",
+  source: "https://airbyte.com/data-engineering-resources/dynamodb-pricing",
+} as const;
+
+/** Months as AWS counts them, of 730 hours. */
+export const secondsOfMonth: number = 730 * 3_600;

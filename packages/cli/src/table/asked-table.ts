@@ -1,0 +1,146 @@
+// A table whose settings are asked for by the AWS SDK. Loaded only by commands about tables, as the SDK is.
+
+import {
+  DescribeContinuousBackupsCommand,
+  DescribeTableCommand,
+  DescribeTimeToLiveCommand,
+  type DynamoDBClient,
+  ListTagsOfResourceCommand,
+  type TableDescription,
+  type Tag,
+} from "@aws-sdk/client-dynamodb";
+import { rejectionFor } from "@leasehold/client/internal";
+import type { Call } from "../command.ts";
+import { isLoopback, placeOf } from "../connection.ts";
+import { regionWithCredentials, sdkClient } from "../sdk.ts";
+
+const defaultTimeoutMs = 5_000;
+
+/** What an engine said, or why it could not be learnt. */
+export type Learnt<T> = { readonly value: T } | { readonly unknown: string };
+
+/** How requests about one table are sent. */
+export interface AskedTable {
+  readonly tableName: string;
+  readonly dynamodb: DynamoDBClient;
+  readonly endpoint: string | undefined;
+  /** Whether it is on an engine of this machine, which knows some calls only. */
+  readonly isLocal: boolean;
+  /** For people: the region, or the endpoint on this machine. */
+  readonly region: string;
+  /** Sends a request, within --timeout. Rejects with a LeaseError that names the table and the place. */
+  ask<T>(
+    send: (dynamodb: DynamoDBClient, options: { readonly abortSignal: AbortSignal }) => Promise<T>,
+  ): Promise<T>;
+  /** With --verbose, says how many requests were sent. */
+  close(): void;
+}
+
+/** Opens the table that a call names, or the one of this name. Rejects with a CommandError (78) where none is named
+ * or found, and without region or credentials. */
+export async function askedTable(
+  { global, env, clock, signal, terminal }: Call,
+  tableName?: string,
+): Promise<AskedTable> {
+  const place = await placeOf(tableName === undefined ? global : { ...global, table: tableName }, env, clock);
+  const dynamodb = sdkClient(place);
+  const { endpoint } = place;
+  let sent = 0;
+  dynamodb.middlewareStack.add(
+    (next) => (args) => {
+      sent += 1;
+      return next(args);
+    },
+    { step: "finalizeRequest", priority: "low", name: "count" },
+  );
+  const region = await regionWithCredentials(dynamodb);
+  return {
+    tableName: place.tableName,
+    dynamodb,
+    endpoint,
+    isLocal: isLoopback(endpoint),
+    region: isLoopback(endpoint) ? (endpoint ?? region) : region,
+    ask: async (send) => {
+      const limit = AbortSignal.timeout(global.timeout ?? defaultTimeoutMs);
+      const abortSignal = AbortSignal.any([signal, limit]);
+      try {
+        return await send(dynamodb, { abortSignal });
+      } catch (error) {
+        signal.throwIfAborted();
+        const asked = { tableName: place.tableName, dynamodb };
+        throw await rejectionFor(error, asked, abortSignal, { count: 1, lastError: undefined });
+      }
+    },
+    close: () => {
+      dynamodb.destroy();
+      if (global.verbose) terminal.say(`${sent} requests by the SDK`);
+    },
+  };
+}
+
+/** The settings of a table. */
+export interface TableFacts {
+  readonly table: TableDescription;
+  /** The attribute of the time to live; undefined where it is off. */
+  readonly ttl: Learnt<string | undefined>;
+  readonly pointInTimeRecovery: Learnt<boolean>;
+  readonly tags: Learnt<readonly Tag[]>;
+}
+
+/** Asks for all settings of a table. Rejects where the table itself cannot be described. */
+export async function factsOf(asked: AskedTable): Promise<TableFacts> {
+  const { tableName } = asked;
+  const { Table: table = {} } = await asked.ask((dynamodb, options) =>
+    dynamodb.send(new DescribeTableCommand({ TableName: tableName }), options),
+  );
+  const { TableArn = "" } = table;
+  const [ttl, pointInTimeRecovery, tags] = await Promise.all([
+    learn(asked, "DescribeTimeToLive", async (dynamodb, options) => {
+      const { TimeToLiveDescription: said } = await dynamodb.send(
+        new DescribeTimeToLiveCommand({ TableName: tableName }),
+        options,
+      );
+      return said?.TimeToLiveStatus?.startsWith("ENABL") ? said.AttributeName : undefined;
+    }),
+    learn(asked, "DescribeContinuousBackups", async (dynamodb, options) => {
+      const { ContinuousBackupsDescription: said } = await dynamodb.send(
+        new DescribeContinuousBackupsCommand({ TableName: tableName }),
+        options,
+      );
+      return said?.PointInTimeRecoveryDescription?.PointInTimeRecoveryStatus === "ENABLED";
+    }),
+    learn(asked, "ListTagsOfResource", async (dynamodb, options) => {
+      const command = new ListTagsOfResourceCommand({ ResourceArn: TableArn });
+      return (await dynamodb.send(command, options)).Tags ?? [];
+    }),
+  ]);
+  return { table, ttl, pointInTimeRecovery, tags };
+}
+
+/** Asks for what engines and roles may refuse: a refusal is a finding, and no reason to end. */
+export async function learn<T>(
+  asked: AskedTable,
+  action: string,
+  send: Parameters<typeof asked.ask<T>>[0],
+): Promise<Learnt<T>> {
+  try {
+    return { value: await asked.ask(send) };
+  } catch (error) {
+    const refusal = refusalIn(error);
+    if (refusal === "denied") return { unknown: `dynamodb:${action} is denied` };
+    if (refusal === "unsupported") return { unknown: `this engine does not know ${action}` };
+    throw error;
+  }
+}
+
+/** What an error says of a request: that it is denied, or that the engine does not know it. */
+export function refusalIn(error: unknown): "denied" | "unsupported" | undefined {
+  const { name, code, cause } = Object(error) as {
+    readonly name?: unknown;
+    readonly code?: unknown;
+    readonly cause?: unknown;
+  };
+  if (name === "UnknownOperationException") return "unsupported";
+  if (name === "AccessDeniedException") return "denied";
+  return code === undefined || cause === undefined ? undefined : refusalIn(cause);
+}

@@ -1,0 +1,81 @@
+// The table where none is named: the one that has the tag leasehold=true, if there is exactly one.
+
+import {
+  DescribeTableCommand,
+  type DynamoDBClient,
+  ListTablesCommand,
+  ListTagsOfResourceCommand,
+} from "@aws-sdk/client-dynamodb";
+import { environmentNames } from "@leasehold/client/environment";
+import { isLoopback, type TablePlace } from "../connection.ts";
+import { CommandError, exitCodes } from "../exit-codes.ts";
+import { sdkClient } from "../sdk.ts";
+import { shown } from "../terminal/text.ts";
+import { tableTag } from "./definition.ts";
+
+/** Tags are asked for table by table, some at a time; in an account with more tables, one is to be named. */
+const mostTables = 300;
+const atOnce = 8;
+const withinMs = 10_000;
+
+const tag = `${tableTag.Key}=${tableTag.Value}`;
+const advice = `give --table NAME, or set ${environmentNames.tableName}. To make one: leasehold table create NAME; to try without AWS: leasehold dev`;
+
+/** Finds the tagged table's name. Throws a CommandError (78) where there is none, or more than one, or no answer. */
+export async function findTable(place: Omit<TablePlace, "tableName" | "clock">): Promise<string> {
+  const dynamodb = sdkClient(place);
+  try {
+    const region = isLoopback(place.endpoint) ? place.endpoint : await dynamodb.config.region();
+    const found = await taggedTables(dynamodb, AbortSignal.timeout(withinMs));
+    const [only] = found;
+    if (only !== undefined && found.length === 1) return only;
+    const finding =
+      only === undefined
+        ? `none at ${region} has the tag ${tag}`
+        : `${found.length} at ${region} have the tag ${tag}: ${found.map(shown).join(", ")}`;
+    throw new CommandError(`no table is named, and ${finding}: ${advice}`, exitCodes.configuration);
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    const message = `no table is named, and looking for one with the tag ${tag} failed (${reason}): ${advice}`;
+    throw new CommandError(message, exitCodes.configuration, { cause: error });
+  } finally {
+    dynamodb.destroy();
+  }
+}
+
+async function taggedTables(dynamodb: DynamoDBClient, abortSignal: AbortSignal): Promise<readonly string[]> {
+  const names = await allTables(dynamodb, abortSignal);
+  const [first] = names;
+  if (first === undefined) return [];
+  const { Table } = await dynamodb.send(new DescribeTableCommand({ TableName: first }), { abortSignal });
+  // Tables of one account and region have ARNs that differ in the name alone.
+  const prefix = (Table?.TableArn ?? "").slice(0, -first.length);
+  const found: string[] = [];
+  for (let at = 0; at < names.length; at += atOnce) {
+    const some = names.slice(at, at + atOnce);
+    const tags = await Promise.all(
+      some.map(async (name) => {
+        const command = new ListTagsOfResourceCommand({ ResourceArn: prefix + name });
+        return (await dynamodb.send(command, { abortSignal })).Tags ?? [];
+      }),
+    );
+    const isTagged = (index: number): boolean =>
+      tags[index]?.some(({ Key, Value }) => Key === tableTag.Key && Value === tableTag.Value) ?? false;
+    found.push(...some.filter((_, index) => isTagged(index)));
+  }
+  return found;
+}
+
+async function allTables(dynamodb: DynamoDBClient, abortSignal: AbortSignal): Promise<readonly string[]> {
+  const names: string[] = [];
+  let after: string | undefined;
+  do {
+    const command = new ListTablesCommand(after === undefined ? {} : { ExclusiveStartTableName: after });
+    const page = await dynamodb.send(command, { abortSignal });
+    names.push(...(page.TableNames ?? []));
+    after = page.LastEvaluatedTableName;
+    if (names.length > mostTables) throw new Error(`there are more than ${mostTables} tables`);
+  } while (after !== undefined);
+  return names;
+}

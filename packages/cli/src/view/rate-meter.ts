@@ -1,0 +1,62 @@
+// What happens in a table in a minute, from looks alone: nothing is written for it.
+
+import type { TableEvent } from "./table-events.ts";
+import type { TableSnapshot } from "./table-snapshot.ts";
+
+/** How often it has happened in the last minute; of a shorter time, as it would be in a minute. */
+export interface TableRates {
+  readonly acquired: number;
+  readonly takenOver: number;
+  readonly lost: number;
+}
+
+const windowMs = 60_000;
+/** One key is not acquired more often than once in so many milliseconds. */
+const shortestCycleMs = 2;
+
+interface Count extends TableRates {
+  readonly at: number;
+}
+
+/** Counts acquisitions by the growth of fencing tokens, also those between two looks. */
+export class RateMeter {
+  #counts: readonly Count[] = [];
+  #since: number | undefined;
+
+  /** Takes one more look along, and what has changed since the one before. */
+  add(before: TableSnapshot | undefined, after: TableSnapshot, events: readonly TableEvent[]): void {
+    const at = after.readAt;
+    this.#since ??= at;
+    if (before === undefined) return;
+    const count = {
+      at,
+      acquired: acquisitions(before, after),
+      takenOver: events.filter(({ what }) => what === "takenOver").length,
+      lost: events.filter(({ what }) => what === "lapsed" || what === "broken").length,
+    };
+    this.#counts = [...this.#counts, count].filter((one) => one.at > at - windowMs);
+  }
+
+  get rates(): TableRates {
+    const latest = this.#counts.at(-1)?.at ?? 0;
+    const spanMs = Math.min(windowMs, latest - (this.#since ?? latest));
+    const scale = spanMs > 0 ? windowMs / spanMs : 0;
+    const sum = (of: keyof TableRates): number =>
+      Math.round(scale * this.#counts.reduce((total, count) => total + count[of], 0));
+    return { acquired: sum("acquired"), takenOver: sum("takenOver"), lost: sum("lost") };
+  }
+}
+
+/**
+ * How many acquisitions there were between two looks. A fencing token grows by one with each. A pause and a group of locks
+ * choose theirs by the time: a growth that no holder could have made counts as one.
+ */
+function acquisitions(before: TableSnapshot, after: TableSnapshot): number {
+  const most = Math.max(1, (after.readAt - before.readAt) / shortestCycleMs);
+  let total = 0;
+  for (const [item, fencingToken] of after.fencingTokens) {
+    const growth = fencingToken - (before.fencingTokens.get(item) ?? fencingToken - 1);
+    if (growth > 0) total += growth > most ? 1 : growth;
+  }
+  return total;
+}

@@ -1,0 +1,130 @@
+// The commands that look, in processes of their own on an engine: pipes that close, foreign tables, NO_COLOR, signals.
+
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { CreateTableCommand, PutItemCommand } from "@aws-sdk/client-dynamodb";
+import type { LeaseClient } from "@leasehold/client";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { bundleCli, cliEnvironment, startCli } from "../support/cli-process.ts";
+import { eventually } from "../support/patience.ts";
+import { makeTable, type TestTable } from "../support/table.ts";
+
+const run = promisify(execFile);
+const engine = inject("engine");
+let folder: string;
+let main: string;
+let table: TestTable;
+let client: LeaseClient;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "leasehold-look-"));
+  main = await bundleCli(folder);
+  table = await makeTable(engine);
+  client = table.client({ owner: "worker" });
+  for (let n = 0; n < 20; n += 1) await client.acquire(`key-${n}`, { leaseDurationMs: 3_600_000 });
+});
+afterAll(async () => {
+  await client.close();
+  table.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Runs a line of a shell, in which `leasehold` is this command line. */
+async function shell(line: string): Promise<{ readonly stdout: string; readonly stderr: string }> {
+  const script = `leasehold() { ${JSON.stringify(process.execPath)} ${JSON.stringify(main)} "$@"; }; ${line}`;
+  return await run("bash", ["-c", script], { env: cliEnvironment(engine, table.tableName) });
+}
+
+describe("in a shell", () => {
+  it.each(["ls", "ls -o tsv", "ls --ndjson", "audit", "get key-1"])(
+    "leasehold %s ends with 0 and says nothing when the pipe is closed",
+    async (args) => {
+      const { stdout, stderr } = await shell(
+        `set -o pipefail; leasehold ${args} -q | head -1 > /dev/null; echo "\${PIPESTATUS[0]}"`,
+      );
+      expect({ stdout, stderr }).toEqual({ stdout: "0\n", stderr: "" });
+    },
+  );
+
+  it("commands that go on end with 0 when the pipe is closed", async () => {
+    const { stdout, stderr } = await shell(
+      `leasehold ls --watch --every 100ms -q | head -1 > /dev/null; echo "\${PIPESTATUS[0]}"`,
+    );
+    expect({ stdout, stderr }).toEqual({ stdout: "0\n", stderr: "" });
+  });
+
+  it("writes no colours into a pipe, unless they are asked for", async () => {
+    await table.deadLease("dead");
+    const escapes = "\u001b[";
+    expect((await shell("leasehold ls --expired")).stdout).not.toContain(escapes);
+    expect((await shell("leasehold ls --expired --color always")).stdout).toContain(escapes);
+    expect((await shell("FORCE_COLOR=1 leasehold ls --expired")).stdout).toContain(escapes);
+    expect((await shell("FORCE_COLOR=1 NO_COLOR=1 leasehold ls --expired")).stdout).not.toContain(escapes);
+  });
+
+  it("keys go through xargs one by one", async () => {
+    const { stdout } = await shell("leasehold ls key-1 -q -o key | xargs -n1 echo one:");
+    expect(stdout.split("\n").filter((line) => line.startsWith("one: key-1"))).toHaveLength(11);
+  });
+});
+
+describe("leasehold watch", () => {
+  it("tells of what happens, and ends in order at a signal", async () => {
+    const env = cliEnvironment(engine, table.tableName);
+    const watch = startCli(main, ["watch", "job", "--every", "100ms"], env);
+    await eventually(() => expect(watch.stderr).toContain("watching table"));
+    const lease = await client.acquire("job/1");
+    await eventually(() => expect(watch.stdout).toContain("acquired   job/1  worker"));
+    await lease.release();
+    await eventually(() => expect(watch.stdout).toContain("released   job/1"));
+    watch.process.kill("SIGTERM");
+    expect(await watch.ended).toBe(143);
+  });
+});
+
+describe("a table of another schema", () => {
+  it.each([
+    ["ls", "is no lease table"],
+    ["get key", "is no lease table"],
+    ["watch", "is no lease table"],
+    ["stop key --yes", "is no lease table"],
+  ])("ends leasehold %s with 78", async (args, message) => {
+    const tableName = await foreignTable({ hash: "id" });
+    const call = startCli(main, args.split(" "), cliEnvironment(engine, tableName));
+    expect(await call.ended).toBe(78);
+    expect(call.stderr).toContain(message);
+    expect(call.stdout).toBe("");
+  });
+
+  it("is noticed where its items have pk, and no sk", async () => {
+    const tableName = await foreignTable({ hash: "pk" });
+    await table.dynamodb.send(
+      new PutItemCommand({ TableName: tableName, Item: { pk: { S: "x" }, token: { S: "y" } } }),
+    );
+    const call = startCli(main, ["ls"], cliEnvironment(engine, tableName));
+    expect(await call.ended).toBe(78);
+    expect(call.stderr).toContain("this is no lease table");
+  });
+});
+
+it("a table that is not there ends leasehold ls with 78, and names the table", async () => {
+  const call = startCli(main, ["ls"], cliEnvironment(engine, "no-such-table"));
+  expect(await call.ended).toBe(78);
+  expect(call.stderr).toContain("no-such-table");
+});
+
+async function foreignTable({ hash }: { readonly hash: string }): Promise<string> {
+  const tableName = `foreign-${crypto.randomUUID()}`;
+  await table.dynamodb.send(
+    new CreateTableCommand({
+      TableName: tableName,
+      BillingMode: "PAY_PER_REQUEST",
+      KeySchema: [{ AttributeName: hash, KeyType: "HASH" }],
+      AttributeDefinitions: [{ AttributeName: hash, AttributeType: "S" }],
+    }),
+  );
+  return tableName;
+}

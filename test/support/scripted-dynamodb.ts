@@ -1,0 +1,40 @@
+import { type Reaction, refuse, type ScriptedServer, say, startScriptedServer } from "./scripted-server.ts";
+
+/** What is answered to each operation: a body, or what to do. Operations without an answer are not known. */
+export type Answers = Readonly<Record<string, object | Reaction>>;
+
+/** A server that answers DynamoDB's operations, and those of STS, as a test tells it. */
+export interface ScriptedDynamoDb extends ScriptedServer {
+  /** What it answers from now on. */
+  answer(answers: Answers): void;
+  /** The operations and bodies that have arrived since. */
+  sent(): readonly (readonly [operation: string, body: Record<string, unknown>])[];
+}
+
+function operationOf(headers: NodeJS.Dict<string | string[]>): string {
+  return String(headers["x-amz-target"] ?? "GetCallerIdentity").replace("DynamoDB_20120810.", "");
+}
+
+/** Starts one on a free port. */
+export async function startScriptedDynamoDb(): Promise<ScriptedDynamoDb> {
+  const server = await startScriptedServer();
+  return {
+    url: server.url,
+    get requests() {
+      return server.requests;
+    },
+    connections: server.connections,
+    script: server.script,
+    close: server.close,
+    answer: (answers) =>
+      server.script((response, request) => {
+        const answer = answers[operationOf(request.headers)] ?? refuse("UnknownOperationException");
+        const react = typeof answer === "function" ? (answer as Reaction) : say(answer);
+        react(response, request);
+      }),
+    sent: () =>
+      server.requests
+        .filter(({ headers }) => headers["x-amz-target"] !== undefined)
+        .map(({ headers, body }) => [operationOf(headers), JSON.parse(body)] as const),
+  };
+}

@@ -1,0 +1,113 @@
+import { LeaseTable } from "@leasehold/cdk";
+import { attributeNames } from "@leasehold/client/schema";
+import { App, Stack } from "aws-cdk-lib";
+import { Template } from "aws-cdk-lib/assertions";
+import { describe, expect, it } from "vitest";
+import { leasehold } from "../support/command-line.ts";
+
+const { partitionKey, sortKey, timeToLive } = attributeNames;
+
+async function printed(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await leasehold(["table", ...args], { env: { LEASEHOLD_TABLE_NAME: "" } });
+  expect([code, stderr]).toEqual([0, ""]);
+  return stdout;
+}
+
+/** Reads the few kinds of YAML that a definition has: maps, lists of maps, plain values and `!Ref`. */
+function parseYaml(text: string): Record<string, unknown> {
+  const lines = text
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line) => ({ indent: line.search(/\S/), text: line.trim() }));
+  const plain = (value: string): unknown =>
+    value === "true" ? true : value === "false" ? false : value.replace(/^"(.*)"$/, "$1");
+  const read = (from: number, indent: number): [unknown, number] => {
+    const isList = lines[from]?.text.startsWith("- ") ?? false;
+    const list: unknown[] = [];
+    const map: Record<string, unknown> = {};
+    let at = from;
+    while (lines[at]?.indent === indent && lines[at]?.text.startsWith("- ") === isList) {
+      if (isList) {
+        // An entry is a map that begins behind the dash.
+        lines[at] = { indent: indent + 2, text: lines[at]?.text.slice(2) ?? "" };
+        const [entry, next] = read(at, indent + 2);
+        list.push(entry);
+        at = next;
+        continue;
+      }
+      const [, name = "", value = ""] = /^([\w:-]+):\s*(.*)$/.exec(lines[at]?.text ?? "") ?? [];
+      at += 1;
+      if (value !== "") map[name] = plain(value);
+      else [map[name], at] = read(at, lines[at]?.indent ?? 0);
+    }
+    return [isList ? list : map, at];
+  };
+  return read(0, 0)[0] as Record<string, unknown>;
+}
+
+/** The table that the construct makes, as properties of AWS::DynamoDB::Table. */
+function constructed(props: { readonly tableName: string; readonly stream?: boolean }): object {
+  const stack = new Stack(new App(), "Stack", { env: { region: "eu-central-1" } });
+  new LeaseTable(stack, "LeaseTable", props);
+  const [resource] = Object.values(Template.fromStack(stack).findResources("AWS::DynamoDB::GlobalTable"));
+  const { Replicas, SSESpecification: _, ...shared } = resource?.Properties ?? {};
+  const { Region: __, ...own } = Replicas[0];
+  const { DeletionPolicy, UpdateReplacePolicy } = resource as Record<string, unknown>;
+  return { DeletionPolicy, UpdateReplacePolicy, Properties: { ...shared, ...own } };
+}
+
+describe("leasehold table cfn, sam, terraform, cdk", () => {
+  it.each([[[]], [["--stream"]]])(
+    "prints for CloudFormation and SAM what the construct makes, %j",
+    async (args) => {
+      for (const kind of ["cfn", "sam"]) {
+        const { LeaseTable: table } = parseYaml(await printed(kind, "leases", ...args)).Resources as {
+          readonly LeaseTable: { readonly Type: string; readonly Properties: Record<string, unknown> };
+        };
+        const { Type, Properties, ...policies } = table;
+        const { Tags, ...properties } = Properties;
+        expect(Type).toBe("AWS::DynamoDB::Table");
+        expect(Tags).toEqual([{ Key: "leasehold", Value: "true" }]);
+        expect({ ...policies, Properties: properties }).toEqual(
+          constructed({ tableName: "leases", stream: args.length > 0 }),
+        );
+      }
+    },
+  );
+
+  it("prints for Terraform the same names and settings", async () => {
+    const text = await printed("terraform", "locks", "--stream");
+    const settings = Object.fromEntries(
+      [...text.matchAll(/^ +(\w+) += "?([^"\n]*)"?$/gm)].map(([, name, value]) => [name, value]),
+    );
+    expect(settings).toMatchObject({
+      billing_mode: "PAY_PER_REQUEST",
+      hash_key: partitionKey,
+      range_key: sortKey,
+      attribute_name: timeToLive,
+      deletion_protection_enabled: "true",
+      stream_view_type: "NEW_AND_OLD_IMAGES",
+      prevent_destroy: "true",
+      leasehold: "true",
+    });
+    expect(text).toMatch(/^ {2}name +=[ ]"locks"$/m);
+    expect([...text.matchAll(/name = "(\w+)"\n {4}type = "S"/g)].map(([, name]) => name)).toEqual([
+      partitionKey,
+      sortKey,
+    ]);
+  });
+
+  it("leaves out what is not wanted", async () => {
+    const text = await printed("cfn", "--no-pitr", "--no-deletion-protection");
+    expect(text).toContain("PointInTimeRecoveryEnabled: false");
+    expect(text).toContain("DeletionProtectionEnabled: false");
+    expect(await printed("cdk", "--no-pitr")).toContain(
+      '{ tableName: "leases", pointInTimeRecovery: false }',
+    );
+  });
+
+  it("refuses a name that would break the definition", async () => {
+    const { code, stderr } = await leasehold(["table", "cfn", 'x"\n  y: z']);
+    expect([code, stderr]).toEqual([64, expect.stringContaining("is no table's name")]);
+  });
+});

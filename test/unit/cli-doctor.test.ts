@@ -1,0 +1,264 @@
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { ManualClock } from "@leasehold/client/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { ClockWatch } from "../../packages/cli/src/doctor/clock-watch.ts";
+import { permissionFinding } from "../../packages/cli/src/doctor/permissions.ts";
+import type { AskedTable } from "../../packages/cli/src/table/asked-table.ts";
+import { leasehold } from "../support/command-line.ts";
+import { type Answers, type ScriptedDynamoDb, startScriptedDynamoDb } from "../support/scripted-dynamodb.ts";
+import { type Reaction, refuse, say } from "../support/scripted-server.ts";
+
+let server: ScriptedDynamoDb;
+let env: NodeJS.ProcessEnv;
+
+beforeAll(async () => {
+  server = await startScriptedDynamoDb();
+});
+afterAll(() => server.close());
+beforeEach(() => {
+  env = {
+    AWS_ENDPOINT_URL_DYNAMODB: server.url,
+    AWS_ENDPOINT_URL_STS: server.url,
+    AWS_REGION: "eu-central-1",
+  };
+});
+
+const good: Answers = {
+  GetCallerIdentity: {
+    GetCallerIdentityResponse: {
+      GetCallerIdentityResult: { Arn: "arn:aws:sts::123456789012:assumed-role/ops/alice" },
+    },
+  },
+  DescribeTable: {
+    Table: {
+      TableName: "leases",
+      TableArn: "arn:aws:dynamodb:eu-central-1:123456789012:table/leases",
+      TableStatus: "ACTIVE",
+      ItemCount: 3,
+      BillingModeSummary: { BillingMode: "PAY_PER_REQUEST" },
+      AttributeDefinitions: [
+        { AttributeName: "pk", AttributeType: "S" },
+        { AttributeName: "sk", AttributeType: "S" },
+      ],
+      KeySchema: [
+        { AttributeName: "pk", KeyType: "HASH" },
+        { AttributeName: "sk", KeyType: "RANGE" },
+      ],
+      DeletionProtectionEnabled: true,
+    },
+  },
+  DescribeTimeToLive: { TimeToLiveDescription: { TimeToLiveStatus: "ENABLED", AttributeName: "ttl" } },
+  DescribeContinuousBackups: {
+    ContinuousBackupsDescription: {
+      ContinuousBackupsStatus: "ENABLED",
+      PointInTimeRecoveryDescription: { PointInTimeRecoveryStatus: "ENABLED" },
+    },
+  },
+  ListTagsOfResource: { Tags: [] },
+  GetItem: {},
+  Query: { Items: [] },
+  Scan: { Items: [] },
+  UpdateItem: refuse("ConditionalCheckFailedException"),
+  DeleteItem: refuse("ConditionalCheckFailedException"),
+  TransactWriteItems: refuse("TransactionCanceledException"),
+  BatchExecuteStatement: { Responses: [{ Error: { Code: "ConditionalCheckFailed" } }] },
+};
+
+async function doctor(answers: Answers, ...args: string[]) {
+  server.answer(answers);
+  // Reads alone: what an acquisition shows is shown on an engine.
+  const called = await leasehold(["doctor", "--read-only", ...args], { env });
+  return { ...called, results: called.stdout.split("\n").map((line) => line.slice(0, 14).trimEnd()) };
+}
+
+describe("leasehold doctor", () => {
+  it("says of each check what it has found, and exits with 0", async () => {
+    const { code, stdout, stderr, results } = await doctor(good);
+    expect(code).toBe(0);
+    expect(results).toEqual([
+      "✓ credentials",
+      "✓ table",
+      "✓ key",
+      "✓ ttl",
+      "? deletion",
+      "✓ recovery",
+      "✓ replicas",
+      "✓ tag",
+      "✓ permissions",
+      "? permissions",
+      "? latency",
+      "✓ leftovers",
+      "? clock",
+      "",
+    ]);
+    expect(stdout).toContain("arn:aws:sts::123456789012:assumed-role/ops/alice");
+    expect(stderr).toBe("0 errors, 0 warnings, 4 not checked. exit 0\n");
+  });
+
+  it("sends no write with --read-only", async () => {
+    await doctor(good);
+    const writes = /^(Update|Delete|Put|Transact|Batch)/;
+    expect(server.sent().filter(([operation]) => writes.test(operation))).toEqual([]);
+  });
+
+  it("tells other programs by JSON", async () => {
+    const { stdout } = await doctor(good, "--json");
+    const { findings, exitCode } = JSON.parse(stdout);
+    expect(exitCode).toBe(0);
+    expect(findings[0]).toMatchObject({ check: "credentials", result: "ok" });
+  });
+
+  it.each([
+    [
+      "credentials that STS refuses",
+      { GetCallerIdentity: say({ Error: { Message: "expired" } }, 403) },
+      "✗ credentials  expired",
+    ],
+    ["a table that is not there", { DescribeTable: refuse("ResourceNotFoundException") }, "does not exist"],
+    [
+      "a table that may not be described",
+      { DescribeTable: refuse("AccessDeniedException") },
+      "permit dynamodb:DescribeTable",
+    ],
+    ["GetItem denied", { GetItem: refuse("AccessDeniedException") }, "denied: GetItem (waiting and looking)"],
+  ])("exits with 2 at %s, and says what to do", async (_, change: Answers, text) => {
+    const { code, stdout } = await doctor({ ...good, ...change });
+    expect([code, stdout]).toEqual([2, expect.stringContaining(text)]);
+    expect(stdout).toContain("fix: ");
+  });
+
+  it("exits with 1 at a warning with --strict, and else with 0", async () => {
+    const answers = { ...good, DescribeContinuousBackups: {} };
+    expect((await doctor(answers, "--strict")).code).toBe(1);
+    expect((await doctor(answers)).code).toBe(0);
+  });
+
+  it("asks no question of a table that is none of ours, but what it is", async () => {
+    const Table = {
+      TableName: "orders",
+      TableStatus: "ACTIVE",
+      KeySchema: [{ AttributeName: "id", KeyType: "HASH" }],
+    };
+    const { code, stdout } = await doctor({ ...good, DescribeTable: { Table } });
+    expect(code).toBe(2);
+    expect(stdout).not.toContain("permissions");
+    expect(server.sent().map(([operation]) => operation)).not.toContain("Scan");
+  });
+
+  it("says that STS does not answer, and does not call the credentials wrong", async () => {
+    env = { ...env, AWS_ENDPOINT_URL_STS: "http://127.0.0.1:1" };
+    const { results } = await doctor(good);
+    expect(results[0]).toBe("? credentials");
+  });
+
+  it("does not scan a large table unasked", async () => {
+    const { Table } = good.DescribeTable as { Table: object };
+    const answers = { ...good, DescribeTable: { Table: { ...Table, ItemCount: 2_000_000 } } };
+    const { stdout } = await doctor(answers);
+    expect(stdout).toContain("a scan of 2,000,000 items has its price: --scan does it");
+    const scanned = await doctor(answers, "--scan");
+    expect(scanned.stdout).toContain("0 expired leases");
+  });
+
+  it("ends with 69 where DynamoDB fails, for nothing is known then", async () => {
+    const { code } = await doctor(
+      { ...good, DescribeTable: refuse("InternalServerError", 500) },
+      "--timeout",
+      "300ms",
+    );
+    expect(code).toBe(69);
+  });
+
+  it("calls a clock wrong that is off by more than the allowance", async () => {
+    const late: Reaction = (response, request) =>
+      say({}, 200, { date: new Date(Date.now() - 60_000).toUTCString() })(response, request);
+    const { code, stdout } = await doctor({ ...good, GetItem: late });
+    expect(code).toBe(2);
+    expect(stdout).toMatch(/✗ clock {8}about (59|1m 00)\S*s? ahead of DynamoDB's \(allowed 1\.0s\)/);
+  });
+});
+
+describe("the permissions' finding", () => {
+  const findings = async (change: Answers) => {
+    server.answer({ ...good, ...change });
+    const dynamodb = new DynamoDBClient({
+      endpoint: server.url,
+      region: "eu-central-1",
+      credentials: { accessKeyId: "local", secretAccessKey: "local" },
+    });
+    const ask: AskedTable["ask"] = (send) => send(dynamodb, { abortSignal: AbortSignal.timeout(10_000) });
+    const found = await permissionFinding({ tableName: "leases", ask } as AskedTable, false);
+    dynamodb.destroy();
+    return found;
+  };
+
+  it("takes a condition that does not hold for a permission", async () => {
+    expect(await findings({})).toEqual([
+      {
+        check: "permissions",
+        result: "ok",
+        text:
+          "GetItem UpdateItem Query Scan PartiQLUpdate ConditionCheckItem DeleteItem " +
+          '(each tried on the key "leasehold/doctor")',
+      },
+    ]);
+  });
+
+  it("sends writes that no item can meet, and no others", async () => {
+    await findings({});
+    for (const [operation, body] of server
+      .sent()
+      .filter(([name]) => /^(Update|Delete|Transact|Batch)/.test(name))) {
+      expect([operation, JSON.stringify(body)]).toEqual([
+        operation,
+        expect.stringContaining("no token is this one"),
+      ]);
+    }
+  });
+
+  it.each([
+    ["UpdateItem", "error", { UpdateItem: refuse("AccessDeniedException") }],
+    ["Scan", "warning", { Scan: refuse("AccessDeniedException") }],
+    ["DeleteItem", "warning", { DeleteItem: refuse("AccessDeniedException") }],
+    ["ConditionCheckItem", "warning", { TransactWriteItems: refuse("AccessDeniedException") }],
+    [
+      "PartiQLUpdate",
+      "warning",
+      { BatchExecuteStatement: { Responses: [{ Error: { Code: "AccessDenied" } }] } },
+    ],
+    ["PartiQLUpdate", "not checked", { BatchExecuteStatement: refuse("UnknownOperationException") }],
+  ] as const)("says that %s is missing: %s", async (action, result, change) => {
+    const [, missing] = await findings(change);
+    expect(missing).toMatchObject({ result, text: expect.stringContaining(action) });
+  });
+});
+
+describe("the clock's finding", () => {
+  const watchOf = (): ClockWatch => new ClockWatch(new ManualClock());
+  const date = (ms: number): string => new Date(ms).toUTCString();
+
+  it("narrows with each answer", () => {
+    const watch = watchOf();
+    watch.note(date(10_000), 10_100, 10_150);
+    watch.note(date(11_000), 11_800, 11_850);
+    expect(watch.finding(1_000)).toMatchObject({
+      result: "ok",
+      text: expect.stringContaining("25ms behind"),
+    });
+  });
+
+  it("does not call a clock wrong that a second's resolution may explain", () => {
+    const watch = watchOf();
+    watch.note(date(10_000), 11_900, 11_950);
+    expect(watch.finding(1_000).result).toBe("ok");
+    watch.note(date(10_000), 12_100, 12_150);
+    expect(watch.finding(1_000).result).toBe("error");
+  });
+
+  it("says that it knows nothing without a Date", () => {
+    const watch = watchOf();
+    watch.note(undefined, 1, 2);
+    watch.note("yesterday", 1, 2);
+    expect(watch.finding(1_000).result).toBe("not checked");
+  });
+});

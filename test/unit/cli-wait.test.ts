@@ -1,0 +1,67 @@
+import { Semaphore } from "@leasehold/client/semaphore";
+import { beforeAll, describe, expect, it } from "vitest";
+import { leasehold } from "../support/command-line.ts";
+import { lockTable } from "../support/lock-table.ts";
+
+// Its module is loaded before a clock moves on.
+beforeAll(() => leasehold(["wait", "--help"]));
+
+describe("leasehold wait", () => {
+  it("ends with 0 when the key is released, and says after how long", async () => {
+    const { call, clock, holder } = lockTable();
+    const lease = await holder("worker").acquire("deploy/prod");
+    const called = call(["wait", "deploy/prod"]);
+    await clock.advance(4_500);
+    await lease.release();
+    await clock.advance(1_000);
+    expect(await called).toEqual({ code: 0, stdout: "", stderr: "deploy/prod is free, after 5.0s\n" });
+  });
+
+  it("ends with 0 at once for a free key and for an expired lease, and prints nothing with -q", async () => {
+    const { call, clock, holder } = lockTable();
+    expect(await call(["wait", "free", "-q"])).toEqual({ code: 0, stdout: "", stderr: "" });
+    await holder("dead").acquire("import", { leaseDurationMs: 10_000 });
+    await clock.advance(12_000);
+    expect((await call(["wait", "import"])).code).toBe(0);
+  });
+
+  it("ends with 75 when the time is over, after a last look", async () => {
+    const { call, clock, holder } = lockTable();
+    await holder("worker").acquire("deploy/prod", { heartbeat: true });
+    const called = call(["wait", "deploy/prod", "--for", "2500ms"]);
+    await clock.advance(10_000);
+    const { code, stderr } = await called;
+    expect(code).toBe(75);
+    expect(stderr).toBe("deploy/prod is still held by worker, after 2.5s\n");
+  });
+
+  it("waits until somebody has it, or until an owner is gone", async () => {
+    const { call, clock, holder } = lockTable();
+    const held = call(["wait", "import", "--until", "held"]);
+    await clock.advance(2_000);
+    const lease = await holder("bob@ci-7").acquire("import");
+    await clock.advance(1_000);
+    expect((await held).code).toBe(0);
+    const gone = call(["wait", "import", "--until", "gone-owner=bob@*"]);
+    await clock.advance(1_000);
+    await lease.release();
+    await holder("alice").acquire("import");
+    await clock.advance(1_000);
+    expect((await gone).code).toBe(0);
+  });
+
+  it("takes a semaphore for free while it has a permit left", async () => {
+    const { call, holder } = lockTable();
+    const semaphore = new Semaphore(holder("worker"), "payment-api", { permits: 2 });
+    await semaphore.acquire();
+    expect((await call(["wait", "payment-api", "--for", "0"])).code).toBe(0);
+    await semaphore.acquire();
+    expect((await call(["wait", "payment-api", "--for", "0"])).code).toBe(75);
+  });
+
+  it("refuses a condition that it does not know", async () => {
+    const { code, stderr } = await lockTable().call(["wait", "import", "--until", "gone"]);
+    expect(code).toBe(64);
+    expect(stderr).toContain('--until is "gone"; allowed: free, held, gone-owner=GLOB');
+  });
+});
