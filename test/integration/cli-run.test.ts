@@ -249,7 +249,7 @@ describe("a lease that is lost", () => {
     try {
       const env = cliEnvironment(proxy, table.tableName);
       const call = run(
-        ["--lease", "4s", "--grace", "3s"],
+        ["--lease", "8s", "--grace", "3s"],
         `trap "echo told; exit 0" TERM; ${waitForEver}`,
         env,
       );
@@ -262,6 +262,21 @@ describe("a lease that is lost", () => {
     } finally {
       await proxy.close();
     }
+  });
+
+  it("is told to the child as soon as a call goes on that was frozen for longer than its lease", async () => {
+    const call = run(["--lease", "1s"], `trap "echo told; exit 0" TERM; ${waitForEver}`);
+    await printed(call, "ready");
+    call.process.kill("SIGSTOP");
+    const next = await eventually(async () => {
+      const lease = await client.tryAcquire(key);
+      expect(lease).toBeDefined();
+      return lease;
+    }, 100);
+    call.process.kill("SIGCONT");
+    expect(await call.ended).toBe(76);
+    expect(call.stdout).toBe("ready\ntold\n");
+    expect((await client.inspect(key))?.token).toBe(next?.token);
   });
 
   it("is said to stay held where DynamoDB is gone at the release, and the child's exit code counts", async () => {
@@ -308,6 +323,28 @@ describe("--slot", () => {
     expect(await call.ended).toBe(0);
     expect(call.stdout).toMatch(form);
     expect(await client.doneSlot(key)).toBe(call.stdout.trim());
+  });
+});
+
+describe("a lease that is kept", () => {
+  it("is renewed for as long as the child runs, and not with --no-heartbeat", async () => {
+    const file = join(folder, key);
+    const script = `echo ready; until [ -e ${file} ]; do sleep 0.05; done`;
+    const call = run(["--lease", "1s"], script);
+    await printed(call, "ready");
+    const { acquiredAt = 0 } = (await client.inspect(key)) ?? {};
+    await eventually(async () => {
+      expect((await client.inspect(key))?.expiresAt).toBeGreaterThan(acquiredAt + 2_000);
+    });
+    await writeFile(file, "");
+    expect(await call.ended).toBe(0);
+
+    const unrenewed = run(
+      ["--lease", "5s", "--no-heartbeat", "--grace", "4s"],
+      `trap "exit 0" TERM; ${waitForEver}`,
+    );
+    expect(await unrenewed.ended).toBe(0);
+    expect(unrenewed.stderr).toContain("and no renewal is confirmed: sending SIGTERM to the child");
   });
 });
 

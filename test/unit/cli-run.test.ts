@@ -14,6 +14,14 @@ describe("leasehold run", () => {
       ["--at-least", "1m"],
       "--at-least is 1m 00s; allowed: at most the lease, 30s; a longer --lease allows more",
     ],
+    [
+      ["--lease", "4s", "--grace", "3s"],
+      "--grace is 3.0s; allowed: less than 2.0s, half of the lease, for a renewal comes each third of it",
+    ],
+    [
+      ["--lease", "4s", "--no-heartbeat", "--grace", "4s"],
+      "--grace is 4.0s; allowed: less than 4.0s, the lease",
+    ],
     [["--fd", "2"], '--fd is "2"; allowed: a whole number from 3 to 9'],
     [["--on-lost", "cry"], '--on-lost is "cry"; allowed: term, kill, ignore'],
     [["--data", "{"], "--data is no JSON: {"],

@@ -5,7 +5,7 @@ import { duration, json } from "../flags.ts";
 import { cut, shown } from "../terminal/text.ts";
 import { checkExecutable } from "../work/executable.ts";
 import { endingBySignals, runChild } from "../work/run-child.ts";
-import { childFlags, superviseChild } from "../work/supervision.ts";
+import { checkGrace, childFlags, superviseChild } from "../work/supervision.ts";
 
 const defaultLeaseMs = 15_000;
 const longestCommand = 200;
@@ -30,9 +30,10 @@ and SIGHUP go on to CMD, and end the candidacy. CMD gets LEASEHOLD_KEY, LEASEHOL
     const { flags, env, clock, terminal, child: commandLine = [] } = call;
     const [key = ""] = call.operands;
     const name = shown(key);
+    const leaseMs = flags.lease ?? defaultLeaseMs;
+    checkGrace(flags, { leaseMs, heartbeat: true });
     checkExecutable(commandLine[0] ?? "", env);
     const { client, tableName } = await call.connect();
-    const leaseMs = flags.lease ?? defaultLeaseMs;
     const data = flags.data ?? { cmd: cut(commandLine.join(" "), longestCommand), pid: process.pid };
     const leader = new Leader(client, key, {
       leaseDurationMs: leaseMs,

@@ -11,7 +11,7 @@ import { shown } from "../terminal/text.ts";
 import { serviceNow } from "../view/service-time.ts";
 import { checkExecutable } from "../work/executable.ts";
 import { endingBySignals } from "../work/run-child.ts";
-import { childFlags } from "../work/supervision.ts";
+import { checkGrace, childFlags } from "../work/supervision.ts";
 import { agreed } from "./shared/intervention.ts";
 
 const leaseMs = 30_000;
@@ -48,6 +48,7 @@ function with { "scheduledTime": SLOT }. Several hosts may do it at once: they s
     if (!global["dry-run"] && (call.flags.invoke === undefined) !== isCommand) {
       throw new UsageError("give either --invoke FUNCTION, or -- CMD");
     }
+    checkGrace(call.flags, { leaseMs, heartbeat: true });
     if (isCommand) checkExecutable(commandLine[0] ?? "", env);
     const connection = await connect();
     const schedule = await scheduleOf(connection.client, job, call.flags);
@@ -110,7 +111,7 @@ async function byFunction(
   slots: readonly string[],
 ): Promise<number> {
   const { terminal, signal, flags: given } = call;
-  const invoke = await invoker(given.invoke ?? "", connection);
+  const invoke = await invoker(given.invoke ?? "", connection, call.global);
   let failed = 0;
   for (const slot of slots) {
     signal.throwIfAborted();

@@ -8,7 +8,7 @@ import { runSlotCommand, SlotFailure } from "../jobs/slot-command.ts";
 import { shown } from "../terminal/text.ts";
 import { checkExecutable } from "../work/executable.ts";
 import { endingBySignals } from "../work/run-child.ts";
-import { childFlags } from "../work/supervision.ts";
+import { checkGrace, childFlags } from "../work/supervision.ts";
 import { agreed } from "./shared/intervention.ts";
 
 const leaseMs = 30_000;
@@ -39,6 +39,7 @@ A slot that has used up its attempts needs a larger --max-attempts; one that has
     if ((flags.invoke === undefined) === (commandLine === undefined)) {
       throw new UsageError("give either --invoke FUNCTION, or -- CMD");
     }
+    checkGrace(flags, { leaseMs, heartbeat: true });
     if (commandLine !== undefined) checkExecutable(commandLine[0] ?? "", env);
     const connection = await connect();
     const runs = jobRunsOf(connection.client, job, flags);
@@ -61,7 +62,7 @@ A slot that has used up its attempts needs a larger --max-attempts; one that has
       throw new CommandError(`${name} has changed in the meantime: look again`, exitCodes.lost);
     }
     if (flags.invoke !== undefined) {
-      const invoke = await invoker(flags.invoke, connection);
+      const invoke = await invoker(flags.invoke, connection, call.global);
       const failure = await invoke(slot);
       const state = (await runs.get(slot))?.state ?? "not recorded";
       terminal.say(`${name}: ${failure ?? "the function has ended"}; the run is ${state}.`);

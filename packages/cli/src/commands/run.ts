@@ -14,7 +14,7 @@ import {
   outerHold,
 } from "../work/hold-flags.ts";
 import { runChild } from "../work/run-child.ts";
-import { childFlags, superviseChild } from "../work/supervision.ts";
+import { checkGrace, childFlags, superviseChild } from "../work/supervision.ts";
 
 const flags = {
   ...holdFlags,
@@ -36,7 +36,7 @@ where the slot is done, 124 after --max, 126 and 127 where CMD cannot be run or 
 
 CMD gets LEASEHOLD_KEY, LEASEHOLD_TOKEN, LEASEHOLD_FENCING_TOKEN, LEASEHOLD_TABLE_NAME and LEASEHOLD_SLOT. Signals go on to
 CMD and to what it has started. When this process is killed, CMD is killed too. Others see the command line (--data null
-leaves it out).
+leaves it out). On Windows a signal ends CMD at once, and only CMD itself ends with this process.
 
   leasehold run deploy/prod --wait 10m -- ./deploy.sh
   * * * * * leasehold run orders/close --slot minute --skip-ok -- close-orders       # the same line on every host`,
@@ -48,6 +48,8 @@ leaves it out).
     const [key = ""] = call.operands;
     const commandLine = call.child ?? [];
     checkHoldFlags(call.flags);
+    const heartbeat = !call.flags["no-heartbeat"];
+    checkGrace(call.flags, { leaseMs: leaseMsOf(call.flags), heartbeat });
     checkExecutable(commandLine[0] ?? "", call.env);
     const connection = await call.connect();
     if (call.flags.reentrant) {
@@ -59,7 +61,6 @@ leaves it out).
       }
     }
     const data = { cmd: cut(commandLine.join(" "), longestCommand), pid: process.pid };
-    const heartbeat = !call.flags["no-heartbeat"];
     const hold = await acquireHold(call, connection, key, { heartbeat, data });
     if (typeof hold === "number") return hold;
     return await runUnderHold(call, connection, hold);

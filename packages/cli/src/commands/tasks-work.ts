@@ -6,7 +6,7 @@ import { shown } from "../terminal/text.ts";
 import type { Child } from "../work/child.ts";
 import { checkExecutable } from "../work/executable.ts";
 import { type EndingCall, endingBySignals, runChild } from "../work/run-child.ts";
-import { childFlags, superviseChild } from "../work/supervision.ts";
+import { checkGrace, childFlags, superviseChild } from "../work/supervision.ts";
 
 const usualLeaseMs = 30_000;
 const longestRemark = 1_000;
@@ -43,9 +43,10 @@ LEASEHOLD_ATTEMPT, LEASEHOLD_KEY and LEASEHOLD_FENCING_TOKEN. A signal goes on t
   async run(call) {
     const { operands, connect, terminal, printer, child: commandLine = [], env } = call;
     const [set = ""] = operands;
+    const { concurrency = 1, lease = usualLeaseMs, until = "drained" } = call.flags;
+    checkGrace(call.flags, { leaseMs: lease, heartbeat: true });
     checkExecutable(commandLine[0] ?? "", env);
     const { client } = await connect();
-    const { concurrency = 1, lease = usualLeaseMs, until = "drained" } = call.flags;
     const retryAfterMs = call.flags["retry-after"];
     const tasks = new TaskSet(client, set, { leaseDurationMs: lease });
     const running = endingBySignals(call);

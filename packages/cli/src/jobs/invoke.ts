@@ -2,6 +2,7 @@
 
 import type { Connection } from "../connection.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
+import type { GlobalValues } from "../flags.ts";
 import { shown } from "../terminal/text.ts";
 
 /** Calls the function with `{ "scheduledTime": slot }`, and waits for its end. Gives its error's text; undefined for none. */
@@ -20,9 +21,16 @@ interface InvokeOutput {
 const packageName = "@aws-sdk/client-lambda";
 
 /** Rejects with a CommandError (78) where the package is not installed. */
-export async function invoker(functionName: string, { region }: Connection): Promise<InvokeSlot> {
+export async function invoker(
+  functionName: string,
+  { region }: Pick<Connection, "region">,
+  { profile }: Pick<GlobalValues, "profile">,
+): Promise<InvokeSlot> {
   const { LambdaClient, InvokeCommand } = await loadLambda();
-  const client = new LambdaClient(region === undefined ? {} : { region });
+  const client = new LambdaClient({
+    ...(region === undefined ? {} : { region }),
+    ...(profile === undefined ? {} : { profile }),
+  });
   return async (slot) => {
     const Payload = Buffer.from(JSON.stringify({ scheduledTime: slot }));
     const output = await client.send(new InvokeCommand({ FunctionName: functionName, Payload }));

@@ -2,6 +2,7 @@
 // so in one way.
 
 import type { Clock, Lease, LeaseLostError } from "@leasehold/client";
+import { UsageError } from "../exit-codes.ts";
 import { choice, duration, type Flags, type Values, whole } from "../flags.ts";
 import { durationText } from "../terminal/durations.ts";
 import { shown } from "../terminal/text.ts";
@@ -51,6 +52,19 @@ const losses: Readonly<Record<LeaseLostError["reason"], (options: SupervisionOpt
   revoked: () => "somebody asks to stop",
   failed: () => "its heartbeat has stopped at a mistake of this program",
 };
+
+/** Refuses a grace that would tell every child, because it begins before a renewal is due. Throws a UsageError. */
+export function checkGrace(
+  { grace }: Values<typeof childFlags>,
+  { leaseMs, heartbeat }: { readonly leaseMs: number; readonly heartbeat: boolean },
+): void {
+  const mostMs = heartbeat ? leaseMs / 2 : leaseMs;
+  if (grace === undefined || grace < mostMs) return;
+  const why = heartbeat ? "half of the lease, for a renewal comes each third of it" : "the lease";
+  throw new UsageError(
+    `--grace is ${durationText(grace)}; allowed: less than ${durationText(mostMs)}, ${why}`,
+  );
+}
 
 /**
  * Watches a child until it ends.
