@@ -7,17 +7,21 @@ export interface DemonstrationOptions {
   readonly all: boolean;
   /** By how much the plan's times are stretched; undefined to go by the machine. */
   readonly stretch: number | undefined;
+  /** Whether the console is served at the end, until Ctrl-C. */
+  readonly console: boolean;
 }
 
 const usage = `npm start                        the incidents, and one line a system
 npm start -- --all               every event and every check
+npm start -- --console           serve the console at the end, until Ctrl-C; a terminal gets it anyway
+npm start -- --no-console        end at once
 npm start -- --stretch <number>  the plan's times so many times as long, from 1 to 20, whatever this machine's speed`;
 
 const mostStretch = 20;
 
 /** Reads the command line. Throws an Ending that says what there is, for what is not known. */
 export function readOptions(args: readonly string[]): DemonstrationOptions {
-  const { all, stretch } = parsed(args);
+  const { all, stretch, console = process.stdout.isTTY === true } = parsed(args);
   const factor = stretch === undefined ? undefined : Number(stretch);
   if (factor !== undefined && !(factor >= 1 && factor <= mostStretch)) {
     throw new Ending(
@@ -25,14 +29,22 @@ export function readOptions(args: readonly string[]): DemonstrationOptions {
       exitCodes.failed,
     );
   }
-  return { all, stretch: factor };
+  return { all, stretch: factor, console };
 }
 
-function parsed(args: readonly string[]): { readonly all: boolean; readonly stretch: string | undefined } {
-  const options = { all: { type: "boolean", default: false }, stretch: { type: "string" } } as const;
+function parsed(args: readonly string[]): {
+  readonly all: boolean;
+  readonly stretch: string | undefined;
+  readonly console: boolean | undefined;
+} {
+  const options = {
+    all: { type: "boolean", default: false },
+    stretch: { type: "string" },
+    console: { type: "boolean" },
+  } as const;
   try {
-    const { all, stretch } = parseArgs({ args: [...args], options }).values;
-    return { all, stretch };
+    const { all, stretch, console } = parseArgs({ args: [...args], options, allowNegative: true }).values;
+    return { all, stretch, console };
   } catch (error) {
     throw new Ending(`${(error as Error).message}\n\n${usage}`, exitCodes.failed);
   }

@@ -1,5 +1,6 @@
 import type { LocalAppEvent } from "@leasehold/local";
 import type { DemonstrationOptions } from "./arguments.ts";
+import type { LeasePlace } from "./console.ts";
 import { NotStaged } from "./endings.ts";
 import { measureMachine, stretchFor } from "./machine.ts";
 import type { Outcome, Scenario } from "./scenario.ts";
@@ -14,13 +15,19 @@ import { setStage, startDynamoDb } from "./stage.ts";
 import { Tempo } from "./tempo.ts";
 import { tellVerdict } from "./verdict.ts";
 
-/** Plays the five systems, and resolves to the exit code. What it starts ends with the resources. */
+/** How the demonstration came out, and where its leases are. */
+export interface Demonstrated {
+  readonly code: number;
+  readonly place: LeasePlace;
+}
+
+/** Plays the five systems. What it starts ends with the resources. */
 export async function demonstrate(
   resources: AsyncDisposableStack,
   screen: Screen,
   { all, stretch }: DemonstrationOptions,
   signal: AbortSignal,
-): Promise<number> {
+): Promise<Demonstrated> {
   const start = () => startDynamoDb(resources, screen, signal);
   // One that is named is there already, or it is not: that should be known before anything else takes time.
   const named = process.env.DYNAMODB_ENDPOINT ? await start() : undefined;
@@ -46,7 +53,9 @@ export async function demonstrate(
     tempo.tooLong(),
   ]);
   screen.close();
-  return tellVerdict(screen, outcomes, all);
+  const { endpoint = "" } = await engine;
+  const place = { endpoint, tableName: stage.app.tableName("Leases/Resource") };
+  return { code: tellVerdict(screen, outcomes, all), place };
 }
 
 async function measured(screen: Screen, signal: AbortSignal): Promise<number> {

@@ -2,7 +2,7 @@
  * The app of this repository, here: synthesized, and run on this machine with nothing to set up.
  *
  * Its five systems work at the same time, each with its planned incidents. Shows what happens, and ends with an
- * audit. Leaves no process and no folder behind, however it ends.
+ * audit. On a terminal it then offers the console on its own table, until Ctrl-C. Leaves no process and no folder behind, however it ends.
  *
  * Exits with 0 if all checks hold, with 1 if one failed or the app could not be started, with 75 if this machine is
  * too slow for the plan, and with 128 and its number after a signal.
@@ -10,6 +10,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { type DemonstrationOptions, readOptions } from "./arguments.ts";
+import type { Demonstrated } from "./demonstration.ts";
 import { Ending, exitCodes, interruption, NotStaged } from "./endings.ts";
 import { Screen } from "./screen.ts";
 import { tooSlow } from "./verdict.ts";
@@ -26,7 +27,14 @@ async function main(): Promise<number> {
   try {
     const options = readOptions(process.argv.slice(2));
     screen = new Screen(process.stdout, options.all);
-    code = await Promise.race([perform(resources, screen, options, ending.signal), interrupted]);
+    const performed = perform(resources, screen, options, ending.signal);
+    const { code: verdict, place } = await Promise.race([performed, interrupted]);
+    code = verdict;
+    if (options.console) {
+      const { offerConsole } = await import("./console.ts");
+      // Ignored: the person asks for the end, and the verdict is told.
+      await Promise.race([offerConsole(screen, place, ending.signal), interrupted.catch(() => undefined)]);
+    }
   } catch (error) {
     screen.close();
     code = explain(screen, error);
@@ -41,7 +49,7 @@ async function perform(
   screen: Screen,
   options: DemonstrationOptions,
   signal: AbortSignal,
-): Promise<number> {
+): Promise<Demonstrated> {
   if (process.platform === "win32") throw new Ending("Windows has no SIGSTOP: use WSL.", exitCodes.failed);
   screen.title("Leasehold: five systems that share one lease table, and what can go wrong in each\n");
   const step = screen.step("Loading");

@@ -87,8 +87,8 @@ describe("the tempo", () => {
 
 describe("the command line", () => {
   it("asks for the incidents alone, at the machine's own pace, unless it says otherwise", () => {
-    expect(readOptions([])).toEqual({ all: false, stretch: undefined });
-    expect(readOptions(["--all", "--stretch", "2.5"])).toEqual({ all: true, stretch: 2.5 });
+    expect(readOptions([])).toEqual({ all: false, stretch: undefined, console: false });
+    expect(readOptions(["--all", "--stretch", "2.5"])).toEqual({ all: true, stretch: 2.5, console: false });
   });
 
   it.each([[["--stretch", "0.5"]], [["--stretch", "fast"]], [["--everything"]], [["all"]]])(

@@ -26,10 +26,13 @@ export function overview(): string[] {
 /** The help of one command. */
 export function helpOf(name: string, { summary }: CommandEntry, command: Command): string[] {
   const { usage, details, writes, flags } = command;
+  // What is said already is not said twice.
+  const further = (there: string, mark: string): string =>
+    there.includes(mark) ? there : `${there} ${mark}`;
   return [
-    `leasehold ${name}: ${summary}${writes ? " (WRITES)" : ""}`,
+    `leasehold ${name}: ${writes ? further(summary, "(WRITES)") : summary}`,
     "",
-    `Usage: leasehold ${usage}${Object.keys(flags).length > 0 ? " [flags]" : ""}`,
+    `Usage: leasehold ${Object.keys(flags).length > 0 ? further(usage, "[flags]") : usage}`,
     ...(details === undefined ? [] : ["", ...details.trim().split("\n")]),
     ...(Object.keys(flags).length === 0 ? [] : ["", "Flags", ...flagLines(flags)]),
     "",

@@ -1,5 +1,5 @@
 import { attributeNames } from "@leasehold/client/schema";
-import { Annotations, type Duration, RemovalPolicy, Stack, Token } from "aws-cdk-lib";
+import { Annotations, type Duration, RemovalPolicy, Stack, Tags, Token } from "aws-cdk-lib";
 import {
   AttributeType,
   Billing,
@@ -120,6 +120,8 @@ export class LeaseTable extends LeaseTableBase {
       ...(multiRegionConsistency === undefined ? {} : { multiRegionConsistency }),
       ...(witnessRegion === undefined ? {} : { witnessRegion }),
     });
+    // By this tag, the command line finds the table where none is named.
+    Tags.of(table).add("leasehold", "true");
     // The library's own types disagree under exactOptionalPropertyTypes.
     this.table = table as ITableV2;
     // TableV2 has an ARN to give even where there is no stream. Replicas bring one of the same kind.

@@ -154,9 +154,7 @@ function cdk({ tableName, stream, pointInTimeRecovery, deletionProtection }: Tab
     ...(deletionProtection ? [] : ["deletionProtection: false"]),
   ];
   return `import { LeaseTable } from "@leasehold/cdk";
-import { Tags } from "aws-cdk-lib";
 
 const table = new LeaseTable(this, "LeaseTable", { ${props.join(", ")} });
-Tags.of(table).add(${JSON.stringify(tableTag.Key)}, ${JSON.stringify(tableTag.Value)});
 `;
 }
