@@ -26,12 +26,13 @@ export function overview(): string[] {
 /** The help of one command. */
 export function helpOf(name: string, { summary }: CommandEntry, command: Command): string[] {
   const { usage, details, writes, flags } = command;
+  const hasFlags = Object.keys(flags).length > 0;
   return [
     `leasehold ${name}: ${summary}${writes ? " (WRITES)" : ""}`,
     "",
-    `Usage: leasehold ${usage}${Object.keys(flags).length > 0 ? " [flags]" : ""}`,
+    `Usage: leasehold ${usage}${hasFlags && !usage.includes("[flags]") ? " [flags]" : ""}`,
     ...(details === undefined ? [] : ["", ...details.trim().split("\n")]),
-    ...(Object.keys(flags).length === 0 ? [] : ["", "Flags", ...flagLines(flags)]),
+    ...(hasFlags ? ["", "Flags", ...flagLines(flags)] : []),
     "",
     "Flags of every command",
     ...flagLines(withoutOwn(globalFlags, flags)),
