@@ -194,7 +194,8 @@ describe("the console", () => {
     expect((await act("skip", { job: "report", slot, reason: "holiday" })).status).toBe(200);
     expect((await new JobRuns(client, "report").get(slot))?.state).toBe("skipped");
     const tasks = new TaskSet(client, "orders");
-    const task = (await tasks.get("one"))?.state === "waiting" ? await tasks.get("two") : await tasks.get("one");
+    const task =
+      (await tasks.get("one"))?.state === "waiting" ? await tasks.get("two") : await tasks.get("one");
     const fields = { set: "orders", state: task?.state ?? "", ids: JSON.stringify([task?.id]) };
     expect((await act("requeue", { ...fields, remark: "another" })).body).toContain(
       "0 requeued. 1 have changed",
