@@ -75,6 +75,28 @@ describe.skipIf(noBrowser !== undefined)("the console in a browser", { tags: ["l
     expect(trouble).toEqual([]);
   });
 
+  it("opens by a link from elsewhere, in a browser that has its session, and not in another one", async () => {
+    const { store } = await busyTable();
+    const { browser, origin } = await openedPage(store, []);
+    const elsewhere = createServer((_, response) =>
+      response.end(`<a href="${origin}/key?key=import">look</a>`),
+    );
+    elsewhere.listen(0, "127.0.0.1");
+    onTestFinished(() => void elsewhere.close());
+    await new Promise((resolve) => elsewhere.once("listening", resolve));
+    const link = `http://localhost:${(elsewhere.address() as AddressInfo).port}/`;
+    const page = await browser.newPage();
+    await page.goto(link);
+    await page.getByRole("link", { name: "look" }).click();
+    await page.getByRole("heading", { name: "import", exact: true }).waitFor();
+    const stranger = await (await openBrowser()).newPage();
+    await stranger.goto(link);
+    await stranger.getByRole("link", { name: "look" }).click();
+    await stranger.getByRole("heading", { name: "Open the console" }).waitFor();
+    await stranger.waitForTimeout(500);
+    expect(await stranger.content()).not.toContain("worker-1");
+  });
+
   it("shows hostile keys, owners, payloads and remarks, and runs none of them", async () => {
     const { store } = await busyTable();
     const { page, origin, trouble } = await openedPage(store, ["--write"]);

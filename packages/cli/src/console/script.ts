@@ -10,7 +10,13 @@ const everyMs = Number(document.body.dataset.everyMs);
 
 async function openSession() {
   const secret = new URLSearchParams(location.hash.slice(1)).get("secret");
-  if (secret === null) return false;
+  if (secret === null) {
+    if (!document.body.dataset.locked) return false;
+    // A link from elsewhere comes without the cookie: where there is a session, the page's own request has it.
+    const again = await fetch(location.href, { headers: { accept: "text/html" } });
+    if (again.ok) location.replace(location.href);
+    return true;
+  }
   history.replaceState(null, "", location.pathname + location.search);
   const answer = await fetch("/session", { method: "POST", headers: { "x-leasehold-write": "1" }, body: secret });
   if (answer.ok) location.reload();

@@ -157,7 +157,7 @@ export class ConsoleServer {
 <link rel="icon" href="/icon.svg">
 <link rel="stylesheet" href="/style.css">
 </head>
-<body data-every-ms="${page.status === undefined ? everyMs() : 0}">
+<body data-every-ms="${page.status === undefined ? everyMs() : 0}"${page.status === 401 ? html` data-locked="1"` : ""}>
 <a class="skip" href="#main">Skip to the content</a>
 <header><strong>Leasehold</strong><span class="dim">${page.status === 401 ? "" : `${place} · ${isReadOnly ? "read-only" : "WRITES"}`}</span><nav aria-label="Pages">${page.status === 401 ? "" : links}</nav></header>
 <main id="main" tabindex="-1">${page.main}</main>
