@@ -128,6 +128,6 @@ export {
 export type { TimedStore } from "./store/timed-store.ts";
 export { amended, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";
-export { settles, sleep, systemClock } from "./time/clock.ts";
+export { deferred, settles, sleep, systemClock } from "./time/clock.ts";
 export { onAbort } from "./time/on-abort.ts";
 export { retryPauses } from "./time/retry.ts";

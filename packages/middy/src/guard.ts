@@ -1,4 +1,4 @@
-import { LeaseUnavailableError, SlotDoneError, settles } from "@leasehold/client/internal";
+import { deferred, LeaseUnavailableError, SlotDoneError, settles } from "@leasehold/client/internal";
 import { metricNames, metricsLine } from "@leasehold/client/metrics";
 import type { Context } from "aws-lambda";
 import { admit, patienceMs, Superseded } from "./entrance.ts";
@@ -35,7 +35,7 @@ export class Guard<TEvent> {
     const id = JSON.stringify([invocation.key, invocation.owner]);
     const signal = new LockSignal(clock);
     signal.follow(outer);
-    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    const { promise: ended, resolve: end } = deferred<void>();
     const attempt: Attempt = { settings, signal, hold: undefined, ended };
     const stopListening = stopOnShutdown(attempt);
     const close = (): void => {

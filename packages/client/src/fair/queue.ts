@@ -3,6 +3,7 @@ import { LeaseMemory } from "../protocol/lease-memory.ts";
 import { attributeNames, leaseItemKey } from "../schema.ts";
 import type { Bounds } from "../store/timed-store.ts";
 import type { Item } from "../store.ts";
+import { deferred } from "../time/clock.ts";
 import {
   holdNoteIn,
   type QueueTicket,
@@ -137,7 +138,7 @@ export class Queue {
   /** Callers of one process join one after the other: `before` resolves when it is this one's turn; `pass` lets the next one in. */
   enter(): { readonly before: Promise<void>; readonly pass: () => void } {
     const before = this.#entered;
-    const { promise, resolve } = Promise.withResolvers<void>();
+    const { promise, resolve } = deferred<void>();
     this.#entered = before.then(() => promise);
     return { before, pass: resolve };
   }

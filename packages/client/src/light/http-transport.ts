@@ -3,7 +3,7 @@ import { isConflict, isThrottling } from "../dynamodb/errors.ts";
 import type { CallAttempts, Operations, Transport } from "../dynamodb/transport.ts";
 import type { DynamoDBSender } from "../options/options.ts";
 import type { Randomness } from "../protocol/context.ts";
-import { type Clock, pause } from "../time/clock.ts";
+import { type Clock, deferred, pause } from "../time/clock.ts";
 import { onAbort } from "../time/on-abort.ts";
 import { foreignAnswer, readAnswer, serviceError } from "./answers.ts";
 import type { CredentialsCache } from "./credentials.ts";
@@ -173,7 +173,7 @@ function backoffMs(error: unknown, count: number): number | undefined {
 
 /** A promise's result; rejects as soon as the signal aborts. */
 async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const ended = Promise.withResolvers<never>();
+  const ended = deferred<never>();
   const ignore = onAbort(signal, () => ended.reject(aborted()));
   try {
     return await Promise.race([promise, ended.promise]);

@@ -1,5 +1,5 @@
 import { ClientClosedError, CloseIncompleteError, type Leftover } from "../errors/closing.ts";
-import { type Clock, pause, settles, sleep } from "../time/clock.ts";
+import { type Clock, deferred, pause, settles, sleep } from "../time/clock.ts";
 import { onAbort } from "../time/on-abort.ts";
 import type { ProtocolContext } from "./context.ts";
 import type { HeldLease } from "./held-lease.ts";
@@ -139,7 +139,7 @@ export class Lifecycle {
 
   async #untilIdle(timeoutMs: number): Promise<void> {
     if (this.#isIdle) return;
-    this.#idle ??= Promise.withResolvers();
+    this.#idle ??= deferred();
     await settles(this.#clock, this.#idle.promise, timeoutMs);
   }
 }

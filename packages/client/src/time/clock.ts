@@ -112,3 +112,13 @@ export async function settles(
   signal?.throwIfAborted();
   return hasSettled;
 }
+
+/**
+ * A promise and its two ends, as `Promise.withResolvers` gives them. Node 20 lacks that; it is not supported any more, but
+ * it is what many have at hand when they try Leasehold.
+ */
+export function deferred<T>(): PromiseWithResolvers<T> {
+  const ends = {} as PromiseWithResolvers<T>;
+  ends.promise = new Promise((resolve, reject) => Object.assign(ends, { resolve, reject }));
+  return ends;
+}

@@ -7,6 +7,7 @@ import type {
 } from "@leasehold/client";
 import {
   backoffMs,
+  deferred,
   Lease,
   lastReleasedToken,
   type Write,
@@ -41,7 +42,7 @@ export class Task {
   readonly #item: Item;
   readonly #record: TaskRecord;
   readonly #lease: Lease;
-  readonly #ended = Promise.withResolvers<void>();
+  readonly #ended = deferred<void>();
   #ending: { readonly as: string; readonly done: Promise<TaskOutcome> } | undefined;
   #isOpen = true;
   #waitsForMs = 0;
