@@ -26,6 +26,8 @@ export interface DocumentedOperation {
   /** Of items up to 1 KB; undefined where an item is larger, and is billed for its size. */
   readonly writeUnits: number | undefined;
   readonly readUnits: number | undefined;
+  /** Whether it writes under a key that is not one of `newKey`: the registry's. @default false */
+  readonly writesElsewhere?: true;
   perform(site: OperationSite): Promise<void>;
 }
 
