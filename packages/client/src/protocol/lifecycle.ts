@@ -1,5 +1,5 @@
 import { ClientClosedError, CloseIncompleteError, type Leftover } from "../errors/closing.ts";
-import { type Clock, deferred, pause, settles, sleep } from "../time/clock.ts";
+import { type Clock, type Deferred, deferred, pause, settles, sleep } from "../time/clock.ts";
 import { onAbort } from "../time/on-abort.ts";
 import type { ProtocolContext } from "./context.ts";
 import type { HeldLease } from "./held-lease.ts";
@@ -28,7 +28,7 @@ export class Lifecycle {
   /** What could not be removed since the client was closed. */
   readonly #failed = new Map<Removal, unknown>();
   /** Settles when nothing is under way any more; there while somebody waits for that. */
-  #idle: PromiseWithResolvers<void> | undefined;
+  #idle: Deferred<void> | undefined;
   #isClosed = false;
 
   constructor(clock: Clock) {

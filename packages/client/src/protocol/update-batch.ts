@@ -2,14 +2,14 @@ import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
 import type { Bounds, CallBudget } from "../store/timed-store.ts";
 import { render, type Write } from "../store/write.ts";
 import type { UpdateRequest, UpdateResult } from "../store.ts";
-import { deferred } from "../time/clock.ts";
+import { type Deferred, deferred } from "../time/clock.ts";
 import { onAbort } from "../time/on-abort.ts";
 import type { ProtocolContext } from "./context.ts";
 
 interface Entry {
   readonly request: UpdateRequest;
   readonly call: CallBudget;
-  readonly answered: PromiseWithResolvers<UpdateResult>;
+  readonly answered: Deferred<UpdateResult>;
 }
 
 /**

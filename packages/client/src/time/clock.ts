@@ -113,12 +113,19 @@ export async function settles(
   return hasSettled;
 }
 
+/** A promise and its two ends. */
+export interface Deferred<T> {
+  readonly promise: Promise<T>;
+  resolve(value: T): void;
+  reject(reason: unknown): void;
+}
+
 /**
- * A promise and its two ends, as `Promise.withResolvers` gives them. Node 20 lacks that; it is not supported any more, but
- * it is what many have at hand when they try Leasehold.
+ * Makes what `Promise.withResolvers` makes. Node 20 lacks that; it is not supported any more, but it is what many have at
+ * hand when they try Leasehold.
  */
-export function deferred<T>(): PromiseWithResolvers<T> {
-  const ends = {} as PromiseWithResolvers<T>;
-  ends.promise = new Promise((resolve, reject) => Object.assign(ends, { resolve, reject }));
+export function deferred<T>(): Deferred<T> {
+  const ends = {} as { promise: Promise<T>; resolve: (value: T) => void; reject: (reason: unknown) => void };
+  ends.promise = new Promise<T>((resolve, reject) => Object.assign(ends, { resolve, reject }));
   return ends;
 }
