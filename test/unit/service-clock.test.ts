@@ -264,6 +264,28 @@ describe("with a service that tells its time", () => {
   });
 });
 
+describe("a holder whose machine was suspended, and whose clocks do not show it", () => {
+  it("believes in its lease until any answer tells that the service's clock has passed its expiry", async () => {
+    const clock = new ManualClock(epoch);
+    const store = new ScriptedStore();
+    store.isLocal = false;
+    let suspendedMs = 0;
+    store.time = () => {
+      const now = Math.floor((clock.now() + suspendedMs) / 1000) * 1000;
+      return { earliest: now, latest: now + 1000 };
+    };
+    const client = new LeaseClient({ store, clock, leaseDurationMs: 10_000 });
+    const lease = await client.acquire("k");
+    suspendedMs = 60_000;
+    expect(lease.held).toBe(true);
+    const { signal } = lease;
+    await client.inspect("other");
+    expect(lease.held).toBe(false);
+    expect(signal.aborted).toBe(true);
+    expect(signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "expired" });
+  });
+});
+
 describe("a late copy of an acquisition that lands after its release, and after another lease", () => {
   it("makes no write of the old holder succeed, and no handle of it renew", async () => {
     const clock = new ManualClock(epoch);

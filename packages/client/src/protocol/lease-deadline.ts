@@ -84,7 +84,8 @@ export class LeaseDeadline {
     if (this.#loss !== undefined || this.#belief === undefined) return 0;
     const { since, forMs } = this.#belief;
     const remaining = forMs - this.#clock.elapsedSince(since);
-    if (remaining > 0) return remaining;
+    // An answer to another call may have told the service's time since: of a suspension that these clocks do not show.
+    if (remaining > 0 && !this.#clock.isPast(this.#expiresAt)) return remaining;
     this.end("expired");
     return 0;
   }

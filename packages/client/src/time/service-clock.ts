@@ -111,6 +111,12 @@ export class ServiceClock implements Clock {
     return this.#isLocal ? now.wall : this.#bounds && lowerAt(this.#bounds, now);
   }
 
+  /** Whether the service's clock has certainly passed an expiry by more than its holder may believe in it. */
+  isPast(expiresAt: number): boolean {
+    const earliest = this.#isLocal ? undefined : this.earliest();
+    return earliest !== undefined && earliest > expiresAt + this.#slackMs;
+  }
+
   /** The service's time is before this now; undefined where the service has not told its time. */
   latest(): number | undefined {
     return this.#latestAt(this.moment());
