@@ -45,7 +45,7 @@ export interface TablePlace {
   readonly env: NodeJS.ProcessEnv;
 }
 
-const loopback = /^https?:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?(\/|$)/;
+const loopbackHost = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/;
 
 /** Engines on this machine take any credentials, and keep the data of each access key and region apart. */
 export const localCredentials = { accessKeyId: "local", secretAccessKey: "local" } as const;
@@ -85,7 +85,12 @@ function placeOfTable(
 
 /** Whether an endpoint is on this machine: then it is a local engine. */
 export function isLoopback(endpoint: string | undefined): boolean {
-  return endpoint !== undefined && loopback.test(endpoint);
+  return endpoint !== undefined && URL.canParse(endpoint) && isLoopbackHost(new URL(endpoint).hostname);
+}
+
+/** Whether a host's name or address is this machine's own, for nobody else. */
+export function isLoopbackHost(host: string): boolean {
+  return loopbackHost.test(host);
 }
 
 /** The light store; its credentials are the environment's where there are any, else those that the SDK finds. */

@@ -83,3 +83,8 @@ export function exitCodeOf(error: unknown): number {
   const { code } = Object(error) as { readonly code?: unknown };
   return (typeof code === "string" ? codesOfErrors[code] : undefined) ?? exitCodes.fault;
 }
+
+/** What an error says. Any value can be thrown. The caller makes it showable. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

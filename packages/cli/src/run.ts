@@ -7,7 +7,7 @@ import { systemClock } from "@leasehold/client/internal";
 import type { Call, Command } from "./command.ts";
 import { type CommandEntry, commands } from "./commands/index.ts";
 import { type Connection, connect, type OpenStore, openStore } from "./connection.ts";
-import { CommandError, exitCodeOf, exitCodes, UsageError } from "./exit-codes.ts";
+import { CommandError, exitCodeOf, exitCodes, messageOf, UsageError } from "./exit-codes.ts";
 import { type GlobalValues, globalFlags, nearest, parseFlags, parseOptions } from "./flags.ts";
 import { helpOf, overview } from "./help.ts";
 import { exitCodeOfAbort, type SignalSource } from "./interruption.ts";
@@ -93,7 +93,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
     // Ignored: a connection that failed has been reported.
     const opened = await connection?.catch(() => undefined);
     if (opened !== undefined) {
-      await opened.close().catch((error: unknown) => terminal.complain(messageOf(error)));
+      await opened.close().catch((error: unknown) => terminal.complain(shownLines(messageOf(error))));
       if (isVerbose) terminal.say(`${opened.requests}`);
     }
   }
@@ -159,13 +159,9 @@ function report(error: unknown, terminal: Terminal, signal: AbortSignal, isVerbo
   if (error instanceof DryRunEnd) return exitCodes.done;
   if (signal.aborted) return exitCodeOfAbort(signal);
   const code = exitCodeOf(error);
-  terminal.complain(`leasehold: ${messageOf(error)}`);
+  terminal.complain(`leasehold: ${shownLines(messageOf(error))}`);
   if (code === exitCodes.fault || isVerbose) terminal.complain(shownLines((error as Error)?.stack ?? ""));
   return code;
-}
-
-function messageOf(error: unknown): string {
-  return shownLines(error instanceof Error ? error.message : String(error));
 }
 
 function shownLines(text: string): string {

@@ -5,7 +5,7 @@ import { DescribeTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { LeaseStore } from "@leasehold/client";
 import { lightStore } from "@leasehold/client/light";
 import { isLoopback, localCredentials, type TablePlace, type TableSize } from "./connection.ts";
-import { CommandError, exitCodes } from "./exit-codes.ts";
+import { CommandError, exitCodes, messageOf } from "./exit-codes.ts";
 
 /** A DynamoDB client of the AWS SDK, for a table's settings. */
 export function sdkClient({
@@ -40,7 +40,7 @@ export async function regionWithCredentials({ config }: DynamoDBClient): Promise
     try {
       return await look();
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       throw new CommandError(`no ${what} (${reason}): ${advice}`, exitCodes.configuration, { cause: error });
     }
   };

@@ -308,6 +308,12 @@ export function leasesByPrefix(
   };
 }
 
+/** Finds every item of a table, whatever it is. */
+export function everyItem(): Pick<ScanRequest, "filter" | "names" | "values"> {
+  const filter = `attribute_exists(#${partitionKey})`;
+  return { filter, names: namesIn(filter), values: {} };
+}
+
 /** Finds everything under a key but its history, which may be long. */
 export function leasesOf(key: string): Pick<QueryRequest, "keyCondition" | "names" | "values"> {
   const keyCondition = `#${partitionKey} = :key AND #${sortKeyAttribute} < :history`;

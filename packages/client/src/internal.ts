@@ -22,11 +22,12 @@ export {
   SlotDoneError,
   SlotNotDueError,
 } from "./errors/errors.ts";
-export { isOperational, mayPass, unlessPassing } from "./errors/operational.ts";
+export { ifOperational, isOperational, mayPass, unlessPassing } from "./errors/operational.ts";
 export { leaseEventTypes } from "./events.ts";
 export {
   acquire,
   cancel,
+  everyItem,
   type Grant,
   type LeaseAddress,
   type LeaseEnd,
@@ -125,6 +126,7 @@ export {
   timeIn,
   wholeIn,
 } from "./store/item-values.ts";
+export { pagesOf } from "./store/pages.ts";
 export type { TimedStore } from "./store/timed-store.ts";
 export { amended, type Count, type Test, type Write } from "./store/write.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";

@@ -1,7 +1,8 @@
 import { fchmodSync, fstatSync } from "node:fs";
 import type { Lease } from "@leasehold/client";
+import { ifOperational } from "@leasehold/client/internal";
 import { type Call, command } from "../command.ts";
-import { CommandError, exitCodes } from "../exit-codes.ts";
+import { CommandError, exitCodes, messageOf } from "../exit-codes.ts";
 import { durationText } from "../terminal/durations.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { shown } from "../terminal/text.ts";
@@ -63,9 +64,9 @@ async function acquireInto(call: AcquireCall, key: string, file: HandleFile | un
 
 /** A lease without a handle is of no use to anybody, and in everybody's way. */
 async function afterRelease(lease: Lease, error: unknown): Promise<CommandError> {
-  // Ignored: the message says that it stays held.
-  const isReleased = await lease.release().catch(() => false);
-  const reason = error instanceof Error ? error.message : String(error);
+  // The message says that it stays held.
+  const isReleased = await lease.release().catch(ifOperational(false));
+  const reason = messageOf(error);
   const outcome = isReleased
     ? "it is released again"
     : `it stays held for ${durationText(lease.remainingMs())}`;

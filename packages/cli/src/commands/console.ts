@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { type Call, command } from "../command.ts";
+import { isLoopbackHost } from "../connection.ts";
 import { act } from "../console/actions.ts";
 import { makePage, navigation } from "../console/pages.ts";
 import { ConsoleServer } from "../console/server.ts";
 import { TableReader } from "../console/table-reader.ts";
-import { exitCodes, UsageError } from "../exit-codes.ts";
+import { exitCodes, messageOf, UsageError } from "../exit-codes.ts";
 import { duration, text, whole, yes } from "../flags.ts";
 import type { Finding } from "../table/findings.ts";
 import { shown } from "../terminal/text.ts";
@@ -78,8 +79,7 @@ your own (--auth-token-file).`,
         );
         return result;
       },
-      report: (error) =>
-        terminal.complain(`leasehold: ${shown(error instanceof Error ? error.message : String(error))}`),
+      report: (error) => terminal.complain(`leasehold: ${shown(messageOf(error))}`),
     });
     const opening = secret ?? randomBytes(24).toString("base64url");
     const actual = await listen(server, host, port, (listening) => ({
@@ -121,10 +121,6 @@ function keptFor<T>(forMs: number, monotonicMs: () => number, ask: () => Promise
     if (last === undefined || monotonicMs() - last.at > forMs) last = { at: monotonicMs(), answer: ask() };
     return last.answer;
   };
-}
-
-function isLoopbackHost(host: string): boolean {
-  return /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host);
 }
 
 function hostsOf(host: string, port: number): readonly string[] {

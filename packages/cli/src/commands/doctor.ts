@@ -4,7 +4,7 @@ import { ClockWatch } from "../doctor/clock-watch.ts";
 import { callerArn } from "../doctor/identity.ts";
 import { latencyFinding, leftoverFinding, mostItems } from "../doctor/measurements.ts";
 import { doctorKey, permissionFinding } from "../doctor/permissions.ts";
-import { exitCodeOf, exitCodes } from "../exit-codes.ts";
+import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { yes } from "../flags.ts";
 import { type AskedTable, askedTable, factsOf, refusalIn, type TableFacts } from "../table/asked-table.ts";
 import { type Finding, reportFindings } from "../table/findings.ts";
@@ -62,7 +62,7 @@ async function identityFinding(
     return { check, result: "ok", text: await callerArn(dynamodb, env, limit) };
   } catch (error) {
     signal.throwIfAborted();
-    const text = error instanceof Error ? error.message : String(error);
+    const text = messageOf(error);
     const fix = "set AWS_PROFILE or --profile, or log in: aws sso login";
     const docs = docsAddress("troubleshooting.md#region-and-credentials");
     // Without a way to STS, as in a subnet of its own, they may be right all the same.
@@ -77,7 +77,7 @@ async function identityFinding(
 function tableFailure(error: unknown): Finding {
   const code = exitCodeOf(error);
   if (code === exitCodes.unavailable || code === exitCodes.fault) throw error;
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error);
   const isDenied = refusalIn(error) === "denied";
   const fix = isDenied
     ? "permit dynamodb:DescribeTable, or ask who may"

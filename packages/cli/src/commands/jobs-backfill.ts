@@ -1,7 +1,7 @@
 import type { JobRuns, MissedQuery } from "@leasehold/jobs";
 import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
-import { exitCodes, UsageError } from "../exit-codes.ts";
+import { exitCodes, messageOf, UsageError } from "../exit-codes.ts";
 import { text, whole, yes } from "../flags.ts";
 import { invoker } from "../jobs/invoke.ts";
 import { jobRunsOf, limitFlags, rangeFlags, rangeOf, scheduleFlags, scheduleOf } from "../jobs/job-flags.ts";
@@ -95,9 +95,7 @@ async function byCommand(
     },
   );
   for (const { slot, error } of report.failed) {
-    terminal.complain(
-      `${slotText(slot)} UTC: ${shown(error instanceof Error ? error.message : String(error))}`,
-    );
+    terminal.complain(`${slotText(slot)} UTC: ${shown(messageOf(error))}`);
   }
   const counts = `${report.succeeded.length} succeeded, ${report.failed.length} failed, ${report.left.length} left`;
   terminal.say(`${counts}${report.complete ? "" : "; not all of the range was gone through"}`);

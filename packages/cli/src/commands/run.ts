@@ -1,6 +1,7 @@
+import { ifOperational } from "@leasehold/client/internal";
 import { type Call, command } from "../command.ts";
 import type { Connection } from "../connection.ts";
-import { exitCodes } from "../exit-codes.ts";
+import { exitCodes, messageOf } from "../exit-codes.ts";
 import { yes } from "../flags.ts";
 import { durationText, timeText } from "../terminal/durations.ts";
 import { cut, shown } from "../terminal/text.ts";
@@ -81,8 +82,8 @@ async function runUnderHold(call: RunCall, connection: Connection, hold: Hold): 
   talk(`${name} acquired${waited} (fencing token ${lease.fencingToken})`);
   const startedAt = clock.monotonic();
   const end = await superviseUnder(call, connection, hold).catch(async (error: unknown) => {
-    // Ignored: it could not be started, and that is what the user hears of.
-    await lease.release().catch(() => false);
+    // It could not be started, and that is what the user hears of.
+    await lease.release().catch(ifOperational(false));
     throw error;
   });
   const heldFor = durationText(clock.monotonic() - startedAt);
@@ -125,7 +126,7 @@ async function releaseHold(
   try {
     return await (isDone ? lease.complete() : lease.release());
   } catch (error) {
-    const reason = shown(error instanceof Error ? error.message : String(error));
+    const reason = shown(messageOf(error));
     const until = `${timeText(expiresAt)} UTC, ${durationText(Math.max(0, expiresAt - clock.now()))} from now`;
     terminal.complain(
       `leasehold: ${shown(lease.key)} is not released: it stays held until ${until} (${reason})`,

@@ -1,7 +1,7 @@
 import { createLeaseTable } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import { command } from "../command.ts";
-import { CommandError, exitCodes } from "../exit-codes.ts";
+import { CommandError, exitCodes, messageOf } from "../exit-codes.ts";
 import { text, texts, yes } from "../flags.ts";
 import { askedTable } from "../table/asked-table.ts";
 import { createTableInput, tableTag } from "../table/definition.ts";
@@ -57,7 +57,7 @@ UpdateContinuousBackups. In production, deletion protection and point-in-time re
       }
       if (flags.pitr) {
         await writes.setPointInTimeRecovery(true).catch((error: unknown) => {
-          const reason = error instanceof Error ? error.message : String(error);
+          const reason = messageOf(error);
           const exitCode = error instanceof CommandError ? error.exitCode : exitCodes.denied;
           throw new CommandError(
             `${tableName} is created, without point-in-time recovery: ${reason}`,

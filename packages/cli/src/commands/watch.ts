@@ -55,13 +55,13 @@ leasehold watch orders/ --exec 'test "$LEASEHOLD_EVENT" = EXPIRED && notify "$LE
   },
 });
 
-/** How an event is called: what has lapsed is what a person has to see. */
+/** How an event is called: an overdue lease is what a person has to see. */
 function wordOf({ what }: TableEvent): string {
-  return what === "lapsed" ? "EXPIRED" : what;
+  return what === "overdue" ? "EXPIRED" : what;
 }
 
 const styles: Partial<Record<TableEvent["what"], Style>> = {
-  lapsed: "red",
+  overdue: "red",
   broken: "red",
   takenOver: "yellow",
   stopping: "yellow",
@@ -95,7 +95,7 @@ function detailOf({ what, owner, heldForMs = 0, fencingToken, successor, reason 
       return `${owner}  fence ${fenceText(fencingToken)}`;
     case "takenOver":
       return successor === undefined ? `from ${owner}` : `${successor} from ${owner}`;
-    case "lapsed":
+    case "overdue":
       return `${owner}, held ${held}`;
     case "paused":
     case "stopping":

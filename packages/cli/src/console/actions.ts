@@ -4,7 +4,7 @@
 import type { LeaseClient } from "@leasehold/client";
 import { LeaseOperator, type OperatorResult } from "@leasehold/client/operator";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
-import { exitCodeOf, exitCodes } from "../exit-codes.ts";
+import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { parseDuration } from "../terminal/durations.ts";
 import { acquisitionId } from "./parts.ts";
 import type { ActionResult } from "./server.ts";
@@ -80,7 +80,7 @@ export async function act(
   } catch (error) {
     const code = exitCodeOf(error);
     if (code === exitCodes.fault) throw error;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     return { status: code === exitCodes.denied ? 403 : code === exitCodes.unavailable ? 503 : 409, message };
   }
 }

@@ -1,5 +1,7 @@
 // HTML that cannot be broken out of: whatever a template is given is text, unless it is HTML of another template.
 
+import { hostile } from "../terminal/text.ts";
+
 const replacements: Readonly<Record<string, string>> = {
   "&": "&amp;",
   "<": "&lt;",
@@ -38,9 +40,9 @@ function rendered(value: HtmlValue): string {
   return visible(String(value)).replace(/[&<>"']/g, (character) => replacements[character] ?? "");
 }
 
-/** Characters that hide or reorder what stands beside them are written out; a browser shows the others as they are. */
+/** What is hostile is written out, but for line breaks and tabs; a browser shows them as blanks, or in a `pre` as they are. */
 function visible(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) =>
+  return text.replace(hostile, (character) =>
     character === "\n" || character === "\t"
       ? character
       : `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,

@@ -1,11 +1,10 @@
 // Which page is at which address, and what it reads.
 
 import type { LeaseClient } from "@leasehold/client";
-import { type LeaseChange, LeaseOperator } from "@leasehold/client/operator";
+import { LeaseOperator } from "@leasehold/client/operator";
 import {
   type JobRun,
   JobRuns,
-  parseScheduleExpression,
   type RegisteredJob,
   registeredJobs,
   type TaskRecord,
@@ -13,7 +12,9 @@ import {
   type TaskState,
 } from "@leasehold/jobs";
 import type { Connection } from "../connection.ts";
+import { registeredSchedule } from "../jobs/job-flags.ts";
 import type { Finding } from "../table/findings.ts";
+import { holdEnds } from "../view/history.ts";
 import { primitivesOf } from "../view/key-rows.ts";
 import { serviceNow } from "../view/service-time.ts";
 import { auditPage } from "./pages/audit.ts";
@@ -120,8 +121,7 @@ async function stripOf(
   const missed: string[] = [];
   if (registered !== undefined) {
     const now = serviceNow(client);
-    const { schedule: expression, timeZone } = registered;
-    const schedule = parseScheduleExpression(expression, timeZone === undefined ? {} : { timeZone });
+    const schedule = registeredSchedule(registered);
     const range = { since: new Date(now - dayMs), until: new Date(now - beginsWithinMs) };
     for await (const { slot, run } of jobRuns.missed({ schedule, ...range })) {
       if (run === undefined) missed.push(slot);
@@ -132,22 +132,13 @@ async function stripOf(
 }
 
 const mostChanges = 100;
-const endings: ReadonlySet<LeaseChange["what"]> = new Set([
-  "released",
-  "completed",
-  "broken",
-  "takenOver",
-  "expired",
-  "gone",
-  "resumed",
-] as const);
-
 /** The holders that the key's history remembers, the earliest first; none where the table keeps no history. */
 async function pastSpans(operator: LeaseOperator, key: string): Promise<readonly Span[]> {
   const spans: Span[] = [];
   for await (const change of operator.history(key, { newestFirst: true, limit: mostChanges })) {
     const { what, sortKey, owner, acquiredAt, at } = change;
-    if (sortKey === "lease" && endings.has(what)) spans.push({ owner, from: acquiredAt, to: at, end: what });
+    if (sortKey === "lease" && holdEnds.includes(what))
+      spans.push({ owner, from: acquiredAt, to: at, end: what });
   }
   return spans.reverse();
 }

@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { messageOf } from "../exit-codes.ts";
 import { Access, type AccessOptions, type Refusal } from "./access.ts";
 import { type Html, html } from "./html.ts";
 import { script } from "./script.ts";
@@ -93,7 +94,7 @@ export class ConsoleServer {
       await this.#route(request, response);
     } catch (error) {
       this.#content.report(error);
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       if (!response.headersSent)
         this.#sendPage(response, "/", refusalPage(500, "Something went wrong", reason));
       else response.destroy();

@@ -9,7 +9,7 @@ import {
   registeredJobs,
   type Schedule,
 } from "@leasehold/jobs";
-import { UsageError } from "../exit-codes.ts";
+import { messageOf, UsageError } from "../exit-codes.ts";
 import { duration, type Flags, text, type Values, whole } from "../flags.ts";
 import { parseDuration } from "../terminal/durations.ts";
 import { shown } from "../terminal/text.ts";
@@ -44,7 +44,7 @@ export function jobRunsOf(client: LeaseClient, job: string, flags: Values<typeof
   const { keep } = flags;
   const maxAttempts = flags["max-attempts"];
   return new JobRuns(client, job, {
-    describeError: (error) => (error instanceof Error ? error.message : String(error)),
+    describeError: messageOf,
     ...(maxAttempts === undefined ? {} : { maxAttempts }),
     ...(keep === undefined ? {} : { keepForMs: keep }),
   });

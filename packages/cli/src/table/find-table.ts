@@ -8,7 +8,7 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import { environmentNames } from "@leasehold/client/environment";
 import { isLoopback, type TablePlace } from "../connection.ts";
-import { CommandError, exitCodes } from "../exit-codes.ts";
+import { CommandError, exitCodes, messageOf } from "../exit-codes.ts";
 import { sdkClient } from "../sdk.ts";
 import { shown } from "../terminal/text.ts";
 import { tableTag } from "./definition.ts";
@@ -36,7 +36,7 @@ export async function findTable(place: Omit<TablePlace, "tableName" | "clock">):
     throw new CommandError(`no table is named, and ${finding}: ${advice}`, exitCodes.configuration);
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     const message = `no table is named, and looking for one with the tag ${tag} failed (${reason}): ${advice}`;
     throw new CommandError(message, exitCodes.configuration, { cause: error });
   } finally {

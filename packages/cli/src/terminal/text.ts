@@ -1,7 +1,7 @@
 // Text of others on a terminal: keys, owners and payloads may hold anything, and never reach the terminal as commands.
 
-/** Control characters, and those that hide or reorder what stands beside them. */
-const hostile = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
+/** Control characters, and characters that hide or reorder their neighbours. */
+export const hostile: RegExp = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 const wide =
   /\p{Emoji_Presentation}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|[\uff01-\uff60]/u;
 

@@ -5,7 +5,7 @@ import { operatorOn } from "../commands/shared/intervention.ts";
 import { keyReport } from "../commands/shared/key-report.ts";
 import { priceOfTable } from "../commands/shared/table-price.ts";
 import type { Connection } from "../connection.ts";
-import { exitCodeOf, exitCodes } from "../exit-codes.ts";
+import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { DryRunEnd } from "../request-log.ts";
 import { type Key, Screen } from "../terminal/screen.ts";
 import { shown } from "../terminal/text.ts";
@@ -223,7 +223,7 @@ export class TopScreen {
     this.#action = this.#action
       .then(() => task(row))
       .catch((error: unknown) => {
-        this.#trouble = shown(error instanceof Error ? error.message : String(error));
+        this.#trouble = shown(messageOf(error));
       })
       .then(() => this.#draw());
   }

@@ -27,7 +27,8 @@ const actions: Readonly<Partial<Record<LeaseChange["what"], OperatorAction>>> = 
 /** The change of an action and its trace are one write, but their times may be those of two clocks. */
 const sameMs = 10_000;
 
-const holdEnds: readonly LeaseChange["what"][] = [
+/** What ends the time of a holder, or a pause. */
+export const holdEnds: readonly LeaseChange["what"][] = [
   ...(["released", "completed", "resumed", "broken", "takenOver", "expired", "gone"] as const),
 ];
 

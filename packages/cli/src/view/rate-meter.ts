@@ -32,7 +32,7 @@ export class RateMeter {
       at,
       acquired: acquisitions(before, after),
       takenOver: events.filter(({ what }) => what === "takenOver").length,
-      lost: events.filter(({ what }) => what === "lapsed" || what === "broken").length,
+      lost: events.filter(({ what }) => what === "overdue" || what === "broken").length,
     };
     this.#counts = [...this.#counts, count].filter((one) => one.at > at - windowMs);
   }

@@ -1,21 +1,18 @@
 // What has happened in a table between two looks.
 
 import { type DescribedLease, type LeaseChange, leaseChanges } from "@leasehold/client/operator";
+import { holdEnds } from "./history.ts";
 import { itemName, type TableSnapshot } from "./table-snapshot.ts";
 
 /** One thing that has happened. */
 export interface TableEvent extends Omit<LeaseChange, "what"> {
-  /** What the table shows between two looks; `lapsed`: a lease's time is over, and it was not released. */
-  readonly what: LeaseChange["what"] | "lapsed";
+  /** What the table shows between two looks; `overdue`: a lease's time is over, and it was not released. */
+  readonly what: LeaseChange["what"] | "overdue";
   /** For how long it was held, of what has ended. */
   readonly heldForMs: number | undefined;
   /** Who takes its place, of a takeover. */
   readonly successor: string | undefined;
 }
-
-const ends: ReadonlySet<string> = new Set([
-  ...(["released", "completed", "resumed", "broken", "takenOver", "expired", "gone", "lapsed"] as const),
-]);
 
 /** What has happened between two looks, in the order of time. What came and went in between is not seen. */
 export function tableEvents(before: TableSnapshot, after: TableSnapshot): readonly TableEvent[] {
@@ -27,32 +24,32 @@ export function tableEvents(before: TableSnapshot, after: TableSnapshot): readon
     const successor = found.find(({ what }) => what === "acquired" || what === "paused")?.owner;
     return found.map((change) => eventOf(change, change.what === "takenOver" ? successor : undefined));
   });
-  return [...changes, ...lapses(before, after)].sort((one, other) => one.at - other.at);
+  return [...changes, ...overdueSince(before, after)].sort((one, other) => one.at - other.at);
 }
 
 function eventOf(change: LeaseChange, successor: string | undefined): TableEvent {
-  const heldForMs = ends.has(change.what) ? Math.max(0, change.at - change.acquiredAt) : undefined;
+  const heldForMs = holdEnds.includes(change.what) ? Math.max(0, change.at - change.acquiredAt) : undefined;
   return { ...change, heldForMs, successor };
 }
 
 /** Leases whose time has passed meanwhile. */
-function lapses(before: TableSnapshot, after: TableSnapshot): readonly TableEvent[] {
-  const lapsedBefore = new Set(before.keys.flatMap(({ leases }) => leases.filter(isLapsed).map(leaseName)));
+function overdueSince(before: TableSnapshot, after: TableSnapshot): readonly TableEvent[] {
+  const overdueBefore = new Set(before.keys.flatMap(({ leases }) => leases.filter(isOverdue).map(leaseName)));
   return after.keys.flatMap(({ leases, readAt }) =>
     leases
-      .filter((lease) => isLapsed(lease) && !lapsedBefore.has(leaseName(lease)))
+      .filter((lease) => isOverdue(lease) && !overdueBefore.has(leaseName(lease)))
       .map((lease): TableEvent => {
         const { key, sortKey, owner, fencingToken, acquiredAt } = lease;
         return {
           ...{ key, sortKey, owner, fencingToken, acquiredAt },
-          ...{ what: "lapsed", at: readAt, reason: undefined, successor: undefined },
+          ...{ what: "overdue", at: readAt, reason: undefined, successor: undefined },
           heldForMs: readAt - acquiredAt,
         };
       }),
   );
 }
 
-function isLapsed({ state }: DescribedLease): boolean {
+function isOverdue({ state }: DescribedLease): boolean {
   return state === "expired";
 }
 

@@ -4,10 +4,12 @@
 import type { Item, LeaseClient, LeaseItemError } from "@leasehold/client";
 import {
   attributeNames,
+  everyItem,
   historySortKeyPrefix,
-  type ItemKey,
   internalsOf,
   KeyDetailsReader,
+  leaseItemKey,
+  pagesOf,
   unlessUnreadable,
 } from "@leasehold/client/internal";
 import { type KeyDetails, type LeaseSnapshot, snapshotOf } from "@leasehold/client/operator";
@@ -65,24 +67,21 @@ export async function readTable(client: LeaseClient, options: SnapshotOptions = 
   const { prefix = "", mostItems = usualMostItems, signal } = options;
   const mostBytes = Number.isFinite(mostItems) ? usualMostBytes : Number.POSITIVE_INFINITY;
   const reading = new SnapshotReader(prefix, context.clockSkewMs);
-  for (let after: ItemKey | undefined, isLast = false; !isLast; isLast = after === undefined) {
-    // Everything: the filter of a scan saves nothing but the way here, and would hide what was paid for.
-    const everything = { filter: "attribute_exists(#pk)", names: { "#pk": "pk" }, values: {} };
-    const page = await context.table.scan(
-      after === undefined ? everything : { ...everything, after },
-      signal === undefined ? {} : { signal },
-    );
+  // Everything: the filter of a scan saves nothing but the way here, and would hide what was paid for.
+  const everything = everyItem();
+  const bounds = signal === undefined ? {} : { signal };
+  const scan = (after: object) => context.table.scan({ ...everything, ...after }, bounds);
+  for await (const { items, next } of pagesOf(scan)) {
     // By the time of its answer, for a large table takes minutes.
-    reading.read(page.items, context.clock.now());
-    after = page.next;
+    reading.read(items, context.clock.now());
     const { cost } = reading;
-    if (after !== undefined && (cost.items >= mostItems || cost.bytes >= mostBytes)) {
+    if (next !== undefined && (cost.items >= mostItems || cost.bytes >= mostBytes)) {
       throw new TableTooLargeError(cost);
     }
   }
   // A table without pk has shown nothing: its answer to a read by pk and sk tells it from an empty one.
   if (reading.cost.items === 0) {
-    await context.table.get({ key: { pk: "leasehold", sk: "lease" }, consistent: false });
+    await context.table.get({ key: leaseItemKey("leasehold"), consistent: false });
   }
   return reading.snapshot(context.clock.now());
 }

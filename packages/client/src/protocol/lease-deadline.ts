@@ -83,9 +83,10 @@ export class LeaseDeadline {
   remainingMs(): number {
     if (this.#loss !== undefined || this.#belief === undefined) return 0;
     const { since, forMs } = this.#belief;
-    const remaining = forMs - this.#clock.elapsedSince(since);
+    const now = this.#clock.moment();
+    const remaining = forMs - this.#clock.elapsedSince(since, now);
     // An answer to another call may have told the service's time since: of a suspension that these clocks do not show.
-    if (remaining > 0 && !this.#clock.isPast(this.#expiresAt)) return remaining;
+    if (remaining > 0 && !this.#clock.isPast(this.#expiresAt, now)) return remaining;
     this.end("expired");
     return 0;
   }

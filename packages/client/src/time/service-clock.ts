@@ -101,19 +101,18 @@ export class ServiceClock implements Clock {
   /**
    * How long ago a moment was, by the local clock that shows the most time: a suspended machine stops some of them.
    */
-  elapsedSince(since: Moment): number {
-    return elapsedBetween(since, this.moment());
+  elapsedSince(since: Moment, now: Moment = this.moment()): number {
+    return elapsedBetween(since, now);
   }
 
   /** Before this time the service's clock cannot be now; undefined where the service has not told its time. */
-  earliest(): number | undefined {
-    const now = this.moment();
+  earliest(now: Moment = this.moment()): number | undefined {
     return this.#isLocal ? now.wall : this.#bounds && lowerAt(this.#bounds, now);
   }
 
   /** Whether the service's clock has certainly passed an expiry by more than its holder may believe in it. */
-  isPast(expiresAt: number): boolean {
-    const earliest = this.#isLocal ? undefined : this.earliest();
+  isPast(expiresAt: number, now: Moment): boolean {
+    const earliest = this.#isLocal ? undefined : this.earliest(now);
     return earliest !== undefined && earliest > expiresAt + this.#slackMs;
   }
 

@@ -12,6 +12,7 @@ import {
   namesIn,
   optionalTextIn,
   type ProtocolContext,
+  pagesOf,
   textIn,
   timeToLive,
   unlessUnreadable,
@@ -125,14 +126,13 @@ export async function registeredJobs(client: LeaseClient): Promise<RegisteredJob
     consistent: false,
   };
   const jobs: RegisteredJob[] = [];
-  for (let page = await context.table.query(query); ; ) {
-    for (const item of page.items) {
+  for await (const { items } of pagesOf((after) => context.table.query({ ...query, ...after }))) {
+    for (const item of items) {
       const entry = unlessUnreadable(() => entryIn(item), unreadableIn(context));
       if (entry !== undefined) jobs.push(entry);
     }
-    if (page.next === undefined) return jobs;
-    page = await context.table.query({ ...query, after: page.next });
   }
+  return jobs;
 }
 
 function entryIn(item: Item): RegisteredJob {

@@ -14,7 +14,7 @@ export async function priceOfTable<T>(
     return await read();
   } catch (error) {
     if (!(error instanceof TableTooLargeError)) throw error;
-    // Ignored: who may read a table may not describe it; the price is then what is known.
+    // Ignored: whatever keeps the size away, such as a missing permission, must not hide the price of what was read.
     const size = await describeTable().catch(() => undefined);
     const all =
       size && readCost(Math.max(size.items, error.cost.items), Math.max(size.bytes, error.cost.bytes));

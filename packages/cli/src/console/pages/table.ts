@@ -1,3 +1,4 @@
+import { messageOf } from "../../exit-codes.ts";
 import type { Finding } from "../../table/findings.ts";
 import { type Primitive, primitivesOf } from "../../view/key-rows.ts";
 import { costText, dollarsText } from "../../view/read-cost.ts";
@@ -64,6 +65,6 @@ async function healthOf(health: PageContext["health"]): Promise<Html> {
 <td>${text}${fix === undefined ? "" : html`<br><span class="dim">fix: ${fix}</span>`}</td></tr>`,
     )}</tbody></table></div>`;
   } catch (error) {
-    return html`<p class="warn">The settings cannot be seen: ${error instanceof Error ? error.message : String(error)}</p>`;
+    return html`<p class="warn">The settings cannot be seen: ${messageOf(error)}</p>`;
   }
 }
