@@ -2,7 +2,7 @@ import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
 import { attributeNames, isCooldownToken } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { Host } from "./host.ts";
-import { calmWeather, longestDelayMs, Network, type Tamper, type Weather } from "./network.ts";
+import { calmWeather, longestDelayMs, type Tamper, type Traffic, type Weather } from "./network.ts";
 import type { Random } from "./random.ts";
 import { type Change, Table } from "./table.ts";
 import type { World } from "./world.ts";
@@ -78,6 +78,7 @@ export interface ClusterOptions<Parts> {
   /** Whether machines are suspended, with their clocks, where a process freezes. @default true */
   readonly suspends?: boolean;
   readonly tamper?: Tamper | undefined;
+  readonly traffic?: Traffic | undefined;
 }
 
 /** Hosts whose wall clocks differ by up to the allowance, their table, and what must hold of every grant. */
@@ -176,11 +177,12 @@ export class Cluster<Parts> {
 
   #start(name: string, index: number): Running<Parts> {
     const { world, table, random } = this;
-    const { begin, client, tamper } = this.#options;
+    const { begin, client, tamper, traffic } = this.#options;
     const aheadMs = ((index % 3) - 1) * (clockSkewMs / 2);
     const process = new Host(world, name, aheadMs);
     const clocks = { offsetsMs: [0], areTold: true } as const;
-    const store = new Network(process, { world, table, weather: () => this.#weather, clocks, tamper });
+    const around = { world, table, weather: () => this.#weather, clocks, tamper, traffic };
+    const store = world.connect(process, around);
     const randomness = {
       token: () => `token ${String(++this.#tokens).padStart(10, "0")}`,
       fraction: () => random.fraction(),

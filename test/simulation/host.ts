@@ -23,7 +23,8 @@ export class Host implements Clock {
   #state: "running" | "frozen" | "dead" = "running";
   #frozenAt = 0;
   #stopsClock = false;
-  #backlog: (() => void)[] = [];
+  #backlog: { readonly run: () => void; readonly what: string }[] = [];
+  #timers = 0;
 
   constructor(world: World, name: string, wallOffset: number) {
     this.name = name;
@@ -67,11 +68,12 @@ export class Host implements Clock {
 
   schedule(callback: () => void, delayMs: number): () => void {
     let isCancelled = false;
-    const cancel = this.#world.after(delayMs / this.#rate, () =>
-      this.deliver(() => {
-        if (!isCancelled) callback();
-      }),
-    );
+    this.#timers += 1;
+    const what = `timer ${this.#timers}`;
+    const run = (): void => {
+      if (!isCancelled) callback();
+    };
+    const cancel = this.#world.after(delayMs / this.#rate, () => this.deliver(run, what), this);
     return () => {
       isCancelled = true;
       cancel();
@@ -79,9 +81,11 @@ export class Host implements Clock {
   }
 
   /** Runs something inside the process: now, when it wakes, or never. */
-  deliver(run: () => void): void {
-    if (this.#state === "running") run();
-    else if (this.#state === "frozen") this.#backlog.push(run);
+  deliver(run: () => void, what: string): void {
+    if (this.#state === "frozen") this.#backlog.push({ run, what });
+    if (this.#state !== "running") return;
+    this.#world.experienced(this, what);
+    run();
   }
 
   /** Resolves after a time of this host's: never, if it dies before. */
@@ -93,15 +97,18 @@ export class Host implements Clock {
 
   /** Stops the process; with `stopsClock` as a whole machine, whose monotonic clock stands still meanwhile. */
   freeze(durationMs: number, stopsClock: boolean): void {
+    if (!this.isRunning) return;
+    this.stop(stopsClock);
+    this.#world.after(durationMs, () => this.wake());
+  }
+
+  /** Stops the process until it is woken. */
+  stop(stopsClock: boolean): void {
     if (this.#state !== "running") return;
     this.#state = "frozen";
     this.#frozenAt = this.#world.now;
     this.#stopsClock = stopsClock;
-    this.#world.tell(
-      this.name,
-      `FROZEN for ${Math.round(durationMs)} ms${stopsClock ? " with its machine" : ""}`,
-    );
-    this.#world.after(durationMs, () => this.#thaw());
+    this.#world.tell(this.name, stopsClock ? "FROZEN with its machine" : "FROZEN");
   }
 
   kill(): void {
@@ -117,7 +124,7 @@ export class Host implements Clock {
     this.#world.tell(this.name, `its wall clock is now ${Math.round(offsetMs)} ms off`);
   }
 
-  #thaw(): void {
+  wake(): void {
     if (this.#state !== "frozen") return;
     this.#state = "running";
     if (this.#stopsClock) this.#monotonicOffset -= (this.#world.now - this.#frozenAt) * this.#rate;
@@ -125,8 +132,8 @@ export class Host implements Clock {
     const backlog = this.#backlog;
     this.#backlog = [];
     while (backlog.length > 0) {
-      const [run] = backlog.splice(this.#world.random.integer(0, backlog.length - 1), 1);
-      if (run !== undefined) this.#world.after(0, () => this.deliver(run));
+      const [late] = backlog.splice(this.#world.random.integer(0, backlog.length - 1), 1);
+      if (late !== undefined) this.#world.after(0, () => this.deliver(late.run, late.what), this);
     }
   }
 }

@@ -62,7 +62,7 @@ export interface Surroundings {
   readonly table: Table;
   readonly weather: () => Weather;
   readonly clocks: ServiceClocks;
-  readonly traffic?: Traffic;
+  readonly traffic?: Traffic | undefined;
   readonly tamper?: Tamper | undefined;
   /** The class of a client that is loaded anew. @default - that of the client as it is */
   readonly ServiceError?: typeof LeaseServiceError;
@@ -83,78 +83,86 @@ export class Network implements LeaseStore {
   readonly tableName = "simulated";
   /** Whether an answer has told this host the time. */
   hasToldTime = false;
-  readonly #host: Host;
-  readonly #around: Surroundings;
+  protected readonly host: Host;
+  protected readonly around: Surroundings;
 
   constructor(host: Host, around: Surroundings) {
-    this.#host = host;
-    this.#around = around;
+    this.host = host;
+    this.around = around;
   }
 
   async update(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
-    this.#around.traffic?.sent(this.#host, request);
-    return await this.#call(call, () => this.#apply(request));
+    this.around.traffic?.sent(this.host, request);
+    return await this.call(call, () => this.#apply(request));
   }
 
   /** A batch: its writes travel together, and each takes effect by itself. */
   async updateMany(requests: readonly UpdateRequest[], call: CallOptions): Promise<readonly UpdateResult[]> {
-    for (const request of requests) this.#around.traffic?.sent(this.#host, request);
-    return await this.#call(call, () => requests.map((request) => this.#apply(request)));
+    for (const request of requests) this.around.traffic?.sent(this.host, request);
+    return await this.call(call, () => requests.map((request) => this.#apply(request)));
   }
 
   async transact(entries: readonly TransactionEntry[], call: CallOptions): Promise<TransactionResult> {
-    const { world, table, traffic, weather, tamper = asItIs } = this.#around;
-    if (world.random.chance(weather().conflict)) {
-      world.count("conflict");
-      await this.#call(call, () => ({}));
-      throw this.#error("LEASE_CONFLICT", "it met another transaction");
-    }
-    return await this.#call(call, () => {
+    const { table, traffic, tamper = asItIs } = this.around;
+    return await this.transaction(call, () => {
       const result = table.transact(entries.map(tamper));
-      if (result.applied) traffic?.transacted(this.#host, entries);
+      if (result.applied) traffic?.transacted(this.host, entries);
       return result;
     });
   }
 
   async get({ key, consistent }: GetRequest, call: CallOptions): Promise<Item | undefined> {
-    const { table } = this.#around;
-    return (await this.#call(call, () => ({ item: table.at(key, this.#lagMs(consistent)) }))).item;
+    const { table } = this.around;
+    return (await this.call(call, () => ({ item: table.at(key, this.lagMs(consistent)) }))).item;
   }
 
   async query(request: QueryRequest, call: CallOptions): Promise<ScanPage> {
-    const { table } = this.#around;
-    return await this.#call(call, () => table.query(request, () => this.#lagMs(request.consistent)));
+    const { table } = this.around;
+    return await this.call(call, () => table.query(request, () => this.lagMs(request.consistent)));
   }
 
   scan(): Promise<ScanPage> {
     throw new Error("no simulation lists leases");
   }
 
-  #lagMs(consistent: boolean): number {
-    return consistent ? 0 : this.#around.world.random.between(0, longestLagMs);
+  /** How far a read lags behind the writes. */
+  protected lagMs(consistent: boolean): number {
+    return consistent ? 0 : this.around.world.random.between(0, longestLagMs);
   }
 
   #apply(sent: UpdateRequest): UpdateResult {
-    const { table, traffic, tamper = asItIs } = this.#around;
+    const { table, traffic, tamper = asItIs } = this.around;
     const request = tamper(sent);
     const before = table.peek(request.key);
     const result = table.update(request);
-    if (result.applied) traffic?.applied(this.#host, request, before, result);
+    if (result.applied) traffic?.applied(this.host, request, before, result);
     return result;
   }
 
+  /** As any call, but that it may meet another transaction, and both are cancelled. */
+  protected async transaction<Answer extends object>(
+    call: CallOptions,
+    serve: () => Answer,
+  ): Promise<Answer> {
+    const { world, weather } = this.around;
+    if (!world.random.chance(weather().conflict)) return await this.call(call, serve);
+    world.count("conflict");
+    await this.call(call, () => ({}));
+    throw this.error("LEASE_CONFLICT", "it met another transaction");
+  }
+
   /** Sends copies until one is answered in time; every copy that was not lost takes effect, whenever it arrives. */
-  #call<Answer extends object>(
+  protected call<Answer extends object>(
     { signal, isCurrent, timed }: CallOptions,
     serve: () => Answer,
   ): Promise<Answer> {
-    const { world, weather } = this.#around;
+    const { world, weather } = this.around;
     const { random } = world;
     return new Promise((resolve, reject) => {
       let isGivenUp = false;
       const fail = (code: "LEASE_NO_ANSWER" | "LEASE_THROTTLED"): void => {
         isGivenUp = true;
-        reject(this.#error(code, "the network did not deliver"));
+        reject(this.error(code, "the network did not deliver"));
       };
       if (signal.aborted) {
         fail("LEASE_NO_ANSWER");
@@ -170,12 +178,12 @@ export class Network implements LeaseStore {
         }
         if (isUnderWay) world.count("sent twice");
         if (random.chance(weather().throttled)) {
-          this.#host.schedule(() => fail("LEASE_THROTTLED"), random.between(1, 50));
+          this.host.schedule(() => fail("LEASE_THROTTLED"), random.between(1, 50));
           return;
         }
         const answered = timed?.();
         const isLost = random.chance(weather().requestLost);
-        const retry = this.#host.schedule(
+        const retry = this.host.schedule(
           () => attempt(number + 1, isUnderWay || !isLost),
           2 * weather().usualMs + attemptMarginMs,
         );
@@ -185,19 +193,19 @@ export class Network implements LeaseStore {
         }
         world.after(this.#delayMs(), () => {
           if (isGivenUp) world.count("late arrival");
-          const time = this.#time();
+          const time = this.time();
           const answer = serve();
           if (random.chance(weather().answerLost)) {
             world.count("answer lost");
             return;
           }
           world.after(this.#delayMs(), () =>
-            this.#host.deliver(() => {
+            this.host.deliver(() => {
               retry();
               answered?.(time);
               this.hasToldTime ||= time !== undefined;
               resolve(repeated(answer, number > 1));
-            }),
+            }, "answer"),
           );
         });
       };
@@ -206,29 +214,32 @@ export class Network implements LeaseStore {
   }
 
   #delayMs(): number {
-    const { world, weather } = this.#around;
+    const { world, weather } = this.around;
     const { slow, usualMs } = weather();
     const isSlow = world.random.chance(slow);
     return isSlow ? world.random.between(50, longestDelayMs) : world.random.between(1, usualMs);
   }
 
   /** The answer's Date header, as the host can read it. */
-  #time(): ServiceTime | undefined {
-    const { world, clocks } = this.#around;
+  protected time(): ServiceTime | undefined {
+    const { world, clocks } = this.around;
     const now = epoch + world.now + world.random.pick(clocks.offsetsMs);
     const earliest = Math.floor(now / dateResolutionMs) * dateResolutionMs;
     return clocks.areTold ? { earliest, latest: earliest + dateResolutionMs } : undefined;
   }
 
-  #error(code: "LEASE_NO_ANSWER" | "LEASE_THROTTLED" | "LEASE_CONFLICT", text: string): LeaseServiceError {
-    return new (this.#around.ServiceError ?? LeaseServiceError)(code, text);
+  protected error(
+    code: "LEASE_NO_ANSWER" | "LEASE_THROTTLED" | "LEASE_CONFLICT",
+    text: string,
+  ): LeaseServiceError {
+    return new (this.around.ServiceError ?? LeaseServiceError)(code, text);
   }
 }
 
 const asItIs: Tamper = (write) => write;
 
 /** Says of each result whether its request was sent more than once. */
-function repeated<Answer extends object>(answer: Answer, retried: boolean): Answer {
+export function repeated<Answer extends object>(answer: Answer, retried: boolean): Answer {
   if (Array.isArray(answer)) {
     return answer.map((part: UpdateResult) => ({ ...part, retried })) as unknown as Answer;
   }

@@ -83,6 +83,7 @@ export class Table {
       after: this.#memory.peek(key),
     }));
     for (const change of changes) this.#remember(change);
+    this.#world.written(changes);
     this.#onChange(changes);
     return result;
   }

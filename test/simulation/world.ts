@@ -1,5 +1,8 @@
 import { ManualClock } from "@leasehold/client/testing";
+import type { Host } from "./host.ts";
+import { Network, type Surroundings } from "./network.ts";
 import { Random } from "./random.ts";
+import type { Change } from "./table.ts";
 
 /** The wall clocks' time when a simulation begins. */
 export const epoch = Date.UTC(2026, 0, 1);
@@ -24,7 +27,14 @@ class TrueClock extends ManualClock {
   }
 }
 
-/** Virtual time: the one place where anything waits, the only source of chance, and the story of what happened. */
+/** True time, as everything but the hosts sees it. */
+export type WorldClock = Pick<ManualClock, "now" | "monotonic" | "schedule" | "advance" | "freeze">;
+
+/**
+ * Virtual time: the one place where anything waits, the only source of chance, and the story of what happened.
+ *
+ * Here chance decides what happens. The explorer's world decides it by choices instead, one after the other.
+ */
 export class World {
   readonly seed: number;
   readonly random: Random;
@@ -32,13 +42,14 @@ export class World {
   readonly tally: Tally = {};
   /** The first thing that must not be. */
   violation: string | undefined;
-  readonly clock: ManualClock;
-  readonly #clock = new TrueClock(epoch);
+  readonly clock: WorldClock;
+  readonly #observers: (() => void)[] = [];
 
-  constructor(seed: number) {
+  constructor(seed: number, random: Random = new Random(seed), clock: WorldClock = new TrueClock(epoch)) {
     this.seed = seed;
-    this.random = new Random(seed);
-    this.clock = this.#clock;
+    this.random = random;
+    this.clock = clock;
+    if (clock instanceof TrueClock) clock.observers.push(() => this.look());
   }
 
   /** True time in milliseconds since the beginning; no host sees it. */
@@ -46,14 +57,30 @@ export class World {
     return this.clock.monotonic();
   }
 
-  /** Lets something happen after a delay; gives a function that calls it off. */
-  after(delayMs: number, run: () => void): () => void {
+  /** Lets something happen after a delay, to a host if one is named; gives a function that calls it off. */
+  after(delayMs: number, run: () => void, _host?: Host): () => void {
     return this.clock.schedule(run, delayMs);
   }
 
+  /** Connects a host to the table. */
+  connect(host: Host, around: Surroundings): Network {
+    return new Network(host, around);
+  }
+
+  /** Something happens inside a host: all that it does follows from these, in their order, and from its clocks. */
+  experienced(_host: Host, _what: string): void {}
+
+  /** A write takes effect. */
+  written(_changes: readonly Change[]): void {}
+
   /** Has something looked at after every event, when every promise has settled. */
   observe(look: () => void): void {
-    this.#clock.observers.push(look);
+    this.#observers.push(look);
+  }
+
+  /** Looks at what is to be looked at. */
+  look(): void {
+    for (const observe of this.#observers) observe();
   }
 
   tell(who: string, text: string): void {

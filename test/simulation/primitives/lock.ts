@@ -1,14 +1,7 @@
 import type { LeaseHandle } from "@leasehold/client";
 import * as client from "@leasehold/client";
 import { Host } from "../host.ts";
-import {
-  calmWeather,
-  longestDelayMs,
-  Network,
-  type Surroundings,
-  type Tamper,
-  type Weather,
-} from "../network.ts";
+import { calmWeather, longestDelayMs, type Surroundings, type Tamper, type Weather } from "../network.ts";
 import type { Random } from "../random.ts";
 import type { Planted, Simulation } from "../simulation.ts";
 import { Table } from "../table.ts";
@@ -58,7 +51,7 @@ async function play(world: World, { tamper, subject = client }: Planted): Promis
 
   const start = (name: string): Host => {
     const host = new Host(world, name, wallOffset(random, wallErrorMs));
-    const network = new Network(host, around);
+    const network = world.connect(host, around);
     const leases = new subject.LeaseClient({
       store: network,
       clock: host,
@@ -128,7 +121,7 @@ async function everyLockOpens(
   subject: NonNullable<Planted["subject"]>,
 ): Promise<void> {
   const host = new Host(world, "newcomer", 0);
-  const store = new Network(host, around);
+  const store = world.connect(host, around);
   const randomness = { token: () => "newcomer", fraction: () => world.random.fraction() };
   for (const key of keys) {
     const leases = new subject.LeaseClient({ store, clock: host, clockSkewMs: skewMs, randomness });

@@ -98,9 +98,10 @@ class Site {
 
   async take(one: Step): Promise<void> {
     // A process that is frozen begins nothing.
-    if (one.kind === "call") this.world.processes[one.process]?.process.deliver(() => this.#call(one));
+    if (one.kind === "call")
+      this.world.processes[one.process]?.process.deliver(() => this.#call(one), one.kind);
     else if (one.kind === "invalidate")
-      this.world.processes[one.process]?.process.deliver(() => this.#invalidate(one));
+      this.world.processes[one.process]?.process.deliver(() => this.#invalidate(one), one.kind);
     else {
       const standsStill = one.kind === "freeze" || one.kind === "standstill";
       for (const { parts } of this.world.processes) if (standsStill) parts.interruptions += 1;
