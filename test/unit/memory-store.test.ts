@@ -1,8 +1,8 @@
-import { type Item, LeaseServiceError, type UpdateRequest } from "@leasehold/client";
+import { type Item, LeaseServiceError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
-import { evaluateCondition } from "../../packages/client/src/testing/condition.ts";
-import { ExpressionError, ExpressionReader } from "../../packages/client/src/testing/expression-parser.ts";
+import { readCondition } from "../../packages/client/src/testing/condition.ts";
+import { checkDefined, ExpressionError } from "../../packages/client/src/testing/expression-parser.ts";
 
 const key = { pk: "k", sk: "lease" };
 const open = { signal: new AbortController().signal, isCurrent: () => true };
@@ -23,7 +23,9 @@ describe("a condition in memory", () => {
   const item: Item = { pk: "k", n: 5, s: "abc" };
   const holds = (condition: string, values: Item = {}): boolean => {
     const names = { "#n": "n", "#s": "s", "#none": "none" };
-    return evaluateCondition(new ExpressionReader(condition, { names, values }), item);
+    const expression = readCondition(condition);
+    checkDefined({ names, values }, expression);
+    return expression.evaluate({ item, names, values });
   };
 
   it.each([
@@ -102,6 +104,59 @@ describe("an update in memory", () => {
     const store = new MemoryLeaseStore();
     const outcome = store.update(update(expression as Partial<UpdateRequest>), open);
     await expect(outcome).rejects.toBeInstanceOf(LeaseServiceError);
+    expect(store.peek(key)).toBeUndefined();
+  });
+});
+
+it("an expression that is read once means what its placeholders stand for, each time", async () => {
+  const store = new MemoryLeaseStore();
+  const condition = "attribute_not_exists(#a) OR #a = :b";
+  for (const [attribute, was, is] of [
+    ["one", 0, 1],
+    ["two", 0, 7],
+    ["one", 1, 2],
+    ["two", 7, 8],
+  ] as const) {
+    const names = { "#a": attribute };
+    const request = update({ condition, names, values: { ":a": is, ":b": was } });
+    expect(await store.update(request, open)).toMatchObject({ applied: true, item: { [attribute]: is } });
+  }
+  expect(store.peek(key)).toEqual({ ...key, one: 2, two: 8 });
+});
+
+describe("a transaction in memory", () => {
+  const other = { pk: "k", sk: "other" };
+  const write = (entry: Partial<TransactionEntry>): TransactionEntry => ({
+    key,
+    condition: "attribute_not_exists(#a)",
+    names: { "#a": "a" },
+    values: { ":a": 1 },
+    action: { update: "SET #a = :a" },
+    ...entry,
+  });
+
+  it("writes nothing where one condition does not hold, and tells which", async () => {
+    const store = new MemoryLeaseStore();
+    store.transactNow([write({ key: other })]);
+    const result = store.transactNow([write({}), write({ key: other })]);
+    expect(result).toMatchObject({ applied: false, refusals: [undefined, { item: { ...other, a: 1 } }] });
+    expect(store.peek(key)).toBeUndefined();
+  });
+
+  it("writes, deletes and checks together", async () => {
+    const store = new MemoryLeaseStore();
+    store.transactNow([write({ key: other })]);
+    const isThere = { condition: "attribute_exists(#a)", values: {} };
+    const check = write({ key: { pk: "k", sk: "third" }, values: {}, action: "check" });
+    const result = store.transactNow([write({}), write({ ...isThere, key: other, action: "delete" }), check]);
+    expect(result).toEqual({ applied: true, refusals: [], retried: false });
+    expect([store.peek(key), store.peek(other)]).toEqual([{ ...key, a: 1 }, undefined]);
+  });
+
+  it("is rejected where DynamoDB would not take an expression, and writes nothing", () => {
+    const store = new MemoryLeaseStore();
+    const check = write({ key: other, condition: "#a ~ #a", values: {}, action: "check" });
+    expect(() => store.transactNow([write({}), check])).toThrow(LeaseServiceError);
     expect(store.peek(key)).toBeUndefined();
   });
 });

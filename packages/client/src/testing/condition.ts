@@ -1,86 +1,105 @@
-import type { Item } from "../store.ts";
-import type { ExpressionReader } from "./expression-parser.ts";
+/**
+ * Condition, key condition and filter expressions: AND, OR, NOT, parentheses, comparisons, BETWEEN, attribute_exists,
+ * attribute_not_exists and begins_with. Anything else is an error, whatever the item.
+ */
+import {
+  attributeIn,
+  type Expression,
+  type ExpressionReader,
+  remembering,
+  type Scope,
+} from "./expression-parser.ts";
 
+type Predicate = Expression<boolean>["evaluate"];
 type Scalar = string | number | undefined;
+type Operand = (scope: Scope) => Scalar;
 
 const comparisons = ["<=", ">=", "<>", "=", "<", ">"] as const;
 
-/**
- * Evaluates a condition or filter expression against an item.
- *
- * Knows AND, OR, NOT, parentheses, comparisons, BETWEEN, attribute_exists, attribute_not_exists and begins_with; anything else
- * is an error. Both sides of AND and OR are always read, for placeholders in either count as used.
- */
-export function evaluateCondition(reader: ExpressionReader, item: Item): boolean {
-  const result = readOr(reader, item);
-  if (!reader.isAtEnd) throw reader.unexpected("the end");
+/** Reads a condition, which tells of an item whether it holds. */
+export const readCondition: (text: string) => Expression<boolean> = remembering(readOr);
+
+function readOr(reader: ExpressionReader): Predicate {
+  let result = readAnd(reader);
+  while (reader.take("OR")) {
+    const [left, right] = [result, readAnd(reader)];
+    result = (scope) => left(scope) || right(scope);
+  }
   return result;
 }
 
-function readOr(reader: ExpressionReader, item: Item): boolean {
-  let result = readAnd(reader, item);
-  while (reader.take("OR")) result = readAnd(reader, item) || result;
+function readAnd(reader: ExpressionReader): Predicate {
+  let result = readNot(reader);
+  while (reader.take("AND")) {
+    const [left, right] = [result, readNot(reader)];
+    result = (scope) => left(scope) && right(scope);
+  }
   return result;
 }
 
-function readAnd(reader: ExpressionReader, item: Item): boolean {
-  let result = readNot(reader, item);
-  while (reader.take("AND")) result = readNot(reader, item) && result;
-  return result;
+function readNot(reader: ExpressionReader): Predicate {
+  if (!reader.take("NOT")) return readTerm(reader);
+  const denied = readNot(reader);
+  return (scope) => !denied(scope);
 }
 
-function readNot(reader: ExpressionReader, item: Item): boolean {
-  return reader.take("NOT") ? !readNot(reader, item) : readTerm(reader, item);
-}
-
-function readTerm(reader: ExpressionReader, item: Item): boolean {
+function readTerm(reader: ExpressionReader): Predicate {
   if (reader.take("(")) {
-    const result = readOr(reader, item);
+    const result = readOr(reader);
     reader.expect(")");
     return result;
   }
   const test = reader.takeAny(["attribute_not_exists", "attribute_exists", "begins_with"]);
-  if (test === undefined) return readComparison(reader, item);
+  if (test === undefined) return readComparison(reader);
   reader.expect("(");
-  const subject = readOperand(reader, item);
-  let result = (subject !== undefined) === (test !== "attribute_not_exists");
-  if (test === "begins_with") {
-    reader.expect(",");
-    const prefix = readOperand(reader, item);
-    result = typeof subject === "string" && typeof prefix === "string" && subject.startsWith(prefix);
+  const subject = readOperand(reader);
+  if (test !== "begins_with") {
+    reader.expect(")");
+    const exists = test === "attribute_exists";
+    return (scope) => (subject(scope) !== undefined) === exists;
   }
+  reader.expect(",");
+  const prefix = readOperand(reader);
   reader.expect(")");
-  return result;
+  return (scope) => {
+    const [text, beginning] = [subject(scope), prefix(scope)];
+    return typeof text === "string" && typeof beginning === "string" && text.startsWith(beginning);
+  };
 }
 
-function readComparison(reader: ExpressionReader, item: Item): boolean {
-  const left = readOperand(reader, item);
+function readComparison(reader: ExpressionReader): Predicate {
+  const left = readOperand(reader);
   if (reader.take("BETWEEN")) {
-    const low = readOperand(reader, item);
+    const low = readOperand(reader);
     reader.expect("AND");
-    const high = readOperand(reader, item);
-    return isAtMost(low, left) && isAtMost(left, high);
+    const high = readOperand(reader);
+    return (scope) => isAtMost(low(scope), left(scope)) && isAtMost(left(scope), high(scope));
   }
   const comparison = reader.takeAny(comparisons);
   if (comparison === undefined) throw reader.unexpected("a comparison");
-  const right = readOperand(reader, item);
-  if (comparison === "=") return left !== undefined && left === right;
-  // An attribute that is not there differs from every value, and compares with none.
-  if (comparison === "<>") return left !== right;
-  if (left === undefined || right === undefined || typeof left !== typeof right) return false;
-  if (comparison === "<") return left < right;
-  if (comparison === "<=") return left <= right;
-  return comparison === ">" ? left > right : left >= right;
+  const right = readOperand(reader);
+  const holds = comparers[comparison];
+  return (scope) => holds(left(scope), right(scope));
 }
+
+/** An attribute that is not there differs from every value, and compares with none. */
+const comparers: Readonly<Record<(typeof comparisons)[number], (left: Scalar, right: Scalar) => boolean>> = {
+  "=": (left, right) => left !== undefined && left === right,
+  "<>": (left, right) => left !== right,
+  "<": (left, right) => isAtMost(left, right) && left !== right,
+  "<=": isAtMost,
+  ">": (left, right) => isAtMost(right, left) && left !== right,
+  ">=": (left, right) => isAtMost(right, left),
+};
 
 function isAtMost(left: Scalar, right: Scalar): boolean {
   return left !== undefined && right !== undefined && typeof left === typeof right && left <= right;
 }
 
-function readOperand(reader: ExpressionReader, item: Item): Scalar {
-  const path = reader.takePath();
-  if (path !== undefined) return item[path];
+function readOperand(reader: ExpressionReader): Operand {
+  const name = reader.takeName();
+  if (name !== undefined) return (scope) => attributeIn(scope, name);
   const value = reader.takeValue();
   if (value === undefined) throw reader.unexpected("#name or :value");
-  return value;
+  return ({ values }) => values[value];
 }

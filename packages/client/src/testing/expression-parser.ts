@@ -6,22 +6,50 @@ export interface Placeholders {
   readonly values: Item;
 }
 
+/** What an expression is evaluated with: an item, and the meaning of every placeholder. */
+export interface Scope extends Placeholders {
+  readonly item: Item;
+}
+
+/** An expression that was read: what it gives, and which placeholders it uses. */
+export interface Expression<Result> {
+  readonly placeholders: ReadonlySet<string>;
+  /** All placeholders must be defined: {@link checkDefined}. */
+  readonly evaluate: (scope: Scope) => Result;
+}
+
 /** An expression that DynamoDB would reject, or that uses a part of the language which is not executed here. */
 export class ExpressionError extends Error {}
 
-/**
- * Reads one expression of DynamoDB's language, token by token.
- *
- * Remembers which placeholders were used: DynamoDB rejects a request that defines one in vain.
- */
+/** As many expressions are remembered; then all are forgotten. */
+const mostRemembered = 1_000;
+
+/** Makes a reader of expressions that reads each text once: a program sends the same few over and over. */
+export function remembering<Result>(
+  read: (reader: ExpressionReader) => Expression<Result>["evaluate"],
+): (text: string) => Expression<Result> {
+  const known = new Map<string, Expression<Result>>();
+  return (text) => {
+    let expression = known.get(text);
+    if (expression === undefined) {
+      const reader = new ExpressionReader(text);
+      expression = { evaluate: read(reader), placeholders: reader.placeholders };
+      if (!reader.isAtEnd) throw reader.unexpected("the end");
+      if (known.size >= mostRemembered) known.clear();
+      known.set(text, expression);
+    }
+    return expression;
+  };
+}
+
+/** Reads one expression of DynamoDB's language, token by token. */
 export class ExpressionReader {
-  readonly used: Set<string> = new Set();
-  readonly #placeholders: Placeholders;
+  /** Those that were read so far. */
+  readonly placeholders: Set<string> = new Set();
   readonly #tokens: readonly string[];
   #position = 0;
 
-  constructor(expression: string, placeholders: Placeholders) {
-    this.#placeholders = placeholders;
+  constructor(expression: string) {
     this.#tokens = expression.match(/[#:]?\w+|<>|<=|>=|[^\s\w]/g) ?? [];
   }
 
@@ -45,14 +73,14 @@ export class ExpressionReader {
     if (!this.take(token)) throw this.unexpected(token);
   }
 
-  /** Takes `#name` and gives the attribute that it stands for; undefined if something else comes. */
-  takePath(): string | undefined {
-    return this.#takePlaceholder("#", this.#placeholders.names);
+  /** Takes `#name`, which stands for an attribute; undefined if something else comes. */
+  takeName(): string | undefined {
+    return this.#takePlaceholder("#");
   }
 
-  /** Takes `:value` and gives what it stands for; undefined if something else comes. */
-  takeValue(): string | number | undefined {
-    return this.#takePlaceholder(":", this.#placeholders.values);
+  /** Takes `:value`, which stands for a value of the caller's; undefined if something else comes. */
+  takeValue(): string | undefined {
+    return this.#takePlaceholder(":");
   }
 
   unexpected(wanted: string): ExpressionError {
@@ -60,22 +88,41 @@ export class ExpressionReader {
     return new ExpressionError(`expected ${wanted}, found ${found} in: ${this.#tokens.join(" ")}`);
   }
 
-  #takePlaceholder<Value>(sign: string, meanings: Readonly<Record<string, Value>>): Value | undefined {
+  #takePlaceholder(sign: "#" | ":"): string | undefined {
     const token = this.#tokens[this.#position];
     if (!token?.startsWith(sign)) return undefined;
-    const meaning = meanings[token];
-    if (meaning === undefined) throw new ExpressionError(`${token} is not defined`);
-    this.used.add(token);
+    this.placeholders.add(token);
     this.#position += 1;
-    return meaning;
+    return token;
   }
 }
 
-/** Throws where a name or value was defined but not used, as DynamoDB does. */
-export function checkAllUsed(placeholders: Placeholders, readers: readonly ExpressionReader[]): void {
-  for (const placeholder of [...Object.keys(placeholders.names), ...Object.keys(placeholders.values)]) {
-    if (!readers.some((reader) => reader.used.has(placeholder))) {
-      throw new ExpressionError(`${placeholder} is defined but not used`);
-    }
+/** The attribute's value that a `#name` stands for; undefined where the item has none. */
+export function attributeIn({ item, names }: Scope, name: string): string | number | undefined {
+  return item[names[name] as string];
+}
+
+/** Throws where a name or value is used but not defined. */
+export function checkDefined(
+  { names, values }: Placeholders,
+  { placeholders }: Pick<Expression<unknown>, "placeholders">,
+): void {
+  for (const placeholder of placeholders) {
+    if (names[placeholder] === undefined && values[placeholder] === undefined)
+      throw new ExpressionError(`${placeholder} is not defined`);
   }
+}
+
+/** Throws where a name or value is used but not defined, or the other way round, as DynamoDB does. */
+export function checkPlaceholders(
+  { names, values }: Placeholders,
+  expressions: readonly Pick<Expression<unknown>, "placeholders">[],
+): void {
+  for (const expression of expressions) checkDefined({ names, values }, expression);
+  const checkUsed = (placeholder: string): void => {
+    if (!expressions.some(({ placeholders }) => placeholders.has(placeholder)))
+      throw new ExpressionError(`${placeholder} is defined but not used`);
+  };
+  for (const name in names) checkUsed(name);
+  for (const value in values) checkUsed(value);
 }

@@ -13,12 +13,25 @@ import type {
   UpdateRequest,
   UpdateResult,
 } from "../store.ts";
-import { evaluateCondition } from "./condition.ts";
-import { checkAllUsed, ExpressionError, ExpressionReader } from "./expression-parser.ts";
-import { applyUpdate } from "./update.ts";
+import { readCondition } from "./condition.ts";
+import { checkDefined, checkPlaceholders, ExpressionError, type Placeholders } from "./expression-parser.ts";
+import { readUpdate } from "./update.ts";
 
 /** As many items make a page of a walk over the table. */
 const itemsPerPage = 500;
+
+/** A write, or an entry of a transaction: what it is about, and what has to hold. */
+interface Conditional extends Placeholders {
+  readonly key: ItemKey;
+  readonly condition: string;
+}
+
+/** What would become of a write: the item as it is, whether the condition holds, and the item after the write. */
+interface Outcome {
+  readonly before: Item | undefined;
+  readonly holds: boolean;
+  readonly after: Item;
+}
 
 /**
  * A lease table in memory, for your unit tests.
@@ -70,14 +83,14 @@ export class MemoryLeaseStore implements LeaseStore {
     const { keyCondition, descending = false, after, limit } = request;
     const direction = descending ? -1 : 1;
     const found = [...this.#items.values()]
-      .filter((item) => evaluateCondition(new ExpressionReader(keyCondition, request), item))
+      .filter(selection(keyCondition, request))
       .sort((one, other) => direction * compare(sortKeyOf(one), sortKeyOf(other)))
       // As DynamoDB does: behind a sort key, whether there is still an item of that key or not.
       .filter((item) => after === undefined || direction * compare(sortKeyOf(item), after.sk) > 0);
     const items = found.slice(0, limit);
     const last = items.at(-1);
     if (last === undefined || items.length === found.length) return { items };
-    return { items, next: { pk: String(last[attributeNames.partitionKey]), sk: sortKeyOf(last) } };
+    return { items, next: keyOf(last) };
   }
 
   async get({ key }: GetRequest, { signal }: CallOptions): Promise<Item | undefined> {
@@ -90,66 +103,61 @@ export class MemoryLeaseStore implements LeaseStore {
     const ids = [...this.#items.keys()];
     const start = request.after === undefined ? 0 : ids.indexOf(idOf(request.after)) + 1;
     const page = ids.slice(start, start + itemsPerPage);
-    const items = page
-      .map((id) => this.#items.get(id) ?? {})
-      .filter((item) => evaluateCondition(new ExpressionReader(request.filter, request), item));
-    const last = page.at(-1);
+    const walked = page.map((id) => this.#items.get(id) ?? {});
+    const items = walked.filter(selection(request.filter, request));
+    const last = walked.at(-1);
     const isLast = start + page.length >= ids.length || last === undefined;
     return isLast ? { items } : { items, next: keyOf(last) };
   }
 
   /** What `update` does, at once. */
   updateNow(request: UpdateRequest): UpdateResult {
-    const id = idOf(request.key);
-    const before = this.#items.get(id);
-    const condition = new ExpressionReader(request.condition, request);
-    const update = new ExpressionReader(request.update, request);
-    try {
-      const holds = evaluateCondition(condition, before ?? {});
-      const after = applyUpdate(update, before ?? { ...request.key }, holds);
-      checkAllUsed(request, [condition, update]);
-      if (holds) this.#items.set(id, after);
-      return { applied: holds, item: holds ? after : before, retried: false };
-    } catch (error) {
-      if (!(error instanceof ExpressionError)) throw error;
-      throw new LeaseServiceError("LEASE_REQUEST_REJECTED", `the expression is not valid: ${error.message}`);
-    }
+    const { before, holds, after } = this.#outcome(request, request.update);
+    if (holds) this.#items.set(idOf(request.key), after);
+    return { applied: holds, item: holds ? after : before, retried: false };
   }
 
   /** What `transact` does, at once. */
   transactNow(entries: readonly TransactionEntry[]): TransactionResult {
-    const ids = new Set(entries.map(({ key }) => idOf(key)));
-    if (ids.size < entries.length || entries.length > 100) {
+    const ids = entries.map(({ key }) => idOf(key));
+    if (new Set(ids).size < entries.length || entries.length > 100) {
       throw new LeaseServiceError(
         "LEASE_REQUEST_REJECTED",
         "a transaction takes at most 100 entries, each about an item of its own",
       );
     }
     // Conditions are looked at before anything is written, on the items as they were.
-    const trial = new MemoryLeaseStore(this.tableName);
-    for (const { key } of entries) {
-      const item = this.peek(key);
-      if (item !== undefined) trial.#items.set(idOf(key), item);
+    const outcomes = entries.map((entry) =>
+      this.#outcome(entry, typeof entry.action === "object" ? entry.action.update : ""),
+    );
+    if (!outcomes.every(({ holds }) => holds)) {
+      const refusals = outcomes.map(({ holds, before }) => (holds ? undefined : { item: before }));
+      return { applied: false, refusals, retried: false };
     }
-    const refusals = entries.map((entry) => trial.#apply(entry));
-    const isApplied = refusals.every((refusal) => refusal === undefined);
-    if (isApplied) for (const entry of entries) this.#apply(entry);
-    return { applied: isApplied, refusals: isApplied ? [] : refusals, retried: false };
+    for (const [index, { action }] of entries.entries()) {
+      const [id, outcome] = [ids[index], outcomes[index]];
+      if (id === undefined || outcome === undefined || action === "check") continue;
+      if (action === "delete") this.#items.delete(id);
+      else this.#items.set(id, outcome.after);
+    }
+    return { applied: true, refusals: [], retried: false };
   }
 
-  #apply(entry: TransactionEntry): { readonly item: Item | undefined } | undefined {
-    const { action, ...expression } = entry;
-    if (typeof action === "object") {
-      const result = this.updateNow({ ...expression, update: action.update, returnsItem: false });
-      return result.applied ? undefined : { item: result.item };
+  /** What would become of a write; nothing is written. */
+  #outcome(request: Conditional, update: string): Outcome {
+    const before = this.peek(request.key);
+    const { names, values } = request;
+    try {
+      const condition = readCondition(request.condition);
+      const change = readUpdate(update);
+      checkPlaceholders(request, [condition, change]);
+      const item = before ?? { ...request.key };
+      const holds = condition.evaluate({ item: before ?? {}, names, values });
+      return { before, holds, after: holds ? change.evaluate({ item, names, values }) : item };
+    } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error;
+      throw new LeaseServiceError("LEASE_REQUEST_REJECTED", `the expression is not valid: ${error.message}`);
     }
-    const id = idOf(entry.key);
-    const item = this.#items.get(id);
-    const reader = new ExpressionReader(entry.condition, entry);
-    const holds = evaluateCondition(reader, item ?? {});
-    checkAllUsed(entry, [reader]);
-    if (holds && action === "delete") this.#items.delete(id);
-    return holds ? undefined : { item };
   }
 
   /** The item under a key, as it is now. */
@@ -167,13 +175,21 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 }
 
-function idOf(key: ItemKey): string {
-  return JSON.stringify([key.pk, key.sk]);
+/** Tells of items whether an expression holds for them. */
+function selection(expression: string, placeholders: Placeholders): (item: Item) => boolean {
+  const condition = readCondition(expression);
+  checkDefined(placeholders, condition);
+  const { names, values } = placeholders;
+  return (item) => condition.evaluate({ item, names, values });
 }
 
-function keyOf(id: string): ItemKey {
-  const [pk, sk] = JSON.parse(id) as [string, string];
-  return { pk, sk };
+/** Another text for every other key, whatever is in it. */
+function idOf({ pk, sk }: ItemKey): string {
+  return `${pk.length} ${pk}${sk}`;
+}
+
+function keyOf(item: Item): ItemKey {
+  return { pk: String(item[attributeNames.partitionKey]), sk: sortKeyOf(item) };
 }
 
 function sortKeyOf(item: Item): string {

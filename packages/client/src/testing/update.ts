@@ -1,60 +1,87 @@
-import type { Item } from "../store.ts";
-import { ExpressionError, type ExpressionReader } from "./expression-parser.ts";
-
 /**
- * Gives the item that an update expression makes of an item.
- *
- * Knows SET with `+`, `-` and if_not_exists, and REMOVE; anything else is an error. As in DynamoDB, every right-hand
- * side sees the item as it was before. An update that is not to be applied is read all the same, for its placeholders;
- * then an attribute that it wants may be missing.
+ * Update expressions: SET with `+`, `-` and if_not_exists, and REMOVE; anything else is an error. As in DynamoDB, every
+ * right-hand side sees the item as it was before.
  */
-export function applyUpdate(reader: ExpressionReader, before: Item, isApplied = true): Item {
-  const after: Record<string, string | number> = { ...before };
+import type { Item } from "../store.ts";
+import {
+  attributeIn,
+  type Expression,
+  ExpressionError,
+  type ExpressionReader,
+  remembering,
+  type Scope,
+} from "./expression-parser.ts";
+
+type Scalar = string | number;
+type Operand = (scope: Scope) => Scalar;
+
+/** Reads an update, which gives what becomes of an item. */
+export const readUpdate: (text: string) => Expression<Item> = remembering((reader) => {
+  const settings: { readonly name: string; readonly value: Operand }[] = [];
+  const removals: string[] = [];
   while (!reader.isAtEnd) {
     const clause = reader.takeAny(["SET", "REMOVE"]);
     if (clause === undefined) throw reader.unexpected("SET or REMOVE");
     do {
-      const path = readPath(reader);
+      const name = readName(reader);
       if (clause === "REMOVE") {
-        delete after[path];
+        removals.push(name);
       } else {
         reader.expect("=");
-        after[path] = readSum(reader, before, isApplied);
+        settings.push({ name, value: readSum(reader) });
       }
     } while (reader.take(","));
   }
-  return after;
+  return (scope) => {
+    const { item, names } = scope;
+    const removed = removals.map((name) => names[name] as string);
+    const after: Record<string, Scalar> = {};
+    // A copy without them: an object that loses a property becomes a slow one.
+    for (const attribute in item) {
+      if (!removed.includes(attribute)) after[attribute] = item[attribute] as Scalar;
+    }
+    for (const { name, value } of settings) after[names[name] as string] = value(scope);
+    return after;
+  };
+});
+
+function readName(reader: ExpressionReader): string {
+  const name = reader.takeName();
+  if (name === undefined) throw reader.unexpected("#name");
+  return name;
 }
 
-function readPath(reader: ExpressionReader): string {
-  const path = reader.takePath();
-  if (path === undefined) throw reader.unexpected("#name");
-  return path;
-}
-
-function readSum(reader: ExpressionReader, item: Item, isApplied: boolean): string | number {
-  const left = readValue(reader, item, isApplied);
+function readSum(reader: ExpressionReader): Operand {
+  const left = readValue(reader);
   const sign = reader.takeAny(["+", "-"]);
   if (sign === undefined) return left;
-  const right = readValue(reader, item, isApplied);
-  if (typeof left !== "number" || typeof right !== "number")
-    throw new ExpressionError(`${sign} takes numbers`);
-  return sign === "+" ? left + right : left - right;
+  const right = readValue(reader);
+  return (scope) => {
+    const [one, other] = [left(scope), right(scope)];
+    if (typeof one !== "number" || typeof other !== "number")
+      throw new ExpressionError(`${sign} takes numbers`);
+    return sign === "+" ? one + other : one - other;
+  };
 }
 
-function readValue(reader: ExpressionReader, item: Item, isApplied: boolean): string | number {
+function readValue(reader: ExpressionReader): Operand {
   if (reader.take("if_not_exists")) {
     reader.expect("(");
-    const path = readPath(reader);
+    const name = readName(reader);
     reader.expect(",");
-    const otherwise = readValue(reader, item, isApplied);
+    const otherwise = readValue(reader);
     reader.expect(")");
-    return item[path] ?? otherwise;
+    return (scope) => attributeIn(scope, name) ?? otherwise(scope);
   }
-  const path = reader.takePath();
-  const value = path === undefined ? reader.takeValue() : item[path];
-  if (value !== undefined) return value;
-  if (path === undefined) throw reader.unexpected("a value");
-  if (isApplied) throw new ExpressionError(`${path} is missing`);
-  return 0;
+  const name = reader.takeName();
+  if (name !== undefined) {
+    return (scope) => {
+      const found = attributeIn(scope, name);
+      if (found === undefined) throw new ExpressionError(`${scope.names[name]} is missing`);
+      return found;
+    };
+  }
+  const value = reader.takeValue();
+  if (value === undefined) throw reader.unexpected("a value");
+  return ({ values }) => values[value] as Scalar;
 }
