@@ -2,7 +2,14 @@ import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
 import { attributeNames, isCooldownToken } from "@leasehold/client/schema";
 import fc from "fast-check";
 import { Host } from "./host.ts";
-import { calmWeather, longestDelayMs, type Tamper, type Traffic, type Weather } from "./network.ts";
+import {
+  calmWeather,
+  longestDelayMs,
+  type Network,
+  type Tamper,
+  type Traffic,
+  type Weather,
+} from "./network.ts";
 import type { Random } from "./random.ts";
 import { type Change, Table } from "./table.ts";
 import type { World } from "./world.ts";
@@ -69,10 +76,10 @@ export interface Running<Parts> {
 export interface ClusterOptions<Parts> {
   readonly processes: number;
   /** Called for every host that starts. */
-  readonly begin: (client: LeaseClient, process: Host, index: number) => Parts;
+  readonly begin: (client: LeaseClient, process: Host, index: number, network: Network) => Parts;
   /** Called after every write that takes effect. */
   readonly onChange?: (changes: readonly Change[]) => void;
-  readonly client?: Partial<LeaseClientOptions>;
+  readonly client?: (process: Host) => Partial<LeaseClientOptions>;
   /** @default - as rough as chance has it */
   readonly weather?: Weather | undefined;
   /** Whether machines are suspended, with their clocks, where a process freezes. @default true */
@@ -111,6 +118,11 @@ export class Cluster<Parts> {
 
   get tally(): World["tally"] {
     return this.world.tally;
+  }
+
+  /** The calls that have not settled. */
+  get calls(): ReadonlyMap<Promise<unknown>, Host> {
+    return this.#calls;
   }
 
   /** How many calls of hosts that live have not settled. */
@@ -188,8 +200,8 @@ export class Cluster<Parts> {
       fraction: () => random.fraction(),
     };
     const times = { leaseDurationMs, clockSkewMs, retentionMs };
-    const options = { store, clock: process, owner: name, randomness, ...times, ...client };
-    return { process, parts: begin(new LeaseClient(options), process, index) };
+    const options = { store, clock: process, owner: name, randomness, ...times, ...client?.(process) };
+    return { process, parts: begin(new LeaseClient(options), process, index, store) };
   }
 
   #changed(changes: readonly Change[]): void {

@@ -113,12 +113,14 @@ export class Network implements LeaseStore {
 
   async get({ key, consistent }: GetRequest, call: CallOptions): Promise<Item | undefined> {
     const { table } = this.around;
-    return (await this.call(call, () => ({ item: table.at(key, this.lagMs(consistent)) }))).item;
+    const serve = () => ({ item: table.at(key, this.lagMs(consistent)) });
+    return (await this.read(call, serve, consistent)).item;
   }
 
   async query(request: QueryRequest, call: CallOptions): Promise<ScanPage> {
     const { table } = this.around;
-    return await this.call(call, () => table.query(request, () => this.lagMs(request.consistent)));
+    const { consistent } = request;
+    return await this.read(call, () => table.query(request, () => this.lagMs(consistent)), consistent);
   }
 
   scan(): Promise<ScanPage> {
@@ -137,6 +139,15 @@ export class Network implements LeaseStore {
     const result = table.update(request);
     if (result.applied) traffic?.applied(this.host, request, before, result);
     return result;
+  }
+
+  /** As any call, but that it may show the past where it need not be consistent. */
+  protected read<Answer extends object>(
+    call: CallOptions,
+    serve: () => Answer,
+    _isConsistent: boolean,
+  ): Promise<Answer> {
+    return this.call(call, serve);
   }
 
   /** As any call, but that it may meet another transaction, and both are cancelled. */

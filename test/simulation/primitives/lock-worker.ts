@@ -141,7 +141,10 @@ async function use(bench: Bench, lease: Lease): Promise<boolean> {
 }
 
 /** Writes an item in one transaction with the check that the lease is still held. */
-async function writeChecked({ world, host, network }: Bench, lease: Lease): Promise<void> {
+export async function writeChecked(
+  { world, host, network }: Pick<Bench, "world" | "host" | "network">,
+  lease: Lease,
+): Promise<void> {
   const { ConditionCheck: check } = lease.conditionCheck({ format: "native" });
   const entries: TransactionEntry[] = [
     {
@@ -167,7 +170,10 @@ async function writeChecked({ world, host, network }: Bench, lease: Lease): Prom
 }
 
 /** Writes an item that remembers the highest fencing token, without waiting for the answer for ever. */
-async function writeFenced({ world, host, network, monitor }: Bench, lease: Lease): Promise<void> {
+export async function writeFenced(
+  { world, host, network, monitor }: Pick<Bench, "world" | "host" | "network" | "monitor">,
+  lease: Lease,
+): Promise<void> {
   const fence = lease.fence({ format: "native" });
   const request = {
     key: { pk: lease.key, sk: resourceSortKey },

@@ -1,0 +1,71 @@
+import type { Cluster } from "../simulation/cluster.ts";
+import type { Mistake, Planted } from "../simulation/simulation.ts";
+import type { World } from "../simulation/world.ts";
+
+/** What can befall the processes and what they send, each time at the cost of one fault. */
+export const faultKinds = [
+  "request lost",
+  "request late",
+  "answer lost",
+  "answer late",
+  "sent twice",
+  "conflict",
+  "read lags",
+  "killed",
+  "frozen",
+  "suspended",
+  "clock ahead",
+  "clock back",
+  "ttl",
+] as const;
+
+export type FaultKind = (typeof faultKinds)[number];
+
+/** Some processes, and what must hold of all that they do. */
+export interface Scene<Step> {
+  readonly world: Cluster<unknown>;
+  take(step: Step): Promise<void>;
+}
+
+/** Time that passes before a lane's next step. */
+export interface Wait {
+  readonly kind: "wait";
+  readonly ms: number;
+}
+
+/** What one process is told to do, step after step, each when the calls of the one before have settled. */
+export interface Lane<Step> {
+  readonly process: number;
+  readonly steps: readonly (Step | Wait)[];
+}
+
+/** A small case, of which every course is explored. */
+export interface Scenario<Step = never, Stage extends Scene<Step> = never> {
+  /** The primitive, and after a colon the situation. */
+  readonly name: string;
+  /** How many faults befall it at most. */
+  readonly faults: number;
+  /** Those that befall it. */
+  readonly kinds: readonly FaultKind[];
+  /** What stands where chance would decide something that is not explored. @default 0.5 */
+  readonly fraction?: number;
+  readonly make: (world: World, planted: Planted) => Stage;
+  /** What goes on side by side. */
+  readonly lanes: readonly Lane<Step>[];
+  /** What has to hold when nothing goes astray any more. */
+  readonly end?: (stage: Stage) => Promise<void>;
+  /** What has to be found. */
+  readonly mistakes: readonly Mistake[];
+}
+
+/** A scenario of whatever steps. */
+export type AnyScenario = Omit<Scenario, "make" | "lanes" | "end"> & {
+  readonly make: (world: World, planted: Planted) => Scene<unknown>;
+  readonly lanes: readonly Lane<unknown>[];
+  readonly end?: (stage: Scene<unknown>) => Promise<void>;
+};
+
+/** Checks that the steps are those of the scene. */
+export function scenario<Step, Stage extends Scene<Step>>(one: Scenario<Step, Stage>): AnyScenario {
+  return one as unknown as AnyScenario;
+}

@@ -1,0 +1,4 @@
+import type { AnyScenario } from "../scenario.ts";
+import { lock } from "./lock.ts";
+
+export const scenarios: readonly AnyScenario[] = [...lock];
