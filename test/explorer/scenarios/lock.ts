@@ -1,146 +1,178 @@
-import {
-  type AcquireOptions,
-  type Lease,
-  type LeaseClient,
-  LeaseError,
-  SlotDoneError,
-} from "@leasehold/client";
-import { Cluster, clockSkewMs, leaseDurationMs, type Running } from "../../simulation/cluster.ts";
-import type { Network } from "../../simulation/network.ts";
-import { LockMonitor } from "../../simulation/primitives/lock-monitor.ts";
-import { writeChecked, writeFenced } from "../../simulation/primitives/lock-worker.ts";
-import { type Planted, withoutTests } from "../../simulation/simulation.ts";
+import type { Planted } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
-import { scenario } from "../scenario.ts";
+import { type FaultKind, type Lane, scenario, type Wait } from "../scenario.ts";
+import * as mistakes from "./lock-mistakes.ts";
+import { LockScene, type LockStep } from "./lock-scene.ts";
 
-interface Caller {
-  readonly client: LeaseClient;
-  readonly network: Network;
-  /** The last one that it was granted or has adopted. */
-  lease: Lease | undefined;
+type Options = Omit<Extract<LockStep, { kind: "acquire" }>, "kind" | "process">;
+type Act = Exclude<LockStep["kind"], "acquire" | "sweep">;
+
+const wait = (ms: number): Wait => ({ kind: "wait", ms });
+
+/** One process's steps; `acquire` waits as long as is said. */
+function lane(process: number, ...steps: readonly (Act | Options | Wait)[]): Lane<LockStep> {
+  return {
+    process,
+    steps: steps.map((one) => {
+      if (typeof one === "string") return { kind: one, process };
+      return "kind" in one ? one : { kind: "acquire", process, ...one };
+    }),
+  };
 }
 
-type Step =
-  | ({ readonly kind: "acquire"; readonly process: number } & Pick<
-      AcquireOptions,
-      "waitMs" | "heartbeat" | "slot" | "lockAtLeastForMs"
-    >)
-  | {
-      readonly kind: "write" | "check" | "renew" | "release" | "complete" | "adopt" | "revive";
-      readonly process: number;
-    };
-
-const key = "k";
-const acquire = (process: number, options: object = {}): Step => ({ kind: "acquire", process, ...options });
-const step = (kind: Exclude<Step["kind"], "acquire">, process: number): Step => ({ kind, process });
-
-/** Callers of one lock that write under it, rightly or not. */
-class Lock {
-  readonly world: Cluster<Caller>;
-  readonly #monitor: LockMonitor;
-
-  constructor(world: World, { tamper }: Planted) {
-    this.#monitor = new LockMonitor(world, clockSkewMs);
-    this.world = new Cluster<Caller>(world, {
-      processes: 3,
-      begin: (client, _process, _index, network) => ({ client, network, lease: undefined }),
-      client: (process) => ({
-        onEvent: (event) => process.isRunning && this.#monitor.heard(process, event),
-      }),
-      tamper,
-      traffic: this.#monitor,
-    });
-    world.observe(() => this.#monitor.observe());
-  }
-
-  async take(one: Step): Promise<void> {
-    const running = this.world.processes[one.process];
-    if (running === undefined || !running.process.isRunning) return;
-    const { process, parts } = running;
-    const { lease } = parts;
-    const bench = { world: this.world.world, host: process, network: parts.network, monitor: this.#monitor };
-    const holds = (granted: Lease): void => {
-      parts.lease = granted;
-      this.#monitor.holds(process, granted);
-    };
-    if (one.kind === "acquire") {
-      const { kind: _, process: __, ...options } = one;
-      this.#watch(running, parts.client.acquire(key, { heartbeat: false, ...options }), holds);
-    } else if (one.kind === "adopt") {
-      // As by a message that another process has sent.
-      const handle = this.world.processes.find(({ parts: { lease } }) => lease !== undefined)?.parts.lease;
-      if (handle !== undefined) holds(parts.client.adopt(handle.toJSON()));
-    } else if (lease === undefined) return;
-    else if (one.kind === "write") this.#watch(running, writeFenced(bench, lease));
-    else if (one.kind === "check") this.#watch(running, writeChecked(bench, lease));
-    else if (one.kind === "renew") this.#watch(running, lease.renew());
-    else if (one.kind === "revive") {
-      this.#monitor.bringsBack(lease);
-      this.#watch(running, parts.client.adopt(lease.toJSON()).renew());
-    } else {
-      this.#monitor.ends(lease);
-      this.#watch(running, lease[one.kind]());
-    }
-    await this.world.clock.advance(0);
-  }
-
-  /** All processes die: after a lease and the allowance for skew, a newcomer gets the lock. */
-  async expectItToOpen(): Promise<void> {
-    const { world } = this;
-    world.killAll();
-    await world.clearUp();
-    const [newcomer] = world.processes;
-    if (newcomer === undefined) return;
-    let isOpen = false;
-    const call = newcomer.parts.client.acquire(key, { waitMs: 2 * leaseDurationMs + 4 * clockSkewMs });
-    call.then(
-      () => {
-        isOpen = true;
-      },
-      (error: Error) => world.world.tell("newcomer", error.message),
-    );
-    await world.clock.advance(2 * leaseDurationMs + 4 * clockSkewMs + 1_000);
-    if (!isOpen) world.fault("it is stuck past its lease");
-  }
-
-  #watch<Value>(
-    running: Running<Caller>,
-    call: Promise<Value>,
-    onValue: (value: Value) => void = () => {},
-  ): void {
-    this.world.watch(
-      running,
-      call,
-      onValue,
-      (error) => error instanceof LeaseError || error instanceof SlotDoneError,
-    );
-  }
-}
-
-const make = (world: World, planted: Planted): Lock => new Lock(world, planted);
-const end = (lock: Lock): Promise<void> => lock.expectItToOpen();
+const messages: readonly FaultKind[] = [
+  "request lost",
+  "request late",
+  "answer lost",
+  "answer late",
+  "sent twice",
+];
+const make = (world: World, planted: Planted): LockScene => new LockScene(world, planted);
+const end = (scene: LockScene): Promise<void> => scene.expectItToOpen();
+const waits = { waitMs: 9_000 };
 
 export const lock = [
   scenario({
     name: "lock",
     faults: 2,
-    kinds: ["request lost", "request late", "answer lost", "answer late", "sent twice", "killed", "frozen"],
+    kinds: [...messages, "killed", "frozen"],
+    make,
+    lanes: [lane(0, {}, "write", "release", "write"), lane(1, waits, "write", "release")],
+    end,
+    mistakes: mistakes.usual,
+  }),
+  scenario({
+    name: "lock:three-callers",
+    faults: 1,
+    kinds: [...messages, "killed", "frozen"],
+    make,
+    lanes: [lane(0, {}, "release"), lane(1, waits, "write", "release"), lane(2, waits, "write", "release")],
+    end,
+    mistakes: mistakes.threeCallers,
+  }),
+  scenario({
+    name: "lock:renewed",
+    faults: 2,
+    kinds: ["request lost", "request late", "answer lost", "answer late", "killed", "frozen"],
+    make,
+    lanes: [lane(0, { heartbeat: true }, wait(4_000), "write", "release"), lane(1, waits, "write")],
+    end,
+    mistakes: mistakes.renewed,
+  }),
+  scenario({
+    name: "lock:clocks",
+    faults: 2,
+    kinds: ["clock ahead", "clock back", "suspended"],
+    // Machines that can be suspended, and whose uptime tells of it.
+    fraction: 0.3,
     make,
     lanes: [
-      { process: 0, steps: [acquire(0), step("write", 0), step("release", 0), step("write", 0)] },
-      { process: 1, steps: [acquire(1, { waitMs: 8_000 }), step("write", 1), step("release", 1)] },
+      lane(0, wait(0), {}, wait(4_000), "write", wait(3_000), "write"),
+      lane(1, waits, "write", "renew", wait(4_000), "write"),
     ],
     end,
-    mistakes: [
+    mistakes: mistakes.clocks,
+  }),
+  scenario({
+    name: "lock:handed-over",
+    faults: 1,
+    kinds: ["request late", "answer late", "clock back", "clock ahead", "killed"],
+    make,
+    lanes: [
+      lane(0, {}, "hand over"),
+      // It has heard the service's time: before, its wall clock would have to be right.
+      lane(1, {}, wait(1_000), "adopt", "write", wait(7_000), "write", "renew", "release"),
+      lane(2, wait(1_500), waits, "write"),
+    ],
+    end,
+    mistakes: mistakes.handedOver,
+  }),
+  scenario({
+    name: "lock:late-copies",
+    faults: 1,
+    kinds: ["sent twice", "request late"],
+    make,
+    lanes: [
+      lane(0, {}, "check", "release", wait(1_500), "check", "revive", wait(1_000), "check"),
+      lane(1, wait(500), {}, "check", "release", wait(1_500), {}, "check", "release"),
+    ],
+    end,
+    mistakes: mistakes.lateCopies,
+  }),
+  scenario({
+    name: "lock:slots",
+    faults: 1,
+    kinds: [...messages, "killed"],
+    make,
+    lanes: [
+      lane(0, { slot: "1" }, "complete", { slot: "2" }, "release"),
+      lane(1, { slot: "1", ...waits }, "complete", { slot: "2", ...waits }, "complete"),
+    ],
+    end,
+    mistakes: mistakes.slots,
+  }),
+  scenario({
+    name: "lock:kept-closed",
+    faults: 1,
+    kinds: [...messages, "killed"],
+    make,
+    lanes: [lane(0, { lockAtLeastForMs: 3_000 }, "release"), lane(1, waits, "write", "release")],
+    end,
+    mistakes: mistakes.keptClosed,
+  }),
+  scenario({
+    name: "lock:reentrant",
+    faults: 1,
+    kinds: [...messages, "frozen"],
+    make,
+    lanes: [
+      { process: 0, steps: reentrantSteps("one", 500) },
+      { process: 0, steps: reentrantSteps("two", 1_000) },
+      lane(1, waits, "write", "release"),
+    ],
+    end,
+    mistakes: mistakes.reentrant,
+  }),
+  scenario({
+    name: "lock:removed-by-ttl",
+    faults: 2,
+    kinds: ["ttl", "killed", "request late"],
+    make,
+    lanes: [
+      lane(0, {}, "write", "release"),
+      lane(1, wait(9_000), {}, "write", "release", wait(15_000), {}, "write", "release"),
+    ],
+    end,
+    mistakes: mistakes.removedByTtl,
+  }),
+  scenario({
+    name: "lock:a-thousand-and-one",
+    faults: 0,
+    kinds: [],
+    // By watching alone: its locks' holders are dead, and no clock tells.
+    make: (world, planted) => new LockScene(world, planted, { clockSkewMs: Number.POSITIVE_INFINITY }),
+    lanes: [
+      { process: 0, steps: [{ kind: "sweep", process: 0, locks: 1_001, all: true }] },
       {
-        what: "a release that does not insist on its token",
-        tamper: withoutTests(
-          ({ attribute, test, write }) =>
-            test === "=" && ["token", "fence"].includes(attribute) && ":releasedToken" in write.values,
-          (name) => `attribute_exists(${name})`,
-        ),
-        violation: /./,
+        process: 1,
+        steps: [
+          wait(1_000),
+          { kind: "sweep", process: 1, locks: 1_001, all: false },
+          wait(6_000),
+          { kind: "sweep", process: 1, locks: 1_001, all: true },
+        ],
       },
     ],
+    mistakes: mistakes.aThousandAndOne,
   }),
 ];
+
+function reentrantSteps(as: string, forMs: number): Lane<LockStep>["steps"] {
+  const of = { process: 0, as } as const;
+  return [
+    { kind: "acquire", ...of, owner: "p0", reentrant: true, waitMs: 9_000 },
+    wait(forMs),
+    { kind: "write", ...of },
+    { kind: "release", ...of },
+  ];
+}

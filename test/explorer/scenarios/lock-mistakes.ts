@@ -1,0 +1,321 @@
+/** Mistakes that are planted into the lock, each of which some course of its scenario has to show. */
+
+import { ExpiryDetector } from "../../../packages/client/src/protocol/expiry-detector.ts";
+import { HeldLease } from "../../../packages/client/src/protocol/held-lease.ts";
+import { LeaseDeadline } from "../../../packages/client/src/protocol/lease-deadline.ts";
+import type { Moment } from "../../../packages/client/src/time/clock.ts";
+import { ServiceClock } from "../../../packages/client/src/time/service-clock.ts";
+import type { Tamper } from "../../simulation/network.ts";
+import {
+  type Mistake,
+  type Planted,
+  replacing,
+  type SentTest,
+  withoutTests,
+} from "../../simulation/simulation.ts";
+import { kindOf, type LeaseWrite } from "../../support/lease-writes.ts";
+
+const twoHolders = /is held by .* and by/;
+const anyHarm = /./;
+
+/** Of the tests of these attributes in writes of a kind, only this is left: that they are there at all. */
+function untested(kind: LeaseWrite, attributes: readonly string[]): Tamper {
+  return withoutTests(
+    ({ attribute, write }: SentTest) => kindOf(write) === kind && attributes.includes(attribute),
+    (name) => `attribute_exists(${name})`,
+  );
+}
+
+/** As {@link untested}, and they need not even be there. */
+function ignored(kind: LeaseWrite, attribute: string): Tamper {
+  return withoutTests(({ attribute: tested, write }) => kindOf(write) === kind && tested === attribute);
+}
+
+/** Changes the update of writes of a kind. */
+function updating(kind: LeaseWrite, change: (update: string) => string): Tamper {
+  return (write) =>
+    "update" in write && kindOf(write) === kind ? { ...write, update: change(write.update) } : write;
+}
+
+/** The fencing tokens are those of the item, or begin at one. */
+const forgetfulFence: Tamper = (write) => {
+  const { ":fromFence": from } = write.values;
+  return from === undefined ? write : { ...write, values: { ...write.values, ":fromFence": 1 } };
+};
+
+const noNewFence: Tamper = (write) => {
+  const { ":byFence": by } = write.values;
+  return by === undefined ? write : { ...write, values: { ...write.values, ":byFence": 0 } };
+};
+
+/** The deadline counts from when the answer has come. */
+function countingFromTheAnswer(): () => void {
+  const clocks = new WeakMap<Moment, ServiceClock>();
+  const { moment } = ServiceClock.prototype;
+  ServiceClock.prototype.moment = function (): Moment {
+    const now = moment.call(this);
+    clocks.set(now, this);
+    return now;
+  };
+  const { confirm } = LeaseDeadline.prototype;
+  LeaseDeadline.prototype.confirm = function (belief, expiresAt): void {
+    const since = clocks.get(belief.since)?.moment() ?? belief.since;
+    confirm.call(this, { ...belief, since }, expiresAt);
+  };
+  return () => {
+    ServiceClock.prototype.moment = moment;
+    LeaseDeadline.prototype.confirm = confirm;
+  };
+}
+
+/** What a lease's time is, its holder's or its adopter's wall clock alone decides. */
+function trustingItsWallClock(): () => void {
+  const { checkExpiry, timeUntil, isPast } = ServiceClock.prototype;
+  Object.assign(ServiceClock.prototype, {
+    checkExpiry: (_expiresAt: number, _since: Moment, leaseDurationMs: number) => ({
+      believedMs: leaseDurationMs,
+      isSound: true,
+    }),
+    timeUntil(this: ServiceClock, time: number): number {
+      return time - this.moment().wall;
+    },
+    isPast: () => false,
+  });
+  return () => {
+    Object.assign(ServiceClock.prototype, { checkExpiry, timeUntil, isPast });
+  };
+}
+
+/** A suspension goes unnoticed by every clock but the service's. */
+function unawareOfSuspensions(): () => void {
+  const ahead = new WeakMap<ServiceClock, number>();
+  const { moment } = ServiceClock.prototype;
+  ServiceClock.prototype.moment = function (): Moment {
+    const { monotonic, wall } = moment.call(this);
+    const by = ahead.get(this) ?? wall - monotonic;
+    ahead.set(this, by);
+    return { monotonic, wall: monotonic + by, uptime: undefined };
+  };
+  return () => {
+    ServiceClock.prototype.moment = moment;
+  };
+}
+
+/** Whatever a record says, it may be taken over so much earlier. */
+function hasty(byMs: number): Planted["plant"] {
+  return replacing(
+    ExpiryDetector.prototype,
+    "judge",
+    (original) =>
+      function (this: ExpiryDetector, record) {
+        const expiry = original.call(this, record);
+        const isDue = expiry.reason === undefined && expiry.claimableInMs <= byMs;
+        return isDue ? { reason: "serviceClock", claimableInMs: 0 } : expiry;
+      },
+  );
+}
+
+const ownWallClock = replacing(
+  ServiceClock.prototype,
+  "earliest",
+  (original) =>
+    function (this: ServiceClock, now) {
+      return original.call(this, now) === undefined ? undefined : this.moment().wall;
+    },
+);
+
+/** It knows no more than so many records, and forgets the one that it has not met for longest. */
+function rememberingOnly(most: number): Planted["plant"] {
+  return replacing(ExpiryDetector.prototype, "judge", (original) => {
+    const known = new Set<string>();
+    return function (this: ExpiryDetector, record) {
+      const expiry = original.call(this, record);
+      const isKnown = known.delete(record.key);
+      known.add(record.key);
+      for (const oldest of known) if (known.size > most) known.delete(oldest);
+      return isKnown ? expiry : { reason: undefined, claimableInMs: record.leaseDurationMs };
+    };
+  });
+}
+
+export const usual: readonly Mistake[] = [
+  { what: "a grant of a lock that is held", tamper: ignored("acquire", "token"), violation: twoHolders },
+  {
+    what: "a takeover of a record that was not judged",
+    tamper: untested("takeOver", ["token", "version"]),
+    violation: anyHarm,
+  },
+  {
+    what: "a release that takes any holder's lease",
+    tamper: untested("end", ["token", "fence"]),
+    violation: /a stale write of|told to be released/,
+  },
+  { what: "a fencing token that does not grow", tamper: noNewFence, violation: /the fencing token of/ },
+  {
+    what: "a token that nothing revokes",
+    tamper: ignored("acquire", "releasedToken"),
+    violation: /was revoked, and came back/,
+  },
+  {
+    what: "a release that leaves its token unrevoked",
+    tamper: updating("end", (update) =>
+      update.replace("#releasedToken = :releasedToken", "#releasedToken = :ttl"),
+    ),
+    violation: anyHarm,
+  },
+  {
+    what: "a slow request: a deadline that counts from the answer",
+    plant: countingFromTheAnswer,
+    violation: twoHolders,
+  },
+  { what: "an expiry that is judged without the allowance", plant: hasty(500), violation: anyHarm },
+  { what: "a takeover at half of the lease", plant: hasty(2_500), violation: anyHarm },
+  {
+    what: "a lost release: the answer to its second copy is taken for another's doing",
+    tamper: updating("end", (update) => update.replace("#releasedToken = :releasedToken, ", "")),
+    violation: anyHarm,
+  },
+  {
+    what: "an item that may be removed while it is in use",
+    tamper: (write) =>
+      kindOf(write) === "acquire" ? { ...write, values: { ...write.values, ":ttl": 1 } } : write,
+    violation: /may be removed/,
+  },
+];
+
+export const threeCallers: readonly Mistake[] = [
+  {
+    what: "a takeover that two callers make of one record",
+    tamper: untested("takeOver", ["token", "version"]),
+    violation: twoHolders,
+  },
+  { what: "a grant of a lock that is held", tamper: ignored("acquire", "token"), violation: twoHolders },
+];
+
+export const renewed: readonly Mistake[] = [
+  {
+    what: "a renewal that may shorten a newer one",
+    tamper: ignored("renew", "version"),
+    violation: twoHolders,
+  },
+  {
+    what: "a renewal of whatever lease there is",
+    tamper: untested("renew", ["token", "fence"]),
+    violation: anyHarm,
+  },
+  {
+    what: "a takeover of a holder that has renewed",
+    tamper: untested("takeOver", ["version"]),
+    violation: twoHolders,
+  },
+  {
+    what: "a renewal that does not write the expiry",
+    tamper: updating("renew", (update) =>
+      update.replace("#expiresAt = :expiresAt", "#expiresAt = #expiresAt"),
+    ),
+    violation: anyHarm,
+  },
+  {
+    what: "a lease that is believed for twice its time",
+    plant: replacing(
+      LeaseDeadline.prototype,
+      "confirm",
+      (original) =>
+        function (this: LeaseDeadline, { since, forMs }, expiresAt) {
+          original.call(this, { since, forMs: 2 * forMs }, expiresAt + forMs);
+        },
+    ),
+    violation: twoHolders,
+  },
+  {
+    what: "a release that does not wait for the renewal before it",
+    plant: replacing(
+      HeldLease.prototype as unknown as { settleRenewal(): Promise<void> },
+      "settleRenewal",
+      () => () => Promise.resolve(),
+    ),
+    violation: anyHarm,
+  },
+];
+
+export const clocks: readonly Mistake[] = [
+  {
+    what: "a clock step: an expiry that is judged by the caller's wall clock",
+    plant: ownWallClock,
+    violation: twoHolders,
+  },
+  {
+    what: "a holder that believes in an expiry of its own wall clock, whatever the answers tell",
+    plant: trustingItsWallClock,
+    violation: twoHolders,
+  },
+  { what: "a suspension that no clock tells", plant: unawareOfSuspensions, violation: twoHolders },
+];
+
+export const handedOver: readonly Mistake[] = [
+  {
+    what: "an adopted lease that is believed by the adopter's own wall clock",
+    plant: trustingItsWallClock,
+    violation: twoHolders,
+  },
+];
+
+export const lateCopies: readonly Mistake[] = [
+  {
+    what: "a late copy with a stale checked write: a check of the token alone",
+    tamper: withoutTests(
+      ({ attribute, write }) => "action" in write && write.action === "check" && attribute === "fence",
+    ),
+    violation: /a stale checked write/,
+  },
+  {
+    what: "a check that checks nothing",
+    tamper: withoutTests(({ write }) => "action" in write && write.action === "check"),
+    violation: /a stale checked write/,
+  },
+];
+
+export const slots: readonly Mistake[] = [
+  {
+    what: "a slot that is not looked at before a grant",
+    tamper: ignored("acquire", "doneSlot"),
+    violation: /was granted the slot/,
+  },
+  {
+    what: "a completion that does not record its slot",
+    tamper: updating("end", (update) => update.replace(", #doneSlot = :doneSlot", "")),
+    violation: anyHarm,
+  },
+];
+
+export const keptClosed: readonly Mistake[] = [
+  {
+    what: "a closed lock that is opened early",
+    plant: hasty(2_000),
+    violation: /was opened while it was closed/,
+  },
+];
+
+export const reentrant: readonly Mistake[] = [
+  {
+    what: "reentrant neighbours: the first handle that is let go ends the lease for the others",
+    plant: replacing(HeldLease.prototype, "retain", () => () => undefined),
+    violation: /let one handle go, and lost/,
+  },
+];
+
+export const removedByTtl: readonly Mistake[] = [
+  {
+    what: "a fencing token that is lost when the item goes",
+    tamper: forgetfulFence,
+    violation: /the fencing token of/,
+  },
+];
+
+export const aThousandAndOne: readonly Mistake[] = [
+  {
+    what: "1,001 locks: a caller that remembers no more than 1,000 of them",
+    plant: rememberingOnly(1_000),
+    violation: /of 1001 dead locks were taken/,
+  },
+];
