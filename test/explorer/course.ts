@@ -161,7 +161,13 @@ export class Course {
   /** A host that is frozen may wake whenever time has passed. */
   #wakings(): Choice[] {
     if (!this.#isNewTime) return [];
-    return this.#frozen.map((host) => ({ what: `${host.name} wakes`, faults: 0, take: () => host.wake() }));
+    return this.#frozen.map((host) => {
+      const take = (): void => {
+        this.world.befell(host, `woken with ${host.backlog}`);
+        host.wake();
+      };
+      return { what: `${host.name} wakes`, faults: 0, take };
+    });
   }
 
   /** What befalls a host, right after something has happened to it: later, it would make no difference. */
@@ -170,13 +176,17 @@ export class Course {
       if (!host.isRunning) return [];
       const { name } = host;
       const index = this.#scene.world.processes.findIndex(({ process }) => process === host);
-      const set = (offsetMs: number) => (): void => host.setWallOffset(offsetMs);
+      const fault = (kind: FaultKind, befall: () => void): Choice[] =>
+        this.#fault(kind, name, () => {
+          this.world.befell(host, kind);
+          befall();
+        });
       return [
-        ...this.#fault("killed", name, () => this.#scene.world.kill(index)),
-        ...this.#fault("frozen", name, () => host.stop(false)),
-        ...(host.isSuspendable ? this.#fault("suspended", name, () => host.stop(true)) : []),
-        ...this.#fault("clock ahead", name, set(clockStepMs)),
-        ...this.#fault("clock back", name, set(-clockStepMs)),
+        ...fault("killed", () => this.#scene.world.kill(index)),
+        ...fault("frozen", () => host.stop(false)),
+        ...(host.isSuspendable ? fault("suspended", () => host.stop(true)) : []),
+        ...fault("clock ahead", () => host.setWallOffset(clockStepMs)),
+        ...fault("clock back", () => host.setWallOffset(-clockStepMs)),
       ];
     });
   }

@@ -57,6 +57,11 @@ export class Host implements Clock {
     return this.#state === "frozen" && this.#stopsClock;
   }
 
+  /** What has reached it while it is frozen. */
+  get backlog(): readonly string[] {
+    return this.#backlog.map(({ what }) => what);
+  }
+
   now(): number {
     return Math.floor(this.#world.clock.now() + this.#wallOffset);
   }
