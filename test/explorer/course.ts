@@ -10,6 +10,8 @@ export interface Choice {
   readonly what: string;
   /** How many faults it takes. */
   readonly faults: 0 | 1;
+  /** It happens inside one host alone. */
+  readonly isLocal?: boolean;
   take(): void | Promise<void>;
 }
 
@@ -25,7 +27,7 @@ export class Course {
   readonly #scene: Scene<unknown>;
   readonly #lanes: readonly LaneRun[];
   readonly #kinds: ReadonlySet<FaultKind>;
-  /** Nothing has happened since time has passed. */
+  /** Nothing but local events has happened since time has passed. */
   #isNewTime = false;
   #hasEnded = false;
 
@@ -42,7 +44,10 @@ export class Course {
     if (this.#hasEnded || this.world.violation !== undefined) return [];
     const local = this.#localEvent();
     // What happens inside one host alone goes first: no order between it and anything else makes a difference.
-    if (local !== undefined) return faultsLeft > 0 ? [local, ...this.#hostFaults()] : [local];
+    if (local !== undefined) {
+      const first = { ...local, isLocal: true };
+      return faultsLeft > 0 ? [first, ...this.#hostFaults()] : [first];
+    }
     const due = this.#due();
     const late = this.world.messages.filter(({ isLate }) => isLate).map((message) => this.#arrival(message));
     const isOver = due.length === 0 && this.#isOver;
@@ -56,7 +61,8 @@ export class Course {
   /** Takes a choice, and lets everything settle that follows from it by itself. */
   async take(choice: Choice): Promise<void> {
     this.world.tell("choice", choice.what);
-    this.#isNewTime = false;
+    // What is frozen may wake at the time of a local event too.
+    if (!choice.isLocal) this.#isNewTime = false;
     this.world.moved.clear();
     await choice.take();
     await this.world.clock.advance(0);
