@@ -19,6 +19,8 @@ export interface Choice {
 const clockStepMs = 20_000;
 /** What has not settled by then never will. */
 const longestMs = 600_000;
+/** What is frozen when all else is over wakes within this time, or never. */
+const longestFreezeMs = 30_000;
 
 /** One course of a scenario: what may happen next, and what does. */
 export class Course {
@@ -141,12 +143,12 @@ export class Course {
     const times = [...world.messages.map(({ until }) => until), ...this.#lanes.flatMap(({ at }) => at ?? [])];
     const { next } = world.steps;
     if (next !== undefined) times.push(next.at);
-    if (times.length === 0 && isOver) return [];
+    const at = Math.min(...times);
+    if (isOver && at > longestFreezeMs) return [];
     if (times.length === 0 || world.now > longestMs) {
       world.fault(times.length === 0 ? "it is stuck: nothing is under way any more" : "it never ends");
       return [];
     }
-    const at = Math.min(...times);
     const take = (): void => {
       world.steps.passTo(at);
       this.#isNewTime = true;
@@ -190,11 +192,16 @@ export class Course {
       return [
         ...fault("killed", () => this.#scene.world.kill(index)),
         ...fault("frozen", () => host.stop(false)),
-        ...(host.isSuspendable ? fault("suspended", () => host.stop(true)) : []),
+        ...(this.#isSuspendable(host) ? fault("suspended", () => host.stop(true)) : []),
         ...fault("clock ahead", () => host.setWallOffset(clockStepMs)),
         ...fault("clock back", () => host.setWallOffset(-clockStepMs)),
       ];
     });
+  }
+
+  /** A clock that is set, on a machine that is suspended and cannot tell its uptime, is beyond what is promised. */
+  #isSuspendable({ uptime }: Host): boolean {
+    return uptime !== undefined || !(this.#kinds.has("clock ahead") || this.#kinds.has("clock back"));
   }
 
   #ttl(): Choice[] {
