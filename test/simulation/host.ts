@@ -16,6 +16,8 @@ export class Host implements Clock {
   readonly isSuspendable: boolean;
   /** How long the machine has been up, suspensions included; not every system can tell. */
   readonly uptime?: () => number;
+  /** How often it has been frozen. */
+  freezes = 0;
   readonly #rate: number;
   readonly #world: World;
   #wallOffset: number;
@@ -111,6 +113,7 @@ export class Host implements Clock {
   stop(stopsClock: boolean): void {
     if (this.#state !== "running") return;
     this.#state = "frozen";
+    this.freezes += 1;
     this.#frozenAt = this.#world.now;
     this.#stopsClock = stopsClock;
     this.#world.tell(this.name, stopsClock ? "FROZEN with its machine" : "FROZEN");
