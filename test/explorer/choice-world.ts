@@ -150,8 +150,13 @@ export class ChoiceWorld extends World {
 
   override experienced(host: Host, what: string): void {
     this.moved.add(host);
-    this.#experiences.set(host, digest(`${this.#experiences.get(host)} ${this.now} ${what}`));
+    this.befell(host, what);
     if (this.isTold) this.tell(host.name, what);
+  }
+
+  /** Something befalls a host that is no event of its own: what it does from now on follows from this too. */
+  befell(host: Host, what: string): void {
+    this.#experiences.set(host, digest(`${this.#experiences.get(host)} ${this.now} ${what}`));
   }
 
   override written(changes: readonly Change[]): void {
@@ -169,10 +174,11 @@ export class ChoiceWorld extends World {
 
   /** All that the future depends on, but for what the script has left. */
   fingerprint(): string {
-    // The dead believe nothing, and do nothing.
-    const hosts = this.hosts.map((host) =>
-      host.isDead ? "x" : `${this.#experiences.get(host)}${host.isRunning ? "" : "-"}`,
-    );
+    // What the dead have experienced says what they have under way, and what was seen of them.
+    const hosts = this.hosts.map((host) => {
+      const state = host.isDead ? "x" : host.isRunning ? "" : `-${[...host.backlog].sort()}`;
+      return `${this.#experiences.get(host)}${state}`;
+    });
     const messages = this.messages.map(({ what, isLate }) => (isLate ? `${what}~` : what)).sort();
     const writes = [...this.#writes].map((one) => one.join()).sort();
     return `${this.now}|${writes.join()}|${hosts.join()}|${messages.join()}`;

@@ -10,6 +10,8 @@ export interface Choice {
   readonly what: string;
   /** How many faults it takes. */
   readonly faults: 0 | 1;
+  /** It happens inside one host alone. */
+  readonly isLocal?: boolean;
   take(): void | Promise<void>;
 }
 
@@ -17,6 +19,8 @@ export interface Choice {
 const clockStepMs = 20_000;
 /** What has not settled by then never will. */
 const longestMs = 600_000;
+/** What is frozen when all else is over wakes within this time, or never. */
+const longestFreezeMs = 30_000;
 
 /** One course of a scenario: what may happen next, and what does. */
 export class Course {
@@ -25,7 +29,7 @@ export class Course {
   readonly #scene: Scene<unknown>;
   readonly #lanes: readonly LaneRun[];
   readonly #kinds: ReadonlySet<FaultKind>;
-  /** Nothing has happened since time has passed. */
+  /** Nothing but local events has happened since time has passed. */
   #isNewTime = false;
   #hasEnded = false;
 
@@ -42,7 +46,10 @@ export class Course {
     if (this.#hasEnded || this.world.violation !== undefined) return [];
     const local = this.#localEvent();
     // What happens inside one host alone goes first: no order between it and anything else makes a difference.
-    if (local !== undefined) return faultsLeft > 0 ? [local, ...this.#hostFaults()] : [local];
+    if (local !== undefined) {
+      const first = { ...local, isLocal: true };
+      return faultsLeft > 0 ? [first, ...this.#hostFaults()] : [first];
+    }
     const due = this.#due();
     const late = this.world.messages.filter(({ isLate }) => isLate).map((message) => this.#arrival(message));
     const isOver = due.length === 0 && this.#isOver;
@@ -56,7 +63,8 @@ export class Course {
   /** Takes a choice, and lets everything settle that follows from it by itself. */
   async take(choice: Choice): Promise<void> {
     this.world.tell("choice", choice.what);
-    this.#isNewTime = false;
+    // What is frozen may wake at the time of a local event too.
+    if (!choice.isLocal) this.#isNewTime = false;
     this.world.moved.clear();
     await choice.take();
     await this.world.clock.advance(0);
@@ -135,12 +143,12 @@ export class Course {
     const times = [...world.messages.map(({ until }) => until), ...this.#lanes.flatMap(({ at }) => at ?? [])];
     const { next } = world.steps;
     if (next !== undefined) times.push(next.at);
-    if (times.length === 0 && isOver) return [];
+    const at = Math.min(...times);
+    if (isOver && at > longestFreezeMs) return [];
     if (times.length === 0 || world.now > longestMs) {
       world.fault(times.length === 0 ? "it is stuck: nothing is under way any more" : "it never ends");
       return [];
     }
-    const at = Math.min(...times);
     const take = (): void => {
       world.steps.passTo(at);
       this.#isNewTime = true;
@@ -161,7 +169,13 @@ export class Course {
   /** A host that is frozen may wake whenever time has passed. */
   #wakings(): Choice[] {
     if (!this.#isNewTime) return [];
-    return this.#frozen.map((host) => ({ what: `${host.name} wakes`, faults: 0, take: () => host.wake() }));
+    return this.#frozen.map((host) => {
+      const take = (): void => {
+        this.world.befell(host, `woken with ${host.backlog}`);
+        host.wake();
+      };
+      return { what: `${host.name} wakes`, faults: 0, take };
+    });
   }
 
   /** What befalls a host, right after something has happened to it: later, it would make no difference. */
@@ -170,15 +184,24 @@ export class Course {
       if (!host.isRunning) return [];
       const { name } = host;
       const index = this.#scene.world.processes.findIndex(({ process }) => process === host);
-      const set = (offsetMs: number) => (): void => host.setWallOffset(offsetMs);
+      const fault = (kind: FaultKind, befall: () => void): Choice[] =>
+        this.#fault(kind, name, () => {
+          this.world.befell(host, kind);
+          befall();
+        });
       return [
-        ...this.#fault("killed", name, () => this.#scene.world.kill(index)),
-        ...this.#fault("frozen", name, () => host.stop(false)),
-        ...(host.isSuspendable ? this.#fault("suspended", name, () => host.stop(true)) : []),
-        ...this.#fault("clock ahead", name, set(clockStepMs)),
-        ...this.#fault("clock back", name, set(-clockStepMs)),
+        ...fault("killed", () => this.#scene.world.kill(index)),
+        ...fault("frozen", () => host.stop(false)),
+        ...(this.#isSuspendable(host) ? fault("suspended", () => host.stop(true)) : []),
+        ...fault("clock ahead", () => host.setWallOffset(clockStepMs)),
+        ...fault("clock back", () => host.setWallOffset(-clockStepMs)),
       ];
     });
+  }
+
+  /** A clock that is set, on a machine that is suspended and cannot tell its uptime, is beyond what is promised. */
+  #isSuspendable({ uptime }: Host): boolean {
+    return uptime !== undefined || !(this.#kinds.has("clock ahead") || this.#kinds.has("clock back"));
   }
 
   #ttl(): Choice[] {

@@ -16,6 +16,8 @@ export class Host implements Clock {
   readonly isSuspendable: boolean;
   /** How long the machine has been up, suspensions included; not every system can tell. */
   readonly uptime?: () => number;
+  /** How often it has been frozen. */
+  freezes = 0;
   readonly #rate: number;
   readonly #world: World;
   #wallOffset: number;
@@ -55,6 +57,11 @@ export class Host implements Clock {
   /** Whether its monotonic clock stands still: what it believes by it counts again when it has woken. */
   get isSuspended(): boolean {
     return this.#state === "frozen" && this.#stopsClock;
+  }
+
+  /** What has reached it while it is frozen. */
+  get backlog(): readonly string[] {
+    return this.#backlog.map(({ what }) => what);
   }
 
   now(): number {
@@ -106,6 +113,7 @@ export class Host implements Clock {
   stop(stopsClock: boolean): void {
     if (this.#state !== "running") return;
     this.#state = "frozen";
+    this.freezes += 1;
     this.#frozenAt = this.#world.now;
     this.#stopsClock = stopsClock;
     this.#world.tell(this.name, stopsClock ? "FROZEN with its machine" : "FROZEN");

@@ -12,7 +12,7 @@ import type { World } from "../world.ts";
 const processes = 5;
 const keys = ["a", "b", "c", "d"] as const;
 
-type Step =
+export type GroupStep =
   | Mishap
   | {
       readonly kind: "acquire";
@@ -23,10 +23,11 @@ type Step =
       readonly heartbeat: boolean;
       readonly lockAtLeastForMs: number;
     }
-  | { readonly kind: "release"; readonly which: number }
-  | { readonly kind: "renew"; readonly which: number };
+  /** Of all that are held, or of those that a process holds. */
+  | { readonly kind: "release"; readonly which: number; readonly process?: number }
+  | { readonly kind: "renew"; readonly which: number; readonly process?: number };
 
-const step: fc.Arbitrary<Step> = fc.oneof(
+const step: fc.Arbitrary<GroupStep> = fc.oneof(
   {
     weight: 8,
     arbitrary: fc.record({
@@ -48,13 +49,13 @@ interface Candidate {
   readonly held: Set<Lease | LeaseGroup>;
 }
 
-class Contest {
+export class Contest {
   readonly world: Cluster<Candidate>;
   readonly #beliefs: Beliefs;
 
-  constructor(world: World, tamper?: Tamper) {
+  constructor(world: World, tamper?: Tamper, count = processes) {
     this.world = new Cluster<Candidate>(world, {
-      processes,
+      processes: count,
       begin: (client) => ({ client, held: new Set() }),
       onChange: (changes) => this.#changed(changes),
       tamper,
@@ -62,14 +63,14 @@ class Contest {
     this.#beliefs = new Beliefs(this.world);
   }
 
-  async take(one: Step): Promise<void> {
+  async take(one: GroupStep): Promise<void> {
     if (one.kind === "acquire") this.acquire(one);
     else if (one.kind === "release" || one.kind === "renew") this.#touch(one);
     else await this.world.befall(one);
     await this.world.clock.advance(0);
   }
 
-  acquire(one: Omit<Extract<Step, { kind: "acquire" }>, "kind">): void {
+  acquire(one: Omit<Extract<GroupStep, { kind: "acquire" }>, "kind">): void {
     const running = this.world.processes[one.process];
     if (running === undefined) return;
     const { waitMs, heartbeat, lockAtLeastForMs } = one;
@@ -113,7 +114,8 @@ class Contest {
       );
     }
     await world.clock.advance(120_000);
-    if (served < processes) world.fault(`${served} of ${processes} were served in calm weather`);
+    const { length } = world.processes;
+    if (served < length) world.fault(`${served} of ${length} were served in calm weather`);
   }
 
   #granted({ process, parts }: Running<Candidate>, held: Lease | LeaseGroup): void {
@@ -127,10 +129,10 @@ class Contest {
     if (others.length > 0) this.world.fault(`a group of tokens of its own: ${others.map(({ key }) => key)}`);
   }
 
-  #touch({ kind, which }: Extract<Step, { kind: "release" | "renew" }>): void {
-    const all = this.world.processes.flatMap((running) =>
-      [...running.parts.held].map((held) => ({ running, held })),
-    );
+  #touch({ kind, which, process }: Extract<GroupStep, { kind: "release" | "renew" }>): void {
+    const { processes } = this.world;
+    const holders = process === undefined ? processes : processes.slice(process, process + 1);
+    const all = holders.flatMap((running) => [...running.parts.held].map((held) => ({ running, held })));
     const one = all[which % Math.max(1, all.length)];
     if (one === undefined) return;
     const { running, held } = one;

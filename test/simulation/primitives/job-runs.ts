@@ -28,7 +28,7 @@ const nightMs = keepForMs + 2 * 3_600_000;
 const slotMs = 20_000;
 const states: readonly RunState[] = ["running", "succeeded", "failed", "lost", "skipped"];
 
-type Step =
+export type JobStep =
   | Mishap
   | {
       readonly kind: "run";
@@ -45,7 +45,7 @@ type Step =
 
 const anyProcess = fc.nat(processes - 1);
 const ago = fc.nat(1);
-const usualStep: fc.Arbitrary<Step> = fc.oneof(
+const usualStep: fc.Arbitrary<JobStep> = fc.oneof(
   {
     weight: 9,
     arbitrary: fc.record({
@@ -61,13 +61,16 @@ const usualStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("skip" as const), process: anyProcess, ago }) },
   ...mishaps(processes),
 );
-const night: fc.Arbitrary<Step> = fc.record({ kind: fc.constant("night" as const) });
-const step: fc.Arbitrary<Step> = fc.oneof(
+const night: fc.Arbitrary<JobStep> = fc.record({ kind: fc.constant("night" as const) });
+const step: fc.Arbitrary<JobStep> = fc.oneof(
   { weight: 80, arbitrary: usualStep },
   { weight: 1, arbitrary: night },
 );
 
-class Schedule {
+/** How many work, how often at one slot, how far slots are apart, and how many of them count. */
+const usual = { workers: processes, attempts: maxAttempts, everyMs: slotMs, slots: 2 };
+
+export class Schedule {
   readonly world: Cluster<JobRuns>;
   readonly #beliefs: Beliefs;
   /** What works were given: the slot and the number of the attempt. */
@@ -75,17 +78,25 @@ class Schedule {
   /** Slots for which some caller was told of a success. */
   readonly #succeeded = new Set<string>();
 
-  constructor(world: World, tamper?: Tamper) {
+  readonly #maxAttempts: number;
+  readonly #slotMs: number;
+  readonly #slots: number;
+
+  constructor(world: World, tamper?: Tamper, options: Partial<typeof usual> = {}) {
+    const { workers, attempts, everyMs, slots } = { ...usual, ...options };
+    this.#maxAttempts = attempts;
+    this.#slotMs = everyMs;
+    this.#slots = slots;
     this.world = new Cluster<JobRuns>(world, {
-      processes,
-      begin: (client) => new JobRuns(client, job, { maxAttempts, keepForMs }),
+      processes: workers,
+      begin: (client) => new JobRuns(client, job, { maxAttempts: attempts, keepForMs }),
       onChange: (changes) => this.#changed(changes),
       tamper,
     });
     this.#beliefs = new Beliefs(this.world);
   }
 
-  async take(one: Step): Promise<void> {
+  async take(one: JobStep): Promise<void> {
     if (one.kind === "night") await this.#night();
     else if (one.kind === "run" || one.kind === "get" || one.kind === "skip") this.#call(one);
     else await this.world.befall(one);
@@ -97,13 +108,13 @@ class Schedule {
     const { world } = this;
     await world.clearUp();
     world.killAll();
-    const slots = [this.#slot(0), this.#slot(1)];
+    const slots = Array.from({ length: this.#slots }, (_, ago) => this.#slot(ago));
     await world.clock.advance(leaseDurationMs + 2 * clockSkewMs + 1);
     const [running] = world.processes;
     if (running === undefined) return;
     for (const slot of slots) {
       const before = world.table.peek(runItemKey(job, slot));
-      const left = maxAttempts - Number(before?.[runAttributeNames.attempt] ?? 0);
+      const left = this.#maxAttempts - Number(before?.[runAttributeNames.attempt] ?? 0);
       const isDone = before?.[attributeNames.doneSlot] !== undefined;
       const isOpen = !isDone && left > 0;
       const code = isDone ? "LEASE_SLOT_DONE" : isOpen ? "none" : "LEASE_RUNS_EXHAUSTED";
@@ -125,7 +136,7 @@ class Schedule {
     }
   }
 
-  #call(one: Extract<Step, { kind: "run" | "get" | "skip" }>): void {
+  #call(one: Extract<JobStep, { kind: "run" | "get" | "skip" }>): void {
     const { world } = this;
     const running = world.processes[one.process];
     if (running === undefined) return;
@@ -137,7 +148,7 @@ class Schedule {
     } else this.#run(running, slot, one);
   }
 
-  #run({ process, parts }: Running<JobRuns>, slot: string, one: Extract<Step, { kind: "run" }>): void {
+  #run({ process, parts }: Running<JobRuns>, slot: string, one: Extract<JobStep, { kind: "run" }>): void {
     const { world } = this;
     const work = async (context: RunContext): Promise<string> => {
       this.#begin(process, context);
@@ -157,7 +168,8 @@ class Schedule {
     const id = `${slot} ${attempt}`;
     if (this.#begun.has(id)) world.fault(`the attempt ${attempt} at ${slot} was given to two works`);
     this.#begun.add(id);
-    if (!(attempt >= 1 && attempt <= maxAttempts)) world.fault(`${slot} was tried as the attempt ${attempt}`);
+    if (!(attempt >= 1 && attempt <= this.#maxAttempts))
+      world.fault(`${slot} was tried as the attempt ${attempt}`);
     if (this.#succeeded.has(slot)) world.fault(`${slot} was tried again after its success`);
     this.#beliefs.add(process, lease, runItemKey(job, slot));
   }
@@ -178,9 +190,10 @@ class Schedule {
       states.includes(run.state) &&
       run.slot === slot &&
       run.attempt >= (run.state === "skipped" ? 0 : 1) &&
-      run.attempt <= maxAttempts &&
+      run.attempt <= this.#maxAttempts &&
       run.lostAttempts <= run.attempt &&
-      run.exhausted === ((run.state === "failed" || run.state === "lost") && run.attempt === maxAttempts);
+      run.exhausted ===
+        ((run.state === "failed" || run.state === "lost") && run.attempt === this.#maxAttempts);
     if (!isAllowed) world.fault(`${slot} is shown as ${JSON.stringify(run)}`);
   }
 
@@ -198,7 +211,7 @@ class Schedule {
       const { doneSlot, token } = attributeNames;
       const [was, is] = [Number(before?.[attempt] ?? 0), Number(after?.[attempt] ?? 0)];
       const wasDone = before?.[doneSlot] !== undefined;
-      if (is < was || is > was + 1 || is > maxAttempts) {
+      if (is < was || is > was + 1 || is > this.#maxAttempts) {
         this.world.fault(`${key.sk} went from the attempt ${was} to ${is}`);
       }
       if (wasDone && (after?.[state] !== before[state] || after?.[token] !== undefined)) {
@@ -212,8 +225,8 @@ class Schedule {
   }
 
   #slot(ago: number): string {
-    const latest = Math.floor(this.world.clock.now() / slotMs) * slotMs;
-    return new Date(latest - ago * slotMs).toISOString();
+    const latest = Math.floor(this.world.clock.now() / this.#slotMs) * this.#slotMs;
+    return new Date(latest - ago * this.#slotMs).toISOString();
   }
 }
 

@@ -12,7 +12,7 @@ import type { World } from "../world.ts";
 const processes = 4;
 const election = "scheduler";
 
-type Step =
+export type LeaderStep =
   | Mishap
   | { readonly kind: "vacancy" }
   | { readonly kind: "lead"; readonly process: number }
@@ -20,7 +20,7 @@ type Step =
   | { readonly kind: "resign"; readonly process: number };
 
 const candidate = fc.nat(processes - 1);
-const step: fc.Arbitrary<Step> = fc.oneof(
+const step: fc.Arbitrary<LeaderStep> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("resign" as const), process: candidate }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("stop" as const), process: candidate }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("lead" as const), process: candidate }) },
@@ -35,15 +35,20 @@ interface Candidate {
   until: AbortController | undefined;
 }
 
-class Election {
+export class Election {
   readonly world: Cluster<Candidate>;
   readonly #beliefs: Beliefs;
   /** Whether leaders have work for ever. */
-  #isSteady = false;
+  #isSteady: boolean;
 
-  constructor(world: World, tamper?: Tamper) {
+  constructor(
+    world: World,
+    tamper?: Tamper,
+    { candidates = processes, isSteady = false, observes = true } = {},
+  ) {
+    this.#isSteady = isSteady;
     this.world = new Cluster<Candidate>(world, {
-      processes,
+      processes: candidates,
       begin: (client, process) => {
         const leader = new Leader(client, election, {
           data: { address: process.name },
@@ -51,7 +56,7 @@ class Election {
           onLost: () => this.world.count("lost"),
           onResigned: () => this.world.count("resigned"),
         });
-        void this.#observe(process, leader);
+        if (observes) void this.#observe(process, leader);
         return { leader, until: undefined };
       },
       tamper,
@@ -59,7 +64,7 @@ class Election {
     this.#beliefs = new Beliefs(this.world);
   }
 
-  async take(one: Step): Promise<void> {
+  async take(one: LeaderStep): Promise<void> {
     if (one.kind === "lead") this.#lead(one.process);
     else if (one.kind === "stop") this.#stop(one.process);
     else if (one.kind === "resign") this.#resign(one.process);

@@ -15,7 +15,7 @@ const keys = ["x", "y"] as const;
 /** How long one call to the service may take, at most. */
 const callBudgetMs = 10_000;
 
-type Step =
+export type FlightStep =
   | Mishap
   | {
       readonly kind: "call";
@@ -28,7 +28,7 @@ type Step =
     }
   | { readonly kind: "invalidate"; readonly process: number; readonly key: string };
 
-const step: fc.Arbitrary<Step> = fc.oneof(
+const step: fc.Arbitrary<FlightStep> = fc.oneof(
   {
     weight: 12,
     arbitrary: fc.record({
@@ -73,18 +73,25 @@ interface Beginning {
   readonly collections: number;
 }
 
-class Site {
+export class Site {
   readonly world: Cluster<Place>;
   readonly #beliefs: Beliefs;
   readonly #produced = new Map<string, Beginning>();
   /** When the last invalidation that has resolved was called, by key. */
   readonly #forgottenAt = new Map<string, number>();
 
-  constructor(world: World, tamper?: Tamper) {
+  readonly #keys: readonly string[];
+
+  constructor(
+    world: World,
+    tamper?: Tamper,
+    { places = processes, wanted = keys as readonly string[] } = {},
+  ) {
     const staleForMs = world.random.pick([0, 6_000]);
     const failureForMs = world.random.pick([0, 2_000]);
+    this.#keys = wanted;
     this.world = new Cluster<Place>(world, {
-      processes,
+      processes: places,
       begin: (client) => ({
         flights: new SingleFlight(client, { freshForMs: 3_000, staleForMs, failureForMs }),
         interruptions: 0,
@@ -96,7 +103,7 @@ class Site {
     this.#beliefs = new Beliefs(this.world);
   }
 
-  async take(one: Step): Promise<void> {
+  async take(one: FlightStep): Promise<void> {
     // A process that is frozen begins nothing.
     if (one.kind === "call")
       this.world.processes[one.process]?.process.deliver(() => this.#call(one), one.kind);
@@ -119,22 +126,32 @@ class Site {
     const call = { kind: "call" as const, waitMs: 60_000, computeMs: 200, fails: false, forceRefresh: false };
     const before = world.tally.served ?? 0;
     for (const process of world.processes.keys())
-      for (const key of keys) this.#call({ ...call, process, key });
+      for (const key of this.#keys) this.#call({ ...call, process, key });
     await world.clock.advance(60_000);
     const served = (world.tally.served ?? 0) - before;
-    if (served < processes * keys.length) world.fault(`${served} callers were served in calm weather`);
+    if (served < world.processes.length * this.#keys.length)
+      world.fault(`${served} callers were served in calm weather`);
   }
 
-  #call({ process, key, waitMs, computeMs, fails, forceRefresh }: Extract<Step, { kind: "call" }>): void {
+  #call({
+    process,
+    key,
+    waitMs,
+    computeMs,
+    fails,
+    forceRefresh,
+  }: Extract<FlightStep, { kind: "call" }>): void {
     const { world } = this;
     const running = world.processes[process];
     if (running === undefined) return;
     const since = world.clock.monotonic();
     const { interruptions } = running.parts;
+    const { freezes } = running.process;
     const collections = this.#collections;
     const settled = (): void => {
       // An own computation, a freeze: then the time is not spent on waiting.
       if (running.parts.interruptions !== interruptions || running.process.isDead) return;
+      if (running.process.freezes !== freezes) return;
       const tookMs = world.clock.monotonic() - since;
       world.count(tookMs > waitMs ? "waited for all it had" : "waited less");
       if (tookMs > waitMs + callBudgetMs)
@@ -162,7 +179,7 @@ class Site {
     world.watch(running, call, onValue, isExpected);
   }
 
-  #invalidate({ process, key }: Extract<Step, { kind: "invalidate" }>): void {
+  #invalidate({ process, key }: Extract<FlightStep, { kind: "invalidate" }>): void {
     const { world } = this;
     const running = world.processes[process];
     if (running === undefined) return;
@@ -297,7 +314,7 @@ const many: Simulation = {
 };
 
 /** Long computations, and waiters that freeze between a look and the takeover that follows from it. */
-const frozenWaiters: fc.Arbitrary<Step> = fc.oneof(
+const frozenWaiters: fc.Arbitrary<FlightStep> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc.record({

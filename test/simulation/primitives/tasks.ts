@@ -25,7 +25,7 @@ const keepForMs = 3_600_000;
 const backoff = { delayMs: 500, maxDelayMs: 2_000 };
 
 type Ending = "succeed" | "fail" | "release";
-type Step =
+export type TaskStep =
   | Mishap
   | {
       readonly kind: "add";
@@ -35,14 +35,21 @@ type Step =
       readonly maxAttempts: number;
     }
   | { readonly kind: "claim" | "work" | "requeueAll"; readonly process: number }
-  | { readonly kind: "end"; readonly which: number; readonly how: Ending; readonly retryAfterMs: number }
+  | {
+      readonly kind: "end";
+      /** Of all claims, or of those that one process believes to have. */
+      readonly which: number;
+      readonly of?: number;
+      readonly how: Ending;
+      readonly retryAfterMs: number;
+    }
   | { readonly kind: "requeue"; readonly process: number; readonly which: number }
   | { readonly kind: "cancel" | "get"; readonly process: number; readonly id: string }
   | { readonly kind: "break"; readonly which: number }
   | { readonly kind: "night" };
 
 const anyProcess = fc.nat(processes - 1);
-const usualStep: fc.Arbitrary<Step> = fc.oneof(
+const usualStep: fc.Arbitrary<TaskStep> = fc.oneof(
   {
     weight: 2,
     arbitrary: fc.record({
@@ -83,19 +90,22 @@ const usualStep: fc.Arbitrary<Step> = fc.oneof(
   },
   ...mishaps(processes),
 );
-const night: fc.Arbitrary<Step> = fc.record({ kind: fc.constant("night" as const) });
-const step: fc.Arbitrary<Step> = fc.oneof(
+const night: fc.Arbitrary<TaskStep> = fc.record({ kind: fc.constant("night" as const) });
+const step: fc.Arbitrary<TaskStep> = fc.oneof(
   { weight: 80, arbitrary: usualStep },
   { weight: 1, arbitrary: night },
 );
-const breaking: fc.Arbitrary<Step> = fc.record({ kind: fc.constant("break" as const), which: fc.nat(50) });
-const stepOrBreak: fc.Arbitrary<Step> = fc.oneof(
+const breaking: fc.Arbitrary<TaskStep> = fc.record({
+  kind: fc.constant("break" as const),
+  which: fc.nat(50),
+});
+const stepOrBreak: fc.Arbitrary<TaskStep> = fc.oneof(
   { weight: 20, arbitrary: step },
   { weight: 1, arbitrary: breaking },
 );
 
 /** One task that changes hands all the time: what is sent twice, or arrives late, meets many a later claim. */
-const handOver: fc.Arbitrary<Step> = fc.oneof(
+const handOver: fc.Arbitrary<TaskStep> = fc.oneof(
   { weight: 5, arbitrary: fc.record({ kind: fc.constant("claim" as const), process: anyProcess }) },
   {
     weight: 5,
@@ -112,7 +122,7 @@ const handOver: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 /** ... and many a later round. */
-const newRound: fc.Arbitrary<Step> = fc.oneof(
+const newRound: fc.Arbitrary<TaskStep> = fc.oneof(
   { weight: 8, arbitrary: handOver },
   {
     weight: 1,
@@ -137,7 +147,7 @@ interface Worker {
   readonly claimed: Set<Task>;
 }
 
-class Import {
+export class Import {
   readonly world: Cluster<Worker>;
   readonly #beliefs: Beliefs;
   /** Tasks for which some worker was told of its success, until ttl has forgotten them. */
@@ -151,9 +161,9 @@ class Import {
   readonly #answered = new Set<string>();
   #cancels = 0;
 
-  constructor(world: World, tamper?: Tamper) {
+  constructor(world: World, tamper?: Tamper, workers = processes) {
     this.world = new Cluster<Worker>(world, {
-      processes,
+      processes: workers,
       begin: (client) => ({
         tasks: new TaskSet(client, set, { maxAttempts, keepForMs, backoff }),
         claimed: new Set(),
@@ -164,7 +174,7 @@ class Import {
     this.#beliefs = new Beliefs(this.world);
   }
 
-  async take(one: Step): Promise<void> {
+  async take(one: TaskStep): Promise<void> {
     if ("process" in one && one.kind !== "freeze" && one.kind !== "kill") this.#call(one);
     else if (one.kind === "end") this.#end(one);
     else if (one.kind === "break") this.#break(one.which);
@@ -205,7 +215,7 @@ class Import {
     if (this.world.random.chance(0.3)) throw new WorkError();
   }
 
-  #call(one: Extract<Step, { process: number; kind: Exclude<Step["kind"], Mishap["kind"]> }>): void {
+  #call(one: Extract<TaskStep, { process: number; kind: Exclude<TaskStep["kind"], Mishap["kind"]> }>): void {
     const { world } = this;
     const running = world.processes[one.process];
     if (running === undefined) return;
@@ -293,10 +303,13 @@ class Import {
   }
 
   /** One of the tasks that workers believe to have, and the worker. */
-  #believed(which: number): { readonly running: Running<Worker>; readonly task: Task } | undefined {
-    const all = this.world.processes.flatMap((running) =>
-      [...running.parts.claimed].map((task) => ({ running, task })),
-    );
+  #believed(
+    which: number,
+    of?: number,
+  ): { readonly running: Running<Worker>; readonly task: Task } | undefined {
+    const { processes } = this.world;
+    const workers = of === undefined ? processes : processes.slice(of, of + 1);
+    const all = workers.flatMap((running) => [...running.parts.claimed].map((task) => ({ running, task })));
     return all[which % Math.max(1, all.length)];
   }
 
@@ -315,9 +328,9 @@ class Import {
     world.count("broken");
   }
 
-  #end({ which, how, retryAfterMs }: Extract<Step, { kind: "end" }>): void {
+  #end({ which, of, how, retryAfterMs }: Extract<TaskStep, { kind: "end" }>): void {
     const { world } = this;
-    const one = this.#believed(which);
+    const one = this.#believed(which, of);
     if (one === undefined) return;
     const { running, task } = one;
     running.parts.claimed.delete(task);
@@ -449,7 +462,11 @@ function isRemoval(write: object): boolean {
 const isRequeue = ({ values }: Write): boolean => ":ifState" in values;
 
 /** Tasks that are added at the beginning, and what is done with them. */
-function tasksWith(any: fc.Arbitrary<Step>, added: readonly string[], mostSteps: number): Simulation["play"] {
+function tasksWith(
+  any: fc.Arbitrary<TaskStep>,
+  added: readonly string[],
+  mostSteps: number,
+): Simulation["play"] {
   return stepByStep({
     step: any,
     mostSteps,
