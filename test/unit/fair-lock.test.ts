@@ -516,32 +516,64 @@ describe("a fair lock", () => {
     });
   });
 
-  it("a grant of an earlier turn that arrives after its waiter has joined anew is refused", async () => {
-    const table = new MemoryLeaseStore();
-    const lock = { key: "k" };
+  describe("a grant of an earlier turn that arrives late", () => {
     const id = "0123456789abcdef";
-    const empty = { item: undefined, tickets: [] };
-    const joining = (text: string): UpdateRequest =>
-      render(joinIfRoom({ key: "k", sortKey: "lease" }, empty, [], { id, text, until: 1 }, 5, 1));
-    const grant = {
-      token: "00000000-0000-0000-0123-456789abcdef",
-      version: 1,
-      owner: "w",
-      acquiredAt: 1,
-      expiresAt: 1 + leaseDurationMs,
-      leaseDurationMs,
-      retentionMs: 1,
-      reentrant: false,
-      data: undefined,
-      slot: undefined,
+    const retentionMs = 8_000;
+    const joinedAt = 1_000_000;
+    let table: MemoryLeaseStore;
+
+    beforeEach(() => {
+      table = new MemoryLeaseStore();
+    });
+
+    const join = (who: string, now: number): void => {
+      const empty = { item: undefined, tickets: [] };
+      const ticket = { id: who, text: String(now), until: now };
+      const terms = { maxWaiters: 5, retentionMs, now };
+      const { applied } = table.updateNow(
+        render(joinIfRoom({ key: "k", sortKey: "lease" }, empty, [], ticket, terms)),
+      );
+      expect(applied).toBe(true);
     };
-    const late = render(inTurn(acquire(lock, grant), { id, number: 1 }, []));
-    table.updateNow(joining("first"));
-    table.updateNow(render(removeTickets({ key: "k", sortKey: "lease" }, [{ id, text: "first" }])));
-    table.updateNow(joining("second"));
-    expect(table.updateNow(late).applied).toBe(false);
-    const now = render(inTurn(acquire(lock, grant), { id, number: 2 }, []));
-    expect(table.updateNow(now).applied).toBe(true);
+    const numberOf = (who: string): number => Number(table.peek(leaseItemKey("k"))?.[`q:${who}`]);
+    const grantTo = (number: number): UpdateRequest => {
+      const grant = {
+        token: "00000000-0000-0000-0123-456789abcdef",
+        version: 1,
+        owner: "w",
+        acquiredAt: joinedAt,
+        expiresAt: joinedAt + leaseDurationMs,
+        leaseDurationMs,
+        retentionMs,
+        reentrant: false,
+        data: undefined,
+        slot: undefined,
+      };
+      return render(inTurn(acquire({ key: "k" }, grant), { id, number }, []));
+    };
+
+    it("is refused when its waiter was passed and has joined anew", () => {
+      join(id, joinedAt);
+      const late = grantTo(numberOf(id));
+      table.updateNow(
+        render(removeTickets({ key: "k", sortKey: "lease" }, [{ id, text: String(joinedAt) }])),
+      );
+      join(id, joinedAt + 1);
+      expect(table.updateNow(late).applied).toBe(false);
+      expect(table.updateNow(grantTo(numberOf(id))).applied).toBe(true);
+    });
+
+    it("is refused when ttl has removed the line and its waiter has the same place in the next one", () => {
+      join("another", joinedAt);
+      join(id, joinedAt);
+      const late = grantTo(numberOf(id));
+      const removedAt = joinedAt + retentionMs + 1_000;
+      expect(table.collectGarbage(removedAt)).toBe(1);
+      join("newcomer", removedAt);
+      join(id, removedAt);
+      expect(table.updateNow(late).applied).toBe(false);
+      expect(table.updateNow(grantTo(numberOf(id))).applied).toBe(true);
+    });
   });
 
   describe("whose hand-overs are counted", () => {

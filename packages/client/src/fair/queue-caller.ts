@@ -161,8 +161,9 @@ export abstract class QueueCaller {
 
   /** Joins the line. Throws QueueFullError. */
   protected joining(maxWaiters: number): Write {
-    const { retentionMs } = this.context;
-    return joinIfRoom(this.queue, this.#snapshot, this.passable, this.newTicket(), maxWaiters, retentionMs);
+    const { retentionMs, clock } = this.context;
+    const terms = { maxWaiters, retentionMs, now: clock.now() };
+    return joinIfRoom(this.queue, this.#snapshot, this.passable, this.newTicket(), terms);
   }
 
   protected async send(write: Write, bounds?: Bounds): Promise<void> {

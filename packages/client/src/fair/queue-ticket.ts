@@ -24,7 +24,7 @@ export const ticketPrefix = "w:";
 
 /** Bounds of a line. */
 export const queueLimits = {
-  /** A ticket takes up to 140 bytes of the item; this many leave most of an item's 400 KB to the holder's payload. */
+  /** A ticket takes up to 150 bytes of the item; this many leave most of an item's 400 KB to the holder's payload. */
   mostWaiters: 500,
   /** A waiter's owner is cut to this, for every write of the item is billed for it. */
   ownerBytes: 64,

@@ -5,6 +5,7 @@
  *     acquire   a newcomer: nobody waits; a waiter: its ticket is there, and goes. Expired tickets in front go too, if
  *               they are as they were judged
  *     join      there is room; the ticket's number is the service's own count, so that no clock has a part in the order
+ *               (the count begins at the time: so no number comes again after ttl has removed the item)
  *     renew     the tickets are there
  *     leave     the ticket is there
  */
@@ -61,6 +62,14 @@ export function removable(tickets: readonly QueueTicket[]): readonly QueueTicket
   return tickets.slice(0, queueLimits.removalsPerWrite);
 }
 
+/** What a joining is bound to. */
+export interface JoinTerms {
+  readonly maxWaiters: number;
+  readonly retentionMs: number;
+  /** In epoch milliseconds. */
+  readonly now: number;
+}
+
 /**
  * Joins the line at its end, if there is room; where it is full, tickets that may be passed make room. A second copy is
  * refused by the ticket that the first has brought. Throws QueueFullError.
@@ -70,13 +79,12 @@ export function joinIfRoom(
   { item, tickets }: QueueSnapshot,
   passable: readonly QueueTicket[],
   { id, text, until }: NewTicket,
-  maxWaiters: number,
-  retentionMs: number,
+  { maxWaiters, retentionMs, now }: JoinTerms,
 ): Write {
   const living = tickets.length - passable.length;
   if (living >= maxWaiters) throw new QueueFullError(queue.key, living, maxWaiters);
   const passed = tickets.length >= maxWaiters ? removable(passable) : [];
-  const next: Count = { of: lastTicket, from: 0, by: 1 };
+  const next: Count = { of: lastTicket, from: Math.floor(now), by: 1 };
   const shownTimeToLive = (item && optionalWholeIn(item, attributeNames.timeToLive)) ?? 0;
   const joining = writeOf(queue, {
     set: {
