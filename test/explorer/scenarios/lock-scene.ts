@@ -6,6 +6,7 @@ import {
   LeaseError,
   type LeaseHandle,
 } from "@leasehold/client";
+import { callBudgetMs } from "../../../packages/client/src/store/timed-store.ts";
 import {
   Cluster,
   clockSkewMs,
