@@ -99,7 +99,7 @@ export class Host implements Clock {
     this.#stopsClock = stopsClock;
     this.#world.tell(
       this.name,
-      `FROZEN for ${Math.round(durationMs)} ms${stopsClock ? " with its machine" : ""}`,
+      () => `FROZEN for ${Math.round(durationMs)} ms${stopsClock ? " with its machine" : ""}`,
     );
     this.#world.after(durationMs, () => this.#thaw());
   }
@@ -114,7 +114,7 @@ export class Host implements Clock {
   /** Sets the wall clock. */
   setWallOffset(offsetMs: number): void {
     this.#wallOffset = offsetMs;
-    this.#world.tell(this.name, `its wall clock is now ${Math.round(offsetMs)} ms off`);
+    this.#world.tell(this.name, () => `its wall clock is now ${Math.round(offsetMs)} ms off`);
   }
 
   #thaw(): void {

@@ -17,6 +17,11 @@ export type Tally = Record<string, number>;
 /** Of so many looks at settled promises, one waits for the event loop: it tells of rejections that nobody has handled. */
 const looksPerTurn = 16;
 
+/** Adds what happened in one world to what happened in others. */
+export function addTo(sum: Tally, tally: Tally): void {
+  for (const [what, times] of Object.entries(tally)) sum[what] = (sum[what] ?? 0) + times;
+}
+
 /** True time, whose observers look whenever every promise has settled. */
 class TrueClock extends ManualClock {
   readonly observers: (() => void)[] = [];
@@ -48,9 +53,12 @@ export class World {
   violation: string | undefined;
   readonly clock: ManualClock;
   readonly #clock = new TrueClock(epoch);
+  readonly #isTold: boolean;
 
-  constructor(seed: number) {
+  /** @param isTold whether the story is written down: of many worlds, only the one that goes wrong is worth the time. */
+  constructor(seed: number, isTold = true) {
     this.seed = seed;
+    this.#isTold = isTold;
     this.random = new Random(seed);
     this.clock = this.#clock;
   }
@@ -70,8 +78,10 @@ export class World {
     this.#clock.observers.push(look);
   }
 
-  tell(who: string, text: string): void {
-    this.timeline.push({ at: this.now, who, text });
+  /** @param text what happened; a function where making the text takes time */
+  tell(who: string, text: string | (() => string)): void {
+    if (!this.#isTold) return;
+    this.timeline.push({ at: this.now, who, text: typeof text === "string" ? text : text() });
   }
 
   count(what: string): void {

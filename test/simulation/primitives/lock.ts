@@ -138,7 +138,7 @@ async function everyLockOpens(
       () => {
         isOpen = true;
       },
-      (error: Error) => world.tell("newcomer", error.message),
+      (error: Error) => world.tell("newcomer", () => error.message),
     );
     await world.clock.advance(waitMs + 2_000);
     if (!isOpen) world.fault(`${key} is stuck past its lease`);
