@@ -3,9 +3,11 @@ import type { Host } from "../simulation/host.ts";
 import { longestDelayMs, type Network, type Surroundings } from "../simulation/network.ts";
 import { Random } from "../simulation/random.ts";
 import type { Change } from "../simulation/table.ts";
-import { epoch, World, type WorldClock } from "../simulation/world.ts";
+import { drained, epoch, World, type WorldClock } from "../simulation/world.ts";
 import { ChoiceNetwork } from "./choice-network.ts";
 import { digest } from "./digest.ts";
+
+const settlementsPerTurn = 100;
 
 /** Something that a host or the world has waited for until now. */
 export interface Timer {
@@ -128,13 +130,15 @@ export class ChoiceWorld extends World {
   readonly removable = new Map<string, number>();
   /** Nothing goes astray any more, and everything comes by itself. */
   #isCalm = false;
+  #settlements = 0;
   readonly #experiences = new Map<Host, string>();
   /** What became of each item: what must hold never goes by the order of writes to different items. */
   readonly #writes = new Map<string, string>();
 
-  constructor(fraction: number) {
+  /** With `isTold`, all that happens is told: for a story that is read. */
+  constructor(fraction: number, isTold: boolean) {
     const clock = new StepClock(() => this.#settle());
-    super(0, new Constant(fraction), clock);
+    super(0, { isTold, random: new Constant(fraction), clock });
     this.steps = clock;
   }
 
@@ -151,7 +155,7 @@ export class ChoiceWorld extends World {
   override experienced(host: Host, what: string): void {
     this.moved.add(host);
     this.befell(host, what);
-    if (this.isTold) this.tell(host.name, what);
+    this.tell(host.name, what);
   }
 
   /** Something befalls a host that is no event of its own: what it does from now on follows from this too. */
@@ -168,9 +172,6 @@ export class ChoiceWorld extends World {
       else this.removable.set(id, Number(after.ttl) * 1_000 - epoch);
     }
   }
-
-  /** Whether all that happens to hosts is told: for a story that is read. */
-  isTold = false;
 
   /** All that the future depends on, but for what the script has left. */
   fingerprint(): string {
@@ -215,12 +216,18 @@ export class ChoiceWorld extends World {
     await this.#settle();
   }
 
+  /** A turn of the event loop now and then, or a long exploration would keep everything else from the process. */
+  #drained(): Promise<void> {
+    this.#settlements += 1;
+    return this.#settlements % settlementsPerTurn === 0 ? settled() : drained();
+  }
+
   async #settle(): Promise<void> {
-    await settled();
+    await this.#drained();
     this.look();
     while (this.#isCalm && this.messages[0] !== undefined) {
       this.arrive(this.messages[0], "answered");
-      await settled();
+      await this.#drained();
       this.look();
     }
   }

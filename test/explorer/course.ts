@@ -33,10 +33,10 @@ export class Course {
   #isNewTime = false;
   #hasEnded = false;
 
-  constructor(scenario: AnyScenario, planted: Planted) {
+  constructor(scenario: AnyScenario, planted: Planted, isTold = false) {
     this.#scenario = scenario;
     this.#kinds = new Set(scenario.kinds);
-    this.world = new ChoiceWorld(scenario.fraction ?? 0.5);
+    this.world = new ChoiceWorld(scenario.fraction ?? 0.5, isTold);
     this.#scene = scenario.make(this.world, planted);
     this.#lanes = scenario.lanes.map((lane) => new LaneRun(lane, this.world, this.#scene));
   }

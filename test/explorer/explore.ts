@@ -110,8 +110,7 @@ export async function retell(
 ): Promise<readonly Line[]> {
   const putRight = planted.plant?.();
   try {
-    const course = new Course(scenario, planted);
-    course.world.isTold = true;
+    const course = new Course(scenario, planted, true);
     let faultsLeft = faults;
     for (const index of path) {
       const choice = course.choices(faultsLeft)[index];

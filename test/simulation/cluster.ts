@@ -214,9 +214,11 @@ export class Cluster<Parts> {
 
   #tell({ key, before, after }: Change): void {
     const { token, fence } = attributeNames;
-    const [was, is] = [before?.[token] ?? "free", after?.[token] ?? "free"];
-    const change = was === is ? `${is} goes on` : `${was} -> ${is}, fence ${after?.[fence]}`;
-    this.world.tell("table", `${key.pk} ${key.sk}: ${change}`);
+    this.world.tell("table", () => {
+      const [was, is] = [before?.[token] ?? "free", after?.[token] ?? "free"];
+      const change = was === is ? `${is} goes on` : `${was} -> ${is}, fence ${after?.[fence]}`;
+      return `${key.pk} ${key.sk}: ${change}`;
+    });
   }
 
   #checkGrant({ key, before, after }: Change): void {

@@ -129,7 +129,7 @@ export class Host implements Clock {
   /** Sets the wall clock. */
   setWallOffset(offsetMs: number): void {
     this.#wallOffset = offsetMs;
-    this.#world.tell(this.name, `its wall clock is now ${Math.round(offsetMs)} ms off`);
+    this.#world.tell(this.name, () => `its wall clock is now ${Math.round(offsetMs)} ms off`);
   }
 
   wake(): void {

@@ -1,22 +1,26 @@
+import { availableParallelism } from "node:os";
 import { parseArgs, styleText } from "node:util";
+import type { Played } from "./player.ts";
+import { bundlePlayer, Players } from "./players.ts";
 import { simulations } from "./primitives/index.ts";
 import { tellViolation } from "./report.ts";
 import { type Simulation, simulate } from "./simulation.ts";
-import type { Tally } from "./world.ts";
 
 const names = simulations.map(({ name }) => name);
-const usage = `npm run simulate -- [--primitive NAME] [--seed N] [--runs N]
+const usage = `npm run simulate -- [--primitive NAME] [--seed N] [--runs N] [--jobs N]
 
   --primitive NAME   what is simulated, or \`all\`; default: lock
                      ${names.join("\n                     ")}
   --seed N           the first seed; alone: replay this one and tell its story; default: from the time of day
-  --runs N           how many seeds, one after the other; default: 1000, or 1 with --seed`;
+  --runs N           how many seeds; default: 1000, or 1 with --seed
+  --jobs N           how many threads share them; default: one for each processor`;
 
 const { values } = parseArgs({
   options: {
     primitive: { type: "string", default: "lock" },
     seed: { type: "string" },
     runs: { type: "string" },
+    jobs: { type: "string", default: String(availableParallelism()) },
     help: { type: "boolean", short: "h" },
   },
 });
@@ -30,43 +34,74 @@ async function main(): Promise<number> {
   if (chosen.length === 0)
     throw new Error(`--primitive is ${values.primitive}; allowed: all, ${names.join(", ")}`);
   const first = whole(values.seed ?? String(Date.now() % 1_000_000), "--seed");
-  const runs = whole(values.runs ?? (values.seed === undefined ? "1000" : "1"), "--runs");
-  for (const simulation of chosen) if (!(await run(simulation, first, runs))) return 1;
+  const count = whole(values.runs ?? (values.seed === undefined ? "1000" : "1"), "--runs", 1);
+  const jobs = whole(values.jobs, "--jobs", 1);
+  const player = count === 1 ? "" : await bundlePlayer();
+  for (const simulation of chosen) {
+    const isSound =
+      count === 1
+        ? await replay(simulation, first)
+        : await playAll(simulation, { first, count, jobs, player });
+    if (!isSound) return 1;
+  }
   console.log(styleText("green", "nothing went wrong", { stream: process.stdout }));
   return 0;
 }
 
-/** Tells whether nothing went wrong. */
-async function run(simulation: Simulation, first: number, runs: number): Promise<boolean> {
-  const tally: Tally = {};
-  const since = performance.now();
-  let virtualMs = 0;
-  for (let seed = first; seed < first + runs; seed += 1) {
-    const outcome = await simulate(simulation, seed);
-    if (outcome.violation !== undefined || runs === 1) console.log(tellViolation(outcome));
-    if (outcome.violation !== undefined) return false;
-    virtualMs += outcome.virtualMs;
-    for (const [what, times] of Object.entries(outcome.tally)) tally[what] = (tally[what] ?? 0) + times;
-    const done = seed - first + 1;
-    if (process.stdout.isTTY) process.stdout.write(`\r${done} of ${runs} seeds`);
+/** Tells the story of one seed, and whether nothing went wrong. */
+async function replay(simulation: Simulation, seed: number): Promise<boolean> {
+  const outcome = await simulate(simulation, seed);
+  console.log(tellViolation(outcome));
+  return outcome.violation === undefined;
+}
+
+interface Batch {
+  readonly first: number;
+  readonly count: number;
+  readonly jobs: number;
+  readonly player: string;
+}
+
+/** Tells what happened in many worlds, or the story of the first seed at which something was wrong. */
+async function playAll(simulation: Simulation, { first, count, jobs, player }: Batch): Promise<boolean> {
+  const { isTTY } = process.stdout;
+  const since = { clock: performance.now(), cpu: process.cpuUsage() };
+  const players = new Players({ first, count }, (worlds) => {
+    if (isTTY) process.stdout.write(`\r${worlds} of ${count} worlds`);
+  });
+  const played = await players.play(player, simulation.name, Math.min(jobs, count));
+  if (isTTY) process.stdout.write("\r");
+  const seconds = (performance.now() - since.clock) / 1_000;
+  const { user, system } = process.cpuUsage(since.cpu);
+  if (played.wrong === undefined) {
+    const text = `${simulation.name}: seeds ${first} to ${first + count - 1}, ${jobs} threads`;
+    console.log(`${text}: ${paceOf(played, seconds, (user + system) / 1_000)}`);
+    tellTally(played);
+    return true;
   }
-  if (process.stdout.isTTY) process.stdout.write("\r");
-  const perSecond = (runs / (performance.now() - since)) * 1_000;
+  const isSound = await replay(simulation, played.wrong);
+  if (isSound) throw new Error(`seed ${played.wrong} went wrong in a thread, and does not go wrong again`);
+  return false;
+}
+
+/** The processor's time is told too: on a busy machine it is what can be compared. */
+function paceOf({ worlds, virtualMs }: Played, seconds: number, cpuMs: number): string {
   const hours = (virtualMs / 3_600_000).toFixed(1);
-  console.log(
-    `${simulation.name}: ${runs} seeds from ${first}: ${hours} hours of virtual time, ${perSecond.toFixed(0)} worlds a second`,
-  );
+  const aMinute = Math.round((worlds / seconds) * 60).toLocaleString("en");
+  const each = (cpuMs / worlds).toFixed(2);
+  return `${hours} hours of virtual time in ${seconds.toFixed(1)} s, ${aMinute} worlds a minute, ${each} ms of CPU each`;
+}
+
+function tellTally({ tally }: Played): void {
   const widest = Math.max(...Object.keys(tally).map((what) => what.length));
   for (const [what, times] of Object.entries(tally).sort()) {
     console.log(`  ${what.padEnd(widest)}  ${String(times).padStart(9)}`);
   }
-  return true;
 }
 
-function whole(text: string, option: string): number {
-  if (!/^\d{1,9}$/.test(text))
-    throw new Error(`${option} is ${text}; allowed: a whole number of at most 9 digits`);
-  return Number(text);
+function whole(text: string, option: string, least = 0): number {
+  if (/^\d{1,9}$/.test(text) && Number(text) >= least) return Number(text);
+  throw new Error(`${option} is ${text}; allowed: a whole number from ${least}, of at most 9 digits`);
 }
 
 main().then(

@@ -15,8 +15,8 @@ import { tellViolation } from "./report.ts";
 import { type Outcome, type Subject, simulate } from "./simulation.ts";
 
 const source = "../../packages/client/src";
-/** A mistake that takes more seeds than this to show itself would slip through `npm test`. */
-const mostSeeds = 400;
+/** A mistake that takes more worlds than this to show itself would slip through the tests. */
+const mostSeeds = 1_500;
 
 /** Loads a copy of the client in which one module has a mistake. */
 async function plant<Module extends object>(

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { simulations } from "./primitives/index.ts";
 import { tellViolation } from "./report.ts";
 import { type Simulation, simulate } from "./simulation.ts";
-import type { Tally } from "./world.ts";
+import { addTo, type Tally } from "./world.ts";
 
 /** A mistake that takes more worlds than this to show itself would slip through the tests. */
 const mostWorlds = 1_000;
@@ -15,7 +15,7 @@ async function playAll(simulation: Simulation, first: number, last: number): Pro
   for (let seed = first; seed <= last; seed += 1) {
     const outcome = await simulate(simulation, seed);
     if (outcome.violation !== undefined) expect.fail(`\n${tellViolation(outcome)}`);
-    for (const [what, times] of Object.entries(outcome.tally)) tally[what] = (tally[what] ?? 0) + times;
+    addTo(tally, outcome.tally);
   }
   return tally;
 }

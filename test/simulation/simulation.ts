@@ -48,13 +48,18 @@ export interface Outcome {
   readonly virtualMs: number;
 }
 
-/** Plays a simulation in the world that a seed determines. */
+/**
+ * Plays a simulation in the world that a seed determines.
+ *
+ * @param isTold whether its outcome has a timeline: without one it is quicker, and otherwise the same.
+ */
 export async function simulate(
   simulation: Simulation,
   seed: number,
   planted: Planted = {},
+  isTold = true,
 ): Promise<Outcome> {
-  const world = new World(seed);
+  const world = new World(seed, { isTold });
   const putRight = planted.plant?.();
   try {
     await simulation.play(world, planted);
@@ -95,7 +100,7 @@ export function stepByStep<Step, Scene extends Stage<Step>>(play: Play<Step, Sce
     const [steps = []] = fc.sample(all, { seed: world.seed, numRuns: 1 });
     const scene = make(world, tamper);
     const take = async (one: Step): Promise<void> => {
-      world.tell("step", JSON.stringify(one));
+      world.tell("step", () => JSON.stringify(one));
       await scene.take(one);
       world.check();
     };

@@ -66,7 +66,7 @@ export class Table {
   collectGarbage(): number {
     const removed = this.#memory.collectGarbage(this.#world.clock.now());
     if (removed > 0) this.#world.count("ttl removed an item");
-    if (removed > 0) this.#world.tell("table", `ttl removed ${removed} items`);
+    if (removed > 0) this.#world.tell("table", () => `ttl removed ${removed} items`);
     return removed;
   }
 

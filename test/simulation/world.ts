@@ -17,18 +17,50 @@ export interface Line {
 /** How often the interesting things happened: a simulation in which they do not happen proves nothing. */
 export type Tally = Record<string, number>;
 
+/** Of so many looks at settled promises, one waits for the event loop: it tells of rejections that nobody has handled. */
+const looksPerTurn = 16;
+
+/** Adds what happened in one world to what happened in others. */
+export function addTo(sum: Tally, tally: Tally): void {
+  for (const [what, times] of Object.entries(tally)) sum[what] = (sum[what] ?? 0) + times;
+}
+
 /** True time, whose observers look whenever every promise has settled. */
 class TrueClock extends ManualClock {
-  readonly observers: (() => void)[] = [];
+  readonly #onSettled: () => void;
+  #looks = 0;
+
+  constructor(now: number, onSettled: () => void) {
+    super(now);
+    this.#onSettled = onSettled;
+  }
 
   protected override async settle(): Promise<void> {
-    await super.settle();
-    for (const observe of this.observers) observe();
+    this.#looks += 1;
+    await (this.#looks % looksPerTurn === 0 ? super.settle() : drained());
+    this.#onSettled();
   }
 }
 
 /** True time, as everything but the hosts sees it. */
 export type WorldClock = Pick<ManualClock, "now" | "monotonic" | "schedule" | "advance" | "freeze">;
+
+/**
+ * Resolves when every promise that can settle without a timer or an answer has settled, in a fifth of the time that a turn
+ * of the event loop takes: Node empties the queue of microtasks before a tick that one of them has asked for. Nothing
+ * here waits for ticks, I/O or real timers.
+ */
+export function drained(): Promise<void> {
+  return new Promise((resolve) => queueMicrotask(() => process.nextTick(resolve)));
+}
+
+/** What a world is made of. */
+export interface WorldParts {
+  /** Whether the story is written down: of many worlds, only the one that goes wrong is worth the time. @default true */
+  readonly isTold?: boolean;
+  readonly random?: Random;
+  readonly clock?: WorldClock;
+}
 
 /**
  * Virtual time: the one place where anything waits, the only source of chance, and the story of what happened.
@@ -43,13 +75,14 @@ export class World {
   /** The first thing that must not be. */
   violation: string | undefined;
   readonly clock: WorldClock;
+  readonly #isTold: boolean;
   readonly #observers: (() => void)[] = [];
 
-  constructor(seed: number, random: Random = new Random(seed), clock: WorldClock = new TrueClock(epoch)) {
+  constructor(seed: number, { isTold = true, random = new Random(seed), clock }: WorldParts = {}) {
     this.seed = seed;
     this.random = random;
-    this.clock = clock;
-    if (clock instanceof TrueClock) clock.observers.push(() => this.look());
+    this.clock = clock ?? new TrueClock(epoch, () => this.look());
+    this.#isTold = isTold;
   }
 
   /** True time in milliseconds since the beginning; no host sees it. */
@@ -83,8 +116,10 @@ export class World {
     for (const observe of this.#observers) observe();
   }
 
-  tell(who: string, text: string): void {
-    this.timeline.push({ at: this.now, who, text });
+  /** @param text what happened; a function where making the text takes time */
+  tell(who: string, text: string | (() => string)): void {
+    if (!this.#isTold) return;
+    this.timeline.push({ at: this.now, who, text: typeof text === "string" ? text : text() });
   }
 
   count(what: string): void {

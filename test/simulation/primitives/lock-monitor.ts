@@ -101,7 +101,7 @@ export class LockMonitor implements Traffic {
   applied(host: Host, request: UpdateRequest, before: Item | undefined, { item: after }: UpdateResult): void {
     const key = request.key.pk;
     if (request.key.sk === resourceSortKey) {
-      this.#world.tell("table", `${key}: fenced write ${after?.fence} by ${host.name}`);
+      this.#world.tell("table", () => `${key}: fenced write ${after?.fence} by ${host.name}`);
       if (Number(after?.fence) < Number(before?.fence ?? 0)) {
         this.#world.fault(
           `a stale fenced write to ${key} took effect: ${after?.fence} after ${before?.fence}`,
@@ -114,7 +114,7 @@ export class LockMonitor implements Traffic {
     if (String(before?.doneSlot ?? "") > String(after?.doneSlot ?? "")) {
       this.#world.fault(`${key} went back from the done slot ${before?.doneSlot} to ${after?.doneSlot}`);
     }
-    this.#world.tell("table", `${key}: ${change(before, after)}, written by ${host.name}`);
+    this.#world.tell("table", () => `${key}: ${change(before, after)}, written by ${host.name}`);
     if (is === actor && was !== actor) {
       this.#granted(key, before, after);
     } else if (was !== undefined && was !== actor && !isMarkOnly(before, after)) {
@@ -127,7 +127,7 @@ export class LockMonitor implements Traffic {
       if (key.sk !== checkedSortKey) continue;
       const fence = Number(values[":writer"]);
       const highest = this.#highestChecked.get(key.pk) ?? 0;
-      this.#world.tell("table", `${key.pk}: checked write ${fence} by ${host.name}`);
+      this.#world.tell("table", () => `${key.pk}: checked write ${fence} by ${host.name}`);
       if (fence < highest) {
         this.#world.fault(`a stale checked write to ${key.pk} took effect: ${fence} after ${highest}`);
       }

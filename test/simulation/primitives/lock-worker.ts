@@ -65,7 +65,7 @@ async function tryToAcquire(
     const waitMs = random.integer(1, 10_000);
     world.tell(
       host.name,
-      `${waits ? `waits up to ${waitMs} ms for` : "tries"} ${key} for ${leaseDurationMs} ms`,
+      () => `${waits ? `waits up to ${waitMs} ms for` : "tries"} ${key} for ${leaseDurationMs} ms`,
     );
     const lease = waits
       ? await client.acquire(key, { ...options, waitMs, signal: giveUp.signal })
@@ -73,10 +73,10 @@ async function tryToAcquire(
     if (lease === undefined) return undefined;
     if (options.heartbeat) beating.add(lease);
     monitor.holds(host, lease);
-    world.tell(host.name, `holds ${key} as ${lease.token}, fence ${lease.fencingToken}`);
+    world.tell(host.name, () => `holds ${key} as ${lease.token}, fence ${lease.fencingToken}`);
     return lease;
   } catch (error) {
-    world.tell(host.name, `did not get ${key}: ${(error as Error).name}`);
+    world.tell(host.name, () => `did not get ${key}: ${(error as Error).name}`);
     monitor.count(error instanceof SlotDoneError ? "slot was done" : "gave up");
     return undefined;
   }
@@ -93,7 +93,7 @@ function takeOn({ world, host, network, client, monitor, mailbox }: Bench): Leas
   const lease = client.adopt(handle, { heartbeat });
   if (heartbeat) beating.add(lease);
   monitor.holds(host, lease);
-  world.tell(host.name, `adopts ${lease.key} as ${lease.token}`);
+  world.tell(host.name, () => `adopts ${lease.key} as ${lease.token}`);
   return lease;
 }
 
@@ -126,16 +126,16 @@ async function use(bench: Bench, lease: Lease): Promise<boolean> {
   if (!beating.has(lease) && random.chance(0.1)) {
     monitor.handsOver(lease);
     mailbox.push(lease.toJSON());
-    world.tell(host.name, `hands ${lease.key} over (${lease.token})`);
+    world.tell(host.name, () => `hands ${lease.key} over (${lease.token})`);
     return false;
   }
   // A lease with a heartbeat that nobody ends would be held for good, and rightly so.
   if (random.chance(0.1)) await host.pause(random.between(0, 8_000));
   monitor.ends(lease);
-  world.tell(host.name, `releases ${lease.key} (${lease.token})`);
+  world.tell(host.name, () => `releases ${lease.key} (${lease.token})`);
   const isDone = random.chance(0.7);
   const released = await (isDone ? lease.complete() : lease.release()).catch(() => undefined);
-  world.tell(host.name, `released ${lease.key}: ${released ?? "no answer"}`);
+  world.tell(host.name, () => `released ${lease.key}: ${released ?? "no answer"}`);
   if (released === false) monitor.count("late release refused");
   return released === true;
 }
@@ -165,7 +165,7 @@ export async function writeChecked(
   try {
     await network.transact(entries, { signal: new AbortController().signal, isCurrent: () => true });
   } catch (error) {
-    world.tell(host.name, `does not know whether its checked write to ${lease.key} landed: ${error}`);
+    world.tell(host.name, () => `does not know whether its checked write to ${lease.key} landed: ${error}`);
   }
 }
 
@@ -190,9 +190,9 @@ export async function writeFenced(
     });
     if (!result.applied) {
       monitor.count("fenced off");
-      world.tell(host.name, `was fenced off from ${lease.key} with ${lease.fencingToken}`);
+      world.tell(host.name, () => `was fenced off from ${lease.key} with ${lease.fencingToken}`);
     }
   } catch {
-    world.tell(host.name, `does not know whether its write to ${lease.key} landed`);
+    world.tell(host.name, () => `does not know whether its write to ${lease.key} landed`);
   }
 }

@@ -233,14 +233,14 @@ class Seats {
     for (const seat of seats) {
       if (are.has(id(seat))) continue;
       this.#ended.add(id(seat));
-      this.world.world.tell("table", `the seat of ${seat.owner}, ${seat.token}, is gone`);
+      this.world.world.tell("table", () => `the seat of ${seat.owner}, ${seat.token}, is gone`);
       const next = now.find(({ token }) => token === seat.token);
       if (next !== undefined) this.world.fault(`a seat of ${seat.owner} was taken twice`);
     }
     const sortKey = `${key.pk} ${key.sk}`;
     for (const seat of now) {
       if (were.has(id(seat)) || seat.inCooldown) continue;
-      this.world.world.tell("table", `${seat.owner} has a seat (${seat.seat.kind}), ${id(seat)}`);
+      this.world.world.tell("table", () => `${seat.owner} has a seat (${seat.seat.kind}), ${id(seat)}`);
       // Back by a late copy: for nobody, and above all not for its former holder.
       for (const grant of this.#grants) if (grant.lease.token === seat.token) this.#checkedWrite(grant);
       this.world.count("grant");

@@ -1,0 +1,94 @@
+import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
+import { build } from "esbuild";
+import type { Played, Seeds } from "./player.ts";
+import { addTo } from "./world.ts";
+
+/** So many seeds go to a thread at once: enough to keep it busy, few enough to see soon that something is wrong. */
+const seedsTogether = 50;
+
+/**
+ * The code of a thread as one script. tsx runs the other sources of this program; it would give each closure its name when
+ * it is made, which a simulation has no use for and feels.
+ */
+export async function bundlePlayer(): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [fileURLToPath(new URL("player.ts", import.meta.url))],
+    bundle: true,
+    write: false,
+    platform: "node",
+    // A script that is no file finds packages from the working directory; a module of that kind finds none.
+    format: "cjs",
+    target: "node22",
+    conditions: ["leasehold-source"],
+    // The client loads it; no simulation uses it.
+    external: ["@aws-sdk/*"],
+    logLevel: "error",
+  });
+  return outputFiles[0]?.text ?? "";
+}
+
+/** Spreads seeds over threads. */
+export class Players {
+  readonly #played: { -readonly [part in keyof Played]: Played[part] } = {
+    worlds: 0,
+    virtualMs: 0,
+    tally: {},
+    wrong: undefined,
+  };
+  readonly #onProgress: (worlds: number) => void;
+  #next: number;
+  #left: number;
+
+  constructor({ first, count }: Seeds, onProgress: (worlds: number) => void) {
+    this.#onProgress = onProgress;
+    this.#next = first;
+    this.#left = count;
+  }
+
+  /** Plays all seeds, or until something is wrong in one of them. */
+  async play(player: string, simulation: string, jobs: number): Promise<Played> {
+    await Promise.all(Array.from({ length: jobs }, () => this.#work(player, simulation)));
+    return this.#played;
+  }
+
+  async #work(player: string, simulation: string): Promise<void> {
+    const thread = new Worker(player, { eval: true, workerData: simulation });
+    try {
+      for (let seeds = this.#take(); seeds !== undefined; seeds = this.#take()) {
+        this.#add(await playedBy(thread, seeds));
+      }
+    } finally {
+      await thread.terminate();
+    }
+  }
+
+  #take(): Seeds | undefined {
+    if (this.#left === 0 || this.#played.wrong !== undefined) return undefined;
+    const seeds = { first: this.#next, count: Math.min(seedsTogether, this.#left) };
+    this.#next += seeds.count;
+    this.#left -= seeds.count;
+    return seeds;
+  }
+
+  #add({ worlds, virtualMs, tally, wrong }: Played): void {
+    this.#played.worlds += worlds;
+    this.#played.virtualMs += virtualMs;
+    addTo(this.#played.tally, tally);
+    this.#played.wrong ??= wrong;
+    this.#onProgress(this.#played.worlds);
+  }
+}
+
+/** Rejects where the thread ends by an error that no simulation expects, such as a rejection that nobody handles. */
+function playedBy(thread: Worker, seeds: Seeds): Promise<Played> {
+  return new Promise((resolve, reject) => {
+    thread.removeAllListeners();
+    thread.once("message", resolve);
+    thread.once("error", (cause: Error) => {
+      const last = seeds.first + seeds.count - 1;
+      reject(new Error(`one of the seeds ${seeds.first} to ${last}: ${cause.message}`, { cause }));
+    });
+    thread.postMessage(seeds);
+  });
+}
