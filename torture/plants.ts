@@ -16,6 +16,8 @@ export interface Plant {
   readonly what: string;
   /** Where it shows. */
   readonly primitive: Primitive;
+  /** The rules that a history with this mistake breaks: one of them, or several. */
+  readonly breaks: readonly string[];
   readonly bend: Bend;
 }
 
@@ -86,24 +88,28 @@ export const plants: readonly Plant[] = [
     name: "release-without-proof",
     what: "a release does not ask whose lease it ends",
     primitive: "lock",
+    breaks: ["mutual exclusion", "fencing order", "linearizability of the fenced register"],
     bend: both(withoutTest("token", isRelease), withoutTest("fence", isRelease)),
   },
   {
     name: "acquire-what-is-held",
     what: "an acquisition does not ask whether the lock is free",
     primitive: "lock",
+    breaks: ["mutual exclusion"],
     bend: withoutTest("token", isGrant),
   },
   {
     name: "fence-is-not-asked",
     what: "a fenced write does not compare fencing tokens",
     primitive: "lock",
+    breaks: ["linearizability of the fenced register"],
     bend: withoutTest("fence", ({ Key }) => Key?.sk?.S === "fence"),
   },
   {
     name: "check-is-left-out",
     what: "a transaction goes without the lease's condition check",
     primitive: "lock",
+    breaks: ["linearizability of the fenced register"],
     bend: (operation, body) => {
       if (operation !== "TransactWriteItems") return body;
       const { TransactItems: entries } = body as { readonly TransactItems: readonly TransactionEntry[] };
@@ -114,6 +120,7 @@ export const plants: readonly Plant[] = [
     name: "fencing-token-stands-still",
     what: "a grant does not count the fencing token up",
     primitive: "lock",
+    breaks: ["fencing order"],
     bend: writes((write) =>
       isGrant(write)
         ? {
@@ -127,6 +134,7 @@ export const plants: readonly Plant[] = [
     name: "takeover-never-succeeds",
     what: "the lock of a dead holder cannot be taken over",
     primitive: "lock",
+    breaks: ["no lock stays stuck"],
     bend: writes((write) =>
       isTakeover(write)
         ? { ...write, ConditionExpression: `${write.ConditionExpression} AND attribute_not_exists(#token)` }
@@ -137,36 +145,42 @@ export const plants: readonly Plant[] = [
     name: "newcomer-passes-the-line",
     what: "a newcomer does not ask whether the line is empty",
     primitive: "fair",
+    breaks: ["order of the line"],
     bend: withoutTest("waiting", isGrant),
   },
   {
     name: "permits-are-not-counted",
     what: "a permit is taken without asking how many there are",
     primitive: "semaphore",
+    breaks: ["the bound of the permits"],
     bend: withoutTest("permits"),
   },
   {
     name: "writer-beside-readers",
     what: "a writer does not ask for readers",
     primitive: "readWrite",
+    breaks: ["readers or one writer"],
     bend: withoutTest("readers"),
   },
   {
     name: "slot-is-done-again",
     what: "a claim does not ask whether its slot is done",
     primitive: "runs",
+    breaks: ["exactly once"],
     bend: withoutTest("doneSlot"),
   },
   {
     name: "task-is-claimed-twice",
     what: "a claim does not ask whether the task has been claimed",
     primitive: "tasks",
+    breaks: ["mutual exclusion", "exactly once"],
     bend: both(withoutTest("token", isGrant), withoutTest("fence", isGrant)),
   },
   {
     name: "group-takes-what-is-held",
     what: "a group does not ask whether its locks are free",
     primitive: "group",
+    breaks: ["mutual exclusion"],
     bend: withoutTest("token", isGrant),
   },
 ];

@@ -6,11 +6,10 @@ export const terms = {
   permits: 3,
   /** Of the fair lock's line. */
   maxWaiters: 6,
-  /**
-   * How long a caller waits in the fair lock's line. Its ticket is good for longer, and silent waiters are passed only
-   * after 11 s: so none of them may be overtaken, not even one that is dead.
-   */
-  fairWaitMs: 9_000,
+  /** How long a caller waits in the fair lock's line. Dead waiters hold it up for 11 s. */
+  fairWaitMs: 20_000,
+  /** For so long nobody overtakes a waiter, not even one that is dead: its silence is too short by then. */
+  undisturbedMs: 9_000,
   /** How long the other callers wait. */
   waitMs: 3_000,
   /** How long a value of single flight is fresh. */

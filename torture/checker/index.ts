@@ -18,7 +18,7 @@ export function check(history: History): readonly Violation[] {
     ...fencingViolations(holds),
     ...registerViolations(operations),
     ...onceViolations(operations, holds),
-    ...lineViolations(operations, terms.maxWaiters),
+    ...lineViolations(operations, terms),
     ...flightViolations(operations),
     ...livenessViolations(history),
   ];

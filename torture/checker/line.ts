@@ -8,14 +8,17 @@ type Waiter = Operation & { readonly joinedAt: number; readonly inLineUntil: num
  * Order and bound of the fair lock's line: no caller that begins after another one has joined gets the lock before it, and
  * no more callers than allowed stand in line.
  *
- * A waiter counts from the moment when it was told that it has joined until its own call ends. Its waits are so short that
- * no ticket expires and no waiter is passed in silence before (`terms.fairWaitMs`): so neither a kill nor a freeze excuses
- * an overtaking. A waiter leaves the line when its time is up: it counts a second less, for the way to the table.
+ * A waiter counts from the moment when it was told that it has joined until its own call ends, but no longer than
+ * `undisturbedMs`: until then no ticket expires, and no waiter is passed in silence. So neither a kill nor a freeze excuses
+ * an overtaking.
  *
  * One thing excuses an overtaking: the waiter may have had the lock without hearing of it, and may have lost it since. The
  * fencing tokens count every grant, so such a grant shows as a number that no caller has heard of.
  */
-export function lineViolations(operations: readonly Operation[], maxWaiters: number): Violation[] {
+export function lineViolations(
+  operations: readonly Operation[],
+  { maxWaiters, undisturbedMs }: { readonly maxWaiters: number; readonly undisturbedMs: number },
+): Violation[] {
   const violations: Violation[] = [];
   const inLine = operations.filter(({ subject, action }) => subject === "fair" && action === "acquire");
   for (const ofKey of grouped(inLine, ({ key }) => key).values()) {
@@ -23,7 +26,7 @@ export function lineViolations(operations: readonly Operation[], maxWaiters: num
     const granted = ofKey.filter(({ outcome }) => outcome === "ok");
     const byToken = new Map(granted.map((operation) => [tokenOf(operation), operation]));
     for (const waiter of waiters) {
-      const overtaking = granted.find((other) => isOvertaken(waiter, other));
+      const overtaking = granted.find((other) => isOvertaken(waiter, other, undisturbedMs));
       if (overtaking === undefined || mayHaveHadIt(waiter, overtaking, byToken)) continue;
       const text = `${tellOperation(waiter)} was overtaken by ${tellOperation(overtaking)}`;
       violations.push({ rule: "order of the line", text });
@@ -40,13 +43,12 @@ export function lineViolations(operations: readonly Operation[], maxWaiters: num
   return violations;
 }
 
-const leavingMicroseconds = 1_000_000;
-
-function isOvertaken(waiter: Waiter, { from, to = Number.POSITIVE_INFINITY }: Operation): boolean {
-  const gaveUpAt = waiter.from + Number(waiter.details.waitMs) * 1_000 - leavingMicroseconds;
-  const endedAt =
-    waiter.outcome === "ok" ? (waiter.to ?? gaveUpAt) : Math.min(gaveUpAt, waiter.to ?? gaveUpAt);
-  return from > waiter.joinedAt && to < endedAt;
+function isOvertaken(
+  { joinedAt, to: endedAt = Number.POSITIVE_INFINITY }: Waiter,
+  { from, to = Number.POSITIVE_INFINITY }: Operation,
+  undisturbedMs: number,
+): boolean {
+  return from > joinedAt && to < Math.min(endedAt, joinedAt + undisturbedMs * 1_000);
 }
 
 /** Whether a grant between the waiter's joining and the other's grant is unknown. */
