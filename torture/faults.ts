@@ -31,7 +31,7 @@ interface Fault {
 
 const longestDelayMs = 4_000;
 /** Mostly short, now and then longer than a lease. */
-const delay = (random: Random): number => longestDelayMs * random.fraction() ** 3;
+const delay = (random: Random): number => longestDelayMs * random.fraction() ** 2;
 
 const faults: readonly Fault[] = [
   { name: "request lost", share: 5, behaviour: loseRequest },
@@ -44,7 +44,7 @@ const faults: readonly Fault[] = [
     behaviour: (random) => arriveLate(delay(random)),
   },
   { name: "sent twice", share: 4, behaviour: sendTwice },
-  { name: "copy after the answer", share: 6, behaviour: (random) => sendAgain(delay(random)) },
+  { name: "copy after the answer", share: 10, behaviour: (random) => sendAgain(delay(random)) },
   { name: "answer cut off", share: 2, behaviour: cutAnswer },
   { name: "never answered", share: 1, behaviour: hang },
   { name: "throttled", share: 3, behaviour: () => failWith("ProvisionedThroughputExceededException") },

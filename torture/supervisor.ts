@@ -67,7 +67,7 @@ export class Supervisor {
     this.#start(false);
     const random = this.#random;
     while (await this.#passes(random.between(500, 7_000))) {
-      if (random.chance(0.35)) await this.#kill();
+      if (random.chance(0.15)) await this.#kill();
       else await this.#freeze();
     }
   }

@@ -1,11 +1,13 @@
 /** The numbers that the workers use and the checker judges by. Short leases: so much can happen to them in a minute. */
 export const terms = {
   leaseDurationMs: 2_500,
+  /** Shorter than its holder's work. */
+  shortLeaseMs: 400,
   clockSkewMs: 300,
   /** Of the semaphore. */
   permits: 3,
   /** Of the fair lock's line. */
-  maxWaiters: 6,
+  maxWaiters: 12,
   /** How long a caller waits in the fair lock's line. Dead waiters hold it up for 11 s. */
   fairWaitMs: 20_000,
   /** For so long nobody overtakes a waiter, not even one that is dead: its silence is too short by then. */

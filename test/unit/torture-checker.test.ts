@@ -260,7 +260,7 @@ describe("the line", () => {
   });
 
   it("finds more waiters than the line is for", () => {
-    const operations = Array.from({ length: 7 }, (_, index) => ({
+    const operations = Array.from({ length: 13 }, (_, index) => ({
       ...waiter(index, index + 1, undefined, 0),
       inLineUntil: 1_000_000,
     }));

@@ -2,6 +2,7 @@ import { type Lease, LeaseError } from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
+import { SingleFlight } from "@leasehold/client/single-flight";
 import type { Primitive } from "../history.ts";
 import { keys, terms } from "../terms.ts";
 import type { WorkContext } from "./context.ts";
@@ -31,8 +32,12 @@ export async function audit(context: WorkContext): Promise<void> {
         new Semaphore(client, key, { permits }).acquire({ ...waiting, permits }),
       ),
     readWrite: (key) => acquire("readWrite", key, () => new ReadWriteLock(client, key).write(waiting)),
-    // Its lock is of the same form, and its values say the rest.
-    singleFlight: async () => undefined,
+    singleFlight: (key) =>
+      audited(context, "singleFlight", key, async () => {
+        const flights = new SingleFlight(client, { freshForMs: terms.freshForMs });
+        const { waitMs } = waiting;
+        return await flights.getOrCompute(key, { waitMs, forceRefresh: true, compute: () => "" });
+      }),
     runs: (key) =>
       audited(context, "runs", key, async () => {
         return (await finishSlots(context, jobRunsOf(client), tries)).join(", ");

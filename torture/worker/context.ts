@@ -23,7 +23,8 @@ export class WorkContext {
     this.config = config;
     this.random = new Random(config.seed);
     this.journal = new Journal(config.journal);
-    this.items = new DynamoDBClient({ ...clientConfig, maxAttempts: 1 });
+    const requestHandler = { requestTimeout: 3_000, throwOnRequestTimeout: true };
+    this.items = new DynamoDBClient({ ...clientConfig, maxAttempts: 1, requestHandler });
     const { leaseDurationMs, clockSkewMs } = terms;
     const { endpoint, region, credentials } = clientConfig;
     this.client = new LeaseClient({
@@ -37,25 +38,33 @@ export class WorkContext {
     });
   }
 
-  /** Holds something for a while, asks again and again whether it is still held, and does some work at a random moment. */
+  /**
+   * Holds something for a while, and asks again and again whether it is still held. `work` begins at a random moment of that
+   * time; what it gives ends the work: when the time is over, or some time after the lease was lost, when another may hold it.
+   * A long time is longer than a lease without a heartbeat.
+   */
   async hold(
     lease: Holdable,
     held: Omit<HoldTerms, "permits" | "attempt" | "kind"> & Partial<HoldTerms>,
-    work?: () => Promise<void>,
+    work?: () => Promise<() => Promise<void>>,
+    isLong: boolean = this.random.chance(0.03),
   ): Promise<void> {
     const { random, journal } = this;
     const id = journal.hold({ kind: "exclusive", permits: 1, attempt: 0, ...held });
-    // Now and then longer than a lease.
-    let steps = random.chance(0.05) ? random.integer(100, 200) : random.integer(0, 15);
-    const workAt = random.integer(0, steps);
-    for (; steps >= 0; steps -= 1) {
-      if (!journal.ask(id, lease)) return;
-      if (work !== undefined && steps === workAt) await work();
+    const steps = isLong ? random.integer(100, 200) : random.integer(0, 15);
+    const beginsAt = random.integer(0, Math.min(steps, 15));
+    let end: (() => Promise<void>) | undefined;
+    for (let step = 0; step <= steps && journal.ask(id, lease); step += 1) {
+      if (step === beginsAt) end = await work?.();
       await sleep(random.between(5, 35));
     }
-    journal.ask(id, lease);
+    if (!journal.ask(id, lease)) await sleep(random.between(0, longestDeafnessMs));
+    await end?.();
   }
 }
+
+/** For how long a holder goes on that has not noticed its loss. */
+const longestDeafnessMs = 4_000;
 
 /**
  * What an error says of the call that it ended. Rethrows what is no named error: that is a mistake, and a violation.

@@ -6,7 +6,7 @@ import { Leader } from "@leasehold/client/leader";
 import { microseconds, type Primitive } from "../history.ts";
 import { keys, terms } from "../terms.ts";
 import { outcomeOf, type WorkContext } from "./context.ts";
-import { readRegister, useRegister } from "./register.ts";
+import { readRegister, readToWrite } from "./register.ts";
 
 /** A lease, or several as one. */
 interface Releasable {
@@ -22,11 +22,14 @@ export async function lockTurn(context: WorkContext): Promise<void> {
   const { random, client } = context;
   const key = random.pick(keys.lock);
   if (random.chance(0.2)) return await readRegister(context, key);
-  const options = { heartbeat: random.chance(0.7) };
   const waitMs = random.chance(0.5) ? terms.waitMs : 0;
-  await exclusive(context, "lock", key, { waitMs }, async () => {
-    return await client.acquire(key, { ...options, waitMs, retry: oftenLooking });
-  });
+  // Some leases end under their holder.
+  const isTooShort = random.chance(0.2);
+  const options = isTooShort
+    ? { leaseDurationMs: terms.shortLeaseMs, heartbeat: false }
+    : { heartbeat: random.chance(0.7) };
+  const acquire = (): Promise<Lease> => client.acquire(key, { ...options, waitMs, retry: oftenLooking });
+  await exclusive(context, "lock", key, { waitMs }, acquire, isTooShort || undefined);
 }
 
 /** The fair lock. */
@@ -60,6 +63,7 @@ async function exclusive(
   key: string,
   details: { readonly waitMs: number },
   acquire: (id: number) => Promise<Lease>,
+  isLong?: boolean,
 ): Promise<void> {
   const since = microseconds();
   const answer = context.journal.call(primitive, "acquire", key, details);
@@ -72,8 +76,8 @@ async function exclusive(
   }
   const { fencingToken } = lease;
   answer("ok", { fencingToken });
-  const work = primitive === "lock" ? (): Promise<void> => useRegister(context, lease) : undefined;
-  await context.hold(lease, { primitive, key, fencingToken, since }, work);
+  const work = primitive === "lock" ? () => readToWrite(context, lease) : undefined;
+  await context.hold(lease, { primitive, key, fencingToken, since }, work, isLong);
   await letGo(context, primitive, key, lease);
 }
 

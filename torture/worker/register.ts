@@ -12,19 +12,25 @@ interface Known {
 }
 
 /**
- * One turn of a holder at a register: it reads, and then writes in place of what it has read.
+ * What a holder does with the lock's registers: it reads them; the function that it gives writes, in place of what was read.
+ * That may be long after, when the lease is over: a holder that ignores its loss is what a fence is for.
  *
  * By `fence` the reading is a fenced write of its own, so that the item knows of this holder from then on. By `check` the
  * write is a transaction with the lease's condition check. One write for each lease, and none is repeated.
  */
-export async function useRegister(context: WorkContext, lease: Lease): Promise<void> {
-  const defence = context.random.pick(defences);
-  const register = new Register(context, lease.key, defence);
-  const previous = defence === "fence" ? await register.stamp(lease) : await register.read();
-  if (previous === undefined) return;
-  // Time for others to come in between.
-  await new Promise((resolve) => setTimeout(resolve, context.random.between(0, 60)));
-  await register.write(lease, previous.value);
+export async function readToWrite(context: WorkContext, lease: Lease): Promise<() => Promise<void>> {
+  const known = await Promise.all(
+    defences.map(async (defence) => {
+      const register = new Register(context, lease.key, defence);
+      const read = await (defence === "fence" ? register.stamp(lease) : register.read());
+      return { register, read };
+    }),
+  );
+  return async () => {
+    await Promise.all(
+      known.map(async ({ register, read }) => read && (await register.write(lease, read.value))),
+    );
+  };
 }
 
 /** A read by a process that holds nothing. */
