@@ -115,6 +115,8 @@ function named<Each extends { readonly name: string }>(
   return found;
 }
 
+// The processes end with this one, the frozen ones too.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 main().then(
   (code) => {
     process.exitCode = code;

@@ -37,7 +37,7 @@ export interface TortureResult {
 }
 
 /** The last part of a run is without faults, so that it shows whether all goes on. */
-const calmMs = 6_000;
+const calmMs = 5_000;
 /** All processes together begin so many turns a second: more would measure the machine. */
 const turnsPerSecond = 40;
 
@@ -63,6 +63,10 @@ export async function torture(options: TortureOptions): Promise<TortureResult> {
     },
   };
   const places: Supervisor[] = [];
+  const endAll = (): void => {
+    for (const each of places) each.end();
+  };
+  process.once("exit", endAll);
   try {
     // The first one is the auditor's.
     for (let place = 0; place <= processes; place += 1)
@@ -85,6 +89,7 @@ export async function torture(options: TortureOptions): Promise<TortureResult> {
     onProgress("auditing");
     await auditor.audit();
   } finally {
+    process.off("exit", endAll);
     await Promise.all(places.map((each) => each.close()));
     leases.close();
     items.close();

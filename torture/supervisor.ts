@@ -80,7 +80,9 @@ export class Supervisor {
 
   /** Asks the process to finish, and waits until it has ended. */
   async finish(): Promise<void> {
-    this.#process?.child.send("finish");
+    const { child } = this.#process ?? missing();
+    // One that met a mistake of its own has gone already: its journal says so.
+    if (child.connected) child.send("finish");
     await this.#awaitEnd();
   }
 
@@ -93,8 +95,13 @@ export class Supervisor {
 
   async close(): Promise<void> {
     clearInterval(this.#forgetting);
-    this.#process?.child.kill("SIGKILL");
+    this.end();
     await this.#proxy.close();
+  }
+
+  /** Ends the process at once, also a frozen one, which would outlive this program. */
+  end(): void {
+    this.#process?.child.kill("SIGKILL");
   }
 
   /** Waits; tells whether the faults still go on. */

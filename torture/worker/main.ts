@@ -62,6 +62,8 @@ const isMistaken = (error: unknown): void => {
   });
   process.exit(1);
 };
+// Without its supervisor nobody would end it.
+process.on("disconnect", () => process.exit());
 process.on("uncaughtException", isMistaken);
 process.on("unhandledRejection", isMistaken);
 await (context.config.audits ? audit(context) : work(context));
