@@ -66,7 +66,10 @@ interface Spell {
  * of the requests, which the machine decides.
  */
 export class Weather {
-  readonly #random: Random;
+  /** When it is foul, and how much. */
+  readonly #spells: Random;
+  /** Which request meets what. */
+  readonly #draws: Random;
   readonly #tally: Tally;
   readonly #bend: Bend;
   readonly #startedAt: number = performance.now();
@@ -74,7 +77,8 @@ export class Weather {
   #isCalm = false;
 
   constructor(seed: number, tally: Tally, bend: Bend) {
-    this.#random = new Random(seed);
+    this.#spells = new Random(seed);
+    this.#draws = new Random(seed + 1);
     this.#tally = tally;
     this.#bend = bend;
   }
@@ -95,20 +99,20 @@ export class Weather {
     const fault = this.#isCalm ? undefined : this.#draw();
     if (fault === undefined) return bent.reply(await bent.forward());
     count(this.#tally, fault.name);
-    await fault.behaviour(this.#random)(bent);
+    await fault.behaviour(this.#draws)(bent);
   };
 
   #draw(): Fault | undefined {
-    const random = this.#random;
+    const [spells, draws] = [this.#spells, this.#draws];
     const nowMs = performance.now() - this.#startedAt;
     while (this.#spell.untilMs < nowMs) {
-      const untilMs = this.#spell.untilMs + random.between(500, 4_000);
-      this.#spell = { untilMs, share: random.pick([0, 0.05, 0.15, 0.4]), isCutOff: random.chance(0.08) };
+      const untilMs = this.#spell.untilMs + spells.between(500, 4_000);
+      this.#spell = { untilMs, share: spells.pick([0, 0.05, 0.15, 0.4]), isCutOff: spells.chance(0.08) };
     }
     const { share, isCutOff } = this.#spell;
     if (isCutOff) return cutOff;
-    if (!random.chance(share)) return undefined;
-    let drawn = random.between(0, allShares);
+    if (!draws.chance(share)) return undefined;
+    let drawn = draws.between(0, allShares);
     return faults.find((each) => {
       drawn -= each.share;
       return drawn < 0;
