@@ -151,7 +151,9 @@ export function pageWith(page: string, runs: readonly RunFigures[]): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from < 0 || to < from)
     throw new Error(`docs/torture.md has no place for the tables: ${begin} and ${end}`);
-  return `${page.slice(0, from + begin.length)}\n\n${runTables(runs)}\n${page.slice(to)}`;
+  const unique = (of: (run: RunFigures) => string): string => [...new Set(runs.map(of))].join(", ");
+  const about = `Runs of ${unique(({ date }) => date)}, on ${unique(({ engine }) => engine)}:`;
+  return `${page.slice(0, from + begin.length)}\n\n${about}\n\n${runTables(runs)}\n${page.slice(to)}`;
 }
 
 /** Adds a run to those that are reported, and writes the page anew. */
