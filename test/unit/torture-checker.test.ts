@@ -259,6 +259,17 @@ describe("the line", () => {
     expect(broken({ operations })).toEqual([]);
   });
 
+  it("allows it when the waiter's call had failed before, and it may have left", () => {
+    const failed = { ...waiter(10, 20, 60, 0), outcome: "unknown" as const };
+    const operations = [waiter(0, undefined, 5, 1), failed, waiter(30, 35, 50, 2)];
+    expect(broken({ operations })).toEqual([]);
+    expect(
+      broken({
+        operations: operations.map((each) => (each === failed ? { ...failed, inLineUntil: 55_000 } : each)),
+      }),
+    ).toEqual(["order of the line"]);
+  });
+
   it("finds more waiters than the line is for", () => {
     const operations = Array.from({ length: 13 }, (_, index) => ({
       ...waiter(index, index + 1, undefined, 0),

@@ -24,10 +24,16 @@ export function lineViolations(
   for (const ofKey of grouped(inLine, ({ key }) => key).values()) {
     const waiters = ofKey.filter((operation): operation is Waiter => operation.joinedAt !== undefined);
     const granted = ofKey.filter(({ outcome }) => outcome === "ok");
-    const byToken = new Map(granted.map((operation) => [tokenOf(operation), operation]));
+    const byToken = new Map(granted.map((operation) => [Number(operation.details.fencingToken), operation]));
     for (const waiter of waiters) {
-      const overtaking = granted.find((other) => isOvertaken(waiter, other, undisturbedMs));
-      if (overtaking === undefined || mayHaveHadIt(waiter, overtaking, byToken)) continue;
+      const until = surelyInLineUntil(waiter, undisturbedMs * 1_000);
+      const overtaking = granted.find(
+        ({ from, to = Number.POSITIVE_INFINITY, details }) =>
+          from > waiter.joinedAt &&
+          to < until &&
+          !mayHaveHadIt(waiter, Number(details.fencingToken), byToken),
+      );
+      if (overtaking === undefined) continue;
       const text = `${tellOperation(waiter)} was overtaken by ${tellOperation(overtaking)}`;
       violations.push({ rule: "order of the line", text });
     }
@@ -43,23 +49,19 @@ export function lineViolations(
   return violations;
 }
 
-function isOvertaken(
-  { joinedAt, to: endedAt = Number.POSITIVE_INFINITY }: Waiter,
-  { from, to = Number.POSITIVE_INFINITY }: Operation,
-  undisturbedMs: number,
-): boolean {
-  return from > joinedAt && to < Math.min(endedAt, joinedAt + undisturbedMs * 1_000);
+/** A waiter whose call failed early has left the line at some time since it was last told that it stands there. */
+function surelyInLineUntil({ joinedAt, inLineUntil, outcome, to }: Waiter, undisturbed: number): number {
+  const undisturbedUntil = joinedAt + undisturbed;
+  if (to === undefined) return undisturbedUntil;
+  if (outcome === "ok") return Math.min(to, undisturbedUntil);
+  return to > undisturbedUntil + undisturbed ? undisturbedUntil : inLineUntil;
 }
 
-/** Whether a grant between the waiter's joining and the other's grant is unknown. */
-function mayHaveHadIt(waiter: Waiter, other: Operation, byToken: ReadonlyMap<number, Operation>): boolean {
-  for (let token = tokenOf(other) - 1; ; token -= 1) {
+/** Whether a grant between the waiter's joining and the one with this fencing token is unknown. */
+function mayHaveHadIt(waiter: Waiter, before: number, byToken: ReadonlyMap<number, Operation>): boolean {
+  for (let token = before - 1; ; token -= 1) {
     const grant = byToken.get(token);
     if (grant === undefined) return true;
     if ((grant.to ?? Number.POSITIVE_INFINITY) < waiter.joinedAt) return false;
   }
-}
-
-function tokenOf({ details }: Operation): number {
-  return Number(details.fencingToken);
 }
