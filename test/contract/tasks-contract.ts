@@ -1,4 +1,4 @@
-import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
+import { type Clock, LeaseClient, type LeaseClientOptions } from "@leasehold/client";
 import { beforeEach, describe, expect, it } from "vitest";
 import {
   type Task,
@@ -234,6 +234,16 @@ export function tasksContract(place: (clock: PatientClock) => Place): void {
       expect(await set.get("later")).toMatchObject({ state: "waiting", addedAt, dueAt: addedAt + 60_000 });
       await clock.advance(60_000);
       expect((await claimed(set)).id).toBe("later");
+    });
+
+    it("can be claimed at once without a delay, though the clock of the process that added it is ahead", async () => {
+      const ahead: Clock = {
+        now: () => clock.now() + 1_800_000,
+        monotonic: () => clock.monotonic(),
+        schedule: (callback, delayMs) => clock.schedule(callback, delayMs),
+      };
+      await setOf("ahead", {}, { clock: ahead }).add([{ id: "1" }]);
+      expect((await claimed(setOf("a"))).id).toBe("1");
     });
   });
 

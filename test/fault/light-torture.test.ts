@@ -3,7 +3,14 @@ import { GetItemCommand } from "@aws-sdk/client-dynamodb";
 import { afterAll, expect, inject, onTestFinished, test } from "vitest";
 import { messageFrom, startScript } from "../support/processes.ts";
 import { anyRequest, type Behaviour, startProxy } from "../support/proxy.ts";
-import { delayAnswer, failWith, hang, loseAnswer } from "../support/proxy-behaviours.ts";
+import {
+  cutAnswer,
+  delayAnswer,
+  failWith,
+  hang,
+  loseAnswer,
+  loseRequest,
+} from "../support/proxy-behaviours.ts";
 import { signatureFault } from "../support/signatures.ts";
 import { makeTable } from "../support/table.ts";
 import type { ContenderConfig, ContenderReport } from "./fixtures/light-contender.ts";
@@ -19,25 +26,19 @@ afterAll(async () => {
   items.close();
 });
 
-const drop: Behaviour = ({ drop }) => drop();
 const html: Behaviour = ({ reply }) =>
   reply({ status: 200, headers: { "content-type": "text/html" }, body: "<html>Sign in</html>" });
-const cutOff: Behaviour = async (exchange) => {
-  const { headers, ...answer } = await exchange.forward();
-  const { "content-length": _, ...others } = headers;
-  exchange.reply({ ...answer, headers: others, body: answer.body.slice(0, answer.body.length / 2) });
-};
 const pass: Behaviour = async (exchange) => exchange.reply(await exchange.forward());
 
 /** What happens to a share of the requests, of a hundred. */
 const faults: readonly (readonly [share: number, behaviour: Behaviour])[] = [
   [4, loseAnswer()],
-  [4, drop],
+  [4, loseRequest()],
   [3, failWith("InternalServerError", 500)],
   [3, failWith("ProvisionedThroughputExceededException")],
   [2, failWith("TransactionConflictException")],
   [2, html],
-  [2, cutOff],
+  [2, cutAnswer()],
   [4, delayAnswer(100)],
   [1, hang()],
 ];

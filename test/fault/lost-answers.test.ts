@@ -2,7 +2,7 @@ import type { LeaseEvent } from "@leasehold/client";
 import { afterAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { eventually, patienceMs } from "../support/patience.ts";
 import { op, startProxy } from "../support/proxy.ts";
-import { errorIn, failWith, hold, loseAnswer } from "../support/proxy-behaviours.ts";
+import { cutAnswer, errorIn, failWith, hold, loseAnswer } from "../support/proxy-behaviours.ts";
 import { makeTable, sdkClient } from "../support/table.ts";
 
 const proxy = await startProxy(inject("engine"));
@@ -151,6 +151,18 @@ describe("an answer is lost for good", () => {
     proxy.next((request) => write(request) && proxy.count("UpdateItem") === 2, loseAnswer());
     const lease = await strict.acquire(key, { waitMs: patienceMs });
     expect(lease.fencingToken).toBe(dead.fencingToken + 1);
+    expect(await other.inspect(key)).toMatchObject({ token: lease.token, expiresAt: lease.expiresAt });
+  });
+
+  test("an acquire whose answer breaks off in the middle leaves nothing half-held", async () => {
+    proxy.next(write, cutAnswer());
+    await expect(strict.acquire(key)).rejects.toMatchObject({ code: "LEASE_NO_ANSWER", mayHaveLanded: true });
+    expect((await other.acquire(key, { waitMs: patienceMs })).held).toBe(true);
+  });
+
+  test("an acquire that waits recognises its own write behind an answer that breaks off", async () => {
+    proxy.next(write, cutAnswer());
+    const lease = await strict.acquire(key, { waitMs: patienceMs });
     expect(await other.inspect(key)).toMatchObject({ token: lease.token, expiresAt: lease.expiresAt });
   });
 

@@ -9,6 +9,54 @@ export function loseAnswer(): Behaviour {
   };
 }
 
+/** Breaks the connection before the request has reached anything. */
+export function loseRequest(): Behaviour {
+  return ({ drop }) => drop();
+}
+
+/** Keeps the request back for a while. */
+export function delayRequest(ms: number): Behaviour {
+  return async (exchange) => {
+    await sleep(ms);
+    exchange.reply(await exchange.forward());
+  };
+}
+
+/** Breaks the connection at once, and lets the request arrive later, when its caller has perhaps given up. */
+export function arriveLate(ms: number): Behaviour {
+  return async (exchange) => {
+    exchange.drop();
+    await sleep(ms);
+    await exchange.forward();
+  };
+}
+
+/** Sends the request twice, and answers with what the engine says to the first one. */
+export function sendTwice(): Behaviour {
+  return async (exchange) => {
+    const [answer] = await Promise.all([exchange.forward(), exchange.forward()]);
+    exchange.reply(answer);
+  };
+}
+
+/** Sends a copy of the request some time after its answer. */
+export function sendAgain(ms: number): Behaviour {
+  return async (exchange) => {
+    exchange.reply(await exchange.forward());
+    await sleep(ms);
+    await exchange.forward();
+  };
+}
+
+/** Breaks off in the middle of the answer. */
+export function cutAnswer(): Behaviour {
+  return async (exchange) => {
+    const { headers, ...answer } = await exchange.forward();
+    const { "content-length": _, ...others } = headers;
+    exchange.reply({ ...answer, headers: others, body: answer.body.slice(0, answer.body.length / 2) });
+  };
+}
+
 /** Lets the write land, and never answers. */
 export function hang(): Behaviour {
   return async (exchange) => {

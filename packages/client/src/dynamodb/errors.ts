@@ -189,4 +189,11 @@ const failures: readonly Failure[] = [
     "failed to serve the request: try again later",
   ],
   [/^TimeoutError |^\S* 0:/, LeaseServiceError, "LEASE_NO_ANSWER", silence],
+  // A success that cannot be read: a write may have landed behind it.
+  [
+    /^\S* 2\d\d:/,
+    LeaseServiceError,
+    "LEASE_NO_ANSWER",
+    "gave an answer that cannot be read: check the endpoint and proxies, or try again later",
+  ],
 ];

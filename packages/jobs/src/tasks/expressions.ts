@@ -71,8 +71,8 @@ export function addTask(task: NewTask): readonly [Write, Write] {
 }
 
 function makeWaiting(task: NewTask): Write {
-  const { now } = task;
-  const due = now + task.delayMs;
+  const { now, delayMs } = task;
+  const due = now + delayMs;
   return {
     key: openTaskKey(task.set, task.id),
     set: {
@@ -81,7 +81,8 @@ function makeWaiting(task: NewTask): Write {
       [maxAttempts]: task.maxAttempts,
       [remark]: "",
       [addedAt]: now,
-      [dueAt]: due,
+      // Before the first answer the time is the process's own: a clock that is ahead must not hold back what has no delay.
+      [dueAt]: delayMs === 0 ? 0 : due,
       [ttl]: timeToLive(due, task.keepForMs),
     },
     insist: [isNotOpen],

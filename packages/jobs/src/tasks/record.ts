@@ -73,6 +73,7 @@ export interface TaskRecord {
 /** Reads the item of an open or an ended task. Throws LeaseItemError. */
 export function readTask(item: Item): TaskRecord {
   const state = stateOf(item);
+  const addedAt = timeIn(item, taskAttributeNames.addedAt);
   return {
     id: taskIdOf(textIn(item, attributeNames.sortKey)),
     state,
@@ -80,8 +81,12 @@ export function readTask(item: Item): TaskRecord {
     attempts: wholeIn(item, taskAttributeNames.attempts),
     maxAttempts: wholeIn(item, taskAttributeNames.maxAttempts),
     remark: textIn(item, taskAttributeNames.remark),
-    addedAt: timeIn(item, taskAttributeNames.addedAt),
-    dueAt: state === "waiting" ? optionalTimeIn(item, taskAttributeNames.dueAt) : undefined,
+    addedAt,
+    // A task without a delay is due at any time; to its readers, since it was added.
+    dueAt:
+      state === "waiting"
+        ? Math.max(addedAt, optionalTimeIn(item, taskAttributeNames.dueAt) ?? 0)
+        : undefined,
     owner: optionalTextIn(item, attributeNames.owner),
     startedAt: optionalTimeIn(item, attributeNames.acquiredAt),
     expiresAt: optionalTimeIn(item, attributeNames.expiresAt),

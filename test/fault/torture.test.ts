@@ -1,0 +1,64 @@
+// @module-tag long
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, onTestFailed, onTestFinished, test } from "vitest";
+import { primitives } from "../../torture/history.ts";
+import { installTortured, type TorturedProject } from "../../torture/install.ts";
+import { plants } from "../../torture/plants.ts";
+import { type TortureOptions, type TortureResult, torture } from "../../torture/run.ts";
+
+const engine = inject("engine");
+let project: TorturedProject;
+
+beforeAll(async () => {
+  project = await installTortured();
+});
+
+afterAll(async () => {
+  await project.remove();
+});
+
+type Choices = Pick<TortureOptions, "seed" | "durationMs" | "primitives" | "bend">;
+
+async function run(choices: Choices): Promise<TortureResult> {
+  const folder = await mkdtemp(join(tmpdir(), "leasehold-torture-"));
+  let hasFailed = false;
+  onTestFailed(() => {
+    hasFailed = true;
+    console.error("the histories are in", folder);
+  });
+  onTestFinished(async () => {
+    if (!hasFailed) await rm(folder, { recursive: true, force: true });
+  });
+  return await torture({ engine, worker: project.worker, folder, processes: 4, ...choices });
+}
+
+test("the packed packages keep every rule while their processes are killed, frozen and cut off", async () => {
+  const { history, violations, tally } = await run({ seed: 31, durationMs: 20_000, primitives });
+  expect(violations).toEqual([]);
+  // A run in which nothing happens shows nothing.
+  for (const what of ["kills", "freezes", "answer lost", "copy after the answer"]) {
+    expect(tally.get(what), what).toBeGreaterThan(0);
+  }
+  const used = new Set(history.holds.map(({ primitive }) => primitive));
+  expect([...used].sort()).toEqual([...primitives].sort());
+});
+
+describe("a planted mistake is found", () => {
+  const attempts = 3;
+
+  test.each(plants.map((plant) => [plant.what, plant] as const))(
+    "%s",
+    async (_what, { primitive, bend, breaks }) => {
+      for (let seed = 1; seed <= attempts; seed += 1) {
+        const { violations } = await run({ seed, durationMs: 15_000, primitives: [primitive], bend });
+        const found = violations.map(({ rule }) => rule);
+        if (found.length === 0) continue;
+        expect(breaks.filter((rule) => found.includes(rule))).not.toEqual([]);
+        return;
+      }
+      expect.fail(`not found in ${attempts} runs`);
+    },
+  );
+});

@@ -1,0 +1,401 @@
+import fc from "fast-check";
+import { describe, expect, it, test } from "vitest";
+import { check } from "../../torture/checker/index.ts";
+import type { History } from "../../torture/history.ts";
+import {
+  event,
+  history,
+  hold,
+  operation,
+  read,
+  rightHistories,
+  write,
+} from "../support/torture-histories.ts";
+
+/** The rules that a history breaks. */
+function broken(parts: Partial<History>): readonly string[] {
+  return [...new Set(check(history(parts)).map(({ rule }) => rule))];
+}
+
+describe("mutual exclusion", () => {
+  it("allows holds that follow each other", () => {
+    const holds = [hold(10, 20, { fencingToken: 1 }), hold(20, 30, { fencingToken: 2 })];
+    expect(broken({ holds })).toEqual([]);
+  });
+
+  it("allows a grant to a caller that never knew that it held", () => {
+    const holds = [hold(10, 50, { fencingToken: 2 }), hold(20, undefined, { fencingToken: 1, since: 5 })];
+    expect(broken({ holds })).toEqual([]);
+  });
+
+  it("allows holds of different keys", () => {
+    expect(broken({ holds: [hold(10, 30), hold(20, 40, { key: "other" })] })).toEqual([]);
+  });
+
+  it("finds two holders, and tells who and when", () => {
+    const holds = [
+      hold(10, 30, { process: "a", fencingToken: 1 }),
+      hold(29, 40, { process: "b", fencingToken: 2 }),
+    ];
+    const [violation] = check(history({ holds }));
+    expect(violation?.rule).toBe("mutual exclusion");
+    expect(violation?.text).toMatch(
+      /^b#\d+ holds k .*\[29\.000 \.\. 40\.000\] ms; a#\d+ holds k .*\[10\.000 \.\. 30\.000\] ms$/,
+    );
+  });
+
+  it("finds a hold within a longer one that was not the last to begin", () => {
+    const holds = [hold(10, 100), hold(20, 30), hold(40, 50)];
+    expect(check(history({ holds })).filter(({ rule }) => rule === "mutual exclusion")).toHaveLength(2);
+  });
+
+  it("finds a lease that was lost and held again", () => {
+    expect(broken({ holds: [hold(10, 40, { lostAt: 30 })] })).toEqual(["a lost lease stays lost"]);
+  });
+});
+
+describe("seats", () => {
+  const permit = (from: number, until: number, permits = 1) =>
+    hold(from, until, { kind: "permit", permits, primitive: "semaphore" });
+
+  it("allow as many permits as there are, and a permit in the place of one that was released", () => {
+    expect(broken({ holds: [permit(10, 50, 2), permit(20, 30), permit(30, 60)] })).toEqual([]);
+  });
+
+  it("do not allow permit 4 of 3", () => {
+    expect(broken({ holds: [permit(10, 50), permit(20, 50), permit(30, 40, 2)] })).toEqual([
+      "the bound of the permits",
+    ]);
+  });
+
+  it("allow readers together, and a writer after them", () => {
+    const holds = [
+      hold(10, 30, { kind: "read" }),
+      hold(20, 40, { kind: "read" }),
+      hold(40, 50, { kind: "write" }),
+    ];
+    expect(broken({ holds })).toEqual([]);
+  });
+
+  it.each([
+    ["a writer beside a reader", "read", "write"],
+    ["a reader beside a writer", "write", "read"],
+    ["a writer beside a writer", "write", "write"],
+  ] as const)("do not allow %s", (_what, first, second) => {
+    const holds = [hold(10, 30, { kind: first }), hold(20, 40, { kind: second })];
+    expect(broken({ holds })).toEqual(["readers or one writer"]);
+  });
+});
+
+describe("fencing order", () => {
+  it("allows any order of grants whose calls overlap", () => {
+    const holds = [hold(30, 40, { fencingToken: 1, since: 5 }), hold(10, 20, { fencingToken: 2, since: 5 })];
+    expect(broken({ holds })).toEqual([]);
+  });
+
+  it("finds a token that was given twice", () => {
+    const holds = [hold(10, 20, { fencingToken: 7 }), hold(30, 40, { fencingToken: 7 })];
+    expect(broken({ holds })).toEqual(["fencing order"]);
+  });
+
+  it("finds a smaller token after a larger one, also with other grants in between", () => {
+    const holds = [
+      hold(10, 11, { fencingToken: 5 }),
+      hold(20, 21, { fencingToken: 9 }),
+      hold(30, 31, { fencingToken: 6 }),
+    ];
+    expect(broken({ holds })).toEqual(["fencing order"]);
+  });
+});
+
+describe("the fenced register", () => {
+  const rule = "linearizability of the fenced register";
+
+  it("allows reads of either value while a write is under way", () => {
+    const operations = [write(10, 40, "", "a"), read(12, 15, ""), read(20, 25, "a")];
+    expect(broken({ operations })).toEqual([]);
+  });
+
+  it.each([
+    ["took effect", "a"],
+    ["did not", ""],
+  ])("allows a write whose outcome is unknown and which %s", (_what, seen) => {
+    expect(broken({ operations: [write(10, undefined, "", "a"), read(20, 25, seen)] })).toEqual([]);
+  });
+
+  it("allows a write to take effect long after its caller gave up", () => {
+    const operations = [write(10, undefined, "", "a"), read(20, 25, ""), read(900, 905, "a")];
+    expect(broken({ operations })).toEqual([]);
+  });
+
+  it("ignores a write that was refused", () => {
+    const refused = { ...write(10, 20, "", "a"), outcome: "refused" as const };
+    expect(broken({ operations: [refused, read(30, 35, "")] })).toEqual([]);
+  });
+
+  it("finds a stale read", () => {
+    const operations = [write(10, 20, "", "a"), write(30, 40, "a", "b"), read(50, 55, "a")];
+    expect(broken({ operations })).toEqual([rule]);
+  });
+
+  it("finds a lost update: two writes in place of one value", () => {
+    expect(broken({ operations: [write(10, 20, "", "a"), write(30, 40, "", "b")] })).toEqual([rule]);
+  });
+
+  it("finds a stale write: the value of an earlier holder comes back", () => {
+    const operations = [write(10, undefined, "", "a"), write(20, 30, "", "b"), read(40, 45, "a")];
+    expect(broken({ operations })).toEqual([rule]);
+  });
+
+  it("finds a value that comes and goes", () => {
+    const operations = [write(10, undefined, "", "a"), read(20, 25, "a"), read(30, 35, "")];
+    expect(broken({ operations })).toEqual([rule]);
+  });
+
+  it("finds a value that was refused", () => {
+    const refused = { ...write(10, 20, "", "a"), outcome: "refused" as const };
+    expect(broken({ operations: [refused, read(30, 35, "a")] })).toEqual([rule]);
+  });
+
+  it("finds an order only where every operation has its place", () => {
+    // The second reader forces the second write before the first reader's answer.
+    const operations = [
+      write(10, 50, "", "a"),
+      write(11, 51, "a", "b"),
+      read(12, 20, "b"),
+      read(30, 35, "a"),
+    ];
+    expect(broken({ operations })).toEqual([rule]);
+  });
+
+  it("judges thousands of operations, of which hundreds are unknown", () => {
+    const operations = Array.from({ length: 3_000 }, (_, index) => {
+      const [previous, value] = [index === 0 ? "" : `v${index - 1}`, `v${index}`];
+      return write(10 * index, index % 7 === 3 ? undefined : 10 * index + 25, previous, value);
+    });
+    expect(broken({ operations })).toEqual([]);
+  });
+});
+
+describe("exactly once", () => {
+  const attempt = (from: number, number: number, until = from + 5) =>
+    hold(from, until, { primitive: "runs", attempt: number, fencingToken: number });
+  const succeed = (from: number, to: number | undefined, number: number) =>
+    operation(from, to, { subject: "runs", action: "succeed", details: { attempt: number } });
+
+  it("allows attempts that fail or die before the one that succeeds", () => {
+    const holds = [attempt(10, 1), attempt(20, 2), attempt(30, 3)];
+    expect(broken({ holds, operations: [succeed(36, 40, 3)] })).toEqual([]);
+  });
+
+  it("allows an attempt after an unknown success", () => {
+    expect(
+      broken({ holds: [attempt(10, 1), attempt(30, 2)], operations: [succeed(16, undefined, 1)] }),
+    ).toEqual([]);
+  });
+
+  it("finds a slot that was done twice", () => {
+    const operations = [succeed(16, 20, 1), succeed(36, 40, 2)];
+    expect(broken({ holds: [attempt(10, 1), attempt(30, 2)], operations })).toEqual(["exactly once"]);
+  });
+
+  it("finds an attempt that begins after the success", () => {
+    expect(broken({ holds: [attempt(10, 1), attempt(30, 2)], operations: [succeed(16, 20, 1)] })).toEqual([
+      "exactly once",
+    ]);
+  });
+
+  it("finds two attempts with one number", () => {
+    const holds = [attempt(10, 1), { ...attempt(30, 1), fencingToken: 2 }];
+    expect(broken({ holds })).toEqual(["exactly once"]);
+  });
+
+  it("finds a task that was added and never done", () => {
+    const added = operation(1, 2, { subject: "tasks", action: "add" });
+    expect(broken({ operations: [added] })).toEqual(["exactly once"]);
+    expect(broken({ operations: [added, succeed(16, 20, 1)] })).toEqual([]);
+  });
+});
+
+describe("the line", () => {
+  const waiter = (from: number, joinedAt: number | undefined, to: number | undefined, fencingToken: number) =>
+    operation(from, to, {
+      subject: "fair",
+      joinedAt,
+      details: { ...(to !== undefined && { fencingToken }) },
+    });
+
+  it("allows first come, first served, and any order of callers that join together", () => {
+    const operations = [
+      waiter(0, undefined, 5, 1),
+      waiter(10, 30, 60, 3),
+      waiter(20, 25, 50, 2),
+      waiter(40, 45, 70, 4),
+    ];
+    expect(broken({ operations })).toEqual([]);
+  });
+
+  it("finds a waiter that was overtaken", () => {
+    const operations = [waiter(0, undefined, 5, 1), waiter(10, 20, 60, 3), waiter(30, 35, 50, 2)];
+    expect(broken({ operations })).toEqual(["order of the line"]);
+  });
+
+  it("finds a dead waiter that was overtaken before its ticket could be passed", () => {
+    const operations = [
+      waiter(0, undefined, 5, 1),
+      waiter(10, 20, undefined, 0),
+      waiter(30, undefined, 50, 2),
+    ];
+    expect(broken({ operations })).toEqual(["order of the line"]);
+  });
+
+  it("allows a grant to a later caller when the earlier one may have been passed in silence", () => {
+    const operations = [waiter(0, undefined, 5, 1), waiter(10, 20, undefined, 0), waiter(30, 35, 9_500, 2)];
+    expect(broken({ operations })).toEqual([]);
+  });
+
+  it("allows it when the waiter may have had the lock without hearing of it", () => {
+    const operations = [waiter(0, undefined, 5, 1), waiter(10, 20, undefined, 0), waiter(30, 35, 50, 3)];
+    expect(broken({ operations })).toEqual([]);
+  });
+
+  it("allows it when the waiter's call had failed before, and it may have left", () => {
+    const failed = { ...waiter(10, 20, 60, 0), outcome: "unknown" as const };
+    const operations = [waiter(0, undefined, 5, 1), failed, waiter(30, 35, 50, 2)];
+    expect(broken({ operations })).toEqual([]);
+    expect(
+      broken({
+        operations: operations.map((each) => (each === failed ? { ...failed, inLineUntil: 55_000 } : each)),
+      }),
+    ).toEqual(["order of the line"]);
+  });
+
+  it("finds more waiters than the line is for", () => {
+    const operations = Array.from({ length: 13 }, (_, index) => ({
+      ...waiter(index, index + 1, undefined, 0),
+      inLineUntil: 1_000_000,
+    }));
+    expect(broken({ operations })).toEqual(["bound of the line"]);
+    expect(broken({ operations: operations.slice(1) })).toEqual([]);
+  });
+});
+
+describe("values of single flight", () => {
+  const rule = "values of single flight";
+  const flight = (
+    from: number,
+    to: number,
+    action: string,
+    details: Readonly<Record<string, string | number | boolean>>,
+  ) => operation(from, to, { subject: "singleFlight", action, details });
+  const compute = (from: number, to: number, value: string, fencingToken: number) =>
+    flight(from, to, "compute", { value, fencingToken });
+  const get = (from: number, to: number, value: string, fencingToken: number, parts = {}) =>
+    flight(from, to, "get", { refresh: false, source: "cache", value, fencingToken, ...parts });
+
+  it("come from a computation", () => {
+    expect(broken({ operations: [compute(10, 20, "a", 1), get(30, 31, "a", 1)] })).toEqual([]);
+    expect(broken({ operations: [compute(10, 20, "a", 1), get(30, 31, "b", 1)] })).toEqual([rule]);
+  });
+
+  it("are newer than the call where that asks for a refresh", () => {
+    const late = get(30, 50, "a", 1, { refresh: true, source: "otherProcess" });
+    expect(broken({ operations: [compute(10, 20, "a", 1), late] })).toEqual([rule]);
+    expect(broken({ operations: [compute(35, 45, "a", 1), late] })).toEqual([]);
+  });
+
+  it("do not go back to an earlier holder's", () => {
+    const operations = [
+      compute(1, 2, "a", 1),
+      compute(3, 4, "b", 2),
+      get(10, 11, "b", 2),
+      get(20, 21, "a", 1),
+    ];
+    expect(broken({ operations })).toEqual([rule]);
+  });
+});
+
+describe("liveness", () => {
+  it("finds a lock that stays stuck", () => {
+    const audit = operation(900, 950, {
+      action: "audit",
+      outcome: "refused",
+      details: { code: "LEASE_UNAVAILABLE" },
+    });
+    expect(broken({ operations: [audit] })).toEqual(["no lock stays stuck"]);
+  });
+
+  it("finds a call without an answer after the faults", () => {
+    const events = [event(500, "calm")];
+    expect(broken({ operations: [operation(600, undefined)], events })).toEqual(["every call is answered"]);
+    expect(broken({ operations: [operation(400, undefined)], events })).toEqual([]);
+  });
+
+  it("finds a process that does not end, and an error without a name", () => {
+    expect(broken({ events: [event(10, "exit", { code: "SIGKILL" })] })).toEqual([
+      "every process ends when asked",
+    ]);
+    expect(broken({ events: [event(9, "kill"), event(10, "exit", { code: "SIGKILL" })] })).toEqual([]);
+    expect(broken({ events: [event(10, "mistake", { error: "TypeError" })] })).toEqual(["only named errors"]);
+  });
+});
+
+describe("any history", () => {
+  test("of a model that is right passes", () => {
+    fc.assert(
+      fc.property(rightHistories, (right) => {
+        expect(check(right)).toEqual([]);
+      }),
+    );
+  });
+
+  /** Ways to spoil a right history; undefined where there is nothing to spoil. */
+  const spoilings: Readonly<Record<string, (right: History, random: number) => History | undefined>> = {
+    "a hold that lasts into the next one": ({ holds, ...rest }, random) => {
+      const index = random % (holds.length - 1);
+      const until = (holds[index + 1]?.from ?? 0) + 1;
+      return { ...rest, holds: holds.map((each, at) => (at === index ? { ...each, until } : each)) };
+    },
+    "two fencing tokens that change places": ({ holds, ...rest }, random) => {
+      const [one, other] = [holds[random % (holds.length - 1)], holds[(random % (holds.length - 1)) + 1]];
+      if (one === undefined || other === undefined || other.since <= one.from) return undefined;
+      const tokens = new Map([
+        [one, other.fencingToken],
+        [other, one.fencingToken],
+      ]);
+      return {
+        ...rest,
+        holds: holds.map((each) => ({ ...each, fencingToken: tokens.get(each) ?? each.fencingToken })),
+      };
+    },
+    "an update that is lost": ({ operations, ...rest }, random) => {
+      const writes = operations.filter(({ action, outcome }) => action === "write" && outcome === "ok");
+      const index = random % writes.length;
+      const [first, lost] = [writes[index], writes[index + 1]];
+      if (first === undefined || lost === undefined) return undefined;
+      // It has not seen the write before it.
+      const details = { ...lost.details, previous: String(first.details.previous) };
+      return { ...rest, operations: operations.map((each) => (each === lost ? { ...each, details } : each)) };
+    },
+    "a last read of a value that was written over": ({ operations, ...rest }, random) => {
+      const writes = operations.filter(({ action, outcome }) => action === "write" && outcome === "ok");
+      const over = writes[random % writes.length];
+      const last = operations.at(-1);
+      if (over === undefined || last === undefined) return undefined;
+      const details = { value: String(over.details.previous) };
+      return { ...rest, operations: [...operations.slice(0, -1), { ...last, details }] };
+    },
+  };
+
+  test.each(Object.entries(spoilings))("with %s fails", (_what, spoil) => {
+    let spoiled = 0;
+    const property = fc.property(rightHistories, fc.nat(), (right, random) => {
+      const wrong = spoil(right, random);
+      if (wrong === undefined) return;
+      spoiled += 1;
+      expect(check(wrong)).not.toEqual([]);
+    });
+    fc.assert(property);
+    expect(spoiled).toBeGreaterThan(20);
+  });
+});

@@ -1,0 +1,58 @@
+import type { Hold } from "../history.ts";
+import { grouped, tellHold, type Violation } from "./violation.ts";
+
+/** Something that was held for certain, for a time. */
+type CertainHold = Hold & { readonly until: number };
+
+/**
+ * Mutual exclusion, and the bounds of what may be held together: at no moment are two exclusive holds of a key certain, nor
+ * a writer beside another holder, nor more permits than there are.
+ *
+ * Whatever is most crowded began with a grant, so it is enough to look at the moment of each grant.
+ */
+export function exclusionViolations(holds: readonly Hold[], permits: number): Violation[] {
+  const certain = holds.filter((hold): hold is CertainHold => hold.until !== undefined);
+  const violations: Violation[] = [];
+  for (const ofKey of grouped(certain, ({ key }) => key).values()) {
+    ofKey.sort((one, other) => one.from - other.from);
+    let active: CertainHold[] = [];
+    for (const hold of ofKey) {
+      active = active.filter(({ until }) => until > hold.from);
+      const beside = tooMany(hold, active, permits);
+      if (beside.length > 0)
+        violations.push({ rule: ruleOf(hold), text: [hold, ...beside].map(tellHold).join("; ") });
+      active.push(hold);
+    }
+  }
+  return violations;
+}
+
+/** The holds that a grant should not have been given beside; empty where it is right. */
+function tooMany(hold: CertainHold, active: readonly CertainHold[], permits: number): readonly CertainHold[] {
+  switch (hold.kind) {
+    case "exclusive":
+    case "write":
+      return active;
+    case "read":
+      return active.filter(({ kind }) => kind !== "read");
+    case "permit": {
+      const taken = active.reduce((sum, each) => sum + each.permits, hold.permits);
+      return taken > permits ? active : [];
+    }
+  }
+}
+
+function ruleOf({ kind }: Hold): string {
+  if (kind === "permit") return "the bound of the permits";
+  return kind === "exclusive" ? "mutual exclusion" : "readers or one writer";
+}
+
+/** A lease that was lost does not come back: without that, what is certain of a hold would not be. */
+export function returningHolds(holds: readonly Hold[]): Violation[] {
+  return holds
+    .filter(({ until, lostAt }) => until !== undefined && lostAt !== undefined && until > lostAt)
+    .map((hold) => ({
+      rule: "a lost lease stays lost",
+      text: `${tellHold(hold)}, though it was lost in between`,
+    }));
+}

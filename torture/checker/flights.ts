@@ -1,0 +1,46 @@
+import type { Operation } from "../history.ts";
+import { grouped, tellOperation, type Violation } from "./violation.ts";
+
+/**
+ * Single flight: each value is one that a computation gave, a refresh gives a value whose computation began after the call,
+ * and the cache never goes back to the value of an earlier holder.
+ */
+export function flightViolations(operations: readonly Operation[]): Violation[] {
+  const violations: Violation[] = [];
+  const fail = (text: string): void => void violations.push({ rule: "values of single flight", text });
+  const ofFlights = operations.filter(({ subject }) => subject === "singleFlight");
+  for (const ofKey of grouped(ofFlights, ({ key }) => key).values()) {
+    const computations = new Map(
+      ofKey.filter(({ action }) => action === "compute").map((each) => [String(each.details.value), each]),
+    );
+    const answered = ofKey.filter(({ action, outcome }) => action === "get" && outcome === "ok");
+    for (const call of answered) {
+      const computation = computations.get(String(call.details.value));
+      if (computation === undefined) fail(`nothing has computed the value of ${tellOperation(call)}`);
+      else if (call.details.refresh === true && computation.from < call.from)
+        fail(`${tellOperation(call)} has an older value than it asked for: ${tellOperation(computation)}`);
+    }
+    const cached = answered.filter(({ details }) => details.source === "cache");
+    const byAnswer = [...cached].sort((one, other) => (one.to ?? 0) - (other.to ?? 0));
+    let newest: Operation | undefined;
+    let seen = 0;
+    for (const call of cached) {
+      for (
+        let next = byAnswer[seen];
+        (next?.to ?? Number.POSITIVE_INFINITY) < call.from;
+        next = byAnswer[seen]
+      ) {
+        if (next !== undefined && fenceOf(next) > fenceOf(newest)) newest = next;
+        seen += 1;
+      }
+      if (newest !== undefined && fenceOf(call) < fenceOf(newest))
+        fail(`the cache went back from ${tellOperation(newest)} to ${tellOperation(call)}`);
+    }
+  }
+  return violations;
+}
+
+/** The fencing token of the computation, which its value tells. */
+function fenceOf(call: Operation | undefined): number {
+  return Number(call?.details.fencingToken ?? 0);
+}

@@ -1,0 +1,128 @@
+/** `npm run torture`: tortures the packed packages for a while, and tells what happened. */
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs, styleText } from "node:util";
+import { startEngine } from "@leasehold/engine";
+import { primitives } from "./history.ts";
+import { installTortured } from "./install.ts";
+import { plants } from "./plants.ts";
+import { figuresOf, record, runTables } from "./report.ts";
+import { torture } from "./run.ts";
+
+const usage = `npm run torture -- [--minutes N] [--seed N] [--processes N] [--primitive NAME] [--plant NAME]
+
+  --minutes N        how long the processes are tortured; at least 0.25, at most 60; default: 1
+  --seed N           decides faults, kills, freezes and clocks; default: from the time of day
+  --processes N      how many processes at a time, from 2 to 16; default: 5
+  --primitive NAME   what they use, or \`all\`: ${primitives.join(", ")}; default: all
+  --plant NAME       a mistake that the proxy plants, to see it found:
+${plants.map(({ name, what }) => `                     ${name}: ${what}`).join("\n")}
+  --folder DIR       where the histories are kept; default: a new folder for temporary files
+  --report           adds the run's figures to those in torture/runs.jsonl, and writes the tables of docs/torture.md`;
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: "string", default: "1" },
+    seed: { type: "string", default: String(Date.now() % 1_000_000) },
+    processes: { type: "string", default: "5" },
+    primitive: { type: "string", default: "all" },
+    plant: { type: "string" },
+    folder: { type: "string" },
+    report: { type: "boolean" },
+    help: { type: "boolean", short: "h" },
+  },
+});
+
+async function main(): Promise<number> {
+  if (values.help) {
+    console.log(usage);
+    return 0;
+  }
+  const { minutes, seed, processes } = {
+    minutes: numberIn(values.minutes, "--minutes", 0.25, 60),
+    seed: numberIn(values.seed, "--seed", 0, 999_999_999, true),
+    processes: numberIn(values.processes, "--processes", 2, 16, true),
+  };
+  const plant = values.plant === undefined ? undefined : named(plants, values.plant, "--plant");
+  const chosen = plant?.primitive ?? values.primitive;
+  const tortured = chosen === "all" ? primitives : primitives.filter((each) => each === chosen);
+  if (tortured.length === 0)
+    throw new Error(`--primitive is ${chosen}; allowed: all, ${primitives.join(", ")}`);
+
+  const onProgress = (what: string): void => {
+    if (process.stdout.isTTY) process.stdout.write(`\r\u001b[K${what}`);
+  };
+  onProgress("packing and installing");
+  const project = await installTortured();
+  await using engine = await startEngine();
+  const folder = values.folder ?? (await mkdtemp(join(tmpdir(), `leasehold-torture-${seed}-`)));
+  try {
+    const { clientConfig, version } = engine;
+    const { worker } = project;
+    const { bend } = plant ?? {};
+    const options = {
+      engine: { clientConfig },
+      worker,
+      folder,
+      seed,
+      processes,
+      primitives: tortured,
+      onProgress,
+    };
+    const result = await torture({ ...options, durationMs: minutes * 60_000, ...(bend && { bend }) });
+    onProgress("");
+    const figures = figuresOf(result, { seed, minutes, processes, engine: version });
+    console.log(runTables([figures]));
+    console.log(`The histories are in ${folder}`);
+    const { violations } = result;
+    for (const { rule, text } of violations) console.log(`${red(rule)}: ${text}`);
+    if (values.report) await record(figures);
+    if (violations.length === 0) return 0;
+    const given = Object.entries({
+      minutes,
+      seed,
+      processes,
+      primitive: values.primitive,
+      plant: values.plant,
+    });
+    const again = given.flatMap(([name, value]) => (value === undefined ? [] : [`--${name} ${value}`]));
+    console.log(`again: npm run torture -- ${again.join(" ")}`);
+    return 1;
+  } finally {
+    await project.remove();
+  }
+}
+
+const red = (text: string): string => styleText("red", text, { stream: process.stdout });
+
+function numberIn(text: string, option: string, least: number, most: number, isWhole = false): number {
+  const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= least && number <= most && (!isWhole || Number.isInteger(number))) return number;
+  throw new Error(
+    `${option} is ${text}; allowed: ${isWhole ? "a whole number" : "a number"} from ${least} to ${most}`,
+  );
+}
+
+function named<Each extends { readonly name: string }>(
+  all: readonly Each[],
+  name: string,
+  option: string,
+): Each {
+  const found = all.find((each) => each.name === name);
+  if (found === undefined)
+    throw new Error(`${option} is ${name}; allowed: ${all.map((each) => each.name).join(", ")}`);
+  return found;
+}
+
+// The processes end with this one, the frozen ones too.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
+main().then(
+  (code) => {
+    process.exitCode = code;
+  },
+  (error: Error) => {
+    console.error(error.message);
+    process.exitCode = 2;
+  },
+);

@@ -1,0 +1,149 @@
+/** Workloads of what one caller holds at a time: the lock, the fair lock, a group of locks, the leadership. */
+import { type AcquireOptions, type Lease, LeaseError } from "@leasehold/client";
+import { fair } from "@leasehold/client/fair";
+import { acquireAll } from "@leasehold/client/group";
+import { Leader } from "@leasehold/client/leader";
+import { microseconds, type Primitive } from "../history.ts";
+import { keys, terms } from "../terms.ts";
+import { outcomeOf, type WorkContext } from "./context.ts";
+import { readRegister, readToWrite } from "./register.ts";
+
+/** A lease, or several as one. */
+interface Releasable {
+  renew(): Promise<unknown>;
+  release(): Promise<unknown>;
+}
+
+/** Looks often: a lock that is let go does not stay idle for long. */
+export const oftenLooking = { strategy: "fullJitter", delayMs: 50, maxDelayMs: 400 } as const;
+
+/** The lock: acquired with and without waiting, with and without a heartbeat, renewed, released, or left to expire. */
+export async function lockTurn(context: WorkContext): Promise<void> {
+  const { random, client } = context;
+  const key = random.pick(keys.lock);
+  if (random.chance(0.2)) return await readRegister(context, key);
+  const waitMs = random.chance(0.5) ? terms.waitMs : 0;
+  // Some leases end under their holder.
+  const isTooShort = random.chance(0.2);
+  const options = isTooShort
+    ? { leaseDurationMs: terms.shortLeaseMs, heartbeat: false }
+    : { heartbeat: random.chance(0.7) };
+  const acquire = (): Promise<Lease> => client.acquire(key, { ...options, waitMs, retry: oftenLooking });
+  await exclusive(context, "lock", key, { waitMs }, acquire, isTooShort || undefined);
+}
+
+/** The fair lock. */
+export async function fairTurn(context: WorkContext): Promise<void> {
+  const { random, client, journal } = context;
+  const key = random.pick(keys.fair);
+  const waitMs = terms.fairWaitMs;
+  await exclusive(context, "fair", key, { waitMs }, async (id) => {
+    const onPosition = (): void => journal.joined(id);
+    const options: AcquireOptions = {
+      order: fair({ maxWaiters: terms.maxWaiters, onPosition }),
+      heartbeat: true,
+    };
+    return await client.acquire(key, { ...options, waitMs });
+  });
+}
+
+/** A campaign, for as long as a caller of the lock would wait. */
+export async function leaderTurn(context: WorkContext): Promise<void> {
+  const { random, client } = context;
+  const key = random.pick(keys.leader);
+  await exclusive(context, "leader", key, { waitMs: terms.waitMs }, async () => {
+    const leader = new Leader(client, key, { retry: oftenLooking });
+    return await leader.campaign({ signal: AbortSignal.timeout(terms.waitMs) });
+  });
+}
+
+async function exclusive(
+  context: WorkContext,
+  primitive: Primitive,
+  key: string,
+  details: { readonly waitMs: number },
+  acquire: (id: number) => Promise<Lease>,
+  isLong?: boolean,
+): Promise<void> {
+  const since = microseconds();
+  const answer = context.journal.call(primitive, "acquire", key, details);
+  let lease: Lease;
+  try {
+    lease = await acquire(answer.id);
+  } catch (error) {
+    const { outcome, code } = outcomeOf(error);
+    return answer(outcome, { code });
+  }
+  const { fencingToken } = lease;
+  answer("ok", { fencingToken });
+  const work = primitive === "lock" ? () => readToWrite(context, lease) : undefined;
+  await context.hold(lease, { primitive, key, fencingToken, since }, work, isLong);
+  await letGo(context, primitive, key, lease);
+}
+
+/** Releases it in the end, renews it before that now and then, or leaves it to expire. */
+export async function letGo(
+  context: WorkContext,
+  primitive: Primitive,
+  key: string,
+  lease: Releasable,
+): Promise<void> {
+  const { random } = context;
+  if (random.chance(0.1)) await called(context, primitive, "renew", key, () => lease.renew());
+  // A heartbeat would keep it: that ends with the release alone.
+  if (random.chance(0.95)) await called(context, primitive, "release", key, () => lease.release());
+  else setTimeout(() => void lease.release().catch(ignored), 2 * terms.leaseDurationMs);
+}
+
+async function called(
+  { journal }: WorkContext,
+  primitive: Primitive,
+  action: string,
+  key: string,
+  call: () => Promise<unknown>,
+): Promise<void> {
+  const answer = journal.call(primitive, action, key);
+  try {
+    const result = await call();
+    answer("ok", { result: String(result === true || result === undefined) });
+  } catch (error) {
+    const { outcome, code } = outcomeOf(error);
+    answer(outcome, { code });
+  }
+}
+
+function ignored(error: unknown): void {
+  if (!(error instanceof LeaseError)) throw error;
+}
+
+/** Two or three locks at once, or one of them alone: a group and a single caller exclude each other. */
+export async function groupTurn(context: WorkContext): Promise<void> {
+  const { random, client, journal } = context;
+  if (random.chance(0.3)) {
+    const key = random.pick(keys.group);
+    return await exclusive(context, "group", key, { waitMs: terms.waitMs }, async () => {
+      return await client.acquire(key, { waitMs: terms.waitMs, heartbeat: true, retry: oftenLooking });
+    });
+  }
+  const first = random.integer(0, keys.group.length - 1);
+  const chosen = keys.group.filter((_key, index) => index !== first || random.chance(0.5));
+  const since = microseconds();
+  const answer = journal.call("group", "acquireAll", chosen.join("+"), { waitMs: terms.waitMs });
+  try {
+    const group = await acquireAll(client, chosen, {
+      waitMs: terms.waitMs,
+      heartbeat: true,
+      retry: oftenLooking,
+    });
+    answer("ok", { fencingToken: group.fencingToken });
+    const holds = [...group.leases].map(([key, lease]) => {
+      const { fencingToken } = lease;
+      return context.hold(lease, { primitive: "group", key, fencingToken, since });
+    });
+    await Promise.all(holds);
+    await letGo(context, "group", chosen.join("+"), group);
+  } catch (error) {
+    const { outcome, code } = outcomeOf(error);
+    answer(outcome, { code });
+  }
+}
