@@ -65,20 +65,23 @@ export const tableRules: {
   randomness: withMethods<Randomness>("token", "fraction"),
 };
 
+/** The rule of a store of the caller's own. */
+export const checkStore: Rule<LeaseStore> = (option, value) => {
+  const store = withMethods<LeaseStore>(
+    "update",
+    "updateMany",
+    "transact",
+    "get",
+    "query",
+    "scan",
+  )(option, value);
+  checkText("store.tableName", store.tableName, 2048);
+  return store;
+};
+
 const clientRules: Rules<LeaseClientOptions> = {
   ...tableRules,
-  store: (option, value) => {
-    const store = withMethods<LeaseStore>(
-      "update",
-      "updateMany",
-      "transact",
-      "get",
-      "query",
-      "scan",
-    )(option, value);
-    checkText("store.tableName", store.tableName, 2048);
-    return store;
-  },
+  store: checkStore,
   owner: label,
   leaseDurationMs: duration(1),
   clockSkewMs: unchecked,
