@@ -46,15 +46,15 @@ export async function measure(
   return {
     writeMs: { p50: rank(0.5), p99: rank(0.99), of: times.length },
     writesPerSecond: (writesAtOnce / tookMs) * 1_000,
-    largestBatch: await largestBatch(table, countUp),
+    largestBatch: await largestBatch(table),
   };
 }
 
-async function largestBatch(table: CheckTable, write: Omit<Write, "key">): Promise<number> {
+async function largestBatch(table: CheckTable): Promise<number> {
   const names = Array.from({ length: mostUpdatesTogether }, (_, index) => `batch${index}`);
   // A batch changes items that are there; what it would make is left to a write of its own.
-  for (const sk of names) await table.write(sk, write);
-  const requests = names.map((sk) => render({ key: table.key(sk), ...write }));
+  for (const sk of names) await table.put(sk, { n: 1 });
+  const requests = names.map((sk) => render({ key: table.key(sk), set: { n: 2 }, insist: [["n", "=", 1]] }));
   const results = await table.store.updateMany(requests, table.call);
   const taken = results.filter((result) => result !== undefined && !(result instanceof LeaseError));
   return Math.max(1, taken.length);
