@@ -66,6 +66,7 @@ export {
   oneOf,
   type Rule,
   type Rules,
+  readable,
   rule,
   text,
   trueOrFalse,
