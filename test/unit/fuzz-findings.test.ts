@@ -1,0 +1,81 @@
+// What the properties in test/fuzz have found, one by one.
+
+import { InvalidOptionsError, LeaseAbortedError, LeaseClient } from "@leasehold/client";
+import { FairLock } from "@leasehold/client/fair";
+import { ReadWriteLock } from "@leasehold/client/read-write";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { ManualClock } from "@leasehold/client/testing";
+import { JobRuns } from "@leasehold/jobs";
+import { beforeEach, expect, it } from "vitest";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: bad input is what is tested.
+type Anything = any;
+
+let store: ScriptedStore;
+let client: LeaseClient;
+
+beforeEach(() => {
+  store = new ScriptedStore();
+  client = new LeaseClient({ store, clock: new ManualClock() });
+});
+
+function revoked(): Anything {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
+
+async function expectRefusal(call: () => unknown, option: string): Promise<void> {
+  const error: unknown = await Promise.resolve()
+    .then(call)
+    .catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(InvalidOptionsError);
+  expect(error).toMatchObject({ option });
+  expect(store.calls).toEqual([]);
+}
+
+it("options of null are refused as options, by every way to acquire", async () => {
+  await expectRefusal(() => client.acquire("k", null as Anything), "options");
+  await expectRefusal(() => client.tryAcquire("k", null as Anything), "options");
+  await expectRefusal(() => client.withLease("k", null as Anything, () => 1), "options");
+  await expectRefusal(() => new FairLock(client, "k").acquire(null as Anything), "options");
+});
+
+it("a proxy that has been revoked is refused as options", async () => {
+  await expectRefusal(() => new LeaseClient(revoked()), "options");
+  await expectRefusal(() => client.acquire("k", revoked()), "options");
+});
+
+it("a value that does not let itself be looked at is refused by its option", async () => {
+  await expectRefusal(() => client.listPages({ after: revoked() }).next(), "after");
+  await expectRefusal(() => client.acquire("k", { slot: revoked() }), "slot");
+  await expectRefusal(() => new JobRuns(client, "job").get(revoked()), "slot");
+  await expectRefusal(() => new JobRuns(client, "job").takeBack(revoked()), "run");
+});
+
+it("an order of waiting that is none is refused when the primitive is made", async () => {
+  for (const order of [{}, 7, () => undefined]) {
+    await expectRefusal(() => new Semaphore(client, "k", { permits: 1, order: order as Anything }), "order");
+    await expectRefusal(() => new ReadWriteLock(client, "k", { order: order as Anything }), "order");
+  }
+});
+
+it("a strategy of waiting is one text, not a list of one", async () => {
+  const retry = { strategy: ["fixed"], delayMs: 5 } as Anything;
+  await expectRefusal(() => client.acquire("k", { waitMs: 1, retry }), "retry.strategy");
+});
+
+it("a fair lock takes inherited options too, and refuses misspelt ones", async () => {
+  const lock = new FairLock(client, "k");
+  const lease = await lock.acquire(Object.create({ leaseDurationMs: 5_000 }));
+  expect(lease.remainingMs()).toBe(5_000);
+  await lease.release();
+  store.calls.length = 0;
+  await expectRefusal(() => lock.acquire(Object.create({ leaseMs: 5 })), "options.leaseMs");
+});
+
+it("a signal whose reason has no text ends a call with a named error", async () => {
+  const signal = AbortSignal.abort(Object.create(null));
+  await expect(client.acquire("k", { signal })).rejects.toBeInstanceOf(LeaseAbortedError);
+});
