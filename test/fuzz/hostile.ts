@@ -90,7 +90,6 @@ export const hostiles: Readonly<Record<string, () => unknown>> = {
   // biome-ignore lint/suspicious/noThenProperty: that is what is hostile about it.
   "thenable that never settles": () => ({ then: () => undefined }),
   function: () => () => undefined,
-  class: () => class Anything {},
   date: () => new Date(0),
   "invalid date": () => new Date(Number.NaN),
   "latest date": () => new Date(8_640_000_000_000_000),

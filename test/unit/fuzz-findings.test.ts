@@ -2,10 +2,11 @@
 
 import { InvalidOptionsError, LeaseAbortedError, LeaseClient } from "@leasehold/client";
 import { FairLock } from "@leasehold/client/fair";
+import { acquireAll } from "@leasehold/client/group";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
-import { JobRuns } from "@leasehold/jobs";
+import { JobRuns, parseScheduleExpression } from "@leasehold/jobs";
 import { beforeEach, expect, it } from "vitest";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -78,4 +79,23 @@ it("a fair lock takes inherited options too, and refuses misspelt ones", async (
 it("a signal whose reason has no text ends a call with a named error", async () => {
   const signal = AbortSignal.abort(Object.create(null));
   await expect(client.acquire("k", { signal })).rejects.toBeInstanceOf(LeaseAbortedError);
+});
+
+it("a schedule that is no text, and a time that is none, are refused by name", () => {
+  for (const expression of [undefined, 7, [[0n]], Symbol("s"), revoked()]) {
+    expect(() => parseScheduleExpression(expression as Anything)).toThrow(InvalidOptionsError);
+  }
+  expect(() => parseScheduleExpression("rate(1 day)", { start: "today" as Anything })).toThrow(
+    InvalidOptionsError,
+  );
+  for (const expression of ["rate(1 day)", "cron(0 8 * * ? *)", "at(2026-11-21T10:00:00)"]) {
+    const times = parseScheduleExpression(expression);
+    for (const after of [undefined, new Date(Number.NaN), revoked()]) {
+      expect(() => times.next(after)).toThrow(InvalidOptionsError);
+    }
+  }
+});
+
+it("a list of keys that does not let itself be looked at is refused as keys", async () => {
+  await expectRefusal(() => acquireAll(client, revoked()), "keys");
 });
