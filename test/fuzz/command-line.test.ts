@@ -142,7 +142,8 @@ async function check(args: readonly string[], answers?: readonly string[]): Prom
   const isVerbose = args.some((word) => /^(--verbose|-\w*v)/.test(word));
   if (!isVerbose) expect(`${stdout}${stderr}`).not.toMatch(/\n\s+at \S.*:\d+:\d+/);
   if (code === exitCodes.usage) expect(stderr).not.toBe("");
-  const isColored = args.some((word) => word.includes("color"));
+  // Colours were asked for, or a question was drawn on a terminal.
+  const isColored = answers !== undefined || args.some((word) => word.includes("color"));
   // What moves a terminal's cursor, or turns its text around, is written out.
   const acted = ["\u001b", "\u0007", "\u202e"].filter((sign) => `${stdout}${stderr}`.includes(sign));
   if (!isColored) expect(acted).toEqual([]);

@@ -5,9 +5,10 @@ import { FairLock } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
-import { ManualClock } from "@leasehold/client/testing";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, parseScheduleExpression } from "@leasehold/jobs";
 import { beforeEach, expect, it } from "vitest";
+import { ask, serveConsole, sessionOf } from "../support/console.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: bad input is what is tested.
@@ -98,4 +99,20 @@ it("a schedule that is no text, and a time that is none, are refused by name", (
 
 it("a list of keys that does not let itself be looked at is refused as keys", async () => {
   await expectRefusal(() => acquireAll(client, revoked()), "keys");
+});
+
+it("the console answers an address that is none with 400, and tells nothing of the table without a session", async () => {
+  const served = await serveConsole(new MemoryLeaseStore());
+  const answer = await ask(`${served.origin}//`);
+  expect([answer.status, answer.body]).toEqual([400, "this is no address of a page\n"]);
+});
+
+it("the console refuses to requeue what is no list of tasks", async () => {
+  const served = await serveConsole(new MemoryLeaseStore(), ["--write"]);
+  const headers = { "x-leasehold-write": "1", cookie: await sessionOf(served) };
+  for (const ids of ["[", "7", "null", "[7]", '{"a":1}']) {
+    const body = JSON.stringify({ set: "orders", ids });
+    const { status } = await ask(`${served.origin}/act/requeue`, { method: "POST", headers, body });
+    expect([ids, status]).toEqual([ids, 400]);
+  }
 });

@@ -123,6 +123,7 @@ export {
   optionalTimeIn,
   optionalWholeIn,
   optionalWordIn,
+  parsedJson,
   textIn,
   timeIn,
   wholeIn,

@@ -95,16 +95,21 @@ export class ConsoleServer {
     } catch (error) {
       this.#content.report(error);
       const reason = messageOf(error);
-      if (!response.headersSent)
-        this.#sendPage(response, "/", refusalPage(500, "Something went wrong", reason));
-      else response.destroy();
+      if (response.headersSent) response.destroy();
+      // A page names the table: it is for those who have a session.
+      else if (this.#access?.isOpenTo(request) !== true)
+        send(response, 500, "text/plain", "something went wrong\n");
+      else this.#sendPage(response, "/", refusalPage(500, "Something went wrong", reason));
     }
   }
 
   async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const refusal = this.#access?.refusalOf(request) ?? notListening(this.#access);
     if (refusal !== undefined) return send(response, refusal.status, "text/plain", `${refusal.reason}\n`);
-    const { pathname, searchParams } = new URL(request.url ?? "/", "http://console");
+    const { url = "/" } = request;
+    const base = "http://console";
+    if (!URL.canParse(url, base)) return send(response, 400, "text/plain", "this is no address of a page\n");
+    const { pathname, searchParams } = new URL(url, base);
     if (request.method === "POST") return this.#post(request, response, pathname);
     if (request.method !== "GET" && request.method !== "HEAD") {
       return send(response, 405, "text/plain", "GET and POST are allowed\n");
