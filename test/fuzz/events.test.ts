@@ -222,24 +222,20 @@ fuzz(
     }),
     requestId: hostileText,
   }),
-  async ({ options, event: given, requestId }) => {
+  async ({ options, event: trigger, requestId }) => {
     const bench = new Bench();
     const { client, clock } = bench;
     const context = { awsRequestId: requestId, functionName: "f", getRemainingTimeInMillis: () => 30_000 };
     await bench.check(async () => {
       const made = madeOptions(options);
       const isPlain = "shape" in options && options.shape === "plain";
-      const handler = leased(
-        {
-          ...(isPlain ? { client, clock, metrics: false, ...(made as object) } : (made as object)),
-        } as Anything,
-        async () => {
-          await bench.client.inspect("k");
-          return "done";
-        },
-      );
+      const given = isPlain ? { client, clock, metrics: false, ...(made as object) } : made;
+      const handler = leased(given as Anything, async () => {
+        await bench.client.inspect("k");
+        return "done";
+      });
       bench.begin();
-      return await handler(given as Anything, context as Anything);
+      return await handler(trigger as Anything, context as Anything);
     });
     await bench.release(undefined);
   },

@@ -5,9 +5,10 @@ import { FairLock } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
-import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import { JobRuns, parseScheduleExpression } from "@leasehold/jobs";
+import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
+import { JobRuns, parseScheduleExpression, TaskSet } from "@leasehold/jobs";
 import { beforeEach, expect, it } from "vitest";
+import { leasehold } from "../support/command-line.ts";
 import { ask, serveConsole, sessionOf } from "../support/console.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -97,8 +98,15 @@ it("a schedule that is no text, and a time that is none, are refused by name", (
   }
 });
 
-it("a list of keys that does not let itself be looked at is refused as keys", async () => {
+it("a list that does not let itself be looked at, or has a hole, is refused", async () => {
   await expectRefusal(() => acquireAll(client, revoked()), "keys");
+  await expectRefusal(() => new TaskSet(client, "set").add(revoked()), "tasks");
+  const withHole = Object.assign(new Array(2), { 1: "k" });
+  await expectRefusal(() => acquireAll(client, withHole), "key");
+  await expectRefusal(
+    () => new TaskSet(client, "set").add(Object.assign(new Array(2), { 1: { id: "1" } })),
+    "tasks[0]",
+  );
 });
 
 it("the console answers an address that is none with 400, and tells nothing of the table without a session", async () => {
@@ -114,5 +122,20 @@ it("the console refuses to requeue what is no list of tasks", async () => {
     const body = JSON.stringify({ set: "orders", ids });
     const { status } = await ask(`${served.origin}/act/requeue`, { method: "POST", headers, body });
     expect([ids, status]).toEqual([ids, 400]);
+  }
+});
+
+it("an interruption ends a command that reads from a terminal nobody types on", async () => {
+  for (const args of [
+    ["tasks", "add", "orders"],
+    ["check", "-"],
+    ["renew", "-"],
+    ["release", "-"],
+  ]) {
+    const controller = new AbortController();
+    const called = leasehold(args, { store: new MemoryLeaseStore(), signal: controller.signal });
+    await settled();
+    controller.abort(new Error("SIGINT"));
+    expect([args, (await called).code]).toEqual([args, 130]);
   }
 });

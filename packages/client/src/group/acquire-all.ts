@@ -160,7 +160,8 @@ function checkKeys(keys: unknown): readonly string[] {
   const allowed = `an array of 1 to ${mostKeys} different keys`;
   const wanted = readable("keys", keys, () => {
     check(Array.isArray(keys), "keys", keys, allowed);
-    return keys.map(checkKey);
+    // A copy: what was left out of it is a key that is missing.
+    return [...keys].map(checkKey);
   });
   const { length } = wanted;
   const isInRange = length >= 1 && length <= mostKeys;
