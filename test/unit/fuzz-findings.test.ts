@@ -139,3 +139,11 @@ it("an interruption ends a command that reads from a terminal nobody types on", 
     expect([args, (await called).code]).toEqual([args, 130]);
   }
 });
+
+it("the console answers a page whose address has a wrong value with 400, and says what is allowed", async () => {
+  const served = await serveConsole(new MemoryLeaseStore());
+  const headers = { cookie: await sessionOf(served) };
+  const { status, body } = await ask(`${served.origin}/tasks/set?set=orders&state=asleep`, { headers });
+  expect([status, body]).toEqual([400, expect.stringContaining("allowed: waiting, running")]);
+  expect(served.said()).not.toContain("asleep");
+});
