@@ -50,7 +50,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["test/{unit,contract,simulation,infra}/**/*.test.ts"],
+          include: ["test/{unit,contract,simulation,infra,fuzz}/**/*.test.ts"],
           exclude: isolated,
           pool: "threads",
           unstubEnvs: true,

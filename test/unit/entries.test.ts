@@ -29,9 +29,17 @@ describe("an entry", () => {
   it.each([
     "@leasehold/jobs",
     "@leasehold/middy/light",
-    ...["light", "operator", "internal", "schema", "record", "metrics", "log", "environment"].map(
-      (name) => `@leasehold/client/${name}`,
-    ),
+    ...[
+      "light",
+      "operator",
+      "conformance",
+      "internal",
+      "schema",
+      "record",
+      "metrics",
+      "log",
+      "environment",
+    ].map((name) => `@leasehold/client/${name}`),
   ])("loads no SDK: %s", async (entry) => {
     const loaded = await loadedBy(everythingOf(entry));
     expect(loaded.length).toBeGreaterThan(0);

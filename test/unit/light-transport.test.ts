@@ -108,6 +108,16 @@ describe("a request", () => {
   });
 });
 
+it("a call whose signal has aborted before anything was sent rejects, and the process goes on", async () => {
+  server.script(say({}));
+  const call = newCall(AbortSignal.abort(new Error("cut off")));
+  const failure = { code: "LEASE_NO_ANSWER", message: expect.stringContaining("cut off") };
+  const store = newStore();
+  await expect(store.update(write, call)).rejects.toMatchObject(failure);
+  await expect(store.get(read, call)).rejects.toMatchObject(failure);
+  expect(server.requests).toEqual([]);
+});
+
 describe("an error of DynamoDB's", () => {
   it("is repeated where it passes, and the result says so", async () => {
     for (const [name, status] of [

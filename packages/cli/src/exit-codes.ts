@@ -5,7 +5,7 @@ export const exitCodes = {
   done: 0,
   /** Nobody holds it; nothing was found. */
   nothing: 1,
-  /** `doctor` has found something broken. */
+  /** `doctor` or `conformance` has found something broken. */
   broken: 2,
   /** Unknown flag, bad value, confirmation impossible. */
   usage: 64,

@@ -2,7 +2,7 @@
 
 import { showInternals } from "./client-internals.ts";
 import { isDocumentClient } from "./dynamodb/document-client.ts";
-import { nameAbort } from "./errors/aborted.ts";
+import { untilAborted } from "./errors/aborted.ts";
 import { brandClass } from "./errors/brand.ts";
 import { ClientClosedError, CloseIncompleteError } from "./errors/closing.ts";
 import {
@@ -133,6 +133,7 @@ export class LeaseClient implements AsyncDisposable {
       acquirer: this.#acquirer,
       acquireAt: async (key, sortKey, options) => {
         const call = this.#callFor(key, options, true, sortKey);
+        call.signal?.throwIfAborted();
         return this.#handleOf(await this.#acquirer.acquire(call), call);
       },
     });
@@ -153,12 +154,7 @@ export class LeaseClient implements AsyncDisposable {
    * In every case of failure nothing stays held.
    */
   async acquire(key: string, options: AcquireOptions = {}): Promise<Lease> {
-    try {
-      const call = this.#callFor(key, options, true);
-      return this.#handleOf(await this.#acquirer.acquire(call), call);
-    } catch (error) {
-      throw nameAbort(key, options.signal, error);
-    }
+    return await this.#acquire(this.#callFor(key, options, true));
   }
 
   /**
@@ -167,11 +163,10 @@ export class LeaseClient implements AsyncDisposable {
    */
   async tryAcquire(key: string, options: TryAcquireOptions = {}): Promise<Lease | undefined> {
     try {
-      const call = this.#callFor(key, options, false);
-      return this.#handleOf(await this.#acquirer.acquire(call), call);
+      return await this.#acquire(this.#callFor(key, options, false));
     } catch (error) {
       if (error instanceof LeaseUnavailableError || error instanceof SlotDoneError) return undefined;
-      throw nameAbort(key, options.signal, error);
+      throw error;
     }
   }
 
@@ -407,8 +402,13 @@ export class LeaseClient implements AsyncDisposable {
     checkKey(key);
     const terms = checkAcquireOptions(options, mayWait, this.#owner, this.#times);
     const data = checkData(terms.data);
-    terms.signal?.throwIfAborted();
     return { ...terms, key, sortKey, data, resumes: terms.reentrant };
+  }
+
+  #acquire(call: AcquireCall): Promise<Lease> {
+    return untilAborted(call.key, call.signal, async () =>
+      this.#handleOf(await this.#acquirer.acquire(call), call),
+    );
   }
 
   #handleOf(held: HeldLease, { slot }: AcquireCall): Lease {

@@ -92,7 +92,7 @@ export const mostUpdatesTogether = 25;
  * Where leases are kept: DynamoDB, or memory in tests.
  *
  * Every method rejects with a {@link LeaseError}; a condition that does not hold is a result, not an error.
- * A store executes expressions and knows nothing of leases.
+ * A store executes expressions and knows nothing of leases. `@leasehold/client/conformance` checks a store of your own.
  */
 export interface LeaseStore {
   readonly tableName: string;

@@ -4,6 +4,7 @@
 export type EngineErrorCode =
   | "ENGINE_UNAVAILABLE"
   | "ENGINE_START_FAILED"
+  | "ENGINE_OPTION_INVALID"
   | "ENDPOINT_INVALID"
   | "ENDPOINT_UNREACHABLE";
 
@@ -40,6 +41,20 @@ export class EngineStartError extends Error {
   constructor(problem: string, output: string) {
     super(output === "" ? `${problem}. It printed nothing.` : `${problem}. Its last output:\n${output}`);
     this.name = "EngineStartError";
+  }
+}
+
+/** An option of startEngine has a value that is not allowed. Nothing was started. */
+export class InvalidEngineOptionError extends TypeError {
+  readonly code: EngineErrorCode = "ENGINE_OPTION_INVALID";
+
+  /** The option's name. */
+  readonly option: string;
+
+  constructor(option: string, allowed: string, cause?: ErrorOptions) {
+    super(`${option} of startEngine is not allowed as it is; allowed: ${allowed}`, cause);
+    this.name = "InvalidEngineOptionError";
+    this.option = option;
   }
 }
 

@@ -6,6 +6,7 @@ export {
   EngineStartError,
   EngineUnavailableError,
   InvalidEndpointError,
+  InvalidEngineOptionError,
 } from "./errors.ts";
 export { availableEngines, startEngine } from "./start.ts";
 export type { Engine, EngineClientConfig, EngineOptions, LocalEngineName } from "./types.ts";

@@ -1,5 +1,6 @@
 // Chooses the engine of this machine.
 
+import { checkEngineOptions } from "./check-options.ts";
 import type { Lookup } from "./command.ts";
 import { findDynamoDbLocal } from "./dynamodb-local.ts";
 import { findDynoxide } from "./dynoxide.ts";
@@ -25,14 +26,15 @@ const byPreference: readonly LocalEngineName[] = ["dynamodb-local", "dynoxide"];
  *
  * Rejects with EngineUnavailableError when there is nothing to start, with EngineStartError when the engine does not
  * come up within 30 s, with InvalidEndpointError when DYNAMODB_ENDPOINT is neither a URL nor `aws`, with
- * EndpointUnreachableError within 5 s when no DynamoDB answers there, and with the signal's reason.
+ * EndpointUnreachableError within 5 s when no DynamoDB answers there, with InvalidEngineOptionError, and with the signal's
+ * reason.
  *
  * @example
  * await using engine = await startEngine();
  * const dynamodb = new DynamoDBClient({ ...engine.clientConfig });
  */
 export async function startEngine(options: EngineOptions = {}): Promise<Engine> {
-  const { engine, port, dataDir, env = process.env, signal } = options;
+  const { engine, port, dataDir, env = process.env, signal } = checkEngineOptions(options);
   const endpoint = env.DYNAMODB_ENDPOINT;
   if (engine === undefined && endpoint) return endpointEngine(endpoint, env, signal);
 

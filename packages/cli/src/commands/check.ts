@@ -13,8 +13,8 @@ Whether the lease of a handle is still held by it, by the table and the service'
   writes: false,
   operands: [1, 1],
   flags: {},
-  async run({ operands: [path = ""], connect, terminal, printer }) {
-    const handle = await readHandle(path, terminal.stdin);
+  async run({ operands: [path = ""], connect, terminal, signal, printer }) {
+    const handle = await readHandle(path, { terminal, signal });
     const { client } = await connect(handle.tableName);
     const { key, token, fencingToken, sortKey } = handle;
     // Several leases share the item of a seat.

@@ -54,6 +54,11 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   "table terraform": entry("table", "the table for Terraform", () => definition("terraform")),
   "table cdk": entry("table", "the table for the AWS CDK", () => definition("cdk")),
   doctor: entry("table", "what is wrong with table, permissions, clock", () => import("./doctor.ts")),
+  conformance: entry(
+    "table",
+    "whether a table does what leases need (WRITES)",
+    () => import("./conformance.ts"),
+  ),
   iam: entry("table", "policies to copy", () => import("./iam.ts")),
   cost: entry("table", "dollars a month", () => import("./cost.ts")),
   dev: entry("more", "DynamoDB on this machine, with a table", () => import("./dev.ts")),

@@ -11,8 +11,8 @@ Releases the lease of a handle (- reads it from stdin). Exit 76 where it was no 
   writes: true,
   operands: [1, 1],
   flags: { complete: yes("record the slot as done, so that nobody runs it again") },
-  async run({ operands: [path = ""], flags, connect, terminal }) {
-    const handle = await readHandle(path, terminal.stdin);
+  async run({ operands: [path = ""], flags, connect, terminal, signal }) {
+    const handle = await readHandle(path, { terminal, signal });
     if (flags.complete && handle.slot === undefined) {
       throw new UsageError(
         `--complete: the lease of ${shown(handle.key)} is for no slot; acquire it with --slot`,

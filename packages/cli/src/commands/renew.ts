@@ -12,8 +12,8 @@ reads stdin and writes stdout. Exit 76 where another has it by now. 1 request.`,
   writes: true,
   operands: [1, 1],
   flags: {},
-  async run({ operands: [path = ""], connect, terminal, global }) {
-    const handle = await readHandle(path, terminal.stdin);
+  async run({ operands: [path = ""], connect, terminal, signal, global }) {
+    const handle = await readHandle(path, { terminal, signal });
     const file = path === "-" || global["dry-run"] ? undefined : await HandleFile.prepare(path);
     try {
       const connection = await connect(handle.tableName);

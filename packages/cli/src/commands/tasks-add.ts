@@ -31,15 +31,15 @@ is needed. Ids that the set knows stay as they are, so it may be called again. 1
       known += result.known;
       batch = [];
     };
-    for await (const text of createInterface({
-      input: terminal.stdin,
-      crlfDelay: Number.POSITIVE_INFINITY,
-    })) {
+    const { stdin: input } = terminal;
+    for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY, signal })) {
       line += 1;
       if (text.trim() === "") continue;
       batch.push(taskIn(text, line));
       if (batch.length >= batchSize) await send();
     }
+    // An interruption ends the lines, too.
+    signal.throwIfAborted();
     if (batch.length > 0) await send();
     printer.document({ set, added, known }, () => [`${added} added, ${known} known before`]);
     return exitCodes.done;

@@ -2,6 +2,7 @@
 // trace under the person's name.
 
 import type { LeaseClient } from "@leasehold/client";
+import { parsedJson } from "@leasehold/client/internal";
 import { LeaseOperator, type OperatorResult } from "@leasehold/client/operator";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
@@ -51,7 +52,8 @@ const acts: Readonly<Record<string, Act>> = {
     return done("Skipped.");
   },
   requeue: async ({ set = "", state, remark, ids = "[]" }, client) => {
-    const wanted = new Set(JSON.parse(ids) as string[]);
+    const wanted = idsIn(ids);
+    if (wanted === undefined) return wrong("Not done: ids is no list of tasks.");
     const tasks = new TaskSet(client, set);
     let requeued = 0;
     for (const id of wanted) {
@@ -65,6 +67,12 @@ const acts: Readonly<Record<string, Act>> = {
     );
   },
 };
+
+/** Reads the tasks that a page has named; undefined for what is no list of texts. */
+function idsIn(json: string): ReadonlySet<string> | undefined {
+  const ids = parsedJson(json)?.value;
+  return Array.isArray(ids) && ids.every((id) => typeof id === "string") ? new Set(ids) : undefined;
+}
 
 /** Does a write of that name. */
 export async function act(

@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { messageOf } from "../exit-codes.ts";
+import { exitCodeOf, exitCodes, messageOf } from "../exit-codes.ts";
 import { Access, type AccessOptions, type Refusal } from "./access.ts";
 import { type Html, html } from "./html.ts";
 import { script } from "./script.ts";
@@ -93,18 +93,26 @@ export class ConsoleServer {
     try {
       await this.#route(request, response);
     } catch (error) {
-      this.#content.report(error);
+      // A wrong address is the caller's, as a wrong flag is.
+      const isUsage = exitCodeOf(error) === exitCodes.usage;
+      if (!isUsage) this.#content.report(error);
       const reason = messageOf(error);
-      if (!response.headersSent)
-        this.#sendPage(response, "/", refusalPage(500, "Something went wrong", reason));
-      else response.destroy();
+      if (response.headersSent) response.destroy();
+      // A page names the table: it is for those who have a session.
+      else if (this.#access?.isOpenTo(request) !== true)
+        send(response, 500, "text/plain", "something went wrong\n");
+      else if (isUsage) this.#sendPage(response, "/", refusalPage(400, "No such page", reason));
+      else this.#sendPage(response, "/", refusalPage(500, "Something went wrong", reason));
     }
   }
 
   async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const refusal = this.#access?.refusalOf(request) ?? notListening(this.#access);
     if (refusal !== undefined) return send(response, refusal.status, "text/plain", `${refusal.reason}\n`);
-    const { pathname, searchParams } = new URL(request.url ?? "/", "http://console");
+    const { url = "/" } = request;
+    const base = "http://console";
+    if (!URL.canParse(url, base)) return send(response, 400, "text/plain", "this is no address of a page\n");
+    const { pathname, searchParams } = new URL(url, base);
     if (request.method === "POST") return this.#post(request, response, pathname);
     if (request.method !== "GET" && request.method !== "HEAD") {
       return send(response, 405, "text/plain", "GET and POST are allowed\n");

@@ -4,9 +4,10 @@
 import { randomUUID } from "node:crypto";
 import { type FileHandle, open, readFile, rename, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Readable } from "node:stream";
+import { addAbortSignal, type Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { LeaseHandle } from "@leasehold/client";
+import type { Call } from "../command.ts";
 import { CommandError, exitCodes, UsageError } from "../exit-codes.ts";
 import { shown } from "../terminal/text.ts";
 
@@ -64,12 +65,19 @@ export class HandleFile {
   }
 }
 
-/** Reads a handle from a file, or from stdin by the name `-`. Rejects with a CommandError. */
-export async function readHandle(path: string, stdin: NodeJS.ReadableStream): Promise<LeaseHandle> {
-  const read =
+/**
+ * Reads a handle from a file, or from stdin by the name `-`, until the signal aborts: nobody may be writing. Rejects with a
+ * CommandError.
+ */
+export async function readHandle(
+  path: string,
+  { terminal: { stdin }, signal }: Pick<Call, "terminal" | "signal">,
+): Promise<LeaseHandle> {
+  const reading =
     path === "-"
-      ? await text(stdin as Readable)
-      : await readFile(path, "utf8").catch((error) => failed("read", path, error));
+      ? text(addAbortSignal(signal, stdin as Readable))
+      : readFile(path, { encoding: "utf8", signal });
+  const read = await reading.catch((error) => failed("read", path, error));
   try {
     const handle: unknown = JSON.parse(read);
     if (typeof (handle as LeaseHandle | null)?.tableName === "string") return handle as LeaseHandle;

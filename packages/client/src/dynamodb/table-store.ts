@@ -45,7 +45,7 @@ export class TableStore implements LeaseStore {
       UpdateExpression: request.update,
       ConditionExpression: request.condition,
       ExpressionAttributeNames: request.names,
-      ExpressionAttributeValues: toAttributeValues(request.values),
+      ExpressionAttributeValues: expressionValues(request.values),
       ReturnValues: request.returnsItem ? "ALL_NEW" : "NONE",
       ReturnValuesOnConditionCheckFailure: "ALL_OLD",
     };

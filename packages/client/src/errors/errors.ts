@@ -375,7 +375,12 @@ export function isoTime(epochMs: number): string {
 
 /** What was thrown, or given as a reason, says. */
 export function saying(reason: unknown): string {
-  return reason instanceof Error ? reason.message : String(reason);
+  try {
+    return reason instanceof Error ? reason.message : String(reason);
+  } catch {
+    // Ignored: it has no text, or is a proxy that refuses to show it.
+    return describe(reason);
+  }
 }
 
 function slotOf(key: string, slot: string): string {

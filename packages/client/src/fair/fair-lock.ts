@@ -1,6 +1,7 @@
 import type { LeaseClient } from "../client.ts";
 import { type ClientInternals, internalsOf } from "../client-internals.ts";
 import { Lease } from "../lease.ts";
+import { slotlessOptionNames } from "../options/check-options.ts";
 import { check, checkDuration, checkKey, checkKnown, checkText } from "../options/check-values.ts";
 import type { AcquireOptions } from "../options/options.ts";
 import { type LeaseRecord, readRecord } from "../record.ts";
@@ -18,6 +19,15 @@ export interface FairLockOptions extends Pick<FairOptions, "maxWaiters"> {}
 export interface FairAcquireOptions
   extends Omit<AcquireOptions, "order" | "retry">,
     Pick<FairOptions, "onPosition"> {}
+
+const acquireOptionNames: readonly (keyof FairAcquireOptions | "order")[] = [
+  ...slotlessOptionNames,
+  "slot",
+  "waitMs",
+  "onPosition",
+  // Refused with a reason of its own.
+  "order",
+];
 
 /** Options of a caller without a process of its own, which checks in now and then. */
 export interface CheckInOptions {
@@ -173,8 +183,13 @@ export class FairLock {
     return new CheckInCaller(this.#internals.context, this.#queue, name, leaseMs);
   }
 
-  #inOrder({ onPosition, ...options }: FairAcquireOptions): AcquireOptions {
-    check(!("order" in options), "options.order", "an order", "nothing: the lock has its own");
-    return { ...options, order: fair({ maxWaiters: this.maxWaiters, ...(onPosition && { onPosition }) }) };
+  #inOrder(options: FairAcquireOptions): AcquireOptions {
+    const { onPosition, order, ...given } = checkKnown<FairAcquireOptions & AcquireOptions>(
+      options,
+      acquireOptionNames,
+      "options",
+    );
+    check(order === undefined, "options.order", order, "nothing: the lock has its own");
+    return { ...given, order: fair({ maxWaiters: this.maxWaiters, ...(onPosition && { onPosition }) }) };
   }
 }

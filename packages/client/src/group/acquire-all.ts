@@ -5,7 +5,7 @@ import { InvalidOptionsError } from "../errors/errors.ts";
 import { ifOperational } from "../errors/operational.ts";
 import { Lease } from "../lease.ts";
 import { type AcquisitionTerms, checkAcquireOptions, slotlessOptionNames } from "../options/check-options.ts";
-import { check, checkData, checkKey, checkKnown } from "../options/check-values.ts";
+import { check, checkData, checkKey, checkKnown, readable } from "../options/check-values.ts";
 import type { WaitOptions } from "../options/options.ts";
 import { contentionOf } from "../protocol/announcement.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
@@ -158,8 +158,11 @@ async function grant(
 
 function checkKeys(keys: unknown): readonly string[] {
   const allowed = `an array of 1 to ${mostKeys} different keys`;
-  check(Array.isArray(keys), "keys", keys, allowed);
-  const wanted = keys.map(checkKey);
+  const wanted = readable("keys", keys, () => {
+    check(Array.isArray(keys), "keys", keys, allowed);
+    // A copy: what was left out of it is a key that is missing.
+    return [...keys].map(checkKey);
+  });
   const { length } = wanted;
   const isInRange = length >= 1 && length <= mostKeys;
   if (!isInRange) throw new InvalidOptionsError("keys", length, allowed, { finding: `are ${length}` });

@@ -39,6 +39,10 @@ export function exchange(
   signal?: AbortSignal,
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(aborted());
+      return;
+    }
     const request = send(options);
     const end = (settle: () => void): void => {
       ignore();

@@ -65,20 +65,23 @@ export const tableRules: {
   randomness: withMethods<Randomness>("token", "fraction"),
 };
 
+/** The rule of a store of the caller's own. */
+export const checkStore: Rule<LeaseStore> = (option, value) => {
+  const store = withMethods<LeaseStore>(
+    "update",
+    "updateMany",
+    "transact",
+    "get",
+    "query",
+    "scan",
+  )(option, value);
+  checkText("store.tableName", store.tableName, 2048);
+  return store;
+};
+
 const clientRules: Rules<LeaseClientOptions> = {
   ...tableRules,
-  store: (option, value) => {
-    const store = withMethods<LeaseStore>(
-      "update",
-      "updateMany",
-      "transact",
-      "get",
-      "query",
-      "scan",
-    )(option, value);
-    checkText("store.tableName", store.tableName, 2048);
-    return store;
-  },
+  store: checkStore,
   owner: label,
   leaseDurationMs: duration(1),
   clockSkewMs: unchecked,
@@ -136,7 +139,7 @@ const boundsTaken: Record<RetryStrategy["strategy"], readonly string[]> = {
 export function checkRetry(_: string, retry: unknown): RetryStrategy {
   const read = checkKnown(retry as RetryStrategy, ["strategy", ...pauseBounds], "retry");
   const { strategy } = read;
-  const isKnown = Object.hasOwn(boundsTaken, String(strategy));
+  const isKnown = typeof strategy === "string" && Object.hasOwn(boundsTaken, strategy);
   check(isKnown, "retry.strategy", strategy, Object.keys(boundsTaken).join(", "));
   const given = checkKnown(read, ["strategy", ...boundsTaken[strategy]], "retry");
   if (given.strategy === "untilExpiry") return given;
@@ -156,7 +159,9 @@ const slotlessRules: Rules<Omit<HoldOptions, "slot">> = {
   lockAtLeastForMs: unchecked,
   reentrant: trueOrFalse,
 };
-const tryRules: Rules<TryAcquireOptions> = { ...slotlessRules, slot: checkSlot, order: withMethods("begin") };
+/** The rule of an order of waiting, which is made by `fair()`. */
+export const checkOrder: Rule<WaitOrder> = withMethods<WaitOrder>("begin");
+const tryRules: Rules<TryAcquireOptions> = { ...slotlessRules, slot: checkSlot, order: checkOrder };
 const waitRules: Rules<WaitOptions> = {
   ...tryRules,
   waitMs: unchecked,

@@ -62,7 +62,10 @@ export function checkOptions<Options extends object>(
   // A required one that is missing is checked as undefined.
   for (const name of required) given[name] ??= undefined;
   const prefix = isParameter.test(where) ? "" : `${where}.`;
-  for (const name in given) given[name] = rules[name](prefix + name, given[name]);
+  for (const name in given) {
+    const value = given[name];
+    given[name] = readable(prefix + name, value, () => rules[name](prefix + name, value));
+  }
   return given as Options;
 }
 
@@ -75,8 +78,9 @@ export function checkKnown<Options extends object>(
   known: readonly string[],
   where: string,
 ): Options {
-  const isObject = typeof options === "object" && options !== null && !Array.isArray(options);
-  check(isObject, where, options, "an object");
+  const isObject = typeof options === "object" && options !== null;
+  const isArray = readable(where, options, () => Array.isArray(options));
+  check(isObject && !isArray, where, options, "an object");
   const given: Record<string, unknown> = {};
   for (const option of readable(where, options, () => namesOf(options))) {
     const path = `${where}.${option}`;
@@ -102,11 +106,12 @@ function namesOf(options: object): ReadonlySet<string> {
   return names;
 }
 
-/** Reads what may be a getter or a proxy, and may throw. */
-function readable<Value>(path: string, value: unknown, read: () => Value): Value {
+/** Reads what may be a getter or a proxy, and may throw. A refusal of a part of it stays as it is. */
+export function readable<Value>(path: string, value: unknown, read: () => Value): Value {
   try {
     return read();
   } catch (cause) {
+    if (cause instanceof InvalidOptionsError) throw cause;
     const wording = { finding: `cannot be read (${saying(cause)})`, cause };
     throw new InvalidOptionsError(path, value, "a value that can be read", wording);
   }

@@ -3,7 +3,7 @@ import { type ClientInternals, internalsOf } from "../client-internals.ts";
 import { untilAborted } from "../errors/aborted.ts";
 import { LeaseUnavailableError } from "../errors/errors.ts";
 import { Lease } from "../lease.ts";
-import { type AcquisitionTerms, checkAcquireOptions } from "../options/check-options.ts";
+import { type AcquisitionTerms, checkAcquireOptions, checkOrder } from "../options/check-options.ts";
 import { checkData, checkDuration, checkKey, checkKnown } from "../options/check-values.ts";
 import type { WaitOptions } from "../options/options.ts";
 import { whileOpen } from "../protocol/lifecycle.ts";
@@ -42,7 +42,7 @@ export class SeatItem {
     this.client = internalsOf(client);
     this.key = checkKey(key);
     this.#sortKey = sortKey;
-    this.#order = order;
+    this.#order = order === undefined ? undefined : checkOrder("order", order);
   }
 
   /** Validates the options of one call, the payload included; `names` are those that its primitive has. */

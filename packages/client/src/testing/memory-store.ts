@@ -55,26 +55,26 @@ export class MemoryLeaseStore implements LeaseStore {
     this.tableName = tableName;
   }
 
-  async update(request: UpdateRequest, { signal }: CallOptions): Promise<UpdateResult> {
-    checkSignal(signal);
+  async update(request: UpdateRequest, call: CallOptions): Promise<UpdateResult> {
+    checkCall(call);
     return this.updateNow(request);
   }
 
   async updateMany(
     requests: readonly UpdateRequest[],
-    { signal }: CallOptions,
+    call: CallOptions,
   ): Promise<readonly (UpdateResult | undefined)[]> {
-    checkSignal(signal);
+    checkCall(call);
     return requests.map((request) => this.updateNow(request));
   }
 
-  async transact(entries: readonly TransactionEntry[], { signal }: CallOptions): Promise<TransactionResult> {
-    checkSignal(signal);
+  async transact(entries: readonly TransactionEntry[], call: CallOptions): Promise<TransactionResult> {
+    checkCall(call);
     return this.transactNow(entries);
   }
 
-  async query(request: QueryRequest, { signal }: CallOptions): Promise<ScanPage> {
-    checkSignal(signal);
+  async query(request: QueryRequest, call: CallOptions): Promise<ScanPage> {
+    checkCall(call);
     return this.queryNow(request);
   }
 
@@ -93,13 +93,13 @@ export class MemoryLeaseStore implements LeaseStore {
     return { items, next: keyOf(last) };
   }
 
-  async get({ key }: GetRequest, { signal }: CallOptions): Promise<Item | undefined> {
-    checkSignal(signal);
+  async get({ key }: GetRequest, call: CallOptions): Promise<Item | undefined> {
+    checkCall(call);
     return this.#items.get(idOf(key));
   }
 
-  async scan(request: ScanRequest, { signal }: CallOptions): Promise<ScanPage> {
-    checkSignal(signal);
+  async scan(request: ScanRequest, call: CallOptions): Promise<ScanPage> {
+    checkCall(call);
     const ids = [...this.#items.keys()];
     const start = request.after === undefined ? 0 : ids.indexOf(idOf(request.after)) + 1;
     const page = ids.slice(start, start + itemsPerPage);
@@ -201,6 +201,7 @@ function compare(one: string, other: string): number {
   return Buffer.compare(Buffer.from(one), Buffer.from(other));
 }
 
-function checkSignal(signal: AbortSignal): void {
+function checkCall({ signal, isCurrent }: CallOptions): void {
   if (signal.aborted) throw new LeaseServiceError("LEASE_NO_ANSWER", "the call was cut off");
+  if (!isCurrent()) throw new LeaseServiceError("LEASE_NO_ANSWER", "the request was too old to be sent");
 }

@@ -13,6 +13,7 @@ import {
   LeaseUnavailableError,
   limits,
   type ProtocolContext,
+  readable,
   SlotDoneError,
   SlotNotDueError,
   timeToLive,
@@ -168,8 +169,16 @@ export class JobRuns {
     remark: string = "taken back by an operator",
   ): Promise<boolean> {
     check(typeof run === "object" && run !== null, "run", run, "a run as get or runs has given it");
-    const { attempt, endedAt } = run;
-    const slot = this.#checkSlot(run.slot);
+    const {
+      attempt,
+      endedAt,
+      slot: ran,
+    } = readable("run", run, () => ({
+      attempt: run.attempt,
+      endedAt: run.endedAt,
+      slot: run.slot,
+    }));
+    const slot = this.#checkSlot(ran);
     check(isWhole(attempt), "run.attempt", attempt, "the number of the latest attempt, as the run was read");
     check(endedAt === undefined || isWhole(endedAt), "run.endedAt", endedAt, "the time as the run was read");
     checkText("remark", remark, runLimits.remarkBytes);

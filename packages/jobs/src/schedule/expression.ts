@@ -2,6 +2,7 @@
  * Reads the expressions of EventBridge Scheduler.
  * Cron expressions are searched in wall time; the time zone then decides which instants exist.
  */
+import { check, checkOptions, type Rule, type Rules, readable, rule } from "@leasehold/client/internal";
 import { nextInCalendar } from "./cron-calendar.ts";
 import { CronFieldError, type CronFields, cronFields } from "./cron-fields.ts";
 import { withoutSeconds } from "./cron-hint.ts";
@@ -11,7 +12,7 @@ import { TimeZone } from "./time-zone.ts";
 /** When a schedule fires. */
 export interface ScheduleTimes {
   readonly kind: "rate" | "cron" | "at";
-  /** Gives the first time after a given one; undefined when there is none. */
+  /** Gives the first time after a given one; undefined when there is none. Throws InvalidOptionsError for an invalid Date. */
   next(after: Date): Date | undefined;
 }
 
@@ -22,6 +23,14 @@ export interface ScheduleExpressionOptions {
   /** The first time of a rate. @default - the epoch, so that a rate of minutes gives whole minutes */
   readonly start?: Date;
 }
+
+const validDate: Rule<Date> = rule("a valid Date", (value) => {
+  return value instanceof Date && !Number.isNaN(value.getTime());
+});
+const rules: Rules<ScheduleExpressionOptions> = {
+  timeZone: rule("an IANA name such as Europe/Berlin", (value) => typeof value === "string"),
+  start: validDate,
+};
 
 /** A Date reaches this many days from the epoch, in both directions. */
 const longestDays = 100_000_000;
@@ -37,7 +46,8 @@ const unitMs: Readonly<Record<string, number>> = { minute: 60_000, hour: 3_600_0
  * show twice in autumn counts once, at its first occurrence. A day of a rate is always 24 hours.
  *
  * Throws InvalidScheduleError for every expression that AWS refuses. Also for `L-28` and earlier days before the
- * month's end, and for a rate of more than 100,000,000 days, which is the range of a Date. Sends nothing.
+ * month's end, and for a rate of more than 100,000,000 days, which is the range of a Date. Throws InvalidOptionsError for
+ * an expression that is no text, and for bad options. Sends nothing.
  *
  * ```ts
  * parseScheduleExpression("cron(0 8 L * ? *)", { timeZone: "Europe/Berlin" }).next(new Date());
@@ -47,11 +57,13 @@ export function parseScheduleExpression(
   expression: string,
   options: ScheduleExpressionOptions = {},
 ): ScheduleTimes {
+  check(typeof expression === "string", "expression", expression, "a text such as rate(5 minutes)");
+  const { timeZone: zoneName = "UTC", start = new Date(0) } = checkOptions(options, rules);
   const [, kind, body = ""] = /^\s*(rate|cron|at)\(([^()]*)\)\s*$/.exec(expression) ?? [];
-  const zone = timeZone(expression, options.timeZone ?? "UTC");
+  const zone = timeZone(expression, zoneName);
   switch (kind) {
     case "rate":
-      return rate(expression, body, options.start ?? new Date(0));
+      return rate(expression, body, start);
     case "cron":
       return cron(expression, body, zone);
     case "at":
@@ -74,7 +86,7 @@ function rate(expression: string, body: string, start: Date): ScheduleTimes {
   return {
     kind: "rate",
     next(after) {
-      const passedMs = after.getTime() - start.getTime();
+      const passedMs = timeOf(after) - start.getTime();
       const periods = passedMs < 0 ? 0 : Math.floor(passedMs / periodMs) + 1;
       const timeMs = start.getTime() + periods * periodMs;
       return timeMs > longestMs ? undefined : new Date(timeMs);
@@ -87,16 +99,22 @@ function cron(expression: string, body: string, zone: TimeZone): ScheduleTimes {
   return {
     kind: "cron",
     next(after) {
+      const afterMs = timeOf(after);
       // The search is in wall time, as if that were UTC. Times that the clocks skip or repeat are handled here.
-      let wallMs: number | undefined = zone.wallTime(after.getTime());
+      let wallMs: number | undefined = zone.wallTime(afterMs);
       for (;;) {
         wallMs = nextInCalendar(fields, wallMs);
         if (wallMs === undefined) return undefined;
         const instantMs = zone.instant(wallMs);
-        if (instantMs !== undefined && instantMs > after.getTime()) return new Date(instantMs);
+        if (instantMs !== undefined && instantMs > afterMs) return new Date(instantMs);
       }
     },
   };
+}
+
+/** Refuses what is no time to go on from. */
+function timeOf(after: unknown): number {
+  return readable("after", after, () => validDate("after", after)).getTime();
 }
 
 function checked(expression: string, body: string): CronFields {
@@ -120,8 +138,10 @@ function at(expression: string, body: string, zone: TimeZone): ScheduleTimes {
   const instantMs = zone.instant(wallMs);
   return {
     kind: "at",
-    next: (after) =>
-      instantMs !== undefined && instantMs > after.getTime() ? new Date(instantMs) : undefined,
+    next: (after) => {
+      const afterMs = timeOf(after);
+      return instantMs !== undefined && instantMs > afterMs ? new Date(instantMs) : undefined;
+    },
   };
 }
 

@@ -17,6 +17,7 @@ import {
   duration,
   label,
   type Rules,
+  readable,
   rule,
   text,
   trueOrFalse,
@@ -258,9 +259,13 @@ const taskRules: Rules<TaskInput> = {
 
 /** Validates tasks; the set's options are their defaults. */
 export function checkTasks(tasks: readonly TaskInput[], defaults: TaskSetTerms): readonly TaskTerms[] {
-  check(Array.isArray(tasks), "tasks", tasks, "an array of tasks");
+  const listed = readable("tasks", tasks, () => {
+    check(Array.isArray(tasks), "tasks", tasks, "an array of tasks");
+    // A copy: what was left out of it is a task that is missing.
+    return [...tasks];
+  });
   const ids = new Set<string>();
-  return tasks.map((task, index) => {
+  return listed.map((task, index) => {
     const where = `tasks[${index}]`;
     const given = checkOptions(task, taskRules, where, ["id"]);
     const { id, payload, maxAttempts = defaults.maxAttempts, delayMs = 0 } = given;

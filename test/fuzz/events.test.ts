@@ -1,0 +1,243 @@
+// Events that reach Lambda functions: from callers of any language, from EventBridge, from the table's stream. They are JSON, and
+// nothing else is known of them.
+
+import { LeaseClient } from "@leasehold/client";
+import { leased } from "@leasehold/middy";
+import type { DynamoDBStreamEvent } from "aws-lambda";
+import fc from "fast-check";
+import { afterEach, beforeEach, expect, vi } from "vitest";
+import { admit } from "../../functions/admit-tickets/admission.ts";
+import { reportExpired } from "../../functions/leases/expiry.ts";
+import { acquireLease, releaseLease, renewLease } from "../../functions/leases/lease-service.ts";
+import { forLambda } from "../../functions/support/answers.ts";
+import { KeyNotAllowedError } from "../../functions/support/key-policy.ts";
+import { recordHistory } from "../../packages/cdk/history/recording.ts";
+import { wakeWaiters } from "../../packages/cdk/wake/waking.ts";
+import { Bench, isNamed } from "./bench.ts";
+import { fuzz } from "./fuzz.ts";
+import { hostileOptions, hostileText, madeOptions } from "./hostile.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: bad input is what is tested.
+type Anything = any;
+
+beforeEach(() => {
+  vi.spyOn(console, "error").mockImplementation(() => undefined);
+});
+afterEach(() => vi.restoreAllMocks());
+
+const json: fc.Arbitrary<unknown> = fc.oneof(
+  fc.jsonValue({ maxDepth: 3 }),
+  hostileText,
+  fc.constantFrom(
+    null,
+    true,
+    0,
+    -1,
+    0.5,
+    1e308,
+    2 ** 53,
+    [],
+    {},
+    JSON.parse('{"__proto__":{"polluted":true}}'),
+  ),
+);
+
+/** An event with some of its fields right, others any JSON, and unknown ones at times. */
+function event(fields: Readonly<Record<string, fc.Arbitrary<unknown>>>): fc.Arbitrary<unknown> {
+  const parts = Object.entries(fields).map(([name, right]) => [
+    name,
+    fc.oneof({ weight: 4, arbitrary: right }, { weight: 1, arbitrary: json }),
+  ]);
+  const known = fc.record(Object.fromEntries(parts), { requiredKeys: [] });
+  const unknown = fc
+    .tuple(known, hostileText, json)
+    .map(([given, name, value]) => ({ ...given, [name]: value }));
+  return fc.oneof({ weight: 8, arbitrary: known }, unknown, json);
+}
+
+/** What a caller in another language gets has a name and a message, with the fields as a line of JSON. */
+function isTold(error: unknown): boolean {
+  const shown = forLambda(error) as Error;
+  const [, fields = ""] = shown.message.split("\n");
+  return (isNamed(error) || error instanceof KeyNotAllowedError) && typeof JSON.parse(fields) === "object";
+}
+
+fuzz(
+  "a lease function answers any event with a lease, or with an error that any language can read",
+  fc.record({
+    key: fc.constantFrom("jobs/a", "jobs/b"),
+    event: event({
+      key: fc.constantFrom("jobs/a", "jobs/", "other"),
+      owner: fc.constantFrom("a", "b"),
+      leaseDurationMs: fc.integer({ min: 1, max: 60_000 }),
+      waitMs: fc.constantFrom(0, 100),
+      data: json,
+      slot: fc.constantFrom("2025-11-21T10:00:00.000Z", "7"),
+      lockAtLeastForMs: fc.constantFrom(0, 10),
+      reentrant: fc.boolean(),
+    }),
+    ending: event({ lease: json, completed: fc.boolean() }),
+  }),
+  async ({ key, event: given, ending }) => {
+    const bench = new Bench();
+    const forgetful = (): LeaseClient => new LeaseClient({ store: bench.store, clock: bench.clock });
+    const service = { leases: bench.client, forgetful, keyPrefix: "jobs/" };
+    const handle = await bench.check(() => acquireLease(service, given, 30_000), isTold);
+    const lease = handle ?? (await acquireLease(service, { key }, 30_000));
+    for (const call of [renewLease, releaseLease]) {
+      await call(service, ending).catch((error: unknown) => expect(isTold(error)).toBe(true));
+    }
+    // The lease of another event is there still: nothing that was made up has ended it.
+    const kept = lease as { readonly key: string; readonly token: string; readonly leaseDurationMs: number };
+    const record = await bench.client.inspect(kept.key);
+    expect(record?.token).toBe(kept.token);
+    await releaseLease(service, { lease: JSON.parse(JSON.stringify(lease)) });
+    await bench.release(undefined);
+  },
+  { few: 150, many: 10_000 },
+);
+
+fuzz(
+  "the admission of tickets answers any event with a standing, or with a named error before any request",
+  fc.array(
+    event({
+      action: fc.constantFrom("enter", "heartbeat", "leave", "next", "look"),
+      department: fc.constantFrom("loans", "__proto__", "constructor"),
+      ticket: fc.constantFrom("a", "b", "c"),
+    }),
+    { minLength: 1, maxLength: 5 },
+  ),
+  async (events) => {
+    const bench = new Bench();
+    const rules = { mostWaiting: 2, limits: new Map(), silenceMs: 60_000 };
+    for (const given of events) {
+      const before = bench.store.calls.length;
+      await admit({ leases: bench.client, rules, now: () => bench.clock.now() }, given).catch(
+        (error: unknown) => {
+          expect(isTold(error)).toBe(true);
+          expect(bench.store.calls.length).toBe(before);
+        },
+      );
+    }
+  },
+  { few: 150, many: 10_000 },
+);
+
+/** An attribute as a stream shows it: mostly one that leases have. */
+const attribute = fc.oneof(
+  fc
+    .constantFrom("lease", "k", "t", "closed:t", "", "1", "a 5", "released 1767225600000")
+    .map((S) => ({ S })),
+  fc
+    .oneof(fc.nat().map(String), fc.constantFrom("1767225600000", "-1", "1e126", "0.5", "9".repeat(38)))
+    .map((N) => ({ N })),
+  hostileText.map((S) => ({ S })),
+  fc.constantFrom({ NULL: true }, { BOOL: false }, { L: [] }, { M: {} }, { SS: ["a"] }, { B: "AA==" }),
+);
+const names =
+  "token version fence owner acquiredAt expiresAt leaseDurationMs reentrant data revocation releasedToken brokenToken pauseToken lastOwner lastAcquiredAt lastEnd doneSlot taskToken callbackId ttl __proto__".split(
+    " ",
+  );
+const image = fc.option(
+  fc
+    .tuple(
+      fc.constantFrom("lease", "semaphore", "other"),
+      fc.array(fc.tuple(fc.constantFrom(...names), attribute), { maxLength: 22 }),
+    )
+    .map(([sk, attributes]) => ({ pk: { S: "k" }, sk: { S: sk }, ...Object.fromEntries(attributes) })),
+  { nil: undefined },
+);
+const record = fc.record({
+  eventID: fc.string(),
+  eventName: fc.constantFrom("INSERT", "MODIFY", "REMOVE", "UNKNOWN_TO_SDK_VERSION"),
+  userIdentity: fc.option(fc.constantFrom({ type: "Service", principalId: "dynamodb.amazonaws.com" }, {}), {
+    nil: undefined,
+  }),
+  dynamodb: fc.record({
+    SequenceNumber: fc.nat().map(String),
+    ApproximateCreationDateTime: fc.option(fc.constantFrom(0, 1_767_225_600, 1e300), { nil: undefined }),
+    OldImage: image,
+    NewImage: image,
+  }),
+});
+
+fuzz(
+  "no record of the stream stops the functions behind it, whatever program has written its item",
+  fc.array(record, { maxLength: 5 }),
+  async (records) => {
+    const stream = JSON.parse(JSON.stringify({ Records: records })) as DynamoDBStreamEvent;
+    const recorded: unknown[] = [];
+    const answers = [
+      await recordHistory({ put: async (item) => void recorded.push(item), retentionMs: 1_000 }, stream),
+      await reportExpired(
+        {
+          tableName: "leases",
+          putEvents: async (entries) => entries.map(() => ({ EventId: "e" })),
+          writeLine: (line) => void JSON.parse(line),
+          now: () => 0,
+        },
+        stream,
+      ),
+      await wakeWaiters(
+        {
+          waiters: {
+            oldest: async () => undefined,
+            remove: async () => undefined,
+            isHeld: async () => false,
+          },
+          wake: async () => true,
+          remainingMs: () => 60_000,
+        },
+        stream,
+      ),
+    ];
+    for (const { batchItemFailures } of answers) expect(batchItemFailures).toEqual([]);
+    expect(JSON.stringify(recorded)).not.toContain('"token"');
+  },
+  { few: 300, many: 30_000 },
+);
+
+fuzz(
+  "a locked function with any options and any event is refused by name, or runs its handler under the lock",
+  fc.record({
+    options: hostileOptions({
+      key: fc.constantFrom("k", (given: Anything) => String(given?.key ?? "k")),
+      whenHeld: fc.constantFrom("skip", "throw"),
+      lockAtMostForMs: fc.constantFrom(1_000, 60_000),
+      lockAtLeastForMs: fc.constantFrom(0, 10),
+      heartbeat: fc.boolean(),
+      once: fc.boolean(),
+      resume: fc.boolean(),
+      data: json,
+      reserveMs: fc.constantFrom(0, 100),
+      timeoutMarginMs: fc.constantFrom(0, 100),
+      job: hostileText,
+      skipResult: json,
+    }),
+    event: event({
+      key: hostileText,
+      time: fc.constantFrom("2025-11-21T10:00:00Z", "tomorrow", 7),
+      scheduledTime: fc.constantFrom("2025-11-21T10:00:00Z", "9999-01-01T00:00:00Z"),
+      Records: fc.constantFrom([], [{}], 7),
+    }),
+    requestId: hostileText,
+  }),
+  async ({ options, event: trigger, requestId }) => {
+    const bench = new Bench();
+    const { client, clock } = bench;
+    const context = { awsRequestId: requestId, functionName: "f", getRemainingTimeInMillis: () => 30_000 };
+    await bench.check(async () => {
+      const made = madeOptions(options);
+      const isPlain = "shape" in options && options.shape === "plain";
+      const given = isPlain ? { client, clock, metrics: false, ...(made as object) } : made;
+      const handler = leased(given as Anything, async () => {
+        await bench.client.inspect("k");
+        return "done";
+      });
+      bench.begin();
+      return await handler(trigger as Anything, context as Anything);
+    });
+    await bench.release(undefined);
+  },
+  { few: 150, many: 5_000 },
+);

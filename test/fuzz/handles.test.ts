@@ -1,0 +1,146 @@
+// Handles of leases that come from elsewhere: garbage, cut off, of other versions, with other types, huge.
+
+import { type LeaseClient, LeaseLostError } from "@leasehold/client";
+import { Semaphore } from "@leasehold/client/semaphore";
+import fc from "fast-check";
+import { expect } from "vitest";
+import { Bench, isNamed } from "./bench.ts";
+import { fuzz } from "./fuzz.ts";
+import { hostileText, hostileValue, made, mostly, type Recipe } from "./hostile.ts";
+
+/** What is done to a handle: members are replaced, removed and added. */
+interface Change {
+  readonly member: string;
+  readonly to: Recipe | "removed";
+}
+
+const members = [
+  "tableName",
+  "key",
+  "owner",
+  "token",
+  "version",
+  "fencingToken",
+  "acquiredAt",
+  "expiresAt",
+  "leaseDurationMs",
+  "cooldownUntil",
+  "sortKey",
+  "slot",
+  "seat",
+  "__proto__",
+  "unknown",
+];
+const values = mostly(
+  fc.oneof(
+    hostileText,
+    fc.nat(),
+    fc.constant("lease"),
+    fc.constant({ kind: "permit", permits: 1, reentrant: false }),
+  ),
+);
+const change: fc.Arbitrary<Change> = fc.record({
+  member: fc.constantFrom(...members),
+  to: fc.oneof(values, fc.constant("removed" as const)),
+});
+
+fuzz(
+  "a handle with any members is refused by name, or stands for a lease that can hurt no holder",
+  fc.tuple(fc.constantFrom("lock", "permit"), fc.array(change, { maxLength: 3 })),
+  async ([kind, changes]) => {
+    const bench = new Bench();
+    const { client } = bench;
+    const lease =
+      kind === "lock"
+        ? await client.acquire("k")
+        : await new Semaphore(client, "k", { permits: 1 }).acquire();
+    const handle: Record<string, unknown> = JSON.parse(JSON.stringify(lease));
+    for (const { member, to } of changes) {
+      if (to === "removed") delete handle[member];
+      else
+        Object.defineProperty(handle, member, {
+          value: made(to),
+          enumerable: true,
+          configurable: true,
+          writable: true,
+        });
+    }
+    await useHandle(bench, handle);
+    // Whoever it stood for: the lease itself is there, or its own handle has ended it.
+    const record = await client.inspect("k", kind === "lock" ? {} : { sortKey: "semaphore" });
+    const isSame = changes.every(({ member }) => member === "unknown") || handle.token === lease.token;
+    if (record === undefined) expect(isSame).toBe(true);
+    else expect(record.token).toBe(lease.token);
+  },
+  { few: 300, many: 20_000 },
+);
+
+fuzz(
+  "any value in place of a handle is refused by name, before anything is sent",
+  fc.oneof(
+    hostileValue,
+    fc.json().map((value) => ({ value: JSON.parse(value) as unknown })),
+  ),
+  async (recipe) => {
+    const bench = new Bench();
+    expect(await adopted(bench.client, made(recipe))).toBeUndefined();
+    expect(bench.store.calls).toEqual([]);
+  },
+  { few: 200, many: 50_000 },
+);
+
+fuzz(
+  "the JSON of a handle that was cut off, or changed in a letter, does no harm",
+  fc.tuple(fc.nat(), fc.option(fc.string({ minLength: 1, maxLength: 2 }))),
+  async ([position, letters]) => {
+    const bench = new Bench();
+    const lease = await bench.client.acquire("k");
+    const json = JSON.stringify(lease);
+    const at = position % json.length;
+    const changed =
+      letters === null ? json.slice(0, at) : json.slice(0, at) + letters + json.slice(at + letters.length);
+    const handle = parsed(changed);
+    if (handle !== undefined) await useHandle(bench, handle);
+    const record = await bench.client.inspect("k");
+    if (record !== undefined) expect(record.token).toBe(lease.token);
+  },
+  { few: 200, many: 20_000 },
+);
+
+async function adopted(
+  client: LeaseClient,
+  handle: unknown,
+): Promise<ReturnType<LeaseClient["adopt"]> | undefined> {
+  try {
+    return client.adopt(handle as never);
+  } catch (error) {
+    if (!isNamed(error)) throw new Error("not a named error", { cause: error });
+    return undefined;
+  }
+}
+
+/** Renews and releases what a handle stands for. */
+async function useHandle({ client, store, clock }: Bench, handle: unknown): Promise<void> {
+  const sent = store.calls.length;
+  const lease = await adopted(client, handle);
+  if (lease === undefined) {
+    expect(store.calls.length).toBe(sent);
+    return;
+  }
+  for (const call of [() => lease.renew(), () => lease.release()]) {
+    await call().catch((error: unknown) => {
+      if (!(error instanceof LeaseLostError) && !isNamed(error))
+        throw new Error("not a named error", { cause: error });
+    });
+  }
+  await clock.advance(1);
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    // Ignored: text that is no JSON never becomes a handle.
+    return undefined;
+  }
+}

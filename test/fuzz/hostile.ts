@@ -1,0 +1,231 @@
+// What callers without a type checker, other programs and attackers may give in place of a value. A value is described by a
+// recipe that prints well, and made anew for each use: many of them cannot be printed, copied or looked at.
+
+import fc from "fast-check";
+
+/** How to make a value: one that stands for itself, or one of the hostile ones by its name. */
+export type Recipe = { readonly value: unknown } | { readonly hostile: string };
+
+const refuses = (): never => {
+  throw new Error("does not let itself be looked at");
+};
+const refusing: ProxyHandler<object> = {
+  get: refuses,
+  has: refuses,
+  ownKeys: refuses,
+  getPrototypeOf: refuses,
+  getOwnPropertyDescriptor: refuses,
+};
+
+function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
+
+function cyclic(): object {
+  const self: Record<string, unknown> = {};
+  self.self = self;
+  return self;
+}
+
+/** Each is made anew, so that none is changed by one use for the next. */
+export const hostiles: Readonly<Record<string, () => unknown>> = {
+  undefined: () => undefined,
+  null: () => null,
+  NaN: () => Number.NaN,
+  Infinity: () => Number.POSITIVE_INFINITY,
+  "-Infinity": () => Number.NEGATIVE_INFINITY,
+  "-0": () => -0,
+  "-1": () => -1,
+  half: () => 0.5,
+  huge: () => Number.MAX_VALUE,
+  "beyond exact": () => 2 ** 53,
+  "a year and more": () => 367 * 86_400_000,
+  bigint: () => 10n,
+  symbol: () => Symbol("hostile"),
+  "well-known symbol": () => Symbol.iterator,
+  true: () => true,
+  false: () => false,
+  "empty text": () => "",
+  "long text": () => "k".repeat(2_049),
+  "long text of two bytes": () => "ü".repeat(1_025),
+  "lone surrogate": () => "a\ud800b",
+  "NUL and newline": () => "a\u0000b\n",
+  "terminal's escape": () => "\u001b[2J\u202e",
+  __proto__text: () => "__proto__",
+  constructorText: () => "constructor",
+  "number as text": () => "30000",
+  array: () => [],
+  "array of itself": () => {
+    const array: unknown[] = [];
+    array.push(array);
+    return array;
+  },
+  object: () => ({}),
+  "object without prototype": () => Object.create(null),
+  cyclic,
+  "own __proto__": () =>
+    JSON.parse('{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}}'),
+  "throwing getters": () =>
+    Object.defineProperties(
+      {},
+      Object.fromEntries(
+        ["key", "leaseDurationMs", "toString", "then"].map((name) => [
+          name,
+          { enumerable: true, get: refuses },
+        ]),
+      ),
+    ),
+  "throwing toString": () => ({
+    toString: refuses,
+    valueOf: refuses,
+    toJSON: refuses,
+    [Symbol.toPrimitive]: refuses,
+  }),
+  "toString without text": () => ({ toString: () => ({}), valueOf: () => ({}) }),
+  "refusing proxy": () => new Proxy({}, refusing),
+  "refusing function": () => new Proxy(() => undefined, refusing),
+  "revoked proxy": revoked,
+  // biome-ignore lint/suspicious/noThenProperty: that is what is hostile about it.
+  "thenable that never settles": () => ({ then: () => undefined }),
+  function: () => () => undefined,
+  date: () => new Date(0),
+  "invalid date": () => new Date(Number.NaN),
+  "latest date": () => new Date(8_640_000_000_000_000),
+  error: () => new Error("not an option"),
+  map: () => new Map([["key", "value"]]),
+  bytes: () => new Uint8Array(3),
+  "boxed text": () => Object("boxed"),
+  "aborted signal": () => AbortSignal.abort(new Error("enough")),
+  "aborted without reason": () => AbortSignal.abort(null),
+  "aborted with what has no text": () => AbortSignal.abort(Object.create(null)),
+  "getter that throws what has no text": () =>
+    Object.defineProperty({}, "owner", {
+      enumerable: true,
+      get: () => {
+        throw Object.create(null);
+      },
+    }),
+  "abort controller": () => new AbortController(),
+  "deep nesting": () => {
+    let nested: unknown = 0;
+    for (let level = 0; level < 20_000; level += 1) nested = [nested];
+    return nested;
+  },
+};
+
+/** Makes what a recipe says. */
+export function made(recipe: Recipe): unknown {
+  return "hostile" in recipe ? hostiles[recipe.hostile]?.() : recipe.value;
+}
+
+const anything: fc.Arbitrary<Recipe> = fc
+  .anything({
+    withBigInt: true,
+    withNullPrototype: true,
+    withSparseArray: true,
+    withObjectString: true,
+    maxDepth: 2,
+  })
+  .map((value) => ({ value }));
+
+/** Any value: one of the hostile ones, mostly. */
+export const hostileValue: fc.Arbitrary<Recipe> = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom(...Object.keys(hostiles)).map((hostile) => ({ hostile })) },
+  { weight: 1, arbitrary: anything },
+);
+
+/** Any text: of all letters, of names that objects have, of what is too long. */
+export const hostileText: fc.Arbitrary<string> = fc.oneof(
+  fc.string({ unit: "binary", maxLength: 30 }),
+  fc.string({ unit: "grapheme", maxLength: 30 }),
+  fc.string({ unit: fc.nat({ max: 0xffff }).map((code) => String.fromCharCode(code)), maxLength: 10 }),
+  fc.constantFrom(
+    "",
+    " ",
+    "__proto__",
+    "constructor",
+    "toString",
+    "a\u0000b",
+    "\ud800",
+    "k".repeat(2_048),
+    "k".repeat(2_049),
+  ),
+);
+
+/** A value that is right, mostly; a hostile one at times. */
+export function mostly(right: fc.Arbitrary<unknown>): fc.Arbitrary<Recipe> {
+  return fc.oneof(
+    { weight: 4, arbitrary: right.map((value) => ({ value })) },
+    { weight: 1, arbitrary: hostileValue },
+  );
+}
+
+/** How options are handed over. */
+const shapes = ["plain", "frozen", "without prototype", "inherited", "getters"] as const;
+
+/** Options by recipes, and the shape of their object; or anything at all in place of them. */
+export type OptionsRecipe =
+  | Recipe
+  | { readonly shape: (typeof shapes)[number]; readonly options: Readonly<Record<string, Recipe>> };
+
+/** Options of which any part is there, right or hostile, in an object of any shape; at times with an unknown one. */
+export function hostileOptions(
+  known: Readonly<Record<string, fc.Arbitrary<unknown>>>,
+): fc.Arbitrary<OptionsRecipe> {
+  const parts = Object.fromEntries(Object.entries(known).map(([name, right]) => [name, mostly(right)]));
+  const options = fc.record(parts, { requiredKeys: [] }) as fc.Arbitrary<Record<string, Recipe>>;
+  const withUnknown = fc
+    .tuple(
+      options,
+      fc.constantFrom("__proto__", "constructor", "leaseDurationMillis", "then", ""),
+      hostileValue,
+    )
+    .map(([given, name, recipe]) => Object.fromEntries([...Object.entries(given), [name, recipe]]));
+  const asObject = (arbitrary: fc.Arbitrary<Readonly<Record<string, Recipe>>>): fc.Arbitrary<OptionsRecipe> =>
+    fc.record({ shape: fc.constantFrom(...shapes), options: arbitrary });
+  return fc.oneof(
+    { weight: 10, arbitrary: asObject(options) },
+    { weight: 1, arbitrary: asObject(withUnknown) },
+    { weight: 1, arbitrary: hostileValue },
+  );
+}
+
+/** Makes options as a recipe says. */
+export function madeOptions(recipe: OptionsRecipe): unknown {
+  if (!("shape" in recipe)) return made(recipe);
+  const entries = Object.entries(recipe.options).map(([name, each]) => [name, made(each)] as const);
+  const plain: Record<string, unknown> = {};
+  for (const [name, value] of entries) {
+    Object.defineProperty(plain, name, { value, enumerable: true, writable: true, configurable: true });
+  }
+  switch (recipe.shape) {
+    case "plain":
+      return plain;
+    case "frozen":
+      return Object.freeze(plain);
+    case "without prototype":
+      return Object.setPrototypeOf(plain, null);
+    case "inherited":
+      return Object.create(plain);
+    case "getters":
+      return Object.defineProperties(
+        {},
+        Object.fromEntries(entries.map(([name, value]) => [name, { enumerable: true, get: () => value }])),
+      );
+  }
+}
+
+/** Names of members that every object has; checked after each use. */
+const objectNames = Reflect.ownKeys(Object.prototype).length;
+const arrayNames = Reflect.ownKeys(Array.prototype).length;
+
+/** Throws where a prototype of all objects has been changed. */
+export function checkPrototypes(): void {
+  const isPolluted = "polluted" in {};
+  const isChanged =
+    Reflect.ownKeys(Object.prototype).length !== objectNames ||
+    Reflect.ownKeys(Array.prototype).length !== arrayNames;
+  if (isPolluted || isChanged) throw new Error("a prototype of all objects was changed");
+}

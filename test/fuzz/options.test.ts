@@ -1,0 +1,420 @@
+// Options of every constructor and call: right, hostile, misspelt, inherited, behind getters.
+
+import { LeaseClient } from "@leasehold/client";
+import { FairLock, fair } from "@leasehold/client/fair";
+import { acquireAll } from "@leasehold/client/group";
+import { Leader } from "@leasehold/client/leader";
+import { LeaseOperator } from "@leasehold/client/operator";
+import { ReadWriteLock } from "@leasehold/client/read-write";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { SingleFlight } from "@leasehold/client/single-flight";
+import { ManualClock } from "@leasehold/client/testing";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
+import fc from "fast-check";
+import { ScriptedStore } from "../support/scripted-store.ts";
+import { Bench } from "./bench.ts";
+import { fuzz } from "./fuzz.ts";
+import { hostileOptions, made, madeOptions, mostly } from "./hostile.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: bad input is what is tested.
+type Anything = any;
+
+const duration = fc.integer({ min: 1, max: 120_000 });
+const shortWait = fc.constantFrom(0, 1, 1_000);
+const owner = fc.constantFrom("a", "b", "é🔒");
+const data = fc.jsonValue({ maxDepth: 2 });
+const key = mostly(fc.constantFrom("k", "orders/1", "a\u0000b", "__proto__", "ü".repeat(1_024)));
+const slot = fc.constantFrom("2025-12-31T10:00:00.000Z", "7", new Date(0));
+const retry = fc.constantFrom(
+  { strategy: "untilExpiry" },
+  { strategy: "fixed", delayMs: 5 },
+  { strategy: "exponential", baseMs: 1, maxMs: 10 },
+  { strategy: "exponential", baseMs: Number.NaN },
+  { strategy: "__proto__" },
+  { strategy: "fixed" },
+);
+const order = fc.constantFrom(fair(), fair({ maxWaiters: 2 }));
+const work = fc.constantFrom(
+  async () => "done",
+  () => 7,
+  () => undefined,
+);
+
+const hold = {
+  leaseDurationMs: duration,
+  heartbeat: fc.constantFrom(true, false, 10),
+  owner,
+  data,
+  lockAtLeastForMs: fc.integer({ min: 0, max: 1_000 }),
+  reentrant: fc.boolean(),
+};
+const wait = { ...hold, waitMs: shortWait, retry };
+const backoff = fc.constantFrom({ baseMs: 1, maxMs: 5 }, { strategy: "fixed" }, { baseMs: -1 }, {});
+
+/** One call of a client, or of what is made of it: its options, and how it is made. */
+interface Entry {
+  readonly options: Readonly<Record<string, fc.Arbitrary<unknown>>>;
+  readonly call: (bench: Bench, key: Anything, options: Anything) => unknown;
+}
+
+/** Drains an async generator. */
+async function all(items: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of items);
+}
+
+const entries: Readonly<Record<string, Entry>> = {
+  "client.acquire": { options: { ...wait, slot, order }, call: ({ client }, k, o) => client.acquire(k, o) },
+  "client.acquire's retry, of a lock that another holds for a moment": {
+    options: {
+      strategy: fc.constantFrom("untilExpiry", "fixed", "linear", "exponential", "fullJitter", "toString"),
+      delayMs: fc.constantFrom(1, 100),
+      maxDelayMs: fc.constantFrom(100, 1_000),
+    },
+    call: async (bench, k, o) => {
+      const { store, clock, client } = bench;
+      await new LeaseClient({ store, clock, leaseDurationMs: 1 }).acquire(k);
+      bench.begin();
+      return await client.acquire(k, { waitMs: 10_000, retry: o });
+    },
+  },
+  "taskSet's and singleFlight's backoff": {
+    options: {
+      strategy: fc.constantFrom("exponential", "fixed"),
+      baseMs: fc.constantFrom(1, 10),
+      maxMs: fc.constantFrom(10, 20),
+      delayMs: fc.constantFrom(1),
+      maxDelayMs: fc.constantFrom(1, 20),
+    },
+    call: async (bench, k, o) => {
+      await new TaskSet(bench.client, "set", { backoff: o }).claim();
+      bench.begin();
+      await new SingleFlight(bench.client, { freshForMs: 1, maxAttempts: 2, backoff: o }).getOrCompute(k, {
+        compute: () => 1,
+      });
+    },
+  },
+  "client.tryAcquire": {
+    options: { ...hold, slot, order },
+    call: ({ client }, k, o) => client.tryAcquire(k, o),
+  },
+  "client.withLease": {
+    options: { ...wait, slot, order, work },
+    call: ({ client }, k, o) => client.withLease(k, o, async () => 1),
+  },
+  "client.inspect": {
+    options: { sortKey: fc.constantFrom("lease", "x") },
+    call: ({ client }, k, o) => client.inspect(k, o),
+  },
+  "client.describe": { options: {}, call: ({ client }, k) => client.describe(k) },
+  "client.list": {
+    options: { prefix: owner, all: fc.boolean() },
+    call: ({ client }, _, o) => all(client.list(o)),
+  },
+  "client.listPages": {
+    options: {
+      prefix: owner,
+      all: fc.boolean(),
+      after: fc.constantFrom({ pk: "a", sk: "b" }, {}, { pk: 1 }),
+    },
+    call: ({ client }, _, o) => all(client.listPages(o)),
+  },
+  "client.forceRelease": {
+    options: { token: owner, sortKey: owner, onRefused: work },
+    call: ({ client }, k, o) => client.forceRelease(k, o),
+  },
+  "client.requestRevocation": {
+    options: { token: owner, sortKey: owner, reason: owner, onRefused: work },
+    call: ({ client }, k, o) => client.requestRevocation(k, o),
+  },
+  "client.takeBackSlot": {
+    options: { doneSlot: slot, to: slot },
+    call: ({ client }, k, o) => client.takeBackSlot(k, o),
+  },
+  "client.doneSlot": { options: {}, call: ({ client }, k) => client.doneSlot(k) },
+  "client.close": { options: { timeoutMs: shortWait }, call: ({ client }, _, o) => client.close(o) },
+  fair: { options: { maxWaiters: fc.constantFrom(1, 500), onPosition: work }, call: (_, __, o) => fair(o) },
+  "new FairLock": {
+    options: { maxWaiters: fc.constantFrom(1, 500) },
+    call: ({ client }, k, o) => new FairLock(client, k, o).acquire(),
+  },
+  "fairLock.acquire": { options: wait, call: ({ client }, k, o) => new FairLock(client, k).acquire(o) },
+  "fairLock.checkIn, checkOut": {
+    options: { owner, leaseDurationMs: duration, join: fc.boolean() },
+    call: async (bench, k, o) => {
+      const lock = new FairLock(bench.client, k);
+      const visit = await lock.checkIn(o);
+      bench.begin();
+      if (visit.state === "held") await visit.lease.release();
+      else await lock.checkOut(o);
+    },
+  },
+  "new Semaphore": {
+    options: { permits: fc.integer({ min: 0, max: 1_000 }), order },
+    call: ({ client }, k, o) => new Semaphore(client, k, o).tryAcquire(),
+  },
+  "semaphore.acquire": {
+    options: { ...wait, permits: fc.constantFrom(1, 2, 3) },
+    call: ({ client }, k, o) => new Semaphore(client, k, { permits: 2 }).acquire(o),
+  },
+  "semaphore.drain": {
+    options: { waitMs: shortWait, retry },
+    call: ({ client }, k, o) => new Semaphore(client, k, { permits: 2 }).drain(o),
+  },
+  "new ReadWriteLock": {
+    options: { order },
+    call: ({ client }, k, o) => new ReadWriteLock(client, k, o).tryWrite(),
+  },
+  "readWriteLock.read": { options: wait, call: ({ client }, k, o) => new ReadWriteLock(client, k).read(o) },
+  "readWriteLock.write": { options: wait, call: ({ client }, k, o) => new ReadWriteLock(client, k).write(o) },
+  acquireAll: { options: wait, call: ({ client }, k, o) => acquireAll(client, [k, "other"], o) },
+  "acquireAll's keys": { options: {}, call: ({ client }, k) => acquireAll(client, k) },
+  "new Leader": {
+    options: {
+      leaseDurationMs: duration,
+      heartbeat: fc.constantFrom(true, 10),
+      owner,
+      data,
+      pauseMs: shortWait,
+      retry,
+      onElected: work,
+      onLost: work,
+    },
+    call: async ({ client }, k, o) => {
+      const leader = new Leader(client, k, o);
+      await leader.campaign();
+      await leader.resign();
+    },
+  },
+  "leader.campaign": {
+    options: { signal: fc.constant(new AbortController().signal) },
+    call: async ({ client }, k, o) => {
+      const leader = new Leader(client, k);
+      await leader.campaign(o);
+      await leader.resign();
+    },
+  },
+  "new SingleFlight": {
+    options: {
+      freshForMs: duration,
+      staleForMs: duration,
+      failureForMs: duration,
+      waitMs: shortWait,
+      retry,
+      computeTimeoutMs: duration,
+      maxAttempts: fc.constantFrom(1, 3),
+      backoff,
+      leaseDurationMs: duration,
+      heartbeat: fc.boolean(),
+      isCacheable: fc.constant(() => true),
+    },
+    call: ({ client }, k, o) => new SingleFlight(client, o).getOrCompute(k, { compute: () => 7 }),
+  },
+  "singleFlight.getOrCompute": {
+    options: {
+      compute: fc.constantFrom(
+        async () => "done",
+        () => 7,
+      ),
+      waitMs: shortWait,
+      staleOnContention: fc.boolean(),
+      staleOnError: fc.boolean(),
+      retry,
+      computeTimeoutMs: duration,
+      maxAttempts: fc.constantFrom(1, 2),
+      backoff,
+      forceRefresh: fc.boolean(),
+    },
+    call: ({ client }, k, o) => new SingleFlight(client, { freshForMs: 1_000 }).getOrCompute(k, o),
+  },
+  "singleFlight.invalidate": {
+    options: {},
+    call: ({ client }, k) => new SingleFlight(client, { freshForMs: 1_000 }).invalidate(k),
+  },
+  "new JobRuns": {
+    options: {
+      maxAttempts: fc.constantFrom(1, 3),
+      keepForMs: fc.constant(86_400_000),
+      leaseDurationMs: duration,
+      heartbeat: fc.boolean(),
+      owner,
+      schedule: fc.constantFrom("rate(1 day)", "cron(0 8 * * ? *)", "rate(0 days)"),
+      timeZone: fc.constantFrom("UTC", "Europe/Berlin", "Mars"),
+    },
+    call: ({ client }, k, o) => new JobRuns(client, k, o).run("2025-12-31T08:00:00.000Z", async () => 1),
+  },
+  "jobRuns.run": {
+    options: { waitMs: shortWait, retry, owner, reentrant: fc.boolean() },
+    call: ({ client }, k, o) => new JobRuns(client, "job").run(k, async () => 1, o),
+  },
+  "jobRuns.skip and get": {
+    options: { reason: owner },
+    call: async (bench, k, o) => {
+      const runs = new JobRuns(bench.client, "job");
+      await runs.get(k);
+      bench.begin();
+      await runs.skip(k, o);
+    },
+  },
+  "jobRuns.runs": {
+    options: {
+      since: slot,
+      until: slot,
+      state: fc.constantFrom("failed", ["failed", "lost"], "sleeping"),
+      descending: fc.boolean(),
+      limit: fc.constantFrom(1, 5),
+    },
+    call: ({ client }, _, o) => all(new JobRuns(client, "job").runs(o)),
+  },
+  "jobRuns.missed": {
+    options: {
+      schedule: fc.constantFrom("rate(1 day)", "cron(0 8 * * ? *)"),
+      since: slot,
+      until: slot,
+      timeZone: owner,
+      limit: fc.constantFrom(1, 5),
+    },
+    call: ({ client }, _, o) => all(new JobRuns(client, "job").missed(o)),
+  },
+  "jobRuns.takeBack": {
+    options: { token: owner, attempt: fc.constantFrom(1), reason: owner },
+    call: ({ client }, k, o) => new JobRuns(client, "job").takeBack(k, o),
+  },
+  "new TaskSet": {
+    options: {
+      maxAttempts: fc.constantFrom(1, 3),
+      backoff,
+      leaseDurationMs: duration,
+      heartbeat: fc.boolean(),
+      maxRunMs: duration,
+      keepForMs: fc.constant(86_400_000),
+      owner,
+    },
+    call: async (bench, k, o) => {
+      const tasks = new TaskSet(bench.client, k, o);
+      await tasks.add([{ id: "1", payload: {} }]);
+      bench.begin();
+      await (await tasks.claim())?.succeed("done");
+    },
+  },
+  "taskSet.add": {
+    options: {
+      id: fc.constantFrom("1", "a/b"),
+      payload: data,
+      maxAttempts: fc.constantFrom(1, 3),
+      delayMs: shortWait,
+    },
+    call: ({ client }, _, o) => new TaskSet(client, "set").add([o]),
+  },
+  "taskSet.add's list": { options: {}, call: ({ client }, k) => new TaskSet(client, "set").add(k) },
+  "taskSet.process": {
+    options: {
+      concurrency: fc.constantFrom(1, 4),
+      pauseMs: shortWait,
+      pollMs: fc.constantFrom(1_000),
+      until: fc.constantFrom("drained", "idle"),
+      retryAfterMs: shortWait,
+    },
+    call: ({ client }, _, o) => new TaskSet(client, "set").process(async () => "ok", o),
+  },
+  "taskSet's looks": {
+    options: {
+      state: fc.constantFrom("failed", "parked", "asleep"),
+      limit: fc.constantFrom(1),
+      maxAttempts: fc.constantFrom(2),
+      delayMs: shortWait,
+    },
+    call: async (bench, k, o) => {
+      const tasks = new TaskSet(bench.client, "set");
+      await tasks.get(k);
+      bench.begin();
+      await tasks.cancel(k, k);
+      bench.begin();
+      await tasks.requeue(k, o);
+      bench.begin();
+      await tasks.requeueAll(o);
+      bench.begin();
+      await all(tasks.list(o));
+    },
+  },
+  "new LeaseOperator": {
+    options: { by: owner, auditRetentionMs: fc.constant(86_400_000) },
+    call: ({ client }, k, o) => new LeaseOperator(client, o).describe(k),
+  },
+  "operator.stop": {
+    options: { token: owner, sortKey: owner, reason: owner },
+    call: ({ client }, k, o) => new LeaseOperator(client, { by: "me" }).stop(k, o),
+  },
+  "operator.break": {
+    options: { token: owner, sortKey: owner, reason: owner },
+    call: ({ client }, k, o) => new LeaseOperator(client, { by: "me" }).break(k, o),
+  },
+  "operator.pause and resume": {
+    options: { forMs: duration, reason: owner, waitMs: shortWait },
+    call: async (bench, k, o) => {
+      const operator = new LeaseOperator(bench.client, { by: "me" });
+      await operator.pause(k, o);
+      bench.begin();
+      await operator.resume(k);
+    },
+  },
+  "operator.resume": {
+    options: { token: owner, reason: owner },
+    call: ({ client }, k, o) => new LeaseOperator(client, { by: "me" }).resume(k, o),
+  },
+  "operator.audit and history": {
+    options: {
+      key: owner,
+      prefix: owner,
+      sinceMs: fc.constantFrom(0, 1),
+      newestFirst: fc.boolean(),
+      limit: fc.constantFrom(1),
+    },
+    call: async (bench, k, o) => {
+      const operator = new LeaseOperator(bench.client, { by: "me" });
+      await all(operator.history(k, o));
+      bench.begin();
+      await all(operator.audit(o));
+    },
+  },
+};
+
+for (const [name, { options, call }] of Object.entries(entries)) {
+  fuzz(
+    `${name}: a named error before any request, or a right result, and nothing stays held`,
+    fc.record({ key, options: hostileOptions(options) }),
+    async (given) => {
+      const bench = new Bench();
+      const result = await bench.check(() => call(bench, made(given.key), madeOptions(given.options)));
+      await bench.release(result);
+    },
+    { few: 60, many: 4_000 },
+  );
+}
+
+fuzz(
+  "new LeaseClient: a named error before any request, or a client that works",
+  hostileOptions({
+    tableName: fc.constantFrom("leases", "x"),
+    owner,
+    leaseDurationMs: duration,
+    clockSkewMs: fc.constantFrom(0, 1, 1_000, Number.POSITIVE_INFINITY),
+    retentionMs: fc.constantFrom(1_000, 86_400_000),
+    onEvent: fc.constantFrom(() => undefined, [() => undefined]),
+    dynamodb: fc.constantFrom({ send: () => Promise.reject(new Error("offline")) }),
+    randomness: fc.constantFrom({ token: () => "t", fraction: () => 0.5 }),
+  }),
+  async (recipe) => {
+    const bench = new Bench();
+    const store = new ScriptedStore();
+    const clock = new ManualClock();
+    await bench.check(async () => {
+      const given = madeOptions(recipe);
+      const isPlain =
+        "shape" in recipe &&
+        recipe.shape === "plain" &&
+        !("tableName" in recipe.options || "dynamodb" in recipe.options);
+      const client = new LeaseClient((isPlain ? { ...(given as object), store, clock } : given) as Anything);
+      if (isPlain) await (await client.acquire("k")).release();
+    });
+  },
+);
