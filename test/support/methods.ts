@@ -1,8 +1,9 @@
 // Every public method that sends something, with the grant that is for it. Tests of permissions call each of them.
-import { LeaseClient } from "@leasehold/client";
+import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
 import { FairLock, fair } from "@leasehold/client/fair";
 import { acquireAll } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
+import type { LoggedEvent } from "@leasehold/client/log";
 import { LeaseOperator } from "@leasehold/client/operator";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
@@ -31,22 +32,26 @@ export interface World {
   readonly flights: SingleFlight;
 }
 
-/** A table in memory, and two processes. */
-export function newWorld(): World {
-  const [store, clock] = [new ScriptedStore(), new ManualClock()];
-  const client = new LeaseClient({ store, clock, owner: "one" });
+/** A table in memory, and two processes; they tell the same listener of all that happens. */
+export function newWorld(
+  options: Pick<LeaseClientOptions, "randomness"> & { readonly onEvent?: (event: LoggedEvent) => void } = {},
+  store = new ScriptedStore(),
+): World {
+  const clock = new ManualClock();
+  const { onEvent } = options;
+  const client = new LeaseClient({ ...options, store, clock, owner: "one" });
   return {
     store,
     clock,
     client,
-    other: new LeaseClient({ store, clock, owner: "other" }),
+    other: new LeaseClient({ ...options, store, clock, owner: "other" }),
     tasks: new TaskSet(client, "set", { backoff: { delayMs: 0 } }),
     runs: new JobRuns(client, "job"),
     semaphore: new Semaphore(client, "s", { permits: 2 }),
     readWrite: new ReadWriteLock(client, "rw"),
     fair: new FairLock(client, "desk"),
     operator: new LeaseOperator(client, { by: "alice" }),
-    flights: new SingleFlight(client, { freshForMs: 1_000 }),
+    flights: new SingleFlight(client, { freshForMs: 1_000, ...(onEvent && { onEvent }) }),
   };
 }
 
@@ -197,16 +202,14 @@ export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Pre
       await other.acquire("k", { leaseDurationMs: 30_000 });
       return async () => {
         const waiting = client.acquire("k", { waitMs: 60_000 });
-        await clock.advance(60_000);
-        await waiting;
+        await Promise.all([waiting, clock.advance(60_000)]);
       };
     },
     async ({ client, other, clock }) => {
       await other.acquire("k", { leaseDurationMs: 30_000 });
       return async () => {
         const waiting = client.acquire("k", { waitMs: 60_000, order: fair() });
-        await clock.advance(60_000);
-        await waiting;
+        await Promise.all([waiting, clock.advance(60_000)]);
       };
     },
   ],
