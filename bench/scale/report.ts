@@ -10,7 +10,7 @@ export function scaleReport(compared: readonly Compared[]): string {
     within === undefined ? "at most" : `${100 * within} %`,
     because,
   ]);
-  return table([["what", "on paper", "simulated", "may differ by", "what gives way first"], ...rows]);
+  return table([["what", "on paper", "simulated", "may differ by", "the limit"], ...rows]);
 }
 
 /** Two figures that tell something, or three from a hundred on. */

@@ -226,6 +226,21 @@ describe.each(Object.entries(scoped))("a grant %s that is held to a prefix", (_,
   });
 });
 
+test("a statement that cannot be judged here is an error, and never permitted by mistake", () => {
+  const on: Access = { action: "dynamodb:GetItem", leadingKey: "k" };
+  const allow = { Effect: "Allow", Action: on.action };
+  expect(isPermitted([allow], on)).toBe(true);
+  expect(isPermitted([{ ...allow, Action: "dynamodb:PutItem" }], on)).toBe(false);
+  expect(() => isPermitted([{ ...allow, Effect: "Deny" }], on)).toThrow("Deny");
+  for (const Condition of [
+    { StringLike: { "dynamodb:LeadingKeys": "k" } },
+    { Null: { "aws:SourceIp": "true" } },
+    { Null: { "dynamodb:LeadingKeys": "false", "aws:SourceIp": "true" } },
+  ]) {
+    expect(() => isPermitted([{ ...allow, Condition }], on)).toThrow("not evaluated");
+  }
+});
+
 test("without its second condition a statement would permit a request that names no key, which is why it is there", () => {
   const [statement] = scoped["of the CDK"]?.("read", "orders/") ?? [];
   const { Null: _, ...half } = Object(statement?.Condition) as Record<string, unknown>;

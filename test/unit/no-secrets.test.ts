@@ -235,6 +235,13 @@ describe("a token, a payload and what a parked waiter is woken with", () => {
     }
   });
 
+  it("an error about an option can be written as JSON, whatever value was refused", async () => {
+    const client = new LeaseClient({ store: new MemoryLeaseStore() });
+    const error = await client.acquire("k", { data: { count: 7n } }).catch((failure: unknown) => failure);
+    expect(error).toMatchObject({ code: "LEASE_INVALID_OPTIONS", value: 7n });
+    expect(JSON.stringify(error)).toContain("LEASE_INVALID_OPTIONS");
+  });
+
   it("are in no log line of the functions that hand leases on: the answer alone has the handle", async () => {
     const printed: unknown[] = [];
     for (const name of ["log", "info", "warn", "error"] as const) {
