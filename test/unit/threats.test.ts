@@ -2,7 +2,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LeaseClient } from "@leasehold/client";
+import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type CommandEntry, commands } from "../../packages/cli/src/commands/index.ts";
 import { globalFlags } from "../../packages/cli/src/flags.ts";
@@ -145,6 +147,32 @@ describe("a clock that lies", () => {
     store.time = lie(3_600_000);
     const careful = new LeaseClient({ store, clock, owner: "B", clockSkewMs: Number.POSITIVE_INFINITY });
     await expect(careful.acquire("k")).rejects.toMatchObject({ code: "LEASE_UNAVAILABLE" });
+  });
+});
+
+describe.each(["__proto__", "constructor", "toString"])("the name %s, which every object has,", (name) => {
+  it("is a key, an owner, a slot's job and a task like any other", async () => {
+    const one = client(name);
+    const lease = await one.acquire(name, { owner: name, data: { [name]: 1 }, heartbeat: true });
+    expect(Object.keys(lease.data as object)).toEqual([name]);
+    await expect(client("other").acquire(name)).rejects.toMatchObject({ holder: name });
+    expect(await lease.release()).toBe(true);
+
+    const semaphore = new Semaphore(one, name, { permits: 1 });
+    await semaphore.acquire({ owner: name, reentrant: true });
+    await expect(new Semaphore(client("other"), name, { permits: 1 }).acquire()).rejects.toMatchObject({
+      code: "LEASE_UNAVAILABLE",
+    });
+    expect((await semaphore.inspect()).held.map(({ owner }) => owner)).toEqual([name]);
+
+    const tasks = new TaskSet(one, name);
+    await tasks.add([{ id: name, payload: { [name]: 1 } }]);
+    const task = await tasks.claim();
+    expect(task?.id).toBe(name);
+    await task?.succeed();
+    expect(await tasks.counts()).toMatchObject({ succeeded: 1 });
+    expect(await new JobRuns(one, name).run("2025-12-31T23:00:00.000Z", () => "done")).toBe("done");
+    expect(({} as Record<string, unknown>).data).toBeUndefined();
   });
 });
 
