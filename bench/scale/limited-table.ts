@@ -34,9 +34,9 @@ export const documented: Throughput = { writesPerKey: 1_000, readsPerKey: 3_000,
 export const roundTripMs = 10;
 /** A transaction takes about twice as long; for that time its items are taken. */
 const transactionMs = 10;
-/** As the AWS SDK does: three more tries, with pauses of random length that double. */
+/** As the AWS SDK does for throttles, and for conflicts where we mark them: three more tries, with pauses that double. */
 const tries = 4;
-const firstPauseMs = 50;
+const firstPauseMs = { LEASE_THROTTLED: 500, LEASE_CONFLICT: 100 } as const;
 
 /** What was sent and what became of it, in units. */
 export interface Load {
@@ -205,7 +205,7 @@ export class LimitedTable implements LeaseStore {
     throw new LeaseServiceError("LEASE_CONFLICT", "a transaction has the item");
   }
 
-  /** A call as the SDK makes it: the way there and back, and more tries where it is throttled. */
+  /** A call as the SDK makes it: the way there and back, and more tries where it is throttled or meets a transaction. */
   async #call<Answer>({ signal }: CallOptions, serve: () => Answer | Promise<Answer>): Promise<Answer> {
     for (let attempt = 1; ; attempt += 1) {
       this.load.sent += 1;
@@ -216,9 +216,10 @@ export class LimitedTable implements LeaseStore {
         return answer;
       } catch (error) {
         await this.#pause(roundTripMs / 2);
-        const isThrottled = error instanceof LeaseServiceError && error.code === "LEASE_THROTTLED";
-        if (!isThrottled || attempt === tries || signal.aborted) throw error;
-        await this.#pause(this.#random.fraction() * firstPauseMs * 2 ** (attempt - 1));
+        const { code } = error as LeaseServiceError;
+        const pauseMs = firstPauseMs[code as keyof typeof firstPauseMs] as number | undefined;
+        if (pauseMs === undefined || attempt === tries || signal.aborted) throw error;
+        await this.#pause(this.#random.fraction() * pauseMs * 2 ** (attempt - 1));
         if (signal.aborted) throw error;
       }
     }

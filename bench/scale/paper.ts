@@ -13,11 +13,13 @@ import {
   keepLeases,
   keepPermits,
   largest,
+  sharingGroupsPerSecond,
   slotsPerSecond,
   tasksPerSecond,
   throttledLooks,
   triesOnHeldLock,
   unitsOfLine,
+  unorderedHandOvers,
 } from "./scenarios.ts";
 
 /** One figure on paper, and its simulation. */
@@ -93,6 +95,14 @@ export const figures: readonly Figure[] = [
     simulate: () => handOvers(5, 20),
   },
   {
+    what: "lock: acquisitions and releases a second without order, 5 processes",
+    paper: roundTripsPerSecond / 2,
+    because: "the same: mostly the one that has just had it gets it again",
+    within: 0.1,
+    isQuick: true,
+    simulate: () => unorderedHandOvers(5, 20),
+  },
+  {
     what: "group of 10 locks: acquisitions and releases a second, one caller",
     paper: 1_000 / (3 * roundTripMs),
     because: "a transaction takes as long as two writes; the releases go together",
@@ -101,13 +111,21 @@ export const figures: readonly Figure[] = [
     simulate: () => groupsPerSecond(10, 5),
   },
   {
-    what: "lock: tries a second while it is held, of 2,000 that come",
+    what: "groups of 2 locks that share one: taken and let go a second, 20 processes",
+    paper: 1_000 / (3 * roundTripMs),
+    because: "the same, and conflicts of the transactions",
+    within: undefined,
+    isQuick: true,
+    simulate: () => sharingGroupsPerSecond(20, 20),
+  },
+  {
+    what: "lock: tries a second while it is held, of 1,200 that come",
     paper: writesPerKey / unitsOf("try a lock that is held").write,
     because: "units of one key",
     within: 0.05,
     isQuick: false,
     simulate: async () => {
-      const { served, lost } = await triesOnHeldLock(2_000, 40);
+      const { served, lost } = await triesOnHeldLock(1_200, 20);
       if (lost > 0) throw new Error("the holder has lost its lease to callers that only try");
       return served;
     },

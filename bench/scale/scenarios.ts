@@ -3,6 +3,7 @@
  * second, or the largest number that it carries without a lost lease.
  */
 import { fair } from "@leasehold/client/fair";
+import { acquireAll } from "@leasehold/client/group";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
@@ -217,9 +218,32 @@ export async function hitsPerSecond(processes: number, seconds: number): Promise
   return await perSecond(world, processes, ask, seconds);
 }
 
+/** As many processes take groups of two locks, of which they share one, whenever it is free. */
+export async function sharingGroupsPerSecond(processes: number, seconds: number): Promise<number> {
+  const world = new LimitedWorld();
+  const clients = Array.from({ length: processes }, () => world.process());
+  const step = async (loop: number): Promise<void> => {
+    const client = clients[loop];
+    if (client === undefined) return;
+    const group = await acquireAll(client, ["shared", `own${loop}`], { waitMs: forever });
+    await group.release();
+  };
+  return await perSecond(world, processes, step, seconds);
+}
+
+/** As many processes take one lock, in no order. */
+export async function unorderedHandOvers(processes: number, seconds: number): Promise<number> {
+  const world = new LimitedWorld();
+  const clients = Array.from({ length: processes }, () => world.process());
+  const step = async (loop: number): Promise<void> => {
+    const lease = await clients[loop]?.acquire("k", { waitMs: forever });
+    await lease?.release();
+  };
+  return await perSecond(world, processes, step, seconds);
+}
+
 /** Groups of as many locks that one process takes and lets go in a second. */
 export async function groupsPerSecond(locks: number, seconds: number): Promise<number> {
-  const { acquireAll } = await import("@leasehold/client/group");
   const world = new LimitedWorld();
   const client = world.process();
   const keys = Array.from({ length: locks }, (_, index) => `g${index}`);

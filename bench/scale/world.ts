@@ -7,12 +7,13 @@ import { LimitedTable, type Load, type Throughput } from "./limited-table.ts";
 export class LimitedWorld {
   readonly clock: ManualClock = new ManualClock();
   readonly table: LimitedTable;
-  readonly random = new Random(1);
+  readonly random: Random;
   /** Leases that a process has lost while it kept them. */
   lost = 0;
   #tokens = 0;
 
-  constructor(limits?: Throughput) {
+  constructor(limits?: Throughput, seed = 1) {
+    this.random = new Random(seed);
     this.table = new LimitedTable(this.clock, this.random, limits);
   }
 
