@@ -1,15 +1,22 @@
 /** Pages with a generated part: its tables, and where it begins and ends. */
 
-const begin = "<!-- npm run costs: begin -->";
-const end = "<!-- npm run costs: end -->";
+/** The npm script that writes a part of a page. */
+type Script = "costs" | "scale";
+
+const marks = (script: Script): readonly [begin: string, end: string] => [
+  `<!-- npm run ${script}: begin -->`,
+  `<!-- npm run ${script}: end -->`,
+];
 
 /** Gives the generated part of a page. */
-export function generatedIn(page: string): string {
+export function generatedIn(page: string, script: Script = "costs"): string {
+  const [begin, end] = marks(script);
   return page.slice(page.indexOf(begin) + begin.length, page.indexOf(end)).trim();
 }
 
 /** Gives the page with another generated part. */
-export function withGenerated(page: string, generated: string): string {
+export function withGenerated(page: string, generated: string, script: Script = "costs"): string {
+  const [begin, end] = marks(script);
   const [before = "", rest = ""] = page.split(begin);
   const [, after = ""] = rest.split(end);
   return `${before}${begin}\n\n${generated}\n\n${end}${after}`;

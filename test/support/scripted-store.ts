@@ -36,6 +36,8 @@ export interface Call {
   /** Of a transaction. */
   readonly entries?: readonly TransactionEntry[];
   readonly consistent?: boolean;
+  /** The partition key that a read names; none for a scan, which names no key. */
+  readonly readsKey?: string;
 }
 
 /** A table in memory that records every call, and lets some of them go wrong in the order that a test asks for. */
@@ -79,12 +81,15 @@ export class ScriptedStore implements LeaseStore {
   }
 
   async query(request: QueryRequest, options: CallOptions): Promise<ScanPage> {
-    this.calls.push({ method: "query", requests: [], consistent: request.consistent });
+    const { consistent, keyCondition, values } = request;
+    const named = /^#pk = (:\w+)/.exec(keyCondition)?.[1] ?? "";
+    this.calls.push({ method: "query", requests: [], consistent, readsKey: String(values[named]) });
     return await this.#read(options, () => this.table.query(request, options));
   }
 
   async get(request: GetRequest, options: CallOptions): Promise<Item | undefined> {
-    this.calls.push({ method: "get", requests: [], consistent: request.consistent });
+    const { consistent, key } = request;
+    this.calls.push({ method: "get", requests: [], consistent, readsKey: key.pk });
     return await this.#read(options, () => this.table.get(request, options));
   }
 

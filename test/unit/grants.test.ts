@@ -1,582 +1,21 @@
 import { type LeaseKeyScope, LeaseTable } from "@leasehold/cdk";
-import { Lease, LeaseClient } from "@leasehold/client";
-import { FairLock, fair } from "@leasehold/client/fair";
+import { Lease, LeaseClient, LeaseServiceError } from "@leasehold/client";
+import { FairLock } from "@leasehold/client/fair";
 import { acquireAll, LeaseGroup } from "@leasehold/client/group";
 import { Leader } from "@leasehold/client/leader";
 import { LeaseOperator } from "@leasehold/client/operator";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
-import { ManualClock } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { policyFor } from "../../packages/cli/src/table/policies.ts";
 import { Task } from "../../packages/jobs/src/tasks/task.ts";
-import { type Call, ScriptedStore } from "../support/scripted-store.ts";
-
-type GrantName = "read" | "operate" | "useLeases" | "usePrimitives";
-
-/** What a method is called on. */
-interface World {
-  readonly store: ScriptedStore;
-  readonly clock: ManualClock;
-  readonly client: LeaseClient;
-  /** Another process. */
-  readonly other: LeaseClient;
-  readonly tasks: TaskSet;
-  readonly runs: JobRuns;
-  readonly semaphore: Semaphore;
-  readonly readWrite: ReadWriteLock;
-  readonly fair: FairLock;
-  readonly operator: LeaseOperator;
-  readonly flights: SingleFlight;
-}
-
-function newWorld(): World {
-  const [store, clock] = [new ScriptedStore(), new ManualClock()];
-  const client = new LeaseClient({ store, clock, owner: "one" });
-  return {
-    store,
-    clock,
-    client,
-    other: new LeaseClient({ store, clock, owner: "other" }),
-    tasks: new TaskSet(client, "set", { backoff: { delayMs: 0 } }),
-    runs: new JobRuns(client, "job"),
-    semaphore: new Semaphore(client, "s", { permits: 2 }),
-    readWrite: new ReadWriteLock(client, "rw"),
-    fair: new FairLock(client, "desk"),
-    operator: new LeaseOperator(client, { by: "alice" }),
-    flights: new SingleFlight(client, { freshForMs: 1_000 }),
-  };
-}
-
-const slot = "2025-12-31T23:00:00.000Z";
-const earlier = "2025-12-31T22:00:00.000Z";
-const done = (): string => "done";
-
-async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
-  const found: T[] = [];
-  for await (const value of values) found.push(value);
-  return found;
-}
-
-async function claimed({ tasks }: World): Promise<Task> {
-  await tasks.add([{ id: "1" }]);
-  const task = await tasks.claim();
-  if (task === undefined) throw new Error("there is no task to claim");
-  return task;
-}
-
-async function parked(world: World): Promise<void> {
-  await (await claimed(world)).fail("no address", { final: true });
-}
-
-/** Prepares what a call needs, unrecorded, and gives the call. */
-type Prepare = (world: World) => Promise<() => Promise<unknown>> | (() => Promise<unknown>);
-
-/** Each method that sends something, the grant that is for it, and calls that show all that it may send. */
-const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]>> = {
-  "LeaseClient.inspect": [
-    "read",
-    ({ client }) =>
-      () =>
-        client.inspect("k"),
-  ],
-  "LeaseClient.inspectAll": [
-    "read",
-    ({ client }) =>
-      () =>
-        client.inspectAll("k"),
-  ],
-  "LeaseClient.describe": [
-    "read",
-    ({ client }) =>
-      () =>
-        client.describe("k"),
-  ],
-  "LeaseOperator.describe": [
-    "read",
-    ({ operator }) =>
-      () =>
-        operator.describe("k"),
-  ],
-  "LeaseOperator.audit": [
-    "read",
-    ({ operator }) =>
-      () =>
-        all(operator.audit()),
-    ({ operator }) =>
-      () =>
-        all(operator.audit({ key: "k" })),
-  ],
-  "LeaseOperator.history": [
-    "read",
-    ({ operator }) =>
-      () =>
-        all(operator.history("k")),
-  ],
-  "LeaseOperator.stop": [
-    "operate",
-    async ({ client, operator }) => {
-      const { token } = (await client.acquire("k")).toJSON();
-      return () => operator.stop("k", { token });
-    },
-  ],
-  "LeaseOperator.break": [
-    "operate",
-    async ({ client, operator }) => {
-      const { token } = (await client.acquire("k")).toJSON();
-      return () => operator.break("k", { token, reason: "INC-1" });
-    },
-    async ({ semaphore, operator }) => {
-      const { token } = (await semaphore.acquire()).toJSON();
-      return () => operator.break("s", { token, sortKey: "semaphore", reason: "INC-1" });
-    },
-  ],
-  "LeaseOperator.pause": [
-    "operate",
-    ({ operator }) =>
-      () =>
-        operator.pause("k", { forMs: 60_000, reason: "INC-1" }),
-  ],
-  "LeaseOperator.resume": [
-    "operate",
-    async ({ operator }) => {
-      await operator.pause("k", { forMs: 60_000, reason: "INC-1" });
-      return () => operator.resume("k");
-    },
-  ],
-  "LeaseClient.list": [
-    "read",
-    ({ client }) =>
-      () =>
-        all(client.list()),
-  ],
-  "LeaseClient.listPages": [
-    "read",
-    ({ client }) =>
-      () =>
-        all(client.listPages({ all: true })),
-  ],
-  "LeaseClient.doneSlot": [
-    "read",
-    ({ client }) =>
-      () =>
-        client.doneSlot("k"),
-  ],
-  "LeaseClient.forceRelease": [
-    "operate",
-    async ({ client, other }) => {
-      const { token } = await other.acquire("k");
-      return () => client.forceRelease("k", { token });
-    },
-  ],
-  "LeaseClient.requestRevocation": [
-    "operate",
-    async ({ client, other }) => {
-      const { token } = await other.acquire("k");
-      return () => client.requestRevocation("k", { token });
-    },
-  ],
-  "LeaseClient.takeBackSlot": [
-    "operate",
-    async ({ client }) => {
-      await (await client.acquire("k", { slot })).complete();
-      return () => client.takeBackSlot("k", { doneSlot: slot, to: earlier });
-    },
-  ],
-  "LeaseClient.acquire": [
-    "useLeases",
-    ({ client }) =>
-      () =>
-        client.acquire("k"),
-    ({ client }) =>
-      () =>
-        client.acquire("k", { order: fair() }),
-    async ({ client, other, clock }) => {
-      await other.acquire("k", { leaseDurationMs: 30_000 });
-      return async () => {
-        const waiting = client.acquire("k", { waitMs: 60_000 });
-        await clock.advance(60_000);
-        await waiting;
-      };
-    },
-    async ({ client, other, clock }) => {
-      await other.acquire("k", { leaseDurationMs: 30_000 });
-      return async () => {
-        const waiting = client.acquire("k", { waitMs: 60_000, order: fair() });
-        await clock.advance(60_000);
-        await waiting;
-      };
-    },
-  ],
-  "LeaseClient.tryAcquire": [
-    "useLeases",
-    ({ client }) =>
-      () =>
-        client.tryAcquire("k"),
-  ],
-  "LeaseClient.withLease": [
-    "useLeases",
-    ({ client }) =>
-      () =>
-        client.withLease("k", done),
-  ],
-  "LeaseClient.close": [
-    "useLeases",
-    async ({ client }) => {
-      await client.acquire("k");
-      return () => client.close();
-    },
-  ],
-  "Lease.renew": [
-    "useLeases",
-    async ({ client }) => {
-      const lease = await client.acquire("k");
-      return () => lease.renew();
-    },
-    // Heartbeats that are due together.
-    async ({ client, clock }) => {
-      await Promise.all(["k", "l", "m"].map((key) => client.acquire(key, { heartbeat: true })));
-      return () => clock.advance(60_000);
-    },
-  ],
-  "Lease.release": [
-    "useLeases",
-    async ({ client }) => {
-      const lease = await client.acquire("k");
-      return () => lease.release();
-    },
-  ],
-  "Lease.complete": [
-    "useLeases",
-    async ({ client }) => {
-      const lease = await client.acquire("k", { slot });
-      return () => lease.complete();
-    },
-  ],
-  "FairLock.inspect": [
-    "read",
-    ({ fair }) =>
-      () =>
-        fair.inspect(),
-  ],
-  "FairLock.acquire": [
-    "useLeases",
-    ({ fair }) =>
-      () =>
-        fair.acquire(),
-  ],
-  "FairLock.withLease": [
-    "useLeases",
-    ({ fair }) =>
-      () =>
-        fair.withLease({}, done),
-  ],
-  "FairLock.checkIn": [
-    "useLeases",
-    ({ fair }) =>
-      () =>
-        fair.checkIn({ owner: "ticket" }),
-  ],
-  "FairLock.checkOut": [
-    "useLeases",
-    async ({ fair }) => {
-      await fair.checkIn({ owner: "ticket" });
-      return () => fair.checkOut({ owner: "ticket" });
-    },
-  ],
-  "Leader.current": [
-    "read",
-    ({ client }) =>
-      () =>
-        new Leader(client, "l").current(),
-  ],
-  "Leader.observe": [
-    "read",
-    ({ client }) =>
-      async () => {
-        for await (const _ of new Leader(client, "l").observe()) break;
-      },
-  ],
-  "Leader.campaign": [
-    "useLeases",
-    ({ client }) =>
-      () =>
-        new Leader(client, "l").campaign(),
-  ],
-  "Leader.lead": [
-    "useLeases",
-    ({ client }) =>
-      () => {
-        const stop = new AbortController();
-        return new Leader(client, "l")
-          .lead(() => stop.abort(), { signal: stop.signal })
-          .catch(() => undefined);
-      },
-  ],
-  "Leader.resign": [
-    "useLeases",
-    async ({ client }) => {
-      const leader = new Leader(client, "l");
-      await leader.campaign();
-      return () => leader.resign();
-    },
-  ],
-  acquireAll: [
-    "useLeases",
-    ({ client }) =>
-      () =>
-        acquireAll(client, ["k", "l"]),
-    async ({ client, other }) => {
-      await other.acquire("l");
-      return () => acquireAll(client, ["k", "l"]).catch(() => undefined);
-    },
-  ],
-  "LeaseGroup.renew": [
-    "useLeases",
-    async ({ client }) => {
-      const group = await acquireAll(client, ["k", "l"]);
-      return () => group.renew();
-    },
-  ],
-  "LeaseGroup.release": [
-    "useLeases",
-    async ({ client }) => {
-      const group = await acquireAll(client, ["k", "l"]);
-      return () => group.release();
-    },
-  ],
-  "Semaphore.inspect": [
-    "read",
-    ({ semaphore }) =>
-      () =>
-        semaphore.inspect(),
-  ],
-  "Semaphore.acquire": [
-    "useLeases",
-    ({ semaphore }) =>
-      () =>
-        semaphore.acquire(),
-    ({ client }) =>
-      () =>
-        new Semaphore(client, "s", { permits: 2, order: fair() }).acquire(),
-  ],
-  "Semaphore.tryAcquire": [
-    "useLeases",
-    ({ semaphore }) =>
-      () =>
-        semaphore.tryAcquire(),
-  ],
-  "Semaphore.withPermit": [
-    "useLeases",
-    ({ semaphore }) =>
-      () =>
-        semaphore.withPermit({}, done),
-  ],
-  "Semaphore.drain": [
-    "read",
-    ({ semaphore }) =>
-      () =>
-        semaphore.drain(),
-  ],
-  "ReadWriteLock.inspect": [
-    "read",
-    ({ readWrite }) =>
-      () =>
-        readWrite.inspect(),
-  ],
-  "ReadWriteLock.read": [
-    "useLeases",
-    ({ readWrite }) =>
-      () =>
-        readWrite.read(),
-  ],
-  "ReadWriteLock.tryRead": [
-    "useLeases",
-    ({ readWrite }) =>
-      () =>
-        readWrite.tryRead(),
-  ],
-  "ReadWriteLock.write": [
-    "useLeases",
-    ({ readWrite }) =>
-      () =>
-        readWrite.write(),
-  ],
-  "ReadWriteLock.tryWrite": [
-    "useLeases",
-    ({ readWrite }) =>
-      () =>
-        readWrite.tryWrite(),
-  ],
-  "ReadWriteLock.withRead": [
-    "useLeases",
-    ({ readWrite }) =>
-      () =>
-        readWrite.withRead({}, done),
-  ],
-  "ReadWriteLock.withWrite": [
-    "useLeases",
-    ({ readWrite }) =>
-      () =>
-        readWrite.withWrite({}, done),
-  ],
-  "SingleFlight.getOrCompute": [
-    "usePrimitives",
-    ({ flights }) =>
-      () =>
-        flights.getOrCompute("k", { compute: done }),
-  ],
-  "SingleFlight.getOrComputeWithSource": [
-    "usePrimitives",
-    ({ flights }) =>
-      () =>
-        flights.getOrComputeWithSource("k", { compute: done }),
-  ],
-  "SingleFlight.invalidate": [
-    "usePrimitives",
-    ({ flights }) =>
-      () =>
-        flights.invalidate("k"),
-  ],
-  "TaskSet.get": [
-    "read",
-    async (world) => {
-      await world.tasks.add([{ id: "1" }]);
-      return () => world.tasks.get("1");
-    },
-    ({ tasks }) =>
-      () =>
-        tasks.get("unknown"),
-  ],
-  "TaskSet.counts": [
-    "read",
-    ({ tasks }) =>
-      () =>
-        tasks.counts(),
-  ],
-  "TaskSet.list": [
-    "read",
-    ({ tasks }) =>
-      () =>
-        all(tasks.list()),
-  ],
-  "TaskSet.cancel": [
-    "operate",
-    async ({ tasks }) => {
-      await tasks.add([{ id: "1" }]);
-      return () => tasks.cancel("1");
-    },
-  ],
-  "TaskSet.requeue": [
-    "operate",
-    async (world) => {
-      await parked(world);
-      return () => world.tasks.requeue("1");
-    },
-  ],
-  "TaskSet.requeueAll": [
-    "operate",
-    async (world) => {
-      await parked(world);
-      return () => world.tasks.requeueAll();
-    },
-  ],
-  "TaskSet.add": [
-    "usePrimitives",
-    ({ tasks }) =>
-      () =>
-        tasks.add([{ id: "1" }]),
-  ],
-  "TaskSet.claim": [
-    "usePrimitives",
-    async ({ tasks }) => {
-      await tasks.add([{ id: "1" }]);
-      return () => tasks.claim();
-    },
-  ],
-  "TaskSet.work": [
-    "usePrimitives",
-    async ({ tasks }) => {
-      await tasks.add([{ id: "1" }]);
-      return async () => {
-        for await (const task of tasks.work({ until: "drained" })) await task.succeed();
-      };
-    },
-  ],
-  "TaskSet.process": [
-    "usePrimitives",
-    async ({ tasks }) => {
-      await tasks.add([{ id: "1" }]);
-      return () => tasks.process(done, { until: "drained" });
-    },
-  ],
-  "Task.renew": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.renew())],
-  "Task.succeed": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.succeed())],
-  "Task.fail": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.fail("no"))],
-  "Task.release": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.release())],
-  "JobRuns.get": [
-    "read",
-    ({ runs }) =>
-      () =>
-        runs.get(slot),
-  ],
-  "JobRuns.runs": [
-    "read",
-    ({ runs }) =>
-      () =>
-        all(runs.runs()),
-  ],
-  "JobRuns.missed": [
-    "read",
-    ({ runs, clock }) =>
-      () => {
-        const now = clock.now();
-        const next = (after: Date): Date => new Date(after.getTime() + 3_600_000);
-        return all(runs.missed({ schedule: { next }, since: new Date(now - 7_200_000) }));
-      },
-  ],
-  "JobRuns.skip": [
-    "operate",
-    ({ runs }) =>
-      () =>
-        runs.skip(slot),
-  ],
-  "JobRuns.takeBack": [
-    "operate",
-    async ({ runs }) => {
-      await runs.run(slot, done);
-      const run = await runs.get(slot);
-      if (run === undefined) throw new Error("there is no run to take back");
-      return () => runs.takeBack(run);
-    },
-  ],
-  "JobRuns.run": [
-    "usePrimitives",
-    ({ runs }) =>
-      () =>
-        runs.run(slot, done),
-  ],
-  "JobRuns.tryRun": [
-    "usePrimitives",
-    ({ runs }) =>
-      () =>
-        runs.tryRun(slot, done),
-  ],
-  "JobRuns.backfill": [
-    "usePrimitives",
-    ({ runs, clock }) =>
-      () => {
-        const now = clock.now();
-        const next = (after: Date): Date => new Date(after.getTime() + 3_600_000);
-        const range = { schedule: { next }, since: new Date(now - 7_200_000) };
-        return runs.backfill(range, done);
-      },
-  ],
-};
+import { type GrantName, methods, newWorld, type Prepare } from "../support/methods.ts";
+import { type Access, accessesOf, isPermitted, type PolicyStatement } from "../support/policy.ts";
 
 /** They send nothing, by themselves. */
 const silent = [
@@ -597,30 +36,17 @@ const silent = [
   "Task.conditionCheck",
 ];
 
-/** The permissions that a call to the store needs, once DynamoDB is behind it. */
-function actionsOf({ method, entries = [] }: Call): string[] {
-  const single = {
-    update: "UpdateItem",
-    // BatchExecuteStatement is permitted by statement.
-    updateMany: "PartiQLUpdate",
-    get: "GetItem",
-    query: "Query",
-    scan: "Scan",
-  };
-  const inTransaction = { delete: "DeleteItem", check: "ConditionCheckItem" };
-  const names =
-    method === "transact"
-      ? entries.map(({ action }) => (typeof action === "string" ? inTransaction[action] : "UpdateItem"))
-      : [single[method]];
-  return names.map((name) => `dynamodb:${name}`);
-}
-
-async function sentBy(prepare: Prepare): Promise<string[]> {
+/** What a call asks IAM for. */
+async function accessesBy(prepare: Prepare): Promise<Access[]> {
   const world = newWorld();
   const call = await prepare(world);
   const before = world.store.calls.length;
   await call();
-  return world.store.calls.slice(before).flatMap(actionsOf);
+  return world.store.calls.slice(before).flatMap(accessesOf);
+}
+
+async function sentBy(prepare: Prepare): Promise<string[]> {
+  return (await accessesBy(prepare)).map(({ action }) => action);
 }
 
 async function sentByMethods(...grants: GrantName[]): Promise<string[]> {
@@ -721,4 +147,103 @@ test("every method of the client and of each primitive is in one grant, or sends
       .map((method) => `${name}.${method}`),
   );
   expect([...Object.keys(methods), ...silent].sort()).toEqual([...named, "acquireAll"].sort());
+});
+
+/** What a grant held to a prefix permits: by the CDK, and as the command line prints it. */
+const scoped: Readonly<Record<string, (name: GrantName, prefix: string) => readonly PolicyStatement[]>> = {
+  "of the CDK": (name, prefix) => [granted(name, { keyPrefixes: [prefix] }) as unknown as PolicyStatement],
+  "of leasehold iam": (name, prefix) => {
+    const kinds = {
+      read: "read",
+      operate: "operate",
+      useLeases: "use",
+      usePrimitives: "primitives",
+    } as const;
+    const arn = "arn:aws:dynamodb:eu-central-1:111122223333:table/leases";
+    return policyFor(kinds[name], arn, [prefix]).Statement;
+  },
+};
+const grantNames = ["read", "operate", "useLeases", "usePrimitives"] as const;
+
+describe.each(Object.entries(scoped))("a grant %s that is held to a prefix", (_, statementsFor) => {
+  const statements = Object.fromEntries(
+    grantNames.map((name) => [name, statementsFor(name, "orders/")]),
+  ) as Record<GrantName, readonly PolicyStatement[]>;
+
+  test.each(Object.entries(methods))(
+    "permits %s on its own keys alone: each read, write, entry of a transaction and statement of a batch",
+    async (_name, [grant, ...calls]) => {
+      for (const prepare of calls) {
+        const accesses = await accessesBy(prepare);
+        expect(accesses).not.toHaveLength(0);
+        for (const { action, leadingKey } of accesses) {
+          if (leadingKey === undefined) {
+            // A walk over all keys.
+            for (const name of grantNames) expect(isPermitted(statements[name], { action })).toBe(false);
+            continue;
+          }
+          const own = { action, leadingKey: `orders/${leadingKey}` };
+          expect(isPermitted(statements[grant], own), action).toBe(true);
+          for (const other of ["billing/", "order", "Orders/", "x/orders/", ""]) {
+            const foreign = { action, leadingKey: other + leadingKey };
+            for (const name of grantNames) expect(isPermitted(statements[name], foreign), action).toBe(false);
+          }
+        }
+      }
+    },
+  );
+
+  test("refuses a group that has one key of another program, for every entry of a transaction is judged", async () => {
+    const world = newWorld();
+    await acquireAll(world.client, ["orders/1", "billing/1"]);
+    const accesses = world.store.calls.flatMap(accessesOf);
+    expect(accesses.map((access) => isPermitted(statements.useLeases, access))).toEqual([true, false]);
+  });
+
+  test("takes the wildcards of a prefix as themselves", () => {
+    const on = (leadingKey: string): Access => ({ action: "dynamodb:UpdateItem", leadingKey });
+    for (const prefix of ["a*/", "a?/", "a$/", "a\u0024{*}/"]) {
+      const literal = statementsFor("useLeases", prefix);
+      expect(isPermitted(literal, on(`${prefix}1`)), prefix).toBe(true);
+      for (const other of ["ab/1", "abc/1", "a/1"])
+        expect(isPermitted(literal, on(other)), prefix).toBe(false);
+    }
+  });
+
+  test("does not reach the registry of jobs, and a run does not fail because of it", async () => {
+    const { store, client } = newWorld();
+    const refused: Access[] = [];
+    const update = store.update.bind(store);
+    vi.spyOn(store, "update").mockImplementation(async (request, options) => {
+      const [access] = accessesOf({ method: "update", requests: [request] }) as [Access];
+      if (isPermitted(statements.usePrimitives, access)) return await update(request, options);
+      refused.push(access);
+      throw new LeaseServiceError("LEASE_REQUEST_REJECTED", "not authorized");
+    });
+    const runs = new JobRuns(client, "orders/report", { schedule: "rate(1 hour)" });
+    expect(await runs.run("2025-12-31T23:00:00.000Z", () => "done")).toBe("done");
+    expect(refused).toEqual([{ action: "dynamodb:UpdateItem", leadingKey: "leasehold/registry" }]);
+  });
+});
+
+test("a statement that cannot be judged here is an error, and never permitted by mistake", () => {
+  const on: Access = { action: "dynamodb:GetItem", leadingKey: "k" };
+  const allow = { Effect: "Allow", Action: on.action };
+  expect(isPermitted([allow], on)).toBe(true);
+  expect(isPermitted([{ ...allow, Action: "dynamodb:PutItem" }], on)).toBe(false);
+  expect(() => isPermitted([{ ...allow, Effect: "Deny" }], on)).toThrow("Deny");
+  for (const Condition of [
+    { StringLike: { "dynamodb:LeadingKeys": "k" } },
+    { Null: { "aws:SourceIp": "true" } },
+    { Null: { "dynamodb:LeadingKeys": "false", "aws:SourceIp": "true" } },
+  ]) {
+    expect(() => isPermitted([{ ...allow, Condition }], on)).toThrow("not evaluated");
+  }
+});
+
+test("without its second condition a statement would permit a request that names no key, which is why it is there", () => {
+  const [statement] = scoped["of the CDK"]?.("read", "orders/") ?? [];
+  const { Null: _, ...half } = Object(statement?.Condition) as Record<string, unknown>;
+  const scan = { action: "dynamodb:Scan" };
+  expect(isPermitted([{ Effect: "Allow", Action: scan.action, Condition: half }], scan)).toBe(true);
 });

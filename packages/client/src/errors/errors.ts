@@ -272,7 +272,7 @@ export class InvalidOptionsError extends LeaseError {
   }
   /** The option's name, as the caller wrote it. */
   declare readonly option: string;
-  /** The value that was refused. */
+  /** The value that was refused. It may hold credentials or a payload, so a log or JSON of the error does not show it. */
   declare readonly value: unknown;
   /** What would be accepted. */
   declare readonly allowed: string;
@@ -280,7 +280,8 @@ export class InvalidOptionsError extends LeaseError {
   constructor(option: string, value: unknown, allowed: string, wording: RefusalWording = {}) {
     const { finding = `is ${describe(value)}`, advice, ...cause } = wording;
     const text = `${option} ${finding}; allowed: ${allowed}${advice === undefined ? "" : `; ${advice}`}`;
-    super("LEASE_INVALID_OPTIONS", text, { ...cause, option, value, allowed });
+    super("LEASE_INVALID_OPTIONS", text, { ...cause, option, allowed });
+    Object.defineProperty(this, "value", { value, enumerable: false });
   }
 }
 

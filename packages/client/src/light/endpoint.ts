@@ -26,7 +26,7 @@ export function resolveEndpoint(options: EndpointOptions, env: NodeJS.ProcessEnv
   if (url !== undefined) return { region, url };
   throw new LeaseConfigurationError(
     "LEASE_REGION_MISSING",
-    `the endpoint in the environment is no URL: AWS_ENDPOINT_URL_DYNAMODB or AWS_ENDPOINT_URL is ${JSON.stringify(text)}`,
+    `the endpoint in the environment is no URL: AWS_ENDPOINT_URL_DYNAMODB or AWS_ENDPOINT_URL is ${JSON.stringify(withoutUser(text))}`,
   );
 }
 
@@ -34,6 +34,11 @@ export function resolveEndpoint(options: EndpointOptions, env: NodeJS.ProcessEnv
 export function endpointUrl(text: unknown): URL | undefined {
   const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
   return url !== undefined && /^https?:$/.test(url.protocol) && url.username === "" ? url : undefined;
+}
+
+/** An endpoint as a message may show it: a user's name and password in a URL are left out. */
+export function withoutUser(endpoint: string): string {
+  return endpoint.replace(/\/\/[^/]*@/, "//…@");
 }
 
 /** Tells whether a text can be a region's name, which becomes a part of a host's. */

@@ -6,7 +6,7 @@ import { type Randomness, systemRandomness } from "../protocol/context.ts";
 import type { LeaseStore } from "../store.ts";
 import { type Clock, systemClock } from "../time/clock.ts";
 import { CredentialsCache, environmentCredentials, type LightCredentials } from "./credentials.ts";
-import { endpointUrl, isRegion, regionIn, resolveEndpoint } from "./endpoint.ts";
+import { endpointUrl, isRegion, regionIn, resolveEndpoint, withoutUser } from "./endpoint.ts";
 import { HttpTransport } from "./http-transport.ts";
 import { SigningTime } from "./signing-time.ts";
 
@@ -89,7 +89,11 @@ export function lightStore(options: LightStoreOptions): LightStore {
 const rules: Rules<LightStoreOptions> = {
   tableName: tableRules.tableName,
   region: rule("the name of an AWS region", isRegion),
-  endpoint: rule("a URL with http: or https:", (value) => endpointUrl(value) !== undefined),
+  endpoint: (option, value) => {
+    const shown = typeof value === "string" ? withoutUser(value) : value;
+    check(endpointUrl(value) !== undefined, option, shown, "a URL with http: or https:, without a user");
+    return value as string;
+  },
   credentials: (option, value) => {
     const { accessKeyId, secretAccessKey } = (value ?? {}) as Partial<LightCredentials>;
     if (typeof value === "function" || (accessKeyId && secretAccessKey)) return value as LightCredentials;

@@ -80,7 +80,7 @@ export function checkKnown<Options extends object>(
 ): Options {
   const isObject = typeof options === "object" && options !== null;
   const isArray = readable(where, options, () => Array.isArray(options));
-  check(isObject && !isArray, where, options, "an object");
+  if (!isObject || isArray) throw new InvalidOptionsError(where, options, "an object", unshown(options));
   const given: Record<string, unknown> = {};
   for (const option of readable(where, options, () => namesOf(options))) {
     const path = `${where}.${option}`;
@@ -92,6 +92,11 @@ export function checkKnown<Options extends object>(
     if (value !== undefined) given[option] = value;
   }
   return given as Options;
+}
+
+/** A text in the place of an object may be one: a handle as JSON, with its token. */
+function unshown(value: unknown): { readonly finding?: string } {
+  return typeof value === "string" ? { finding: "is a text" } : {};
 }
 
 /** The names of an object's members, also of its class, but without the methods of a class. */

@@ -1,0 +1,217 @@
+/**
+ * How far each primitive should go on one key: by DynamoDB's published limits, the units that docs/requests.md promises and
+ * the time of an answer. Beside each figure stands how the simulation finds it, and by how much the two may differ.
+ */
+import { requestsReport } from "../costs/requests-report.ts";
+import { documented, roundTripMs } from "./limited-table.ts";
+import {
+  cyclesOfOneCaller,
+  divided,
+  groupsPerSecond,
+  handOvers,
+  hitsPerSecond,
+  keepLeases,
+  keepPermits,
+  largest,
+  sharingGroupsPerSecond,
+  slotsPerSecond,
+  tasksPerSecond,
+  throttledLooks,
+  triesOnHeldLock,
+  unitsOfLine,
+  unorderedHandOvers,
+} from "./scenarios.ts";
+
+/** One figure on paper, and its simulation. */
+export interface Figure {
+  readonly what: string;
+  readonly paper: number;
+  /** How the figure on paper is calculated. */
+  readonly because: string;
+  /** The share by which the simulation may differ; undefined where the paper says no more than "at most". */
+  readonly within: number | undefined;
+  /** Whether it takes no more than some seconds. */
+  readonly isQuick: boolean;
+  simulate(): Promise<number>;
+}
+
+/** The units of an operation, as docs/requests.md promises them. */
+function unitsOf(operation: string): { readonly write: number; readonly read: number } {
+  const row = requestsReport()
+    .split("\n")
+    .find((line) => line.startsWith(`| ${operation} |`));
+  const [, , , write, read] = row?.split("|").map((cell) => cell.trim()) ?? [];
+  if (write === undefined || read === undefined) throw new Error(`docs/requests.md has no "${operation}"`);
+  return { write: Number(write), read: Number(read) };
+}
+
+const { writesPerKey, readsPerKey, writesPerTable } = documented;
+const roundTripsPerSecond = 1_000 / roundTripMs;
+
+/** What a seat, and a ticket, take of their items, with an owner as long as those by default. */
+const [seatBytes, ticketBytes] = [235, 104];
+const unitBytes = 1_024;
+/** A heartbeat renews each third of a lease. */
+const renewalsPerLease = 3;
+
+/** Each renewal is billed for all seats, so what a semaphore takes grows with the square of its holders. */
+const holdersOf = (leaseSeconds: number): number =>
+  Math.sqrt((writesPerKey * leaseSeconds * unitBytes) / (renewalsPerLease * seatBytes));
+
+const isServed = (throttled: number): boolean => throttled < 0.01;
+
+/** Waiters that look as in "wait 10 minutes", without the first 10 seconds, which are denser. */
+const lookUnitsPerSecond =
+  (unitsOf("wait 10 minutes for a lock that stays held").read -
+    unitsOf("wait 10 s for a lock that stays held").read) /
+  590;
+
+/** A waiter in line writes as in "wait an hour at the head", without joining and leaving. */
+const ticketWritesPerSecond =
+  (unitsOf("fair lock: join, wait an hour at the head, and leave").write -
+    unitsOf("fair lock: join, wait a minute at the head, and leave").write) /
+  3_540;
+const lineUnits = (waiters: number): number =>
+  waiters * ticketWritesPerSecond * Math.ceil((waiters * ticketBytes) / unitBytes);
+
+const taskUnits = unitsOf("tasks: claim 3 waiting tasks").write / 3 + unitsOf("tasks: succeed").write;
+const hundredth = 100;
+
+export const figures: readonly Figure[] = [
+  {
+    what: "lock: acquisitions and releases a second, one caller",
+    paper: roundTripsPerSecond / 2,
+    because: "two answers, one after the other",
+    within: 0.05,
+    isQuick: true,
+    simulate: () => cyclesOfOneCaller(5),
+  },
+  {
+    what: "fair lock: hand-overs a second, 5 processes",
+    paper: roundTripsPerSecond / 2,
+    because: "a release, an acquisition, and between them the next one has to look",
+    within: undefined,
+    isQuick: true,
+    simulate: () => handOvers(5, 20),
+  },
+  {
+    what: "lock: acquisitions and releases a second without order, 5 processes",
+    paper: roundTripsPerSecond / 2,
+    because: "the same: mostly the one that has just had it gets it again",
+    within: 0.1,
+    isQuick: true,
+    simulate: () => unorderedHandOvers(5, 20),
+  },
+  {
+    what: "group of 10 locks: acquisitions and releases a second, one caller",
+    paper: 1_000 / (3 * roundTripMs),
+    because: "a transaction takes as long as two writes; the releases go together",
+    within: 0.05,
+    isQuick: true,
+    simulate: () => groupsPerSecond(10, 5),
+  },
+  {
+    what: "groups of 2 locks that share one: taken and let go a second, 20 processes",
+    paper: 1_000 / (3 * roundTripMs),
+    because: "the same, and conflicts of the transactions",
+    within: undefined,
+    isQuick: true,
+    simulate: () => sharingGroupsPerSecond(20, 20),
+  },
+  {
+    what: "lock: tries a second while it is held, of 1,200 that come",
+    paper: writesPerKey / unitsOf("try a lock that is held").write,
+    because: "units of one key",
+    within: 0.05,
+    isQuick: false,
+    simulate: async () => {
+      const { served, lost } = await triesOnHeldLock(1_200, 20);
+      if (lost > 0) throw new Error("the holder has lost its lease to callers that only try");
+      return served;
+    },
+  },
+  {
+    what: "job runs: slots of one job a second, 20 processes",
+    paper: writesPerKey / unitsOf("job runs: run a slot").write,
+    because: "units of one key",
+    within: 0.05,
+    isQuick: true,
+    simulate: () => slotsPerSecond(20, 5),
+  },
+  {
+    what: "tasks: claimed and done a second in one set, 16 workers",
+    paper: writesPerKey / taskUnits,
+    because: "units of one key",
+    within: 0.1,
+    isQuick: true,
+    simulate: () => tasksPerSecond(16, 5),
+  },
+  {
+    what: "single flight: hits of one value a second, 60 processes",
+    paper: readsPerKey / unitsOf("single flight: a hit").read,
+    because: "units of one key",
+    within: 0.05,
+    isQuick: true,
+    simulate: () => hitsPerSecond(60, 3),
+  },
+  {
+    what: "semaphore: holders with heartbeats, leases of 30 s",
+    paper: holdersOf(30),
+    because: "the square of the holders: each renewal is billed for all seats",
+    within: 0.15,
+    isQuick: true,
+    simulate: () => largest(150, 260, async (n) => isServed((await keepPermits(n, 30_000)).throttled)),
+  },
+  {
+    what: "semaphore: holders with heartbeats, leases of 3 minutes",
+    paper: holdersOf(180),
+    because: "the same",
+    within: 0.15,
+    isQuick: false,
+    simulate: () => largest(400, 600, async (n) => isServed((await keepPermits(n, 180_000)).throttled)),
+  },
+  {
+    what: "fair lock: write units a second of a line of 100 that wait",
+    paper: lineUnits(100),
+    because: "the square of the waiters: each check-in is billed for all tickets",
+    within: 0.2,
+    isQuick: false,
+    simulate: () => unitsOfLine(100, 300),
+  },
+  {
+    what: "lock: waiting processes on one key, without order",
+    paper: readsPerKey / lookUnitsPerSecond,
+    because: "looks, each of half a unit",
+    within: 0.15,
+    isQuick: true,
+    simulate: async () =>
+      hundredth *
+      (await largest(150, 450, async (n) => isServed(await throttledLooks(n, divided(hundredth))))),
+  },
+  {
+    what: "leases with heartbeats of 30 s in a new table, different keys",
+    paper: (writesPerTable * 30) / renewalsPerLease,
+    because: "units of a new table on demand",
+    within: 0.1,
+    isQuick: true,
+    simulate: async () =>
+      hundredth *
+      (await largest(300, 600, async (n) =>
+        isServed((await keepLeases(n, 30_000, divided(hundredth))).throttled),
+      )),
+  },
+];
+
+/** A figure with what the simulation has found. */
+export interface Compared extends Figure {
+  readonly simulated: number;
+  readonly agrees: boolean;
+}
+
+export async function compare(figure: Figure): Promise<Compared> {
+  const simulated = await figure.simulate();
+  const { paper, within } = figure;
+  const agrees =
+    within === undefined ? simulated > 0 && simulated <= paper : Math.abs(simulated / paper - 1) <= within;
+  return { ...figure, simulated, agrees };
+}

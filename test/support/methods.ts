@@ -1,0 +1,580 @@
+// Every public method that sends something, with the grant that is for it. Tests of permissions call each of them.
+import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
+import { FairLock, fair } from "@leasehold/client/fair";
+import { acquireAll } from "@leasehold/client/group";
+import { Leader } from "@leasehold/client/leader";
+import type { LoggedEvent } from "@leasehold/client/log";
+import { LeaseOperator } from "@leasehold/client/operator";
+import { ReadWriteLock } from "@leasehold/client/read-write";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { SingleFlight } from "@leasehold/client/single-flight";
+import { ManualClock } from "@leasehold/client/testing";
+import { JobRuns, TaskSet } from "@leasehold/jobs";
+import type { Task } from "../../packages/jobs/src/tasks/task.ts";
+import { ScriptedStore } from "./scripted-store.ts";
+
+/** The grants that methods need. */
+export type GrantName = "read" | "operate" | "useLeases" | "usePrimitives";
+
+/** What a method is called on. */
+export interface World {
+  readonly store: ScriptedStore;
+  readonly clock: ManualClock;
+  readonly client: LeaseClient;
+  /** Another process. */
+  readonly other: LeaseClient;
+  readonly tasks: TaskSet;
+  readonly runs: JobRuns;
+  readonly semaphore: Semaphore;
+  readonly readWrite: ReadWriteLock;
+  readonly fair: FairLock;
+  readonly operator: LeaseOperator;
+  readonly flights: SingleFlight;
+}
+
+/** A table in memory, and two processes; they tell the same listener of all that happens. */
+export function newWorld(
+  options: Pick<LeaseClientOptions, "randomness"> & { readonly onEvent?: (event: LoggedEvent) => void } = {},
+  store = new ScriptedStore(),
+): World {
+  const clock = new ManualClock();
+  const { onEvent } = options;
+  const client = new LeaseClient({ ...options, store, clock, owner: "one" });
+  return {
+    store,
+    clock,
+    client,
+    other: new LeaseClient({ ...options, store, clock, owner: "other" }),
+    tasks: new TaskSet(client, "set", { backoff: { delayMs: 0 } }),
+    runs: new JobRuns(client, "job"),
+    semaphore: new Semaphore(client, "s", { permits: 2 }),
+    readWrite: new ReadWriteLock(client, "rw"),
+    fair: new FairLock(client, "desk"),
+    operator: new LeaseOperator(client, { by: "alice" }),
+    flights: new SingleFlight(client, { freshForMs: 1_000, ...(onEvent && { onEvent }) }),
+  };
+}
+
+const slot = "2025-12-31T23:00:00.000Z";
+const earlier = "2025-12-31T22:00:00.000Z";
+const done = (): string => "done";
+
+async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const value of values) found.push(value);
+  return found;
+}
+
+async function claimed({ tasks }: World): Promise<Task> {
+  await tasks.add([{ id: "1" }]);
+  const task = await tasks.claim();
+  if (task === undefined) throw new Error("there is no task to claim");
+  return task;
+}
+
+async function parked(world: World): Promise<void> {
+  await (await claimed(world)).fail("no address", { final: true });
+}
+
+/** Prepares what a call needs, unrecorded, and gives the call. */
+export type Prepare = (world: World) => Promise<() => Promise<unknown>> | (() => Promise<unknown>);
+
+/** Each method that sends something, the grant that is for it, and calls that show all that it may send. */
+export const methods: Readonly<Record<string, readonly [grant: GrantName, ...Prepare[]]>> = {
+  "LeaseClient.inspect": [
+    "read",
+    ({ client }) =>
+      () =>
+        client.inspect("k"),
+  ],
+  "LeaseClient.inspectAll": [
+    "read",
+    ({ client }) =>
+      () =>
+        client.inspectAll("k"),
+  ],
+  "LeaseClient.describe": [
+    "read",
+    ({ client }) =>
+      () =>
+        client.describe("k"),
+  ],
+  "LeaseOperator.describe": [
+    "read",
+    ({ operator }) =>
+      () =>
+        operator.describe("k"),
+  ],
+  "LeaseOperator.audit": [
+    "read",
+    ({ operator }) =>
+      () =>
+        all(operator.audit()),
+    ({ operator }) =>
+      () =>
+        all(operator.audit({ key: "k" })),
+  ],
+  "LeaseOperator.history": [
+    "read",
+    ({ operator }) =>
+      () =>
+        all(operator.history("k")),
+  ],
+  "LeaseOperator.stop": [
+    "operate",
+    async ({ client, operator }) => {
+      const { token } = (await client.acquire("k")).toJSON();
+      return () => operator.stop("k", { token });
+    },
+  ],
+  "LeaseOperator.break": [
+    "operate",
+    async ({ client, operator }) => {
+      const { token } = (await client.acquire("k")).toJSON();
+      return () => operator.break("k", { token, reason: "INC-1" });
+    },
+    async ({ semaphore, operator }) => {
+      const { token } = (await semaphore.acquire()).toJSON();
+      return () => operator.break("s", { token, sortKey: "semaphore", reason: "INC-1" });
+    },
+  ],
+  "LeaseOperator.pause": [
+    "operate",
+    ({ operator }) =>
+      () =>
+        operator.pause("k", { forMs: 60_000, reason: "INC-1" }),
+  ],
+  "LeaseOperator.resume": [
+    "operate",
+    async ({ operator }) => {
+      await operator.pause("k", { forMs: 60_000, reason: "INC-1" });
+      return () => operator.resume("k");
+    },
+  ],
+  "LeaseClient.list": [
+    "read",
+    ({ client }) =>
+      () =>
+        all(client.list()),
+  ],
+  "LeaseClient.listPages": [
+    "read",
+    ({ client }) =>
+      () =>
+        all(client.listPages({ all: true })),
+  ],
+  "LeaseClient.doneSlot": [
+    "read",
+    ({ client }) =>
+      () =>
+        client.doneSlot("k"),
+  ],
+  "LeaseClient.forceRelease": [
+    "operate",
+    async ({ client, other }) => {
+      const { token } = await other.acquire("k");
+      return () => client.forceRelease("k", { token });
+    },
+  ],
+  "LeaseClient.requestRevocation": [
+    "operate",
+    async ({ client, other }) => {
+      const { token } = await other.acquire("k");
+      return () => client.requestRevocation("k", { token });
+    },
+  ],
+  "LeaseClient.takeBackSlot": [
+    "operate",
+    async ({ client }) => {
+      await (await client.acquire("k", { slot })).complete();
+      return () => client.takeBackSlot("k", { doneSlot: slot, to: earlier });
+    },
+  ],
+  "LeaseClient.acquire": [
+    "useLeases",
+    ({ client }) =>
+      () =>
+        client.acquire("k"),
+    ({ client }) =>
+      () =>
+        client.acquire("k", { order: fair() }),
+    async ({ client, other, clock }) => {
+      await other.acquire("k", { leaseDurationMs: 30_000 });
+      return async () => {
+        const waiting = client.acquire("k", { waitMs: 60_000 });
+        await Promise.all([waiting, clock.advance(60_000)]);
+      };
+    },
+    async ({ client, other, clock }) => {
+      await other.acquire("k", { leaseDurationMs: 30_000 });
+      return async () => {
+        const waiting = client.acquire("k", { waitMs: 60_000, order: fair() });
+        await Promise.all([waiting, clock.advance(60_000)]);
+      };
+    },
+  ],
+  "LeaseClient.tryAcquire": [
+    "useLeases",
+    ({ client }) =>
+      () =>
+        client.tryAcquire("k"),
+  ],
+  "LeaseClient.withLease": [
+    "useLeases",
+    ({ client }) =>
+      () =>
+        client.withLease("k", done),
+  ],
+  "LeaseClient.close": [
+    "useLeases",
+    async ({ client }) => {
+      await client.acquire("k");
+      return () => client.close();
+    },
+  ],
+  "Lease.renew": [
+    "useLeases",
+    async ({ client }) => {
+      const lease = await client.acquire("k");
+      return () => lease.renew();
+    },
+    // Heartbeats that are due together.
+    async ({ client, clock }) => {
+      await Promise.all(["k", "l", "m"].map((key) => client.acquire(key, { heartbeat: true })));
+      return () => clock.advance(60_000);
+    },
+  ],
+  "Lease.release": [
+    "useLeases",
+    async ({ client }) => {
+      const lease = await client.acquire("k");
+      return () => lease.release();
+    },
+  ],
+  "Lease.complete": [
+    "useLeases",
+    async ({ client }) => {
+      const lease = await client.acquire("k", { slot });
+      return () => lease.complete();
+    },
+  ],
+  "FairLock.inspect": [
+    "read",
+    ({ fair }) =>
+      () =>
+        fair.inspect(),
+  ],
+  "FairLock.acquire": [
+    "useLeases",
+    ({ fair }) =>
+      () =>
+        fair.acquire(),
+  ],
+  "FairLock.withLease": [
+    "useLeases",
+    ({ fair }) =>
+      () =>
+        fair.withLease({}, done),
+  ],
+  "FairLock.checkIn": [
+    "useLeases",
+    ({ fair }) =>
+      () =>
+        fair.checkIn({ owner: "ticket" }),
+  ],
+  "FairLock.checkOut": [
+    "useLeases",
+    async ({ fair }) => {
+      await fair.checkIn({ owner: "ticket" });
+      return () => fair.checkOut({ owner: "ticket" });
+    },
+  ],
+  "Leader.current": [
+    "read",
+    ({ client }) =>
+      () =>
+        new Leader(client, "l").current(),
+  ],
+  "Leader.observe": [
+    "read",
+    ({ client }) =>
+      async () => {
+        for await (const _ of new Leader(client, "l").observe()) break;
+      },
+  ],
+  "Leader.campaign": [
+    "useLeases",
+    ({ client }) =>
+      () =>
+        new Leader(client, "l").campaign(),
+  ],
+  "Leader.lead": [
+    "useLeases",
+    ({ client }) =>
+      () => {
+        const stop = new AbortController();
+        return new Leader(client, "l")
+          .lead(() => stop.abort(), { signal: stop.signal })
+          .catch(() => undefined);
+      },
+  ],
+  "Leader.resign": [
+    "useLeases",
+    async ({ client }) => {
+      const leader = new Leader(client, "l");
+      await leader.campaign();
+      return () => leader.resign();
+    },
+  ],
+  acquireAll: [
+    "useLeases",
+    ({ client }) =>
+      () =>
+        acquireAll(client, ["k", "l"]),
+    async ({ client, other }) => {
+      await other.acquire("l");
+      return () => acquireAll(client, ["k", "l"]).catch(() => undefined);
+    },
+  ],
+  "LeaseGroup.renew": [
+    "useLeases",
+    async ({ client }) => {
+      const group = await acquireAll(client, ["k", "l"]);
+      return () => group.renew();
+    },
+  ],
+  "LeaseGroup.release": [
+    "useLeases",
+    async ({ client }) => {
+      const group = await acquireAll(client, ["k", "l"]);
+      return () => group.release();
+    },
+  ],
+  "Semaphore.inspect": [
+    "read",
+    ({ semaphore }) =>
+      () =>
+        semaphore.inspect(),
+  ],
+  "Semaphore.acquire": [
+    "useLeases",
+    ({ semaphore }) =>
+      () =>
+        semaphore.acquire(),
+    ({ client }) =>
+      () =>
+        new Semaphore(client, "s", { permits: 2, order: fair() }).acquire(),
+  ],
+  "Semaphore.tryAcquire": [
+    "useLeases",
+    ({ semaphore }) =>
+      () =>
+        semaphore.tryAcquire(),
+  ],
+  "Semaphore.withPermit": [
+    "useLeases",
+    ({ semaphore }) =>
+      () =>
+        semaphore.withPermit({}, done),
+  ],
+  "Semaphore.drain": [
+    "read",
+    ({ semaphore }) =>
+      () =>
+        semaphore.drain(),
+  ],
+  "ReadWriteLock.inspect": [
+    "read",
+    ({ readWrite }) =>
+      () =>
+        readWrite.inspect(),
+  ],
+  "ReadWriteLock.read": [
+    "useLeases",
+    ({ readWrite }) =>
+      () =>
+        readWrite.read(),
+  ],
+  "ReadWriteLock.tryRead": [
+    "useLeases",
+    ({ readWrite }) =>
+      () =>
+        readWrite.tryRead(),
+  ],
+  "ReadWriteLock.write": [
+    "useLeases",
+    ({ readWrite }) =>
+      () =>
+        readWrite.write(),
+  ],
+  "ReadWriteLock.tryWrite": [
+    "useLeases",
+    ({ readWrite }) =>
+      () =>
+        readWrite.tryWrite(),
+  ],
+  "ReadWriteLock.withRead": [
+    "useLeases",
+    ({ readWrite }) =>
+      () =>
+        readWrite.withRead({}, done),
+  ],
+  "ReadWriteLock.withWrite": [
+    "useLeases",
+    ({ readWrite }) =>
+      () =>
+        readWrite.withWrite({}, done),
+  ],
+  "SingleFlight.getOrCompute": [
+    "usePrimitives",
+    ({ flights }) =>
+      () =>
+        flights.getOrCompute("k", { compute: done }),
+  ],
+  "SingleFlight.getOrComputeWithSource": [
+    "usePrimitives",
+    ({ flights }) =>
+      () =>
+        flights.getOrComputeWithSource("k", { compute: done }),
+  ],
+  "SingleFlight.invalidate": [
+    "usePrimitives",
+    ({ flights }) =>
+      () =>
+        flights.invalidate("k"),
+  ],
+  "TaskSet.get": [
+    "read",
+    async (world) => {
+      await world.tasks.add([{ id: "1" }]);
+      return () => world.tasks.get("1");
+    },
+    ({ tasks }) =>
+      () =>
+        tasks.get("unknown"),
+  ],
+  "TaskSet.counts": [
+    "read",
+    ({ tasks }) =>
+      () =>
+        tasks.counts(),
+  ],
+  "TaskSet.list": [
+    "read",
+    ({ tasks }) =>
+      () =>
+        all(tasks.list()),
+  ],
+  "TaskSet.cancel": [
+    "operate",
+    async ({ tasks }) => {
+      await tasks.add([{ id: "1" }]);
+      return () => tasks.cancel("1");
+    },
+  ],
+  "TaskSet.requeue": [
+    "operate",
+    async (world) => {
+      await parked(world);
+      return () => world.tasks.requeue("1");
+    },
+  ],
+  "TaskSet.requeueAll": [
+    "operate",
+    async (world) => {
+      await parked(world);
+      return () => world.tasks.requeueAll();
+    },
+  ],
+  "TaskSet.add": [
+    "usePrimitives",
+    ({ tasks }) =>
+      () =>
+        tasks.add([{ id: "1" }]),
+  ],
+  "TaskSet.claim": [
+    "usePrimitives",
+    async ({ tasks }) => {
+      await tasks.add([{ id: "1" }]);
+      return () => tasks.claim();
+    },
+  ],
+  "TaskSet.work": [
+    "usePrimitives",
+    async ({ tasks }) => {
+      await tasks.add([{ id: "1" }]);
+      return async () => {
+        for await (const task of tasks.work({ until: "drained" })) await task.succeed();
+      };
+    },
+  ],
+  "TaskSet.process": [
+    "usePrimitives",
+    async ({ tasks }) => {
+      await tasks.add([{ id: "1" }]);
+      return () => tasks.process(done, { until: "drained" });
+    },
+  ],
+  "Task.renew": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.renew())],
+  "Task.succeed": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.succeed())],
+  "Task.fail": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.fail("no"))],
+  "Task.release": ["usePrimitives", async (world) => claimed(world).then((task) => () => task.release())],
+  "JobRuns.get": [
+    "read",
+    ({ runs }) =>
+      () =>
+        runs.get(slot),
+  ],
+  "JobRuns.runs": [
+    "read",
+    ({ runs }) =>
+      () =>
+        all(runs.runs()),
+  ],
+  "JobRuns.missed": [
+    "read",
+    ({ runs, clock }) =>
+      () => {
+        const now = clock.now();
+        const next = (after: Date): Date => new Date(after.getTime() + 3_600_000);
+        return all(runs.missed({ schedule: { next }, since: new Date(now - 7_200_000) }));
+      },
+  ],
+  "JobRuns.skip": [
+    "operate",
+    ({ runs }) =>
+      () =>
+        runs.skip(slot),
+  ],
+  "JobRuns.takeBack": [
+    "operate",
+    async ({ runs }) => {
+      await runs.run(slot, done);
+      const run = await runs.get(slot);
+      if (run === undefined) throw new Error("there is no run to take back");
+      return () => runs.takeBack(run);
+    },
+  ],
+  "JobRuns.run": [
+    "usePrimitives",
+    ({ runs }) =>
+      () =>
+        runs.run(slot, done),
+  ],
+  "JobRuns.tryRun": [
+    "usePrimitives",
+    ({ runs }) =>
+      () =>
+        runs.tryRun(slot, done),
+  ],
+  "JobRuns.backfill": [
+    "usePrimitives",
+    ({ runs, clock }) =>
+      () => {
+        const now = clock.now();
+        const next = (after: Date): Date => new Date(after.getTime() + 3_600_000);
+        const range = { schedule: { next }, since: new Date(now - 7_200_000) };
+        return runs.backfill(range, done);
+      },
+  ],
+};
