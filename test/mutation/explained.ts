@@ -1,0 +1,9 @@
+/** The mutants that no test can see, or should, and why. Each is named as `npm run mutation` names it. */
+
+export interface Explained {
+  readonly why: string;
+  /** Their keys: the file, the line, what is replaced, and by what. */
+  readonly mutants: readonly string[];
+}
+
+export const explained: readonly Explained[] = [];
