@@ -29,7 +29,13 @@ interface Kept extends Result {
   /** Of its source, with the test file that has seen it. */
   readonly of: string;
   /** The test files that have not seen it, as they were. */
-  readonly passed?: Readonly<Record<string, string>>;
+  readonly passed?: Set<string>;
+}
+
+/** The same, as it is stored: files that have not seen a mutant by their places in one list. */
+interface Stored {
+  readonly files: readonly string[];
+  readonly mutants: Readonly<Record<string, Omit<Kept, "passed"> & { readonly passed?: readonly number[] }>>;
 }
 
 /** What a test file reaches. */
@@ -76,11 +82,15 @@ class Run {
     const of = hash(...this.#sourceHashes.values());
     const coverage = read<Coverage>(coverageFile);
     this.#coverage = coverage?.of === of ? coverage : { of, files: {}, loaded: [] };
-    const kept = read<Record<string, Kept>>(resultsFile) ?? {};
+    const { files = [], mutants: kept = {} } = read<Stored>(resultsFile) ?? {};
     for (const mutant of mutants) {
       const known = kept[mutant.key];
-      if (known !== undefined && known.of === this.#hashFor(mutant, known.file))
-        this.#kept[mutant.key] = known;
+      if (known === undefined || known.of !== this.#hashFor(mutant, known.file)) continue;
+      const { passed, ...result } = known;
+      this.#kept[mutant.key] =
+        passed === undefined
+          ? result
+          : { ...result, passed: new Set(passed.map((place) => files[place] ?? "")) };
     }
   }
 
@@ -102,8 +112,13 @@ class Run {
   }
 
   #isThrough(key: string): boolean {
-    const passed = this.#kept[key]?.passed ?? {};
-    return Object.entries(this.#suite).every(([file, of]) => passed[file] === of);
+    const passed = this.#kept[key]?.passed;
+    return Object.keys(this.#suite).every((file) => passed?.has(this.#asItIs(file)));
+  }
+
+  /** A test file with its text's hash. */
+  #asItIs(file: string): string {
+    return `${file} ${this.#suite[file]}`;
   }
 
   /** Notes what the test files reach that are new or have changed. */
@@ -132,9 +147,13 @@ class Run {
     const dirty = new Set<string>();
     const through = new Set<string>();
     const endless = new Set<string>();
+    let plan = this.#toRun(alive, through, endless);
     const takeNotes = (notes: readonly Note[]): void => {
       for (const note of notes) {
         if ("done" in note) through.add(note.done);
+        // Files are played one after the other: those before this one are through.
+        if ("done" in note)
+          this.#pass(alive, plan.reachedIn, plan.files.slice(0, plan.files.indexOf(note.file)));
         if ("suspect" in note) suspects.add(note.suspect);
         // A test that fails alone in a fresh process, too, says nothing about mutants.
         if ("dirty" in note && dirty.has(note.dirty)) through.add(note.dirty);
@@ -147,9 +166,8 @@ class Run {
       this.#save();
       if (process.stdout.isTTY) process.stdout.write(`\r${alive.size} of ${open.length} mutants not seen `);
     };
-    for (;;) {
-      const { files, reached, hitLimits } = this.#toRun(alive, through, endless);
-      if (files.length === 0) break;
+    for (; plan.files.length > 0; plan = this.#toRun(alive, through, endless)) {
+      const { files, reached, hitLimits } = plan;
       const judging: Judging = { testTimeoutMs, reached, hitLimits, suspects: [...suspects] };
       const { notes, stuck } = await play({ files, judging }, takeNotes);
       if (process.env.SHOW)
@@ -170,7 +188,22 @@ class Run {
         if (file !== undefined) endless.add(file);
       } else if (notes.every((note) => !("suspect" in note || "dirty" in note || "killed" in note))) break;
     }
-    for (const id of alive) if (this.#isReached(id)) this.#keep(id, { status: "survived" }, this.#suite);
+    for (const id of alive) if (this.#isReached(id)) this.#keepUnseen(id, "survived");
+  }
+
+  /** Remembers that these files have not seen what is still alive: a run that is cut off goes on after them. */
+  #pass(
+    alive: ReadonlySet<string>,
+    reachedIn: ReadonlyMap<string, ReadonlySet<string>>,
+    files: readonly string[],
+  ) {
+    for (const file of files)
+      for (const id of reachedIn.get(file) ?? []) {
+        if (!alive.has(id)) continue;
+        const key = this.#byId.get(id)?.key ?? "";
+        if (this.#kept[key]?.passed === undefined) this.#keep(id, { status: "open" }, new Set());
+        this.#kept[key]?.passed?.add(this.#asItIs(file));
+      }
   }
 
   #isReached(id: string): boolean {
@@ -182,6 +215,7 @@ class Run {
   /** Which tests are still to be run with which mutants. */
   #toRun(alive: ReadonlySet<string>, through: ReadonlySet<string>, endless: ReadonlySet<string>) {
     const reached: Record<string, string[]> = {};
+    const reachedIn = new Map<string, Set<string>>();
     const hitLimits: Record<string, number> = {};
     const costs = new Map<string, number>();
     const reachedQuickly = new Set<string>();
@@ -193,11 +227,12 @@ class Run {
       for (const [test, { hits, ms }] of Object.entries(tests)) {
         if (through.has(test)) continue;
         const ids = Object.keys(hits).filter((id) => {
-          const passed = this.#kept[this.#byId.get(id)?.key ?? ""]?.passed?.[file] === of;
+          const passed = this.#kept[this.#byId.get(id)?.key ?? ""]?.passed?.has(this.#asItIs(file)) === true;
           return alive.has(id) && !passed && (ms <= quickMs || !reachedQuickly.has(id));
         });
         if (ids.length === 0) continue;
         reached[test] = ids;
+        reachedIn.set(file, new Set([...(reachedIn.get(file) ?? []), ...ids]));
         costs.set(
           file,
           (costs.get(file) ?? 0) + (endless.has(file) ? 1e9 : file.includes("/worlds.") ? 1e8 : ms),
@@ -206,14 +241,14 @@ class Run {
       }
     }
     const files = [...costs.keys()].sort((one, other) => (costs.get(one) ?? 0) - (costs.get(other) ?? 0));
-    return { files, reached, hitLimits };
+    return { files, reached, reachedIn, hitLimits };
   }
 
   /** Judges what acts only while modules are loaded, by the tests that reach its source at all. */
   async #judgeAtLoad(open: readonly Mutant[]): Promise<void> {
     const loaded = new Set(this.#coverage.loaded);
     const left = open.filter(({ id, key }) => this.#kept[key]?.status === undefined && !this.#isReached(id));
-    for (const { id } of left) if (!loaded.has(id)) this.#keep(id, { status: "unreached" }, this.#suite);
+    for (const { id } of left) if (!loaded.has(id)) this.#keepUnseen(id, "unreached");
     const atLoad = left
       .filter(({ id }) => loaded.has(id))
       .map(({ id, file }) => ({ id, files: this.#filesFor(file) }));
@@ -221,7 +256,7 @@ class Run {
     const files = [...new Set(atLoad.flatMap((mutant) => mutant.files))];
     writeFileSync(planFile, JSON.stringify({ files, judging: { testTimeoutMs } }));
     await judgeAtLoad(atLoad, (id, by) => {
-      if (by === undefined) this.#keep(id, { status: "survived" }, this.#suite);
+      if (by === undefined) this.#keepUnseen(id, "survived");
       else this.#keep(id, { status: "killed", by: "while it was loaded", file: by });
       this.#save();
     });
@@ -242,7 +277,11 @@ class Run {
     return [...costs.keys()].sort((one, other) => (costs.get(one) ?? 0) - (costs.get(other) ?? 0));
   }
 
-  #keep(id: string, result: Result, passed?: Readonly<Record<string, string>>): void {
+  #keepUnseen(id: string, status: "survived" | "unreached"): void {
+    this.#keep(id, { status }, new Set(Object.keys(this.#suite).map((file) => this.#asItIs(file))));
+  }
+
+  #keep(id: string, result: Result, passed?: Set<string>): void {
     const mutant = this.#byId.get(id);
     if (mutant === undefined) return;
     const of = this.#hashFor(mutant, result.file);
@@ -254,7 +293,19 @@ class Run {
   }
 
   #save(): void {
-    writeFileSync(resultsFile, JSON.stringify(this.#kept));
+    const places = new Map<string, number>();
+    const placeOf = (file: string): number => {
+      const place = places.get(file) ?? places.size;
+      places.set(file, place);
+      return place;
+    };
+    const mutants = Object.fromEntries(
+      Object.entries(this.#kept).map(([key, { passed, ...kept }]) => [
+        key,
+        passed === undefined ? kept : { ...kept, passed: [...passed].map(placeOf) },
+      ]),
+    );
+    writeFileSync(resultsFile, JSON.stringify({ files: [...places.keys()], mutants } satisfies Stored));
   }
 }
 

@@ -34,7 +34,7 @@ export type Note =
   | { readonly killed: string; readonly file: string; readonly by: string; readonly timedOut: boolean }
   | { readonly suspect: string; readonly test: string }
   | { readonly dirty: string; readonly file: string }
-  | { readonly done: string };
+  | { readonly done: string; readonly file: string };
 
 /** The instrumented sources, by path. */
 export const sourcesFile = join(workFolder, "sources.json");

@@ -5,9 +5,9 @@ import { explained } from "./explained.ts";
 import type { Mutant } from "./mutants.ts";
 import { root } from "./scope.ts";
 
-/** What became of a mutant. */
+/** What became of a mutant; `open` while some tests have not judged it. */
 export interface Result {
-  readonly status: "killed" | "timedOut" | "survived" | "unreached";
+  readonly status: "killed" | "timedOut" | "survived" | "unreached" | "open";
   /** The test that has seen it. */
   readonly by?: string;
   readonly file?: string;
@@ -47,7 +47,10 @@ export function tell(mutants: readonly Mutant[], results: Results): number {
 
 /** Writes the tables of the page, of everything that is known. */
 export function writePage(mutants: readonly Mutant[], results: Results): void {
-  const known = mutants.filter(({ key }) => results[key] !== undefined);
+  const isOpen = ({ key }: Mutant): boolean => (results[key]?.status ?? "open") === "open";
+  // A file of which some are still open would look better than it is.
+  const unfinished = new Set(mutants.filter(isOpen).map(({ file }) => file));
+  const known = mutants.filter(({ file }) => !unfinished.has(file));
   const folders = rowsOf(known, results, ({ file }) =>
     file.replace(/^packages\/(\w+)\/src\/([^/]+).*$/, "$1: $2"),
   );
@@ -58,7 +61,7 @@ export function writePage(mutants: readonly Mutant[], results: Results): void {
     ...[...folders].map(([name, row]) => tableLine(name, row)),
     tableLine("all", rowOf(known, results)),
     "",
-    missing === 0 ? "" : `${missing} mutants of ${mutants.length} have not been judged yet.\n`,
+    missing === 0 ? "" : `The ${missing} mutants of ${unfinished.size} other files have not all been judged yet.\n`,
     ...explanations(known, results),
   ];
   const text = readFileSync(page, "utf8");

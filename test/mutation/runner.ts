@@ -174,7 +174,8 @@ export default class MutationRunner extends TestRunner {
 
   override async onAfterRunTask(test: RunnerTestCase): Promise<void> {
     super.onAfterRunTask(test);
-    if (judging !== undefined && !isSpoilt && this.#atLoad === undefined) note({ done: test.id });
+    if (judging === undefined || isSpoilt || this.#atLoad !== undefined) return;
+    note({ done: test.id, file: relative(root, test.file.filepath) });
   }
 
   override onAfterRunFiles(files: RunnerTestFile[]): void {

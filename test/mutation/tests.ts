@@ -8,7 +8,7 @@ import { root } from "./scope.ts";
 /** A worker that switches no mutant for so long is in a loop without end. */
 const silenceMs = 10_000;
 /** What the start of a worker may take on a busy machine. */
-const startMs = 120_000;
+const startMs = 600_000;
 
 export interface Played {
   readonly notes: readonly Note[];
