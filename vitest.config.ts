@@ -43,6 +43,12 @@ export default defineConfig({
     maxWorkers: 2 * availableParallelism(),
     // Loading the SDK and the CDK for every file anew takes longer than most tests do.
     isolate: false,
+    coverage: {
+      provider: "v8",
+      include: ["packages/*/src/**/*.ts"],
+      reporter: ["text-summary", "json-summary"],
+      reportsDirectory: "node_modules/.cache/leasehold-coverage",
+    },
     // What AWS's validator says of every template that is synthesized goes nowhere: the tests that want to know ask it.
     env: { CDK_VALIDATION: "false" },
     projects: [

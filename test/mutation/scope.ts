@@ -1,0 +1,37 @@
+/** What is mutated, by which tests it is judged, and where everything of a run lies. */
+import { globSync } from "node:fs";
+import { join } from "node:path";
+
+export const root = join(import.meta.dirname, "../..");
+
+/** What earlier runs have seen. */
+export const workFolder = join(root, "node_modules/.cache/leasehold-mutation");
+
+/** The protocol's words first, then what reads and writes with them, then the primitives. */
+const mutated = [
+  "packages/client/src/{expressions,record,fencing,lease,lease-admin}.ts",
+  "packages/client/src/{store,time,protocol,seats}/*.ts",
+  "packages/client/src/{fair,semaphore,read-write,group,leader,single-flight}/*.ts",
+  "packages/jobs/src/{runs,tasks}/*.ts",
+];
+
+/** They hold no protocol: what an option may be, what an error says, what an event and an attribute are called. */
+const leftOut = /\/(options|errors|events|schema|index)\.ts$/;
+
+/** The sources that are mutated, relative to the root. */
+export function mutatedFiles(): string[] {
+  return mutated
+    .flatMap((pattern) => globSync(pattern, { cwd: root }).sort())
+    .filter((file) => !leftOut.test(file));
+}
+
+/** Tests of other packages use the client, too; they would repeat at length what its own tests say. */
+const ofOtherParts =
+  /\/(acceptance|api-report|assembly|cli|cloudwatch|cron|demo|docs|durable|entries|errors-page|event-rules|examples|functions|grants|intrinsics|keeper|leased-|light-|links|locked-|map|middy|mutation|observability|opentelemetry|publishing|redrive|requests-page|schedules|state-machines|suggestions|tasks-idle|types|workflow|fair-bundle|bundle-|catches|clones|error-copies|job-registry)[^/]*$/;
+
+/** The tests that have to see a mutant: without an engine, short, and a few worlds of each simulation. */
+export function testFiles(): string[] {
+  return globSync(["test/{unit,contract}/*.test.ts", "test/mutation/*.test.ts"], { cwd: root })
+    .filter((file) => !ofOtherParts.test(file))
+    .sort();
+}

@@ -1,0 +1,220 @@
+/** The lock's writes as data: what each leaves in the item, and what none of them may leave. */
+import { MemoryLeaseStore } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import {
+  acquire,
+  breakLease,
+  cancel,
+  everyItem,
+  leasesByPrefix,
+  leasesOf,
+  recordOnly,
+  release,
+  renew,
+  renewUnlessRevoked,
+  requestRevocation,
+  revokeToken,
+  takeBackSlot,
+  takeOver,
+} from "../../packages/client/src/expressions.ts";
+import type { Grant } from "../../packages/client/src/protocol/lease-form.ts";
+import { timeToLive } from "../../packages/client/src/schema.ts";
+import { render, type Write } from "../../packages/client/src/store/write.ts";
+import type { Item } from "../../packages/client/src/store.ts";
+
+const lease = { key: "k" };
+const itemKey = { pk: "k", sk: "lease" };
+const now = 1_000_000;
+const retentionMs = 60_000;
+
+/** Nothing ends a call. */
+const unbounded = { signal: new AbortController().signal, isCurrent: () => true };
+
+let table: MemoryLeaseStore;
+
+beforeEach(() => {
+  table = new MemoryLeaseStore();
+});
+
+const grant = (more: Partial<Grant> = {}): Grant => ({
+  ...{
+    token: "mine",
+    version: 1,
+    owner: "me",
+    acquiredAt: now,
+    expiresAt: now + 5_000,
+    leaseDurationMs: 5_000,
+  },
+  ...{ retentionMs, reentrant: false, data: undefined, slot: undefined },
+  ...more,
+});
+
+const apply = (write: Write): boolean => table.updateNow(render(write)).applied;
+const item = (): Item => table.peek(itemKey) ?? {};
+const fencingToken = (): number => Number(item().fence);
+
+/** A held lock whose holder has asked for all that it can, and was asked to stop. */
+function holdWithEverything(): { token: string; fencingToken: number } {
+  apply(acquire(lease, grant({ token: "theirs", owner: "they", reentrant: true, data: '"x"' })));
+  apply(requestRevocation(lease, "theirs", "stop"));
+  expect(item()).toMatchObject({ revocation: "stop", data: '"x"', reentrant: 1 });
+  return { token: "theirs", fencingToken: fencingToken() };
+}
+
+const ofHolder = ["token", "version", "owner", "acquiredAt", "expiresAt", "leaseDurationMs"];
+const wishes = ["data", "revocation", "reentrant"];
+
+describe("the next holder inherits nothing", () => {
+  it("from an expired one whose lock it takes over", () => {
+    holdWithEverything();
+    expect(apply(takeOver(lease, grant(), { token: "theirs", version: 1 }))).toBe(true);
+    for (const wish of wishes) expect(item()).not.toHaveProperty(wish);
+  });
+
+  it.each([
+    ["a release", (proof: ReturnType<typeof holdWithEverything>) => release(lease, ending(proof))],
+    ["a break", () => breakLease(lease, "theirs", now)],
+    ["a cancellation", () => cancel(lease, { token: "theirs", now, retentionMs })],
+  ])("from one that ended by %s", (_, end) => {
+    expect(apply(end(holdWithEverything()))).toBe(true);
+    for (const attribute of [...ofHolder, ...wishes]) expect(item()).not.toHaveProperty(attribute);
+  });
+
+  it("from one whose lock is in its cooldown", () => {
+    const proof = holdWithEverything();
+    const cooldown = { until: now + 9_000, forMs: 9_000 };
+    expect(apply(release(lease, { ...ending(proof), cooldown }))).toBe(true);
+    for (const wish of wishes) expect(item()).not.toHaveProperty(wish);
+    expect(item()).toMatchObject({ expiresAt: now + 9_000, leaseDurationMs: 9_000 });
+  });
+});
+
+const ending = (shown: { token: string; fencingToken: number }) => ({
+  ...{ shown, now, retentionMs, slot: undefined, cooldown: undefined },
+});
+
+describe("who has had the lock", () => {
+  it("is remembered with a takeover", () => {
+    holdWithEverything();
+    apply(takeOver(lease, grant({ acquiredAt: now + 7 }), { token: "theirs", version: 1 }));
+    expect(item()).toMatchObject({ lastOwner: "they", lastAcquiredAt: now, lastEnd: `takenOver ${now + 7}` });
+  });
+
+  it("is not touched when a reentrant caller goes on with the same lease", () => {
+    apply(acquire(lease, grant()));
+    apply(takeOver(lease, grant({ version: 2 }), { token: "mine", version: 1 }));
+    expect(item().version).toBe(2);
+    expect(item()).not.toHaveProperty("lastEnd");
+  });
+
+  it("is said to be nobody when a lease of another program is broken, which names no holder", () => {
+    table.updateNow({
+      key: itemKey,
+      update: "SET #token = :token",
+      condition: "attribute_not_exists(#token)",
+      names: { "#token": "token" },
+      values: { ":token": "foreign" },
+      returnsItem: false,
+    });
+    expect(apply(breakLease(lease, "foreign", now))).toBe(true);
+    expect(item()).toMatchObject({ lastOwner: "", lastAcquiredAt: "", lastEnd: `broken ${now}` });
+  });
+});
+
+describe("a write wants the item", () => {
+  const proof = { token: "mine", fencingToken: 1 };
+  const renewal = { shown: proof, version: 2, expiresAt: now, leaseDurationMs: 1, retentionMs };
+  it.each([
+    ["a grant, for the fencing token that the service has counted", () => acquire(lease, grant())],
+    ["a takeover, for the same", () => takeOver(lease, grant(), { token: "t", version: 1 })],
+    ["a renewal, for what its holder was asked", () => renew(lease, renewal)],
+    ["a revoked token, for who holds the lock", () => revokeToken(lease, "mine")],
+    [
+      "a slot that is taken back, for what has become of it",
+      () => takeBackSlot({ key: "k", doneSlot: "2", to: "1" }),
+    ],
+  ])("%s", (_, write) => {
+    expect(render(write()).returnsItem).toBe(true);
+  });
+
+  it.each([
+    ["a release", () => release(lease, ending(proof))],
+    ["a break", () => breakLease(lease, "mine", now)],
+    ["a cancellation", () => cancel(lease, { token: "mine", now, retentionMs })],
+  ])("but not %s, after which there is nothing to learn", (_, write) => {
+    expect(render(write()).returnsItem).toBe(false);
+  });
+});
+
+it("a renewer that reads only what it has written does not prolong a lease whose holder was asked to stop", () => {
+  const shown = holdWithEverything();
+  const renewal = { shown, version: 2, expiresAt: now + 9_000, leaseDurationMs: 9_000, retentionMs };
+  expect(apply(renewUnlessRevoked(lease, renewal))).toBe(false);
+  expect(apply(renew(lease, renewal))).toBe(true);
+});
+
+it("a cancellation on a key that nobody has ever locked is removed by ttl, too", () => {
+  expect(apply(cancel(lease, { token: "mine", now, retentionMs }))).toBe(true);
+  expect(item()).toEqual({ ...itemKey, releasedToken: "mine", ttl: timeToLive(now, retentionMs) });
+});
+
+it("taking a slot back in favour of an earlier one changes nothing else", () => {
+  apply(acquire(lease, grant()));
+  apply(release(lease, { ...ending({ token: "mine", fencingToken: fencingToken() }), slot: "2026" }));
+  const before = item();
+  expect(apply(takeBackSlot({ key: "k", doneSlot: "2026", to: "2025" }))).toBe(true);
+  expect(item()).toEqual({ ...before, doneSlot: "2025" });
+  expect(render(takeBackSlot({ key: "k", doneSlot: "2026", to: "2025" })).update).not.toContain("REMOVE");
+});
+
+describe("what is read", () => {
+  it("of a record has every attribute under its name, and not the payload", () => {
+    const { projection, names } = recordOnly();
+    const asked = projection.split(", ").map((placeholder) => names[placeholder]);
+    expect(asked.toSorted()).toEqual(
+      [...ofHolder, "fence", "revocation", "releasedToken", "brokenToken", "doneSlot", "lastEnd"].toSorted(),
+    );
+  });
+
+  it("by prefix are locks alone, unless leases of all primitives are wanted", async () => {
+    apply(acquire({ key: "a/1" }, grant()));
+    apply(acquire({ key: "b/1" }, grant()));
+    apply(acquire({ key: "a/2", sortKey: "other" }, grant()));
+    const found = async (...asked: Parameters<typeof leasesByPrefix>): Promise<unknown[]> => {
+      const { items } = await table.scan(leasesByPrefix(...asked), unbounded);
+      return items.map(({ pk }) => pk).sort();
+    };
+    expect(await found("")).toEqual(["a/1", "b/1"]);
+    expect(await found("a/")).toEqual(["a/1"]);
+    expect(await found("a/", true)).toEqual(["a/1", "a/2"]);
+  });
+
+  it("is everything under any key, where everything is wanted", async () => {
+    apply(acquire({ key: "a" }, grant()));
+    apply(acquire({ key: "b", sortKey: "other" }, grant()));
+    const { items } = await table.scan(everyItem(), unbounded);
+    expect(items.map(({ pk }) => pk).sort()).toEqual(["a", "b"]);
+  });
+
+  it.each([
+    ["locks by prefix", () => leasesByPrefix("a")],
+    ["all locks", () => leasesByPrefix("")],
+    ["all leases", () => leasesByPrefix("", true)],
+    ["everything", () => everyItem()],
+  ])("names what it uses, and DynamoDB refuses more: %s", (_, find) => {
+    const { filter, names, values } = find();
+    expect(Object.keys(names).toSorted()).toEqual(used(filter, /#\w+/g));
+    expect(Object.keys(values).toSorted()).toEqual(used(filter, /:\w+/g));
+  });
+
+  it("of one key leaves its history out", () => {
+    const { keyCondition, names, values } = leasesOf("k");
+    expect(keyCondition).toBe("#pk = :key AND #sk < :history");
+    expect(names).toEqual({ "#pk": "pk", "#sk": "sk" });
+    expect(Object.keys(values).toSorted()).toEqual([":history", ":key"]);
+  });
+});
+
+function used(expression: string, placeholder: RegExp): string[] {
+  return [...new Set(expression.match(placeholder))].toSorted();
+}

@@ -1,0 +1,52 @@
+/** What is planted in the sources, and what is left as it is. */
+import { Instrumenter } from "@stryker-mutator/instrumenter";
+import { beforeAll, describe, expect, it } from "vitest";
+import { logger } from "../mutation/mutants.ts";
+import { dropMutators, textsForPeople } from "../mutation/mutators.ts";
+import { mutatedFiles, testFiles } from "../mutation/scope.ts";
+
+async function replacementsIn(content: string, mutator: string): Promise<string[]> {
+  const { mutants } = await new Instrumenter(logger).instrument([{ name: "a.ts", mutate: true, content }], {
+    excludedMutations: [],
+    ignorers: [textsForPeople],
+    plugins: null,
+  });
+  return mutants
+    .filter(({ mutatorName, statusReason }) => mutatorName === mutator && statusReason === undefined)
+    .map(({ replacement }) => replacement.replace(/\s+/g, " "));
+}
+
+beforeAll(dropMutators);
+
+describe("a write loses", () => {
+  it("each of its conditions, one at a time, and no part of one", async () => {
+    const write = `const insist = [[token, "=", mine], [fence, "missing"]];`;
+    expect(await replacementsIn(write, "DroppedElement")).toEqual([
+      '[[fence, "missing"]]',
+      '[[token, "=", mine]]',
+    ]);
+  });
+
+  it("each attribute that it sets, one at a time, and nothing that the program names itself", async () => {
+    const write = "const write = { key, set: { [token]: 1, [fence]: 2, ...wishes } };";
+    expect(await replacementsIn(write, "DroppedAssignment")).toEqual([
+      "{ [fence]: 2, ...wishes }",
+      "{ [token]: 1, ...wishes }",
+      "{ [token]: 1, [fence]: 2 }",
+    ]);
+  });
+});
+
+it("what people read stays as it is, and what DynamoDB reads does not", async () => {
+  const texts = 'f("a text", "word", " AND "); throw new LeaseError("word");';
+  expect(await replacementsIn(texts, "StringLiteral")).toHaveLength(2);
+});
+
+it("the protocol is mutated, and judged by tests that need no engine", () => {
+  const files = mutatedFiles();
+  expect(files).toContain("packages/client/src/expressions.ts");
+  expect(files).toContain("packages/jobs/src/tasks/expressions.ts");
+  expect(files.filter((file) => file.endsWith("errors.ts"))).toEqual([]);
+  expect(testFiles()).toContain("test/unit/lock-writes.test.ts");
+  expect(testFiles().filter((file) => !/^test\/(unit|contract|mutation)\//.test(file))).toEqual([]);
+});
