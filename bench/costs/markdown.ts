@@ -1,15 +1,20 @@
 /** Pages with a generated part: its tables, and where it begins and ends. */
 
-const begin = "<!-- npm run costs: begin -->";
-const end = "<!-- npm run costs: end -->";
+const costs = "npm run costs";
+const marks = (command: string): readonly [begin: string, end: string] => [
+  `<!-- ${command}: begin -->`,
+  `<!-- ${command}: end -->`,
+];
 
-/** Gives the generated part of a page. */
-export function generatedIn(page: string): string {
+/** Gives the part of a page that the command has generated. */
+export function generatedIn(page: string, command: string = costs): string {
+  const [begin, end] = marks(command);
   return page.slice(page.indexOf(begin) + begin.length, page.indexOf(end)).trim();
 }
 
 /** Gives the page with another generated part. */
-export function withGenerated(page: string, generated: string): string {
+export function withGenerated(page: string, generated: string, command: string = costs): string {
+  const [begin, end] = marks(command);
   const [before = "", rest = ""] = page.split(begin);
   const [, after = ""] = rest.split(end);
   return `${before}${begin}\n\n${generated}\n\n${end}${after}`;
@@ -19,7 +24,7 @@ export function withGenerated(page: string, generated: string): string {
 export function table([head = [], ...rows]: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
   const rule = head.map((_, index) =>
-    rows.every((row) => /^([*\d.,]+|by size)$/.test(row[index] ?? "")) ? "---:" : "---",
+    rows.every((row) => /^([*\d.,–]+|by size)$/.test(row[index] ?? "")) ? "---:" : "---",
   );
   return [line(head), line(rule), ...rows.map(line)].join("\n");
 }
