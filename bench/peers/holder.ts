@@ -22,7 +22,7 @@ export interface HolderConfig {
 export interface HolderReport {
   readonly requests: number;
   readonly cpuMs: number;
-  readonly bytes: number;
+  readonly bytes: number | null;
 }
 
 const config = JSON.parse(process.argv[2] ?? "{}") as HolderConfig;
@@ -49,7 +49,7 @@ await inParallel(8, locks - 1, async () => {
   held.push(await client.acquire(`held-${crypto.randomUUID()}`));
 });
 collect();
-const bytes = locks < 2 ? Number.NaN : (process.memoryUsage().heapUsed - before) / (locks - 1);
+const bytes = locks < 2 ? null : (process.memoryUsage().heapUsed - before) / (locks - 1);
 process.send?.("holding");
 await once(process, "message");
 

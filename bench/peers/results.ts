@@ -51,8 +51,8 @@ export interface HoldingCost {
   readonly locks: number;
   readonly requests: number;
   readonly cpuMs: number;
-  /** What one lock keeps of the heap. */
-  readonly bytes: number;
+  /** What one lock keeps of the heap; null where there is only one. */
+  readonly bytes: number | null;
 }
 
 /** What a function that takes a lock brings, and what its start takes. */

@@ -205,7 +205,7 @@ function memory({ holding: measured }: PeerResults): ResultTable {
     head: ["", "bytes"],
     rows: rowsOf(contenders, ({ id }) => {
       const cost = measured.find((one) => one.id === id && one.locks === most);
-      return [cost === undefined ? none : thousands(cost.bytes)];
+      return [typeof cost?.bytes === "number" ? thousands(cost.bytes) : none];
     }),
     reasons: reasonsFor("hold"),
   };
