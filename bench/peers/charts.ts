@@ -203,7 +203,7 @@ function barOption(
   palette: Palette,
 ): { height: number; option: object } {
   const rowHeight = 30 + series.length * (barHeight + 2);
-  const top = series.length > 1 ? 86 : 64;
+  const top = series.length > 1 ? 94 : 72;
   const height = top + bars.length * rowHeight + 10;
   const isOurs = (label: string): boolean => label.startsWith("Leasehold");
   return {
@@ -286,7 +286,7 @@ function lineOption(
     height: 360,
     option: {
       title: titleOf(title, { text: `${unit}; both axes are logarithmic`, rich: {} }, palette),
-      grid: { left: 56, right: 148, top: 70, bottom: 48 },
+      grid: { left: 56, right: 160, top: 70, bottom: 48 },
       xAxis: {
         ...axis,
         min: Math.min(...at),

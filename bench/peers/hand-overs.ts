@@ -48,15 +48,15 @@ async function handOver(
     holdMs,
     warmUpMs: 5_000,
     measureMs,
-    acquire: async (signal) => {
+    acquire: async () => {
       const client = contender.open(place, { leaseDurationMs: handOverLeaseMs });
-      signal.addEventListener("abort", () => void client.close(), { once: true });
       clients.add(client);
       return await client.acquire(key);
     },
     onBegin: () => counter.reset(),
     onEnd: () => {
       sent = counter.total;
+      for (const client of clients) void client.close();
     },
   });
   const { gaps } = await relay.run();

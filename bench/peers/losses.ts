@@ -106,6 +106,19 @@ function comparisons({ cycles, wire, takeOvers, handOvers, holding, bundles }: P
       }),
     ),
     {
+      what: `Requests of a heartbeat period, ${most.toLocaleString("en-US")} locks`,
+      measured: holding
+        .filter(({ locks }) => locks === most)
+        .map(({ id, requests }) => ({ id, value: requests })),
+      show: String,
+    },
+    {
+      what: `CPU of a heartbeat period, ${most.toLocaleString("en-US")} locks`,
+      measured: holding.filter(({ locks }) => locks === most).map(({ id, cpuMs }) => ({ id, value: cpuMs })),
+      show: (ms) => `${ms.toFixed(0)} ms`,
+      noise: "cpu",
+    },
+    {
       what: "Memory of a lock that is held",
       measured: holding.flatMap(({ id, locks, bytes }) =>
         locks === most && bytes !== null ? [{ id, value: bytes }] : [],

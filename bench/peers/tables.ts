@@ -185,7 +185,7 @@ function holding(
 ): Omit<ResultTable, "title"> {
   const counts = [...new Set(measured.map(({ locks }) => locks))];
   return {
-    text: `So many locks are held in one process, and renewed each ${conditions.heartbeatMs / 1000} s.`,
+    text: `So many locks are held in one process, and renewed each ${conditions.heartbeatMs / 1000} s. Leasehold's renewals that are due together share requests.`,
     head: ["locks", ...counts.map(thousands)],
     rows: rowsOf(contenders, ({ id }) =>
       counts.map((count) => {
