@@ -194,8 +194,11 @@ export function svgOf(data: ChartData, theme: Theme): string {
   const svg = chart.renderToSVGString({ useViewBox: true });
   chart.dispose();
   // What a pointer would do, and a counter of all that this process has drawn: no picture needs them.
-  const still = svg.replace(/<style ?>.*?<\/style>\s*/s, "").replaceAll(/ class="zr\d+-cls-\d+"/g, "");
-  return `${still.replaceAll(/\bzr\d+-/g, "zr-")}\n`;
+  const still = svg
+    .replace(/<style ?>.*?<\/style>\s*/s, "")
+    .replaceAll(/ (?:class="zr\d+-cls-\d+"|ecmeta_\w+="[^"]*")/g, "")
+    .replaceAll(/\bzr\d+-/g, "zr-");
+  return `${still.replace(/^<svg[^>]*>/, `$&\n<title>${data.title}</title>`)}\n`;
 }
 
 function barOption(
