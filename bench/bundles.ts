@@ -2,20 +2,9 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { build, type Metafile } from "esbuild";
 
-/** The handlers of bench/handlers that are compared. */
-export type HandlerName =
-  | "bare"
-  | "bare-middy"
-  | "client"
-  | "leased"
-  | "lease-lock"
-  | "client-light"
-  | "leased-light"
-  | "lease-lock-light";
-
 /** One handler, bundled as it is deployed. */
 export interface Bundle {
-  readonly name: HandlerName;
+  readonly name: string;
   readonly code: Uint8Array;
   readonly bytes: number;
   readonly gzipBytes: number;
@@ -31,11 +20,19 @@ export interface PartCost {
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** Bundles a handler as infra/handler.ts does. */
-export async function bundle(name: HandlerName): Promise<Bundle> {
+/** What a bundle needs in which a CommonJS package requires modules of Node. */
+const requireBanner = `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`;
+
+/**
+ * Bundles a handler of `folder` as infra/handler.ts does, with a `require` of its own where it needs one.
+ */
+export async function bundle(
+  name: string,
+  { folder = "bench/handlers", needsRequire = false }: { folder?: string; needsRequire?: boolean } = {},
+): Promise<Bundle> {
   const { outputFiles, metafile } = await build({
     absWorkingDir: root,
-    entryPoints: [`bench/handlers/${name}.ts`],
+    entryPoints: [`${folder}/${name}.ts`],
     bundle: true,
     write: false,
     metafile: true,
@@ -43,6 +40,7 @@ export async function bundle(name: HandlerName): Promise<Bundle> {
     target: "node24",
     format: "esm",
     minify: true,
+    ...(needsRequire && { banner: { js: requireBanner } }),
     mainFields: ["module", "main"],
     conditions: ["leasehold-source", "module"],
     logLevel: "error",

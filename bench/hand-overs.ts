@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { AcquireOptions, Lease, LeaseClient } from "@leasehold/client";
 import { FairLock } from "@leasehold/client/fair";
 import { Semaphore } from "@leasehold/client/semaphore";
 import type { Target } from "../test/support/proxy.ts";
 import { sdkClient, type TestTable } from "../test/support/table.ts";
 import { countRequests } from "./counted.ts";
+import { Relay } from "./relay.ts";
 import { median, quantile } from "./statistics.ts";
 
 /** What it takes for a lock to come from one holder to the next, while so many wait for it. */
@@ -53,89 +53,44 @@ const waitMs = 60_000;
 export async function benchHandOvers(engine: Target, leases: TestTable): Promise<HandOverCost[]> {
   return await Promise.all(
     disciplines.flatMap((discipline) =>
-      widths.map((waiters) => new Relay(engine, leases, discipline, waiters).run()),
+      widths.map((waiters) => handOver(engine, leases, discipline, waiters)),
     ),
   );
 }
 
-/** One lock that changes hands. When a caller gets it, another one starts to wait. */
-class Relay {
-  readonly #leases: TestTable;
-  readonly #dynamodb: ReturnType<typeof sdkClient>;
-  readonly #discipline: Discipline;
-  readonly #waiters: number;
-  readonly #key: string;
-  readonly #end = new AbortController();
-  readonly #runners = new Set<Promise<void>>();
-  readonly #waitingSince = new Set<number>();
-  #releasedAt: number | undefined;
-  #gaps: number[] = [];
-  #longestWaitMs = 0;
-  #failure: unknown;
-
-  constructor(engine: Target, leases: TestTable, discipline: Discipline, waiters: number) {
-    this.#leases = leases;
-    this.#dynamodb = sdkClient(engine);
-    this.#discipline = discipline;
-    this.#waiters = waiters;
-    this.#key = leases.newKey();
-  }
-
-  async run(): Promise<HandOverCost> {
-    const counter = countRequests(this.#dynamodb);
-    for (let index = 0; index < this.#waiters + 1; index += 1) this.#join();
-    await sleep(warmUpMs);
-    counter.reset();
-    this.#gaps = [];
-    await sleep(handOverMs);
-    const gaps = this.#gaps;
-    const { total } = counter;
-    const writes = counter.sent.get("UpdateItem") ?? 0;
-    const now = performance.now();
-    const longestWaitMs = Math.max(
-      this.#longestWaitMs,
-      ...[...this.#waitingSince].map((since) => now - since),
-    );
-
-    this.#end.abort();
-    await Promise.all(this.#runners);
-    this.#dynamodb.destroy();
-    if (this.#failure !== undefined) throw this.#failure;
-    return {
-      by: this.#discipline.by,
-      waiters: this.#waiters,
-      handOvers: gaps.length,
-      requests: total / gaps.length,
-      reads: (total - writes) / gaps.length,
-      p50: median(gaps),
-      p90: quantile(gaps, 0.9),
-      longestWaitMs,
-    };
-  }
-
-  #join(): void {
-    const runner = this.#once()
-      .catch((error: unknown) => {
-        if (!this.#end.signal.aborted) this.#failure ??= error;
-      })
-      .finally(() => this.#runners.delete(runner));
-    this.#runners.add(runner);
-  }
-
-  /** Each waiter has a client of its own, as if it were the only one in its process. */
-  async #once(): Promise<void> {
-    const client = this.#leases.client({ dynamodb: this.#dynamodb });
-    const { signal } = this.#end;
-    const since = performance.now();
-    this.#waitingSince.add(since);
-    const lease = await this.#discipline.acquire(client, this.#key, { waitMs, signal });
-    const grantedAt = performance.now();
-    this.#waitingSince.delete(since);
-    this.#longestWaitMs = Math.max(this.#longestWaitMs, grantedAt - since);
-    if (this.#releasedAt !== undefined) this.#gaps.push(grantedAt - this.#releasedAt);
-    if (!signal.aborted) this.#join();
-    await sleep(handOverHoldMs);
-    this.#releasedAt = performance.now();
-    await lease.release();
-  }
+async function handOver(
+  engine: Target,
+  leases: TestTable,
+  { by, acquire }: Discipline,
+  waiters: number,
+): Promise<HandOverCost> {
+  const dynamodb = sdkClient(engine);
+  const counter = countRequests(dynamodb);
+  const key = leases.newKey();
+  const sent = { total: 0, writes: 0 };
+  const relay = new Relay({
+    waiters,
+    holdMs: handOverHoldMs,
+    warmUpMs,
+    measureMs: handOverMs,
+    // Each waiter has a client of its own, as if it were the only one in its process.
+    acquire: (signal) => acquire(leases.client({ dynamodb }), key, { waitMs, signal }),
+    onBegin: () => counter.reset(),
+    onEnd: () => {
+      sent.total = counter.total;
+      sent.writes = counter.sent.get("UpdateItem") ?? 0;
+    },
+  });
+  const { gaps, longestWaitMs } = await relay.run();
+  dynamodb.destroy();
+  return {
+    by,
+    waiters,
+    handOvers: gaps.length,
+    requests: sent.total / gaps.length,
+    reads: (sent.total - sent.writes) / gaps.length,
+    p50: median(gaps),
+    p90: quantile(gaps, 0.9),
+    longestWaitMs,
+  };
 }

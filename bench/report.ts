@@ -20,7 +20,7 @@ export function table(columns: readonly string[], rows: readonly (readonly strin
   const widths = columns.map((column, index) =>
     Math.max(column.length, ...rows.map((row) => row[index]?.length ?? 0)),
   );
-  const isNumeric = columns.map((_, index) => rows.every((row) => /^[\d.]/.test(row[index] ?? "")));
+  const isNumeric = columns.map((_, index) => rows.every((row) => /^[\d.–]/.test(row[index] ?? "")));
   const line = (cells: readonly string[]): string =>
     cells
       .map((cell, index) => {

@@ -31,7 +31,6 @@ interface Start {
 }
 
 const warmUps = 2;
-const rounds = 30;
 
 /** Says, once the handler is there, how much of the processor's time that has taken. */
 const runner = `
@@ -46,6 +45,7 @@ process.stdout.write(cpu.map(ms).join(" "));
 /** Starts the bundles' processes in turns, each alone, so that whatever disturbs one disturbs all. */
 export async function benchStarts(
   pairs: readonly { readonly bundle: Bundle; readonly baseline: Bundle }[],
+  rounds = 30,
 ): Promise<StartTimes[]> {
   const directory = await mkdtemp(join(tmpdir(), "leasehold-bench-"));
   try {

@@ -1,22 +1,20 @@
 /** Pages with a generated part: its tables, and where it begins and ends. */
 
-/** The npm script that writes a part of a page. */
-type Script = "costs" | "scale";
-
-const marks = (script: Script): readonly [begin: string, end: string] => [
-  `<!-- npm run ${script}: begin -->`,
-  `<!-- npm run ${script}: end -->`,
+const costs = "npm run costs";
+const marks = (command: string): readonly [begin: string, end: string] => [
+  `<!-- ${command}: begin -->`,
+  `<!-- ${command}: end -->`,
 ];
 
-/** Gives the generated part of a page. */
-export function generatedIn(page: string, script: Script = "costs"): string {
-  const [begin, end] = marks(script);
+/** Gives the part of a page that the command has generated. */
+export function generatedIn(page: string, command: string = costs): string {
+  const [begin, end] = marks(command);
   return page.slice(page.indexOf(begin) + begin.length, page.indexOf(end)).trim();
 }
 
 /** Gives the page with another generated part. */
-export function withGenerated(page: string, generated: string, script: Script = "costs"): string {
-  const [begin, end] = marks(script);
+export function withGenerated(page: string, generated: string, command: string = costs): string {
+  const [begin, end] = marks(command);
   const [before = "", rest = ""] = page.split(begin);
   const [, after = ""] = rest.split(end);
   return `${before}${begin}\n\n${generated}\n\n${end}${after}`;
@@ -26,7 +24,7 @@ export function withGenerated(page: string, generated: string, script: Script = 
 export function table([head = [], ...rows]: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
   const rule = head.map((_, index) =>
-    rows.every((row) => /^([*\d.,]+|by size)$/.test(row[index] ?? "")) ? "---:" : "---",
+    rows.every((row) => /^([*\d.,–]+|by size)$/.test(row[index] ?? "")) ? "---:" : "---",
   );
   return [line(head), line(rule), ...rows.map(line)].join("\n");
 }

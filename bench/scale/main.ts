@@ -14,5 +14,5 @@ for (const figure of figures) {
   compared.push(result);
 }
 const page = new URL("../../docs/scale.md", import.meta.url);
-await writeFile(page, withGenerated(await readFile(page, "utf8"), scaleReport(compared), "scale"));
+await writeFile(page, withGenerated(await readFile(page, "utf8"), scaleReport(compared), "npm run scale"));
 console.log("docs/scale.md is written.");

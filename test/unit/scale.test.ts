@@ -154,5 +154,5 @@ it("docs/scale.md has the simulation's figures: else run npm run scale", { tags:
   const compared = [];
   for (const figure of figures) compared.push(await compare(figure));
   expect(compared.filter(({ agrees }) => !agrees)).toEqual([]);
-  expect(generatedIn(page, "scale")).toBe(scaleReport(compared));
+  expect(generatedIn(page, "npm run scale")).toBe(scaleReport(compared));
 });

@@ -1,0 +1,48 @@
+/** What is compared: a way to take a lock on DynamoDB and to give it back, and what it cannot do. */
+import type { DynamoDBClient, DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
+
+/** Where contenders work: on the engine, or on a proxy in front of it. */
+export interface Place {
+  /** One for each contender: with one set of connections. */
+  readonly dynamodb: DynamoDBClient;
+  /** The settings of that client, for what does not use the SDK. */
+  readonly clientConfig: DynamoDBClientConfig;
+  /** The lease table: `pk` and `sk`. */
+  readonly leaseTable: string;
+  /** A table with the one key `id`, as the others document it. */
+  readonly plainTable: string;
+}
+
+/** How a contender holds its locks. */
+export interface Holding {
+  readonly leaseDurationMs: number;
+  /** Renews each lock so often; undefined: never. */
+  readonly heartbeatMs?: number;
+}
+
+/** A lock that is held. */
+export interface HeldLock {
+  release(): Promise<unknown>;
+}
+
+/** A contender at work: as if it were alone in its process. */
+export interface LockClient {
+  /** Takes the lock; waits for it in the contender's own way, or rejects where it does not wait. */
+  acquire(key: string): Promise<HeldLock>;
+  /** Ends every wait and every heartbeat; the SDK client stays. */
+  close(): Promise<void> | void;
+}
+
+/** What not every contender does. */
+export type Ability = "takeOver" | "handOver" | "hold" | "bundle";
+
+/** One of those that are compared. */
+export interface Contender {
+  readonly id: string;
+  readonly name: string;
+  /** Why the cell is empty where a contender has nothing to show. */
+  readonly cannot: Partial<Record<Ability, string>>;
+  /** A key of it can be used once only. @default false */
+  readonly usesKeysOnce?: true;
+  open(place: Place, holding: Holding): LockClient;
+}

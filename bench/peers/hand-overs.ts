@@ -1,0 +1,72 @@
+/** What a hand-over takes, and how long the lock is idle, as waiters grow: all side by side, for what they do is to wait. */
+import type { Target } from "../../test/support/proxy.ts";
+import { countRequests } from "../counted.ts";
+import { Relay } from "../relay.ts";
+import { median, quantile } from "../statistics.ts";
+import type { Contender, LockClient } from "./contender.ts";
+import { handingOver } from "./contenders/index.ts";
+import { placeAt, type Tables } from "./place.ts";
+import type { HandOverTimes } from "./results.ts";
+
+/** How long each holder keeps the lock, and what its lease is. */
+export const holdMs = 200;
+export const handOverLeaseMs = 3_000;
+
+/** How long to measure, and among how many waiters. */
+export interface HandOverPlan {
+  readonly waiters: readonly number[];
+  readonly measureMs: number;
+}
+
+/** Hands a lock on, for each contender and each number of waiters. */
+export async function measureHandOvers(
+  engine: Target,
+  tables: Tables,
+  { waiters, measureMs }: HandOverPlan,
+): Promise<HandOverTimes[]> {
+  const able = handingOver.filter(({ cannot }) => cannot.handOver === undefined);
+  return await Promise.all(
+    able.flatMap((contender) =>
+      waiters.map((count) => handOver(contender, engine, tables, { waiters: count, measureMs })),
+    ),
+  );
+}
+
+async function handOver(
+  contender: Contender,
+  engine: Target,
+  tables: Tables,
+  { waiters, measureMs }: { readonly waiters: number; readonly measureMs: number },
+): Promise<HandOverTimes> {
+  const place = placeAt(engine, tables);
+  const counter = countRequests(place.dynamodb);
+  const key = `relay-${crypto.randomUUID()}`;
+  const clients = new Set<LockClient>();
+  let sent = 0;
+  const relay = new Relay({
+    waiters,
+    holdMs,
+    warmUpMs: 5_000,
+    measureMs,
+    acquire: async () => {
+      const client = contender.open(place, { leaseDurationMs: handOverLeaseMs });
+      clients.add(client);
+      return await client.acquire(key);
+    },
+    onBegin: () => counter.reset(),
+    onEnd: () => {
+      sent = counter.total;
+      for (const client of clients) void client.close();
+    },
+  });
+  const { gaps } = await relay.run();
+  place.dynamodb.destroy();
+  return {
+    id: contender.id,
+    waiters,
+    handOvers: gaps.length,
+    requests: sent / gaps.length,
+    idleMs: median(gaps),
+    idleP99Ms: quantile(gaps, 0.99),
+  };
+}

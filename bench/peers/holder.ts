@@ -1,0 +1,61 @@
+/** Holds many locks in a process of its own, and tells what one heartbeat period takes. */
+import { subscribe } from "node:diagnostics_channel";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
+import { contenders } from "./contenders/index.ts";
+import { inParallel } from "./keys.ts";
+import type { Tables } from "./place.ts";
+
+/** What a holder is started with. */
+export interface HolderConfig {
+  readonly id: string;
+  readonly locks: number;
+  readonly heartbeatMs: number;
+  readonly clientConfig: DynamoDBClientConfig;
+  readonly tables: Tables;
+}
+
+/** What it tells at the end. */
+export interface HolderReport {
+  readonly requests: number;
+  readonly cpuMs: number;
+  readonly bytes: number | null;
+}
+
+const config = JSON.parse(process.argv[2] ?? "{}") as HolderConfig;
+const { id, locks, heartbeatMs, clientConfig, tables } = config;
+const contender = contenders.find((one) => one.id === id);
+if (contender === undefined) throw new Error(`there is no contender ${id}`);
+
+let requests = 0;
+// What goes over the wire, whatever library sends it.
+subscribe("http.client.request.start", () => {
+  requests += 1;
+});
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+const dynamodb = new DynamoDBClient(clientConfig);
+const place = { ...tables, clientConfig, dynamodb };
+const client = contender.open(place, { leaseDurationMs: 3 * heartbeatMs, heartbeatMs });
+// The first one loads what is needed once.
+const held = [await client.acquire(`held-${crypto.randomUUID()}`)];
+collect();
+const before = process.memoryUsage().heapUsed;
+await inParallel(8, locks - 1, async () => {
+  held.push(await client.acquire(`held-${crypto.randomUUID()}`));
+});
+collect();
+const bytes = locks < 2 ? null : (process.memoryUsage().heapUsed - before) / (locks - 1);
+process.send?.("holding");
+await once(process, "message");
+
+requests = 0;
+const cpu = process.cpuUsage();
+await sleep(heartbeatMs);
+const { user, system } = process.cpuUsage(cpu);
+const report: HolderReport = { requests, cpuMs: (user + system) / 1000, bytes };
+process.send?.(report, () => process.exit());

@@ -1,0 +1,104 @@
+/** docs/benchmarks.md and its charts come from the results that were kept; what is lost is named whoever loses. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { generatedIn } from "../../bench/costs/markdown.ts";
+import { chartsOf, svgOf } from "../../bench/peers/charts.ts";
+import { contenders, handingOver, takingOver } from "../../bench/peers/contenders/index.ts";
+import { lossesOf, noiseOf } from "../../bench/peers/losses.ts";
+import { command, generatedPart, pictures } from "../../bench/peers/page.ts";
+import { type PeerResults, readResults } from "../../bench/peers/results.ts";
+import { tablesOf } from "../../bench/peers/tables.ts";
+
+const docs = join(import.meta.dirname, "../../docs");
+const results = await readResults();
+
+describe("docs/benchmarks.md", () => {
+  it("says what the results say: else run npm run bench -- --page", () => {
+    const page = readFileSync(join(docs, "benchmarks.md"), "utf8");
+    expect(generatedIn(page, command)).toBe(generatedPart(results));
+  });
+
+  it.each(pictures(results))(
+    "%s shows what the results say: else run npm run bench -- --page",
+    (file, svg) => {
+      expect(readFileSync(join(docs, file), "utf8")).toBe(svg);
+    },
+  );
+});
+
+describe("tables", () => {
+  const tables = tablesOf(results);
+
+  it("have a cell in each column of each row", () => {
+    for (const { head, rows } of tables) for (const row of rows) expect(row).toHaveLength(head.length);
+  });
+
+  it("give a reason for each row of empty cells", () => {
+    for (const { rows, reasons } of tables) {
+      const empty = rows.filter((row) => row.includes("–")).map(([name]) => name ?? "");
+      for (const name of empty) expect(reasons.some((reason) => reason.startsWith(`${name}: `))).toBe(true);
+    }
+  });
+
+  it("hold no figure that is none", () => {
+    expect(JSON.stringify(tables)).not.toMatch(/NaN|Infinity|undefined/);
+  });
+});
+
+describe("charts", () => {
+  it("name every contender once", () => {
+    for (const chart of chartsOf(results)) {
+      const named = (chart.kind === "bars" ? chart.bars : chart.lines).map(({ label }) => label);
+      expect(new Set(named).size).toBe(named.length);
+      expect(named.length).toBeGreaterThan(1);
+    }
+    const all = [...contenders, ...takingOver, ...handingOver].map(({ id }) => id);
+    expect(new Set(all).size).toBe(contenders.length + 2);
+  });
+
+  it("carry their title, their unit and all names in the picture, whatever was drawn before", () => {
+    for (const chart of chartsOf(results)) {
+      const svg = svgOf(chart, "dark");
+      const shown = [
+        chart.title,
+        ...(chart.kind === "bars" ? chart.bars : chart.lines).map(({ label }) => label),
+      ];
+      for (const text of shown) expect(svg).toContain(text.replaceAll("'", "&#39;"));
+      expect(svgOf(chart, "dark")).toBe(svg);
+    }
+  });
+});
+
+describe("what Leasehold loses at", () => {
+  const withBundles = (leasehold: number, other: number): PeerResults => ({
+    ...results,
+    bundles: [
+      { id: "leasehold", gzipBytes: leasehold, bytes: 0, importCpuMs: 1, startMs: 1 },
+      { id: "get-put-delete", gzipBytes: other, bytes: 0, importCpuMs: 1, startMs: 1 },
+    ],
+  });
+  const bundleLoss = (one: PeerResults): string | undefined =>
+    lossesOf(one).find((line) => line.startsWith("**Bundle"));
+
+  it("is named where another one is better, and only there", () => {
+    expect(bundleLoss(withBundles(20_000, 10_000))).toContain("10.0 KB");
+    expect(bundleLoss(withBundles(10_000, 20_000))).toBeUndefined();
+  });
+
+  it("does not count what is smaller than the noise", () => {
+    const [floor] = results.cycles;
+    if (floor === undefined) throw new Error("there is no floor");
+    const cycles = [
+      { ...floor, id: "floor", ratio: 1 },
+      { ...floor, id: "floor-again", ratio: 1.1, cpuRatio: 1 },
+      { ...floor, id: "leasehold", ratio: 1.05 },
+    ];
+    const timeLoss = (one: PeerResults): string | undefined =>
+      lossesOf(one).find((line) => line.startsWith("**Time of a cycle"));
+    expect(noiseOf({ cycles }).time).toBeCloseTo(0.1);
+    expect(timeLoss({ ...results, cycles })).toBeUndefined();
+    const slower = cycles.map((one) => (one.id === "leasehold" ? { ...one, ratio: 1.5 } : one));
+    expect(timeLoss({ ...results, cycles: slower })).toContain("1.50");
+  });
+});
