@@ -22,15 +22,29 @@ export const leader = [
   scenario({
     name: "leader",
     faults: 1,
-    kinds: ["answer lost", "sent twice", "killed", "suspended"],
+    kinds: ["answer lost", "sent twice", "frozen"],
     make: make(2),
     lanes: [
       { process: 0, steps: [lead(0)] },
-      { process: 0, steps: [wait(2_000), resign(0), wait(1_000), stop(0)] },
+      { process: 0, steps: [wait(2_000), stop(0)] },
       { process: 1, steps: [lead(1)] },
-      { process: 1, steps: [wait(7_000), stop(1)] },
+      { process: 1, steps: [wait(6_500), stop(1)] },
     ],
     end,
     mistakes: [foreignRelease, whileLed, hastyExpiry, longBelief],
+  }),
+  scenario({
+    name: "leader:resigned",
+    faults: 1,
+    kinds: ["answer lost", "killed"],
+    make: make(2),
+    lanes: [
+      { process: 0, steps: [lead(0)] },
+      { process: 0, steps: [wait(1_000), resign(0), wait(500), stop(0)] },
+      { process: 1, steps: [lead(1)] },
+      { process: 1, steps: [wait(3_000), stop(1)] },
+    ],
+    end,
+    mistakes: [],
   }),
 ];
