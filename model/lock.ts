@@ -110,6 +110,8 @@ export interface State {
   /** The highest fencing token that was ever granted, and whether its lease is over. */
   readonly granted: number;
   readonly isOver: boolean;
+  /** The token that was released, cancelled, revoked or broken last. */
+  readonly revoked: string | undefined;
   /** The fencing token that the user's fenced item remembers. */
   readonly written: number;
   /** What has gone wrong in a step. */
@@ -149,6 +151,7 @@ export class LockModel implements System<State> {
         fencedWrites: 0,
         granted: Number.NEGATIVE_INFINITY,
         isOver: true,
+      revoked: undefined,
         written: Number.NEGATIVE_INFINITY,
         fault: undefined,
       },
@@ -329,16 +332,17 @@ export class LockModel implements System<State> {
       return { ...state, fault: `a stale write changed the item: ${write} of ${token}` };
     if (write === "acquire" || write === "takeOver") {
       const grown = (after.fence ?? 0) > state.granted;
-      const revoked = item?.released === token;
+      const revoked = state.revoked === token;
       const what = grown ? revoked && "a revoked token was granted" : "a fencing token did not grow";
       return { ...state, granted: after.fence ?? 0, isOver: false, fault: what || undefined };
     }
-    if (item?.token === undefined || after.token !== undefined) return state;
-    if (write !== "breakLease") return { ...state, isOver: true };
+    const ended = write === "renew" ? state : { ...state, revoked: token };
+    if (item?.token === undefined || after.token !== undefined) return ended;
+    if (write !== "breakLease") return { ...ended, isOver: true };
     const clients = state.clients.map((client) =>
       client.proof?.token === token ? { ...client, isBroken: true } : client,
     );
-    return { ...state, clients, isOver: true };
+    return { ...ended, clients, isOver: true };
   }
 
   /** What the sender makes of its answer: as protocol/acquire-attempt.ts, held-lease.ts and take-back.ts do. */
