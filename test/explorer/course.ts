@@ -10,6 +10,8 @@ export interface Choice {
   readonly what: string;
   /** How many faults it takes. */
   readonly faults: 0 | 1;
+  /** Whether it concerns one host alone: the moment stays as new as it was. @default false */
+  readonly isLocal?: boolean;
   take(): void | Promise<void>;
 }
 
@@ -25,9 +27,11 @@ export class Course {
   readonly #scene: Scene<unknown>;
   readonly #lanes: readonly LaneRun[];
   readonly #kinds: ReadonlySet<FaultKind>;
-  /** Nothing has happened since time has passed. */
+  /** Nothing has happened since time has passed, but inside single hosts. */
   #isNewTime = false;
   #hasEnded = false;
+  /** The hosts that a fault has stopped. One that a step freezes wakes by itself. */
+  readonly #stopped = new Set<Host>();
 
   constructor(scenario: AnyScenario, planted: Planted) {
     this.#scenario = scenario;
@@ -38,8 +42,9 @@ export class Course {
   }
 
   /** What may happen next, the ordinary first; nothing, when the course is over. */
-  choices(faultsLeft: number): readonly Choice[] {
+  choices(left: number): readonly Choice[] {
     if (this.#hasEnded || this.world.violation !== undefined) return [];
+    const faultsLeft = this.world.now < (this.#scenario.openingMs ?? 0) ? 0 : left;
     const local = this.#localEvent();
     // What happens inside one host alone goes first: no order between it and anything else makes a difference.
     if (local !== undefined) return faultsLeft > 0 ? [local, ...this.#hostFaults()] : [local];
@@ -56,7 +61,7 @@ export class Course {
   /** Takes a choice, and lets everything settle that follows from it by itself. */
   async take(choice: Choice): Promise<void> {
     this.world.tell("choice", choice.what);
-    this.#isNewTime = false;
+    this.#isNewTime &&= choice.isLocal === true;
     this.world.moved.clear();
     await choice.take();
     await this.world.clock.advance(0);
@@ -79,14 +84,14 @@ export class Course {
         !isAwaited(lane.host) &&
         timers.every(({ host }) => host !== lane.host) &&
         lanes.every((other) => other === lane || other.host !== lane.host);
-      if (isAlone) return this.#stepping(lane);
+      if (isAlone) return { ...this.#stepping(lane), isLocal: true };
     }
     for (const timer of timers) {
       const isAlone =
         !isAwaited(timer.host) &&
         timers.every((other) => other === timer || other.host !== timer.host) &&
         lanes.every(({ host }) => host !== timer.host);
-      if (isAlone) return this.#firing(timer);
+      if (isAlone) return { ...this.#firing(timer), isLocal: true };
     }
     return undefined;
   }
@@ -126,7 +131,7 @@ export class Course {
   }
 
   get #frozen(): Host[] {
-    return this.world.hosts.filter((host) => !host.isDead && !host.isRunning);
+    return [...this.#stopped].filter((host) => !host.isDead && !host.isRunning);
   }
 
   /** Time passes, to the next moment at which something comes by itself. */
@@ -170,11 +175,15 @@ export class Course {
       if (!host.isRunning) return [];
       const { name } = host;
       const index = this.#scene.world.processes.findIndex(({ process }) => process === host);
+      const stop = (withClock: boolean) => (): void => {
+        this.#stopped.add(host);
+        host.stop(withClock);
+      };
       const set = (offsetMs: number) => (): void => host.setWallOffset(offsetMs);
       return [
         ...this.#fault("killed", name, () => this.#scene.world.kill(index)),
-        ...this.#fault("frozen", name, () => host.stop(false)),
-        ...(host.isSuspendable ? this.#fault("suspended", name, () => host.stop(true)) : []),
+        ...this.#fault("frozen", name, stop(false)),
+        ...(host.isSuspendable ? this.#fault("suspended", name, stop(true)) : []),
         ...this.#fault("clock ahead", name, set(clockStepMs)),
         ...this.#fault("clock back", name, set(-clockStepMs)),
       ];
