@@ -1,4 +1,5 @@
 import type { AnyScenario } from "../scenario.ts";
+import { fairLock } from "./fair-lock.ts";
 import { lock } from "./lock.ts";
 
-export const scenarios: readonly AnyScenario[] = [...lock];
+export const scenarios: readonly AnyScenario[] = [...lock, ...fairLock];
