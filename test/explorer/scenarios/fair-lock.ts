@@ -43,6 +43,7 @@ export const fairLock: readonly AnyScenario[] = [
     end: expectItToHeal,
     mistakes: lineMistakes,
   }),
+  // One that dies after it has answered keeps the others out until its ticket has expired: a minute.
   scenario({
     name: "fair-lock:deaths",
     faults: 2,
@@ -50,9 +51,9 @@ export const fairLock: readonly AnyScenario[] = [
     make: (world, planted) => new Queue(world, planted, { processes: 4, isCalm: true }),
     lanes: [
       { process: 0, steps: [acquire(0), wait(800), release(0)] },
-      { process: 1, steps: [wait(100), acquire(1), release(1)] },
-      { process: 2, steps: [wait(200), acquire(2), release(2)] },
-      { process: 3, steps: [wait(300), acquire(3), release(3)] },
+      { process: 1, steps: [wait(100), acquire(1, 120_000), release(1)] },
+      { process: 2, steps: [wait(200), acquire(2, 120_000), release(2)] },
+      { process: 3, steps: [wait(300), acquire(3, 120_000), release(3)] },
     ],
     end: expectItToHeal,
     mistakes: deathMistakes,
