@@ -10,7 +10,7 @@ export interface Choice {
   readonly what: string;
   /** How many faults it takes. */
   readonly faults: 0 | 1;
-  /** It happens inside one host alone. */
+  /** Whether it concerns one host alone: the moment stays as new as it was. @default false */
   readonly isLocal?: boolean;
   take(): void | Promise<void>;
 }
@@ -29,9 +29,11 @@ export class Course {
   readonly #scene: Scene<unknown>;
   readonly #lanes: readonly LaneRun[];
   readonly #kinds: ReadonlySet<FaultKind>;
-  /** Nothing but local events has happened since time has passed. */
+  /** Nothing has happened since time has passed, but inside single hosts. */
   #isNewTime = false;
   #hasEnded = false;
+  /** The hosts that a fault has stopped. One that a step freezes wakes by itself. */
+  readonly #stopped = new Set<Host>();
 
   constructor(scenario: AnyScenario, planted: Planted, isTold = false) {
     this.#scenario = scenario;
@@ -42,14 +44,12 @@ export class Course {
   }
 
   /** What may happen next, the ordinary first; nothing, when the course is over. */
-  choices(faultsLeft: number): readonly Choice[] {
+  choices(left: number): readonly Choice[] {
     if (this.#hasEnded || this.world.violation !== undefined) return [];
+    const faultsLeft = this.world.now < (this.#scenario.openingMs ?? 0) ? 0 : left;
     const local = this.#localEvent();
     // What happens inside one host alone goes first: no order between it and anything else makes a difference.
-    if (local !== undefined) {
-      const first = { ...local, isLocal: true };
-      return faultsLeft > 0 ? [first, ...this.#hostFaults()] : [first];
-    }
+    if (local !== undefined) return faultsLeft > 0 ? [local, ...this.#hostFaults()] : [local];
     const due = this.#due();
     const late = this.world.messages.filter(({ isLate }) => isLate).map((message) => this.#arrival(message));
     const isOver = due.length === 0 && this.#isOver;
@@ -64,7 +64,7 @@ export class Course {
   async take(choice: Choice): Promise<void> {
     this.world.tell("choice", choice.what);
     // What is frozen may wake at the time of a local event too.
-    if (!choice.isLocal) this.#isNewTime = false;
+    this.#isNewTime &&= choice.isLocal === true;
     this.world.moved.clear();
     await choice.take();
     await this.world.clock.advance(0);
@@ -87,14 +87,14 @@ export class Course {
         !isAwaited(lane.host) &&
         timers.every(({ host }) => host !== lane.host) &&
         lanes.every((other) => other === lane || other.host !== lane.host);
-      if (isAlone) return this.#stepping(lane);
+      if (isAlone) return { ...this.#stepping(lane), isLocal: true };
     }
     for (const timer of timers) {
       const isAlone =
         !isAwaited(timer.host) &&
         timers.every((other) => other === timer || other.host !== timer.host) &&
         lanes.every(({ host }) => host !== timer.host);
-      if (isAlone) return this.#firing(timer);
+      if (isAlone) return { ...this.#firing(timer), isLocal: true };
     }
     return undefined;
   }
@@ -134,7 +134,7 @@ export class Course {
   }
 
   get #frozen(): Host[] {
-    return this.world.hosts.filter((host) => !host.isDead && !host.isRunning);
+    return [...this.#stopped].filter((host) => !host.isDead && !host.isRunning);
   }
 
   /** Time passes, to the next moment at which something comes by itself. */
@@ -189,10 +189,14 @@ export class Course {
           this.world.befell(host, kind);
           befall();
         });
+      const stop = (withClock: boolean) => (): void => {
+        this.#stopped.add(host);
+        host.stop(withClock);
+      };
       return [
         ...fault("killed", () => this.#scene.world.kill(index)),
-        ...fault("frozen", () => host.stop(false)),
-        ...(this.#isSuspendable(host) ? fault("suspended", () => host.stop(true)) : []),
+        ...fault("frozen", stop(false)),
+        ...(this.#isSuspendable(host) ? fault("suspended", stop(true)) : []),
         ...fault("clock ahead", () => host.setWallOffset(clockStepMs)),
         ...fault("clock back", () => host.setWallOffset(-clockStepMs)),
       ];

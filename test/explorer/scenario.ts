@@ -47,6 +47,8 @@ export interface Scenario<Step = never, Stage extends Scene<Step> = never> {
   readonly faults: number;
   /** Those that befall it. */
   readonly kinds: readonly FaultKind[];
+  /** What comes before is an opening, in which no fault befalls it; in milliseconds. @default 0 */
+  readonly openingMs?: number;
   /** What stands where chance would decide something that is not explored. @default 0.5 */
   readonly fraction?: number;
   readonly make: (world: World, planted: Planted) => Stage;

@@ -1,13 +1,17 @@
 import type { AnyScenario } from "../scenario.ts";
+import { fairLock } from "./fair-lock.ts";
 import { group } from "./group.ts";
 import { jobRuns } from "./job-runs.ts";
 import { leader } from "./leader.ts";
 import { lock } from "./lock.ts";
+import { seats } from "./seats.ts";
 import { singleFlight } from "./single-flight.ts";
 import { tasks } from "./tasks.ts";
 
 export const scenarios: readonly AnyScenario[] = [
   ...lock,
+  ...fairLock,
+  ...seats,
   ...group,
   ...leader,
   ...jobRuns,

@@ -5,27 +5,36 @@ import { FairLock, QueueFullError } from "../../../packages/client/src/fair/inde
 import type { QueueTicket } from "../../../packages/client/src/fair/queue-ticket.ts";
 import { ticketIdOf } from "../../../packages/client/src/fair/queue-ticket.ts";
 import { shortestTicketMs } from "../../../packages/client/src/fair/queue-waiter.ts";
-import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps } from "../cluster.ts";
-import type { Tamper } from "../network.ts";
-import { isGrant, type Simulation, startsWith, stepByStep, withoutTests } from "../simulation.ts";
+import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps, type Running } from "../cluster.ts";
+import {
+  isGrant,
+  type Mistake,
+  type Planted,
+  type Simulation,
+  startsWith,
+  stepByStep,
+  withoutTests,
+} from "../simulation.ts";
 import type { World } from "../world.ts";
 import { QueueMonitor } from "./queue-monitor.ts";
 
 const processes = 5;
-const maxWaiters = 8;
 /** Waits are no longer: so no ticket lasts longer. */
 const longestTicketMs = 2 * shortestTicketMs + 10_000;
 
-type Step =
-  | Mishap
+/** What those who want the lock do. */
+export type QueueStep =
   | {
       readonly kind: "acquire";
       readonly process: number;
       readonly waitMs: number;
       readonly heartbeat: boolean;
     }
-  | { readonly kind: "release" }
+  /** Of what one process holds, or of all that is held. */
+  | { readonly kind: "release"; readonly process?: number }
   | { readonly kind: "giveUp"; readonly which: number };
+
+type Step = Mishap | QueueStep;
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -42,16 +51,31 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   ...mishaps(processes, 30_000),
 );
 
+/** How large a case is, and how much of it may go wrong. */
+interface QueueCase {
+  /** @default 5 */
+  readonly processes?: number;
+  /** @default 8 */
+  readonly maxWaiters?: number;
+  /** Whether processes at most die: then no call of those that live fails, and none of them is passed. @default false */
+  readonly isCalm?: boolean;
+}
+
 /** Those who want one fair lock, and what must hold of every write that lands. */
-class Queue {
+export class Queue {
   readonly world: Cluster<FairLock>;
-  readonly leases = new Set<Lease>();
+  readonly leases = new Map<Lease, Running<FairLock>>();
+  readonly #maxWaiters: number;
+  readonly #isCalm: boolean;
   readonly #giveUps = new Set<AbortController>();
   readonly #monitor: QueueMonitor;
 
-  constructor(world: World, tamper?: Tamper) {
+  constructor(world: World, { tamper }: Planted = {}, small: QueueCase = {}) {
+    const { maxWaiters = 8, isCalm = false } = small;
+    this.#maxWaiters = maxWaiters;
+    this.#isCalm = isCalm;
     this.world = new Cluster(world, {
-      processes,
+      processes: small.processes ?? processes,
       begin: (client) => new FairLock(client, "k", { maxWaiters }),
       onChange: ([change]) => this.#watch(change?.before, change?.after),
       tamper,
@@ -61,10 +85,8 @@ class Queue {
 
   async take(one: Step): Promise<void> {
     if (one.kind === "acquire") this.acquire(one);
-    else if (one.kind === "release") {
-      for (const lease of this.leases) void lease.release().catch(() => false);
-      this.leases.clear();
-    } else if (one.kind === "giveUp") {
+    else if (one.kind === "release") this.#release(one.process);
+    else if (one.kind === "giveUp") {
       [...this.#giveUps][one.which]?.abort(new LeaseUnavailableError("k", undefined, 0));
     } else await this.world.befall(one);
     await this.world.clock.advance(0);
@@ -76,18 +98,28 @@ class Queue {
     const giveUp = new AbortController();
     this.#giveUps.add(giveUp);
     const call = running.parts.acquire({ waitMs, heartbeat, signal: giveUp.signal });
-    this.world.watch(running, call, (lease) => this.#granted(lease), isExpected);
+    const granted = (lease: Lease): void => {
+      this.leases.set(lease, running);
+      this.#check();
+    };
+    this.world.watch(running, call, granted, (error) => !this.#isCalm && isExpected(error));
     const forget = (): boolean => this.#giveUps.delete(giveUp);
     call.then(forget, forget);
   }
 
+  /** What is held by those that live: the dead believe nothing. */
   held(): Lease[] {
-    return [...this.leases].filter(({ held }) => held);
+    const all = [...this.leases];
+    return all.flatMap(([lease, { process }]) => (process.isDead || !lease.held ? [] : [lease]));
   }
 
-  #granted(lease: Lease): void {
-    this.leases.add(lease);
-    this.#check();
+  #release(process: number | undefined): void {
+    const only = process === undefined ? undefined : this.world.processes[process];
+    for (const [lease, running] of this.leases) {
+      if (only !== undefined && running !== only) continue;
+      this.world.watch(running, lease.release(), () => undefined, isExpected);
+      this.leases.delete(lease);
+    }
   }
 
   #check(): void {
@@ -106,9 +138,11 @@ class Queue {
     if (own !== undefined) world.count("from the queue");
     const number = own?.number ?? Number.POSITIVE_INFINITY;
     for (const ticket of isNew ? change.left : []) {
+      if (ticket.id === own?.id) world.fault(`${ticket.owner} has the lock, and still its ticket`);
       if (ticket.number < number) world.fault(`${ticket.owner} was overtaken`);
     }
     const isJoining = change.left.length > change.tickets.length - change.gone(own).length;
+    if (isJoining && change.left.length > this.#maxWaiters) world.fault(`${change.left.length} wait at once`);
     // Otherwise a waiter has left, which removes its own ticket.
     for (const ticket of isNew || isJoining ? change.gone(own) : []) this.#judgeLoss(ticket, before);
   }
@@ -116,7 +150,8 @@ class Queue {
   #judgeLoss(ticket: QueueTicket, before: Item | undefined): void {
     const { world } = this;
     world.count(ticket.until > world.clock.now() + clockSkewMs ? "passed in silence" : "passed over");
-    if (!this.#monitor.mayBePassed(ticket, before))
+    const lives = world.processes.some(({ process }) => process.name === ticket.owner);
+    if (!this.#monitor.mayBePassed(ticket, before) || (this.#isCalm && lives))
       world.fault(`${ticket.owner} was passed while its ticket stood`);
   }
 }
@@ -130,7 +165,7 @@ function isExpected(error: unknown): boolean {
 }
 
 /** Everybody dies, and a newcomer gets the lock when the last ticket is over. */
-async function expectItToHeal(queue: Queue): Promise<void> {
+export async function expectItToHeal(queue: Queue): Promise<void> {
   const { world } = queue;
   world.killAll();
   await world.clearUp();
@@ -141,6 +176,40 @@ async function expectItToHeal(queue: Queue): Promise<void> {
   if (queue.held().length !== 1) world.fault("it is stuck");
   if (world.pending > 0) world.fault(`${world.pending} calls have not settled`);
 }
+
+/** What is planted in what is sent. */
+export const mistakes: readonly Mistake[] = [
+  {
+    what: "a turn that is not bound to its ticket",
+    tamper: withoutTests(startsWith("q:", "=")),
+    violation: /drifted|overtaken|stood/,
+  },
+  {
+    what: "a second ticket for one waiter",
+    tamper: withoutTests(startsWith("q:", "missing")),
+    violation: /drifted/,
+  },
+  {
+    what: "a waiter that leaves twice",
+    tamper: withoutTests(startsWith("q:", "exists")),
+    violation: /drifted/,
+  },
+  {
+    what: "a newcomer that is let in past the line",
+    tamper: withoutTests(({ attribute, write }) => attribute === "waiting" && isGrant(write)),
+    violation: /overtaken/,
+  },
+  {
+    what: "a takeover from a holder that has renewed",
+    tamper: withoutTests(({ attribute, test }) => attribute === "version" && test === "="),
+    violation: /hold it at once/,
+  },
+  {
+    what: "a ticket that is passed though its waiter has answered",
+    tamper: withoutTests(startsWith("w:", "="), (name) => `attribute_exists(${name})`),
+    violation: /while its ticket stood/,
+  },
+];
 
 export const fairLock: Simulation = {
   name: "fair-lock",
@@ -159,42 +228,11 @@ export const fairLock: Simulation = {
     "passed over": 30,
     "passed in silence": 30,
   },
-  mistakes: [
-    {
-      what: "a turn that is not bound to its ticket",
-      tamper: withoutTests(startsWith("q:", "=")),
-      violation: /drifted|overtaken|stood/,
-    },
-    {
-      what: "a second ticket for one waiter",
-      tamper: withoutTests(startsWith("q:", "missing")),
-      violation: /drifted/,
-    },
-    {
-      what: "a waiter that leaves twice",
-      tamper: withoutTests(startsWith("q:", "exists")),
-      violation: /drifted/,
-    },
-    {
-      what: "a newcomer that is let in past the line",
-      tamper: withoutTests(({ attribute, write }) => attribute === "waiting" && isGrant(write)),
-      violation: /overtaken/,
-    },
-    {
-      what: "a takeover from a holder that has renewed",
-      tamper: withoutTests(({ attribute, test }) => attribute === "version" && test === "="),
-      violation: /hold it at once/,
-    },
-    {
-      what: "a ticket that is passed though its waiter has answered",
-      tamper: withoutTests(startsWith("w:", "="), (name) => `attribute_exists(${name})`),
-      violation: /while its ticket stood/,
-    },
-  ],
+  mistakes,
   play: stepByStep({
     step,
     mostSteps: 90,
-    make: (world, tamper) => new Queue(world, tamper),
+    make: (world, tamper) => new Queue(world, { tamper }),
     end: expectItToHeal,
   }),
 };

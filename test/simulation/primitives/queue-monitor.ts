@@ -1,7 +1,12 @@
 import type { Item } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
 import { answerMs } from "../../../packages/client/src/fair/queue.ts";
-import { holdNoteIn, type QueueTicket, ticketsIn } from "../../../packages/client/src/fair/queue-ticket.ts";
+import {
+  holdNoteIn,
+  type QueueTicket,
+  ticketPrefix,
+  ticketsIn,
+} from "../../../packages/client/src/fair/queue-ticket.ts";
 import { clockSkewMs } from "../cluster.ts";
 
 /** What one write that has landed did to a line. */
@@ -44,6 +49,8 @@ export class QueueMonitor {
     }
     const [tickets, left] = [ticketsIn(before), ticketsIn(after)];
     if (left.length !== Number(after?.waiting ?? 0)) fault("the count of tickets has drifted");
+    const texts = Object.keys(after ?? {}).filter((name) => name.startsWith(ticketPrefix));
+    if (texts.length !== left.length) fault("a ticket's text has come back without its number");
     const stays = ({ id, number }: QueueTicket): boolean =>
       left.some((ticket) => ticket.id === id && ticket.number === number);
     return { tickets, left, gone: (own) => tickets.filter((ticket) => ticket !== own && !stays(ticket)) };

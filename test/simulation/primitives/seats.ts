@@ -12,7 +12,7 @@ import { type SeatRecord, seatsIn } from "../../../packages/client/src/seats/sea
 import { SeatForm } from "../../../packages/client/src/seats/seat-form.ts";
 import { Semaphore } from "../../../packages/client/src/semaphore/index.ts";
 import type { Condition, Write } from "../../../packages/client/src/store/write.ts";
-import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps } from "../cluster.ts";
+import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps, type Running } from "../cluster.ts";
 import { type Mistake, type Planted, replacing, type Simulation, stepByStep } from "../simulation.ts";
 import type { Change } from "../table.ts";
 import type { World } from "../world.ts";
@@ -21,7 +21,7 @@ import { QueueMonitor } from "./queue-monitor.ts";
 /** The last two of them are reentrant owners, now and then. */
 const callers = 6;
 
-interface Wish {
+export interface Wish {
   readonly caller: number;
   readonly what: "permit" | "read" | "write";
   readonly permits: number;
@@ -31,10 +31,13 @@ interface Wish {
   readonly lockAtLeastForMs: number;
 }
 
-type Step =
-  | Mishap
+/** What callers of seats do: with one of all grants, or with the last one of one caller. */
+export type SeatStep =
   | ({ readonly kind: "acquire" } & Wish)
-  | { readonly kind: "release" | "check"; readonly which: number };
+  | { readonly kind: "release" | "check"; readonly which: number }
+  | { readonly kind: "release" | "check"; readonly caller: number };
+
+type Step = Mishap | SeatStep;
 
 const which = fc.nat(100);
 const release = fc.record({ kind: fc.constant("release" as const), which });
@@ -91,6 +94,7 @@ const longWriters: fc.Arbitrary<Step> = fc.oneof(
 /** A lease that was granted, and what it was for. */
 interface Grant extends Pick<Wish, "what" | "permits"> {
   readonly lease: Lease;
+  readonly running: Running<Caller>;
   readonly owner: string;
   /** Until when nobody may have its permits, were it released at once; on the world's clock. */
   readonly cooldownUntil: number;
@@ -102,22 +106,34 @@ interface Caller {
   readonly lock: ReadWriteLock;
 }
 
+/** How large a case is. */
+interface SeatCase {
+  /** Whether the callers wait in line. @default false */
+  readonly isOrdered?: boolean;
+  /** @default 6 */
+  readonly processes?: number;
+  /** @default - by chance, from 1 to 4 */
+  readonly permits?: number;
+}
+
 /** Callers of one semaphore and one read-write lock. */
-class Seats {
+export class Seats {
   readonly world: Cluster<Caller>;
   readonly permits: number;
+  readonly #processes: number;
   #grants: Grant[] = [];
   readonly #highest = new Map<string, number>();
   /** Seats that have gone, by token and fencing token. */
   readonly #ended = new Set<string>();
   readonly #monitor: QueueMonitor;
 
-  /** `isOrdered`: whether the callers wait in line. */
-  constructor(world: World, isOrdered: boolean) {
-    const permits = world.random.integer(1, 4);
+  constructor(world: World, { tamper }: Planted = {}, small: SeatCase = {}) {
+    const { isOrdered = false, processes = callers, permits = world.random.integer(1, 4) } = small;
     this.permits = permits;
+    this.#processes = processes;
     this.world = new Cluster(world, {
-      processes: callers,
+      processes,
+      tamper,
       begin: (client) => {
         const order = isOrdered ? { order: fair() } : {};
         return {
@@ -134,7 +150,7 @@ class Seats {
   }
 
   async take(one: Step): Promise<void> {
-    const grant = "which" in one ? this.#grants[one.which % Math.max(1, this.#grants.length)] : undefined;
+    const grant = this.#meant(one);
     if (one.kind === "acquire") this.acquire(one);
     else if (one.kind === "release") this.#release(grant);
     else if (one.kind === "check") this.#checkedWrite(grant);
@@ -147,7 +163,7 @@ class Seats {
     if (running === undefined) return;
     const { permits, waitMs, heartbeat, lockAtLeastForMs, what } = wish;
     const { process, parts } = running;
-    const reentrant = wish.reentrant && wish.caller >= callers - 2;
+    const reentrant = wish.reentrant && wish.caller >= this.#processes - 2;
     const startedAt = this.world.clock.monotonic();
     const options = { waitMs, heartbeat, owner: process.name, reentrant };
     const wanted = reentrant ? 1 : Math.min(permits, this.permits);
@@ -158,16 +174,23 @@ class Seats {
     const cooldownUntil = startedAt + (what === "permit" ? lockAtLeastForMs : 0);
     const granted = (lease: Lease): void => {
       this.world.count(what);
-      const grant = { lease, what, permits: wanted, owner: process.name, cooldownUntil, isReleased: false };
-      this.#grants.push(grant);
+      const own = { lease, running, owner: process.name };
+      this.#grants.push({ ...own, what, permits: wanted, cooldownUntil, isReleased: false });
       this.#check();
     };
     this.world.watch(running, call, granted, isExpected);
   }
 
-  /** What is believed in; handles of one reentrant lease are one. */
+  #meant(step: Step): Grant | undefined {
+    if ("which" in step) return this.#grants[step.which % Math.max(1, this.#grants.length)];
+    if (step.kind !== "release" && step.kind !== "check") return undefined;
+    const running = this.world.processes[step.caller];
+    return this.#grants.findLast((grant) => grant.running === running);
+  }
+
+  /** What is believed in; handles of one reentrant lease are one. The dead believe nothing. */
   held(): Grant[] {
-    const held = this.#grants.filter(({ lease }) => lease.held);
+    const held = this.#grants.filter(({ lease, running }) => !running.process.isDead && lease.held);
     return [...new Map(held.map((grant) => [grant.lease.token, grant])).values()];
   }
 
@@ -195,12 +218,12 @@ class Seats {
 
   #release(grant: Grant | undefined): void {
     if (grant === undefined) return;
-    const { lease } = grant;
-    const released = lease.release().then((wasOurs) => {
+    const { lease, running } = grant;
+    const ended = (wasOurs: boolean): void => {
       grant.isReleased ||= wasOurs && !this.held().some(({ lease: { token } }) => token === lease.token);
-    });
-    // Ignored: a release that is not confirmed frees itself.
-    void released.catch(() => undefined);
+    };
+    // A release that is not confirmed frees itself.
+    this.world.watch(running, lease.release(), ended, isExpected);
   }
 
   /** A write of the user's own, on condition that the lease stands: stale ones must not go through. */
@@ -271,7 +294,8 @@ class Seats {
     const now = this.world.clock.monotonic();
     const tokens = new Set(held.map(({ lease }) => lease.token));
     const closed = this.#grants.filter(
-      ({ lease, isReleased, cooldownUntil }) => isReleased && cooldownUntil > now && !tokens.has(lease.token),
+      ({ lease, running, isReleased, cooldownUntil }) =>
+        isReleased && !running.process.isDead && cooldownUntil > now && !tokens.has(lease.token),
     );
     const permits = [...held, ...new Map(closed.map((grant) => [grant.lease.token, grant])).values()].reduce(
       (sum, grant) => sum + (grant.what === "permit" ? grant.permits : 0),
@@ -297,7 +321,10 @@ function isUpgrade(error: unknown): boolean {
 }
 
 /** Plants a mistake: what one of the form's methods writes, changed. */
-function writing(method: "acquire" | "renew" | "release", change: (write: Write) => Write): Planted["plant"] {
+export function writing(
+  method: "acquire" | "renew" | "release",
+  change: (write: Write) => Write,
+): Planted["plant"] {
   return replacing(
     SeatForm.prototype,
     method,
@@ -332,7 +359,7 @@ function oneMore(condition: Condition): Condition {
 const tooMany = /permits are held|two writers|reads while|a fencing token of/;
 const tooManyOrMiscounted = /permits are held|two writers|reads while|differs from/;
 
-const mistakes: readonly Mistake[] = [
+export const mistakes: readonly Mistake[] = [
   {
     what: "a bound that is off by one",
     plant: writing("acquire", (write) => ({ ...write, insist: write.insist.map(oneMore) })),
@@ -399,7 +426,7 @@ function withSteps(any: fc.Arbitrary<Step>, mostSteps: number, isOrdered = false
   return stepByStep({
     step: any,
     mostSteps,
-    make: (world) => new Seats(world, isOrdered),
+    make: (world) => new Seats(world, {}, { isOrdered }),
     end: (scene) => scene.expectAllToHeal(),
   });
 }
