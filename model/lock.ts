@@ -164,7 +164,7 @@ export class LockModel implements System<State> {
     for (const message of state.network) steps.push(...this.#arrivals(state, message));
     steps.push(...this.#interventions(state));
     if (state.item?.ttl !== undefined && state.now > state.item.ttl)
-      steps.push({ says: "ttl removes the item", to: { ...state, item: undefined } });
+      steps.push({ says: "ttl removes the item", to: { ...state, item: undefined, revoked: undefined } });
     if (state.now < this.#setting.lastTick) steps.push({ says: "time goes on", to: this.#later(state) });
     return steps;
   }
