@@ -1,11 +1,13 @@
+import { availableParallelism } from "node:os";
 import { parseArgs, styleText } from "node:util";
-import { type Exploration, explore, retell } from "./explore.ts";
-import { find } from "./find.ts";
-import type { AnyScenario } from "./scenario.ts";
+import { Worker } from "node:worker_threads";
+import { bundleThread } from "../simulation/players.ts";
+import { type Exploration, retell } from "./explore.ts";
+import type { Task } from "./explorer-thread.ts";
 import { scenarios } from "./scenarios/index.ts";
 
 const names = scenarios.map(({ name }) => name);
-const usage = `npm run explore -- [--scenario NAME] [--faults N] [--mistakes] [--seconds N]
+const usage = `npm run explore -- [--scenario NAME] [--faults N] [--mistakes] [--seconds N] [--jobs N]
 
 Plays every course of small cases: every order of what is under way, and every fault at every moment.
 
@@ -13,7 +15,8 @@ Plays every course of small cases: every order of what is under way, and every f
                     ${names.join("\n                    ")}
   --faults N        how many faults befall it at most; default: the scenario's own
   --mistakes        plants each mistake, and looks for a course that shows it
-  --seconds N       how long each may take; default: until every course was played`;
+  --seconds N       how long each may take; default: until every course was played
+  --jobs N          how many threads share them; default: one for each processor`;
 
 const { values } = parseArgs({
   options: {
@@ -21,27 +24,12 @@ const { values } = parseArgs({
     faults: { type: "string" },
     seconds: { type: "string" },
     mistakes: { type: "boolean", default: false },
+    jobs: { type: "string", default: String(availableParallelism()) },
     help: { type: "boolean", short: "h" },
   },
 });
 
-const widths = [30, 7, 11, 11, 7, 9] as const;
-
-function row(cells: readonly (string | number)[]): string {
-  return cells
-    .map((cell, index) => {
-      const width = widths[index] ?? 0;
-      const text = typeof cell === "number" ? cell.toLocaleString("en") : cell;
-      return index === 0 ? text.padEnd(width) : text.padStart(width);
-    })
-    .join(" ");
-}
-
-function told({ faults, states, courses, depth, milliseconds, isComplete, violation }: Exploration): string {
-  const seconds = `${(milliseconds / 1000).toFixed(1)} s`;
-  const verdict = violation === undefined ? (isComplete ? "complete" : "NOT complete") : "violation";
-  return row(["", faults, states, courses, depth, seconds, ` ${verdict}`]).slice(widths[0]);
-}
+const widths = [26, 6, 10, 10, 6, 8] as const;
 
 async function main(): Promise<number> {
   if (values.help) {
@@ -50,53 +38,114 @@ async function main(): Promise<number> {
   }
   const chosen = scenarios.filter(({ name }) => name.startsWith(values.scenario));
   if (chosen.length === 0) throw new Error(`--scenario is ${values.scenario}; allowed: ${names.join(", ")}`);
-  const milliseconds = 1_000 * whole(values.seconds ?? "1000000", "--seconds");
-  const faults = values.faults === undefined ? {} : { faults: whole(values.faults, "--faults") };
-  console.log(row(["scenario", "faults", "states", "courses", "depth", "time"]));
-  let isGood = true;
-  for (const scenario of chosen) {
-    const bounds = { ...faults, milliseconds, onProgress: progressOf(scenario) };
-    if (values.mistakes) isGood = (await findAll(scenario, bounds)) && isGood;
-    else isGood = (await exploreAll(scenario, bounds)) && isGood;
-  }
-  return isGood ? 0 : 1;
-}
-
-async function exploreAll(scenario: AnyScenario, bounds: object): Promise<boolean> {
-  const result = await explore(scenario, bounds);
-  console.log(`${scenario.name.padEnd(widths[0])}${told(result)}`);
-  if (result.violation === undefined) return true;
-  const story = await retell(scenario, result.violation.path, bounds);
-  for (const { at, who, text } of story)
-    console.log(`${String(Math.round(at)).padStart(8)} ms  ${who}  ${text}`);
-  console.log(styleText("red", result.violation.text, { stream: process.stdout }));
-  return false;
-}
-
-async function findAll(scenario: AnyScenario, bounds: object): Promise<boolean> {
-  let isGood = true;
-  for (const mistake of scenario.mistakes) {
-    const result = await find(scenario, mistake, bounds);
-    const text = result.violation?.text ?? "";
-    const isFound = mistake.violation.test(text);
-    isGood = isGood && isFound;
-    console.log(`${scenario.name.padEnd(widths[0])}${told(result)}: ${mistake.what}`);
-    if (!isFound) console.log(styleText("red", `  it was not found: ${text}`, { stream: process.stdout }));
-  }
-  return isGood;
-}
-
-function progressOf({ name }: AnyScenario): (states: number, courses: number) => void {
-  if (!process.stdout.isTTY) return () => undefined;
-  return (states, courses) => {
-    if (courses % 500 === 0) process.stdout.write(`\r${name}: ${states} states, ${courses} courses\r`);
+  const bounds: Task["bounds"] = {
+    ...(values.seconds === undefined ? {} : { milliseconds: 1_000 * whole(values.seconds, "--seconds") }),
+    ...(values.faults === undefined ? {} : { faults: whole(values.faults, "--faults") }),
   };
+  const tasks: Task[] = chosen.flatMap(({ name: scenario, mistakes }) =>
+    values.mistakes ? mistakes.map((_, mistake) => ({ scenario, mistake, bounds })) : [{ scenario, bounds }],
+  );
+  const since = performance.now();
+  console.log(row(["scenario", "faults", "states", "courses", "depth", "time"]));
+  const wrong: { readonly task: Task; readonly result: Exploration }[] = [];
+  let left = tasks.length;
+  await share(tasks, whole(values.jobs, "--jobs"), (task, result) => {
+    left -= 1;
+    if (process.stdout.isTTY) process.stdout.write("\r\u001b[K");
+    console.log(tell(task, result));
+    if (process.stdout.isTTY && left > 0) process.stdout.write(`${left} to go`);
+    if (!isGood(task, result)) wrong.push({ task, result });
+  });
+  for (const { task, result } of wrong) await tellWrong(task, result);
+  const seconds = ((performance.now() - since) / 1_000).toFixed(0);
+  const what = values.mistakes ? "mistakes were found" : "cases hold in every course that was played";
+  const good = `${tasks.length - wrong.length} of ${tasks.length} ${what}, in ${seconds} s`;
+  console.log(styleText(wrong.length > 0 ? "red" : "green", good, { stream: process.stdout }));
+  return wrong.length > 0 ? 1 : 0;
+}
+
+/** Has the tasks done by threads, whichever is free. */
+async function share(
+  tasks: readonly Task[],
+  jobs: number,
+  onResult: (task: Task, result: Exploration) => void,
+): Promise<void> {
+  const script = await bundleThread(new URL("explorer-thread.ts", import.meta.url));
+  const waiting = [...tasks];
+  const work = async (): Promise<void> => {
+    const thread = new Worker(script, { eval: true });
+    try {
+      for (let task = waiting.shift(); task !== undefined; task = waiting.shift()) {
+        onResult(task, await doneBy(thread, task));
+      }
+    } finally {
+      await thread.terminate();
+    }
+  };
+  await Promise.all(Array.from({ length: Math.max(1, Math.min(jobs, tasks.length)) }, work));
+}
+
+function doneBy(thread: Worker, task: Task): Promise<Exploration> {
+  return new Promise((resolve, reject) => {
+    thread.removeAllListeners();
+    thread.once("message", resolve);
+    thread.once("error", reject);
+    thread.postMessage(task);
+  });
+}
+
+function mistakeOf({ scenario, mistake }: Task) {
+  return mistake === undefined
+    ? undefined
+    : scenarios.find(({ name }) => name === scenario)?.mistakes[mistake];
+}
+
+function isGood(task: Task, { violation }: Exploration): boolean {
+  const mistake = mistakeOf(task);
+  if (mistake === undefined) return violation === undefined;
+  return violation !== undefined && mistake.violation.test(violation.text);
+}
+
+function tell(task: Task, result: Exploration): string {
+  const { scenario, faults, states, courses, depth, milliseconds, isComplete, violation } = result;
+  const mistake = mistakeOf(task);
+  const end = isComplete ? "complete" : "NOT complete";
+  const verdict =
+    mistake === undefined
+      ? (violation?.text ?? end)
+      : `${isGood(task, result) ? "found" : "NOT FOUND"}: ${mistake.what}`;
+  const seconds = `${(milliseconds / 1_000).toFixed(1)} s`;
+  return `${row([scenario, faults, states, courses, depth, seconds])}  ${verdict}`;
+}
+
+function row(cells: readonly (string | number)[]): string {
+  return cells
+    .map((cell, index) => {
+      const text = typeof cell === "number" ? cell.toLocaleString("en") : cell;
+      return index === 0 ? text.padEnd(widths[0]) : text.padStart(widths[index] ?? 0);
+    })
+    .join(" ");
+}
+
+/** The story of a course that must not be; of a mistake that was not found, what came instead. */
+async function tellWrong(task: Task, { faults, violation }: Exploration): Promise<void> {
+  const mistake = mistakeOf(task);
+  if (mistake !== undefined) {
+    const instead = violation?.text ?? "nothing went wrong";
+    console.log(`\n${task.scenario}, with ${mistake.what}: ${instead}; expected: ${mistake.violation}`);
+    return;
+  }
+  const scenario = scenarios.find(({ name }) => name === task.scenario);
+  if (scenario === undefined || violation === undefined) return;
+  console.log(`\n${task.scenario}:`);
+  for (const { at, who, text } of await retell(scenario, violation.path, { faults })) {
+    console.log(`${String(Math.round(at)).padStart(8)} ms  ${who}  ${text}`);
+  }
 }
 
 function whole(text: string, option: string): number {
-  const value = Number(text);
-  if (text !== "" && Number.isInteger(value) && value >= 0) return value;
-  throw new Error(`${option} is ${text}; allowed: a whole number from 0`);
+  if (/^\d{1,6}$/.test(text)) return Number(text);
+  throw new Error(`${option} is ${text}; allowed: a whole number of at most 6 digits`);
 }
 
 try {

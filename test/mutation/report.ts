@@ -61,7 +61,9 @@ export function writePage(mutants: readonly Mutant[], results: Results): void {
     ...[...folders].map(([name, row]) => tableLine(name, row)),
     tableLine("all", rowOf(known, results)),
     "",
-    missing === 0 ? "" : `The ${missing} mutants of ${unfinished.size} other files have not all been judged yet.\n`,
+    missing === 0
+      ? ""
+      : `The ${missing} mutants of ${unfinished.size} other files have not all been judged yet.\n`,
     ...explanations(known, results),
   ];
   const text = readFileSync(page, "utf8");

@@ -11,9 +11,9 @@ const seedsTogether = 50;
  * The code of a thread as one script. tsx runs the other sources of this program; it would give each closure its name when
  * it is made, which a simulation has no use for and feels.
  */
-export async function bundlePlayer(): Promise<string> {
+export async function bundleThread(entry: URL): Promise<string> {
   const { outputFiles } = await build({
-    entryPoints: [fileURLToPath(new URL("player.ts", import.meta.url))],
+    entryPoints: [fileURLToPath(entry)],
     bundle: true,
     write: false,
     platform: "node",
@@ -27,6 +27,8 @@ export async function bundlePlayer(): Promise<string> {
   });
   return outputFiles[0]?.text ?? "";
 }
+
+export const bundlePlayer = (): Promise<string> => bundleThread(new URL("player.ts", import.meta.url));
 
 /** Spreads seeds over threads. */
 export class Players {

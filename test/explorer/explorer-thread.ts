@@ -1,0 +1,22 @@
+/** A thread that explores: for each task that it is sent, what came of it. */
+import { parentPort } from "node:worker_threads";
+import { type Bounds, type Exploration, explore } from "./explore.ts";
+import { find } from "./find.ts";
+import { scenarios } from "./scenarios/index.ts";
+
+/** A scenario to explore, or one of its mistakes to find. */
+export interface Task {
+  readonly scenario: string;
+  /** The place of the mistake among the scenario's. @default - none is planted */
+  readonly mistake?: number | undefined;
+  readonly bounds: Pick<Bounds, "faults" | "milliseconds">;
+}
+
+parentPort?.on("message", async ({ scenario: name, mistake: index, bounds }: Task) => {
+  const scenario = scenarios.find((one) => one.name === name);
+  if (scenario === undefined) throw new Error(`no scenario has the name ${name}`);
+  const mistake = index === undefined ? undefined : scenario.mistakes[index];
+  const result: Exploration =
+    mistake === undefined ? await explore(scenario, bounds) : await find(scenario, mistake, bounds);
+  parentPort?.postMessage(result);
+});
