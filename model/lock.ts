@@ -151,7 +151,7 @@ export class LockModel implements System<State> {
         fencedWrites: 0,
         granted: Number.NEGATIVE_INFINITY,
         isOver: true,
-      revoked: undefined,
+        revoked: undefined,
         written: Number.NEGATIVE_INFINITY,
         fault: undefined,
       },
