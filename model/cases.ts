@@ -20,12 +20,20 @@ const setting: Setting = {
   retention: 3,
 };
 
+const wrong: Setting = { ...setting, leaseTicks: 2, strays: 0 };
+
 /** By what they show. */
 export const cases: Readonly<Record<string, Setting>> = {
   "two late copies": { ...setting, strays: 2, renewals: [1, 0], lastTick: 0 },
   "an operator who breaks a lease": { ...setting, breaks: 1, lastTick: 0 },
   "a lock that changes hands after it was judged": { ...setting, attempts: [1, 2], strays: 0, lastTick: 1 },
-  "fenced writes": { ...setting, fencedWrites: 2, strays: 0 },
+  "fenced writes": { ...setting, ahead: [0, 3], fencedWrites: 2, strays: 0 },
+  "wall clocks that are wrong by more than the allowance": { ...wrong, ahead: [-3, 3] },
+  "wall clocks that are wrong by the allowance": { ...wrong, ahead: [-2, 0], skew: 2 },
+  "a renewal that a newer one overtakes": {
+    ...setting,
+    ...{ ahead: [0, 0], leaseTicks: 2, skew: 0, renewals: [2, 0], longestDelay: 2 },
+  },
   "a client that comes back": { ...setting, attempts: [2, 1], renewals: [1, 0], lastTick: 0 },
   "takeovers and a renewal": { ...setting, leaseTicks: 2, renewals: [1, 0], longestDelay: 2 },
   "a wall clock that is slow by more than the allowance": { ...setting, ahead: [-2, 0], leaseTicks: 2 },
