@@ -27,6 +27,7 @@ export class Host implements Clock {
   #stopsClock = false;
   #backlog: { readonly run: () => void; readonly what: string }[] = [];
   #timers = 0;
+  #shown = 0;
 
   constructor(world: World, name: string, wallOffset: number) {
     this.name = name;
@@ -70,7 +71,9 @@ export class Host implements Clock {
 
   monotonic(): number {
     const now = this.isSuspended ? this.#frozenAt : this.#world.now;
-    return now * this.#rate + this.#monotonicOffset;
+    // Never backwards, not even by what rounding brings after a suspension.
+    this.#shown = Math.max(this.#shown, now * this.#rate + this.#monotonicOffset);
+    return this.#shown;
   }
 
   schedule(callback: () => void, delayMs: number): () => void {
