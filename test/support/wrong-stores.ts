@@ -177,8 +177,15 @@ export const wrongStores: Readonly<Record<string, () => MemoryLeaseStore>> = {
     new (class extends MemoryLeaseStore {
       readonly #earlier = new Map<string, Item | undefined>();
       override updateNow(request: UpdateRequest): UpdateResult {
-        this.#earlier.set(`${request.key.pk} ${request.key.sk}`, this.peek(request.key));
+        this.#note(request);
         return super.updateNow(request);
+      }
+      override transactNow(entries: readonly TransactionEntry[]): TransactionResult {
+        for (const entry of entries) this.#note(entry);
+        return super.transactNow(entries);
+      }
+      #note({ key }: UpdateRequest | TransactionEntry): void {
+        this.#earlier.set(`${key.pk} ${key.sk}`, this.peek(key));
       }
       override async get(...[request, call]: Parameters<MemoryLeaseStore["get"]>): Promise<Item | undefined> {
         const { pk, sk } = request.key;

@@ -15,6 +15,7 @@ import { PutCommand, TransactWriteCommand, UpdateCommand, type DynamoDBDocumentC
 import { InvokeFunction, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob, SingletonJobTarget } from "@leasehold/cdk";
 import { alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms } from "@leasehold/cdk";
 import { brandClass, createLeaseTable, type Lease, LeaseClient, LeaseError, type LeaseEvent, LeaseUnavailableError, SlotDoneError, systemClock } from "@leasehold/client";
+import { conformanceChecks, runConformance } from "@leasehold/client/conformance";
 import { environmentNames } from "@leasehold/client/environment";
 import { lightStore } from "@leasehold/client/light";
 import { logListener } from "@leasehold/client/log";
@@ -63,13 +64,14 @@ declare function render(): Promise<void>;
 declare function rebuild(options: { signal: AbortSignal }): Promise<void>;
 declare function printLabels(options: { signal: AbortSignal }): Promise<void>;
 declare function refill(options: { signal: AbortSignal }): Promise<void>;
+declare function test(name: string, run: (t: { skip(reason: string): void }) => Promise<void>): void;
 declare function expect(value: unknown): { toBe(expected: unknown): void };
 export const used = [
   DynamoDBClient, PutCommand, TransactWriteCommand, UpdateCommand, createLeaseTable, LeaseClient, LeaseError, systemClock, ManualClock,
   MemoryLeaseStore, LeasedWorkflow, LeaseDashboard, LeaseHeartbeat, LeaseTable, LeaseWakeup, SingletonJob,
   SingletonJobTarget, InvokeFunction, Schedule, JobRuns, RunsExhaustedError, SlotDoneError, registeredJobs, parseScheduleExpression, Semaphore, SingleFlight, FinalFailureError, TaskSet, acquireAll,
   GroupUnavailableError, Leader, ReadWriteLock, LeaseUpgradeError, FairLock, fair, QueueFullError, LeaseUnavailableError, environmentNames, logListener, metricsListener, instrumentLeasehold, ConsoleSpanExporter, SimpleSpanProcessor, TracerProvider, pino, subscribe, lightStore, LambdaRuntime, readAssembly, resolveApp, startApp, startEngine,
-  StateMachines, brandClass, withDurableExecution, withDurableLease, leased, leaseLock, middy, Duration, ScheduleExpression,
+  StateMachines, brandClass, conformanceChecks, runConformance, withDurableExecution, withDurableLease, leased, leaseLock, middy, Duration, ScheduleExpression,
   alarmOnBacklog, alarmOnEvent, alarmOnLasting, alarmOnRedriveGuard, alarmOnSilence, LeasedWorkflowAlarms, LeaseHeartbeatAlarms, LeaseWakeupAlarms, SnsAction,
   NodejsFunction, OutputFormat,
 ];
@@ -78,6 +80,7 @@ export const used = [
 const given = {
   client: "LeaseClient",
   lease: "Lease",
+  store: "MemoryLeaseStore",
   tableName: "string",
   stack: "Stack",
   table: "LeaseTable",

@@ -2,7 +2,7 @@
 
 import { showInternals } from "./client-internals.ts";
 import { isDocumentClient } from "./dynamodb/document-client.ts";
-import { untilAborted } from "./errors/aborted.ts";
+import { nameAbort } from "./errors/aborted.ts";
 import { brandClass } from "./errors/brand.ts";
 import { ClientClosedError, CloseIncompleteError } from "./errors/closing.ts";
 import {
@@ -154,7 +154,13 @@ export class LeaseClient implements AsyncDisposable {
    * In every case of failure nothing stays held.
    */
   async acquire(key: string, options: AcquireOptions = {}): Promise<Lease> {
-    return await this.#acquire(this.#callFor(key, options, true));
+    const call = this.#callFor(key, options, true);
+    try {
+      call.signal?.throwIfAborted();
+      return this.#handleOf(await this.#acquirer.acquire(call), call);
+    } catch (error) {
+      throw nameAbort(key, call.signal, error);
+    }
   }
 
   /**
@@ -162,11 +168,13 @@ export class LeaseClient implements AsyncDisposable {
    * slot is done.
    */
   async tryAcquire(key: string, options: TryAcquireOptions = {}): Promise<Lease | undefined> {
+    const call = this.#callFor(key, options, false);
     try {
-      return await this.#acquire(this.#callFor(key, options, false));
+      call.signal?.throwIfAborted();
+      return this.#handleOf(await this.#acquirer.acquire(call), call);
     } catch (error) {
       if (error instanceof LeaseUnavailableError || error instanceof SlotDoneError) return undefined;
-      throw error;
+      throw nameAbort(key, call.signal, error);
     }
   }
 
@@ -403,12 +411,6 @@ export class LeaseClient implements AsyncDisposable {
     const terms = checkAcquireOptions(options, mayWait, this.#owner, this.#times);
     const data = checkData(terms.data);
     return { ...terms, key, sortKey, data, resumes: terms.reentrant };
-  }
-
-  #acquire(call: AcquireCall): Promise<Lease> {
-    return untilAborted(call.key, call.signal, async () =>
-      this.#handleOf(await this.#acquirer.acquire(call), call),
-    );
   }
 
   #handleOf(held: HeldLease, { slot }: AcquireCall): Lease {

@@ -21,7 +21,7 @@ export async function untilAborted<T>(
  * Gives the error of a call for a lock: in place of the signal's bare reason, an error that names the lock. A reason
  * that is an error of this package, such as the loss of another lease, stays as it is.
  */
-function nameAbort(key: string, signal: AbortSignal | undefined, error: unknown): unknown {
+export function nameAbort(key: string, signal: AbortSignal | undefined, error: unknown): unknown {
   const isBare = signal?.aborted === true && error === signal.reason && !(error instanceof LeaseError);
   return isBare ? new LeaseAbortedError(key, error) : error;
 }
