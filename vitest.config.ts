@@ -56,7 +56,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["test/{unit,contract,simulation,infra,fuzz}/**/*.test.ts"],
+          include: ["test/{unit,contract,simulation,explorer,infra,fuzz}/**/*.test.ts"],
           exclude: isolated,
           pool: "threads",
           unstubEnvs: true,

@@ -1,6 +1,8 @@
+import { readFile, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { parseArgs, styleText } from "node:util";
 import { Worker } from "node:worker_threads";
+import { withGenerated } from "../../bench/costs/markdown.ts";
 import { bundleThread } from "../simulation/players.ts";
 import { type Exploration, retell } from "./explore.ts";
 import type { Task } from "./explorer-thread.ts";
@@ -16,7 +18,8 @@ Plays every course of small cases: every order of what is under way, and every f
   --faults N        how many faults befall it at most; default: the scenario's own
   --mistakes        plants each mistake, and looks for a course that shows it
   --seconds N       how long each may take; default: until every course was played
-  --jobs N          how many threads share them; default: one for each processor`;
+  --jobs N          how many threads share them; default: one for each processor
+  --write           writes the table of docs/explorer.md`;
 
 const { values } = parseArgs({
   options: {
@@ -25,6 +28,7 @@ const { values } = parseArgs({
     seconds: { type: "string" },
     mistakes: { type: "boolean", default: false },
     jobs: { type: "string", default: String(availableParallelism()) },
+    write: { type: "boolean", default: false },
     help: { type: "boolean", short: "h" },
   },
 });
@@ -47,21 +51,52 @@ async function main(): Promise<number> {
   );
   const since = performance.now();
   console.log(row(["scenario", "faults", "states", "courses", "depth", "time"]));
-  const wrong: { readonly task: Task; readonly result: Exploration }[] = [];
+  const all: Done[] = [];
   let left = tasks.length;
   await share(tasks, whole(values.jobs, "--jobs"), (task, result) => {
     left -= 1;
     if (process.stdout.isTTY) process.stdout.write("\r\u001b[K");
     console.log(tell(task, result));
     if (process.stdout.isTTY && left > 0) process.stdout.write(`${left} to go`);
-    if (!isGood(task, result)) wrong.push({ task, result });
+    all.push({ task, result });
   });
+  const wrong = all.filter(({ task, result }) => !isGood(task, result));
   for (const { task, result } of wrong) await tellWrong(task, result);
   const seconds = ((performance.now() - since) / 1_000).toFixed(0);
   const what = values.mistakes ? "mistakes were found" : "cases hold in every course that was played";
   const good = `${tasks.length - wrong.length} of ${tasks.length} ${what}, in ${seconds} s`;
+  if (values.write) await writeTable(tasks, all);
   console.log(styleText(wrong.length > 0 ? "red" : "green", good, { stream: process.stdout }));
   return wrong.length > 0 ? 1 : 0;
+}
+
+/** A task, and what came of it. */
+interface Done {
+  readonly task: Task;
+  readonly result: Exploration;
+}
+
+/** Writes what was seen into its page, in the order of the scenarios. */
+async function writeTable(tasks: readonly Task[], all: readonly Done[]): Promise<void> {
+  const page = new URL("../../docs/explorer.md", import.meta.url);
+  const rows = tasks.flatMap((task) => {
+    const result = all.find((one) => one.task === task)?.result;
+    if (result === undefined) return [];
+    const { scenario, faults, states, courses, depth, milliseconds, isComplete } = result;
+    const mistake = mistakeOf(task)?.what;
+    const end = mistake ?? (isComplete ? "complete" : "not complete");
+    const numbers = [states, courses, depth].map((count) => count.toLocaleString("en"));
+    const cells = [`\`${scenario}\``, faults, ...numbers, `${(milliseconds / 1_000).toFixed(1)} s`, end];
+    return [`| ${cells.join(" | ")} |`];
+  });
+  const last = values.mistakes ? "the mistake" : "courses played";
+  const head = [
+    `| case | faults | states | courses | depth | time | ${last} |`,
+    "|---|--:|--:|--:|--:|--:|---|",
+  ];
+  const command = values.mistakes ? "npm run explore -- --mistakes" : "npm run explore";
+  const text = await readFile(page, "utf8");
+  await writeFile(page, withGenerated(text, [...head, ...rows].join("\n"), command));
 }
 
 /** Has the tasks done by threads, whichever is free. */

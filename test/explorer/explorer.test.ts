@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+import { explore, retell } from "./explore.ts";
+import { find } from "./find.ts";
+import { scenarios } from "./scenarios/index.ts";
+
+/** Longer than any of them takes; a machine that is busy may need it. */
+const longest = 900_000;
+/** Every course of more would be too much for a test: `npm run explore` plays them. */
+const mostSeconds = 60;
+
+async function expectToHold(name: string, faults: number): Promise<void> {
+  const scenario = scenarios.find((one) => one.name === name);
+  if (scenario === undefined) throw new Error(`no scenario has the name ${name}`);
+  const result = await explore(scenario, { faults, milliseconds: mostSeconds * 1_000 });
+  if (result.violation === undefined) return;
+  const story = await retell(scenario, result.violation.path, { faults });
+  expect.fail(`\n${story.map(({ at, who, text }) => `${Math.round(at)} ms  ${who}  ${text}`).join("\n")}`);
+}
+
+describe.each(scenarios)("every course of $name", ({ name, faults, mistakes, ...scenario }) => {
+  it("holds without a fault", async () => expectToHold(name, 0), longest);
+
+  it(`holds with up to ${faults} faults, as far as a minute goes`, {
+    tags: ["long"],
+    timeout: longest,
+  }, async () => {
+    await expectToHold(name, faults);
+  });
+
+  it.each(mistakes)("shows $what", { tags: ["long"], timeout: longest }, async (mistake) => {
+    const { violation } = await find({ name, faults, mistakes, ...scenario }, mistake);
+    expect(violation?.text).toMatch(mistake.violation);
+  });
+});
+
+const lock = scenarios.find(({ name }) => name === "lock");
+
+describe("an exploration", () => {
+  it("plays every course of one fault, and the same ones each time", async () => {
+    if (lock === undefined) throw new Error("the lock is gone");
+    const one = await explore(lock, { faults: 1 });
+    const other = await explore(lock, { faults: 1 });
+    expect(one).toMatchObject({ isComplete: true, violation: undefined });
+    expect(one.states).toBeGreaterThan(1_000);
+    expect([other.states, other.courses]).toEqual([one.states, one.courses]);
+  });
+
+  it("says that it is not complete when its time is over", async () => {
+    if (lock === undefined) throw new Error("the lock is gone");
+    expect(await explore(lock, { faults: 2, milliseconds: 50 })).toMatchObject({ isComplete: false });
+  });
+
+  it("gives a violation with the choices that lead to it, which lead to it again", async () => {
+    const mistake = lock?.mistakes.find(({ what }) => what.startsWith("a release that takes any"));
+    if (lock === undefined || mistake === undefined) throw new Error("the mistake is gone");
+    const { faults, violation } = await find(lock, mistake);
+    const story = await retell(lock, violation?.path ?? [], { faults, planted: mistake });
+    expect(story.filter(({ who }) => who === "MONITOR")[0]?.text).toBe(violation?.text);
+    expect(story.filter(({ who }) => who === "choice").length).toBeGreaterThan(5);
+  });
+
+  it("has at least 25 mistakes to find, among them every hole that was once repaired", () => {
+    const planted = scenarios.flatMap(({ mistakes }) => mistakes.map(({ what }) => what));
+    expect(new Set(planted).size).toBeGreaterThanOrEqual(25);
+    for (const hole of [
+      "late copy with a stale checked write",
+      "slow request",
+      "clock step",
+      "adopted lease",
+      "reentrant neighbours",
+      "lost release",
+      "1,001 locks",
+    ]) {
+      expect(planted.filter((what) => what.includes(hole))).toHaveLength(1);
+    }
+  });
+});
