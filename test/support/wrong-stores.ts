@@ -181,7 +181,7 @@ export const wrongStores: Readonly<Record<string, () => MemoryLeaseStore>> = {
         return super.updateNow(request);
       }
       override transactNow(entries: readonly TransactionEntry[]): TransactionResult {
-        for (const entry of entries) this.#note(entry);
+        for (const entry of entries) if (typeof entry.action === "object") this.#note(entry);
         return super.transactNow(entries);
       }
       #note({ key }: UpdateRequest | TransactionEntry): void {
