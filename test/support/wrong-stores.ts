@@ -177,15 +177,15 @@ export const wrongStores: Readonly<Record<string, () => MemoryLeaseStore>> = {
     new (class extends MemoryLeaseStore {
       readonly #earlier = new Map<string, Item | undefined>();
       override updateNow(request: UpdateRequest): UpdateResult {
-        this.#note(request);
+        this.#earlier.set(`${request.key.pk} ${request.key.sk}`, this.peek(request.key));
         return super.updateNow(request);
       }
       override transactNow(entries: readonly TransactionEntry[]): TransactionResult {
-        for (const entry of entries) if (typeof entry.action === "object") this.#note(entry);
-        return super.transactNow(entries);
-      }
-      #note({ key }: UpdateRequest | TransactionEntry): void {
-        this.#earlier.set(`${key.pk} ${key.sk}`, this.peek(key));
+        const updates = entries.filter(({ action }) => typeof action === "object");
+        const before = updates.map(({ key }) => [`${key.pk} ${key.sk}`, this.peek(key)] as const);
+        const result = super.transactNow(entries);
+        if (result.applied) for (const [id, item] of before) this.#earlier.set(id, item);
+        return result;
       }
       override async get(...[request, call]: Parameters<MemoryLeaseStore["get"]>): Promise<Item | undefined> {
         const { pk, sk } = request.key;
