@@ -36,12 +36,14 @@ export class ChoiceNetwork extends Network {
       }
       signal.addEventListener("abort", fail, { once: true });
 
+      let copies = 0;
       const attempt = (number: number): void => {
         if (signal.aborted) return;
         if (number > attempts || !isCurrent()) {
           fail();
           return;
         }
+        copies = number;
         const answered = timed?.();
         const retry = this.host.schedule(() => attempt(number + 1), attemptTimeoutMs);
         const what = `${this.host.name} ${kind} ${request}${number > 1 ? " again" : ""}`;
@@ -49,7 +51,8 @@ export class ChoiceNetwork extends Network {
           retry();
           answered?.(time);
           this.hasToldTime ||= time !== undefined;
-          resolve(repeated(answer, number > 1));
+          // Of whichever copy it is the answer: another may be under way.
+          resolve(repeated(answer, copies > 1));
         };
         const refuse = (error: unknown, why: string): void =>
           this.host.deliver(() => {

@@ -171,6 +171,7 @@ export class Network implements LeaseStore {
     const { random } = world;
     return new Promise((resolve, reject) => {
       let isGivenUp = false;
+      let copies = 0;
       const fail = (code: "LEASE_NO_ANSWER" | "LEASE_THROTTLED"): void => {
         isGivenUp = true;
         reject(this.error(code, "the network did not deliver"));
@@ -192,6 +193,7 @@ export class Network implements LeaseStore {
           this.host.schedule(() => fail("LEASE_THROTTLED"), random.between(1, 50));
           return;
         }
+        copies = number;
         const answered = timed?.();
         const isLost = random.chance(weather().requestLost);
         const retry = this.host.schedule(
@@ -215,7 +217,8 @@ export class Network implements LeaseStore {
               retry();
               answered?.(time);
               this.hasToldTime ||= time !== undefined;
-              resolve(repeated(answer, number > 1));
+              // Of whichever copy it is the answer: another may be under way.
+              resolve(repeated(answer, copies > 1));
             }, "answer"),
           );
         });
