@@ -26,9 +26,10 @@ export const leader = [
     make: make(2),
     lanes: [
       { process: 0, steps: [lead(0)] },
-      { process: 0, steps: [wait(2_000), stop(0)] },
+      // Twice: a process that was frozen may begin to lead after the first.
+      { process: 0, steps: [wait(2_000), stop(0), wait(1_000), stop(0)] },
       { process: 1, steps: [lead(1)] },
-      { process: 1, steps: [wait(6_500), stop(1)] },
+      { process: 1, steps: [wait(6_500), stop(1), wait(1_000), stop(1)] },
     ],
     end,
     mistakes: [foreignRelease, whileLed, hastyExpiry, longBelief],

@@ -141,11 +141,6 @@ function rememberingOnly(most: number): Planted["plant"] {
 export const usual: readonly Mistake[] = [
   { what: "a grant of a lock that is held", tamper: ignored("acquire", "token"), violation: twoHolders },
   {
-    what: "a takeover of a record that was not judged",
-    tamper: untested("takeOver", ["token", "version"]),
-    violation: anyHarm,
-  },
-  {
     what: "a release that takes any holder's lease",
     tamper: untested("end", ["token", "fence"]),
     violation: /a stale write of|told to be released/,
@@ -163,12 +158,6 @@ export const usual: readonly Mistake[] = [
     ),
     violation: anyHarm,
   },
-  {
-    what: "a slow request: a deadline that counts from the answer",
-    plant: countingFromTheAnswer,
-    violation: twoHolders,
-  },
-  { what: "an expiry that is judged without the allowance", plant: hasty(500), violation: anyHarm },
   { what: "a takeover at half of the lease", plant: hasty(2_500), violation: anyHarm },
   {
     what: "a lost release: the answer to its second copy is taken for another's doing",
@@ -183,6 +172,14 @@ export const usual: readonly Mistake[] = [
   },
 ];
 
+export const slow: readonly Mistake[] = [
+  {
+    what: "a slow request: a deadline that counts from the answer",
+    plant: countingFromTheAnswer,
+    violation: twoHolders,
+  },
+];
+
 export const threeCallers: readonly Mistake[] = [
   {
     what: "a takeover that two callers make of one record",
@@ -194,19 +191,9 @@ export const threeCallers: readonly Mistake[] = [
 
 export const renewed: readonly Mistake[] = [
   {
-    what: "a renewal that may shorten a newer one",
-    tamper: ignored("renew", "version"),
-    violation: twoHolders,
-  },
-  {
     what: "a renewal of whatever lease there is",
     tamper: untested("renew", ["token", "fence"]),
     violation: anyHarm,
-  },
-  {
-    what: "a takeover of a holder that has renewed",
-    tamper: untested("takeOver", ["version"]),
-    violation: twoHolders,
   },
   {
     what: "a renewal that does not write the expiry",
@@ -227,14 +214,13 @@ export const renewed: readonly Mistake[] = [
     ),
     violation: twoHolders,
   },
+];
+
+export const renewedLate: readonly Mistake[] = [
   {
-    what: "a release that does not wait for the renewal before it",
-    plant: replacing(
-      HeldLease.prototype as unknown as { settleRenewal(): Promise<void> },
-      "settleRenewal",
-      () => () => Promise.resolve(),
-    ),
-    violation: anyHarm,
+    what: "a renewal that may shorten a newer one",
+    tamper: ignored("renew", "version"),
+    violation: twoHolders,
   },
 ];
 

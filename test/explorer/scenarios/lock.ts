@@ -42,6 +42,15 @@ export const lock = [
     mistakes: mistakes.usual,
   }),
   scenario({
+    name: "lock:slow",
+    faults: 2,
+    kinds: ["request late", "request lost", "answer late"],
+    make,
+    lanes: [lane(0, {}, wait(6_500), "write"), lane(1, wait(1_000), waits, "write")],
+    end,
+    mistakes: mistakes.slow,
+  }),
+  scenario({
     name: "lock:three-callers",
     faults: 1,
     kinds: [...messages, "killed", "frozen"],
@@ -58,6 +67,18 @@ export const lock = [
     lanes: [lane(0, { heartbeat: true }, wait(4_000), "write", "release"), lane(1, waits, "write")],
     end,
     mistakes: mistakes.renewed,
+  }),
+  scenario({
+    name: "lock:renewed-late",
+    faults: 1,
+    kinds: messages,
+    make,
+    lanes: [
+      lane(0, {}, "renew", wait(1_000), "renew", wait(5_000), "write"),
+      lane(1, wait(500), waits, "write", "release"),
+    ],
+    end,
+    mistakes: mistakes.renewedLate,
   }),
   scenario({
     name: "lock:clocks",
