@@ -1,0 +1,190 @@
+import { describe, expect, it } from "vitest";
+import type { Moment } from "../../packages/client/src/time/clock.ts";
+import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
+
+/** The service's time of the first answer, in whole seconds as its Date header has it. */
+const told = 1_800_000_000_000;
+const skewMs = 1_000;
+
+/** A moment at which the monotonic clock shows this, and the wall clock so much after the first answer's time. */
+const at = (monotonic: number, wall: number): Moment => ({
+  monotonic,
+  wall: told + wall,
+  uptime: undefined,
+});
+
+/** A clock that an answer has told the time: sent at 9,900, arrived at 10,000; its wall clock shows this then. */
+function clockOf(wallAtArrival = 400, isLocal = false) {
+  const now = { monotonic: 10_000, wall: told + wallAtArrival };
+  const own = { monotonic: () => now.monotonic, now: () => now.wall, schedule: () => () => undefined };
+  const clock = new ServiceClock(own, isLocal, skewMs, () => undefined);
+  const note = (earliest: number, sent: Moment = at(9_900, wallAtArrival - 100)): void =>
+    clock.note({ earliest: told + earliest, latest: told + earliest + 1_000 }, sent);
+  return { clock, note, now };
+}
+
+function toldClock(wallAtArrival?: number) {
+  const { note, ...rest } = clockOf(wallAtArrival);
+  note(0);
+  return { note, ...rest };
+}
+
+describe("the earliest time of the service", () => {
+  it("counts from the arrival of the answer, by a clock that may run fast by a thousandth", () => {
+    const { clock } = toldClock();
+    expect(clock.earliest(at(10_000, 400))).toBe(told);
+    expect(clock.earliest(at(11_000, 1_400))).toBe(told + 999);
+  });
+
+  it("is earlier by more than was shown for a moment before the answer", () => {
+    expect(toldClock().clock.earliest(at(9_000, -600))).toBe(told - 1_001);
+  });
+
+  it("does not fall back to an answer that shows less", () => {
+    const { clock, note } = toldClock();
+    note(-300);
+    expect(clock.earliest(at(10_000, 400))).toBe(told);
+  });
+
+  it("follows an answer that shows more", () => {
+    const { clock, note } = toldClock();
+    note(50);
+    expect(clock.earliest(at(10_000, 400))).toBe(told + 50);
+  });
+
+  it("is not known before the first answer, and nothing is past then", () => {
+    const { clock } = clockOf();
+    expect([clock.earliest(), clock.latest(), clock.ahead()]).toEqual([undefined, undefined, undefined]);
+    expect(clock.isPast(0, at(10_000, 400))).toBe(false);
+  });
+});
+
+describe("the latest time of the service", () => {
+  const latestAt = (clock: ServiceClock, since: Moment): number =>
+    // A wall clock that is wrong by hours has no part in it.
+    clock.expiryOf({ ...since, wall: since.wall - 7_200_000 }, 999) - 1_000 + skewMs / 2;
+
+  it("counts from the sending of the request, by a clock that may run slow by a thousandth", () => {
+    const { clock, now } = toldClock();
+    now.monotonic = 9_900;
+    now.wall = told + 300;
+    expect(clock.latest()).toBe(told + 1_000);
+    now.monotonic = 10_900;
+    now.wall = told + 1_300;
+    expect(clock.latest()).toBe(told + 2_001);
+  });
+
+  it("is earlier by less than was shown for a moment before the request", () => {
+    expect(latestAt(toldClock().clock, at(8_900, -700))).toBe(told + 1);
+  });
+
+  it("counts by the wall clock where that shows more, as after a suspension", () => {
+    const { clock, now } = toldClock();
+    now.monotonic = 9_900;
+    now.wall = told + 10_300;
+    expect(clock.latest()).toBe(told + 11_010);
+  });
+
+  it("follows an answer that shows less, and no other", () => {
+    const { clock, note, now } = toldClock();
+    now.monotonic = 9_900;
+    now.wall = told + 300;
+    note(-300);
+    expect(clock.latest()).toBe(told + 700);
+    note(200);
+    expect(clock.latest()).toBe(told + 700);
+  });
+
+  it("is the newest answer's where two answers contradict each other, and so is the earliest", () => {
+    const { clock, note, now } = toldClock();
+    note(5_000);
+    now.monotonic = 10_000;
+    expect(clock.earliest()).toBe(told + 5_000);
+    expect(clock.latest()).toBeCloseTo(told + 6_100.1, 3);
+  });
+});
+
+describe("an expiry", () => {
+  it("is past when the service has certainly passed it by half of the allowance", () => {
+    const { clock } = toldClock();
+    const now = at(10_000, 400);
+    expect(clock.isPast(told - 501, now)).toBe(true);
+    expect(clock.isPast(told - 500, now)).toBe(false);
+    expect(clock.isPast(told + 100, now)).toBe(false);
+  });
+
+  it("is late enough for the whole lease, as far as the service's time is known", () => {
+    // 1,100.1 is the latest time; half of the allowance less, and a lease by a slow clock more.
+    expect(toldClock().clock.expiryOf(at(10_000, 400), 5_000)).toBe(told + 5_606);
+  });
+
+  it("is the wall clock's where that is later, and plausible", () => {
+    expect(toldClock(1_050).clock.expiryOf(at(10_000, 1_050), 5_000)).toBe(told + 6_050);
+  });
+
+  it("stays the one that the table shows where the new one would be earlier by less than a second", () => {
+    const { clock } = toldClock();
+    const expiry = (shown: number): number => clock.expiryOf(at(10_000, 400), 5_000, told + shown) - told;
+    expect([5_605, 5_607, 6_605, 6_606].map(expiry)).toEqual([5_606, 5_607, 6_605, 5_606]);
+  });
+
+  it("covers its holder up to half of the allowance beyond it, by a clock that may run slow", () => {
+    const { clock } = toldClock();
+    const check = clock.checkExpiry(told + 3_500, at(9_900, 300), 5_000);
+    expect(check.believedMs).toBeCloseTo(2_997, 6);
+    expect(clock.checkExpiry(told + 9_000, at(9_900, 300), 3_000).believedMs).toBe(3_000);
+    expect(clock.checkExpiry(told - 9_000, at(9_900, 300), 3_000).believedMs).toBe(0);
+  });
+
+  it("is sound where it covers more than a third of the lease, and does not outlast it by more than 5 s", () => {
+    const { clock } = toldClock();
+    const isSound = (expiresAt: number): boolean =>
+      clock.checkExpiry(told + expiresAt, at(9_900, 300), 3_000).isSound;
+    expect([1_501, 1_502, 9_000, 9_001].map(isSound)).toEqual([false, true, true, false]);
+  });
+
+  it("is believed for the whole lease where nobody has told the time", () => {
+    expect(clockOf().clock.checkExpiry(0, at(10_000, 400), 3_000)).toEqual({
+      believedMs: 3_000,
+      isSound: true,
+    });
+  });
+});
+
+describe("the wall clock is taken for right", () => {
+  const timeOf = (wallAtArrival: number, since: Moment): number =>
+    toldClock(wallAtArrival).clock.timeOf(since) - told;
+
+  it("while it goes on with the monotonic one, within a tenth of a second and a thousandth", () => {
+    expect(timeOf(400, at(11_900, 2_402))).toBe(2_402);
+    expect(timeOf(400, at(11_900, 2_403))).toBe(3_105);
+    expect(timeOf(400, at(11_900, 2_198))).toBe(2_198);
+    expect(timeOf(400, at(11_900, 2_197))).toBe(3_002);
+  });
+
+  it("unless it is behind the earliest time of the service", () => {
+    expect(timeOf(10, at(11_900, 1_899))).toBe(1_899);
+    expect(timeOf(10, at(11_900, 1_890))).toBe(3_002);
+  });
+
+  it("unless it is at the latest time of the service, or beyond", () => {
+    expect(timeOf(1_099, at(9_900, 999))).toBe(999);
+    expect(timeOf(1_101, at(9_900, 1_001))).toBe(1_000);
+  });
+
+  it("in a store of the same process, whose time it is", () => {
+    const { clock, note, now } = clockOf(400, true);
+    note(9_000);
+    expect([clock.earliest(), clock.latest(), clock.timeUntil(now.wall + 5)]).toEqual([
+      now.wall,
+      now.wall,
+      5,
+    ]);
+    expect(clock.expiryOf(at(10_000, 400), 5_000)).toBe(told + 5_400);
+    expect(clock.isPast(0, at(10_000, 400))).toBe(false);
+  });
+});
+
+it("the service is ahead of the wall clock by whole milliseconds, at least and at most", () => {
+  expect(toldClock().clock.ahead(at(10_000, 400))).toEqual({ minMs: -400, maxMs: 701 });
+});
