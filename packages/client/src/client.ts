@@ -133,7 +133,6 @@ export class LeaseClient implements AsyncDisposable {
       acquirer: this.#acquirer,
       acquireAt: async (key, sortKey, options) => {
         const call = this.#callFor(key, options, true, sortKey);
-        call.signal?.throwIfAborted();
         return this.#handleOf(await this.#acquirer.acquire(call), call);
       },
     });
@@ -156,7 +155,6 @@ export class LeaseClient implements AsyncDisposable {
   async acquire(key: string, options: AcquireOptions = {}): Promise<Lease> {
     const call = this.#callFor(key, options, true);
     try {
-      call.signal?.throwIfAborted();
       return this.#handleOf(await this.#acquirer.acquire(call), call);
     } catch (error) {
       throw nameAbort(key, call.signal, error);
@@ -170,7 +168,6 @@ export class LeaseClient implements AsyncDisposable {
   async tryAcquire(key: string, options: TryAcquireOptions = {}): Promise<Lease | undefined> {
     const call = this.#callFor(key, options, false);
     try {
-      call.signal?.throwIfAborted();
       return this.#handleOf(await this.#acquirer.acquire(call), call);
     } catch (error) {
       if (error instanceof LeaseUnavailableError || error instanceof SlotDoneError) return undefined;

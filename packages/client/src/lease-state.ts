@@ -1,4 +1,4 @@
-/** What a lease's record says at a moment: pure, for whoever shows leases to people. */
+/** What a lease's record says at a moment: pure functions, for tools that show leases. */
 import type { LeaseRecord } from "./record.ts";
 
 /**

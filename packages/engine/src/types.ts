@@ -58,7 +58,7 @@ export interface Engine {
   readonly pid: number | undefined;
   /** What a DynamoDBClient needs to talk to this engine; empty for AWS. */
   readonly clientConfig: EngineClientConfig;
-  /** Resolves when the engine's process is gone, whoever has ended it; never for an endpoint. */
+  /** Resolves when the engine's process is gone, for any reason; never for an endpoint. */
   readonly exited: Promise<void>;
   /** Ends the engine and resolves when its process is gone. Further calls give the same promise. */
   stop(): Promise<void>;

@@ -19,7 +19,7 @@ const flags = {
     "when it ends by itself (default drained: no task waits or runs)",
   ),
   "retry-after": duration("how long a task waits after it has failed (default: longer each time)"),
-  "park-exit": whole("exit code of CMD that no other attempt can mend: the task is parked", {
+  "park-exit": whole("exit code of CMD after which another attempt is of no use: the task is parked", {
     least: 1,
     most: 255,
   }),

@@ -63,8 +63,12 @@ export function checkOptions<Options extends object>(
   for (const name of required) given[name] ??= undefined;
   const prefix = isParameter.test(where) ? "" : `${where}.`;
   for (const name in given) {
-    const value = given[name];
-    given[name] = readable(prefix + name, value, () => rules[name](prefix + name, value));
+    const path = prefix + name;
+    try {
+      given[name] = rules[name](path, given[name]);
+    } catch (error) {
+      throw refusalOf(path, given[name], error);
+    }
   }
   return given as Options;
 }
@@ -79,10 +83,12 @@ export function checkKnown<Options extends object>(
   where: string,
 ): Options {
   const isObject = typeof options === "object" && options !== null;
-  const isArray = readable(where, options, () => Array.isArray(options));
-  if (!isObject || isArray) throw new InvalidOptionsError(where, options, "an object", unshown(options));
+  const names = readable(where, options, () => {
+    return isObject && !Array.isArray(options) ? namesOf(options) : undefined;
+  });
+  if (names === undefined) throw new InvalidOptionsError(where, options, "an object", unshown(options));
   const given: Record<string, unknown> = {};
-  for (const option of readable(where, options, () => namesOf(options))) {
+  for (const option of names) {
     const path = `${where}.${option}`;
     const value = memberOf(options, option, path);
     if (!known.includes(option)) {
@@ -116,10 +122,14 @@ export function readable<Value>(path: string, value: unknown, read: () => Value)
   try {
     return read();
   } catch (cause) {
-    if (cause instanceof InvalidOptionsError) throw cause;
-    const wording = { finding: `cannot be read (${saying(cause)})`, cause };
-    throw new InvalidOptionsError(path, value, "a value that can be read", wording);
+    throw refusalOf(path, value, cause);
   }
+}
+
+function refusalOf(path: string, value: unknown, cause: unknown): InvalidOptionsError {
+  if (cause instanceof InvalidOptionsError) return cause;
+  const wording = { finding: `cannot be read (${saying(cause)})`, cause };
+  return new InvalidOptionsError(path, value, "a value that can be read", wording);
 }
 
 function memberOf(holder: object, name: string, path: string): unknown {

@@ -44,6 +44,7 @@ export class Acquirer {
     form: LeaseForm = new LockForm(call.key, call.sortKey),
     shows: boolean = isTraced(),
   ): Promise<HeldLease> {
+    call.signal?.throwIfAborted();
     const { lifecycle, noteLease, table } = this.#context;
     if (shows) return await traced(table, [call.key], call, () => this.acquire(call, form, false));
     noteLease(call);

@@ -44,7 +44,7 @@ export function remembering<Result>(
 
 /** Reads one expression of DynamoDB's language, token by token. */
 export class ExpressionReader {
-  /** Those that were read so far. */
+  /** The placeholders that were read so far. */
   readonly placeholders: Set<string> = new Set();
   readonly #tokens: readonly string[];
   #position = 0;
