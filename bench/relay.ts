@@ -22,7 +22,7 @@ export interface RelayPlan {
   readonly acquire: (signal: AbortSignal) => Promise<{ release(): Promise<unknown> }>;
   /** Hand-overs are counted from now on, and until the end. */
   readonly onBegin: () => void;
-  /** Whatever rejects from now on is no failure. */
+  /** A rejection from now on is no failure. */
   readonly onEnd: () => void;
 }
 

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs, styleText } from "node:util";
 import { startEngine } from "@leasehold/engine";
+import { numberIn, wholeIn } from "../test/support/arguments.ts";
 import { primitives } from "./history.ts";
 import { installTortured } from "./install.ts";
 import { plants } from "./plants.ts";
@@ -41,8 +42,8 @@ async function main(): Promise<number> {
   }
   const { minutes, seed, processes } = {
     minutes: numberIn(values.minutes, "--minutes", 0.25, 60),
-    seed: numberIn(values.seed, "--seed", 0, 999_999_999, true),
-    processes: numberIn(values.processes, "--processes", 2, 16, true),
+    seed: wholeIn(values.seed, "--seed", 0, 999_999_999),
+    processes: wholeIn(values.processes, "--processes", 2, 16),
   };
   const plant = values.plant === undefined ? undefined : named(plants, values.plant, "--plant");
   const chosen = plant?.primitive ?? values.primitive;
@@ -95,14 +96,6 @@ async function main(): Promise<number> {
 }
 
 const red = (text: string): string => styleText("red", text, { stream: process.stdout });
-
-function numberIn(text: string, option: string, least: number, most: number, isWhole = false): number {
-  const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
-  if (number >= least && number <= most && (!isWhole || Number.isInteger(number))) return number;
-  throw new Error(
-    `${option} is ${text}; allowed: ${isWhole ? "a whole number" : "a number"} from ${least} to ${most}`,
-  );
-}
 
 function named<Each extends { readonly name: string }>(
   all: readonly Each[],

@@ -1,6 +1,7 @@
 /** The figures of runs, as tables: on a terminal, and on the page that reports the long runs. */
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { withGenerated } from "../bench/costs/markdown.ts";
 import { type Operation, primitives } from "./history.ts";
 import type { TortureResult } from "./run.ts";
 
@@ -8,8 +9,6 @@ const root = join(import.meta.dirname, "..");
 /** The figures of the runs that are reported, one a line. */
 export const recordedRuns: string = join(root, "torture/runs.jsonl");
 export const reportPage: string = join(root, "docs/torture.md");
-const begin = "<!-- torture: begin -->";
-const end = "<!-- torture: end -->";
 
 /** What one run has shown, in numbers. */
 export interface RunFigures {
@@ -148,12 +147,9 @@ export async function readRuns(): Promise<readonly RunFigures[]> {
 
 /** The page with the tables of these runs. */
 export function pageWith(page: string, runs: readonly RunFigures[]): string {
-  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-  if (from < 0 || to < from)
-    throw new Error(`docs/torture.md has no place for the tables: ${begin} and ${end}`);
   const unique = (of: (run: RunFigures) => string): string => [...new Set(runs.map(of))].join(", ");
   const about = `Runs of ${unique(({ date }) => date)}, on ${unique(({ engine }) => engine)}:`;
-  return `${page.slice(0, from + begin.length)}\n\n${about}\n\n${runTables(runs)}\n${page.slice(to)}`;
+  return withGenerated(page, `${about}\n\n${runTables(runs).trim()}`, "npm run torture");
 }
 
 /** Adds a run to those that are reported, and writes the page anew. */

@@ -12,12 +12,12 @@ export function generatedIn(page: string, command: string = costs): string {
   return page.slice(page.indexOf(begin) + begin.length, page.indexOf(end)).trim();
 }
 
-/** Gives the page with another generated part. */
+/** Gives the page with another generated part; throws where it has no place for one. */
 export function withGenerated(page: string, generated: string, command: string = costs): string {
   const [begin, end] = marks(command);
-  const [before = "", rest = ""] = page.split(begin);
-  const [, after = ""] = rest.split(end);
-  return `${before}${begin}\n\n${generated}\n\n${end}${after}`;
+  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`the page has no place for the tables: ${begin} and ${end}`);
+  return `${page.slice(0, from)}${begin}\n\n${generated}\n\n${page.slice(to)}`;
 }
 
 /** A table, whose first row is its head. Columns of numbers are aligned to the right. */

@@ -7,7 +7,7 @@ import { GridComponent, TitleComponent } from "echarts/components";
 import { init, use } from "echarts/core";
 import { LabelLayout } from "echarts/features";
 import { SVGRenderer } from "echarts/renderers";
-import type { PeerResults } from "./results.ts";
+import type { HandOverTimes, PeerResults } from "./results.ts";
 
 use([BarChart, LineChart, GridComponent, TitleComponent, LabelLayout, SVGRenderer]);
 
@@ -58,6 +58,20 @@ export function chartsOf({ conditions, ...results }: PeerResults): ChartData[] {
   const lease = conditions.takeOverLeaseMs / 1000;
   const waiters = [...new Set(results.handOvers.map((one) => one.waiters))];
   const locks = [...new Set(results.holding.map((one) => one.locks))];
+  const handOvers = (
+    name: string,
+    title: string,
+    unit: string,
+    value: (one: HandOverTimes) => number,
+  ): LineChartData => ({
+    kind: "lines",
+    name: `hand-over-${name}`,
+    title,
+    unit,
+    along: "callers that wait",
+    at: waiters,
+    lines: linesOf(results.handOvers, waiters, (one) => one.waiters, value),
+  });
   return [
     {
       kind: "bars",
@@ -82,34 +96,13 @@ export function chartsOf({ conditions, ...results }: PeerResults): ChartData[] {
         values: [fromDeathMs === undefined ? undefined : fromDeathMs / 1000, laterMs / 1000],
       })),
     },
-    {
-      kind: "lines",
-      name: "hand-over-idle",
-      title: "Idle time of a hand-over",
-      unit: "ms, p50; lower is better",
-      along: "callers that wait",
-      at: waiters,
-      lines: linesOf(
-        results.handOvers,
-        waiters,
-        (one) => one.waiters,
-        ({ idleMs }) => idleMs,
-      ),
-    },
-    {
-      kind: "lines",
-      name: "hand-over-requests",
-      title: "Requests of a hand-over",
-      unit: "requests of all; lower is better",
-      along: "callers that wait",
-      at: waiters,
-      lines: linesOf(
-        results.handOvers,
-        waiters,
-        (one) => one.waiters,
-        ({ requests }) => requests,
-      ),
-    },
+    handOvers("idle", "Idle time of a hand-over", "ms, p50; lower is better", (one) => one.idleMs),
+    handOvers(
+      "requests",
+      "Requests of a hand-over",
+      "requests of all; lower is better",
+      (one) => one.requests,
+    ),
     {
       kind: "lines",
       name: "heartbeats",

@@ -36,7 +36,7 @@ export interface LockClient {
 /** What not every contender does. */
 export type Ability = "takeOver" | "handOver" | "hold" | "bundle";
 
-/** One of those that are compared. */
+/** A lock that is compared, or the floor. */
 export interface Contender {
   readonly id: string;
   readonly name: string;

@@ -4,7 +4,7 @@ import { contenders } from "./contenders/index.ts";
 import { Cycles, placeAt, type Tables } from "./place.ts";
 import type { KeysTimes } from "./results.ts";
 
-/** Those that are measured a second time, or whose keys serve once, tell nothing here. */
+/** Left out: the floor's second run, and a contender that uses each key once. */
 const compared = contenders.filter(({ id, usesKeysOnce }) => id !== "floor-again" && !usesKeysOnce);
 const mostAtATime = 16;
 const slices = 4;

@@ -1,6 +1,6 @@
 import type { CallOptions } from "@leasehold/client";
 import type { Host } from "../simulation/host.ts";
-import { longestDelayMs, Network, repeated, type Surroundings } from "../simulation/network.ts";
+import { Network, repeated, type Surroundings } from "../simulation/network.ts";
 import { longestLagMs } from "../simulation/table.ts";
 import type { ChoiceWorld, Fate, Message } from "./choice-world.ts";
 import { digest } from "./digest.ts";
@@ -77,11 +77,14 @@ export class ChoiceNetwork extends Network {
           if (fate === "answer lost") return;
           const answers = `${what} answered ${digest(JSON.stringify([answer, time]))}`;
           const deliver = (): void => this.host.deliver(() => accept(answer, time), answers);
-          if (fate === "answer late") this.#sendLate(`${answers} late`, "answer", deliver);
+          const { host } = this;
+          if (fate === "answer late")
+            this.#world.sendLate({ what: `${answers} late`, host, kind: "answer", arrive: deliver });
           else deliver();
-          if (fate === "sent twice") this.#sendLate(`${what} copy`, "copy", () => void serve());
+          if (fate === "sent twice")
+            this.#world.sendLate({ what: `${what} copy`, host, kind: "copy", arrive: () => void serve() });
         };
-        this.#world.send({ what, host: this.host, kind, isLate: false, until: this.#world.now, arrive });
+        this.#world.send({ what, host: this.host, kind, arrive });
       };
       attempt(1);
     });
@@ -104,10 +107,5 @@ export class ChoiceNetwork extends Network {
 
   protected override lagMs(isConsistent: boolean): number {
     return this.#lags && !isConsistent ? longestLagMs : 0;
-  }
-
-  #sendLate(what: string, kind: Message["kind"], arrive: () => void): void {
-    const until = this.#world.now + longestDelayMs;
-    this.#world.send({ what, host: this.host, kind, isLate: true, until, arrive });
   }
 }

@@ -1,13 +1,10 @@
-import { settled } from "@leasehold/client/testing";
 import type { Host } from "../simulation/host.ts";
 import { longestDelayMs, type Network, type Surroundings } from "../simulation/network.ts";
 import { Random } from "../simulation/random.ts";
 import type { Change } from "../simulation/table.ts";
-import { drained, epoch, World, type WorldClock } from "../simulation/world.ts";
+import { epoch, settling, World, type WorldClock } from "../simulation/world.ts";
 import { ChoiceNetwork } from "./choice-network.ts";
 import { digest } from "./digest.ts";
-
-const settlementsPerTurn = 100;
 
 /** Something that a host or the world has waited for until now. */
 export interface Timer {
@@ -54,7 +51,7 @@ class StepClock implements WorldClock {
     timer.run();
   }
 
-  /** The first of those that come next. */
+  /** The timer that is due first. */
   get next(): Timer | undefined {
     let first: Timer | undefined;
     for (const timer of this.timers) if (first === undefined || timer.at < first.at) first = timer;
@@ -84,17 +81,21 @@ class StepClock implements WorldClock {
   }
 }
 
-/** A request or an answer that is under way. */
-export interface Message {
+/** A request or an answer, as it is sent. */
+export interface Sent {
   readonly what: string;
   readonly host: Host;
   readonly kind: "request" | "transaction" | "read" | "answer" | "copy";
+  /** Arrives, with this to happen to it. */
+  arrive(fate: Fate): void;
+}
+
+/** A request or an answer that is under way. */
+export interface Message extends Sent {
   /** It need not arrive before time passes. */
   readonly isLate: boolean;
   /** When it must have arrived. */
   readonly until: number;
-  /** Arrives, with this to happen to it. */
-  arrive(fate: Fate): void;
 }
 
 /** What can become of a request that is not late itself. */
@@ -130,7 +131,7 @@ export class ChoiceWorld extends World {
   readonly removable = new Map<string, number>();
   /** Nothing goes astray any more, and everything comes by itself. */
   #isCalm = false;
-  #settlements = 0;
+  readonly #settled = settling();
   readonly #experiences = new Map<Host, string>();
   /** What became of each item: what must hold never goes by the order of writes to different items. */
   readonly #writes = new Map<string, string>();
@@ -191,13 +192,13 @@ export class ChoiceWorld extends World {
     for (const [id, at] of this.removable) if (at < this.now) this.removable.delete(id);
   }
 
-  send(message: Message): void {
-    this.messages.push(message);
+  send(sent: Sent): void {
+    this.messages.push({ ...sent, isLate: false, until: this.now });
   }
 
   /** It arrives at any later moment, and within the time that requests take at most. */
-  sendLate(message: Message): void {
-    this.send({ ...message, isLate: true, until: this.now + longestDelayMs });
+  sendLate(sent: Sent): void {
+    this.messages.push({ ...sent, isLate: true, until: this.now + longestDelayMs });
   }
 
   arrive(message: Message, fate: Fate): void {
@@ -216,19 +217,13 @@ export class ChoiceWorld extends World {
     await this.#settle();
   }
 
-  /** A turn of the event loop now and then, or a long exploration would keep everything else from the process. */
-  #drained(): Promise<void> {
-    this.#settlements += 1;
-    return this.#settlements % settlementsPerTurn === 0 ? settled() : drained();
-  }
-
   async #settle(): Promise<void> {
-    await this.#drained();
-    this.look();
-    while (this.#isCalm && this.messages[0] !== undefined) {
-      this.arrive(this.messages[0], "answered");
-      await this.#drained();
+    for (;;) {
+      await this.#settled();
       this.look();
+      const [message] = this.messages;
+      if (!this.#isCalm || message === undefined) return;
+      this.arrive(message, "answered");
     }
   }
 }

@@ -1,4 +1,4 @@
-import type { Planted } from "../simulation/simulation.ts";
+import type { Mistake, Planted } from "../simulation/simulation.ts";
 import type { Line } from "../simulation/world.ts";
 import { Course } from "./course.ts";
 import { digest } from "./digest.ts";
@@ -12,8 +12,6 @@ export interface Exploration {
   readonly states: number;
   /** Courses that were played, each from the beginning. */
   readonly courses: number;
-  /** How many courses came to their end, and did not meet one that was known. */
-  readonly ends: number;
   /** The most events of one course. */
   readonly depth: number;
   readonly milliseconds: number;
@@ -30,8 +28,6 @@ export interface Bounds {
   /** @default - until all courses are played */
   readonly milliseconds?: number;
   readonly planted?: Planted;
-  /** Told now and then. */
-  readonly onProgress?: (states: number, courses: number) => void;
 }
 
 /**
@@ -46,7 +42,7 @@ export async function explore(scenario: AnyScenario, bounds: Bounds = {}): Promi
   const since = performance.now();
   const seen = new Map<string, number>();
   const left: { readonly path: readonly number[]; readonly faults: number }[] = [{ path: [], faults }];
-  const counts = { courses: 0, ends: 0, depth: 0 };
+  const counts = { courses: 0, depth: 0 };
   let violation: Exploration["violation"];
   const putRight = planted.plant?.();
   const { stackTraceLimit } = Error;
@@ -63,10 +59,7 @@ export async function explore(scenario: AnyScenario, bounds: Bounds = {}): Promi
       for (let depth = 0; ; depth += 1) {
         const choices = course.choices(faultsLeft);
         counts.depth = Math.max(counts.depth, depth);
-        if (choices.length === 0) {
-          counts.ends += 1;
-          break;
-        }
+        if (choices.length === 0) break;
         const isNew = depth >= path.length;
         if (isNew && choices.length > 1) {
           const state = digest(course.fingerprint(faultsLeft));
@@ -85,7 +78,6 @@ export async function explore(scenario: AnyScenario, bounds: Bounds = {}): Promi
       }
       const text = course.world.violation;
       if (text !== undefined) violation = { text, path };
-      bounds.onProgress?.(seen.size, counts.courses);
     }
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
@@ -100,6 +92,27 @@ export async function explore(scenario: AnyScenario, bounds: Bounds = {}): Promi
     isComplete: violation === undefined && left.length === 0,
     violation,
   };
+}
+
+/** Looks for a mistake: first without any fault, then with one more each time, for most show early. */
+export async function find(
+  scenario: AnyScenario,
+  mistake: Mistake,
+  { faults = scenario.faults, ...bounds }: Omit<Bounds, "planted"> = {},
+): Promise<Exploration> {
+  let last: Exploration | undefined;
+  for (let count = 0; count <= faults; count += 1) {
+    const found = await explore(scenario, { ...bounds, faults: count, planted: mistake });
+    last = {
+      ...found,
+      states: found.states + (last?.states ?? 0),
+      courses: found.courses + (last?.courses ?? 0),
+      milliseconds: found.milliseconds + (last?.milliseconds ?? 0),
+    };
+    if (found.violation !== undefined) break;
+  }
+  if (last === undefined) throw new Error(`faults is ${faults}; allowed: a whole number from 0`);
+  return last;
 }
 
 /** Plays one course again, and gives its story. */

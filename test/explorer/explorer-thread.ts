@@ -1,7 +1,6 @@
 /** A thread that explores: for each task that it is sent, what came of it. */
 import { parentPort } from "node:worker_threads";
-import { type Bounds, type Exploration, explore } from "./explore.ts";
-import { find } from "./find.ts";
+import { type Bounds, type Exploration, explore, find } from "./explore.ts";
 import { scenarios } from "./scenarios/index.ts";
 
 /** A scenario to explore, or one of its mistakes to find. */

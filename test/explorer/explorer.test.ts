@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { explore, retell } from "./explore.ts";
-import { find } from "./find.ts";
+import { explore, find, retell } from "./explore.ts";
 import { scenarios } from "./scenarios/index.ts";
 
 /** Longer than any of them takes; a machine that is busy may need it. */

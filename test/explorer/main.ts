@@ -2,8 +2,9 @@ import { readFile, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { parseArgs, styleText } from "node:util";
 import { Worker } from "node:worker_threads";
-import { withGenerated } from "../../bench/costs/markdown.ts";
-import { bundleThread } from "../simulation/players.ts";
+import { table, withGenerated } from "../../bench/costs/markdown.ts";
+import { answerOf, bundleThread } from "../simulation/players.ts";
+import { wholeIn } from "../support/arguments.ts";
 import { type Exploration, retell } from "./explore.ts";
 import type { Task } from "./explorer-thread.ts";
 import { scenarios } from "./scenarios/index.ts";
@@ -43,8 +44,10 @@ async function main(): Promise<number> {
   const chosen = scenarios.filter(({ name }) => name.startsWith(values.scenario));
   if (chosen.length === 0) throw new Error(`--scenario is ${values.scenario}; allowed: ${names.join(", ")}`);
   const bounds: Task["bounds"] = {
-    ...(values.seconds === undefined ? {} : { milliseconds: 1_000 * whole(values.seconds, "--seconds") }),
-    ...(values.faults === undefined ? {} : { faults: whole(values.faults, "--faults") }),
+    ...(values.seconds === undefined
+      ? {}
+      : { milliseconds: 1_000 * wholeIn(values.seconds, "--seconds", 0, 999_999) }),
+    ...(values.faults === undefined ? {} : { faults: wholeIn(values.faults, "--faults", 0, 999_999) }),
   };
   const tasks: Task[] = chosen.flatMap(({ name: scenario, mistakes }) =>
     values.mistakes ? mistakes.map((_, mistake) => ({ scenario, mistake, bounds })) : [{ scenario, bounds }],
@@ -53,7 +56,7 @@ async function main(): Promise<number> {
   console.log(row(["scenario", "faults", "states", "courses", "depth", "time"]));
   const all: Done[] = [];
   let left = tasks.length;
-  await share(tasks, whole(values.jobs, "--jobs"), (task, result) => {
+  await share(tasks, wholeIn(values.jobs, "--jobs", 0, 999_999), (task, result) => {
     left -= 1;
     if (process.stdout.isTTY) process.stdout.write("\r\u001b[K");
     console.log(tell(task, result));
@@ -85,18 +88,14 @@ async function writeTable(tasks: readonly Task[], all: readonly Done[]): Promise
     const { scenario, faults, states, courses, depth, milliseconds, isComplete } = result;
     const mistake = mistakeOf(task)?.what;
     const end = mistake ?? (isComplete ? "complete" : "not complete");
-    const numbers = [states, courses, depth].map((count) => count.toLocaleString("en"));
-    const cells = [`\`${scenario}\``, faults, ...numbers, `${(milliseconds / 1_000).toFixed(1)} s`, end];
-    return [`| ${cells.join(" | ")} |`];
+    const counts = [faults, states, courses, depth].map((count) => count.toLocaleString("en"));
+    return [[`\`${scenario}\``, ...counts, (milliseconds / 1_000).toFixed(1), end]];
   });
   const last = values.mistakes ? "the mistake" : "courses played";
-  const head = [
-    `| case | faults | states | courses | depth | time | ${last} |`,
-    "|---|--:|--:|--:|--:|--:|---|",
-  ];
+  const head = ["case", "faults", "states", "courses", "depth", "seconds", last];
   const command = values.mistakes ? "npm run explore -- --mistakes" : "npm run explore";
   const text = await readFile(page, "utf8");
-  await writeFile(page, withGenerated(text, [...head, ...rows].join("\n"), command));
+  await writeFile(page, withGenerated(text, table([head, ...rows]), command));
 }
 
 /** Has the tasks done by threads, whichever is free. */
@@ -111,22 +110,13 @@ async function share(
     const thread = new Worker(script, { eval: true });
     try {
       for (let task = waiting.shift(); task !== undefined; task = waiting.shift()) {
-        onResult(task, await doneBy(thread, task));
+        onResult(task, await answerOf<Exploration>(thread, task, task.scenario));
       }
     } finally {
       await thread.terminate();
     }
   };
   await Promise.all(Array.from({ length: Math.max(1, Math.min(jobs, tasks.length)) }, work));
-}
-
-function doneBy(thread: Worker, task: Task): Promise<Exploration> {
-  return new Promise((resolve, reject) => {
-    thread.removeAllListeners();
-    thread.once("message", resolve);
-    thread.once("error", reject);
-    thread.postMessage(task);
-  });
 }
 
 function mistakeOf({ scenario, mistake }: Task) {
@@ -176,11 +166,6 @@ async function tellWrong(task: Task, { faults, violation }: Exploration): Promis
   for (const { at, who, text } of await retell(scenario, violation.path, { faults })) {
     console.log(`${String(Math.round(at)).padStart(8)} ms  ${who}  ${text}`);
   }
-}
-
-function whole(text: string, option: string): number {
-  if (/^\d{1,6}$/.test(text)) return Number(text);
-  throw new Error(`${option} is ${text}; allowed: a whole number of at most 6 digits`);
 }
 
 try {

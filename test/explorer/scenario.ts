@@ -3,23 +3,20 @@ import type { Mistake, Planted } from "../simulation/simulation.ts";
 import type { World } from "../simulation/world.ts";
 
 /** What can befall the processes and what they send, each time at the cost of one fault. */
-export const faultKinds = [
-  "request lost",
-  "request late",
-  "answer lost",
-  "answer late",
-  "sent twice",
-  "conflict",
-  "read lags",
-  "killed",
-  "frozen",
-  "suspended",
-  "clock ahead",
-  "clock back",
-  "ttl",
-] as const;
-
-export type FaultKind = (typeof faultKinds)[number];
+export type FaultKind =
+  | "request lost"
+  | "request late"
+  | "answer lost"
+  | "answer late"
+  | "sent twice"
+  | "conflict"
+  | "read lags"
+  | "killed"
+  | "frozen"
+  | "suspended"
+  | "clock ahead"
+  | "clock back"
+  | "ttl";
 
 /** Some processes, and what must hold of all that they do. */
 export interface Scene<Step> {
@@ -45,7 +42,7 @@ export interface Scenario<Step = never, Stage extends Scene<Step> = never> {
   readonly name: string;
   /** How many faults befall it at most. */
   readonly faults: number;
-  /** Those that befall it. */
+  /** The kinds of faults that befall it. */
   readonly kinds: readonly FaultKind[];
   /** What comes before is an opening, in which no fault befalls it; in milliseconds. @default 0 */
   readonly openingMs?: number;
@@ -60,7 +57,7 @@ export interface Scenario<Step = never, Stage extends Scene<Step> = never> {
   readonly mistakes: readonly Mistake[];
 }
 
-/** A scenario of whatever steps. */
+/** A scenario whose steps are not known here. */
 export type AnyScenario = Omit<Scenario, "make" | "lanes" | "end"> & {
   readonly make: (world: World, planted: Planted) => Scene<unknown>;
   readonly lanes: readonly Lane<unknown>[];

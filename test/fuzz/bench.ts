@@ -4,6 +4,7 @@
 import { InvalidOptionsError, LeaseClient, LeaseError } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { expect } from "vitest";
+import { itemsOf } from "../support/foreign-items.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 /** After as many steps of a second a call without a wait has ended. */
@@ -77,9 +78,7 @@ export class Bench {
 
   /** Looks into the table itself: an item with a token is a lease that is held, if its time is not over. */
   async expectNothingHeld(): Promise<void> {
-    const everything = { filter: "attribute_exists(#pk)", names: { "#pk": "pk" }, values: {} };
-    const call = { signal: new AbortController().signal, isCurrent: () => true };
-    const { items } = await this.store.table.scan(everything, call);
+    const items = await itemsOf(this.store.table);
     const held = items.filter(
       ({ token, expiresAt }) =>
         typeof token === "string" && !token.startsWith("closed:") && Number(expiresAt) > this.clock.now(),

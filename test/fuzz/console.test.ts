@@ -10,6 +10,7 @@ import { JobRuns, TaskSet } from "@leasehold/jobs";
 import fc from "fast-check";
 import { beforeEach, expect, onTestFinished } from "vitest";
 import { type ServedConsole, serveConsole, sessionOf } from "../support/console.ts";
+import { itemsOf } from "../support/foreign-items.ts";
 import { fuzz } from "./fuzz.ts";
 import { hostileText } from "./hostile.ts";
 
@@ -244,19 +245,16 @@ function checkAnswer(served: Opened, answer: Awaited<ReturnType<typeof send>>): 
   expect(answer.text).not.toMatch(/\n\s+at \S.*:\d+:\d+/);
 }
 
-const everything = { filter: "attribute_exists(#pk)", names: { "#pk": "pk" }, values: {} };
-const call = { signal: new AbortController().signal, isCurrent: () => true };
-
 fuzz(
   "a console that reads answers any request, shows no token, and writes nothing",
   request,
   async (given) => {
     const served = await consoleOf();
     const held = served.store.peek({ pk: "k", sk: "lease" })?.token;
-    const before = (await served.store.scan(everything, call)).items.length;
+    const before = (await itemsOf(served.store)).length;
     checkAnswer(served, await send(served, given));
     expect(served.store.peek({ pk: "k", sk: "lease" })?.token).toBe(held);
-    expect((await served.store.scan(everything, call)).items.length).toBe(before);
+    expect((await itemsOf(served.store)).length).toBe(before);
   },
   { few: 300, many: 10_000 },
 );
@@ -266,9 +264,9 @@ fuzz(
   request,
   async (given) => {
     const served = await consoleOf("--write");
-    const before = (await served.store.scan(everything, call)).items.length;
+    const before = (await itemsOf(served.store)).length;
     checkAnswer(served, await send(served, given));
-    if (!given.hasSession) expect((await served.store.scan(everything, call)).items.length).toBe(before);
+    if (!given.hasSession) expect((await itemsOf(served.store)).length).toBe(before);
   },
   { few: 300, many: 10_000 },
 );

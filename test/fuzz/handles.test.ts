@@ -66,7 +66,7 @@ fuzz(
         });
     }
     await useHandle(bench, handle);
-    // Whoever it stood for: the lease itself is there, or its own handle has ended it.
+    // The lease itself is still there, unless its own handle has ended it.
     const record = await client.inspect("k", kind === "lock" ? {} : { sortKey: "semaphore" });
     const isSame = changes.every(({ member }) => member === "unknown") || handle.token === lease.token;
     if (record === undefined) expect(isSame).toBe(true);

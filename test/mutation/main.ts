@@ -170,15 +170,6 @@ class Run {
       const { files, reached, hitLimits } = plan;
       const judging: Judging = { testTimeoutMs, reached, hitLimits, suspects: [...suspects] };
       const { notes, stuck } = await play({ files, judging }, takeNotes);
-      if (process.env.SHOW)
-        console.log(
-          new Date().toISOString(),
-          files.length,
-          notes.length,
-          alive.size,
-          stuck,
-          JSON.stringify(notes.filter((n) => "suspect" in n || "dirty" in n)),
-        );
       if (stuck !== undefined) {
         if (!alive.delete(stuck.mutant))
           throw new Error(`the tests hang in ${stuck.test}, mutant ${stuck.mutant}`);

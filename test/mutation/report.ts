@@ -1,6 +1,7 @@
 /** What came of all mutants: on the screen, and as the tables of docs/mutation.md. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { withGenerated } from "../../bench/costs/markdown.ts";
 import { explained } from "./explained.ts";
 import type { Mutant } from "./mutants.ts";
 import { root } from "./scope.ts";
@@ -16,8 +17,6 @@ export interface Result {
 /** How many of 100 mutants the tests have to see. */
 const threshold = 90;
 const page = join(root, "docs/mutation.md");
-const begin = "<!-- Written by npm run mutation: begin -->";
-const end = "<!-- Written by npm run mutation: end -->";
 
 interface Row {
   readonly all: number;
@@ -67,9 +66,7 @@ export function writePage(mutants: readonly Mutant[], results: Results): void {
     ...explanations(known, results),
   ];
   const text = readFileSync(page, "utf8");
-  const before = text.slice(0, text.indexOf(begin) + begin.length);
-  const after = text.slice(text.indexOf(end));
-  writeFileSync(page, `${before}\n\n${lines.join("\n").trim()}\n\n${after}`);
+  writeFileSync(page, withGenerated(text, lines.join("\n").trim(), "npm run mutation"));
 }
 
 /** Each mutant that no test has seen, under the reason why that is right. */

@@ -1,11 +1,14 @@
 import { availableParallelism } from "node:os";
 import { parseArgs, styleText } from "node:util";
+import { wholeIn } from "../support/arguments.ts";
 import type { Played } from "./player.ts";
 import { bundlePlayer, Players } from "./players.ts";
 import { simulations } from "./primitives/index.ts";
 import { tellViolation } from "./report.ts";
 import { type Simulation, simulate } from "./simulation.ts";
 
+/** Numbers of at most nine digits. */
+const most = 999_999_999;
 const names = simulations.map(({ name }) => name);
 const usage = `npm run simulate -- [--primitive NAME] [--seed N] [--runs N] [--jobs N]
 
@@ -33,9 +36,9 @@ async function main(): Promise<number> {
   const chosen = simulations.filter(({ name }) => values.primitive === "all" || name === values.primitive);
   if (chosen.length === 0)
     throw new Error(`--primitive is ${values.primitive}; allowed: all, ${names.join(", ")}`);
-  const first = whole(values.seed ?? String(Date.now() % 1_000_000), "--seed");
-  const count = whole(values.runs ?? (values.seed === undefined ? "1000" : "1"), "--runs", 1);
-  const jobs = whole(values.jobs, "--jobs", 1);
+  const first = wholeIn(values.seed ?? String(Date.now() % 1_000_000), "--seed", 0, most);
+  const count = wholeIn(values.runs ?? (values.seed === undefined ? "1000" : "1"), "--runs", 1, most);
+  const jobs = wholeIn(values.jobs, "--jobs", 1, most);
   const player = count === 1 ? "" : await bundlePlayer();
   for (const simulation of chosen) {
     const isSound =
@@ -97,11 +100,6 @@ function tellTally({ tally }: Played): void {
   for (const [what, times] of Object.entries(tally).sort()) {
     console.log(`  ${what.padEnd(widest)}  ${String(times).padStart(9)}`);
   }
-}
-
-function whole(text: string, option: string, least = 0): number {
-  if (/^\d{1,9}$/.test(text) && Number(text) >= least) return Number(text);
-  throw new Error(`${option} is ${text}; allowed: a whole number from ${least}, of at most 9 digits`);
 }
 
 main().then(

@@ -58,7 +58,8 @@ export class Players {
     const thread = new Worker(player, { eval: true, workerData: simulation });
     try {
       for (let seeds = this.#take(); seeds !== undefined; seeds = this.#take()) {
-        this.#add(await playedBy(thread, seeds));
+        const which = `one of the seeds ${seeds.first} to ${seeds.first + seeds.count - 1}`;
+        this.#add(await answerOf<Played>(thread, seeds, which));
       }
     } finally {
       await thread.terminate();
@@ -82,15 +83,12 @@ export class Players {
   }
 }
 
-/** Rejects where the thread ends by an error that no simulation expects, such as a rejection that nobody handles. */
-function playedBy(thread: Worker, seeds: Seeds): Promise<Played> {
+/** Asks a thread. Rejects where that ends by an error that nobody expects, such as a rejection that nobody handles. */
+export function answerOf<Answer>(thread: Worker, asked: object, about: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     thread.removeAllListeners();
     thread.once("message", resolve);
-    thread.once("error", (cause: Error) => {
-      const last = seeds.first + seeds.count - 1;
-      reject(new Error(`one of the seeds ${seeds.first} to ${last}: ${cause.message}`, { cause }));
-    });
-    thread.postMessage(seeds);
+    thread.once("error", (cause: Error) => reject(new Error(`${about}: ${cause.message}`, { cause })));
+    thread.postMessage(asked);
   });
 }

@@ -1,4 +1,4 @@
-import { ManualClock } from "@leasehold/client/testing";
+import { ManualClock, settled } from "@leasehold/client/testing";
 import type { Host } from "./host.ts";
 import { Network, type Surroundings } from "./network.ts";
 import { Random } from "./random.ts";
@@ -28,7 +28,7 @@ export function addTo(sum: Tally, tally: Tally): void {
 /** True time, whose observers look whenever every promise has settled. */
 class TrueClock extends ManualClock {
   readonly #onSettled: () => void;
-  #looks = 0;
+  readonly #settled = settling();
 
   constructor(now: number, onSettled: () => void) {
     super(now);
@@ -36,8 +36,7 @@ class TrueClock extends ManualClock {
   }
 
   protected override async settle(): Promise<void> {
-    this.#looks += 1;
-    await (this.#looks % looksPerTurn === 0 ? super.settle() : drained());
+    await this.#settled();
     this.#onSettled();
   }
 }
@@ -46,12 +45,17 @@ class TrueClock extends ManualClock {
 export type WorldClock = Pick<ManualClock, "now" | "monotonic" | "schedule" | "advance" | "freeze">;
 
 /**
- * Resolves when every promise that can settle without a timer or an answer has settled, in a fifth of the time that a turn
- * of the event loop takes: Node empties the queue of microtasks before a tick that one of them has asked for. Nothing
- * here waits for ticks, I/O or real timers.
+ * Makes what resolves when every promise that can settle without a timer or an answer has settled. Mostly it takes a fifth
+ * of the time of a turn of the event loop: Node empties the queue of microtasks before a tick that one of them has asked
+ * for. Nothing here waits for ticks, I/O or real timers.
  */
-export function drained(): Promise<void> {
-  return new Promise((resolve) => queueMicrotask(() => process.nextTick(resolve)));
+export function settling(): () => Promise<void> {
+  let looks = 0;
+  return () => {
+    looks += 1;
+    if (looks % looksPerTurn === 0) return settled();
+    return new Promise((resolve) => queueMicrotask(() => process.nextTick(resolve)));
+  };
 }
 
 /** What a world is made of. */

@@ -1,7 +1,8 @@
-import type { Item } from "@leasehold/client";
+import type { Item, LeaseStore } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import type { MemoryLeaseStore } from "@leasehold/client/testing";
 import fc from "fast-check";
+import { everyItem } from "../../packages/client/src/expressions.ts";
 
 /** What the table has in place of a value that is neither a string nor a number. */
 export const neither = Number.NaN;
@@ -17,6 +18,12 @@ export const heldLease: Item = {
   [attributeNames.leaseDurationMs]: 10_000,
   [attributeNames.timeToLive]: 1_767_830_410,
 };
+
+/** All that is in a table; in another process's store it has to fit into one page. */
+export async function itemsOf(store: LeaseStore): Promise<readonly Item[]> {
+  const call = { signal: new AbortController().signal, isCurrent: () => true };
+  return (await store.scan(everyItem(), call)).items;
+}
 
 /** Puts an item into a table as another program would: with whatever attributes, in place of what was there. */
 export function put(table: MemoryLeaseStore, key: string, sortKey: string, attributes: Item): void {

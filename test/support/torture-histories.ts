@@ -116,7 +116,7 @@ export const rightHistories: fc.Arbitrary<History> = fc
       if (isAnswered || fate === "unheard") value = written;
       now = until;
     }
-    // Whoever reads in the end, long after all answers, sees the last value.
+    // A read in the end, long after all answers, sees the last value.
     operations.push({ ...read(now + 1_000, now + 1_001, value), process: "reader" });
     return history({ operations, holds });
   });

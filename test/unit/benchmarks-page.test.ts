@@ -1,4 +1,4 @@
-/** docs/benchmarks.md and its charts come from the results that were kept; what is lost is named whoever loses. */
+/** docs/benchmarks.md and its charts come from the kept results. The page names what each contender loses at. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

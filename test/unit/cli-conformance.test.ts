@@ -3,25 +3,16 @@ import { conformanceChecks } from "@leasehold/client/conformance";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
 import { leasehold } from "../support/command-line.ts";
+import { itemsOf, put } from "../support/foreign-items.ts";
 import { wrongStores } from "../support/wrong-stores.ts";
-
-const call = { signal: new AbortController().signal, isCurrent: () => true };
-const foreign = {
-  key: { pk: "orders", sk: "lease" },
-  update: "SET #n = :n",
-  condition: "attribute_not_exists(#n)",
-  names: { "#n": "n" },
-  values: { ":n": 1 },
-  returnsItem: false,
-};
 
 async function tableWithOthers(): Promise<MemoryLeaseStore> {
   const store = new MemoryLeaseStore();
-  await store.update(foreign, call);
+  put(store, "orders", "lease", { n: 1 });
   return store;
 }
 
-/** Rejects whatever is asked. */
+/** A store whose every method rejects. */
 function refusing(error: Error): MemoryLeaseStore {
   const reject = (): Promise<never> => Promise.reject(error);
   const methods = ["update", "updateMany", "transact", "get", "query", "scan"];
@@ -71,8 +62,7 @@ describe("leasehold conformance", () => {
     const yes = await leasehold(["conformance"], { store, answers: ["y"] });
     expect(yes.code).toBe(0);
     expect((await leasehold(["conformance", "--yes"], { store })).code).toBe(0);
-    const { items } = await store.scan(everything, call);
-    expect(items).toEqual([{ ...foreign.key, n: 1 }]);
+    expect(await itemsOf(store)).toEqual([{ pk: "orders", sk: "lease", n: 1 }]);
   });
 
   it("writes under the prefix that it is given alone", async () => {
@@ -91,7 +81,7 @@ describe("leasehold conformance", () => {
     const store = new MemoryLeaseStore();
     const dry = await leasehold(["conformance", "--dry-run"], { store });
     expect([dry.code, dry.stdout]).toEqual([0, expect.stringContaining('"operation": "update"')]);
-    expect((await store.scan(everything, call)).items).toEqual([]);
+    expect(await itemsOf(store)).toEqual([]);
     const readOnly = await leasehold(["conformance", "--read-only"], { store });
     expect([readOnly.code, readOnly.stderr]).toEqual([77, expect.stringContaining("--read-only")]);
   });
@@ -114,8 +104,6 @@ describe("leasehold conformance", () => {
     controller.abort(new Error("SIGINT"));
     const { code } = await leasehold(["conformance"], { store, signal: controller.signal });
     expect(code).not.toBe(0);
-    expect((await store.scan(everything, call)).items).toEqual([]);
+    expect(await itemsOf(store)).toEqual([]);
   });
 });
-
-const everything = { filter: "attribute_exists(#pk)", names: { "#pk": "pk" }, values: {} };

@@ -2,6 +2,7 @@ import { InvalidOptionsError, LeaseConfigurationError, LeaseServiceError } from 
 import { type ConformanceCheck, conformanceChecks, runConformance } from "@leasehold/client/conformance";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
+import { itemsOf, put } from "../support/foreign-items.ts";
 import { wrongStores } from "../support/wrong-stores.ts";
 
 /** Of each wrong store: which checks have to see it, by the beginnings of their names; no other may fail. */
@@ -124,16 +125,14 @@ describe("a run of the checks", () => {
     expect(report.measured).toMatchObject({ largestBatch: 25, clockOffset: undefined });
     expect(report.measured?.writeMs.p50).toBeLessThanOrEqual(report.measured?.writeMs.p99 ?? 0);
     expect(report.cost.calls).toBeGreaterThan(conformanceChecks.length);
-    expect(
-      (await store.scan({ filter: "attribute_exists(#pk)", names: { "#pk": "pk" }, values: {} }, call)).items,
-    ).toEqual([]);
+    expect(await itemsOf(store)).toEqual([]);
   });
 
   it("leaves items of others alone", async () => {
     const store = new MemoryLeaseStore();
-    await store.update(foreign, call);
+    put(store, "somebody", "else", { n: 1 });
     await runConformance({ store });
-    expect(store.peek(foreign.key)).toEqual({ ...foreign.key, n: 1 });
+    expect(await itemsOf(store)).toEqual([{ pk: "somebody", sk: "else", n: 1 }]);
   });
 
   it("tells the service's time where the answers have it", async () => {
@@ -206,17 +205,6 @@ describe("a run of the checks", () => {
     expect(refusal).toMatchObject({ option });
   });
 });
-
-const call = { signal: new AbortController().signal, isCurrent: () => true };
-
-const foreign = {
-  key: { pk: "somebody", sk: "else" },
-  update: "SET #n = :n",
-  condition: "attribute_not_exists(#n)",
-  names: { "#n": "n" },
-  values: { ":n": 1 },
-  returnsItem: false,
-};
 
 /** A table in memory one of whose methods rejects, where it is given something to reject with. */
 function rejecting(

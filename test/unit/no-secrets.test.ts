@@ -36,6 +36,7 @@ import {
 import { answering } from "../../functions/support/answers.ts";
 import { leasehold } from "../support/command-line.ts";
 import { ask, serveConsole, sessionOf } from "../support/console.ts";
+import { itemsOf } from "../support/foreign-items.ts";
 import { methods, newWorld, type World } from "../support/methods.ts";
 import { refuse, say, startScriptedServer } from "../support/scripted-server.ts";
 import { type Fate, ScriptedStore } from "../support/scripted-store.ts";
@@ -376,13 +377,7 @@ describe("what people see", () => {
       await act("break", "{"),
       await ask(`${served.origin}/audit`, { headers }),
     ];
-    const items = await store.scan(
-      { filter: "attribute_exists(#pk)", names: { "#pk": "pk" }, values: {} },
-      {
-        signal: new AbortController().signal,
-        isCurrent: () => true,
-      },
-    );
+    const items = await itemsOf(store);
     const all = JSON.stringify([answers.map(({ body }) => body), items]) + served.said();
     expect(session.length).toBeGreaterThan(40);
     expect(served.secret.length).toBeGreaterThan(20);

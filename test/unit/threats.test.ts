@@ -113,7 +113,7 @@ describe("an insider who may write the item", () => {
 });
 
 describe("a clock that lies", () => {
-  /** The Date header of whoever answers in the service's place. */
+  /** The Date header of an attacker that answers in the service's place. */
   const lie = (aheadMs: number) => () => ({
     earliest: clock.now() + aheadMs,
     latest: clock.now() + aheadMs + 1_000,

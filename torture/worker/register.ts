@@ -121,7 +121,7 @@ class Register {
   }
 }
 
-/** Whoever fails a condition of fence or check once fails it for ever; of every other error nobody knows. */
+/** A condition of fence or check that has failed once fails for ever. After any other error the outcome is unknown. */
 function outcomeOfItem(error: unknown): "refused" | "unknown" {
   const { name, CancellationReasons: reasons = [] } = error as Error & {
     readonly CancellationReasons?: readonly { readonly Code?: string }[];

@@ -5,6 +5,7 @@ import { HeldLease } from "../../../packages/client/src/protocol/held-lease.ts";
 import { LeaseDeadline } from "../../../packages/client/src/protocol/lease-deadline.ts";
 import type { Moment } from "../../../packages/client/src/time/clock.ts";
 import { ServiceClock } from "../../../packages/client/src/time/service-clock.ts";
+import { leaseDurationMs } from "../../simulation/cluster.ts";
 import type { Tamper } from "../../simulation/network.ts";
 import {
   type Mistake,
@@ -14,6 +15,7 @@ import {
   withoutTests,
 } from "../../simulation/simulation.ts";
 import { kindOf, type LeaseWrite } from "../../support/lease-writes.ts";
+import { believingLonger, endingAny, judgingEarly } from "./lease-mistakes.ts";
 
 const twoHolders = /is held by .* and by/;
 const anyHarm = /./;
@@ -101,20 +103,6 @@ function unawareOfSuspensions(): () => void {
   };
 }
 
-/** Whatever a record says, it may be taken over so much earlier. */
-function hasty(byMs: number): Planted["plant"] {
-  return replacing(
-    ExpiryDetector.prototype,
-    "judge",
-    (original) =>
-      function (this: ExpiryDetector, record) {
-        const expiry = original.call(this, record);
-        const isDue = expiry.reason === undefined && expiry.claimableInMs <= byMs;
-        return isDue ? { reason: "serviceClock", claimableInMs: 0 } : expiry;
-      },
-  );
-}
-
 const ownWallClock = replacing(
   ServiceClock.prototype,
   "earliest",
@@ -142,7 +130,7 @@ export const usual: readonly Mistake[] = [
   { what: "a grant of a lock that is held", tamper: ignored("acquire", "token"), violation: twoHolders },
   {
     what: "a release that takes any holder's lease",
-    tamper: untested("end", ["token", "fence"]),
+    tamper: endingAny,
     violation: /a stale write of|told to be released/,
   },
   { what: "a fencing token that does not grow", tamper: noNewFence, violation: /the fencing token of/ },
@@ -158,7 +146,7 @@ export const usual: readonly Mistake[] = [
     ),
     violation: anyHarm,
   },
-  { what: "a takeover at half of the lease", plant: hasty(2_500), violation: anyHarm },
+  { what: "a takeover at half of the lease", plant: judgingEarly(2_500), violation: anyHarm },
   {
     what: "a lost release: the answer to its second copy is taken for another's doing",
     tamper: updating("end", (update) => update.replace("#releasedToken = :releasedToken, ", "")),
@@ -204,14 +192,7 @@ export const renewed: readonly Mistake[] = [
   },
   {
     what: "a lease that is believed for twice its time",
-    plant: replacing(
-      LeaseDeadline.prototype,
-      "confirm",
-      (original) =>
-        function (this: LeaseDeadline, { since, forMs }, expiresAt) {
-          original.call(this, { since, forMs: 2 * forMs }, expiresAt + forMs);
-        },
-    ),
+    plant: believingLonger(leaseDurationMs),
     violation: twoHolders,
   },
 ];
@@ -277,7 +258,7 @@ export const slots: readonly Mistake[] = [
 export const keptClosed: readonly Mistake[] = [
   {
     what: "a closed lock that is opened early",
-    plant: hasty(2_000),
+    plant: judgingEarly(2_000),
     violation: /was opened while it was closed/,
   },
 ];

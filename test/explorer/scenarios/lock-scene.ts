@@ -39,7 +39,7 @@ interface Caller {
   readonly network: Network;
   /** What it was granted or has adopted, by the names of its handles. */
   readonly leases: Map<string, Lease>;
-  /** Those that it has begun to let go. */
+  /** The leases that it has begun to let go. */
   readonly letGo: Set<Lease>;
 }
 

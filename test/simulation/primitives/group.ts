@@ -86,7 +86,7 @@ export class Contest {
   async expectNobodyToWaitForEver(): Promise<void> {
     const { world } = this;
     await world.clearUp();
-    // Whoever waits for at most 15 s, and the looks and leases that follow.
+    // Callers wait for at most 15 s; then come the looks and leases that follow.
     for (let waitedMs = 0; waitedMs < 40_000; waitedMs += 5_000) {
       for (const { parts } of world.processes)
         for (const held of parts.held) void held.release().catch(() => false);
