@@ -54,9 +54,23 @@ function without(write: WriteName, index: number): Rules {
   return { ...rules, writes: { ...writes, [write]: row } };
 }
 
-/** Every condition of every write. */
-export const conditions: readonly Mistake[] = Object.entries(writes).flatMap(([name, { when }]) =>
+const everyCondition: readonly Mistake[] = Object.entries(writes).flatMap(([name, { when }]) =>
   when.map(({ says }, index) => ({ what: `${name}: ${says}`, rules: without(name as WriteName, index) })),
+);
+
+/**
+ * Conditions that follow from the others beside them. No two leases have one fencing token, and only a lease that is there
+ * has a version: so a renewal of another lease, or of none, is refused without its token too. A release does not ask for a
+ * version, and a released item keeps its fencing token.
+ */
+const followingFromOthers: readonly string[] = ["renew: the token is mine"];
+
+/** Every condition of every write that does not follow from the others. */
+export const conditions: readonly Mistake[] = everyCondition.filter(
+  ({ what }) => !followingFromOthers.includes(what),
+);
+export const spare: readonly Mistake[] = everyCondition.filter(({ what }) =>
+  followingFromOthers.includes(what),
 );
 
 const [isMyToken, isMyFence] = guards.stillHeld;

@@ -1,5 +1,5 @@
 import { parseArgs, styleText } from "node:util";
-import { cases, conditions, mistakes } from "./cases.ts";
+import { cases, conditions, type Mistake, mistakes, spare } from "./cases.ts";
 import { walk } from "./walk.ts";
 
 const usage = `npm run model -- [--mistakes]
@@ -27,22 +27,24 @@ function walkAll(): boolean {
   return true;
 }
 
-/** Tells whether each mistake is shown by a case. */
+/** Tells whether each mistake is shown by a case, and that what follows from other conditions is not missed. */
 function plantAll(): boolean {
-  const missed = [...conditions, ...mistakes].filter((mistake) => {
-    for (const [name, setting] of Object.entries(cases)) {
-      const { states, wrong } = walk(setting, mistake);
-      if (wrong === undefined) continue;
-      const after = `${wrong.way.length} steps, ${states.toLocaleString("en")} states`;
-      console.log(`without "${mistake.what}": ${wrong.what} (${name}, ${after})`);
-      return false;
-    }
-    console.log(
-      styleText("red", `without "${mistake.what}": nothing goes wrong`, { stream: process.stdout }),
-    );
+  const missed = [...conditions, ...mistakes].filter((mistake) => !isShown(mistake, "red"));
+  const needed = spare.filter((condition) => isShown(condition, "dim"));
+  return missed.length + needed.length === 0;
+}
+
+function isShown(mistake: Mistake, otherwise: "red" | "dim"): boolean {
+  for (const [name, setting] of Object.entries(cases)) {
+    const { states, wrong } = walk(setting, mistake);
+    if (wrong === undefined) continue;
+    const after = `${wrong.way.length} steps, ${states.toLocaleString("en")} states`;
+    console.log(`without "${mistake.what}": ${wrong.what} (${name}, ${after})`);
     return true;
-  });
-  return missed.length === 0;
+  }
+  const text = `without "${mistake.what}": nothing goes wrong`;
+  console.log(styleText(otherwise, text, { stream: process.stdout }));
+  return false;
 }
 
 if (values.help) console.log(usage);

@@ -68,7 +68,16 @@ export type Entry =
       readonly details?: Details;
     };
 
-export type EventName = "start" | "kill" | "freeze" | "thaw" | "exit" | "calm" | "finish" | "mistake";
+export type EventName =
+  | "start"
+  | "kill"
+  | "freeze"
+  | "thaw"
+  | "exit"
+  | "calm"
+  | "finish"
+  | "close"
+  | "mistake";
 
 /** What a process was granted. */
 export interface HoldTerms {

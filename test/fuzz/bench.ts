@@ -59,7 +59,10 @@ export class Bench {
     if ("error" in outcome) {
       const { error } = outcome;
       if (!isExpected(error)) throw new Error("not a named error", { cause: error });
-      if (error instanceof InvalidOptionsError) expect(this.store.calls.slice(this.#before)).toEqual([]);
+      // What a function of the caller's gives is only known when it is called.
+      const isOfAnswer = error instanceof InvalidOptionsError && error.option.endsWith("'s answer");
+      if (error instanceof InvalidOptionsError && !isOfAnswer)
+        expect(this.store.calls.slice(this.#before)).toEqual([]);
       await this.clock.advance(1_000);
       expect(this.client.held().map(({ key }) => key)).toEqual([]);
       await this.expectNothingHeld();

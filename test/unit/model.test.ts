@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { cases, conditions, mistakes } from "../../model/cases.ts";
+import { cases, conditions, mistakes, spare } from "../../model/cases.ts";
 import { walk } from "../../model/walk.ts";
 import { guards, leftOut, type Sent, writes } from "../../model/writes.ts";
 import * as expressions from "../../packages/client/src/expressions.ts";
@@ -55,6 +55,14 @@ describe("the model of the lock", () => {
     (mistake) => {
       const shown = Object.values(cases).some((setting) => walk(setting, mistake).wrong !== undefined);
       expect(shown).toBe(true);
+    },
+  );
+
+  it.each(spare)(
+    "misses nothing without $what: it follows from the others",
+    { tags: ["long"] },
+    (mistake) => {
+      for (const setting of Object.values(cases)) expect(walk(setting, mistake).wrong).toBeUndefined();
     },
   );
 });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { check } from "../../torture/checker/index.ts";
-import type { History } from "../../torture/history.ts";
+import type { History, Operation } from "../../torture/history.ts";
 import {
   event,
   history,
@@ -208,6 +208,42 @@ describe("exactly once", () => {
   it("finds two attempts with one number", () => {
     const holds = [attempt(10, 1), { ...attempt(30, 1), fencingToken: 2 }];
     expect(broken({ holds })).toEqual(["exactly once"]);
+  });
+
+  describe("of a task whose process closes its client", () => {
+    const holds = [
+      hold(10, 20, { process: "a", primitive: "tasks", attempt: 1, fencingToken: 1 }),
+      hold(40, 45, { process: "b", primitive: "tasks", attempt: 1, fencingToken: 2 }),
+    ];
+    const close = (at: number, process: string) => ({ ...event(at, "close"), process });
+    const ending = (parts: Partial<Operation>) =>
+      operation(21, 22, {
+        process: "a",
+        subject: "tasks",
+        action: "fail",
+        details: { attempt: 1 },
+        ...parts,
+      });
+
+    it("allows the number of an attempt that was given back", () => {
+      expect(broken({ holds, events: [close(30, "a")] })).toEqual([]);
+      const operations = [ending({ outcome: "unknown" })];
+      expect(broken({ holds, operations, events: [close(30, "a")] })).toEqual([]);
+    });
+
+    it.each<[string, Partial<History>]>([
+      ["another process has closed", { events: [close(30, "b")] }],
+      ["the close came later", { events: [close(50, "a")] }],
+      ["the close came before", { events: [close(5, "a")] }],
+      ["the attempt had ended", { operations: [ending({})], events: [close(30, "a")] }],
+    ])("finds two attempts with one number where %s", (_, parts) => {
+      expect(broken({ holds, ...parts })).toEqual(["exactly once"]);
+    });
+
+    it("does not allow it for a slot", () => {
+      const ofSlot = holds.map((each) => ({ ...each, primitive: "runs" as const }));
+      expect(broken({ holds: ofSlot, events: [close(30, "a")] })).toEqual(["exactly once"]);
+    });
   });
 
   it("finds a task that was added and never done", () => {

@@ -11,13 +11,13 @@ import type { Violation } from "./violation.ts";
 
 /** Judges a history by every rule; a history that is right has no violations. */
 export function check(history: History): readonly Violation[] {
-  const { operations, holds } = history;
+  const { operations, holds, events } = history;
   return [
     ...exclusionViolations(holds, terms.permits),
     ...returningHolds(holds),
     ...fencingViolations(holds),
     ...registerViolations(operations),
-    ...onceViolations(operations, holds),
+    ...onceViolations(operations, holds, events),
     ...lineViolations(operations, terms),
     ...flightViolations(operations),
     ...livenessViolations(history),

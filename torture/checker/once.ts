@@ -1,11 +1,18 @@
-import type { Hold, Operation } from "../history.ts";
+import type { Hold, Operation, ProcessEvent } from "../history.ts";
 import { grouped, tellHold, tellOperation, type Violation } from "./violation.ts";
 
 /**
  * Exactly once: a slot or a task succeeds once at most, no attempt at it begins after its success, no two attempts have one
  * number, and the auditor finds that each has succeeded in the end.
+ *
+ * A process that closes its client gives back the tasks that it has not ended: such an attempt is not counted, and the next
+ * one has its number.
  */
-export function onceViolations(operations: readonly Operation[], holds: readonly Hold[]): Violation[] {
+export function onceViolations(
+  operations: readonly Operation[],
+  holds: readonly Hold[],
+  events: readonly ProcessEvent[],
+): Violation[] {
   const violations: Violation[] = [];
   const fail = (text: string): void => void violations.push({ rule: "exactly once", text });
   const attempts = grouped(
@@ -16,9 +23,26 @@ export function onceViolations(operations: readonly Operation[], holds: readonly
     operations.filter(({ action, outcome }) => action === "succeed" && outcome !== "refused"),
     ({ key }) => key,
   );
+  const isGivenBack = ({ primitive, process, key, attempt, from }: Hold, before: number): boolean =>
+    primitive === "tasks" &&
+    events.some(
+      (one) => one.event === "close" && one.process === process && from < one.at && one.at < before,
+    ) &&
+    !operations.some(
+      (one) =>
+        one.process === process &&
+        one.key === key &&
+        one.details.attempt === attempt &&
+        one.outcome === "ok" &&
+        (one.action === "succeed" || one.action === "fail"),
+    );
   for (const [key, ofKey] of attempts) {
     for (const same of grouped(ofKey, ({ attempt }) => String(attempt)).values()) {
-      if (same.length > 1) fail(`one attempt began twice: ${same.map(tellHold).join("; ")}`);
+      const isTwice = same.some((hold, index) => {
+        const next = same[index + 1];
+        return next !== undefined && !isGivenBack(hold, next.from);
+      });
+      if (isTwice) fail(`one attempt began twice: ${same.map(tellHold).join("; ")}`);
     }
     const [success, second] = (endings.get(key) ?? []).filter(({ outcome }) => outcome === "ok");
     if (success === undefined) continue;

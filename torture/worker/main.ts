@@ -67,6 +67,7 @@ process.on("disconnect", () => process.exit());
 process.on("uncaughtException", isMistaken);
 process.on("unhandledRejection", isMistaken);
 await (context.config.audits ? audit(context) : work(context));
+context.journal.event("close");
 await context.client.close();
 context.items.destroy();
 // What was left to expire is released by a timer.

@@ -329,7 +329,7 @@ export const checkIn: Simulation = {
     {
       what: "a turn that is not bound to its ticket",
       tamper: withoutTests(startsWith("q:", "=")),
-      violation: /drifted/,
+      violation: /drifted|come back without its number/,
     },
     {
       what: "a second ticket for one owner",

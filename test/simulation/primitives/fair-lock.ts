@@ -182,7 +182,7 @@ export const mistakes: readonly Mistake[] = [
   {
     what: "a turn that is not bound to its ticket",
     tamper: withoutTests(startsWith("q:", "=")),
-    violation: /drifted|overtaken|stood/,
+    violation: /drifted|come back without its number|overtaken|stood/,
   },
   {
     what: "a second ticket for one waiter",
