@@ -371,6 +371,15 @@ describe("a handle is refused", () => {
     await expectRefusal(() => client.adopt({ ...lease.toJSON(), token }), "handle.token", token);
   });
 
+  it.each([0, -1, 0.5, 1_000_000_001, 31_708_800_000, Number.MAX_SAFE_INTEGER])(
+    "a handle whose version no renewal has written is refused: %d",
+    async (version) => {
+      const lease = await client.acquire("k");
+      store.calls.length = 0;
+      await expectRefusal(() => client.adopt({ ...lease.toJSON(), version }), "handle.version", version);
+    },
+  );
+
   it("whose slot is no text", async () => {
     const handle = (await client.acquire("k", { slot: "1" })).toJSON();
     store.calls.length = 0;

@@ -73,6 +73,26 @@ describe("an acquire whose answer is lost", () => {
     expect(seen?.expiresAt).toBe(clock.now() + lease.remainingMs());
   });
 
+  it("of a renewal that another process overtakes each time is given up by name, and the lease stays", async () => {
+    const lease = await clientOf("a").acquire("k");
+    const update = store.update.bind(store);
+    store.update = async (request, call) => {
+      const { ":ifToken": token, ":ifFence": fence, ":version": version } = request.values;
+      const terms = { leaseDurationMs: 10_000, retentionMs: 10_000, expiresAt: clock.now() + 9_000 };
+      const shown = { token: String(token), fencingToken: Number(fence) };
+      store.table.updateNow(render(renew({ key: "k" }, { shown, version: Number(version), ...terms })));
+      return await update(request, call);
+    };
+    const sent = store.calls.length;
+    await expect(lease.renew()).rejects.toMatchObject({ code: "LEASE_CONFLICT", retryable: true });
+    expect(store.calls.length - sent).toBe(6);
+    store.update = update;
+    expect(lease.held).toBe(true);
+    await lease.renew();
+    await lease.release();
+    expect(await clientOf("b").inspect("k")).toBeUndefined();
+  });
+
   it("and that lands late, while its caller waits for another holder, is recognised at the next look", async () => {
     const held = await clientOf("a").acquire("k", { leaseDurationMs: 60_000 });
     const waiting = clientOf("b").acquire("k", { waitMs: 60_000 });

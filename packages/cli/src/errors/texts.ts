@@ -57,7 +57,7 @@ export const texts: Readonly<Record<string, string>> = {
   LEASE_THROTTLED:
     "`LeaseServiceError`\n\n- Means: DynamoDB has too many requests at the moment, or this client's own requests wait for too long behind renewals.\n- Comes when: the table's capacity or an item's 1,000 writes a second are used up, also after retries.\n- Do: try again later; spread work over more keys; use on-demand capacity. A lease that is held stays held until its deadline.",
   LEASE_CONFLICT:
-    "`LeaseServiceError`\n\n- Means: another write of the same item was under way, again and again.\n- Comes when: transactions meet on a lock's item, or an operator and a worker meet on a task.\n- Do: try again.",
+    "`LeaseServiceError`\n\n- Means: another write of the same item was under way, again and again.\n- Comes when: transactions meet on a lock's item, an operator and a worker meet on a task, or two processes renew one lease.\n- Do: try again.",
   LEASE_SERVICE_FAILED:
     "`LeaseServiceError`\n\n- Means: DynamoDB failed to serve the request, also after retries. A write may have landed (`mayHaveLanded`).\n- Comes when: the service answers with a status of 500 or above.\n- Do: try again later. A lock that was taken without an answer is given back in the background, or frees itself.",
   LEASE_NO_ANSWER:

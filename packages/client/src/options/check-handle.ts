@@ -28,6 +28,11 @@ const heldToken: Rule<string> = (option, value) => {
 };
 const whole: Rule<number> = rule("the whole number that lease.toJSON() gave", isWhole);
 
+const version: Rule<number> = rule(
+  `the whole number that lease.toJSON() gave, from 1 to ${limits.handleVersion}`,
+  (value) => isWhole(value) && value >= 1 && value <= limits.handleVersion,
+);
+
 type SeatHandle = NonNullable<LeaseHandle["seat"]>;
 
 const seatRules: Rules<SeatHandle> = {
@@ -45,7 +50,7 @@ const requiredRules = {
   key: text(limits.keyBytes),
   owner: label,
   token: heldToken,
-  version: whole,
+  version,
   fencingToken: whole,
   acquiredAt: whole,
   expiresAt: whole,

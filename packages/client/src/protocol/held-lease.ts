@@ -47,6 +47,8 @@ export type SendUpdate = (write: Write, bounds: Bounds) => Promise<UpdateResult>
 const longestRenewalMs = 5_000;
 /** How often one renewal is repeated at once, because its answer showed that it wrote a wrong expiry. */
 const mostCorrections = 1;
+/** How often one renewal is repeated because another process, as a hand-over's other end is, has renewed the same token meanwhile. */
+const mostOvertakings = 5;
 /** A release waits this long for a renewal that is under way before it cuts it off. */
 const renewalGraceMs = 1_000;
 
@@ -206,6 +208,7 @@ export class HeldLease implements Removal {
     send: SendUpdate,
     cut: AbortSignal,
     corrections = mostCorrections,
+    overtakings = 0,
   ): Promise<void> {
     const { clock, retentionMs } = this.#context;
     const { record, leaseDurationMs } = this.terms;
@@ -232,13 +235,14 @@ export class HeldLease implements Removal {
       if (now.revocation !== undefined) this.deadline.end("revoked", now.revocation);
       if (isSound || this.deadline.lost !== undefined) return;
       // This answer has told the service's time, which the expiry was too far from.
-      if (corrections > 0) return await this.#renewOnce(budgetMs, send, cut, corrections - 1);
+      if (corrections > 0) return await this.#renewOnce(budgetMs, send, cut, corrections - 1, overtakings);
       if (believedMs === 0) throw clocksMoved(record.key);
       return;
     }
     // Another process renews the same token, as after a hand-over: carry on from its version.
     this.#version = Math.max(this.#version, now.version);
-    await this.#renewOnce(budgetMs, send, cut, corrections);
+    if (overtakings === mostOvertakings) throw overtaken(record.key);
+    await this.#renewOnce(budgetMs, send, cut, corrections, overtakings + 1);
   }
 
   /** A late copy of the acquisition may have brought the token back, with another fencing token: for nobody. */
@@ -367,6 +371,14 @@ type HeldLeaseEvent = LeaseEvent extends infer Event
     ? Omit<Event, "key" | "sortKey" | "owner" | "fencingToken">
     : never
   : never;
+
+function overtaken(key: string): LeaseServiceError {
+  return new LeaseServiceError(
+    "LEASE_CONFLICT",
+    `another process renewed the same lease of ${quoted(key)} in between, each of ${mostOvertakings + 1} times: ` +
+      "let one process renew it",
+  );
+}
 
 function clocksMoved(key: string): LeaseServiceError {
   return new LeaseServiceError(
