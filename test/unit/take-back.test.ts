@@ -8,7 +8,7 @@ import type { Write } from "../../packages/client/src/store/write.ts";
 const write = (name: string): Write => ({ key: { pk: name, sk: "lease" }, set: {}, insist: [] });
 const ours: Item = { token: "mine" };
 const theirs: Item = { token: "theirs" };
-const answer = (applied: boolean, item: Item = theirs): UpdateResult => ({ applied, item });
+const answer = (applied: boolean, item: Item = theirs): UpdateResult => ({ applied, item, retried: false });
 
 /** Takes back with these answers in turn; tells what was sent. */
 async function taken(answers: UpdateResult[], revokes = true) {
