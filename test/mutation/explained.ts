@@ -33,6 +33,19 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
+    why: "The compiler asks for it, and it is always so: an estimate, and a count of uses, come of a record that was seen.",
+    mutants: [
+      "packages/client/src/protocol/hold-estimate.ts: if (this.#last !== undefined && uses > 0) {: this.#last !== undefined ⇒ true",
+      "packages/client/src/protocol/hold-estimate.ts: if (this.#estimate === undefined || this.#last === undefined) return undefined;: this.#last === undefined ⇒ false",
+    ],
+  },
+  {
+    why: "A share of nothing is nothing, whichever it is.",
+    mutants: [
+      "packages/client/src/protocol/hold-estimate.ts: const share = error < 0 ? shareOfShorter : shareOfLonger;: error < 0 ⇒ error <= 0",
+    ],
+  },
+  {
     why: "No two entries have the same number.",
     mutants: [
       "packages/client/src/protocol/priority-queue.ts: return one.priority < other.priority || (one.priority === other.priority && one.order < other.order);: one.order < other.order ⇒ one.order <= other.order",

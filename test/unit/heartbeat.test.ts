@@ -5,15 +5,20 @@ import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { ProtocolContext } from "../../packages/client/src/protocol/context.ts";
 import { Heartbeat } from "../../packages/client/src/protocol/heartbeat.ts";
-import type { HeldLease } from "../../packages/client/src/protocol/held-lease.ts";
+import type { HeldLease, SendUpdate } from "../../packages/client/src/protocol/held-lease.ts";
 import { RequestGate } from "../../packages/client/src/protocol/request-gate.ts";
+import { TimedStore } from "../../packages/client/src/store/timed-store.ts";
+import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
 
 class ObservedClock extends ManualClock {
-  /** With which options timers were set. */
+  /** With which options timers were set, and for how long. */
   readonly options: unknown[] = [];
+  readonly delays: number[] = [];
 
   override schedule(callback: () => void, delayMs: number, options?: { background?: boolean }): () => void {
     this.options.push(options);
+    this.delays.push(delayMs);
     return super.schedule(callback, delayMs);
   }
 }
@@ -36,7 +41,7 @@ class Lease {
   readonly failures: unknown[] = [];
   remainingMs: number;
   /** What a renewal does. */
-  renewal: () => Promise<void> = async () => undefined;
+  renewal: (send?: SendUpdate) => Promise<void> = async () => undefined;
   readonly #onEnd: (() => void)[] = [];
   readonly terms: { readonly leaseDurationMs: number };
 
@@ -57,9 +62,9 @@ class Lease {
     for (const listener of this.#onEnd) listener();
   }
 
-  renew(): Promise<void> {
+  renew(send: SendUpdate): Promise<void> {
     this.renewedAt.push(clock.monotonic());
-    return this.renewal();
+    return this.renewal(send);
   }
 
   fail(error: unknown): void {
@@ -110,6 +115,19 @@ describe("a lease with a heartbeat", () => {
     expect(clock.pending).toBe(1);
     other.end();
     expect(clock.pending).toBe(0);
+  });
+
+  it("has no timer any more once it has ended in its own renewal", async () => {
+    const lease = new Lease().beat(1_000);
+    lease.renewal = async () => lease.end();
+    await clock.advance(1_000);
+    expect([lease.renewedAt, clock.pending]).toEqual([[1_000], 0]);
+  });
+
+  it("that has ended sets no timer for another one", () => {
+    new Lease().beat(1_000).end();
+    new Lease().beat(5_000);
+    expect(clock.delays).toEqual([1_000, 5_000]);
   });
 
   it("is not sent for where a look at its time has ended it", async () => {
@@ -246,20 +264,58 @@ describe("a renewal that fails", () => {
   );
 });
 
-it("renewals that find no room wait as one request, which takes along what is most urgent then", async () => {
-  const gate = new RequestGate(clock);
-  const answers: PromiseWithResolvers<void>[] = [];
-  for (let count = 0; count < 48; count += 1) {
-    const answer = Promise.withResolvers<void>();
-    answers.push(answer);
-    void gate.renew(0, undefined, () => answer.promise);
-  }
-  const context = { clock, randomness: { fraction: () => 0 }, gate, table: {} };
-  heartbeat = new Heartbeat(context as unknown as ProtocolContext);
-  const [first, second] = [new Lease().beat(1_000), new Lease().beat(2_000)];
-  await clock.advance(2_500);
-  expect([first.renewedAt, second.renewedAt]).toEqual([[], []]);
-  answers[0]?.resolve();
-  await clock.advance(0);
-  expect([first.renewedAt, second.renewedAt]).toEqual([[2_500], [2_500]]);
+describe("renewals that find no room", () => {
+  /** Requests for room, which the test gives. */
+  const asked: { readonly deadline: number; readonly send: () => Promise<unknown> }[] = [];
+
+  beforeEach(() => {
+    asked.length = 0;
+    const gate = {
+      renew: (deadline: number, _: unknown, send: () => Promise<unknown>) => asked.push({ deadline, send }),
+    };
+    const context = {
+      clock,
+      randomness: { fraction: () => 0 },
+      gate,
+      table: new TimedStore(store, serviceClock),
+    };
+    heartbeat = new Heartbeat(context as unknown as ProtocolContext);
+  });
+  const store = new ScriptedStore();
+  const serviceClock = new ServiceClock(new ManualClock(), true, 0, () => undefined);
+
+  it("wait as one request, by the nearest deadline, which takes along what is most urgent then", async () => {
+    const [first, second, gone] = [new Lease(50_000), new Lease(40_000), new Lease(30_000)];
+    for (const lease of [first, gone]) lease.beat(1_000);
+    second.beat(2_000);
+    await clock.advance(2_500);
+    gone.end();
+    expect(asked).toMatchObject([{ deadline: 31_000 }]);
+    expect([first.renewedAt, second.renewedAt]).toEqual([[], []]);
+    await asked[0]?.send();
+    expect([first.renewedAt, second.renewedAt, gone.renewedAt]).toEqual([[2_500], [2_500], []]);
+    expect(asked).toHaveLength(1);
+  });
+
+  it("need none where all of the leases have ended meanwhile", async () => {
+    const lease = new Lease().beat(1_000);
+    await clock.advance(1_000);
+    lease.end();
+    await expect(asked[0]?.send()).resolves.toBeUndefined();
+    expect([store.calls, lease.renewedAt]).toEqual([[], []]);
+  });
+
+  it("ask for a write that cannot travel with the others by the nearest deadline again", async () => {
+    const write = { key: { pk: "k", sk: "lease" }, set: { a: 1 }, insist: [] };
+    for (const remainingMs of [50_000, 40_000]) {
+      const lease = new Lease(remainingMs).beat(1_000);
+      lease.renewal = async (send) => {
+        await send?.(write, {});
+      };
+    }
+    await clock.advance(1_000);
+    void asked[0]?.send();
+    await clock.advance(0);
+    expect(asked.map(({ deadline }) => deadline)).toEqual([41_000, 41_000]);
+  });
 });

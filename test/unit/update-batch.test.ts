@@ -30,7 +30,9 @@ const write = (pk: string, value = 1): Write => ({
 /** Each request with the keys that it writes. */
 const sent = (): string[] =>
   store.calls.map(({ method, requests }) => `${method} ${requests.map(({ key }) => key.pk).join(" ")}`);
-const outcomeOf = (call: Promise<UpdateResult>): Promise<unknown> => call.catch((error: unknown) => error);
+/** What a write resolves to, or what it rejects with as `failed`. */
+const outcomeOf = (call: Promise<UpdateResult>): Promise<unknown> =>
+  call.catch((failed: unknown) => ({ failed }));
 
 describe("writes of a batch", () => {
   it("travel together, and each has its own result", async () => {
@@ -87,7 +89,7 @@ describe("a batch that fails", () => {
     store.next("throttled");
     const outcomes = both();
     await batch.send();
-    const throttled = expect.objectContaining({ code: "LEASE_THROTTLED" });
+    const throttled = { failed: expect.objectContaining({ code: "LEASE_THROTTLED" }) };
     expect(await Promise.all(outcomes)).toEqual([throttled, throttled]);
     expect(sent()).toEqual(["updateMany a b"]);
   });
@@ -105,8 +107,28 @@ describe("a batch that fails", () => {
     store.updateMany = () => Promise.reject(mistake);
     const outcomes = both();
     await batch.send();
-    expect(await Promise.all(outcomes)).toEqual([mistake, mistake]);
+    expect(await Promise.all(outcomes)).toEqual([{ failed: mistake }, { failed: mistake }]);
     expect(sent()).toEqual([]);
+  });
+
+  it("in one write by the service's trouble leaves that one to its caller", async () => {
+    const throttled = new LeaseServiceError("LEASE_THROTTLED", "no");
+    store.updateMany = async () => [throttled, { applied: true, item: undefined, retried: false }];
+    const outcomes = both();
+    await batch.send();
+    expect(await Promise.all(outcomes)).toMatchObject([{ failed: throttled }, { applied: true }]);
+    expect(sent()).toEqual([]);
+  });
+
+  it("in a write alone by a store that throws at once is that write's failure", async () => {
+    const mistake = new TypeError("no such thing");
+    store.updateMany = async () => [undefined, undefined];
+    store.update = () => {
+      throw mistake;
+    };
+    const outcomes = both();
+    await batch.send();
+    expect(await Promise.all(outcomes)).toEqual([{ failed: mistake }, { failed: mistake }]);
   });
 
   it("in one write alone repeats that one", async () => {
@@ -136,8 +158,7 @@ describe("a write that is not awaited any longer", () => {
     const reason = new Error("enough");
     caller.abort(reason);
     expect(await left).toMatchObject({
-      ...{ code: "LEASE_NO_ANSWER", cause: reason },
-      message: expect.stringContaining("enough"),
+      failed: { code: "LEASE_NO_ANSWER", cause: reason, message: expect.stringContaining("enough") },
     });
     expect(signals[0]?.aborted).toBe(false);
     resolve();
@@ -152,7 +173,7 @@ describe("a write that is not awaited any longer", () => {
     const sending = batch.send();
     await clock.advance(2_000);
     await sending;
-    const unanswered = expect.objectContaining({ code: "LEASE_NO_ANSWER" });
+    const unanswered = { failed: expect.objectContaining({ code: "LEASE_NO_ANSWER" }) };
     expect(await Promise.all(outcomes)).toEqual([unanswered, unanswered]);
   });
 

@@ -1,0 +1,210 @@
+/** An owner's calls share what it holds, win what it lacks once, and never wait for each other without end. */
+import { LeaseUnavailableError, SlotMismatchError } from "@leasehold/client";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import type { HeldLease } from "../../packages/client/src/protocol/held-lease.ts";
+import { ReentrantLeases } from "../../packages/client/src/protocol/reentrant-leases.ts";
+
+let clock: ManualClock;
+let leases: ReentrantLeases;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  leases = new ReentrantLeases(clock);
+});
+
+/** A lease that counts who shares it. */
+class Lease {
+  holds = 1;
+  remainingMs = 1_000;
+  readonly terms: { readonly slot: string | undefined };
+  readonly #onEnd: (() => void)[] = [];
+
+  constructor(slot?: string) {
+    this.terms = { slot };
+  }
+
+  get deadline() {
+    return { remainingMs: () => this.remainingMs };
+  }
+
+  retain(): void {
+    this.holds += 1;
+  }
+
+  async release(): Promise<void> {
+    this.holds -= 1;
+  }
+
+  onEnd(listener: () => void): void {
+    this.#onEnd.push(listener);
+  }
+
+  end(): void {
+    this.remainingMs = 0;
+    for (const listener of this.#onEnd) listener();
+  }
+}
+
+const newLease = (slot?: string) => new Lease(slot) as Lease & HeldLease;
+const wish = { key: "k", sortKey: "lease", owner: "me", slot: undefined as string | undefined };
+const patience = { waitMs: 0, signal: undefined };
+const share = (won: HeldLease, more: Partial<typeof wish & { shareKey: string }> = {}) =>
+  leases.share({ ...wish, ...more }, patience, async () => won);
+const never = async (): Promise<never> => {
+  throw new Error("won a second time");
+};
+
+describe("a lease that an owner holds", () => {
+  it("is shared, held once more each time", async () => {
+    const lease = newLease();
+    expect(await share(lease)).toBe(lease);
+    expect(lease.holds).toBe(1);
+    expect(await leases.share(wish, patience, never)).toBe(lease);
+    expect(lease.holds).toBe(2);
+  });
+
+  it.each([
+    ["key", { key: "l" }],
+    ["sort key", { sortKey: "semaphore" }],
+    ["kind of seat", { shareKey: "write" }],
+    ["owner", { owner: "you" }],
+  ])("is not shared with another %s", async (_, more) => {
+    await share(newLease());
+    const other = newLease();
+    expect(await share(other, more)).toBe(other);
+    expect(await leases.share({ ...wish, ...more }, patience, never)).toBe(other);
+  });
+
+  it("is won anew once its time is over, and the end of the old one does not forget the new one", async () => {
+    const [old, young] = [newLease(), newLease()];
+    await share(old);
+    old.remainingMs = 0;
+    expect(await share(young)).toBe(young);
+    old.end();
+    expect(await leases.share(wish, patience, never)).toBe(young);
+    young.end();
+    const next = newLease();
+    expect(await share(next)).toBe(next);
+  });
+
+  it("stands for one slot: it is shared by calls for that slot, or for none", async () => {
+    const lease = newLease("2026");
+    await share(lease, { slot: "2026" });
+    expect(await share(newLease(), { slot: "2026" })).toBe(lease);
+    expect(await share(newLease())).toBe(lease);
+    await expect(share(newLease(), { slot: "2027" })).rejects.toThrow(SlotMismatchError);
+    expect(lease.holds).toBe(3);
+  });
+});
+
+describe("calls at the same time", () => {
+  it("win one lease together", async () => {
+    const winning = Promise.withResolvers<HeldLease>();
+    const first = leases.share(wish, patience, () => winning.promise);
+    const others = [leases.share(wish, patience, never), leases.share(wish, patience, never)];
+    const lease = newLease();
+    winning.resolve(lease);
+    expect(await Promise.all([first, ...others])).toEqual([lease, lease, lease]);
+    expect(lease.holds).toBe(3);
+    expect(clock.pending).toBe(0);
+  });
+
+  it("do not fail with one that fails: the next one wins, and those behind it wait for that one", async () => {
+    const [lost, winning] = [Promise.withResolvers<HeldLease>(), Promise.withResolvers<HeldLease>()];
+    const first = leases.share(wish, patience, () => lost.promise);
+    const second = leases.share(wish, patience, () => winning.promise);
+    const third = leases.share(wish, patience, never);
+    const reason = new Error("no");
+    lost.reject(reason);
+    await expect(first).rejects.toBe(reason);
+    await settled();
+    const lease = newLease();
+    winning.resolve(lease);
+    expect(await Promise.all([second, third])).toEqual([lease, lease]);
+  });
+
+  it("wait no longer than a call may take, or than they are ready to wait where that is longer", async () => {
+    void leases.share(wish, patience, () => new Promise(() => undefined));
+    const outcomes: unknown[] = [];
+    for (const waitMs of [0, 20_000])
+      void leases.share(wish, { waitMs, signal: undefined }, never).catch((error) => outcomes.push(error));
+    await clock.advance(9_999);
+    expect(outcomes).toEqual([]);
+    await clock.advance(1);
+    expect(outcomes).toEqual([expect.any(LeaseUnavailableError)]);
+    await clock.advance(9_999);
+    expect(outcomes).toHaveLength(1);
+    await clock.advance(1);
+    expect(outcomes).toHaveLength(2);
+  });
+
+  it("have one time for all that they wait for", async () => {
+    const first = Promise.withResolvers<HeldLease>();
+    void leases.share(wish, patience, () => first.promise).catch(() => undefined);
+    void leases.share(wish, patience, () => new Promise(() => undefined)).catch(() => undefined);
+    let outcome: unknown;
+    void leases.share(wish, patience, never).catch((error) => {
+      outcome = error;
+    });
+    await clock.advance(6_000);
+    first.reject(new Error("no"));
+    await clock.advance(3_999);
+    expect(outcome).toBeUndefined();
+    await clock.advance(1);
+    expect(outcome).toBeInstanceOf(LeaseUnavailableError);
+  });
+
+  it("wait until their signal aborts", async () => {
+    void leases.share(wish, patience, () => new Promise(() => undefined));
+    const caller = new AbortController();
+    const waiting = leases.share(wish, { waitMs: 0, signal: caller.signal }, never);
+    const reason = new Error("enough");
+    caller.abort(reason);
+    await expect(waiting).rejects.toBe(reason);
+  });
+});
+
+describe("several locks", () => {
+  const [a, b] = [
+    { ...wish, key: "a" },
+    { ...wish, key: "b" },
+  ];
+
+  it("are given in the order of the wishes, the missing ones won together", async () => {
+    const [held, won] = [newLease(), newLease()];
+    await leases.share(b, patience, async () => held);
+    const asked: unknown[] = [];
+    const got = await leases.shareAll([a, b], patience, async (missing) => {
+      asked.push(missing);
+      return [won];
+    });
+    expect([got[0] === won, got[1] === held, asked]).toEqual([true, true, [[a]]]);
+    expect([held.holds, won.holds]).toEqual([2, 1]);
+    expect(await leases.shareAll([a, b], patience, never)).toHaveLength(2);
+  });
+
+  it("stay retained by nobody where the missing ones were not won, which are free to win then", async () => {
+    const held = newLease();
+    await leases.share(b, patience, async () => held);
+    const reason = new Error("no");
+    await expect(leases.shareAll([a, b], patience, () => Promise.reject(reason))).rejects.toBe(reason);
+    expect(held.holds).toBe(1);
+    const won = newLease();
+    expect(await leases.share(a, patience, async () => won)).toBe(won);
+  });
+
+  it("are waited for all together", async () => {
+    const calls = [Promise.withResolvers<HeldLease>(), Promise.withResolvers<HeldLease>()];
+    const winning = [a, b].map((one, index) => {
+      const { promise } = calls[index] as PromiseWithResolvers<HeldLease>;
+      return leases.share(one, patience, () => promise);
+    });
+    const both = leases.shareAll([a, b], patience, never);
+    for (const call of calls) {
+      call.resolve(newLease());
+      await settled();
+    }
+    expect(await both).toEqual(await Promise.all(winning));
+  });
+});
