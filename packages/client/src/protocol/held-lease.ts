@@ -241,7 +241,11 @@ export class HeldLease implements Removal {
     }
     // Another process renews the same token, as after a hand-over: carry on from its version.
     this.#version = Math.max(this.#version, now.version);
-    if (overtakings === mostOvertakings) throw overtaken(record.key);
+    if (overtakings === mostOvertakings)
+      throw new LeaseServiceError(
+        "LEASE_CONFLICT",
+        `another process renewed the lock ${quoted(record.key)} meanwhile, each time`,
+      );
     await this.#renewOnce(budgetMs, send, cut, corrections, overtakings + 1);
   }
 
@@ -371,14 +375,6 @@ type HeldLeaseEvent = LeaseEvent extends infer Event
     ? Omit<Event, "key" | "sortKey" | "owner" | "fencingToken">
     : never
   : never;
-
-function overtaken(key: string): LeaseServiceError {
-  return new LeaseServiceError(
-    "LEASE_CONFLICT",
-    `another process renewed the same lease of ${quoted(key)} in between, each of ${mostOvertakings + 1} times: ` +
-      "let one process renew it",
-  );
-}
 
 function clocksMoved(key: string): LeaseServiceError {
   return new LeaseServiceError(
