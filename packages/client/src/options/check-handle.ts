@@ -28,10 +28,13 @@ const heldToken: Rule<string> = (option, value) => {
 };
 const whole: Rule<number> = rule("the whole number that lease.toJSON() gave", isWhole);
 
-const version: Rule<number> = rule(
-  `the whole number that lease.toJSON() gave, from 1 to ${limits.handleVersion}`,
-  (value) => isWhole(value) && value >= 1 && value <= limits.handleVersion,
-);
+const versionUpTo = (most: number): Rule<number> =>
+  rule(
+    `the whole number that lease.toJSON() gave, from 1 to ${most}`,
+    (value) => isWhole(value) && value >= 1 && value <= most,
+  );
+const version = versionUpTo(limits.handleVersion);
+const seatVersion = versionUpTo(seatLimits.handleVersion);
 
 type SeatHandle = NonNullable<LeaseHandle["seat"]>;
 
@@ -72,6 +75,7 @@ export function checkHandle(handle: LeaseHandle, tableName: string): HeldLeaseTe
   const isHere = given.tableName === tableName;
   check(isHere, "handle.tableName", given.tableName, `this client's table, ${tableName}`);
   const { tableName: _, cooldownUntil, slot, sortKey = leaseSortKey, seat, ...held } = given;
+  if (seat !== undefined) seatVersion("handle.version", held.version);
   const { reentrant = false, data, ...taken } = seat ?? {};
   const lease = { ...held, sortKey, inCooldown: false, revocation: undefined, reentrant, data };
   const record = seat === undefined ? lease : { ...lease, seat: taken as Seat };
