@@ -76,6 +76,15 @@ export function checkHandle(handle: LeaseHandle, tableName: string): HeldLeaseTe
   check(isHere, "handle.tableName", given.tableName, `this client's table, ${tableName}`);
   const { tableName: _, cooldownUntil, slot, sortKey = leaseSortKey, seat, ...held } = given;
   if (seat !== undefined) seatVersion("handle.version", held.version);
+  if (cooldownUntil !== undefined) {
+    const latest = held.acquiredAt + limits.durationMs;
+    check(
+      cooldownUntil <= latest,
+      "handle.cooldownUntil",
+      cooldownUntil,
+      `at most ${latest}, a year after acquiredAt`,
+    );
+  }
   const { reentrant = false, data, ...taken } = seat ?? {};
   const lease = { ...held, sortKey, inCooldown: false, revocation: undefined, reentrant, data };
   const record = seat === undefined ? lease : { ...lease, seat: taken as Seat };
