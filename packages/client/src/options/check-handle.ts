@@ -69,6 +69,9 @@ export function checkHandle(handle: LeaseHandle, tableName: string): HeldLeaseTe
   check(isHere, "handle.tableName", given.tableName, `this client's table, ${tableName}`);
   const { tableName: _, cooldownUntil, slot, sortKey = leaseSortKey, seat, ...held } = given;
   if (seat !== undefined) countTo(seatLimits.version)("handle.version", held.version);
+  const latest = held.acquiredAt + limits.durationMs;
+  const endsInTime = cooldownUntil === undefined || cooldownUntil <= latest;
+  check(endsInTime, "handle.cooldownUntil", cooldownUntil, `at most ${latest}, a year after acquiredAt`);
   const { reentrant = false, data, ...taken } = seat ?? {};
   const lease = { ...held, sortKey, inCooldown: false, revocation: undefined, reentrant, data };
   const record = seat === undefined ? lease : { ...lease, seat: taken as Seat };
