@@ -13,4 +13,61 @@ export const explained: readonly Explained[] = [
       "packages/client/src/expressions.ts: if (name !== undefined) names[placeholder] = name;: name !== undefined ⇒ true",
     ],
   },
+  {
+    why: "The compiler asks for it, to know the type; the other conditions hold for nothing else.",
+    mutants: [
+      'packages/client/src/store/item-values.ts: const isInRange = typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= most;: typeof value === "number" ⇒ true',
+    ],
+  },
+  {
+    why: "The compiler asks for it, and it is always so: what has an entry in the heap has a place there, and a right child a left one.",
+    mutants: [
+      "packages/client/src/protocol/priority-queue.ts: if (last === undefined || last === entry) return;: last === undefined ⇒ false",
+      "packages/client/src/protocol/priority-queue.ts: const child = left !== undefined && right !== undefined && isBefore(right, left) ? right : left;: left !== undefined ⇒ true",
+    ],
+  },
+  {
+    why: "The compiler asks for it: to delete what is not there does nothing.",
+    mutants: [
+      "packages/client/src/protocol/priority-queue.ts: if (item !== undefined) this.delete(item);: item !== undefined ⇒ true",
+    ],
+  },
+  {
+    why: "No two entries have the same number.",
+    mutants: [
+      "packages/client/src/protocol/priority-queue.ts: return one.priority < other.priority || (one.priority === other.priority && one.order < other.order);: one.order < other.order ⇒ one.order <= other.order",
+    ],
+  },
+  {
+    why: "The compiler asks for it, and it is always so: what is judged was noted with the same answer.",
+    mutants: [
+      "packages/client/src/protocol/expiry-detector.ts: const unchangedForMs = seen.lastSeen - (seen.leases.get(record.token)?.since ?? seen.lastSeen);: seen.leases.get(record.token)?.since ⇒ seen.leases.get(record.token).since",
+    ],
+  },
+  {
+    why: "Undefined counts as false.",
+    mutants: [
+      "packages/client/src/protocol/lease-memory.ts: isInUse: (value: T) => boolean = () => false,: () => false ⇒ () => undefined",
+    ],
+  },
+  {
+    why: "A function that returns nothing returns undefined as well.",
+    mutants: [
+      "packages/client/src/store/item-values.ts: } catch {: { // Ignored: JSON.parse throws only because the text is not JSON. return undefined; } ⇒ {}",
+    ],
+  },
+  {
+    why: "The first reading replaces it, whatever it is: it agrees with no clock.",
+    mutants: [
+      "packages/client/src/time/clock.ts: let last = { uptime: 0, monotonic: Number.NEGATIVE_INFINITY, wall: 0 };: { uptime: 0, monotonic: Number.NEGATIVE_INFINITY, wall: 0 } ⇒ {}",
+    ],
+  },
+  {
+    why: "It makes a difference only where two bounds of the service's time are equal to the last bit: then either is right.",
+    mutants: [
+      "packages/client/src/time/service-clock.ts: this.#bounds = lowerAt(best, now) > upperAt(best, now) ? newest : best;: lowerAt(best, now) > upperAt(best, now) ⇒ lowerAt(best, now) >= upperAt(best, now)",
+      "packages/client/src/time/service-clock.ts: lower: (lowerAt(newer, now) >= lowerAt(older, now) ? newer : older).lower,: lowerAt(newer, now) >= lowerAt(older, now) ⇒ lowerAt(newer, now) > lowerAt(older, now)",
+      "packages/client/src/time/service-clock.ts: upper: (upperAt(newer, now) <= upperAt(older, now) ? newer : older).upper,: upperAt(newer, now) <= upperAt(older, now) ⇒ upperAt(newer, now) < upperAt(older, now)",
+    ],
+  },
 ];

@@ -86,6 +86,17 @@ describe("nothing is left listening to a caller's signal", () => {
     expect(listeners(signal)).toBe(0);
   });
 
+  it("by a sleep that nothing but its time or a call ends", async () => {
+    const clock = new ManualClock();
+    const woken = new WakeableSleep(clock);
+    const first = woken.sleep(10, undefined);
+    await clock.advance(10);
+    expect(await first).toBe(false);
+    const second = woken.sleep(10, undefined);
+    woken.wake();
+    expect(await second).toBe(true);
+  });
+
   it("after it was called back once, or called off", () => {
     const controller = new AbortController();
     const { signal } = controller;

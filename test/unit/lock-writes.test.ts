@@ -93,6 +93,16 @@ const ending = (shown: { token: string; fencingToken: number }) => ({
   ...{ shown, now, retentionMs, slot: undefined, cooldown: undefined },
 });
 
+it.each([
+  ["nothing", {}],
+  ["a payload", { data: '"x"' }],
+  ["that it is reentrant", { reentrant: true }],
+])("DynamoDB refuses what is both set and removed: a grant that says %s does neither", (_, more) => {
+  const { set, remove } = acquire(lease, grant(more));
+  expect(remove?.filter((attribute) => attribute in set)).toEqual([]);
+  expect([...Object.keys(set), ...(remove ?? [])]).toEqual(expect.arrayContaining(wishes));
+});
+
 describe("who has had the lock", () => {
   it("is remembered with a takeover", () => {
     holdWithEverything();

@@ -18,6 +18,14 @@ it("gives items in the order of their priorities, and of their arrival where the
   expect([1, 2, 3, 4, 5, 6].map(() => queue.take())).toEqual(["a", "b", "c", "d", "e", undefined]);
 });
 
+it("keeps its order when one is removed in whose place a more urgent one from another branch comes", () => {
+  const queue = new PriorityQueue<number>();
+  for (const priority of [1, 10, 2, 11, 12, 3, 4]) queue.set(priority, priority);
+  queue.delete(11);
+  for (const priority of [20, 21, 22]) queue.set(priority, priority);
+  expect([1, 2, 3, 4, 5].map(() => queue.take())).toEqual([1, 2, 3, 4, 10]);
+});
+
 it("agrees with a sorted list, whatever is added, moved, removed and taken", () => {
   const steps = fc.array(
     fc.oneof(

@@ -141,6 +141,11 @@ describe("an expiry", () => {
     const isSound = (expiresAt: number): boolean =>
       clock.checkExpiry(told + expiresAt, at(9_900, 300), 3_000).isSound;
     expect([1_501, 1_502, 9_000, 9_001].map(isSound)).toEqual([false, true, true, false]);
+    // Covered for 5,000 ms by its holder's slow clock: exactly a third.
+    const ofThird = (leaseDurationMs: number) =>
+      clock.checkExpiry(told + 5_500, at(9_900, 300), leaseDurationMs);
+    expect(ofThird(14_985)).toEqual({ believedMs: 4_995, isSound: false });
+    expect(ofThird(14_984).isSound).toBe(true);
   });
 
   it("is believed for the whole lease where nobody has told the time", () => {
@@ -165,19 +170,24 @@ describe("the wall clock is taken for right", () => {
   it("unless it is behind the earliest time of the service", () => {
     expect(timeOf(10, at(11_900, 1_899))).toBe(1_899);
     expect(timeOf(10, at(11_900, 1_890))).toBe(3_002);
+    expect(timeOf(0, at(10_000, 0))).toBe(0);
   });
 
   it("unless it is at the latest time of the service, or beyond", () => {
     expect(timeOf(1_099, at(9_900, 999))).toBe(999);
     expect(timeOf(1_101, at(9_900, 1_001))).toBe(1_000);
+    const expiryAt = (wall: number): number =>
+      toldClock(wall + 100).clock.expiryOf(at(9_900, wall), 5_000) - told;
+    expect(expiryAt(999)).toBe(5_999);
+    // Half of the allowance less, and a lease by a slow clock more.
+    expect(expiryAt(1_000)).toBe(5_506);
   });
 
   it("in a store of the same process, whose time it is", () => {
     const { clock, note, now } = clockOf(400, true);
     note(9_000);
-    expect([clock.earliest(), clock.latest(), clock.timeUntil(now.wall + 5)]).toEqual([
-      now.wall,
-      now.wall,
+    expect([clock.earliest(), clock.latest(), clock.now(), clock.timeUntil(now.wall + 5)]).toEqual([
+      ...[now.wall, now.wall, now.wall],
       5,
     ]);
     expect(clock.expiryOf(at(10_000, 400), 5_000)).toBe(told + 5_400);

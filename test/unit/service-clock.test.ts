@@ -1,8 +1,9 @@
+import { uptime } from "node:os";
 import { type Lease, LeaseClient, type LeaseHandle, LeaseLostError } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
-import { type Clock, sparingUptime } from "../../packages/client/src/time/clock.ts";
+import { type Clock, sparingUptime, systemClock } from "../../packages/client/src/time/clock.ts";
 import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -387,9 +388,22 @@ describe("the machine's uptime", () => {
     const { state, uptime } = machine();
     expect(uptime()).toBe(60_000);
     state.monotonic += 900;
-    state.wall += 902;
+    state.wall += 905;
     expect(uptime()).toBe(60_900);
+    state.monotonic += 100;
+    state.wall += 90;
+    expect(uptime()).toBe(61_000);
     expect(state.reads).toBe(1);
+    state.wall -= 1;
+    expect(uptime()).toBe(60_000);
+    expect(state.reads).toBe(2);
+  });
+
+  it.runIf(process.platform === "linux")("is the system's, in milliseconds", () => {
+    // Clocks that have jumped: whatever was read before does not count.
+    systemClock.uptime?.(0, 0);
+    const shown = systemClock.uptime?.(systemClock.monotonic(), systemClock.now());
+    expect(Math.abs(Number(shown) - uptime() * 1000)).toBeLessThan(500);
   });
 
   it("is read again after a second", () => {

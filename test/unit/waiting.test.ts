@@ -202,6 +202,13 @@ describe("delays of", () => {
     expect(delays({ strategy: "fullJitter", delayMs: 100 }, 0.5)).toEqual([50, 100, 200, 400, 800]);
   });
 
+  it("the default double from a quarter of a second to five, by half more or less", () => {
+    expect(delays({ strategy: "untilExpiry" }, 0)).toEqual([125, 250, 500, 1_000, 2_000]);
+    expect(delays({ strategy: "untilExpiry" }, 1)).toEqual([375, 750, 1_500, 3_000, 6_000]);
+    const state = { attempt: 6, claimableInMs: 1e9, fraction: 0.5 };
+    expect(retryDelayMs({ strategy: "untilExpiry" }, state)).toBe(5_000);
+  });
+
   it("the default end at the holder's expiry, spread a little", () => {
     const state = { attempt: 9, claimableInMs: 1_000 };
     expect(retryDelayMs({ strategy: "untilExpiry" }, { ...state, fraction: 0 })).toBe(1_000);

@@ -53,7 +53,7 @@ export class LockSignal {
 
   /** Aborts when another signal does, with its reason. */
   follow(other: AbortSignal | undefined): void {
-    this.#detach.push(onAbort(other, () => this.abort(other?.reason)));
+    this.#detach.push(onAbort(other, (reason) => this.abort(reason)));
   }
 
   /** Aborts after a time; its timer does not keep the process alive. */

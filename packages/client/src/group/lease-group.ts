@@ -136,7 +136,7 @@ export class LeaseGroup implements AsyncDisposable {
   }
 
   #follow(signal: AbortSignal): void {
-    onAbort(signal, () => this.#lost.abort(signal.reason));
+    onAbort(signal, (reason) => this.#lost.abort(reason));
   }
 }
 

@@ -78,7 +78,7 @@ export class Lifecycle {
     signal?.throwIfAborted();
     const cut = new AbortController();
     const leave = this.enter((reason) => cut.abort(reason));
-    const ignore = onAbort(signal, () => cut.abort(signal?.reason));
+    const ignore = onAbort(signal, (reason) => cut.abort(reason));
     return {
       signal: cut.signal,
       end() {

@@ -58,7 +58,7 @@ export class PriorityQueue<Item> {
   #rise(entry: Entry<Item>): void {
     for (;;) {
       const parent = this.#heap[(entry.index - 1) >> 1];
-      if (entry.index === 0 || parent === undefined || isBefore(parent, entry)) return;
+      if (parent === undefined || isBefore(parent, entry)) return;
       this.#swap(entry, parent);
     }
   }

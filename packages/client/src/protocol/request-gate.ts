@@ -139,9 +139,9 @@ export class RequestGate {
         },
       };
       waiting.set(waiter, priority);
-      const ignore = onAbort(signal, () => {
+      const ignore = onAbort(signal, (reason) => {
         waiting.delete(waiter);
-        reject(signal?.reason);
+        reject(reason);
       });
     });
   }

@@ -272,7 +272,7 @@ export class Call {
       signal: this.#abandoned.signal,
       timeoutError: () => new ComputationTimeoutError(this.#key, computeTimeoutMs),
     };
-    const ignoreLoss = onAbort(lease.signal, () => cut.abort(lease.signal.reason));
+    const ignoreLoss = onAbort(lease.signal, (reason) => cut.abort(reason));
     const context = { key: this.#key, lease, signal: cut.signal, stale };
     const attempts = {
       clock,

@@ -28,7 +28,7 @@ export function withTimeout<T>(clock: Clock, timeout: Timeout, work: () => Promi
       ignore();
       settle();
     };
-    const ignore = onAbort(signal, () => end(() => reject(signal.reason)));
+    const ignore = onAbort(signal, (reason) => end(() => reject(reason)));
     // Made within a promise, so that work that throws at once rejects too.
     new Promise<T>((resolveWork) => resolveWork(work())).then(
       (value) => end(() => resolve(value)),

@@ -136,7 +136,7 @@ export class CallBudget implements CallOptions {
     this.#withinMs = withinMs;
     this.#since = since;
     this.#lookedAt = since;
-    this.#ignoreOuter = onAbort(signal, () => this.#controller.abort(signal?.reason));
+    this.#ignoreOuter = onAbort(signal, (reason) => this.#controller.abort(reason));
     this.#cancelTimer = clock.schedule(() => {
       const message = `no answer within ${Math.round(withinMs)} ms`;
       this.#controller.abort(new LeaseServiceError("LEASE_NO_ANSWER", message));

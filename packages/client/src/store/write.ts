@@ -29,7 +29,8 @@ export interface Copy {
 /** A test of one attribute. Where the attribute is missing, only `<>` and `missing` hold. */
 export type Test =
   | readonly [attribute: string, comparison: "=" | "<>" | "<" | "<=" | ">=", value: Value | Attribute]
-  | readonly [attribute: string, presence: "exists" | "missing"];
+  | readonly [attribute: string, presence: "exists"]
+  | readonly [attribute: string, absence: "missing"];
 
 /** A test, or several of which one has to hold. */
 export type Condition = Test | { readonly anyOf: readonly Test[] };
@@ -124,7 +125,7 @@ class Expression {
     return conditions.join(" AND ");
   }
 
-  #test([attribute, comparison, operand = ""]: Test): string {
+  #test([attribute, comparison, operand]: Test): string {
     const { name, if: placeholder } = this.#placeholdersOf(attribute);
     if (comparison === "exists") return `attribute_exists(${name})`;
     if (comparison === "missing") return `attribute_not_exists(${name})`;

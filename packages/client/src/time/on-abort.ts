@@ -1,6 +1,11 @@
-/** Calls back when a signal aborts, at once where it has; returns what ends that. Who forgets to end it keeps a listener. */
-export function onAbort(signal: AbortSignal | undefined, listener: () => void): () => void {
-  if (signal?.aborted) listener();
-  else signal?.addEventListener("abort", listener, { once: true });
-  return () => signal?.removeEventListener("abort", listener);
+/**
+ * Calls back with the reason when a signal aborts, at once where it has; returns what ends that. Who forgets to end it
+ * keeps a listener.
+ */
+export function onAbort(signal: AbortSignal | undefined, listener: (reason: unknown) => void): () => void {
+  if (signal === undefined) return () => undefined;
+  const tell = (): void => listener(signal.reason);
+  if (signal.aborted) tell();
+  else signal.addEventListener("abort", tell, { once: true });
+  return () => signal.removeEventListener("abort", tell);
 }

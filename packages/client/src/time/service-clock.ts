@@ -112,8 +112,8 @@ export class ServiceClock implements Clock {
 
   /** Whether the service's clock has certainly passed an expiry by more than its holder may believe in it. */
   isPast(expiresAt: number, now: Moment): boolean {
-    const earliest = this.#isLocal ? undefined : this.earliest(now);
-    return earliest !== undefined && earliest > expiresAt + this.#slackMs;
+    const bounds = this.#told;
+    return bounds !== undefined && lowerAt(bounds, now) > expiresAt + this.#slackMs;
   }
 
   /** The service's time is before this now; undefined where the service has not told its time. */
@@ -139,27 +139,30 @@ export class ServiceClock implements Clock {
    * comes of bounds that have become tighter.
    */
   expiryOf(since: Moment, leaseDurationMs: number, shown = 0): number {
-    const latest = this.#latestAt(since);
+    const bounds = this.#told;
     let expiresAt = since.wall + leaseDurationMs;
-    if (!this.#isLocal && latest !== undefined) {
-      const longEnough = latest - this.#slackMs + leaseDurationMs * lastingShare;
-      expiresAt = this.#isPlausible(since) ? Math.max(expiresAt, longEnough) : longEnough;
+    if (bounds !== undefined) {
+      const longEnough = upperAt(bounds, since) - this.#slackMs + leaseDurationMs * lastingShare;
+      expiresAt = isPlausible(bounds, since) ? Math.max(expiresAt, longEnough) : longEnough;
     }
     expiresAt = Math.ceil(expiresAt);
-    return shown > expiresAt && shown < expiresAt + settlingMs ? shown : expiresAt;
+    return shown < expiresAt + settlingMs ? Math.max(shown, expiresAt) : expiresAt;
   }
 
   /** The time of a moment, for people and for garbage collection; in whole milliseconds. */
   timeOf(since: Moment): number {
-    const latest = this.#latestAt(since);
-    return Math.floor(latest === undefined || this.#isPlausible(since) ? since.wall : latest);
+    const bounds = this.#told;
+    return Math.floor(
+      bounds === undefined || isPlausible(bounds, since) ? since.wall : upperAt(bounds, since),
+    );
   }
 
   /** Compares the expiry of a lease that was asked for at a moment with what the service's answers have told since. */
   checkExpiry(expiresAt: number, since: Moment, leaseDurationMs: number): ExpiryCheck {
-    const latest = this.#latestAt(since);
+    const bounds = this.#told;
     // Where no answer has told the time, nothing can be compared.
-    if (latest === undefined || this.#isLocal) return { believedMs: leaseDurationMs, isSound: true };
+    if (bounds === undefined) return { believedMs: leaseDurationMs, isSound: true };
+    const latest = upperAt(bounds, since);
     const coveredMs = (expiresAt + this.#slackMs - latest) / lastingShare;
     const believedMs = Math.max(0, Math.min(leaseDurationMs, coveredMs));
     const isTooLate = expiresAt - latest - leaseDurationMs > harmlessExcessMs;
@@ -188,19 +191,22 @@ export class ServiceClock implements Clock {
     return this.#isLocal ? at.wall : this.#bounds && upperAt(this.#bounds, at);
   }
 
-  /** Whether the wall clock agrees with all that is known: it lies between the bounds, and was not set since. */
-  #isPlausible(at: Moment): boolean {
-    if (this.#isLocal) return true;
-    if (this.#bounds === undefined) return false;
-    const { upper } = this.#bounds;
-    const elapsed = at.monotonic - upper.at.monotonic;
-    const gap = elapsedBetween(upper.at, at) - Math.min(elapsed, at.wall - upper.at.wall);
-    return (
-      gap <= steadyMs + Math.abs(elapsed) * rateError &&
-      at.wall >= lowerAt(this.#bounds, at) &&
-      at.wall < upperAt(this.#bounds, at)
-    );
+  /** What answers have told of a clock that is not this process's own. */
+  get #told(): Bounds | undefined {
+    return this.#isLocal ? undefined : this.#bounds;
   }
+}
+
+/** Whether the wall clock agrees with all that is known: it lies between the bounds, and was not set since. */
+function isPlausible(bounds: Bounds, at: Moment): boolean {
+  const { upper } = bounds;
+  const elapsed = at.monotonic - upper.at.monotonic;
+  const gap = elapsedBetween(upper.at, at) - Math.min(elapsed, at.wall - upper.at.wall);
+  return (
+    gap <= steadyMs + Math.abs(elapsed) * rateError &&
+    at.wall >= lowerAt(bounds, at) &&
+    at.wall < upperAt(bounds, at)
+  );
 }
 
 /** The higher lower bound and the lower upper bound of two, as they are now. */
@@ -213,7 +219,7 @@ function better(newer: Bounds, older: Bounds, now: Moment): Bounds {
 
 function lowerAt({ lower }: Bounds, { monotonic }: Moment): number {
   const elapsed = monotonic - lower.at.monotonic;
-  return lower.time + elapsed * (elapsed < 0 ? 1 + rateError : 1 - rateError);
+  return lower.time + (elapsed - Math.abs(elapsed) * rateError);
 }
 
 function upperAt({ upper }: Bounds, at: Moment): number {

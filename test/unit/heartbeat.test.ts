@@ -1,0 +1,265 @@
+/** When a client renews its leases: neither too late for any of them, nor more often than they ask for. */
+
+import { LeaseServiceError } from "@leasehold/client";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import type { ProtocolContext } from "../../packages/client/src/protocol/context.ts";
+import { Heartbeat } from "../../packages/client/src/protocol/heartbeat.ts";
+import type { HeldLease } from "../../packages/client/src/protocol/held-lease.ts";
+import { RequestGate } from "../../packages/client/src/protocol/request-gate.ts";
+
+class ObservedClock extends ManualClock {
+  /** With which options timers were set. */
+  readonly options: unknown[] = [];
+
+  override schedule(callback: () => void, delayMs: number, options?: { background?: boolean }): () => void {
+    this.options.push(options);
+    return super.schedule(callback, delayMs);
+  }
+}
+
+let clock: ObservedClock;
+let fraction: number;
+let heartbeat: Heartbeat;
+
+beforeEach(() => {
+  clock = new ObservedClock();
+  fraction = 0;
+  const randomness = { token: () => "t", fraction: () => fraction };
+  const context = { clock, randomness, gate: new RequestGate(clock), table: {} };
+  heartbeat = new Heartbeat(context as unknown as ProtocolContext);
+});
+
+/** A lease that is renewed for as long as nothing else is said, with so much time left at every moment. */
+class Lease {
+  readonly renewedAt: number[] = [];
+  readonly failures: unknown[] = [];
+  remainingMs: number;
+  /** What a renewal does. */
+  renewal: () => Promise<void> = async () => undefined;
+  readonly #onEnd: (() => void)[] = [];
+  readonly terms: { readonly leaseDurationMs: number };
+
+  constructor(remainingMs = 1_000_000) {
+    this.remainingMs = remainingMs;
+    this.terms = { leaseDurationMs: remainingMs };
+  }
+
+  get deadline() {
+    return { remainingMs: () => this.remainingMs };
+  }
+
+  onEnd(listener: () => void): void {
+    this.#onEnd.push(listener);
+  }
+
+  end(): void {
+    for (const listener of this.#onEnd) listener();
+  }
+
+  renew(): Promise<void> {
+    this.renewedAt.push(clock.monotonic());
+    return this.renewal();
+  }
+
+  fail(error: unknown): void {
+    this.failures.push(error);
+    this.end();
+  }
+
+  beat(intervalMs: number): this {
+    heartbeat.start(this as unknown as HeldLease, intervalMs);
+    return this;
+  }
+}
+
+describe("a lease with a heartbeat", () => {
+  it("is renewed at its interval, or up to a tenth sooner", async () => {
+    const lease = new Lease().beat(1_000);
+    await clock.advance(3_500);
+    expect(lease.renewedAt).toEqual([1_000, 2_000, 3_000]);
+    fraction = 0.5;
+    const other = new Lease().beat(1_000);
+    await clock.advance(1_000);
+    expect(other.renewedAt).toEqual([3_500 + 950]);
+  });
+
+  it("is renewed when half of it is left, where that is sooner, the first time", async () => {
+    const lease = new Lease(800).beat(1_000);
+    await clock.advance(1_500);
+    expect(lease.renewedAt).toEqual([400, 1_400]);
+  });
+
+  it("is renewed at the shorter interval where two of its handles ask for it", async () => {
+    const lease = new Lease().beat(1_000).beat(300);
+    await clock.advance(1_700);
+    expect(lease.renewedAt).toEqual([1_000, 1_300, 1_600]);
+    lease.beat(5_000);
+    await clock.advance(300);
+    expect(lease.renewedAt).toHaveLength(4);
+  });
+
+  it("is renewed no more once it has ended, while it waited or while a renewal was under way", async () => {
+    const waiting = new Lease().beat(1_000);
+    waiting.end();
+    const renewing = new Lease().beat(1_000);
+    renewing.renewal = async () => renewing.end();
+    const other = new Lease().beat(10_000);
+    await clock.advance(5_000);
+    expect([waiting.renewedAt, renewing.renewedAt]).toEqual([[], [1_000]]);
+    expect(clock.pending).toBe(1);
+    other.end();
+    expect(clock.pending).toBe(0);
+  });
+
+  it("is not sent for where a look at its time has ended it", async () => {
+    const lease = new Lease(1_000_000).beat(1_000);
+    Object.defineProperty(lease, "deadline", {
+      value: {
+        remainingMs: () => {
+          lease.end();
+          return 0;
+        },
+      },
+    });
+    await clock.advance(2_000);
+    expect([lease.renewedAt, clock.pending]).toEqual([[], 0]);
+  });
+});
+
+describe("one timer", () => {
+  it("serves all leases, in the background, and is set anew only for one that is due sooner", async () => {
+    const [late, soon] = [new Lease(), new Lease()];
+    late.beat(5_000);
+    new Lease().beat(5_000);
+    new Lease().beat(9_000);
+    expect(clock.options).toEqual([{ background: true }]);
+    soon.beat(1_000);
+    expect([clock.options.length, clock.pending]).toEqual([2, 1]);
+    await clock.advance(1_000);
+    expect([soon.renewedAt, late.renewedAt]).toEqual([[1_000], []]);
+    await clock.advance(3_000);
+    expect([soon.renewedAt.length, late.renewedAt]).toEqual([4, [4_000]]);
+  });
+
+  it("goes on for the others when one lease ends, and is set no more when none is left", async () => {
+    const [gone, left] = [new Lease().beat(1_000), new Lease().beat(1_100)];
+    gone.end();
+    await clock.advance(1_100);
+    expect(left.renewedAt).toEqual([1_100]);
+    left.end();
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe("leases that are due together", () => {
+  it("take along those that are due within a quarter of their interval, and no others", async () => {
+    const [due, near, far] = [new Lease(), new Lease(), new Lease()];
+    due.beat(3_000);
+    near.beat(4_000);
+    far.beat(4_001);
+    await clock.advance(3_000);
+    expect([due, near, far].map(({ renewedAt }) => renewedAt)).toEqual([[3_000], [3_000], []]);
+  });
+
+  it("take along no more than a request has room for", async () => {
+    const due = Array.from({ length: 60 }, () => new Lease());
+    for (const lease of due) lease.beat(3_000);
+    const near = Array.from({ length: 60 }, () => new Lease());
+    for (const lease of near) lease.beat(3_500);
+    await clock.advance(3_000);
+    expect(due.every(({ renewedAt }) => renewedAt.length === 1)).toBe(true);
+    // Three requests of 25 each.
+    expect(near.filter(({ renewedAt }) => renewedAt.length === 1)).toHaveLength(15);
+    await clock.advance(500);
+    expect(near.every(({ renewedAt }) => renewedAt.length === 1)).toBe(true);
+  });
+
+  it("are sent the nearest deadline first", async () => {
+    const order: string[] = [];
+    for (const [name, remainingMs] of [
+      ["late", 90_000],
+      ["soon", 10_000],
+      ["later", 95_000],
+    ] as const) {
+      const lease = new Lease(remainingMs).beat(1_000);
+      lease.renewal = async () => {
+        order.push(name);
+      };
+    }
+    await clock.advance(1_000);
+    expect(order).toEqual(["soon", "late", "later"]);
+  });
+});
+
+describe("a renewal that fails", () => {
+  const failing = (lease: Lease, error: unknown): Lease => {
+    lease.renewal = () => Promise.reject(error);
+    return lease;
+  };
+  const throttled = new LeaseServiceError("LEASE_THROTTLED", "no");
+
+  it("is repeated after a fifth of the time that is left, or up to a tenth of that sooner", async () => {
+    const lease = failing(new Lease(10_000), throttled).beat(1_000);
+    await clock.advance(4_999);
+    expect(lease.renewedAt).toEqual([1_000, 3_000]);
+    fraction = 1;
+    await clock.advance(2_000);
+    expect(lease.renewedAt).toEqual([1_000, 3_000, 5_000, 6_800]);
+    expect(lease.failures).toEqual([]);
+  });
+
+  it("is repeated no sooner than after 50 ms", async () => {
+    const lease = failing(new Lease(100), throttled).beat(1_000);
+    await clock.advance(150);
+    expect(lease.renewedAt).toEqual([50, 100, 150]);
+  });
+
+  it("goes by the whole lease where nothing has confirmed it yet", async () => {
+    const lease = failing(new Lease(10_000), throttled);
+    lease.remainingMs = 0;
+    lease.beat(1_000);
+    await clock.advance(2_000);
+    expect(lease.renewedAt).toEqual([0, 2_000]);
+  });
+
+  it.each([
+    ["in its request", false],
+    ["before it", true],
+  ])(
+    "by a mistake in the program %s ends the lease's protection, and disturbs no other",
+    async (_, before) => {
+      const mistake = new TypeError("no such thing");
+      const lease = failing(new Lease(), mistake).beat(1_000);
+      const other = new Lease().beat(1_000);
+      if (before)
+        Object.defineProperty(lease, "deadline", {
+          get() {
+            throw mistake;
+          },
+        });
+      await clock.advance(2_000);
+      expect(lease.failures).toEqual([mistake]);
+      expect(lease.renewedAt).toHaveLength(before ? 0 : 1);
+      expect(other.renewedAt).toEqual([1_000, 2_000]);
+    },
+  );
+});
+
+it("renewals that find no room wait as one request, which takes along what is most urgent then", async () => {
+  const gate = new RequestGate(clock);
+  const answers: PromiseWithResolvers<void>[] = [];
+  for (let count = 0; count < 48; count += 1) {
+    const answer = Promise.withResolvers<void>();
+    answers.push(answer);
+    void gate.renew(0, undefined, () => answer.promise);
+  }
+  const context = { clock, randomness: { fraction: () => 0 }, gate, table: {} };
+  heartbeat = new Heartbeat(context as unknown as ProtocolContext);
+  const [first, second] = [new Lease().beat(1_000), new Lease().beat(2_000)];
+  await clock.advance(2_500);
+  expect([first.renewedAt, second.renewedAt]).toEqual([[], []]);
+  answers[0]?.resolve();
+  await clock.advance(0);
+  expect([first.renewedAt, second.renewedAt]).toEqual([[2_500], [2_500]]);
+});

@@ -1,0 +1,177 @@
+/** Writes that travel together end each by itself, and none of them is lost or sent twice. */
+import { LeaseServiceError, type UpdateResult } from "@leasehold/client";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { RequestGate } from "../../packages/client/src/protocol/request-gate.ts";
+import { UpdateBatch } from "../../packages/client/src/protocol/update-batch.ts";
+import { TimedStore } from "../../packages/client/src/store/timed-store.ts";
+import type { Write } from "../../packages/client/src/store/write.ts";
+import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+let clock: ManualClock;
+let serviceClock: ServiceClock;
+let store: ScriptedStore;
+let batch: UpdateBatch;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  serviceClock = new ServiceClock(clock, false, 1_000, () => undefined);
+  store = new ScriptedStore();
+  batch = newBatch();
+});
+
+const newBatch = (): UpdateBatch =>
+  new UpdateBatch({ table: new TimedStore(store, serviceClock), gate: new RequestGate(clock) }, 0);
+const write = (pk: string, value = 1): Write => ({
+  ...{ key: { pk, sk: "lease" }, set: { value }, insist: [["value", "<>", value]] },
+  returnsItem: true,
+});
+/** Each request with the keys that it writes. */
+const sent = (): string[] =>
+  store.calls.map(({ method, requests }) => `${method} ${requests.map(({ key }) => key.pk).join(" ")}`);
+const outcomeOf = (call: Promise<UpdateResult>): Promise<unknown> => call.catch((error: unknown) => error);
+
+describe("writes of a batch", () => {
+  it("travel together, and each has its own result", async () => {
+    store.table.updateNow({ ...request("b"), condition: "attribute_not_exists(#value)" });
+    const results = ["a", "b", "c"].map((pk) => batch.update(write(pk), {}));
+    expect(sent()).toEqual([]);
+    await batch.send();
+    expect(sent()).toEqual(["updateMany a b c"]);
+    expect((await Promise.all(results)).map(({ applied }) => applied)).toEqual([true, false, true]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it("are no batch where there is one of them, and nothing where there is none", async () => {
+    await batch.send();
+    expect(sent()).toEqual([]);
+    batch = newBatch();
+    const result = batch.update(write("a"), {});
+    await batch.send();
+    expect(sent()).toEqual(["update a"]);
+    expect((await result).applied).toBe(true);
+  });
+
+  it("are sent alone where they are the second of their item, or come too late", async () => {
+    const first = batch.update(write("a"), {});
+    const second = batch.update(write("a", 2), {});
+    await settled();
+    expect(sent()).toEqual(["update a"]);
+    await batch.send();
+    const late = batch.update(write("b"), {});
+    await settled();
+    expect(sent()).toEqual(["update a", "update a", "update b"]);
+    expect(await Promise.all([first, second, late])).toMatchObject([{}, {}, { applied: true }]);
+  });
+
+  it("tell the service's time with their one answer", async () => {
+    store.time = () => ({ earliest: 5_000, latest: 6_000 });
+    void batch.update(write("a"), {});
+    void batch.update(write("b"), {});
+    expect(serviceClock.earliest()).toBeUndefined();
+    await batch.send();
+    expect(serviceClock.earliest()).toBe(5_000);
+  });
+});
+
+const request = (pk: string) => ({
+  ...{ key: { pk, sk: "lease" }, update: "SET #value = :value", names: { "#value": "value" } },
+  ...{ values: { ":value": 1 }, returnsItem: false },
+});
+
+describe("a batch that fails", () => {
+  const both = () => ["a", "b"].map((pk) => outcomeOf(batch.update(write(pk), {})));
+
+  it("because the service is in trouble is not repeated", async () => {
+    store.next("throttled");
+    const outcomes = both();
+    await batch.send();
+    const throttled = expect.objectContaining({ code: "LEASE_THROTTLED" });
+    expect(await Promise.all(outcomes)).toEqual([throttled, throttled]);
+    expect(sent()).toEqual(["updateMany a b"]);
+  });
+
+  it("because it was rejected is sent again, each write alone, for one of them may be at fault", async () => {
+    store.next("rejected");
+    const outcomes = both();
+    await batch.send();
+    expect(await Promise.all(outcomes)).toMatchObject([{ applied: true }, { applied: true }]);
+    expect(sent()).toEqual(["updateMany a b", "update a", "update b"]);
+  });
+
+  it("by a mistake in the program is a mistake in each of them", async () => {
+    const mistake = new TypeError("no such thing");
+    store.updateMany = () => Promise.reject(mistake);
+    const outcomes = both();
+    await batch.send();
+    expect(await Promise.all(outcomes)).toEqual([mistake, mistake]);
+    expect(sent()).toEqual([]);
+  });
+
+  it("in one write alone repeats that one", async () => {
+    const refused = new LeaseServiceError("LEASE_REQUEST_REJECTED", "no");
+    store.updateMany = async () => [undefined, refused];
+    const outcomes = both();
+    await batch.send();
+    expect(await Promise.all(outcomes)).toMatchObject([{ applied: true }, { applied: true }]);
+    expect(sent()).toEqual(["update a", "update b"]);
+  });
+});
+
+describe("a write that is not awaited any longer", () => {
+  it("leaves the others in the batch, and is not sent again", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const signals: AbortSignal[] = [];
+    const refused = new LeaseServiceError("LEASE_REQUEST_REJECTED", "no");
+    store.updateMany = async (_, { signal }) => {
+      signals.push(signal);
+      await promise;
+      return [refused, refused];
+    };
+    const caller = new AbortController();
+    const left = outcomeOf(batch.update(write("a"), { signal: caller.signal }));
+    const other = outcomeOf(batch.update(write("b"), {}));
+    const sending = batch.send();
+    const reason = new Error("enough");
+    caller.abort(reason);
+    expect(await left).toMatchObject({
+      ...{ code: "LEASE_NO_ANSWER", cause: reason },
+      message: expect.stringContaining("enough"),
+    });
+    expect(signals[0]?.aborted).toBe(false);
+    resolve();
+    await sending;
+    expect(await other).toMatchObject({ applied: true });
+    expect(sent()).toEqual(["update b"]);
+  });
+
+  it("ends the batch with its reason where it is the last", async () => {
+    store.weather = "hangs";
+    const outcomes = ["a", "b"].map((pk) => outcomeOf(batch.update(write(pk), { withinMs: 2_000 })));
+    const sending = batch.send();
+    await clock.advance(2_000);
+    await sending;
+    const unanswered = expect.objectContaining({ code: "LEASE_NO_ANSWER" });
+    expect(await Promise.all(outcomes)).toEqual([unanswered, unanswered]);
+  });
+
+  it("is current only as long as every one that still waits is", async () => {
+    let isCurrent: (() => boolean) | undefined;
+    store.updateMany = async (_, call) => {
+      ({ isCurrent } = call);
+      return new Promise(() => undefined);
+    };
+    const caller = new AbortController();
+    void outcomeOf(batch.update(write("a"), { withinMs: 500, signal: caller.signal }));
+    void outcomeOf(batch.update(write("b"), { withinMs: 2_000 }));
+    void batch.send();
+    expect(isCurrent?.()).toBe(true);
+    clock.freeze(501);
+    expect(isCurrent?.()).toBe(false);
+    caller.abort();
+    expect(isCurrent?.()).toBe(true);
+    clock.freeze(1_500);
+    expect(isCurrent?.()).toBe(false);
+  });
+});
