@@ -192,6 +192,15 @@ export function hostileOptions(
   );
 }
 
+/** As `hostileOptions`, of which only a few are there: where there are many, all of them are hardly ever right together. */
+export function fewHostileOptions(
+  known: Readonly<Record<string, fc.Arbitrary<unknown>>>,
+): fc.Arbitrary<OptionsRecipe> {
+  return fc
+    .subarray(Object.entries(known), { maxLength: 4 })
+    .chain((entries) => hostileOptions(Object.fromEntries(entries)));
+}
+
 /** Makes options as a recipe says. */
 export function madeOptions(recipe: OptionsRecipe): unknown {
   if (!("shape" in recipe)) return made(recipe);

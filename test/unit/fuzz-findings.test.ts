@@ -147,3 +147,28 @@ it("the console answers a page whose address has a wrong value with 400, and say
   expect([status, body]).toEqual([400, expect.stringContaining("allowed: waiting, running")]);
   expect(served.said()).not.toContain("asleep");
 });
+
+it("a handle that says another seat than the table has leaves the item's counters as they are", async () => {
+  const [lease, other] = [
+    await new Semaphore(client, "k", { permits: 9 }).acquire({ permits: 2 }),
+    await new Semaphore(client, "k", { permits: 9 }).acquire({ owner: "other", reentrant: true }),
+  ];
+  const handle = { ...lease.toJSON(), seat: { kind: "permit", permits: 7, reentrant: true } } as const;
+  const adopted = new LeaseClient({ store, clock: new ManualClock() }).adopt({ ...handle, owner: "other" });
+  const free = async () => (await new Semaphore(client, "k", { permits: 9 }).inspect()).free;
+  await adopted.renew();
+  expect(await free()).toBe(6);
+  await adopted.release();
+  expect(await free()).toBe(8);
+  await expect(
+    new Semaphore(client, "k", { permits: 9 }).acquire({ owner: "other", reentrant: true }),
+  ).resolves.toMatchObject({ held: true });
+  await other.release();
+});
+
+it("a handle whose cooldown would keep a lock closed for ages is refused", async () => {
+  const handle = (await client.acquire("k")).toJSON();
+  store.calls.length = 0;
+  const cooldownUntil = Number.MAX_SAFE_INTEGER;
+  await expectRefusal(() => client.adopt({ ...handle, cooldownUntil }), "handle.cooldownUntil");
+});

@@ -209,7 +209,8 @@ export class LeaseClient implements AsyncDisposable {
    * Until its first renewal is confirmed, the lease protects the adopter until `clockSkewMs` before `expiresAt`. That
    * time counts by the service's clock, as this client's answers have told it. Before the client's first answer it
    * counts by the wall clock, which has to be within `clockSkewMs` of the service's. An older handle can be adopted
-   * too. It protects nothing until a renewal has shown that no other caller took the lock.
+   * too. It protects nothing until a renewal has shown that no other caller took the lock. A permit, a reader or a
+   * writer is read once before its first renewal or release, 1 request more: the table says what it takes, not the handle.
    */
   adopt(handle: LeaseHandle, options: Pick<AcquireOptions, "heartbeat"> = {}): Lease {
     const { heartbeat } = checkKnown(options, ["heartbeat"], "options");

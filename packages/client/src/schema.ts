@@ -112,7 +112,6 @@ export const limits: {
   readonly dataBytes: number;
   readonly dataDepth: number;
   readonly durationMs: number;
-  readonly handleVersion: number;
 } = {
   /** DynamoDB's limit for a partition key. */
   keyBytes: 2048,
@@ -132,8 +131,6 @@ export const limits: {
   dataDepth: 100,
   /** A year: far above any use, and every sum of times stays an exact integer. */
   durationMs: 366 * 24 * 60 * 60 * 1000,
-  /** Ours: a renewal a second for 31 years, and a tenth of what the text of a seat has room for. */
-  handleVersion: 1_000_000_000,
 };
 
 /** Counts the bytes that DynamoDB counts for a string. */

@@ -1,4 +1,4 @@
-import { InvalidOptionsError, SlotNotDueError } from "@leasehold/client/internal";
+import { check, InvalidOptionsError, SlotNotDueError } from "@leasehold/client/internal";
 import { limits } from "@leasehold/client/schema";
 import type { Context } from "aws-lambda";
 import type { WhenHeld } from "./options.ts";
@@ -48,7 +48,13 @@ export function readInvocation<TEvent>(
   const triggeredAt = Number.isNaN(date.getTime()) ? undefined : date.toISOString();
   const { awsRequestId = crypto.randomUUID(), functionName = "function" } = context;
   const name = `${functionName}/${awsRequestId}`;
-  const remainingMs = (): number | undefined => context.getRemainingTimeInMillis?.();
+  const remainingMs = (): number | undefined => {
+    const leftMs: unknown = context.getRemainingTimeInMillis?.();
+    const isTime = typeof leftMs === "number" && leftMs <= limits.durationMs;
+    const allowed = `a number of milliseconds, at most ${limits.durationMs}`;
+    check(leftMs === undefined || isTime, "context.getRemainingTimeInMillis's answer", leftMs, allowed);
+    return leftMs as number | undefined;
+  };
   let slot: string | undefined;
   if (typeof once === "function") slot = once(event, context);
   else if (once) {
@@ -97,5 +103,19 @@ function refuseUnsupported(context: Context): void {
   }
   if ("write" in context) {
     refuse("a response stream", "Lambda's context; to stream use leaseLock with middy's streaming mode");
+  }
+  const kinds = {
+    awsRequestId: "string",
+    functionName: "string",
+    getRemainingTimeInMillis: "function",
+  } as const;
+  for (const [name, kind] of Object.entries(kinds)) {
+    const value: unknown = context[name as keyof typeof kinds];
+    check(
+      value === undefined || typeof value === kind,
+      `context.${name}`,
+      value,
+      `a ${kind}, as Lambda gives it`,
+    );
   }
 }

@@ -1,3 +1,4 @@
+import { check } from "@leasehold/client/internal";
 import type { Context, Handler } from "aws-lambda";
 import type { Guard } from "./guard.ts";
 import type { Hold, Outcome } from "./hold.ts";
@@ -48,6 +49,8 @@ export function middlewareOf<TEvent>(guard: Guard<TEvent>): LeaseLockMiddleware<
   return {
     async before(request) {
       if (entryOf(request) !== undefined) return;
+      const takesLock = Reflect.set(Object(request.context), "lock", undefined);
+      check(takesLock, "context", "one that is frozen", "Lambda's context, which takes the member lock");
       const entered = await guard.enter(request.event as TEvent, request.context);
       if ("skipped" in entered) {
         await cleanUpPowertools(request);

@@ -5,7 +5,7 @@ import { HeldLease } from "../../../packages/client/src/protocol/held-lease.ts";
 import { LeaseDeadline } from "../../../packages/client/src/protocol/lease-deadline.ts";
 import type { Moment } from "../../../packages/client/src/time/clock.ts";
 import { ServiceClock } from "../../../packages/client/src/time/service-clock.ts";
-import { leaseDurationMs } from "../../simulation/cluster.ts";
+import { clockSkewMs, leaseDurationMs } from "../../simulation/cluster.ts";
 import type { Tamper } from "../../simulation/network.ts";
 import {
   type Mistake,
@@ -102,6 +102,25 @@ function unawareOfSuspensions(): () => void {
     ServiceClock.prototype.moment = moment;
   };
 }
+
+/** A record is judged as if everybody agreed in the time: nothing is left for how far clocks differ. */
+const withoutAllowance = replacing(
+  ExpiryDetector.prototype,
+  "judge",
+  (judge) =>
+    function (this: ExpiryDetector, record) {
+      const { earliest } = ServiceClock.prototype;
+      ServiceClock.prototype.earliest = function (now): number | undefined {
+        const time = earliest.call(this, now);
+        return time === undefined ? undefined : time + clockSkewMs;
+      };
+      try {
+        return judge.call(this, record);
+      } finally {
+        ServiceClock.prototype.earliest = earliest;
+      }
+    },
+);
 
 const ownWallClock = replacing(
   ServiceClock.prototype,
@@ -205,6 +224,14 @@ export const renewedLate: readonly Mistake[] = [
   },
 ];
 
+export const judgedLate: readonly Mistake[] = [
+  {
+    what: "a takeover that ignores the version of its record",
+    tamper: ignored("takeOver", "version"),
+    violation: twoHolders,
+  },
+];
+
 export const clocks: readonly Mistake[] = [
   {
     what: "a clock step: an expiry that is judged by the caller's wall clock",
@@ -217,6 +244,14 @@ export const clocks: readonly Mistake[] = [
     violation: twoHolders,
   },
   { what: "a suspension that no clock tells", plant: unawareOfSuspensions, violation: twoHolders },
+];
+
+export const slowClock: readonly Mistake[] = [
+  {
+    what: "an expiry that is judged without the allowance for clock skew",
+    plant: withoutAllowance,
+    violation: twoHolders,
+  },
 ];
 
 export const handedOver: readonly Mistake[] = [

@@ -81,6 +81,16 @@ export const lock = [
     mistakes: mistakes.renewedLate,
   }),
   scenario({
+    name: "lock:judged-late",
+    faults: 1,
+    kinds: [...messages, "killed", "frozen"],
+    make,
+    // Its renewal lands between an answer to the other caller and the moment at which that caller judges the answer.
+    lanes: [lane(0, {}, wait(3_000), "renew", wait(3_500), "write", "release"), lane(1, waits, "write")],
+    end,
+    mistakes: mistakes.judgedLate,
+  }),
+  scenario({
     name: "lock:clocks",
     faults: 2,
     kinds: ["clock ahead", "clock back", "suspended"],
@@ -93,6 +103,20 @@ export const lock = [
     ],
     end,
     mistakes: mistakes.clocks,
+  }),
+  scenario({
+    name: "lock:slow-clock",
+    faults: 1,
+    kinds: [...messages, "killed", "frozen"],
+    make,
+    lanes: [
+      // Just before a full second, so that the answer's Date is no bound that shortens the lease of a slow wall clock.
+      lane(0, wait(990), {}, wait(4_900), "write"),
+      // At a full second, so that the answer's Date tells this caller the time exactly.
+      lane(1, wait(2_000), waits, "write"),
+    ],
+    end,
+    mistakes: mistakes.slowClock,
   }),
   scenario({
     name: "lock:handed-over",

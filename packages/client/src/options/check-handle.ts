@@ -8,6 +8,7 @@ import {
   checkData,
   checkOptions,
   checkSlot,
+  countTo,
   duration,
   isWhole,
   label,
@@ -28,11 +29,6 @@ const heldToken: Rule<string> = (option, value) => {
 };
 const whole: Rule<number> = rule("the whole number that lease.toJSON() gave", isWhole);
 
-const version: Rule<number> = rule(
-  `the whole number that lease.toJSON() gave, from 1 to ${limits.handleVersion}`,
-  (value) => isWhole(value) && value >= 1 && value <= limits.handleVersion,
-);
-
 type SeatHandle = NonNullable<LeaseHandle["seat"]>;
 
 const seatRules: Rules<SeatHandle> = {
@@ -50,7 +46,7 @@ const requiredRules = {
   key: text(limits.keyBytes),
   owner: label,
   token: heldToken,
-  version,
+  version: whole,
   fencingToken: whole,
   acquiredAt: whole,
   expiresAt: whole,
@@ -72,6 +68,10 @@ export function checkHandle(handle: LeaseHandle, tableName: string): HeldLeaseTe
   const isHere = given.tableName === tableName;
   check(isHere, "handle.tableName", given.tableName, `this client's table, ${tableName}`);
   const { tableName: _, cooldownUntil, slot, sortKey = leaseSortKey, seat, ...held } = given;
+  if (seat !== undefined) countTo(seatLimits.version)("handle.version", held.version);
+  const latest = held.acquiredAt + limits.durationMs;
+  const endsInTime = cooldownUntil === undefined || cooldownUntil <= latest;
+  check(endsInTime, "handle.cooldownUntil", cooldownUntil, `at most ${latest}, a year after acquiredAt`);
   const { reentrant = false, data, ...taken } = seat ?? {};
   const lease = { ...held, sortKey, inCooldown: false, revocation: undefined, reentrant, data };
   const record = seat === undefined ? lease : { ...lease, seat: taken as Seat };

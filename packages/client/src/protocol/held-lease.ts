@@ -8,7 +8,7 @@ import {
   wasBroken,
   wasReleasedByHolder,
 } from "../record.ts";
-import { cooldownToken } from "../schema.ts";
+import { cooldownToken, leaseItemKey } from "../schema.ts";
 import type { Bounds } from "../store/timed-store.ts";
 import type { Write } from "../store/write.ts";
 import type { Item, UpdateResult } from "../store.ts";
@@ -65,6 +65,8 @@ export class HeldLease implements Removal {
   /** On the monotonic clock. */
   readonly #heldSince: number;
   #version: number;
+  /** Whether the table itself has shown what its writes repeat: a handle can say anything of a seat. */
+  #isSeen: boolean;
   /** Whether the table has been seen without our token: then there is nothing left to release. */
   #isGone = false;
   #renewing: { readonly done: Promise<void>; readonly cut: AbortController } | undefined;
@@ -90,6 +92,7 @@ export class HeldLease implements Removal {
     this.form = form;
     this.#shown = record;
     this.#version = record.version;
+    this.#isSeen = record.seat === undefined || terms.heldSince !== undefined;
     const { clock } = context;
     this.#heldSince = terms.heldSince ?? clock.monotonic() - Math.max(0, clock.now() - record.acquiredAt);
     this.deadline = new LeaseDeadline(record.key, clock, record.expiresAt, this);
@@ -212,6 +215,7 @@ export class HeldLease implements Removal {
   ): Promise<void> {
     const { clock, retentionMs } = this.#context;
     const { record, leaseDurationMs } = this.terms;
+    if (!this.#isSeen) await this.#see({ withinMs: budgetMs, signal: cut });
     const since = clock.moment();
     const expiresAt = clock.expiryOf(since, leaseDurationMs, this.deadline.expiresAt);
     const version = this.#version + 1;
@@ -241,8 +245,25 @@ export class HeldLease implements Removal {
     }
     // Another process renews the same token, as after a hand-over: carry on from its version.
     this.#version = Math.max(this.#version, now.version);
-    if (overtakings === mostOvertakings) throw overtaken(record.key);
+    if (overtakings === mostOvertakings)
+      throw new LeaseServiceError(
+        "LEASE_CONFLICT",
+        `another process renewed the lock ${quoted(record.key)} meanwhile, each time`,
+      );
     await this.#renewOnce(budgetMs, send, cut, corrections, overtakings + 1);
+  }
+
+  /**
+   * Reads a seat that came by a handle, before its first write: the write says again what the seat takes of the item, and
+   * the item's counters have to stay equal to that. Where the seat is not there, the write is refused and tells why.
+   */
+  async #see(bounds?: Bounds): Promise<void> {
+    const key = leaseItemKey(this.key, this.sortKey);
+    const now = this.#ownIn(await this.#context.table.get({ key, consistent: true }, bounds));
+    if (now === undefined) return;
+    this.#shown = now;
+    this.#version = Math.max(this.#version, now.version);
+    this.#isSeen = true;
   }
 
   /** A late copy of the acquisition may have brought the token back, with another fencing token: for nobody. */
@@ -280,13 +301,15 @@ export class HeldLease implements Removal {
     }
 
     const slot = completed ? this.terms.slot : undefined;
-    const at = clock.moment();
-    const leftMs = this.#cooldownLeftMs(at);
-    const cooldown = leftMs > 0 ? { until: clock.expiryOf(at, leftMs), forMs: Math.ceil(leftMs) } : undefined;
     const { retentionMs } = this.#context;
-    const ending = { shown: this.#shown, now: clock.timeOf(at), retentionMs, slot, cooldown };
     let confirmed = false;
     try {
+      if (!this.#isSeen) await this.#see();
+      const at = clock.moment();
+      const leftMs = this.#cooldownLeftMs(at);
+      const cooldown =
+        leftMs > 0 ? { until: clock.expiryOf(at, leftMs), forMs: Math.ceil(leftMs) } : undefined;
+      const ending = { shown: this.#shown, now: clock.timeOf(at), retentionMs, slot, cooldown };
       const { applied, item, retried } = await this.#context.table.update(this.form.release(ending), {
         since: at,
       });
@@ -371,14 +394,6 @@ type HeldLeaseEvent = LeaseEvent extends infer Event
     ? Omit<Event, "key" | "sortKey" | "owner" | "fencingToken">
     : never
   : never;
-
-function overtaken(key: string): LeaseServiceError {
-  return new LeaseServiceError(
-    "LEASE_CONFLICT",
-    `another process renewed the same lease of ${quoted(key)} in between, each of ${mostOvertakings + 1} times: ` +
-      "let one process renew it",
-  );
-}
 
 function clocksMoved(key: string): LeaseServiceError {
   return new LeaseServiceError(
