@@ -2,6 +2,7 @@ import {
   ChildContextError,
   type DurableContext,
   type DurableLambdaHandler,
+  StepError,
   withDurableExecution,
 } from "@aws/durable-execution-sdk-js";
 import {
@@ -689,11 +690,40 @@ describe("options", () => {
     [{ leaseDurationMs: 2_999 }, "leaseDurationMs"],
     [{ heartbeat: true }, "heartbeat"],
     [{ slot: "" }, "slot"],
+    [{ leaseDurationMs: Symbol("hostile") }, "leaseDurationMs"],
+    [null, "options"],
   ])("%o are refused before anything is sent", async (options, name) => {
-    const run = world.service.start(leased(twoSteps(1), options as DurableLeaseOptions), { name: "A" });
+    const run = world.service.start(leased(twoSteps(1), options as never), { name: "A" });
     await world.play(minute);
     expect(run).toMatchObject({ status: "FAILED", error: { ErrorType: "InvalidOptionsError" } });
     expect(run.error?.ErrorMessage).toContain(name);
     expect(world.requests).toBe(0);
   });
+
+  test("a context that is none of a durable execution is refused", async () => {
+    const lambda = { awsRequestId: "1" } as never;
+    const leasing = withDurableLease(lambda, world.client(), key, {}, async () => 1);
+    await expect(leasing).rejects.toMatchObject({ name: "InvalidOptionsError", option: "context" });
+  });
+});
+
+test.each([
+  "null",
+  '"x"',
+  '{"leasehold":null}',
+  '{"leasehold":"lost"}',
+  '{"leasehold":"unavailable","key":"k"}',
+])("an error of the work's own stays its own, though its data look like a lease's: %s", async (data) => {
+  const work: Work<unknown> = async (_, own) =>
+    await own.step(
+      "fails",
+      async () => {
+        throw new StepError("broken", new Error("broken"), data);
+      },
+      { retryStrategy: () => ({ shouldRetry: false }) },
+    );
+  const run = world.service.start(leased(work), { name: "A" });
+  await world.play(minute);
+  expect(run).toMatchObject({ status: "FAILED", error: { ErrorMessage: "broken" } });
+  expect(world.holder(key)).toBeUndefined();
 });

@@ -119,9 +119,32 @@ function parsed(errorData: unknown): Kept | undefined {
   if (typeof errorData !== "string") return undefined;
   try {
     const value: unknown = JSON.parse(errorData);
-    return typeof value === "object" && value !== null && "leasehold" in value ? (value as Kept) : undefined;
+    return isKept(value) ? value : undefined;
   } catch {
     // Ignored: a text that is not JSON is the user's own.
     return undefined;
   }
+}
+
+function isKept(value: unknown): value is Kept {
+  const { leasehold, key, reason, held, retryAfterMs, slot, doneSlot, code, name } = Object(value);
+  const areTexts = (...values: readonly unknown[]): boolean =>
+    values.every((each) => typeof each === "string");
+  switch (leasehold) {
+    case "lost":
+      return areTexts(key, reason);
+    case "unavailable":
+      return areTexts(key) && Number.isFinite(retryAfterMs) && (held === null || isHolder(held));
+    case "done":
+      return areTexts(key, slot, doneSlot);
+    case "service":
+      return areTexts(code);
+    default:
+      return leasehold === "other" && areTexts(code, name);
+  }
+}
+
+function isHolder(held: unknown): boolean {
+  const { owner, expiresAt } = Object(held);
+  return typeof owner === "string" && Number.isFinite(expiresAt);
 }

@@ -1,5 +1,5 @@
 import { type HoldOptions, InvalidOptionsError, type Lease, type LeaseClient } from "@leasehold/client";
-import { checkDuration } from "@leasehold/client/internal";
+import { checkDuration, checkKnown } from "@leasehold/client/internal";
 import { DurableLock } from "./durable-lock.ts";
 
 /** Options of `withDurableLease`. They have to be the same in every replay of the execution. */
@@ -38,6 +38,8 @@ const defaultLeaseMs = 900_000;
 /** A durable execution waits in whole seconds, and the lease is renewed every third of its duration. */
 const shortestLeaseMs = 3_000;
 
+const optionNames = ["leaseDurationMs", "data", "slot", "lockAtLeastForMs", "waitMs"] as const;
+
 /** A lock, and how long to wait for it. */
 export interface DurableTerms {
   readonly lock: DurableLock;
@@ -51,8 +53,10 @@ export function readOptions(
   options: DurableLeaseOptions,
   isWorking: () => boolean,
 ): DurableTerms {
-  const { waitMs = 0, leaseDurationMs = defaultLeaseMs, ...others } = { ...options };
+  const given = checkKnown(options, optionNames, "options");
+  const { waitMs = 0, leaseDurationMs = defaultLeaseMs, ...others } = given;
   checkDuration("waitMs", waitMs, 0);
+  checkDuration("leaseDurationMs", leaseDurationMs, 1);
   if (leaseDurationMs < shortestLeaseMs) {
     const allowed = `at least ${shortestLeaseMs} milliseconds, for a durable execution waits in whole seconds`;
     throw new InvalidOptionsError("leaseDurationMs", leaseDurationMs, allowed);

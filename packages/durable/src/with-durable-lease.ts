@@ -5,11 +5,14 @@ import {
   StepSemantics,
 } from "@aws/durable-execution-sdk-js";
 import { InvalidOptionsError, type LeaseClient, type LeaseHandle, LeaseLostError } from "@leasehold/client";
+import { withMethods } from "@leasehold/client/internal";
 import { acquire } from "./acquiring.ts";
 import { leaseErrorIn, portably, retryService } from "./failures.ts";
 import { guarded } from "./guarded-context.ts";
 import { type Beat, type Ending, HeldLease, Workload } from "./held-lease.ts";
 import { type DurableLease, type DurableLeaseOptions, type DurableTerms, readOptions } from "./options.ts";
+
+const contextRule = withMethods("step", "runInChildContext", "waitForCallback", "waitForCondition");
 
 /** How often a release is tried. A lock that is not released frees itself when the lease ends. */
 const mostReleases = 5;
@@ -53,6 +56,7 @@ export async function withDurableLease<T>(
   options: DurableLeaseOptions,
   work: (lease: DurableLease, context: DurableContext) => Promise<T>,
 ): Promise<T> {
+  contextRule("context", context);
   if (typeof work !== "function") throw new InvalidOptionsError("work", work, "a function");
   const workload = new Workload();
   const terms = readOptions(client, key, options, () => workload.isWorking);
