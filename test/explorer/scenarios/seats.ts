@@ -1,9 +1,12 @@
 /** Semaphores and read-write locks: the bounds of their seats, without an order and in line. */
+import { HeldLease } from "../../../packages/client/src/protocol/held-lease.ts";
 import { HeldSeat } from "../../../packages/client/src/seats/held-seat.ts";
+import { seatCounters } from "../../../packages/client/src/seats/schema.ts";
 import { SeatForm } from "../../../packages/client/src/seats/seat-form.ts";
+import type { Condition } from "../../../packages/client/src/store/write.ts";
 import { mistakes, type SeatStep, Seats, type Wish, writing } from "../../simulation/primitives/seats.ts";
-import { type Mistake, replacing } from "../../simulation/simulation.ts";
-import { type AnyScenario, scenario, type Wait } from "../scenario.ts";
+import { type Mistake, replacing, withoutTests } from "../../simulation/simulation.ts";
+import { type AnyScenario, type FaultKind, scenario, type Wait } from "../scenario.ts";
 import { takingTurns } from "./fair-lock-mistakes.ts";
 
 const acquire = (caller: number, what: Wish["what"], options: Partial<Wish> = {}): SeatStep => ({
@@ -11,9 +14,23 @@ const acquire = (caller: number, what: Wish["what"], options: Partial<Wish> = {}
   ...{ permits: 1, waitMs: 12_000, heartbeat: false, reentrant: false, lockAtLeastForMs: 0 },
   ...options,
 });
+/** Of an owner that may have a seat already. */
+const again = (caller: number, what: Wish["what"], options: Partial<Wish> = {}): SeatStep =>
+  acquire(caller, what, { reentrant: true, ...options });
 const release = (caller: number): SeatStep => ({ kind: "release", caller });
 const check = (caller: number): SeatStep => ({ kind: "check", caller });
 const wait = (ms: number): Wait => ({ kind: "wait", ms });
+
+/** A reader that comes and goes. */
+const reading = (caller: number): readonly (SeatStep | Wait)[] =>
+  Array.from({ length: 2 }, () => [
+    acquire(caller, "read", { waitMs: 0 }),
+    wait(700),
+    release(caller),
+    wait(300),
+  ]).flat();
+
+const messages: readonly FaultKind[] = ["request lost", "request late", "answer lost", "sent twice"];
 
 /** Those of its simulation whose words contain one of these. */
 const mistakesOf = (...words: readonly string[]): readonly Mistake[] =>
@@ -50,6 +67,15 @@ const seatMistakes: readonly Mistake[] = [
     violation: /differs from/,
   },
 ];
+
+/** In place of the mark of the owner's own seat, the one of anybody's. */
+function besideAny(condition: Condition): Condition {
+  if (!("anyOf" in condition)) return condition;
+  const writes = seatCounters.write;
+  return {
+    anyOf: condition.anyOf.map((test) => (test[0].startsWith("o:") ? ([writes, "exists"] as const) : test)),
+  };
+}
 
 export const seats: readonly AnyScenario[] = [
   scenario({
@@ -113,6 +139,40 @@ export const seats: readonly AnyScenario[] = [
     mistakes: mistakesOf("ttl"),
   }),
   scenario({
+    name: "semaphore:reentrant",
+    faults: 1,
+    kinds: [...messages, "killed", "frozen"],
+    make: (world, planted) => new Seats(world, planted, { processes: 2, permits: 1 }),
+    lanes: [
+      { process: 0, steps: [again(0, "permit"), wait(500), check(0), release(0)] },
+      { process: 0, steps: [again(0, "permit"), wait(1_000), check(0), release(0)] },
+      { process: 1, steps: [acquire(1, "permit"), check(1), release(1)] },
+    ],
+    end,
+    mistakes: [
+      {
+        what: "the first handle that is let go ends a seat for the others",
+        plant: replacing(HeldLease.prototype, "retain", () => () => undefined),
+        violation: /let one handle go, and lost/,
+      },
+    ],
+  }),
+  scenario({
+    name: "semaphore:two-of-an-owner",
+    faults: 1,
+    kinds: [...messages, "killed", "frozen"],
+    make: (world, planted) => new Seats(world, planted, { processes: 2, permits: 2 }),
+    lanes: [
+      {
+        process: 0,
+        steps: [again(0, "permit", { waitMs: 0 }), again(0, "permit", { waitMs: 0 }), release(0)],
+      },
+      { process: 1, steps: [acquire(1, "permit", { waitMs: 0 }), release(1)] },
+    ],
+    end,
+    mistakes: mistakesOf("reentrant owner"),
+  }),
+  scenario({
     name: "read-write",
     faults: 2,
     kinds: ["request lost", "request late", "answer lost", "sent twice", "killed"],
@@ -147,6 +207,53 @@ export const seats: readonly AnyScenario[] = [
     ],
     end,
     mistakes: [...mistakesOf("renewed since")],
+  }),
+  scenario({
+    name: "read-write:reentrant",
+    faults: 1,
+    kinds: [...messages, "killed", "frozen"],
+    make: (world, planted) => new Seats(world, planted, { processes: 2 }),
+    lanes: [
+      {
+        process: 0,
+        steps: [
+          again(0, "write", { waitMs: 0 }),
+          again(0, "read", { waitMs: 0 }),
+          release(0),
+          check(0),
+          release(0),
+        ],
+      },
+      { process: 1, steps: [again(1, "read", { waitMs: 1_000 }), check(1), release(1)] },
+    ],
+    end,
+    mistakes: [
+      {
+        what: "a reader that takes any owner's write lock for its own",
+        plant: writing("acquire", (write) => ({ ...write, insist: write.insist.map(besideAny) })),
+        violation: /reads while/,
+      },
+    ],
+  }),
+  // There is never a moment without a reader, until a writer waits.
+  scenario({
+    name: "read-write:crowded",
+    faults: 1,
+    kinds: [...messages, "killed", "frozen"],
+    make: (world, planted) => new Seats(world, planted, { processes: 3 }),
+    lanes: [
+      { process: 0, steps: [wait(900), acquire(0, "write", { waitMs: 6_000 }), check(0), release(0)] },
+      { process: 1, steps: reading(1) },
+      { process: 2, steps: [wait(500), ...reading(2)] },
+    ],
+    end,
+    mistakes: [
+      {
+        what: "an intent that keeps no reader out",
+        tamper: withoutTests(({ attribute }) => attribute === "intents"),
+        violation: /reads while .* waits to write/,
+      },
+    ],
   }),
   scenario({
     name: "semaphore:in-line",

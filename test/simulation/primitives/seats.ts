@@ -31,7 +31,7 @@ export interface Wish {
   readonly lockAtLeastForMs: number;
 }
 
-/** What callers of seats do: with one of all grants, or with the last one of one caller. */
+/** What callers of seats do: with one of all grants, or with the last one of one caller that it still has. */
 export type SeatStep =
   | ({ readonly kind: "acquire" } & Wish)
   | { readonly kind: "release" | "check"; readonly which: number }
@@ -99,6 +99,8 @@ interface Grant extends Pick<Wish, "what" | "permits"> {
   /** Until when nobody may have its permits, were it released at once; on the world's clock. */
   readonly cooldownUntil: number;
   isReleased: boolean;
+  /** Whether its handle has begun to be released. */
+  isLetGo: boolean;
 }
 
 interface Caller {
@@ -175,7 +177,7 @@ export class Seats {
     const granted = (lease: Lease): void => {
       this.world.count(what);
       const own = { lease, running, owner: process.name };
-      this.#grants.push({ ...own, what, permits: wanted, cooldownUntil, isReleased: false });
+      this.#grants.push({ ...own, what, permits: wanted, cooldownUntil, isReleased: false, isLetGo: false });
       this.#check();
     };
     this.world.watch(running, call, granted, isExpected);
@@ -185,7 +187,8 @@ export class Seats {
     if ("which" in step) return this.#grants[step.which % Math.max(1, this.#grants.length)];
     if (step.kind !== "release" && step.kind !== "check") return undefined;
     const running = this.world.processes[step.caller];
-    return this.#grants.findLast((grant) => grant.running === running);
+    const own = this.#grants.filter((grant) => grant.running === running);
+    return own.findLast(({ isLetGo }) => !isLetGo) ?? own.at(-1);
   }
 
   /** What is believed in; handles of one reentrant lease are one. The dead believe nothing. */
@@ -222,8 +225,13 @@ export class Seats {
     const ended = (wasOurs: boolean): void => {
       grant.isReleased ||= wasOurs && !this.held().some(({ lease: { token } }) => token === lease.token);
     };
+    grant.isLetGo = true;
+    const others = this.#grants.filter((other) => other.lease.token === lease.token && !other.isLetGo);
+    const wereHeld = others.filter((other) => other.lease.held);
     // A release that is not confirmed frees itself.
     this.world.watch(running, lease.release(), ended, isExpected);
+    if (wereHeld.some((other) => !other.lease.held))
+      this.world.fault(`${grant.owner} let one handle go, and lost the others`);
   }
 
   /** A write of the user's own, on condition that the lease stands: stale ones must not go through. */
@@ -274,6 +282,9 @@ export class Seats {
       this.#highest.set(sortKey, seat.fencingToken);
       if (before?.releasedToken === seat.token)
         this.world.fault(`a revoked token of ${seat.owner} came back`);
+      const intent = seats.find((one) => one.seat.kind === "intent" && are.has(id(one)));
+      if (seat.seat.kind === "read" && !seat.reentrant && intent !== undefined)
+        this.world.fault(`${seat.owner} reads while ${intent.owner} waits to write`);
       const same = now.filter((one) => one.owner === seat.owner && one.seat.kind === seat.seat.kind);
       if (seat.reentrant && same.filter(({ reentrant }) => reentrant).length > 1)
         this.world.fault(`${seat.owner} has two seats, reentrantly`);
