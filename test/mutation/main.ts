@@ -170,11 +170,9 @@ class Run {
       const { files, reached, hitLimits } = plan;
       const judging: Judging = { testTimeoutMs, reached, hitLimits, suspects: [...suspects] };
       const { notes, stuck } = await play({ files, judging }, takeNotes);
-      if (stuck !== undefined && !alive.delete(stuck.mutant)) {
-        // One that was seen before may have left a loop behind: a fresh process goes on.
-        if (!notes.some((note) => "killed" in note))
+      if (stuck !== undefined) {
+        if (!alive.delete(stuck.mutant))
           throw new Error(`the tests hang in ${stuck.test}, mutant ${stuck.mutant}`);
-      } else if (stuck !== undefined) {
         const file = Object.entries(this.#coverage.files).find(([, { tests }]) => stuck.test in tests)?.[0];
         this.#keep(stuck.mutant, { status: "timedOut", by: "a loop without end", file: file ?? "" });
         // Others may see its like without a process of its own.

@@ -107,7 +107,8 @@ export default class MutationRunner extends TestRunner {
     switches.activeMutant = mutant;
     switches.hitCount = mutant === undefined ? undefined : 0;
     switches.hitLimit = mutant === undefined ? undefined : judging.hitLimits[mutant];
-    writeSync(active, `${mutant ?? "none"} ${test.id}`.padEnd(80), 0);
+    // What hangs without a mutant, after one with which it failed, hangs in a loop that this one has left behind.
+    writeSync(active, `${mutant ?? this.#failure?.mutant ?? "none"} ${test.id}`.padEnd(80), 0);
   }
 
   #nextTry(repeats: number): Try | undefined {
