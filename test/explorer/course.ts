@@ -73,7 +73,9 @@ export class Course {
   /** All that the future depends on, but for the faults that are left. */
   fingerprint(faultsLeft: number): string {
     const moved = faultsLeft > 0 ? [...this.world.moved].map(({ name }) => name) : [];
-    return `${this.world.fingerprint()}|${this.#lanes.map(({ state }) => state)}|${this.#isNewTime}|${moved}`;
+    const lanes = this.#lanes.map(({ state }) => state);
+    const remembered = this.#scene.state ?? "";
+    return `${this.world.fingerprint()}|${lanes}|${remembered}|${this.#isNewTime}|${moved}`;
   }
 
   /** The next step of a lane, or a timer, where nothing else that is to happen to its host could come before it. */

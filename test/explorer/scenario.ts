@@ -21,6 +21,8 @@ export type FaultKind =
 /** Some processes, and what must hold of all that they do. */
 export interface Scene<Step> {
   readonly world: Cluster<unknown>;
+  /** What it remembers of several processes together, in the order in which it happened. @default - nothing */
+  readonly state?: string;
   take(step: Step): Promise<void>;
 }
 

@@ -1,4 +1,5 @@
 import type { AnyScenario } from "../scenario.ts";
+import { checkIn } from "./check-in.ts";
 import { fairLock } from "./fair-lock.ts";
 import { group } from "./group.ts";
 import { jobRuns } from "./job-runs.ts";
@@ -11,6 +12,7 @@ import { tasks } from "./tasks.ts";
 export const scenarios: readonly AnyScenario[] = [
   ...lock,
   ...fairLock,
+  ...checkIn,
   ...seats,
   ...group,
   ...leader,

@@ -27,10 +27,14 @@ const roundMs = 1_500;
 /** The waits of callers with a thread are shorter: so no ticket lasts longer. */
 const longestTicketMs = 70_000;
 
+/** What a visitor does, at several desks if two copies run at once. */
+export type VisitStep =
+  | { readonly kind: "come"; readonly who: number; readonly desks: readonly number[]; readonly join: boolean }
+  | { readonly kind: "go"; readonly who: number; readonly desks: readonly number[] };
+
 type Step =
   | Mishap
-  | { readonly kind: "come"; readonly who: number; readonly desks: readonly number[]; readonly join: boolean }
-  | { readonly kind: "go"; readonly who: number; readonly desks: readonly number[] }
+  | VisitStep
   | { readonly kind: "rounds"; readonly pausesMs: readonly number[] }
   | { readonly kind: "acquire"; readonly process: number; readonly fair: boolean }
   | { readonly kind: "release" };
@@ -89,17 +93,27 @@ class Visitor {
   }
 }
 
+/** How large a case is. */
+interface DeskCase {
+  /** @default 4 */
+  readonly processes?: number;
+  /** @default - four of them */
+  readonly names?: readonly string[];
+}
+
 /** Visitors at one fair lock among those who acquire it, and what must hold of what they hear and of every write. */
-class Desk {
+export class Desk {
   readonly world: Cluster<{ readonly client: LeaseClient; readonly lock: FairLock }>;
-  readonly visitors = visitorNames.map((name) => new Visitor(name));
+  readonly visitors: Visitor[];
   readonly leases = new Set<Lease>();
   readonly #monitor: QueueMonitor;
   #callers = 0;
 
-  constructor(world: World, tamper?: Tamper) {
+  constructor(world: World, tamper?: Tamper, small: DeskCase = {}) {
+    const { processes = deskProcesses, names = visitorNames } = small;
+    this.visitors = names.map((name) => new Visitor(name));
     this.world = new Cluster(world, {
-      processes: deskProcesses,
+      processes,
       begin: (client) => ({ client, lock: new FairLock(client, "k", { maxWaiters }) }),
       onChange: ([change]) => this.#watch(change?.before, change?.after),
       tamper,
@@ -215,6 +229,16 @@ class Desk {
     }
   }
 
+  /** What the visitors believe: they may have come to several desks. */
+  get state(): string {
+    const beliefs = this.visitors.map(({ name: _, goings, lease, ...rest }) => ({
+      ...rest,
+      goings: goings.map(({ host }) => host.name),
+      lease: lease && [lease.fencingToken, lease.held],
+    }));
+    return JSON.stringify(beliefs);
+  }
+
   /** Who believes to hold the lock. */
   holders(): string[] {
     const visitors = this.visitors.filter(({ holds }) => holds).map(({ name }) => name);
@@ -222,7 +246,7 @@ class Desk {
   }
 
   #anyDesk(): number {
-    return this.world.random.integer(0, deskProcesses - 1);
+    return this.world.random.integer(0, this.world.processes.length - 1);
   }
 
   #check(): void {
@@ -292,7 +316,8 @@ function isExpected(error: unknown): boolean {
   );
 }
 
-async function expectAllToHeal(desk: Desk): Promise<void> {
+/** All desks close, and whatever was left ends: then all who come are served. */
+export async function expectAllToHeal(desk: Desk): Promise<void> {
   const { world } = desk;
   world.killAll();
   await world.clearUp();
