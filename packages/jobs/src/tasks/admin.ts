@@ -70,7 +70,7 @@ export class TaskAdmin {
     const flush = async (): Promise<void> => {
       const items = batch;
       batch = [];
-      if (items.length > 0) requeued += await this.#requeueSome(items, terms);
+      requeued += await this.#requeueSome(items, terms);
     };
     for await (const { item, task } of this.#under(endedTaskPrefix, true)) {
       if (!isSelected(task)) continue;

@@ -78,10 +78,10 @@ export class Worker {
 
   /** Gives undefined when the service failed in a way that may pass. */
   async #tryFind(): Promise<Task | NothingFound | undefined> {
-    const isSure = this.#mustBeSure || this.#terms.until === "idle";
-    const maxAgeMs = isSure ? 0 : this.#pollInterval.ms;
+    const maxAgeMs = this.#mustBeSure ? 0 : this.#pollInterval.ms;
+    const consistent = this.#mustBeSure || !this.#pollInterval.isIdle;
     try {
-      const found = await this.#source.find({ maxAgeMs, consistent: isSure || !this.#pollInterval.isIdle });
+      const found = await this.#source.find({ maxAgeMs, consistent });
       this.#failures = 0;
       this.#mustBeSure = false;
       if (!("id" in found)) this.#pollInterval.foundNothing(found.snapshot);

@@ -1,0 +1,174 @@
+import { type Item, LeaseClient, type LeaseEvent } from "@leasehold/client";
+import { attributeNames } from "@leasehold/client/internal";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import { render, renew } from "../../packages/client/src/expressions.ts";
+import { TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
+import { ClaimAttempt } from "../../packages/jobs/src/tasks/claim-attempt.ts";
+import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
+import { Task } from "../../packages/jobs/src/tasks/task.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+import { taskContext } from "../support/task-context.ts";
+
+const leaseDurationMs = 30_000;
+const pastLeaseMs = leaseDurationMs + 1_001;
+let clock: ManualClock;
+let store: ScriptedStore;
+let events: LeaseEvent[];
+
+const clientOf = (owner: string): LeaseClient => {
+  const onEvent = (event: LeaseEvent): void => {
+    events.push(event);
+  };
+  return new LeaseClient({ store, clock, owner, leaseDurationMs, onEvent });
+};
+const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet =>
+  new TaskSet(clientOf(owner), "set", { backoff: { delayMs: 0 }, ...options });
+/** Claims a task, and never renews it. */
+const claimed = async (owner: string): Promise<Task> => {
+  const task = await setOf(owner, { heartbeat: false }).claim();
+  if (task === undefined) throw new Error("there is no task to claim");
+  return task;
+};
+const stored = (): Item => store.table.peek(openTaskKey("set", "1")) ?? {};
+/** Tries to claim a task that was read so; gives what comes of it, and what it costs. */
+const attempt = async (seen: Item, client = clientOf("me")) => {
+  const before = store.calls.length;
+  const outcome = await new ClaimAttempt(taskContext(client, "set"), seen).run();
+  return { outcome, writes: store.calls.slice(before).map(({ method }) => method) };
+};
+
+beforeEach(async () => {
+  clock = new ManualClock();
+  await clock.advance(5_000);
+  store = new ScriptedStore();
+  events = [];
+  await setOf("adder").add([{ id: "1", maxAttempts: 2 }]);
+});
+
+describe("a claim", () => {
+  test("of a waiting task costs one request, and tells that it did not wait", async () => {
+    const { outcome, writes } = await attempt(stored());
+    expect(outcome).toBeInstanceOf(Task);
+    expect(writes).toEqual(["update"]);
+    expect(events.at(-1)).toMatchObject({ type: "acquired", owner: "me", waitedMs: 0 });
+    expect(stored()[attributeNames.reentrant]).toBeUndefined();
+  });
+
+  test("tells how long it has waited for an answer", async () => {
+    store.next("request lost");
+    const waiting = attempt(stored());
+    await clock.advance(2_000);
+    expect((await waiting).outcome).toBeInstanceOf(Task);
+    const { waitedMs } = events.at(-1) as { readonly waitedMs: number };
+    expect(waitedMs).toBeGreaterThan(0);
+    expect(waitedMs).toBeLessThanOrEqual(2_000);
+  });
+
+  test("of a task that another worker has had and returned since it was read is tried once more", async () => {
+    const seen = stored();
+    await (await claimed("other")).fail("not now");
+    const { outcome, writes } = await attempt(seen);
+    expect(outcome).toMatchObject({ attempt: 2, remark: "not now" });
+    expect(writes).toEqual(["update", "update"]);
+  });
+
+  test("is not tried again when the returned task is due later, and tells when", async () => {
+    const seen = stored();
+    await (await claimed("other")).fail("not now", { retryAfterMs: 7_000 });
+    expect(await attempt(seen)).toEqual({
+      outcome: { isParked: false, claimableInMs: 7_000 },
+      writes: ["update", "update"],
+    });
+  });
+
+  test("is tried once when the task is as it was read, but is not due", async () => {
+    await (await claimed("other")).fail("not now", { retryAfterMs: 7_000 });
+    expect(await attempt({ ...stored(), dueAt: 0 })).toEqual({
+      outcome: { isParked: false, claimableInMs: 7_000 },
+      writes: ["update"],
+    });
+  });
+
+  test("of a task that has ended since is refused, and nobody knows of a time for it", async () => {
+    const seen = stored();
+    await (await claimed("other")).succeed();
+    expect(await attempt(seen)).toEqual({
+      outcome: { isParked: false, claimableInMs: Number.POSITIVE_INFINITY },
+      writes: ["update"],
+    });
+  });
+
+  test("of a task that another worker has is refused until that claim may have expired", async () => {
+    await claimed("other");
+    const { outcome, writes } = await attempt(stored());
+    expect(outcome).toEqual({ isParked: false, claimableInMs: expect.any(Number) });
+    const { claimableInMs } = outcome as { readonly claimableInMs: number };
+    expect(claimableInMs).toBeGreaterThanOrEqual(leaseDurationMs);
+    expect(claimableInMs).toBeLessThanOrEqual(pastLeaseMs);
+    expect(writes).toEqual(["update"]);
+  });
+
+  test("of a task that the same owner has is refused as well", async () => {
+    await claimed("me");
+    expect((await attempt(stored())).outcome).toMatchObject({ isParked: false });
+  });
+
+  test("of a lost worker's task is refused when that worker renews it at the last moment, for a time that is over", async () => {
+    await claimed("other");
+    await clock.advance(pastLeaseMs);
+    const seen = stored();
+    const { token, fence, expiresAt } = attributeNames;
+    const shown = { token: String(seen[token]), fencingToken: Number(seen[fence]) };
+    const times = { expiresAt: Number(seen[expiresAt]), leaseDurationMs, retentionMs: 0 };
+    const { sk: sortKey } = openTaskKey("set", "1");
+    const renewal = render(renew({ key: "set", sortKey }, { shown, version: 9, ...times }));
+    const update = store.update.bind(store);
+    let calls = 0;
+    store.update = async (...call) => {
+      calls += 1;
+      // The second one is the takeover.
+      if (calls === 2) expect(store.table.updateNow(renewal).applied).toBe(true);
+      return await update(...call);
+    };
+    expect(await attempt(seen)).toEqual({
+      outcome: { isParked: false, claimableInMs: Number.POSITIVE_INFINITY },
+      writes: ["update", "update"],
+    });
+  });
+});
+
+describe("a task without attempts left", () => {
+  /** Uses up the first of two attempts, and claims the task for the last one. */
+  const lastAttempt = async (): Promise<Task> => {
+    await (await claimed("other")).fail("not now");
+    return await claimed("other");
+  };
+
+  test("whose worker was lost is parked for two requests, and a time is not known for it", async () => {
+    await lastAttempt();
+    const client = clientOf("me");
+    await attempt(stored(), client);
+    await clock.advance(pastLeaseMs);
+    expect(await attempt(stored(), client)).toEqual({
+      outcome: { isParked: true, claimableInMs: Number.POSITIVE_INFINITY },
+      writes: ["update", "transact"],
+    });
+    expect(store.table.peek(endedTaskKey("set", "1"))).toMatchObject({
+      state: "parked",
+      remark: "worker lost",
+    });
+  });
+
+  test("whose claim was broken since it was read is parked, and not tried again", async () => {
+    const seen = stored();
+    await lastAttempt();
+    const { sk: sortKey } = openTaskKey("set", "1");
+    const token = String(stored()[attributeNames.token]);
+    expect(await clientOf("operator").forceRelease("set", { sortKey, token })).toBe(true);
+    expect(await attempt(seen)).toMatchObject({
+      outcome: { isParked: true },
+      writes: ["update", "transact"],
+    });
+  });
+});

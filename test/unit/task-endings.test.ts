@@ -1,0 +1,285 @@
+import { LeaseClient, type LeaseEvent, LeaseLostError, LeaseServiceError } from "@leasehold/client";
+import { internalsOf } from "@leasehold/client/internal";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import { TaskLostError, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
+import { endedTask } from "../../packages/jobs/src/tasks/ended.ts";
+import { HeldClaim } from "../../packages/jobs/src/tasks/held-claim.ts";
+import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
+import type { Task } from "../../packages/jobs/src/tasks/task.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+import { taskContext } from "../support/task-context.ts";
+
+const leaseDurationMs = 30_000;
+const pastLeaseMs = leaseDurationMs + 1_001;
+let clock: BackgroundClock;
+let store: ScriptedStore;
+let events: LeaseEvent[];
+
+/** Notes which timers do not keep a process alive. */
+class BackgroundClock extends ManualClock {
+  readonly background: number[] = [];
+
+  override schedule(callback: () => void, delayMs: number, options?: { readonly background?: boolean }) {
+    if (options?.background) this.background.push(delayMs);
+    return super.schedule(callback, delayMs);
+  }
+}
+
+const clientOf = (owner: string): LeaseClient => {
+  const onEvent = (event: LeaseEvent): void => {
+    events.push(event);
+  };
+  return new LeaseClient({ store, clock, owner, leaseDurationMs, onEvent });
+};
+const claimedBy = async (client: LeaseClient, options: TaskSetOptions = {}): Promise<Task> => {
+  const task = await new TaskSet(client, "set", { backoff: { delayMs: 0 }, ...options }).claim();
+  if (task === undefined) throw new Error("there is no task to claim");
+  return task;
+};
+const claimed = (owner: string, options: TaskSetOptions = {}) => claimedBy(clientOf(owner), options);
+/** A task whose worker's claim has expired, and that another worker has claimed. */
+const taken = async (): Promise<{ readonly task: Task; readonly other: Task }> => {
+  const task = await claimed("slow", { heartbeat: false });
+  await clock.advance(pastLeaseMs);
+  return { task, other: await claimed("other") };
+};
+const open = () => store.table.peek(openTaskKey("set", "1"));
+const ended = () => store.table.peek(endedTaskKey("set", "1"));
+const eventsOf = (type: LeaseEvent["type"]) => events.filter((event) => event.type === type);
+const failure = async (promise: Promise<unknown>): Promise<Error> => {
+  const error = await promise.then(
+    () => undefined,
+    (thrown: Error) => thrown,
+  );
+  return error ?? new Error("it has not failed");
+};
+/** Lets repetitions come due. */
+const inTime = async <T>(promise: Promise<T>): Promise<T> => {
+  promise.catch(() => undefined);
+  await clock.advance(6_000);
+  return await promise;
+};
+
+beforeEach(async () => {
+  clock = new BackgroundClock();
+  store = new ScriptedStore();
+  events = [];
+  await new TaskSet(clientOf("adder"), "set").add([{ id: "1", maxAttempts: 2 }]);
+});
+
+describe("a task that is claimed", () => {
+  test("has the remark of the attempt before", async () => {
+    const first = await claimed("a");
+    expect(first.remark).toBe("");
+    await first.fail("too early");
+    expect((await claimed("a")).remark).toBe("too early");
+  });
+
+  test("is renewed by its worker when it asks for that", async () => {
+    const task = await claimed("a", { heartbeat: false });
+    const { expiresAt } = task;
+    await clock.advance(10_000);
+    await task.renew();
+    expect(task.expiresAt).toBe(expiresAt + 10_000);
+    expect(open()).toMatchObject({ expiresAt: task.expiresAt });
+  });
+
+  test("fences writes, and takes part in transactions", async () => {
+    const task = await claimed("a");
+    const { ExpressionAttributeNames } = task.fence({ attribute: "seen" });
+    expect(Object.values(ExpressionAttributeNames)).toContain("seen");
+    expect(JSON.stringify(task.conditionCheck())).toContain(openTaskKey("set", "1").sk);
+  });
+
+  test("has one timer for maxRunMs, which does not keep the process alive", async () => {
+    await claimed("a", { maxRunMs: 123_456, heartbeat: false });
+    expect(clock.background).toContain(123_456);
+  });
+
+  test("may be claimed at once while its worker has it, later when that gives it back for later, and never once it has ended", async () => {
+    const task = await claimed("a");
+    expect(task.claimableAt).toBe(clock.monotonic());
+    await task.fail("later", { retryAfterMs: 5_000 });
+    expect(task.claimableAt).toBe(clock.monotonic() + 5_000);
+    await clock.advance(5_000);
+    const again = await claimed("a");
+    await again.succeed();
+    expect(again.claimableAt).toBeUndefined();
+  });
+
+  test("has no time at which it is due, and has it while it waits", async () => {
+    const set = new TaskSet(clientOf("reader"), "set");
+    expect(await set.get("1")).toMatchObject({ state: "waiting", dueAt: clock.now() });
+    await claimed("a");
+    expect(await set.get("1")).toMatchObject({ state: "running", dueAt: undefined });
+  });
+});
+
+describe("a worker that ends its task", () => {
+  test("is told of one release, with the time that it had the task, and of no loss", async () => {
+    const task = await claimed("a");
+    await clock.advance(7_000);
+    await task.succeed();
+    expect(eventsOf("released")).toMatchObject([{ owner: "a", heldMs: 7_000, confirmed: true }]);
+    expect(eventsOf("lost")).toEqual([]);
+  });
+
+  test("is told that its claim is lost when it has expired before", async () => {
+    await claimed("a", { heartbeat: false });
+    await clock.advance(pastLeaseMs);
+    expect(eventsOf("lost")).toMatchObject([{ owner: "a", reason: "expired" }]);
+    expect(eventsOf("released")).toEqual([]);
+  });
+
+  test("and that gives it up, is told that its claim has expired", async () => {
+    const task = await claimed("a");
+    task.abandon();
+    expect(eventsOf("lost")).toMatchObject([{ owner: "a", reason: "expired" }]);
+    expect(task.signal.reason).toMatchObject({ reason: "expired" });
+  });
+});
+
+describe("a worker that ends a task which is not its own any more", () => {
+  test("is told by whom it was taken, that nothing was released, and nothing is sent the next time", async () => {
+    const { task, other } = await taken();
+    events = [];
+    const error = await failure(task.succeed());
+    expect(error).toBeInstanceOf(TaskLostError);
+    expect(error.message).toMatch(/\(taken\): another worker has claimed it since; nothing was changed$/);
+    expect(eventsOf("released")).toMatchObject([{ owner: "slow", confirmed: false }]);
+    const before = store.calls.length;
+    expect(await failure(task.succeed())).toBe(error);
+    expect(store.calls.length).toBe(before);
+    await other.succeed();
+  });
+
+  test("whose claim still protects it by its own clock, has it protect nothing more", async () => {
+    const task = await claimed("a");
+    const sortKey = openTaskKey("set", "1").sk;
+    await clientOf("operator").forceRelease("set", { sortKey, token: String(open()?.token) });
+    const other = await claimed("other");
+    expect(task.held).toBe(true);
+    expect(await failure(task.succeed())).toMatchObject({ reason: "taken" });
+    expect(task.signal.reason).toBeInstanceOf(LeaseLostError);
+    expect(task.signal.reason).toMatchObject({ reason: "taken" });
+    await clock.advance(leaseDurationMs / 2);
+    expect(eventsOf("renewed")).toMatchObject([{ owner: "other" }]);
+    await other.succeed();
+  });
+
+  test("is told what became of it: ended by another", async () => {
+    const { task, other } = await taken();
+    await other.succeed();
+    const { message } = await failure(task.succeed());
+    expect(message).toMatch(
+      /\(ended\): it has ended already: it has succeeded, by another; nothing was changed$/,
+    );
+  });
+
+  test("is told what became of it: not among the open ones", async () => {
+    const { task, other } = await taken();
+    await other.succeed();
+    const { message } = await failure(task.release());
+    expect(message).toMatch(/in the table any more as an open one: it may have ended; nothing was changed$/);
+  });
+});
+
+describe("a worker that ends its task twice", () => {
+  test("is told when it has ended it otherwise before", async () => {
+    const task = await claimed("a");
+    await task.succeed();
+    const { message } = await failure(task.fail("no"));
+    expect(message).toMatch(/it has ended already by this worker's earlier call; nothing was changed$/);
+  });
+
+  test("is told when an earlier call, of which it had no answer, has ended it otherwise", async () => {
+    const task = await claimed("a");
+    store.next("answer lost", "request lost", "request lost");
+    expect(await failure(inTime(task.fail("no", { final: true })))).toBeInstanceOf(LeaseServiceError);
+    const { message } = await failure(inTime(task.succeed()));
+    expect(message).toMatch(/it has ended already: it has parked, by this worker; nothing was changed$/);
+    expect(ended()).toMatchObject({ state: "parked" });
+  });
+
+  test("may do so when the first call had no answer, and its claim is renewed in between", async () => {
+    const task = await claimed("a");
+    store.next("request lost", "request lost", "request lost");
+    expect(await failure(inTime(task.succeed()))).toBeInstanceOf(LeaseServiceError);
+    await clock.advance(2 * leaseDurationMs);
+    expect(task.held).toBe(true);
+    await task.succeed();
+    expect(ended()).toMatchObject({ state: "succeeded" });
+  });
+});
+
+describe("a client that is closed", () => {
+  test("gives its task back, and does not count the attempt", async () => {
+    const client = clientOf("a");
+    await claimedBy(client);
+    await client.close();
+    expect(open()).toMatchObject({ attempts: 0 });
+    expect(open()?.token).toBeUndefined();
+  });
+
+  test("leaves alone a task that another worker has", async () => {
+    const client = clientOf("a");
+    await claimedBy(client);
+    const sortKey = openTaskKey("set", "1").sk;
+    await clientOf("operator").forceRelease("set", { sortKey, token: String(open()?.token) });
+    await claimed("other");
+    await client.close();
+    expect(open()).toMatchObject({ owner: "other", attempts: 2 });
+  });
+
+  test("says so when the service does not confirm that the task is given back", async () => {
+    const client = clientOf("a");
+    await claimedBy(client);
+    store.weather = "request lost";
+    const error = await failure(inTime(client.close()));
+    expect(error).toMatchObject({ left: [{ key: "set", error: expect.any(LeaseServiceError) }] });
+  });
+});
+
+describe("a claim that is released like any lease", () => {
+  const claimOf = (): HeldClaim => {
+    const { context } = internalsOf(clientOf("a"));
+    const record = {
+      ...{ key: "set", sortKey: "task#1", owner: "a", token: "token", version: 1, fencingToken: 1 },
+      ...{ acquiredAt: clock.now(), expiresAt: clock.now() + leaseDurationMs, leaseDurationMs },
+      ...{ inCooldown: false, reentrant: false, data: undefined, revocation: undefined },
+    };
+    const belief = { since: context.clock.moment(), forMs: leaseDurationMs };
+    const terms = { record, leaseDurationMs, cooldownUntil: undefined, slot: undefined };
+    return new HeldClaim(context, terms, belief);
+  };
+
+  test("gives its task back, and records no slot", async () => {
+    const claim = claimOf();
+    claim.releaseBy(async () => true);
+    expect(await claim.release()).toEqual({ wasOurs: true, isRecorded: false });
+  });
+
+  test("tells whether the task was still its worker's", async () => {
+    const client = clientOf("a");
+    await claimedBy(client);
+    const [first] = internalsOf(client).context.lifecycle.held;
+    expect(await first?.release(false)).toMatchObject({ wasOurs: true });
+    await claimedBy(client, { heartbeat: false });
+    const [second] = internalsOf(client).context.lifecycle.held;
+    const sortKey = openTaskKey("set", "1").sk;
+    await clientOf("operator").forceRelease("set", { sortKey, token: String(open()?.token) });
+    expect(await second?.release(false)).toMatchObject({ wasOurs: false });
+  });
+
+  test("is not known to be its caller's before there is a task", async () => {
+    expect(await claimOf().release()).toEqual({ wasOurs: false, isRecorded: false });
+  });
+});
+
+test("an ended task has no payload when the open one has none", () => {
+  const item = { ...open() };
+  delete (item as Record<string, unknown>).payload;
+  const { payload } = endedTask(taskContext(clientOf("a"), "set"), item, undefined, "parked", "", "token");
+  expect(payload).toBe("");
+});

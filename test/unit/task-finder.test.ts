@@ -1,0 +1,295 @@
+import { type Item, LeaseClient, type LeaseEvent, type QueryRequest, type ScanPage } from "@leasehold/client";
+import { attributeNames } from "@leasehold/client/internal";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import { sortKeyOf, TaskFinder } from "../../packages/jobs/src/tasks/task-finder.ts";
+import { taskContext } from "../support/task-context.ts";
+
+const { partitionKey, sortKey, token, owner, version, fence, acquiredAt, expiresAt, leaseDurationMs } =
+  attributeNames;
+const startedAt = 5_000;
+let clock: ManualClock;
+let store: ScriptedPages;
+let fractions: number[];
+let unreadable: string[];
+let finder: TaskFinder;
+
+/** Answers queries with the pages that a test gives, and with empty ones after them. */
+class ScriptedPages extends MemoryLeaseStore {
+  readonly pages: ScanPage[] = [];
+  readonly requests: QueryRequest[] = [];
+
+  override async query(request: QueryRequest): Promise<ScanPage> {
+    this.requests.push(request);
+    return this.pages.shift() ?? { items: [] };
+  }
+}
+
+/** An open task that waits, and is due after so many milliseconds from now. */
+const task = (name: string, dueInMs = 0): Item => ({
+  [partitionKey]: "set",
+  [sortKey]: `task#${name}`,
+  ...{ attempts: 0, maxAttempts: 3, payload: "", remark: "", addedAt: 1 },
+  dueAt: clock.now() + dueInMs,
+});
+const tasks = (count: number, dueInMs = 0): Item[] =>
+  Array.from({ length: count }, (_, index) => task(`${String(index).padStart(8, "0")}#${index}`, dueInMs));
+/** A task that a worker has, until its claim expires. */
+const running = (name: string, forMs: number): Item => ({
+  ...task(name),
+  [token]: `token of ${name}`,
+  [owner]: "other",
+  [version]: 1,
+  [fence]: 1,
+  [acquiredAt]: clock.now(),
+  [expiresAt]: clock.now() + forMs,
+  [leaseDurationMs]: forMs,
+});
+/** Something else under the set's key, after its tasks. */
+const foreign = (): Item => ({ [partitionKey]: "set", [sortKey]: "worker#1" });
+const more = { pk: "set", sk: "task#more" };
+
+const none: ReadonlyMap<string, number> = new Map();
+const look = async (tried = none, terms = { maxAgeMs: 60_000, consistent: true }) => {
+  const found = await finder.next(tried, terms);
+  return "item" in found
+    ? sortKeyOf(found.item).slice("task#".length)
+    : { claimableInMs: found.claimableInMs, openTasks: found.snapshot.openTasks };
+};
+/** The next look at all open tasks, whatever is remembered. */
+const lookAnew = () => look(none, { maxAgeMs: 0, consistent: true });
+const limits = () => store.requests.map(({ limit }) => limit);
+
+beforeEach(async () => {
+  clock = new ManualClock();
+  await clock.advance(startedAt);
+  store = new ScriptedPages();
+  fractions = [];
+  unreadable = [];
+  const onEvent = (event: LeaseEvent): void => {
+    if (event.type === "unreadable") unreadable.push(event.sortKey ?? "");
+  };
+  const randomness = { token: () => "token", fraction: () => fractions.shift() ?? 0 };
+  const client = new LeaseClient({ store, clock, owner: "finder", randomness, onEvent });
+  finder = new TaskFinder(taskContext(client, "set"));
+});
+
+describe("a look at the open tasks", () => {
+  test("starts at a random place, and gives the tasks of its page in random order, for one request", async () => {
+    fractions = [0.5, 0.2, 0.9, 0.6];
+    store.pages.push({ items: [task("a"), task("b"), task("c")], next: more });
+    expect([await look(), await look(), await look()]).toEqual(["b", "c", "a"]);
+    expect(store.requests).toMatchObject([
+      { values: { ":set": "set", ":from": "task#80000000" }, limit: 32, consistent: true },
+    ]);
+    expect(finder.snapshot).toBeUndefined();
+  });
+
+  test("goes on at the first task where there is none at its random place", async () => {
+    store.pages.push({ items: [] }, { items: [task("a")] });
+    expect(await look(none, { maxAgeMs: 0, consistent: false })).toBe("a");
+    expect(store.requests.slice(1)).toMatchObject([
+      { values: { ":set": "set", ":prefix": "task#" }, limit: 32, consistent: false },
+    ]);
+  });
+
+  test("gives no task that cannot be claimed yet, and tells when the first can be", async () => {
+    const items = [task("a", 2_000), running("b", 30_000), task("c", 1_500)];
+    store.pages.push({ items: [] }, { items });
+    expect(await look()).toEqual({ claimableInMs: 1_500, openTasks: 3 });
+    expect(finder.snapshot).toEqual({ beganAt: startedAt, openTasks: 3, isConsistent: true });
+  });
+
+  test("waits for the claim of a running task, whenever the task was due", async () => {
+    store.pages.push({ items: [] }, { items: [running("b", 30_000)] });
+    const found = await look();
+    expect(found).toMatchObject({ claimableInMs: expect.toSatisfy((ms: number) => ms > 29_000) });
+  });
+
+  test("reads page after page until one has a task to claim, and larger ones each time", async () => {
+    const waiting = { items: [task("a", 1_000)], next: more };
+    store.pages.push(waiting, waiting, waiting, waiting, { items: [task("b")], next: more });
+    expect(await look()).toBe("b");
+    expect(limits()).toEqual([32, 128, 512, 1_000, 1_000]);
+    expect(store.requests.map(({ after }) => after)).toEqual([undefined, undefined, more, more, more]);
+  });
+
+  test("has the same page size at the first task where the random place was near the end", async () => {
+    store.pages.push({ items: [task("z", 1_000)] }, { items: [task("a")] });
+    await look();
+    expect(limits()).toEqual([32, 32]);
+  });
+
+  test("keeps no more than a page of the tasks that it finds", async () => {
+    store.pages.push({ items: tasks(32, 1_000), next: more }, { items: tasks(40) });
+    for (let count = 0; count < 32; count += 1) await look();
+    expect(store.requests).toHaveLength(2);
+    await look();
+    expect(store.requests.length).toBeGreaterThan(2);
+  });
+
+  test("leaves alone what else is under the set's key", async () => {
+    store.pages.push({ items: [task("a", 1_000), foreign()] }, { items: [task("a", 1_000)] });
+    expect(await look()).toEqual({ claimableInMs: 1_000, openTasks: 1 });
+    expect(unreadable).toEqual([]);
+  });
+
+  test("leaves out and reports a task whose time or whose claim cannot be read", async () => {
+    const { dueAt: _, ...timeless } = task("timeless");
+    const { [expiresAt]: __, ...endless } = running("endless", 1_000);
+    store.pages.push({ items: [timeless, endless, task("a")] });
+    expect(await look()).toBe("a");
+    expect(unreadable).toEqual(["task#timeless", "task#endless"]);
+  });
+
+  test("forgets what was remembered before it", async () => {
+    finder.expect("task#gone", clock.monotonic() + 1);
+    store.pages.push({ items: [] }, { items: [task("a", 1_000)] });
+    expect(await look()).toMatchObject({ claimableInMs: 1_000 });
+  });
+});
+
+describe("a task that was tried", () => {
+  test("is not given again from the page that it was found in", async () => {
+    store.pages.push({ items: [task("a"), task("b"), task("c")], next: more });
+    expect(await look()).toBe("c");
+    expect(await look(new Map([["task#b", 0]]))).toBe("a");
+  });
+
+  test("is not given again by another look, and is expected when it may be claimed", async () => {
+    store.pages.push({ items: [] }, { items: [task("a")] });
+    const tried = new Map([["task#a", startedAt + 700]]);
+    // For this call it is none of those that may be claimed.
+    expect(await look(tried)).toEqual({ claimableInMs: Number.POSITIVE_INFINITY, openTasks: 1 });
+    expect(await look()).toEqual({ claimableInMs: 700, openTasks: 1 });
+  });
+
+  test("by somebody else makes the finder move on to another place", async () => {
+    store.pages.push({ items: [task("a"), task("b")], next: more }, { items: [task("c")], next: more });
+    await look();
+    finder.moveOn();
+    expect(await look()).toBe("c");
+  });
+});
+
+describe("the place where a look starts", () => {
+  /** How many requests the look after this one sends, when it finds nothing: one less without a random place. */
+  const nextCosts = async (): Promise<number> => {
+    finder.moveOn();
+    const before = store.requests.length;
+    await lookAnew();
+    return store.requests.length - before;
+  };
+
+  test("is the first task when one page held all of them, fewer than a page can hold", async () => {
+    store.pages.push({ items: [] }, { items: tasks(31, 1_000) });
+    await look();
+    expect(await nextCosts()).toBe(1);
+  });
+
+  test("is random again when there are as many tasks as a page can hold", async () => {
+    store.pages.push({ items: tasks(32, 1_000), next: more }, { items: tasks(32, 1_000) });
+    await look();
+    expect(await nextCosts()).toBe(2);
+  });
+
+  test("is random when there is another page, although a task was found in the first", async () => {
+    store.pages.push({ items: [] }, { items: [task("a")], next: more });
+    await look();
+    expect(await nextCosts()).toBe(2);
+  });
+
+  test("is random when the tasks were on two pages, however few can be read", async () => {
+    const damaged = { ...task("damaged"), payload: 5 };
+    store.pages.push({ items: [] }, { items: [damaged], next: more }, { items: [task("a", 1_000)] });
+    expect(await look()).toEqual({ claimableInMs: 1_000, openTasks: 1 });
+    expect(await nextCosts()).toBe(2);
+  });
+});
+
+describe("a snapshot", () => {
+  const sees = async (...items: Item[]): Promise<void> => {
+    store.pages.push({ items: [] }, { items });
+    await look();
+    store.requests.length = 0;
+  };
+
+  test("is used for as long as it is young, without a request", async () => {
+    await sees(task("a", 60_000));
+    await clock.advance(999);
+    expect(await look(none, { maxAgeMs: 1_000, consistent: true })).toMatchObject({ claimableInMs: 59_001 });
+    expect(store.requests).toEqual([]);
+    await clock.advance(1);
+    await look(none, { maxAgeMs: 1_000, consistent: true });
+    expect(store.requests).not.toEqual([]);
+  });
+
+  test("of an empty set is used as well", async () => {
+    await sees();
+    expect(await look()).toEqual({ claimableInMs: Number.POSITIVE_INFINITY, openTasks: 0 });
+    expect(store.requests).toEqual([]);
+  });
+
+  test("of which no task is left makes the finder look again: the set may be drained", async () => {
+    await sees(running("a", 60_000));
+    finder.expect("task#a", undefined);
+    expect(await look()).toMatchObject({ openTasks: 0 });
+    expect(store.requests).not.toEqual([]);
+  });
+
+  test("is followed by one consistent request for a task that has become due, from that task on", async () => {
+    await sees(task("00000001#a", 1_000), task("00000002#b", 9_000));
+    await clock.advance(999);
+    await look();
+    expect(store.requests).toEqual([]);
+    await clock.advance(1);
+    store.pages.push({ items: [task("00000001#a"), task("00000002#b", 8_000)] });
+    expect(await look(none, { maxAgeMs: 60_000, consistent: false })).toBe("00000001#a");
+    expect(store.requests).toMatchObject([
+      { values: { ":set": "set", ":from": "task#00000001" }, limit: 32, consistent: true },
+    ]);
+    expect(finder.snapshot).toBeDefined();
+  });
+
+  describe("after a look at a task that has become due", () => {
+    /** Looks at the first of four tasks, which are due after 1, 2, 3 and 4 s. */
+    const lookAtDue = async (page: () => ScanPage) => {
+      await sees(...["a", "b", "c", "d"].map((name, index) => task(name, 1_000 * (index + 1))));
+      await clock.advance(1_000);
+      store.pages.push(page());
+      const found = await look();
+      expect(store.requests).toHaveLength(1);
+      return found;
+    };
+
+    test("knows of the tasks beyond the page what it knew before", async () => {
+      const found = await lookAtDue(() => ({ items: [running("a", 60_000)], next: more }));
+      expect(found).toMatchObject({ claimableInMs: 1_000 });
+    });
+
+    test("knows of the tasks within the page what the page shows, up to the last of them", async () => {
+      const page = () => ({ items: [task("a", 7_000), task("b", 8_000), task("c")], next: more });
+      expect(await lookAtDue(page)).toBe("c");
+      expect(await look()).toMatchObject({ claimableInMs: 3_000 });
+    });
+
+    test("has forgotten the tasks after the last page", async () => {
+      const found = await lookAtDue(() => ({ items: [task("a", 9_000)] }));
+      expect(found).toMatchObject({ claimableInMs: 9_000 });
+    });
+
+    test("has forgotten the tasks after a page that ends with something else", async () => {
+      const page = () => ({ items: [task("a", 9_000), foreign()], next: more });
+      expect(await lookAtDue(page)).toMatchObject({ claimableInMs: 9_000 });
+      expect(unreadable).toEqual([]);
+    });
+  });
+
+  test("does not look twice at a due task that the page does not reach", async () => {
+    await sees(task("00000001#z", 1_000));
+    await clock.advance(1_000);
+    store.pages.push({ items: [task("00000001#a", 5_000)], next: more });
+    expect(await look()).toMatchObject({ claimableInMs: 5_000 });
+    expect(store.requests).toHaveLength(1);
+  });
+});
