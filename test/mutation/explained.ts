@@ -62,6 +62,15 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
+    why: "The compiler asks for it: undefined comes neither before nor after a slot.",
+    mutants: [
+      "packages/client/src/protocol/acquire-attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined && done !== undefined ⇒ true",
+      "packages/client/src/protocol/acquire-attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined && done !== undefined ⇒ slot !== undefined || done !== undefined",
+      "packages/client/src/protocol/acquire-attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined ⇒ true",
+      "packages/client/src/protocol/acquire-attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: done !== undefined ⇒ true",
+    ],
+  },
+  {
     why: "No two entries have the same number.",
     mutants: [
       "packages/client/src/protocol/priority-queue.ts: return one.priority < other.priority || (one.priority === other.priority && one.order < other.order);: one.order < other.order ⇒ one.order <= other.order",

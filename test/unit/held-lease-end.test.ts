@@ -155,14 +155,14 @@ describe("a cooldown", () => {
     return token === undefined ? undefined : { until: Number(expiresAt) - scene.clock.now(), forMs };
   };
 
-  it("lasts for what is left of it by the monotonic scene.clock, where this process has acquired the lock", async () => {
+  it("lasts for what is left of it by the monotonic clock, where this process has acquired the lock", async () => {
     scene.clock.freeze(2_500);
     scene.clock.jump(60_000);
     await scene.held({ heldSince: 500, cooldownUntil: scene.record.acquiredAt + 9_000 }).release(false);
     expect(cooldown()).toEqual({ until: 7_000, forMs: 7_000 });
   });
 
-  it("lasts for what is left of it by the wall scene.clock, where another has", async () => {
+  it("lasts for what is left of it by the wall clock, where another has", async () => {
     scene.clock.jump(2_000);
     await scene.adopted({ cooldownUntil: scene.record.acquiredAt + 9_000 }).release(false);
     expect(cooldown()).toEqual({ until: 7_000, forMs: 7_000 });
