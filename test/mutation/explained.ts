@@ -46,6 +46,31 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
+    why: "The compiler asks for it, and it is always so: as many leases are won as were asked for.",
+    mutants: [
+      'packages/client/src/protocol/reentrant-leases.ts: if (lease === undefined) throw new Error("nothing was won");: lease === undefined ⇒ false',
+      'packages/client/src/protocol/reentrant-leases.ts: if (lease === undefined) throw new Error("nothing was won");: throw new Error("nothing was won"); ⇒ ;',
+      "packages/client/src/protocol/reentrant-leases.ts: if (lease === undefined) continue;: lease === undefined ⇒ false",
+      'packages/client/src/protocol/reentrant-leases.ts: return wishes.flatMap((wish) => held.get(wish) ?? []);: [] ⇒ ["Stryker was here"]',
+    ],
+  },
+  {
+    why: "The compiler asks for it: what is not known confirms nothing, and of no cooldown nothing is left.",
+    mutants: [
+      "packages/client/src/protocol/held-lease.ts: if (belief !== undefined) this.deadline.confirm(belief, record.expiresAt);: belief !== undefined ⇒ true",
+      "packages/client/src/protocol/held-lease.ts: if (cooldownUntil === undefined) return 0;: cooldownUntil === undefined ⇒ false",
+    ],
+  },
+  {
+    why: "The compiler asks for it: undefined comes neither before nor after a slot.",
+    mutants: [
+      "packages/client/src/protocol/acquire-attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined && done !== undefined ⇒ true",
+      "packages/client/src/protocol/acquire-attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined && done !== undefined ⇒ slot !== undefined || done !== undefined",
+      "packages/client/src/protocol/acquire-attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: slot !== undefined ⇒ true",
+      "packages/client/src/protocol/acquire-attempt.ts: if (slot !== undefined && done !== undefined && done >= slot) throw new SlotDoneError(key, slot, done);: done !== undefined ⇒ true",
+    ],
+  },
+  {
     why: "No two entries have the same number.",
     mutants: [
       "packages/client/src/protocol/priority-queue.ts: return one.priority < other.priority || (one.priority === other.priority && one.order < other.order);: one.order < other.order ⇒ one.order <= other.order",

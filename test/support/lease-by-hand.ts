@@ -27,9 +27,11 @@ export interface LeaseByHand {
   adopted(terms?: Partial<HeldLeaseTerms>): HeldLease;
 }
 
-export async function leaseByHand(): Promise<LeaseByHand> {
+/** Acquires it in a store of this process, or in one far away, whose answers tell no time unless the test lets them. */
+export async function leaseByHand({ isLocal = true } = {}): Promise<LeaseByHand> {
   const clock = new ManualClock();
   const store = new ScriptedStore();
+  store.isLocal = isLocal;
   const events: LeaseEvent[] = [];
   const onEvent = (event: LeaseEvent): void => void events.push(event);
   const client = new LeaseClient({ store, clock, owner: "me", leaseDurationMs, onEvent });

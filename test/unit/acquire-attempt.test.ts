@@ -89,6 +89,14 @@ describe("a try", () => {
     expect(update.mock.calls[0]?.[1]).toMatchObject({ withinMs: 3_000, since: { monotonic: 2_000 } });
   });
 
+  it("gives its room back, however it ends", async () => {
+    store.next(...Array.from({ length: 20 }, () => "throttled" as const));
+    for (let count = 0; count < 40; count += 1) {
+      await failureOf(Promise.race([attempt().try(patient), clock.advance(0)]));
+    }
+    expect(context.gate.enter(1_000, undefined)).toBe(0);
+  });
+
   it("makes one more request where the refusal shows what may be taken over, and no third", async () => {
     const { token } = await holdAs("dead");
     clock.freeze(leaseDurationMs + 5_000);
@@ -160,6 +168,18 @@ describe("a grant", () => {
     expect(update.mock.calls.map(([, bounds]) => (bounds as Bounds).withinMs)).toEqual([3_000, 3_000]);
   });
 
+  it("is renewed where another has written the same version of it with another expiry", async () => {
+    const update = store.update.bind(store);
+    let count = 0;
+    store.update = async (request, call) => {
+      const result = await update(request, call);
+      count += 1;
+      return count > 1 ? result : { ...result, item: { ...result.item, expiresAt: 1 } };
+    };
+    expect(await attempt().try(patient)).toMatchObject({ granted: true, record: { version: 2 } });
+    expect(count).toBe(2);
+  });
+
   it("counts its renewal's time from when that was written", async () => {
     const trying = attempt();
     store.next("answer lost");
@@ -227,6 +247,30 @@ describe("an acquisition that is given up", () => {
     const trying = attempt();
     await trying.try(patient);
     expect(await writesOf(() => trying.abandon())).toBe(0);
+  });
+
+  it("sends nothing where a write cannot have landed", async () => {
+    store.next("throttled");
+    const trying = attempt();
+    await failureOf(trying.try(patient));
+    expect(await writesOf(() => trying.abandon())).toBe(0);
+  });
+
+  it("is taken back once more where its late write has landed before its token was revoked", async () => {
+    const other = await holdAs("other");
+    const [record] = form.leasesIn(store.table.peek(itemKey));
+    store.next("request lost");
+    const trying = attempt();
+    await failureOf(trying.try(patient, knowing([bySight(record as LeaseRecord)])));
+    const update = store.update.bind(store);
+    const ours = { ...store.table.peek(itemKey), token: trying.token, owner: "me" };
+    store.update = async (request, call) => {
+      const result = await update(request, call);
+      // The second one is the revocation.
+      return store.count("update") === 2 ? { applied: true, item: ours, retried: false } : result;
+    };
+    expect(await writesOf(() => trying.abandon())).toBe(3);
+    expect(other.held).toBe(true);
   });
 
   it("is taken back where a request was repeated: an earlier copy may land yet", async () => {

@@ -103,6 +103,11 @@ describe("the end of a lease", () => {
     expect(types()).toEqual(["released", "released"]);
   });
 
+  it("is sent in its caller's own turn", () => {
+    void scene.held().release(false);
+    expect(scene.store.calls).toHaveLength(1);
+  });
+
   it("is waited for when the client is closed", async () => {
     const write = Promise.withResolvers<UpdateResult>();
     scene.store.update = () => write.promise;
@@ -150,14 +155,14 @@ describe("a cooldown", () => {
     return token === undefined ? undefined : { until: Number(expiresAt) - scene.clock.now(), forMs };
   };
 
-  it("lasts for what is left of it by the monotonic scene.clock, where this process has acquired the lock", async () => {
-    scene.clock.freeze(2_000);
+  it("lasts for what is left of it by the monotonic clock, where this process has acquired the lock", async () => {
+    scene.clock.freeze(2_500);
     scene.clock.jump(60_000);
-    await scene.held({ cooldownUntil: scene.record.acquiredAt + 9_000 }).release(false);
+    await scene.held({ heldSince: 500, cooldownUntil: scene.record.acquiredAt + 9_000 }).release(false);
     expect(cooldown()).toEqual({ until: 7_000, forMs: 7_000 });
   });
 
-  it("lasts for what is left of it by the wall scene.clock, where another has", async () => {
+  it("lasts for what is left of it by the wall clock, where another has", async () => {
     scene.clock.jump(2_000);
     await scene.adopted({ cooldownUntil: scene.record.acquiredAt + 9_000 }).release(false);
     expect(cooldown()).toEqual({ until: 7_000, forMs: 7_000 });

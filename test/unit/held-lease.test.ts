@@ -55,6 +55,10 @@ describe("what is known of a lease", () => {
     expect(lease.believedUntil).toBe(scene.record.expiresAt);
   });
 
+  it("has no handle before somebody is given one", () => {
+    expect(scene.held().handles).toEqual([]);
+  });
+
   it("protects nothing before something has confirmed it", () => {
     expect(scene.held({}, false).deadline.remainingMs()).toBe(0);
     expect(scene.held().deadline.remainingMs()).toBe(leaseDurationMs);
@@ -82,7 +86,7 @@ describe("for how long it was held", () => {
 });
 
 describe("a renewal", () => {
-  it("proves the lease by the scene.record, and has a version and an expiry of its own", async () => {
+  it("proves the lease by the record, and has a version and an expiry of its own", async () => {
     scene.clock.freeze(4_000);
     const { sent, send } = answering();
     await scene.held().renew(send);
@@ -114,6 +118,11 @@ describe("a renewal", () => {
     expect(scene.events).toMatchObject([
       { type: "renewed", key: "k", owner: "me", fencingToken: scene.record.fencingToken },
     ]);
+  });
+
+  it("is one write where nobody says how it is to be sent", async () => {
+    await scene.held().renew();
+    expect(scene.store.calls).toMatchObject([{ method: "update" }]);
   });
 
   it("is sent once for all who ask at the same time, and again for the next", async () => {
@@ -175,6 +184,15 @@ describe("a lease whose item does not show it any more", () => {
     const other = { ...shown(), token: "other", owner: "another" };
     expect(await lossOf(other)).toEqual(["taken", expect.stringContaining('held by "another"')]);
     expect(await lossOf({ ...itemKey, releasedToken: "other" })).toEqual(["taken", expect.any(String)]);
+  });
+
+  it("was taken, where it is one of several of an item, by nobody in particular", async () => {
+    const seat = { ...scene.record, seat: { kind: "permit", permits: 1 } } as const;
+    const lease = scene.held({ record: seat });
+    const item = { ...shown(), token: "other", owner: "another" };
+    const error = await failureOf(lease.renew(async () => ({ applied: false, item, retried: false })));
+    expect(error).toMatchObject({ reason: "taken" });
+    expect(String(error)).not.toContain("held by");
   });
 
   it("was taken where its token came back with another fencing token", async () => {

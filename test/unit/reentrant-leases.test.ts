@@ -24,7 +24,11 @@ class Lease {
     this.terms = { slot };
   }
 
+  /** How often its time was looked at. */
+  looks = 0;
+
   get deadline() {
+    this.looks += 1;
     return { remainingMs: () => this.remainingMs };
   }
 
@@ -32,8 +36,8 @@ class Lease {
     this.holds += 1;
   }
 
-  async release(): Promise<void> {
-    this.holds -= 1;
+  async release(completed: boolean): Promise<void> {
+    this.holds -= completed ? Number.NaN : 1;
   }
 
   onEnd(listener: () => void): void {
@@ -88,6 +92,15 @@ describe("a lease that an owner holds", () => {
     expect(await share(next)).toBe(next);
   });
 
+  it("is forgotten when it ends", async () => {
+    const lease = newLease();
+    await share(lease);
+    lease.end();
+    lease.looks = 0;
+    await share(newLease());
+    expect(lease.looks).toBe(0);
+  });
+
   it("stands for one slot: it is shared by calls for that slot, or for none", async () => {
     const lease = newLease("2026");
     await share(lease, { slot: "2026" });
@@ -125,6 +138,7 @@ describe("calls at the same time", () => {
   });
 
   it("wait no longer than a call may take, or than they are ready to wait where that is longer", async () => {
+    clock.freeze(5_000);
     void leases.share(wish, patience, () => new Promise(() => undefined));
     const outcomes: unknown[] = [];
     for (const waitMs of [0, 20_000])
@@ -152,6 +166,20 @@ describe("calls at the same time", () => {
     await clock.advance(3_999);
     expect(outcome).toBeUndefined();
     await clock.advance(1);
+    expect(outcome).toBeInstanceOf(LeaseUnavailableError);
+  });
+
+  it("do not begin another wait when their time is over", async () => {
+    const first = Promise.withResolvers<HeldLease>();
+    void leases.share(wish, patience, () => first.promise).catch(() => undefined);
+    void leases.share(wish, patience, () => new Promise(() => undefined)).catch(() => undefined);
+    let outcome: unknown;
+    void leases.share(wish, patience, never).catch((error) => {
+      outcome = error;
+    });
+    clock.freeze(10_000);
+    first.reject(new Error("no"));
+    await settled();
     expect(outcome).toBeInstanceOf(LeaseUnavailableError);
   });
 
