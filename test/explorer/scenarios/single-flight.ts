@@ -1,4 +1,5 @@
 import { CacheAccess } from "../../../packages/client/src/single-flight/cache-access.ts";
+import { Callers } from "../../../packages/client/src/single-flight/callers.ts";
 import { cacheSortKey } from "../../../packages/client/src/single-flight/schema.ts";
 import { Network } from "../../simulation/network.ts";
 import {
@@ -29,10 +30,11 @@ const call = (
 const invalidate = (process: number): FlightStep => ({ kind: "invalidate", process, key });
 const wait = (ms: number): Wait => ({ kind: "wait", ms });
 
+/** Values are fresh for 3 s, and may be given for 6 s more. */
 const make =
-  (places: number) =>
+  (places: number, staleWithinMs?: number) =>
   (world: World, { tamper }: Planted): Site =>
-    new Site(world, tamper, { places, wanted: [key] });
+    new Site(world, tamper, { places, wanted: [key], staleWithinMs });
 const end = (site: Site): Promise<void> => site.expectValuesForAll();
 
 const [secondHolder, earlierResult, weakMark] = (simulated[0]?.mistakes ?? []) as [Mistake, Mistake, Mistake];
@@ -63,6 +65,39 @@ const keptByFailure: Mistake = {
     ({ attribute, test, write }) => attribute === "fence" && test === "=" && write.key.sk === cacheSortKey,
   ),
   violation: /was invalidated, and came back|was replaced by one/,
+};
+
+const keptWaiting: Mistake = {
+  what: "a caller that waits although there is a stale value",
+  plant: replacing(Callers.prototype, "serveStale", () => () => {}),
+  violation: /waited .* beside a stale value/,
+};
+
+const refreshedByStale: Mistake = {
+  what: "a stale value for a caller that asks for a refresh",
+  plant: replacing(
+    Callers.prototype,
+    "join",
+    (join) =>
+      function (this: Callers, terms, signal) {
+        return join.call(this, { ...terms, staleOnContention: true }, signal);
+      },
+  ),
+  violation: /was begun before the refresh/,
+};
+
+const endlessStale: Mistake = {
+  what: "a stale value that is given for ever",
+  plant: replacing(
+    CacheAccess.prototype,
+    "read",
+    (read) =>
+      async function (this: CacheAccess, ...given) {
+        const entry = await read.apply(this, given);
+        return entry && { ...entry, staleUntil: Number.POSITIVE_INFINITY };
+      },
+  ),
+  violation: /ms after it was computed/,
 };
 
 export const singleFlight = [
@@ -126,5 +161,29 @@ export const singleFlight = [
     ],
     end,
     mistakes: [keptByFailure],
+  }),
+  scenario({
+    name: "single-flight:stale",
+    faults: 1,
+    kinds: ["request lost", "request late", "answer lost", "sent twice", "killed"],
+    make: make(2, 2_800),
+    lanes: [
+      { process: 0, steps: [call(0, { computeMs: 0 }), wait(5_550), call(0, { computeMs: 4_500 })] },
+      { process: 1, steps: [wait(5_600), call(1), call(1, { forceRefresh: true })] },
+    ],
+    end,
+    mistakes: [keptWaiting, refreshedByStale],
+  }),
+  scenario({
+    name: "single-flight:stale-over",
+    faults: 1,
+    kinds: ["request late", "answer lost", "answer late", "killed", "frozen"],
+    make: make(2),
+    lanes: [
+      { process: 0, steps: [call(0, { computeMs: 0 }), wait(10_500), call(0, { computeMs: 2_000 })] },
+      { process: 1, steps: [wait(11_000), call(1)] },
+    ],
+    end,
+    mistakes: [endlessStale],
   }),
 ];

@@ -1,6 +1,7 @@
 import { LeaseError, type TransactionEntry, type UpdateRequest } from "@leasehold/client";
 import { attributeNames, leaseItemKey } from "@leasehold/client/schema";
 import fc from "fast-check";
+import type { CacheEntry } from "../../../packages/client/src/single-flight/entry.ts";
 import { type ComputeContext, SingleFlight } from "../../../packages/client/src/single-flight/index.ts";
 import { cacheSortKey, flightSortKey } from "../../../packages/client/src/single-flight/schema.ts";
 import { Beliefs } from "../beliefs.ts";
@@ -12,6 +13,9 @@ import type { World } from "../world.ts";
 
 const processes = 4;
 const keys = ["x", "y"] as const;
+const freshForMs = 3_000;
+/** How far two processes may differ in a value's age. */
+const agesDifferByMs = 1_500;
 /** How long one call to the service may take, at most. */
 const callBudgetMs = 10_000;
 
@@ -66,34 +70,46 @@ interface Place {
   readonly underWay: Map<string, Set<symbol>>;
 }
 
-/** When a computation began. */
+/** When a computation began, and gave its value. */
 interface Beginning {
   readonly at: number;
+  readonly endedAt: number;
   /** How often ttl had removed something by then. */
   readonly collections: number;
+}
+
+/** How large a case is. */
+interface SiteCase {
+  /** @default 4 */
+  readonly places?: number;
+  /** @default - two of them */
+  readonly wanted?: readonly string[];
+  /** How long a caller waits at most, in milliseconds, where a stale value could be given to it. @default Infinity */
+  readonly staleWithinMs?: number | undefined;
 }
 
 export class Site {
   readonly world: Cluster<Place>;
   readonly #beliefs: Beliefs;
+  readonly #usableForMs: number;
+  readonly #staleWithinMs: number;
   readonly #produced = new Map<string, Beginning>();
   /** When the last invalidation that has resolved was called, by key. */
   readonly #forgottenAt = new Map<string, number>();
 
   readonly #keys: readonly string[];
 
-  constructor(
-    world: World,
-    tamper?: Tamper,
-    { places = processes, wanted = keys as readonly string[] } = {},
-  ) {
+  constructor(world: World, tamper?: Tamper, small: SiteCase = {}) {
+    const { places = processes, wanted = keys, staleWithinMs = Number.POSITIVE_INFINITY } = small;
     const staleForMs = world.random.pick([0, 6_000]);
     const failureForMs = world.random.pick([0, 2_000]);
     this.#keys = wanted;
+    this.#usableForMs = freshForMs + staleForMs;
+    this.#staleWithinMs = staleWithinMs;
     this.world = new Cluster<Place>(world, {
       processes: places,
       begin: (client) => ({
-        flights: new SingleFlight(client, { freshForMs: 3_000, staleForMs, failureForMs }),
+        flights: new SingleFlight(client, { freshForMs, staleForMs, failureForMs }),
         interruptions: 0,
         underWay: new Map(),
       }),
@@ -148,12 +164,15 @@ export class Site {
     const { interruptions } = running.parts;
     const { freezes } = running.process;
     const collections = this.#collections;
+    const hasStale = !forceRefresh && this.#hasStale(key);
     const settled = (): void => {
       // An own computation, a freeze: then the time is not spent on waiting.
       if (running.parts.interruptions !== interruptions || running.process.isDead) return;
       if (running.process.freezes !== freezes) return;
       const tookMs = world.clock.monotonic() - since;
       world.count(tookMs > waitMs ? "waited for all it had" : "waited less");
+      if (tookMs > this.#staleWithinMs && hasStale)
+        world.fault(`${running.process.name} waited ${tookMs} ms beside a stale value`);
       if (tookMs > waitMs + callBudgetMs)
         world.fault(`${running.process.name} waited ${tookMs} of ${waitMs} ms`);
     };
@@ -161,7 +180,8 @@ export class Site {
       this.#compute(running, context, computeMs, fails);
     const underWay = running.parts.underWay.get(key) ?? new Set();
     running.parts.underWay.set(key, underWay);
-    const forgottenAt = underWay.size === 0 ? this.#forgottenAt.get(key) : undefined;
+    const isAlone = underWay.size === 0;
+    const forgottenAt = isAlone ? this.#forgottenAt.get(key) : undefined;
     const id = Symbol(key);
     underWay.add(id);
     const call = running.parts.flights
@@ -173,6 +193,8 @@ export class Site {
       const isOthers = !value.endsWith(` by ${running.process.name}`);
       const beginning = this.#produced.get(value);
       if (!value.startsWith(key) || beginning === undefined) world.fault(`nobody has computed ${value}`);
+      else if (isAlone && since - beginning.endedAt > this.#usableForMs + agesDifferByMs)
+        world.fault(`${value} was given ${since - beginning.endedAt} ms after it was computed`);
       else if (forceRefresh) this.#expectRefreshed(since, value, beginning, collections, isOthers);
       else if (forgottenAt !== undefined) this.#expectComputedAfter(forgottenAt, value, beginning);
     };
@@ -191,6 +213,16 @@ export class Site {
       running.parts.underWay.delete(key);
     };
     world.watch(running, running.parts.flights.invalidate(key), onDone, isExpected);
+  }
+
+  /** Whether the table has a value that is not fresh now, and can be given for as long as a caller may wait. */
+  #hasStale(key: string): boolean {
+    const { data = "{}" } = this.world.table.peek(leaseItemKey(key, cacheSortKey)) ?? {};
+    const entry: Partial<CacheEntry> = JSON.parse(String(data));
+    const { value, freshUntil = Number.POSITIVE_INFINITY, staleUntil = 0 } = entry;
+    const now = this.world.clock.now();
+    const isPast = now > freshUntil + agesDifferByMs;
+    return value !== undefined && isPast && now + this.#staleWithinMs < staleUntil - agesDifferByMs;
   }
 
   /** Where ttl has removed nothing since: it may have been the mark, or the lock of a computation that stood still. */
@@ -235,7 +267,7 @@ export class Site {
     if (!lease.held) world.count("computed without a lease");
     if (fails) throw new WorkError();
     const value = `${key} ${this.#produced.size} by ${process.name}`;
-    this.#produced.set(value, beginning);
+    this.#produced.set(value, { ...beginning, endedAt: world.clock.monotonic() });
     return value;
   }
 
