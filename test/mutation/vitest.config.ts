@@ -38,6 +38,8 @@ export default defineConfig({
     pool: "threads",
     maxWorkers: 1,
     isolate: false,
+    // It knows a module by the text on the disk: a module that is cached would have the mutants of an earlier run.
+    fsModuleCache: false,
     unstubEnvs: true,
     unstubGlobals: true,
     restoreMocks: true,

@@ -56,7 +56,8 @@ export class AttemptGate {
     } catch (error) {
       if (!(error instanceof LeaseUnavailableError) || call.waitMs === 0) throw error;
     } finally {
-      if (this.#resuming.get(slot) === settled) this.#resuming.delete(slot);
+      // No other call for the slot has gone on yet: this one is in progress.
+      this.#resuming.delete(slot);
     }
     return await this.#wait(call);
   }

@@ -36,14 +36,14 @@ export class Attempt {
     } catch (error) {
       // Ignored: the work's own error comes first. An outcome that cannot be recorded shows as lost when the lease ends,
       // and the `error` event reports a mistake in the program.
-      await this.#record("failed", this.#describe(error)).catch(() => false);
+      await this.#record("failed", this.#describe(error)).catch(() => {});
       return { state: "failed", error };
     }
     const { loss } = lease;
     if (loss?.reason === "revoked") {
       // The work may have stopped before its end.
       // Ignored: the revocation comes first, as the work's own error does.
-      await this.#record("failed", cut(loss.message)).catch(() => false);
+      await this.#record("failed", cut(loss.message)).catch(() => {});
       throw loss;
     }
     if (await this.#record("succeeded", this.#remark)) return { state: "succeeded", result };

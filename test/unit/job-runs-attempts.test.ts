@@ -1,0 +1,453 @@
+import {
+  LeaseClient,
+  type LeaseClientOptions,
+  LeaseLostError,
+  LeaseUnavailableError,
+} from "@leasehold/client";
+import type { Acquirer, HeldLease } from "@leasehold/client/internal";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import { JobRuns, type JobRunsOptions, RunsExhaustedError } from "../../packages/jobs/src/index.ts";
+import { AttemptGate, type SlotCall } from "../../packages/jobs/src/runs/attempt-gate.ts";
+import { runItemKey } from "../../packages/jobs/src/runs/schema.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const job = "report";
+const slot = "2025-12-31T23:00:00.000Z";
+const hourMs = 3_600_000;
+const leaseDurationMs = 3_000;
+const pastLeaseMs = leaseDurationMs + 1_001;
+let clock: ManualClock;
+let store: ScriptedStore;
+
+const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): LeaseClient =>
+  new LeaseClient({ store, clock, owner, leaseDurationMs, ...options });
+const runsOf = (owner: string, options: JobRunsOptions = {}): JobRuns =>
+  new JobRuns(clientOf(owner), job, options);
+const item = () => store.table.peek(runItemKey(job, slot));
+const failure = async (promise: Promise<unknown>): Promise<unknown> =>
+  await promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+/** Lets time pass until a promise has settled. */
+const inTime = async <T>(promise: Promise<T>): Promise<T> => {
+  promise.catch(() => undefined);
+  await clock.advance(60_000);
+  return await promise;
+};
+const never = (): Promise<never> => new Promise(() => undefined);
+/** Breaks the lease of a slot as an operator does. */
+const breakLease = (): Promise<boolean> => {
+  const { sk: sortKey } = runItemKey(job, slot);
+  return clientOf("operator").forceRelease(job, { sortKey, token: String(item()?.token) });
+};
+/** Begins an attempt that dies. */
+const die = async (options: JobRunsOptions = {}): Promise<void> => {
+  void runsOf("dead", { heartbeat: false, ...options }).run(slot, never);
+  await settled();
+  await clock.advance(pastLeaseMs);
+};
+
+beforeEach(() => {
+  clock = new ManualClock(Date.UTC(2026, 0, 1));
+  store = new ScriptedStore();
+});
+
+describe("calls of one object with reentrant", () => {
+  interface Acquired {
+    readonly slot: string;
+    readonly resumes: boolean;
+    readonly waitMs: number | undefined;
+    readonly end: PromiseWithResolvers<HeldLease>;
+  }
+  let acquired: Acquired[];
+  let gate: AttemptGate;
+  const lease = {} as HeldLease;
+  const refused = new LeaseUnavailableError(job, undefined, 5);
+  const begin = (named: string, more: Partial<SlotCall> = {}) => {
+    const call = { key: job, slot: named, reentrant: true, resumes: true, waitMs: 500, ...more };
+    const work = Promise.withResolvers<string>();
+    const formOf = () => undefined;
+    const done = gate.run({ ...call, formOf } as unknown as SlotCall, () => work.promise);
+    done.catch(() => undefined);
+    return { done, work };
+  };
+  const seen = () => acquired.map(({ slot: named, resumes, waitMs }) => ({ slot: named, resumes, waitMs }));
+
+  beforeEach(() => {
+    acquired = [];
+    const acquire = (call: SlotCall & { readonly waitMs: number }): Promise<HeldLease> => {
+      const end = Promise.withResolvers<HeldLease>();
+      acquired.push({ slot: call.slot, resumes: call.resumes, waitMs: call.waitMs, end });
+      return end.promise;
+    };
+    gate = new AttemptGate({ acquire } as unknown as Acquirer);
+  });
+
+  test("take over an attempt of their owner without waiting, and each slot for itself", async () => {
+    begin("one");
+    begin("two");
+    await settled();
+    expect(seen()).toEqual([
+      { slot: "one", resumes: true, waitMs: 0 },
+      { slot: "two", resumes: true, waitMs: 0 },
+    ]);
+  });
+
+  test("wait for other owners as usual when there is nothing to take over", async () => {
+    begin("one");
+    await settled();
+    acquired[0]?.end.reject(refused);
+    await settled();
+    expect(seen().slice(1)).toEqual([{ slot: "one", resumes: false, waitMs: 500 }]);
+  });
+
+  test("do not wait when they are not to", async () => {
+    const { done } = begin("one", { waitMs: 0 });
+    await settled();
+    acquired[0]?.end.reject(refused);
+    await expect(done).rejects.toBe(refused);
+    expect(acquired).toHaveLength(1);
+  });
+
+  test("end with an error that is no refusal", async () => {
+    const { done } = begin("one");
+    await settled();
+    const error = new TypeError("a mistake");
+    acquired[0]?.end.reject(error);
+    await expect(done).rejects.toBe(error);
+    expect(acquired).toHaveLength(1);
+  });
+
+  test("wait for the first try of an earlier call, and do not take over its attempt", async () => {
+    begin("one");
+    await settled();
+    begin("one");
+    await settled();
+    expect(acquired).toHaveLength(1);
+    acquired[0]?.end.resolve(lease);
+    await settled();
+    expect(seen().slice(1)).toEqual([{ slot: "one", resumes: false, waitMs: 500 }]);
+  });
+
+  test("may take over again when no other call for the slot is in progress", async () => {
+    const { done, work } = begin("one");
+    await settled();
+    acquired[0]?.end.resolve(lease);
+    work.resolve("done");
+    expect(await done).toBe("done");
+    begin("one");
+    await settled();
+    expect(seen()[1]).toEqual({ slot: "one", resumes: true, waitMs: 0 });
+  });
+});
+
+describe("an attempt whose lease is lost while it works", () => {
+  test("rejects with that loss, which tells who has taken it", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let lost: unknown;
+    const done = runsOf("a").run(slot, async ({ lease, signal }) => {
+      await promise;
+      await lease.renew().catch(() => undefined);
+      lost = signal.reason;
+    });
+    await settled();
+    await breakLease();
+    void runsOf("other").run(slot, never);
+    await settled();
+    resolve();
+    const error = await failure(inTime(done));
+    expect(error).toBeInstanceOf(LeaseLostError);
+    expect(error).toBe(lost);
+    expect(error).toMatchObject({ reason: "taken", message: expect.stringContaining("other") });
+  });
+
+  test("rejects with the loss of its slot, not of its time, when another attempt has begun since", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const done = runsOf("a", { heartbeat: false }).run(slot, () => promise);
+    await settled();
+    await clock.advance(pastLeaseMs);
+    void runsOf("other").run(slot, never);
+    await settled();
+    resolve();
+    expect(await failure(inTime(done))).toMatchObject({ reason: "taken" });
+  });
+
+  test("has its signal abort, although the caller has given one of its own", async () => {
+    const reasons: unknown[] = [];
+    const { signal: own } = new AbortController();
+    const work = async ({
+      lease,
+      signal,
+    }: {
+      readonly lease: { renew(): Promise<void> };
+      readonly signal: AbortSignal;
+    }) => {
+      await breakLease();
+      await lease.renew().catch(() => undefined);
+      reasons.push(signal.reason);
+    };
+    await failure(runsOf("a").run(slot, work, { signal: own }));
+    expect(reasons).toMatchObject([{ reason: "released" }]);
+  });
+
+  test("has not succeeded when its work has released the lease before, and the answer to that was lost", async () => {
+    const done = runsOf("a").run(slot, async ({ lease }) => {
+      store.next("answer lost", "request lost", "request lost", "request lost");
+      await lease.release().catch(() => undefined);
+      store.weather = undefined;
+    });
+    const error = await failure(inTime(done));
+    expect(error).toBeInstanceOf(LeaseLostError);
+    expect(item()?.state).toBeUndefined();
+    expect(await runsOf("a").get(slot)).toMatchObject({ state: "lost" });
+  });
+});
+
+describe("an outcome that is not confirmed", () => {
+  test("is sent again after pauses that double from 200 ms, five times at most", async () => {
+    const times: number[] = [];
+    const update = store.update.bind(store);
+    const done = runsOf("a", { heartbeat: false }).run(slot, () => {
+      store.update = (...call) => {
+        times.push(clock.monotonic());
+        return update(...call);
+      };
+      store.weather = "throttled";
+    });
+    expect(await failure(inTime(done))).toMatchObject({ code: "LEASE_THROTTLED" });
+    const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0));
+    expect(gaps).toEqual([200, 400, 800, 1_600]);
+  });
+});
+
+describe("a remark", () => {
+  test.each([
+    [1_024, "whole"],
+    [1_025, "cut"],
+  ])("of an error of %i bytes is kept %s", async (bytes, how) => {
+    const message = "e".repeat(bytes);
+    const runs = runsOf("a", { describeError: () => message });
+    await failure(runs.run(slot, () => Promise.reject(new Error("broken"))));
+    const { remark } = (await runs.get(slot)) ?? {};
+    expect(remark).toBe(how === "whole" ? message : `${message.slice(0, 1_021)}…`);
+  });
+});
+
+describe("a run", () => {
+  test("rejects with its work's own error", async () => {
+    const error = new Error("broken");
+    expect(await failure(runsOf("a").run(slot, () => Promise.reject(error)))).toBe(error);
+    expect(await failure(runsOf("a").tryRun(slot, () => Promise.reject(error)))).toBe(error);
+  });
+
+  test("whose last attempt is still at work is unavailable, not exhausted", async () => {
+    void runsOf("a", { maxAttempts: 1 }).run(slot, never);
+    await settled();
+    const error = await failure(runsOf("b", { maxAttempts: 1 }).run(slot, () => "done"));
+    expect(error).toBeInstanceOf(LeaseUnavailableError);
+    await clock.advance(hourMs);
+  });
+
+  test("whose last attempt was lost is exhausted, and has no remark", async () => {
+    await die({ maxAttempts: 1 });
+    const error = await failure(runsOf("b", { maxAttempts: 1 }).run(slot, () => "done"));
+    expect(error).toBeInstanceOf(RunsExhaustedError);
+    expect(error).toMatchObject({ attempts: 1, maxAttempts: 1, remark: undefined });
+  });
+
+  test("shows nothing of the attempt before while the next one is at work", async () => {
+    const runs = runsOf("a");
+    await failure(
+      runs.run(slot, ({ progress }) => {
+        progress(1);
+        throw new Error("broken");
+      }),
+    );
+    expect(item()).toMatchObject({ state: "failed", endedAt: clock.now(), progress: "1" });
+    void runs.run(slot, never);
+    await settled();
+    expect(Object.keys(item() ?? {})).not.toEqual(
+      expect.arrayContaining([expect.stringMatching(/^(state|endedAt|progress)$/)]),
+    );
+  });
+
+  test("does not begin its work once its client is being closed, at whatever moment that happens", async () => {
+    for (let turns = 0; turns < 40; turns += 1) {
+      let isClosing = false;
+      let hasBegunLate = false;
+      const client = clientOf(`a${turns}`, {
+        onEvent: async ({ type }) => {
+          if (type !== "acquired") return;
+          for (let turn = 0; turn < turns; turn += 1) await undefined;
+          isClosing = true;
+          void client.close().catch(() => undefined);
+        },
+      });
+      const at = new Date(Date.parse(slot) - turns * hourMs);
+      const work = () => {
+        hasBegunLate = isClosing;
+      };
+      await failure(new JobRuns(client, job).run(at, work));
+      expect({ turns, hasBegunLate }).toEqual({ turns, hasBegunLate: false });
+    }
+  });
+});
+
+describe("skipping a slot", () => {
+  test("that is at work is refused, with the time after which it may succeed", async () => {
+    void runsOf("a").run(slot, never);
+    await settled();
+    const error = (await failure(runsOf("b").skip(slot))) as LeaseUnavailableError;
+    expect(error).toBeInstanceOf(LeaseUnavailableError);
+    expect(error.retryAfterMs).toBeGreaterThan(leaseDurationMs - 1);
+  });
+
+  test("whose lost attempt renews its lease at the last moment is refused", async () => {
+    await die();
+    const update = store.update.bind(store);
+    let calls = 0;
+    store.update = async (...call) => {
+      calls += 1;
+      const { key } = call[0];
+      if (calls === 2) {
+        store.table.updateNow({
+          ...{
+            key,
+            update: "SET #version = :next",
+            condition: "attribute_exists(#token)",
+            returnsItem: false,
+          },
+          ...{ names: { "#version": "version", "#token": "token" }, values: { ":next": 99 } },
+        });
+      }
+      return await update(...call);
+    };
+    expect(await failure(runsOf("b").skip(slot))).toBeInstanceOf(LeaseUnavailableError);
+    expect(calls).toBe(2);
+    expect(item()?.state).toBeUndefined();
+  });
+});
+
+describe("taking a run back", () => {
+  const done = async () => {
+    await runsOf("a").run(slot, () => "done");
+    const run = await runsOf("a").get(slot);
+    if (run === undefined) throw new Error("there is no run");
+    return run;
+  };
+
+  test("opens it, and says so as often as it is asked", async () => {
+    const run = await done();
+    expect(await runsOf("b").takeBack(run)).toBe(true);
+    expect(await runsOf("b").takeBack(run)).toBe(true);
+    expect(item()).toMatchObject({ state: "failed", remark: "taken back by an operator" });
+  });
+
+  test("changes nothing when it has ended otherwise since, is unknown, or has begun again", async () => {
+    const run = await done();
+    expect(await runsOf("b").takeBack({ ...run, endedAt: 5 })).toBe(false);
+    expect(await runsOf("b").takeBack({ ...run, slot: "2025-12-31T22:00:00.000Z" })).toBe(false);
+    await runsOf("b").takeBack(run);
+    void runsOf("c").run(slot, never);
+    await settled();
+    expect(await runsOf("b").takeBack(run)).toBe(false);
+    expect(await runsOf("b").takeBack({ ...run, attempt: 2 })).toBe(false);
+    await breakLease();
+    expect(await runsOf("b").takeBack(run)).toBe(false);
+  });
+
+  test.each([
+    [undefined, "run"],
+    [null, "run"],
+    [5, "run"],
+    ["run", "run"],
+    [{ slot, attempt: 1.5, endedAt: 5 }, "run.attempt"],
+    [{ slot, attempt: 1, endedAt: "then" }, "run.endedAt"],
+  ])("refuses what is no run: %o", async (run, option) => {
+    const before = store.calls.length;
+    expect(await failure(runsOf("b").takeBack(run as never))).toMatchObject({ option });
+    expect(store.calls.length).toBe(before);
+  });
+
+  test("refuses a run that cannot be read", async () => {
+    const run = {
+      get attempt(): number {
+        throw new Error("it cannot be read");
+      },
+    };
+    expect(await failure(runsOf("b").takeBack(run as never))).toMatchObject({ option: "run" });
+  });
+
+  test("takes a run without an end, and refuses a remark that is none", async () => {
+    await done();
+    expect(await runsOf("b").takeBack({ slot, attempt: 1, endedAt: undefined })).toBe(false);
+    const error = await failure(runsOf("b").takeBack({ slot, attempt: 1, endedAt: 5 }, ""));
+    expect(error).toMatchObject({ option: "remark" });
+  });
+});
+
+describe("the history", () => {
+  const requests: Parameters<ScriptedStore["query"]>[0][] = [];
+  const watch = () => {
+    requests.length = 0;
+    const query = store.query.bind(store);
+    store.query = (request, options) => {
+      requests.push(request);
+      return query(request, options);
+    };
+  };
+  const slotAt = (hours: number) => new Date(Date.parse(slot) - hours * hourMs).toISOString();
+  const listed = async (runs: AsyncIterable<{ readonly slot: string }>): Promise<string[]> => {
+    const slots: string[] = [];
+    for await (const run of runs) slots.push(run.slot);
+    return slots;
+  };
+
+  test("reads one run so that every earlier write is seen", async () => {
+    await runsOf("a").get(slot);
+    expect(store.calls).toMatchObject([{ method: "get", consistent: true }]);
+  });
+
+  test("asks for no more runs than it gives, and for 250 at a time", async () => {
+    watch();
+    await listed(runsOf("a").runs({ limit: 5 }));
+    await listed(runsOf("a").runs({ limit: 251 }));
+    await listed(runsOf("a").runs({ limit: 5, state: "failed" }));
+    expect(requests).toMatchObject(
+      [{ limit: 5 }, { limit: 250 }, { limit: 250 }].map((each) => ({ ...each, consistent: false })),
+    );
+  });
+
+  test("goes through all pages", async () => {
+    for (const hours of [0, 1, 2, 3, 4]) await runsOf("a").skip(slotAt(hours));
+    const query = store.query.bind(store);
+    store.query = (request, options) => query({ ...request, limit: 2 }, options);
+    expect(await listed(runsOf("a").runs())).toEqual([4, 3, 2, 1, 0].map(slotAt));
+  });
+
+  test("finds missed slots from the first one of the range on, and sees every earlier write", async () => {
+    watch();
+    const next = (after: Date) => new Date((Math.floor(after.getTime() / hourMs) + 1) * hourMs);
+    const since = slotAt(2);
+    expect(await listed(runsOf("a").missed({ schedule: { next }, since }))).toEqual([2, 1, 0].map(slotAt));
+    expect(requests).toMatchObject([{ consistent: true, limit: 250, values: { ":start": `run#${since}` } }]);
+  });
+
+  test("sends nothing for missed slots of an empty range", async () => {
+    watch();
+    const next = (after: Date) => new Date(after.getTime() + hourMs);
+    for (const until of [slotAt(2), slotAt(3)])
+      expect(await listed(runsOf("a").missed({ schedule: { next }, since: slotAt(2), until }))).toEqual([]);
+    expect(requests).toEqual([]);
+  });
+
+  test("begins with the oldest slot that is certainly kept, and refuses an older one", async () => {
+    const keepForMs = 48 * hourMs;
+    const runs = runsOf("a", { keepForMs });
+    await runs.skip(new Date(clock.now() - keepForMs));
+    const error = await failure(runs.skip(new Date(clock.now() - keepForMs - 1)));
+    expect(error).toMatchObject({ option: "slot" });
+  });
+});

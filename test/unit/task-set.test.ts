@@ -1,0 +1,271 @@
+import { LeaseClient, type QueryRequest } from "@leasehold/client";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+import { type Task, TaskSet, type TaskSetOptions } from "../../packages/jobs/src/index.ts";
+import { endedTaskKey, openTaskKey } from "../../packages/jobs/src/tasks/schema.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const leaseDurationMs = 30_000;
+let clock: ManualClock;
+let store: WatchedStore;
+
+/** Notes the limits and prefixes of queries, and lets a test do something just before the next update. */
+class WatchedStore extends ScriptedStore {
+  readonly queries: QueryRequest[] = [];
+  beforeUpdate: (() => Promise<void>) | undefined;
+  /** How many items a page has at most. */
+  pageSize = Number.POSITIVE_INFINITY;
+
+  override async query(...[request, options]: Parameters<ScriptedStore["query"]>) {
+    this.queries.push(request);
+    const { limit = this.pageSize } = request;
+    return await super.query({ ...request, limit: Math.min(limit, this.pageSize, 1_000) }, options);
+  }
+
+  override async update(...call: Parameters<ScriptedStore["update"]>) {
+    const before = this.beforeUpdate;
+    this.beforeUpdate = undefined;
+    await before?.();
+    return await super.update(...call);
+  }
+}
+
+const clientOf = (owner: string): LeaseClient => {
+  const randomness = { token: () => `${owner} ${store.calls.length}`, fraction: () => 0.5 };
+  return new LeaseClient({ store, clock, owner, leaseDurationMs, randomness });
+};
+const setOf = (owner: string, options: TaskSetOptions = {}): TaskSet =>
+  new TaskSet(clientOf(owner), "set", { backoff: { delayMs: 0 }, ...options });
+const ids = (count: number) => Array.from({ length: count }, (_, index) => `${index}`);
+const add = (count: number, delayMs = 0) =>
+  setOf("adder").add(ids(count).map((id) => ({ id, delayMs, maxAttempts: 2 })));
+const claimed = async (set: TaskSet): Promise<Task> => {
+  const task = await set.claim();
+  if (task === undefined) throw new Error("there is no task to claim");
+  return task;
+};
+const open = (id: string) => store.table.peek(openTaskKey("set", id));
+const ended = (id: string) => store.table.peek(endedTaskKey("set", id));
+const isOpen = (id: string) => open(id) !== undefined;
+const listed = async (...state: Parameters<TaskSet["list"]>) => {
+  const found: string[] = [];
+  for await (const { id } of setOf("reader").list(...state)) found.push(id);
+  return found.sort();
+};
+/** Fails tasks for good. */
+const park = async (count: number) => {
+  await add(count);
+  await setOf("worker").process((task) => task.fail("broken", { final: true }), { concurrency: 50 });
+  store.calls.length = 0;
+  store.queries.length = 0;
+};
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new WatchedStore();
+});
+
+describe("a claim of any task", () => {
+  test("looks for it so that every earlier write is seen", async () => {
+    await add(1);
+    await setOf("a").claim();
+    expect(store.queries.map(({ consistent }) => consistent)).toEqual(store.queries.map(() => true));
+  });
+
+  test("does not try what else it has found when another worker is busy there", async () => {
+    await add(3);
+    let tried = 0;
+    store.beforeUpdate = async () => {
+      const other = setOf("other");
+      for (const _ of ids(3)) await claimed(other);
+      tried = store.count("update");
+    };
+    expect(await setOf("a").claim()).toBeUndefined();
+    expect(store.count("update") - tried).toBe(1);
+  });
+
+  test("ends when its client is closed, and claims nothing afterwards", async () => {
+    await add(2);
+    const client = clientOf("a");
+    store.beforeUpdate = async () => {
+      const other = setOf("other");
+      await claimed(other);
+      await claimed(other);
+      void client.close();
+    };
+    const before = store.count("update");
+    await expect(new TaskSet(client, "set").claim()).rejects.toMatchObject({ code: "LEASE_CLIENT_CLOSED" });
+    await clock.advance(1);
+    // Two of the other's, and the one that was refused.
+    expect(store.count("update") - before).toBe(3);
+  });
+});
+
+describe("processing tasks", () => {
+  test("refuses a work that is no function", async () => {
+    await expect(setOf("a").process("work" as never)).rejects.toMatchObject({
+      code: "LEASE_INVALID_OPTIONS",
+    });
+    expect(store.calls).toEqual([]);
+  });
+
+  test("keeps a text as the remark, and nothing else that the work gives", async () => {
+    await add(2);
+    await setOf("a").process(({ id }) => (id === "0" ? "three rows" : { rows: 3 }));
+    expect(ended("0")).toMatchObject({ remark: "three rows" });
+    expect(ended("1")).toMatchObject({ remark: "" });
+  });
+
+  test("counts a task as settled that its work has ended, although the work throws after it", async () => {
+    await add(1);
+    const summary = await setOf("a").process(async (task) => {
+      await task.succeed();
+      throw new Error("too late");
+    });
+    expect(summary).toMatchObject({ succeeded: 0, settled: 1, lost: 0 });
+  });
+
+  test("ends with a mistake in the program, also where the caller's signal does not abort", async () => {
+    await add(2);
+    const mistake = new TypeError("a mistake");
+    store.transact = () => Promise.reject(mistake);
+    const { signal } = new AbortController();
+    await expect(setOf("a").process(() => undefined, { until: "never", signal })).rejects.toBe(mistake);
+  });
+
+  test("remembers until when another worker has a task that it has taken at the last moment, without another look", async () => {
+    const sortKeyOf = (id: string) => openTaskKey("set", id).sk;
+    const [later = "", sooner = ""] = ids(2).sort((one, other) =>
+      sortKeyOf(one) < sortKeyOf(other) ? -1 : 1,
+    );
+    await setOf("adder").add([
+      { id: sooner, delayMs: 1_000 },
+      { id: later, delayMs: 2_000 },
+    ]);
+    const stop = new AbortController();
+    const done: string[] = [];
+    const work = ({ id }: Task): void => {
+      done.push(id);
+    };
+    const run = setOf("a").process(work, { until: "never", pollMs: 60_000, signal: stop.signal });
+    await clock.advance(999);
+    store.beforeUpdate = async () => {
+      await setOf("other", { heartbeat: false }).claim();
+      store.queries.length = 0;
+    };
+    await clock.advance(2_000);
+    // When the other task became due, from that task on.
+    expect(store.queries).toMatchObject([
+      { values: { ":from": sortKeyOf(later).slice(0, "task#01234567".length) } },
+    ]);
+    expect(done).toEqual([later]);
+    stop.abort();
+    await run;
+  });
+});
+
+describe("a loop over tasks", () => {
+  test("does not end a task whose claim has ended before", async () => {
+    await add(1);
+    const before = store.count("update");
+    for await (const _ of setOf("a", { maxRunMs: 1_000 }).work({ concurrency: 2 })) {
+      await clock.advance(1_001);
+      break;
+    }
+    expect(store.count("update") - before).toBe(1);
+    expect(open("0")).toMatchObject({ owner: "a", remark: "" });
+  });
+
+  test("gives up a task that it cannot end, and goes on", async () => {
+    await add(2);
+    const worked: string[] = [];
+    const loop = (async () => {
+      for await (const task of setOf("a").work({ until: "idle" })) {
+        worked.push(task.id);
+        if (worked.length === 1) store.next("request lost", "request lost", "request lost");
+        else await task.succeed();
+      }
+    })();
+    await clock.advance(10_000);
+    await loop;
+    expect(worked).toHaveLength(2);
+    const [first = ""] = worked;
+    const { expiresAt } = open(first) ?? {};
+    await clock.advance(leaseDurationMs);
+    expect(open(first)).toMatchObject({ expiresAt });
+  });
+
+  test("ends with a mistake in the program that comes up while a task is ended", async () => {
+    await add(1);
+    const mistake = new TypeError("a mistake");
+    const loop = (async () => {
+      for await (const _ of setOf("a").work()) store.update = () => Promise.reject(mistake);
+    })();
+    await expect(loop).rejects.toBe(mistake);
+  });
+});
+
+describe("listing tasks", () => {
+  test("of one state reads only the open or only the ended ones, and may lag", async () => {
+    await park(2);
+    await add(3);
+    store.queries.length = 0;
+    expect(await listed({ state: "parked" })).toEqual(["0", "1"]);
+    expect(await listed({ state: "waiting" })).toEqual(["2"]);
+    expect(store.queries).toMatchObject([
+      { values: { ":prefix": "done#" }, consistent: false },
+      { values: { ":prefix": "task#" }, consistent: false },
+    ]);
+  });
+
+  test("goes through all pages", async () => {
+    await add(5);
+    store.pageSize = 2;
+    expect(await listed()).toEqual(ids(5));
+  });
+});
+
+describe("cancelling a task", () => {
+  test("is recognised when the answer was lost, without another read", async () => {
+    await add(1);
+    store.next("answer lost");
+    const before = store.calls.length;
+    const cancelled = setOf("operator").cancel("0");
+    await clock.advance(6_000);
+    expect(await cancelled).toBe(true);
+    expect(store.calls.slice(before).map(({ method }) => method)).toEqual(["get", "transact", "transact"]);
+  });
+});
+
+describe("requeuing tasks", () => {
+  test("reads them so that every earlier write is seen, and costs one request for up to fifty", async () => {
+    await park(3);
+    expect(await setOf("operator").requeueAll()).toBe(3);
+    expect(store.calls.map(({ method }) => method)).toEqual(["query", "transact"]);
+    expect(store.queries).toMatchObject([{ values: { ":prefix": "done#" }, consistent: true }]);
+  });
+
+  test("stops at its limit, in a later batch as well", async () => {
+    await park(55);
+    expect(await setOf("operator").requeueAll({ limit: 52 })).toBe(52);
+    expect(ids(55).filter(isOpen)).toHaveLength(52);
+  });
+
+  test("goes through all pages", async () => {
+    await park(5);
+    store.pageSize = 2;
+    expect(await setOf("operator").requeueAll()).toBe(5);
+  });
+
+  test("sends nothing more when none of them is as it was read", async () => {
+    await park(1);
+    const query = store.query.bind(store);
+    store.query = async (...call) => {
+      const page = await query(...call);
+      await setOf("other").requeue("0");
+      return page;
+    };
+    expect(await setOf("operator").requeueAll()).toBe(1);
+    expect(store.calls.filter(({ entries }) => entries?.length === 0)).toEqual([]);
+  });
+});
