@@ -15,7 +15,7 @@ import { recordHistory } from "../../packages/cdk/history/recording.ts";
 import { wakeWaiters } from "../../packages/cdk/wake/waking.ts";
 import { Bench, isNamed } from "./bench.ts";
 import { fuzz } from "./fuzz.ts";
-import { hostileOptions, hostileText, madeOptions } from "./hostile.ts";
+import { someEvent as event, hostileOptions, hostileText, json, madeOptions } from "./hostile.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: bad input is what is tested.
 type Anything = any;
@@ -24,36 +24,6 @@ beforeEach(() => {
   vi.spyOn(console, "error").mockImplementation(() => undefined);
 });
 afterEach(() => vi.restoreAllMocks());
-
-const json: fc.Arbitrary<unknown> = fc.oneof(
-  fc.jsonValue({ maxDepth: 3 }),
-  hostileText,
-  fc.constantFrom(
-    null,
-    true,
-    0,
-    -1,
-    0.5,
-    1e308,
-    2 ** 53,
-    [],
-    {},
-    JSON.parse('{"__proto__":{"polluted":true}}'),
-  ),
-);
-
-/** An event with some of its fields right, others any JSON, and unknown ones at times. */
-function event(fields: Readonly<Record<string, fc.Arbitrary<unknown>>>): fc.Arbitrary<unknown> {
-  const parts = Object.entries(fields).map(([name, right]) => [
-    name,
-    fc.oneof({ weight: 4, arbitrary: right }, { weight: 1, arbitrary: json }),
-  ]);
-  const known = fc.record(Object.fromEntries(parts), { requiredKeys: [] });
-  const unknown = fc
-    .tuple(known, hostileText, json)
-    .map(([given, name, value]) => ({ ...given, [name]: value }));
-  return fc.oneof({ weight: 8, arbitrary: known }, unknown, json);
-}
 
 /** What a caller in another language gets has a name and a message, with the fields as a line of JSON. */
 function isTold(error: unknown): boolean {

@@ -154,6 +154,37 @@ export const hostileText: fc.Arbitrary<string> = fc.oneof(
   ),
 );
 
+/** Any JSON, as events of functions are. */
+export const json: fc.Arbitrary<unknown> = fc.oneof(
+  fc.jsonValue({ maxDepth: 3 }),
+  hostileText,
+  fc.constantFrom(
+    null,
+    true,
+    0,
+    -1,
+    0.5,
+    1e308,
+    2 ** 53,
+    [],
+    {},
+    JSON.parse('{"__proto__":{"polluted":true}}'),
+  ),
+);
+
+/** An event with some of its fields right, others any JSON, and unknown ones at times. */
+export function someEvent(fields: Readonly<Record<string, fc.Arbitrary<unknown>>>): fc.Arbitrary<unknown> {
+  const parts = Object.entries(fields).map(([name, right]) => [
+    name,
+    fc.oneof({ weight: 4, arbitrary: right }, { weight: 1, arbitrary: json }),
+  ]);
+  const known = fc.record(Object.fromEntries(parts), { requiredKeys: [] });
+  const unknown = fc
+    .tuple(known, hostileText, json)
+    .map(([given, name, value]) => ({ ...given, [name]: value }));
+  return fc.oneof({ weight: 8, arbitrary: known }, unknown, json);
+}
+
 /** A value that is right, mostly; a hostile one at times. */
 export function mostly(right: fc.Arbitrary<unknown>): fc.Arbitrary<Recipe> {
   return fc.oneof(
@@ -197,7 +228,7 @@ export function fewHostileOptions(
   known: Readonly<Record<string, fc.Arbitrary<unknown>>>,
 ): fc.Arbitrary<OptionsRecipe> {
   return fc
-    .subarray(Object.entries(known), { maxLength: 4 })
+    .shuffledSubarray(Object.entries(known), { maxLength: Math.min(4, Object.keys(known).length) })
     .chain((entries) => hostileOptions(Object.fromEntries(entries)));
 }
 

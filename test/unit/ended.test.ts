@@ -19,6 +19,15 @@ async function tell(event: object | undefined): Promise<string> {
 }
 
 describe("the end of an execution that holds a lease", () => {
+  it.each([[{ key }], [{ key, detail: 7 }], [{ key, detail: { executionArn: 7 } }], [{}]])(
+    "is no event that names no execution: %j",
+    async (event) => {
+      const arn = await tell(event);
+      expect(kept.describe(arn)).toMatchObject({ status: "SUCCEEDED" });
+      expect(kept.steps.calls).toEqual([]);
+    },
+  );
+
   it("lets the lock go at once, and its keeper ends with its next renewal", async () => {
     kept.deliver = (event) => void kept.tellEnded(event);
     const { lease, work, keeper } = await kept.guarded();

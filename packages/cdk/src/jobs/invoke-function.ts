@@ -2,6 +2,7 @@ import { type IRole, PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { IFunction } from "aws-cdk-lib/aws-lambda";
 import type { IScheduleTarget } from "aws-cdk-lib/aws-scheduler";
 import { ScheduleTargetBase, type ScheduleTargetBaseProps } from "aws-cdk-lib/aws-scheduler-targets";
+import { aFunction, checkKind } from "../prop-kinds.ts";
 
 /**
  * A schedule's target: a function, and none of its versions.
@@ -14,7 +15,7 @@ import { ScheduleTargetBase, type ScheduleTargetBaseProps } from "aws-cdk-lib/aw
  */
 export class InvokeFunction extends ScheduleTargetBase implements IScheduleTarget {
   constructor(fn: IFunction, props: ScheduleTargetBaseProps = {}) {
-    super(props, fn.functionArn);
+    super(props, checkKind("fn", fn, aFunction).functionArn);
   }
 
   protected addTargetActionToRole(role: IRole): void {

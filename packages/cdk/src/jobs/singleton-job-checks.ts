@@ -1,11 +1,58 @@
 import { Annotations, Duration, Token } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 import { longestSilence } from "../monitoring/alarm-window.ts";
+import { checkSkips } from "../monitoring/job-alarms.ts";
+import {
+  aDuration,
+  aFlag,
+  alarmActions,
+  aNumber,
+  aQueue,
+  aTable,
+  aText,
+  having,
+  type Kinds,
+  oneOf,
+} from "../prop-kinds.ts";
 import { checkLeaseKey } from "../table/leading-keys.ts";
 import { checkKnown } from "../workflow/durations.ts";
-import { observabilityOf } from "../workflow/observability.ts";
+import { observabilityKinds, observabilityOf } from "../workflow/observability.ts";
 import { type ScheduleTiming, scheduleTiming } from "./schedule-interval.ts";
 import type { JobOverlap, SingletonJobProps } from "./singleton-job-props.ts";
+
+/** The kinds of a job's props. */
+export const jobKinds: Kinds<SingletonJobProps> = {
+  ...observabilityKinds,
+  alarmActions,
+  alarms: aFlag,
+  deadLetterQueue: aQueue,
+  enabled: aFlag,
+  heartbeat: aDuration,
+  input: { name: "a value that JSON has", accepts: isJson },
+  jobName: aText,
+  keeper: having("a LeaseHeartbeat", "guard", "grantStart", "table"),
+  key: aText,
+  lockAtLeastFor: aDuration,
+  lockAtMostFor: aDuration,
+  maxEventAge: aDuration,
+  maxInterval: aDuration,
+  once: aFlag,
+  overlap: oneOf("skip", "queue", "replace"),
+  retryAttempts: aNumber,
+  runbookUrl: aText,
+  schedule: having("a ScheduleExpression", "expressionString"),
+  scheduleGroup: having("a schedule group", "scheduleGroupName", "node"),
+  skipsInARow: aNumber,
+  table: aTable,
+  target: having("a target, made by SingletonJobTarget", "bind", "refusedProps", "keptOverlaps"),
+  timeWindow: having("a TimeWindow", "mode"),
+  wakeup: having("a LeaseWakeup", "serve", "table"),
+};
+
+/** Also of a value with tokens, which write themselves. */
+function isJson(value: unknown): boolean {
+  return JSON.stringify(value) !== undefined;
+}
 
 /**
  * Refuses props that cannot work together, before anything is defined; warns of props that work badly together.
@@ -133,9 +180,7 @@ function checkInterval(
         "leave it out, and watch so rare a job by its failures",
     );
   }
-  if (skipsInARow !== undefined && !(Number.isSafeInteger(skipsInARow) && skipsInARow > 0)) {
-    throw new Error(`skipsInARow is ${numberText(skipsInARow)}: set a whole number above 0`);
-  }
+  checkSkips(skipsInARow);
 }
 
 function checkRetries({ maxEventAge, retryAttempts }: SingletonJobProps): void {

@@ -1,8 +1,25 @@
 import type { IFunction } from "aws-cdk-lib/aws-lambda";
+import {
+  aDuration,
+  aFunction,
+  aNumber,
+  aStateMachine,
+  checkKind,
+  checkProps,
+  having,
+  type Kinds,
+} from "../prop-kinds.ts";
 import { FunctionTarget, type FunctionTargetOptions } from "./function-target.ts";
 import { JobTarget } from "./job-target.ts";
 import { LockedFunctionTarget, type LockedFunctionTargetOptions } from "./locked-function-target.ts";
 import { type LeasedStateMachine, WorkflowTarget } from "./workflow-target.ts";
+
+const functionKinds: Kinds<FunctionTargetOptions> = { retryAttempts: aNumber };
+const lockedKinds: Kinds<LockedFunctionTargetOptions> = { retryAttempts: aNumber, timeout: aDuration };
+const workflowKinds: Kinds<LeasedStateMachine> = {
+  stateMachine: aStateMachine,
+  redriveGuard: having("the redriveGuard of a LeasedWorkflow", "stateMachine", "node"),
+};
 
 /** What a job runs. */
 export abstract class SingletonJobTarget extends JobTarget {
@@ -24,7 +41,7 @@ export abstract class SingletonJobTarget extends JobTarget {
    * ```
    */
   static lambda(fn: IFunction, options: FunctionTargetOptions = {}): JobTarget {
-    return new FunctionTarget(fn, options);
+    return new FunctionTarget(checkKind("fn", fn, aFunction), checkProps(options, functionKinds));
   }
 
   /**
@@ -54,11 +71,11 @@ export abstract class SingletonJobTarget extends JobTarget {
    * ```
    */
   static lockedLambda(fn: IFunction, options: LockedFunctionTargetOptions = {}): JobTarget {
-    return new LockedFunctionTarget(fn, options);
+    return new LockedFunctionTarget(checkKind("fn", fn, aFunction), checkProps(options, lockedKinds));
   }
 
   /** A leased workflow. It brings its own key, durations and what to do when the lock is held. */
   static workflow(workflow: LeasedStateMachine): JobTarget {
-    return new WorkflowTarget(workflow);
+    return new WorkflowTarget(checkProps(workflow, workflowKinds, "stateMachine"));
   }
 }

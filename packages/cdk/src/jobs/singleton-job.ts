@@ -9,11 +9,12 @@ import { JobAlarms, type JobRunMetrics } from "../monitoring/job-alarms.ts";
 import { LeaseHeartbeatAlarms } from "../monitoring/lease-heartbeat-alarms.ts";
 import { alarmOnRedriveGuard } from "../monitoring/redrive-guard-alarm.ts";
 import type { AlarmSettings } from "../monitoring/runbook.ts";
+import { checkProps } from "../prop-kinds.ts";
 import { leaseMetric } from "../table/lease-metrics.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { observabilityOf } from "../workflow/observability.ts";
 import type { ScheduleTiming } from "./schedule-interval.ts";
-import { checkSingletonJob } from "./singleton-job-checks.ts";
+import { checkSingletonJob, jobKinds } from "./singleton-job-checks.ts";
 import type { SingletonJobProps } from "./singleton-job-props.ts";
 
 /**
@@ -53,55 +54,56 @@ export class SingletonJob extends Construct {
 
   constructor(scope: Construct, id: string, props: SingletonJobProps) {
     super(scope, id);
-    const timing = checkSingletonJob(this, props);
-    const { table, target } = props;
-    const maxInterval = props.maxInterval ?? defaultMaxInterval(props, timing);
-    const maxEventAge = props.maxEventAge ?? defaultMaxEventAge(timing.interval ?? maxInterval);
+    const given = checkProps(props, jobKinds, "schedule", "table", "target");
+    const timing = checkSingletonJob(this, given);
+    const { table, target } = given;
+    const maxInterval = given.maxInterval ?? defaultMaxInterval(given, timing);
+    const maxEventAge = given.maxEventAge ?? defaultMaxEventAge(timing.interval ?? maxInterval);
 
     this.#table = table;
-    this.jobName = props.jobName ?? Names.uniqueResourceName(this, { maxLength: 128, separator: "-" });
-    const key = props.key ?? this.jobName;
+    this.jobName = given.jobName ?? Names.uniqueResourceName(this, { maxLength: 128, separator: "-" });
+    const key = given.key ?? this.jobName;
     this.key = "key" in target.refusedProps ? undefined : key;
-    this.deadLetterQueue = props.deadLetterQueue ?? this.#defineDeadLetterQueue();
+    this.deadLetterQueue = given.deadLetterQueue ?? this.#defineDeadLetterQueue();
 
     const bound = target.bind(this, {
       table,
       key,
       jobName: this.jobName,
-      overlap: props.overlap ?? "skip",
-      once: props.once ?? true,
-      heartbeat: props.heartbeat,
-      lockAtMostFor: props.lockAtMostFor,
-      lockAtLeastFor: props.lockAtLeastFor,
+      overlap: given.overlap ?? "skip",
+      once: given.once ?? true,
+      heartbeat: given.heartbeat,
+      lockAtMostFor: given.lockAtMostFor,
+      lockAtLeastFor: given.lockAtLeastFor,
       maxEventAge,
       deadLetterQueue: this.deadLetterQueue,
-      wakeup: props.wakeup,
-      keeper: props.keeper,
-      observability: observabilityOf(props),
+      wakeup: given.wakeup,
+      keeper: given.keeper,
+      observability: observabilityOf(given),
     });
     this.runs = bound.runs;
     this.schedule = new Schedule(this, "Schedule", {
-      schedule: props.schedule,
+      schedule: given.schedule,
       description: `Runs the job ${this.jobName}, one at a time.`,
-      enabled: props.enabled ?? true,
-      ...(props.scheduleGroup ? { scheduleGroup: props.scheduleGroup } : {}),
-      ...(props.timeWindow ? { timeWindow: props.timeWindow } : {}),
+      enabled: given.enabled ?? true,
+      ...(given.scheduleGroup ? { scheduleGroup: given.scheduleGroup } : {}),
+      ...(given.timeWindow ? { timeWindow: given.timeWindow } : {}),
       target: bound.scheduleTarget({
         deadLetterQueue: this.deadLetterQueue,
         maxEventAge,
-        ...(props.retryAttempts === undefined ? {} : { retryAttempts: props.retryAttempts }),
+        ...(given.retryAttempts === undefined ? {} : { retryAttempts: given.retryAttempts }),
         input: ScheduleTargetInput.fromObject({
           job: this.jobName,
           scheduledTime: ContextAttribute.scheduledTime,
           executionId: ContextAttribute.executionId,
-          ...(props.input === undefined ? {} : { input: props.input }),
+          ...(given.input === undefined ? {} : { input: given.input }),
         }),
       }),
     });
-    this.alarms = props.alarms === false ? undefined : this.#defineAlarms(props, timing, maxInterval);
-    if (this.alarms && bound.redriveGuard) alarmOnRedriveGuard(bound.redriveGuard, alarmSettings(props));
+    this.alarms = given.alarms === false ? undefined : this.#defineAlarms(given, timing, maxInterval);
+    if (this.alarms && bound.redriveGuard) alarmOnRedriveGuard(bound.redriveGuard, alarmSettings(given));
     if (this.alarms && bound.keeper) {
-      new LeaseHeartbeatAlarms(this, "KeeperAlarms", { heartbeat: bound.keeper, ...alarmSettings(props) });
+      new LeaseHeartbeatAlarms(this, "KeeperAlarms", { heartbeat: bound.keeper, ...alarmSettings(given) });
     }
   }
 

@@ -12,6 +12,18 @@ import {
 } from "aws-cdk-lib/aws-cloudwatch";
 import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import type { Construct } from "constructs";
+import {
+  aDuration,
+  alarmActions,
+  aMetric,
+  aNumber,
+  aQueue,
+  aText,
+  checkProps,
+  type Kind,
+  type Kinds,
+} from "../prop-kinds.ts";
+import { checkKnown } from "../workflow/durations.ts";
 import { type AlarmWindow, fineWindow, longestSilence, metricDelay } from "./alarm-window.ts";
 
 /** The text of an alarm, and its actions. */
@@ -24,6 +36,17 @@ export interface AlarmText {
 
 /** Metrics by a name for each, which begins with a small letter; at most 10. */
 export type NamedMetrics = Readonly<Record<string, IMetric>>;
+
+const textKinds: Kinds<AlarmText> = { actions: alarmActions, description: aText };
+
+/** The kind of named metrics. */
+export const namedMetrics: Kind = {
+  name: "an object of metrics by their names",
+  accepts: (value) =>
+    typeof value === "object" &&
+    value !== null &&
+    Object.entries(value).every(([name, metric]) => /^[a-z]\w*$/.test(name) && aMetric.accepts(metric)),
+};
 
 const fiveMinutes = Duration.minutes(5);
 
@@ -44,8 +67,10 @@ const fiveMinutes = Duration.minutes(5);
 export function alarmOnEvent(
   scope: Construct,
   id: string,
-  { metrics, ...text }: AlarmText & { readonly metrics: NamedMetrics },
+  terms: AlarmText & { readonly metrics: NamedMetrics },
 ): Alarm {
+  const kinds = { ...textKinds, metrics: namedMetrics };
+  const { metrics, ...text } = checkProps(terms, kinds, "description", "metrics");
   return define(scope, id, {
     ...text,
     metric: filledTotal(metrics),
@@ -63,8 +88,10 @@ export function alarmOnEvent(
 export function alarmOnLasting(
   scope: Construct,
   id: string,
-  { metric, threshold, ...text }: AlarmText & { readonly metric: IMetric; readonly threshold: number },
+  terms: AlarmText & { readonly metric: IMetric; readonly threshold: number },
 ): Alarm {
+  const kinds = { ...textKinds, metric: aMetric, threshold: aNumber };
+  const { metric, threshold, ...text } = checkProps(terms, kinds, "description", "metric", "threshold");
   return define(scope, id, {
     ...text,
     metric: metric instanceof MathExpression ? metric : filledTotal({ metric }),
@@ -101,11 +128,15 @@ export interface SilenceTerms extends AlarmText {
  * });
  * ```
  */
-export function alarmOnSilence(
-  scope: Construct,
-  id: string,
-  { metrics, less = {}, longest, ...text }: SilenceTerms,
-): Alarm {
+export function alarmOnSilence(scope: Construct, id: string, terms: SilenceTerms): Alarm {
+  const kinds = { ...textKinds, metrics: namedMetrics, less: namedMetrics, longest: aDuration };
+  const {
+    metrics,
+    less = {},
+    longest,
+    ...text
+  } = checkProps(terms, kinds, "description", "metrics", "longest");
+  checkKnown("longest", longest, "the alarm's periods are worked out from it");
   if (longest.toSeconds() > longestSilence.toSeconds()) {
     throw new Error(
       `longest is ${longest.toHumanString()}, but an alarm can watch for ${longestSilence.toHumanString()} of silence ` +
@@ -141,8 +172,9 @@ export function alarmOnSilence(
 export function alarmOnBacklog(
   scope: Construct,
   id: string,
-  { queue, ...text }: AlarmText & { readonly queue: IQueue },
+  terms: AlarmText & { readonly queue: IQueue },
 ): Alarm {
+  const { queue, ...text } = checkProps(terms, { ...textKinds, queue: aQueue }, "description", "queue");
   return define(scope, id, {
     ...text,
     metric: queue.metricApproximateNumberOfMessagesVisible({ statistic: Stats.MAXIMUM }),

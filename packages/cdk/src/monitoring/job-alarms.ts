@@ -1,7 +1,9 @@
-import { Duration } from "aws-cdk-lib";
+import { Duration, Token } from "aws-cdk-lib";
 import { type Alarm, type IMetric, MathExpression, TreatMissingData } from "aws-cdk-lib/aws-cloudwatch";
 import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
+import { aDuration, aMetric, aNumber, aQueue, aText, checkProps, having, type Kinds } from "../prop-kinds.ts";
+import { checkKnown } from "../workflow/durations.ts";
 import {
   type AlarmText,
   alarmOnBacklog,
@@ -9,9 +11,10 @@ import {
   alarmOnSilence,
   define,
   type NamedMetrics,
+  namedMetrics,
 } from "./alarm-kinds.ts";
 import { alarmWindow, longestAlarmWindow, metricDelay } from "./alarm-window.ts";
-import { type AlarmSettings, alarmText, type RunbookEntry } from "./runbook.ts";
+import { type AlarmSettings, alarmSettingKinds, alarmText, type RunbookEntry } from "./runbook.ts";
 
 /** The metrics of a job's runs. */
 export interface JobRunMetrics {
@@ -44,6 +47,24 @@ export interface JobAlarmsProps extends AlarmSettings {
   readonly skipsInARow?: number;
 }
 
+const kinds: Kinds<JobAlarmsProps> = {
+  ...alarmSettingKinds,
+  deadLetterQueue: aQueue,
+  interval: aDuration,
+  jobName: aText,
+  maxInterval: aDuration,
+  metrics: having("the metrics of a job's runs", "succeeded", "failed"),
+  skipsInARow: aNumber,
+};
+const metricKinds: Kinds<JobRunMetrics> = {
+  succeeded: aMetric,
+  failed: namedMetrics,
+  skipped: aMetric,
+  paused: aMetric,
+  lost: aMetric,
+  undelivered: namedMetrics,
+};
+
 /** Above the number of skips that any window can have. */
 const moreThanAllSkips = 1_000_000;
 
@@ -66,7 +87,12 @@ export class JobAlarms extends Construct {
 
   constructor(scope: Construct, id: string, props: JobAlarmsProps) {
     super(scope, id);
-    this.#props = props;
+    const given = checkProps(props, kinds, "deadLetterQueue", "jobName", "metrics");
+    this.#props = { ...given, metrics: checkProps(given.metrics, metricKinds, "succeeded", "failed") };
+    checkSkips(given.skipsInARow);
+    const reason = "the alarms' periods are worked out from it";
+    if (given.interval) checkKnown("interval", given.interval, reason);
+    if (given.maxInterval) checkKnown("maxInterval", given.maxInterval, reason);
     this.didNotRun = this.#didNotRun();
     this.failed = this.#failed();
     this.lostLease = this.#lostLease();
@@ -165,4 +191,11 @@ export class JobAlarms extends Construct {
   #text(entry: RunbookEntry, what: string): AlarmText {
     return alarmText(entry, what, this.#props);
   }
+}
+
+/** Refuses a number of skips that no window can have. */
+export function checkSkips(skipsInARow: number | undefined): void {
+  if (skipsInARow === undefined || (Number.isSafeInteger(skipsInARow) && skipsInARow > 0)) return;
+  const shown = Token.isUnresolved(skipsInARow) ? "known at deployment only" : skipsInARow;
+  throw new Error(`skipsInARow is ${shown}: set a whole number above 0`);
 }

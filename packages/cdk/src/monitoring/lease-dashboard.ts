@@ -14,6 +14,16 @@ import { Operation } from "aws-cdk-lib/aws-dynamodb";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
 import type { SingletonJob } from "../jobs/singleton-job.ts";
+import {
+  aDuration,
+  aListOf,
+  aStateMachine,
+  aTable,
+  aText,
+  checkProps,
+  having,
+  type Kinds,
+} from "../prop-kinds.ts";
 import type { LeaseTable } from "../table/lease-table.ts";
 
 /** Properties of {@link LeaseDashboard}. */
@@ -29,6 +39,14 @@ export interface LeaseDashboardProps {
   /** State machines to show: leased workflows, and the keepers of leases. @default - none */
   readonly workflows?: readonly IStateMachine[];
 }
+
+const kinds: Kinds<LeaseDashboardProps> = {
+  dashboardName: aText,
+  defaultInterval: aDuration,
+  jobs: aListOf(having("a SingletonJob", "runs", "deadLetterQueue", "jobName")),
+  tables: aListOf(aTable),
+  workflows: aListOf(aStateMachine),
+};
 
 /**
  * A dashboard of leases: how often locks are taken, refused and lost, how long callers wait and hold, the table's own
@@ -46,10 +64,16 @@ export class LeaseDashboard extends Construct {
 
   constructor(scope: Construct, id: string, props: LeaseDashboardProps) {
     super(scope, id);
-    const { tables, jobs = [], workflows = [], dashboardName } = props;
+    const {
+      tables,
+      jobs = [],
+      workflows = [],
+      dashboardName,
+      defaultInterval,
+    } = checkProps(props, kinds, "tables");
     if (tables.length === 0) throw new Error("tables is empty: name at least one lease table to show");
     this.dashboard = new Dashboard(this, "Resource", {
-      defaultInterval: props.defaultInterval ?? Duration.days(1),
+      defaultInterval: defaultInterval ?? Duration.days(1),
       ...(dashboardName === undefined ? {} : { dashboardName }),
     });
     const rows = [...tables.flatMap(tableRows), ...jobs.map(jobRow), ...workflows.map(workflowRow)];

@@ -1,14 +1,20 @@
 import type { Alarm } from "aws-cdk-lib/aws-cloudwatch";
 import { Construct } from "constructs";
+import { checkProps, having, type Kinds } from "../prop-kinds.ts";
 import type { LeaseHeartbeat } from "../workflow/lease-heartbeat.ts";
 import { failuresOf } from "../workflow/state-machine.ts";
 import { alarmOnEvent, alarmOnLasting } from "./alarm-kinds.ts";
-import { type AlarmSettings, alarmText } from "./runbook.ts";
+import { type AlarmSettings, alarmSettingKinds, alarmText } from "./runbook.ts";
 
 /** Properties of {@link LeaseHeartbeatAlarms}. */
 export interface LeaseHeartbeatAlarmsProps extends AlarmSettings {
   readonly heartbeat: LeaseHeartbeat;
 }
+
+const kinds: Kinds<LeaseHeartbeatAlarmsProps> = {
+  ...alarmSettingKinds,
+  heartbeat: having("a LeaseHeartbeat", "stateMachine", "ended", "node"),
+};
 
 /**
  * The alarms of keepers: one ended in another way than planned, or the machine that releases the leases of ended
@@ -29,10 +35,11 @@ export class LeaseHeartbeatAlarms extends Construct {
 
   constructor(scope: Construct, id: string, props: LeaseHeartbeatAlarmsProps) {
     super(scope, id);
-    const { stateMachine, ended, node } = props.heartbeat;
+    const given = checkProps(props, kinds, "heartbeat");
+    const { stateMachine, ended, node } = given.heartbeat;
     const { failed, timedOut, aborted } = failuresOf(ended);
     this.failed = alarmOnEvent(this, "Failed", {
-      ...alarmText("keeperFailed", `A keeper of ${node.path} ended in another way than planned.`, props),
+      ...alarmText("keeperFailed", `A keeper of ${node.path} ended in another way than planned.`, given),
       metrics: {
         ...failuresOf(stateMachine),
         endedFailed: failed,
@@ -42,7 +49,7 @@ export class LeaseHeartbeatAlarms extends Construct {
     });
     const slow = `Step Functions throttles the keepers of ${node.path}, so that they renew late.`;
     this.throttled = alarmOnLasting(this, "Throttled", {
-      ...alarmText("keeperThrottled", slow, props),
+      ...alarmText("keeperThrottled", slow, given),
       metric: stateMachine.metricThrottled(),
       threshold: 1,
     });

@@ -1,13 +1,16 @@
 import type { Alarm } from "aws-cdk-lib/aws-cloudwatch";
 import { Construct } from "constructs";
+import { aTable, checkProps, type Kinds } from "../prop-kinds.ts";
 import type { LeaseTable } from "../table/lease-table.ts";
 import { alarmOnEvent } from "./alarm-kinds.ts";
-import { type AlarmSettings, alarmText } from "./runbook.ts";
+import { type AlarmSettings, alarmSettingKinds, alarmText } from "./runbook.ts";
 
 /** Properties of {@link LeaseTableAlarms}. */
 export interface LeaseTableAlarmsProps extends AlarmSettings {
   readonly table: LeaseTable;
 }
+
+const kinds: Kinds<LeaseTableAlarmsProps> = { ...alarmSettingKinds, table: aTable };
 
 /**
  * The alarm of a whole table: a lease expired that was not released.
@@ -20,10 +23,11 @@ export class LeaseTableAlarms extends Construct {
 
   constructor(scope: Construct, id: string, props: LeaseTableAlarmsProps) {
     super(scope, id);
-    const { table } = props;
+    const given = checkProps(props, kinds, "table");
+    const { table } = given;
     const what = `A holder of a lock in ${table.tableName} died, and nobody has taken the lock since.`;
     this.leaseExpired = alarmOnEvent(this, "LeaseExpired", {
-      ...alarmText("leaseExpired", what, props),
+      ...alarmText("leaseExpired", what, given),
       metrics: { expired: table.metricExpired() },
     });
   }

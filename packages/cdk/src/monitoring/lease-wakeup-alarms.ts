@@ -1,9 +1,10 @@
 import { Duration } from "aws-cdk-lib";
 import { type Alarm, Stats } from "aws-cdk-lib/aws-cloudwatch";
 import { Construct } from "constructs";
+import { checkProps, having, type Kinds } from "../prop-kinds.ts";
 import type { LeaseWakeup } from "../workflow/lease-wakeup.ts";
 import { alarmOnBacklog, alarmOnEvent, alarmOnLasting } from "./alarm-kinds.ts";
-import { type AlarmSettings, alarmText } from "./runbook.ts";
+import { type AlarmSettings, alarmSettingKinds, alarmText } from "./runbook.ts";
 
 /** Properties of {@link LeaseWakeupAlarms}. */
 export interface LeaseWakeupAlarmsProps extends AlarmSettings {
@@ -12,6 +13,11 @@ export interface LeaseWakeupAlarmsProps extends AlarmSettings {
 
 /** Waiters make a wake-up that is lost good by their own clock, at the earliest when a lease has ended. */
 const late = Duration.minutes(1);
+
+const kinds: Kinds<LeaseWakeupAlarmsProps> = {
+  ...alarmSettingKinds,
+  wakeup: having("a LeaseWakeup", "handler", "deadLetterQueue", "node"),
+};
 
 /**
  * The alarms of wake-ups: some were given up, or they come late.
@@ -32,18 +38,19 @@ export class LeaseWakeupAlarms extends Construct {
 
   constructor(scope: Construct, id: string, props: LeaseWakeupAlarmsProps) {
     super(scope, id);
-    const { handler, deadLetterQueue, node } = props.wakeup;
-    const given = `Wake-ups of ${node.path} were given up`;
+    const given = checkProps(props, kinds, "wakeup");
+    const { handler, deadLetterQueue, node } = given.wakeup;
+    const lost = `Wake-ups of ${node.path} were given up`;
     this.deadLetters = alarmOnBacklog(this, "DeadLetters", {
-      ...alarmText("wakeupsLost", `${given} and lie in the dead-letter queue.`, props),
+      ...alarmText("wakeupsLost", `${lost} and lie in the dead-letter queue.`, given),
       queue: deadLetterQueue,
     });
     this.deadLetterLost = alarmOnEvent(this, "DeadLetterLost", {
-      ...alarmText("wakeupsLost", `${given}, and could not be put into the dead-letter queue.`, props),
+      ...alarmText("wakeupsLost", `${lost}, and could not be put into the dead-letter queue.`, given),
       metrics: { undelivered: handler.metric("DestinationDeliveryFailures", { statistic: Stats.SUM }) },
     });
     this.late = alarmOnLasting(this, "Late", {
-      ...alarmText("wakeupsLate", `Wake-ups of ${node.path} are ${late.toHumanString()} late.`, props),
+      ...alarmText("wakeupsLate", `Wake-ups of ${node.path} are ${late.toHumanString()} late.`, given),
       metric: handler.metric("IteratorAge", { statistic: Stats.MAXIMUM }),
       threshold: late.toMilliseconds(),
     });

@@ -1,16 +1,22 @@
 import type { Alarm } from "aws-cdk-lib/aws-cloudwatch";
 import { Construct } from "constructs";
+import { checkProps, having, type Kinds } from "../prop-kinds.ts";
 import type { LeasedWorkflow } from "../workflow/leased-workflow.ts";
 import { failuresOf } from "../workflow/state-machine.ts";
 import { alarmOnEvent } from "./alarm-kinds.ts";
 import { LeaseHeartbeatAlarms } from "./lease-heartbeat-alarms.ts";
 import { alarmOnRedriveGuard } from "./redrive-guard-alarm.ts";
-import { type AlarmSettings, alarmText } from "./runbook.ts";
+import { type AlarmSettings, alarmSettingKinds, alarmText } from "./runbook.ts";
 
 /** Properties of {@link LeasedWorkflowAlarms}. */
 export interface LeasedWorkflowAlarmsProps extends AlarmSettings {
   readonly workflow: LeasedWorkflow;
 }
+
+const kinds: Kinds<LeasedWorkflowAlarmsProps> = {
+  ...alarmSettingKinds,
+  workflow: having("a LeasedWorkflow", "stateMachine", "heartbeat", "redriveGuard", "node"),
+};
 
 /**
  * The alarms of a leased workflow that no {@link SingletonJob} runs, of its keepers, where these are its own, and of what
@@ -31,7 +37,8 @@ export class LeasedWorkflowAlarms extends Construct {
 
   constructor(scope: Construct, id: string, props: LeasedWorkflowAlarmsProps) {
     super(scope, id);
-    const { workflow, ...settings } = props;
+    const given = checkProps(props, kinds, "workflow");
+    const { workflow, ...settings } = given;
     const { stateMachine, heartbeat, node } = workflow;
     this.failed = alarmOnEvent(this, "Failed", {
       ...alarmText("failed", `An execution of the workflow ${node.path} failed.`, settings),

@@ -1,8 +1,9 @@
 import { Alarm, type IAlarmAction } from "aws-cdk-lib/aws-cloudwatch";
+import { checkKind, checkProps, having } from "../prop-kinds.ts";
 import type { RedriveGuard } from "../workflow/redrive-guard.ts";
 import { failuresOf } from "../workflow/state-machine.ts";
 import { alarmOnEvent } from "./alarm-kinds.ts";
-import { type AlarmSettings, alarmText } from "./runbook.ts";
+import { type AlarmSettings, alarmSettingKinds, alarmText } from "./runbook.ts";
 
 /** Whom each alarm tells already: one guard serves many workflows, whose alarms may tell the same people. */
 const told = new WeakMap<Alarm, Set<IAlarmAction>>();
@@ -16,7 +17,9 @@ const told = new WeakMap<Alarm, Set<IAlarmAction>>();
  * ```
  */
 export function alarmOnRedriveGuard(guard: RedriveGuard, settings: AlarmSettings = {}): Alarm {
-  const { actions = [] } = settings;
+  checkKind("guard", guard, having("the redriveGuard of a LeasedWorkflow", "stateMachine", "node"));
+  const given = checkProps(settings, alarmSettingKinds);
+  const { actions = [] } = given;
   const existing = guard.node.tryFindChild("Failed");
   if (existing instanceof Alarm) {
     const known = told.get(existing) ?? new Set();
@@ -27,7 +30,7 @@ export function alarmOnRedriveGuard(guard: RedriveGuard, settings: AlarmSettings
   const what =
     "A leased workflow was redriven, and could not be stopped: it may be at work without its lease.";
   const alarm = alarmOnEvent(guard, "Failed", {
-    ...alarmText("redriveGuardFailed", what, settings),
+    ...alarmText("redriveGuardFailed", what, given),
     metrics: failuresOf(guard.stateMachine),
   });
   told.set(alarm, new Set(actions));

@@ -1,4 +1,5 @@
 import type { IAlarmAction } from "aws-cdk-lib/aws-cloudwatch";
+import { alarmActions, aText, type Kinds } from "../prop-kinds.ts";
 import type { AlarmText } from "./alarm-kinds.ts";
 
 /** The alarms' entries in the runbook: the headings of docs/RUNBOOK.md, as anchors. */
@@ -30,6 +31,9 @@ export interface AlarmSettings {
   /** Address of the runbook; an anchor is appended. @default "docs/RUNBOOK.md" */
   readonly runbookUrl?: string;
 }
+
+/** The kinds of these props. */
+export const alarmSettingKinds: Kinds<AlarmSettings> = { actions: alarmActions, runbookUrl: aText };
 
 /** Says what is wrong and where to read on. */
 export function alarmText(

@@ -1,5 +1,6 @@
 import { limits, utf8Bytes } from "@leasehold/client/schema";
 import { Token } from "aws-cdk-lib";
+import { aListOf, aText, checkKind, checkProps, type Kinds } from "../prop-kinds.ts";
 
 /** Which locks a permission is about. Keys and prefixes add up; without either it is about every lock. */
 export interface LeaseKeyScope {
@@ -12,6 +13,8 @@ export interface LeaseKeyScope {
 /** The conditions of a policy statement. */
 export type PolicyConditions = Record<string, Record<string, unknown>>;
 
+const scopeKinds: Kinds<LeaseKeyScope> = { keys: aListOf(aText), keyPrefixes: aListOf(aText) };
+
 const leadingKeys = "dynamodb:LeadingKeys";
 
 /**
@@ -20,7 +23,7 @@ const leadingKeys = "dynamodb:LeadingKeys";
  * Throws when the scope names no lock at all, or a key that DynamoDB cannot have.
  */
 export function leadingKeysConditions(scope: LeaseKeyScope): PolicyConditions | undefined {
-  const { keys, keyPrefixes } = scope;
+  const { keys, keyPrefixes } = checkProps(scope, scopeKinds);
   if (keys === undefined && keyPrefixes === undefined) return undefined;
   const patterns = [
     ...(keys ?? []).map((key) => literally(checkLeaseKey("keys", key))),
@@ -38,6 +41,7 @@ export function leadingKeysConditions(scope: LeaseKeyScope): PolicyConditions | 
 
 /** Refuses a key that DynamoDB would refuse; a value known at deployment only is let through. */
 export function checkLeaseKey(prop: string, key: string): string {
+  checkKind(prop, key, aText);
   if (Token.isUnresolved(key)) return key;
   if (key === "")
     throw new Error(`${prop} has an empty key: a lock's key is a text of 1 to ${limits.keyBytes} bytes`);

@@ -11,6 +11,8 @@ import {
 import { DynamoEventSource, SqsDlq } from "aws-cdk-lib/aws-lambda-event-sources";
 import { Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
+import { aDuration, aTable, checkProps, type Kinds } from "../prop-kinds.ts";
+import { checkKnown } from "../workflow/durations.ts";
 import { bundledFunction } from "./bundled-function.ts";
 import { historyHandlerBundle } from "./history-handler-bundle.ts";
 import { historyRetentionVariable } from "./history-variable.ts";
@@ -23,6 +25,8 @@ export interface LeaseHistoryProps {
   /** For how long a change is kept. From a minute to 10 years. */
   readonly keepFor: Duration;
 }
+
+const kinds: Kinds<LeaseHistoryProps> = { table: aTable, keepFor: aDuration };
 
 /**
  * Writes down who held each lock, and how each hold ended, from the table's stream: what `LeaseOperator.history` reads.
@@ -37,8 +41,10 @@ export class LeaseHistory extends Construct {
   /** Records that could not be written down. */
   readonly deadLetterQueue: Queue;
 
-  constructor(scope: Construct, id: string, { table, keepFor }: LeaseHistoryProps) {
+  constructor(scope: Construct, id: string, props: LeaseHistoryProps) {
     super(scope, id);
+    const { table, keepFor } = checkProps(props, kinds, "table", "keepFor");
+    checkKnown("history", keepFor, "the function's settings are worked out from it");
     if (keepFor.toSeconds() < 60 || keepFor.toDays() > 3_660) {
       throw new Error(
         `history is ${keepFor.toHumanString()}; allowed: from a minute to 10 years (3660 days)`,

@@ -1,5 +1,6 @@
 import { Stack } from "aws-cdk-lib";
 import { Grant, type IGrantable } from "aws-cdk-lib/aws-iam";
+import { aGrantee, checkKind } from "../prop-kinds.ts";
 import { type LeaseKeyScope, leadingKeysConditions } from "./leading-keys.ts";
 import type { ILeaseTable } from "./lease-table-base.ts";
 
@@ -60,6 +61,7 @@ export class LeaseTableGrants {
    * @param scope the locks; all of the table's by default
    */
   useLeases(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
+    checkKind("grantee", grantee, aGrantee);
     this.#table.encryptionKey?.grantEncryptDecrypt(grantee);
     return this.#grant(grantee, useActions, scope);
   }
@@ -70,6 +72,7 @@ export class LeaseTableGrants {
    * An update is permitted as a whole: DynamoDB's permissions do not tell a renewal from an acquisition.
    */
   keepLeases(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
+    checkKind("grantee", grantee, aGrantee);
     this.#table.encryptionKey?.grantEncryptDecrypt(grantee);
     return this.#grant(grantee, keepActions, scope);
   }
@@ -79,6 +82,7 @@ export class LeaseTableGrants {
    * and to delete tasks that are done.
    */
   usePrimitives(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
+    checkKind("grantee", grantee, aGrantee);
     this.#table.encryptionKey?.grantEncryptDecrypt(grantee);
     return this.#grant(grantee, primitiveActions, scope);
   }
@@ -95,6 +99,7 @@ export class LeaseTableGrants {
    * Records show payloads and tokens. A token lets nobody renew or release a lease without the permission to write.
    */
   read(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
+    checkKind("grantee", grantee, aGrantee);
     this.#table.encryptionKey?.grantDecrypt(grantee);
     return this.#grant(grantee, looks(scope), scope);
   }
@@ -108,12 +113,14 @@ export class LeaseTableGrants {
    * acquire and release the locks. Programs need `useLeases` or `usePrimitives`, which permit batched renewals, too.
    */
   operate(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
+    checkKind("grantee", grantee, aGrantee);
     this.#table.encryptionKey?.grantEncryptDecrypt(grantee);
     return this.#grant(grantee, [...looks(scope), ...operateActions], scope);
   }
 
   /** Permits to look at a lock (`client.inspect`), and nothing else. */
   inspect(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
+    checkKind("grantee", grantee, aGrantee);
     this.#table.encryptionKey?.grantDecrypt(grantee);
     return this.#grant(grantee, ["dynamodb:GetItem"], scope);
   }
@@ -124,6 +131,7 @@ export class LeaseTableGrants {
    * A Scan reads every lock of the table: DynamoDB knows no condition on the keys that it may return.
    */
   listLeases(grantee: IGrantable): Grant {
+    checkKind("grantee", grantee, aGrantee);
     this.#table.encryptionKey?.grantDecrypt(grantee);
     return this.#grant(grantee, [listAction], {});
   }
@@ -134,6 +142,7 @@ export class LeaseTableGrants {
    * Lambda's own event source needs ListStreams as well, which `DynamoEventSource` grants by itself.
    */
   readStream(grantee: IGrantable): Grant {
+    checkKind("grantee", grantee, aGrantee);
     const { tableStreamArn, encryptionKey } = this.#table;
     if (tableStreamArn === undefined) {
       throw new Error(`${this.#table.node.path} has no stream to read: make the table with stream: true`);

@@ -13,6 +13,17 @@ import {
   TableV2,
 } from "aws-cdk-lib/aws-dynamodb";
 import type { Construct } from "constructs";
+import {
+  aDuration,
+  aFlag,
+  aListOf,
+  aText,
+  checkKind,
+  checkProps,
+  having,
+  type Kinds,
+  oneOf,
+} from "../prop-kinds.ts";
 import { LeaseHistory } from "./lease-history.ts";
 import { LeaseTableBase } from "./lease-table-base.ts";
 
@@ -55,6 +66,19 @@ export interface LeaseTableProps {
   readonly witnessRegion?: string;
 }
 
+const kinds: Kinds<LeaseTableProps> = {
+  deletionProtection: aFlag,
+  encryption: having("a TableEncryptionV2", "type"),
+  history: aDuration,
+  multiRegionConsistency: oneOf(...Object.values(MultiRegionConsistency)),
+  pointInTimeRecovery: aFlag,
+  removalPolicy: oneOf(...Object.values(RemovalPolicy)),
+  replicas: aListOf(having("a replica with its region", "region")),
+  stream: aFlag,
+  tableName: aText,
+  witnessRegion: aText,
+};
+
 /**
  * The table that keeps leases: on demand, with ttl, backed up, and protected from deletion.
  *
@@ -70,7 +94,7 @@ export interface LeaseTableProps {
 export class LeaseTable extends LeaseTableBase {
   /** Names a lease table that is defined elsewhere, in this account and region. */
   static fromTableName(scope: Construct, id: string, tableName: string): LeaseTable {
-    return LeaseTable.fromTableAttributes(scope, id, { tableName });
+    return LeaseTable.fromTableAttributes(scope, id, { tableName: checkKind("tableName", tableName, aText) });
   }
 
   /**
@@ -81,7 +105,7 @@ export class LeaseTable extends LeaseTableBase {
    * cannot use a table of another region, and a LeaseWakeup none of another account: both are refused at synth.
    */
   static fromTableArn(scope: Construct, id: string, tableArn: string): LeaseTable {
-    return LeaseTable.fromTableAttributes(scope, id, { tableArn });
+    return LeaseTable.fromTableAttributes(scope, id, { tableArn: checkKind("tableArn", tableArn, aText) });
   }
 
   /** Names a lease table that is defined elsewhere, with its stream or its encryption key. */
@@ -97,26 +121,27 @@ export class LeaseTable extends LeaseTableBase {
 
   constructor(scope: Construct, id: string, props: LeaseTableProps = {}) {
     super(scope, id);
-    const { history, stream = history !== undefined } = props;
+    const given = checkProps(props, kinds);
+    const { history, stream = history !== undefined } = given;
     if (history !== undefined && !stream) {
       throw new Error(
         `${this.node.path} has a history, which is made from the stream: leave stream: false out`,
       );
     }
-    const { replicas = [], multiRegionConsistency, witnessRegion, tableName } = props;
-    checkRegionIsSet(this, props);
+    const { replicas = [], multiRegionConsistency, witnessRegion, tableName } = given;
+    checkRegionIsSet(this, given);
     const table = new TableV2(this, "Resource", {
       partitionKey: { name: attributeNames.partitionKey, type: AttributeType.STRING },
       sortKey: { name: attributeNames.sortKey, type: AttributeType.STRING },
       timeToLiveAttribute: attributeNames.timeToLive,
       billing: Billing.onDemand(),
-      encryption: props.encryption ?? TableEncryptionV2.dynamoOwnedKey(),
-      pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: props.pointInTimeRecovery ?? true },
-      deletionProtection: props.deletionProtection ?? true,
-      removalPolicy: props.removalPolicy ?? RemovalPolicy.RETAIN,
+      encryption: given.encryption ?? TableEncryptionV2.dynamoOwnedKey(),
+      pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: given.pointInTimeRecovery ?? true },
+      deletionProtection: given.deletionProtection ?? true,
+      removalPolicy: given.removalPolicy ?? RemovalPolicy.RETAIN,
       ...(stream ? { dynamoStream: StreamViewType.NEW_AND_OLD_IMAGES } : {}),
       ...(tableName === undefined ? {} : { tableName }),
-      ...(props.replicas ? { replicas: props.replicas } : {}),
+      ...(given.replicas ? { replicas: given.replicas } : {}),
       ...(multiRegionConsistency === undefined ? {} : { multiRegionConsistency }),
       ...(witnessRegion === undefined ? {} : { witnessRegion }),
     });
@@ -153,6 +178,17 @@ function checkRegionIsSet(table: LeaseTable, { encryption, replicas, witnessRegi
   );
 }
 
+const attributeKinds: Kinds<TableAttributesV2> = {
+  tableArn: aText,
+  tableName: aText,
+  tableId: aText,
+  tableStreamArn: aText,
+  encryptionKey: having("a key of KMS", "keyArn"),
+  globalIndexes: aListOf(aText),
+  localIndexes: aListOf(aText),
+  grantIndexPermissions: aFlag,
+};
+
 class ImportedLeaseTable extends LeaseTableBase {
   readonly table: ITableV2;
   readonly tableStreamArn: string | undefined;
@@ -161,7 +197,8 @@ class ImportedLeaseTable extends LeaseTableBase {
 
   constructor(scope: Construct, id: string, attributes: TableAttributesV2) {
     super(scope, id);
-    this.table = TableV2.fromTableAttributes(this, "Resource", attributes);
-    this.tableStreamArn = attributes.tableStreamArn;
+    const given = checkProps(attributes, attributeKinds);
+    this.table = TableV2.fromTableAttributes(this, "Resource", given);
+    this.tableStreamArn = given.tableStreamArn;
   }
 }

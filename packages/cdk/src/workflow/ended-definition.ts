@@ -66,7 +66,8 @@ function ask(next: string): State {
 /**
  * Gives the definition. Its input is EventBridge's "Step Functions Execution Status Change" event, of which it reads
  * `detail.executionArn` and `detail.input`, and perhaps `key`: the lock's key. Without `key` it is the field `key` of the
- * execution's own input; where an event has no room for that, nothing is done.
+ * execution's own input; where an event has no room for that, or names no execution,
+ * nothing is done.
  */
 export function endedDefinition(terms: LeaseTerms): Definition {
   const { key, detail } = { key: "$states.input.key", detail: "$states.input.detail" };
@@ -85,7 +86,7 @@ export function endedDefinition(terms: LeaseTerms): Definition {
       Begin: choice(
         [
           rule(
-            `$type(${named}) = 'string' ? $length(${named}) > 0 : false`,
+            `$type(${detail}.executionArn) = 'string' and ($type(${named}) = 'string' ? $length(${named}) > 0 : false)`,
             "See",
             { key: jsonata(named), execution: jsonata(`${detail}.executionArn`) },
             // The event may be as large as a state's whole data.

@@ -6,6 +6,7 @@
  *       │                  ├─▶ Unproven                          └─▶ NotPermitted      │
  *       └─▶ RenewFirst     └─▶ Done                                                     └─▶ Pause1, HoldOn
  */
+import { limits } from "@leasehold/client/schema";
 import {
   call,
   callOnce,
@@ -167,11 +168,12 @@ function begin({ tableName }: LeaseTerms): State {
   const lease = "$states.input.lease";
   const isLease = [
     ...["key", "token"].map((field) => `$type(${lease}.${field}) = 'string' and ${lease}.${field} != ''`),
-    ...["version", "fencingToken", "leaseDurationMs", "expiresAt"].map(
-      (field) => `$type(${lease}.${field}) = 'number'`,
-    ),
-    // Not every interpreter stops at the first part that is false.
-    `($type(${lease}.leaseDurationMs) = 'number' ? ${lease}.leaseDurationMs > 0 : false)`,
+    ...["fencingToken", "expiresAt"].map((field) => `$type(${lease}.${field}) = 'number'`),
+    // What a renewal writes has to be read again.
+    ...[
+      wholeUpTo(limits.handleVersion, `${lease}.version`),
+      wholeUpTo(limits.durationMs, `${lease}.leaseDurationMs`),
+    ],
     // A client may have been given the table's ARN in place of its name, and this keeper the ARN as well.
     `$split(${lease}.tableName & '', 'table/')[-1] = $split('${tableName}', 'table/')[-1]`,
   ].join(" and ");
@@ -223,4 +225,9 @@ function begin({ tableName }: LeaseTerms): State {
     ],
     "Refuse",
   );
+}
+
+/** JSONata that is true of a whole number from 1. Not every interpreter stops at the first part that is false. */
+function wholeUpTo(most: number, value: string): string {
+  return `($type(${value}) = 'number' ? ${value} >= 1 and ${value} <= ${most} and $floor(${value}) = ${value} : false)`;
 }

@@ -4,13 +4,25 @@ import { SfnStateMachine } from "aws-cdk-lib/aws-events-targets";
 import { Effect, type Grant, type IGrantable, Policy, PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { IStateMachine, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
+import {
+  aDuration,
+  aFlag,
+  aGrantee,
+  aStateMachine,
+  aTable,
+  aText,
+  checkKind,
+  checkProps,
+  having,
+  type Kinds,
+} from "../prop-kinds.ts";
 import { checkLeaseKey, type LeaseKeyScope } from "../table/leading-keys.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { checkRegion } from "../table/table-place.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { endedDefinition } from "./ended-definition.ts";
 import { keeperDefinition } from "./keeper-definition.ts";
-import type { ObservabilityProps } from "./observability.ts";
+import { type ObservabilityProps, observabilityKinds } from "./observability.ts";
 import { executionsOf, stateMachineOf } from "./state-machine.ts";
 
 /** Properties of {@link LeaseHeartbeat}. */
@@ -41,6 +53,15 @@ export interface GuardOptions {
    */
   readonly releasesItself?: boolean;
 }
+
+const kinds: Kinds<LeaseHeartbeatProps> = {
+  ...observabilityKinds,
+  table: aTable,
+  scope: having("an object of keys and keyPrefixes"),
+  retention: aDuration,
+  draining: aFlag,
+};
+const guardKinds: Kinds<GuardOptions> = { key: aText, releasesItself: aFlag };
 
 /**
  * Keeps leases alive for holders that have no thread of their own: a workflow, a container task, a person.
@@ -87,16 +108,17 @@ export class LeaseHeartbeat extends Construct {
 
   constructor(scope: Construct, id: string, props: LeaseHeartbeatProps) {
     super(scope, id);
-    const { table, retention = Duration.days(7), draining = false } = props;
+    const given = checkProps(props, kinds, "table");
+    const { table, retention = Duration.days(7), draining = false } = given;
     checkRegion(this, table);
     this.table = table;
     this.#isDraining = draining;
     const retentionMs = checkedMs("retention", retention, Duration.hours(1), aYear);
     const terms = { tableName: table.nameFor(this), retentionMs };
-    this.stateMachine = stateMachineOf(this, keeperDefinition(terms), props);
+    this.stateMachine = stateMachineOf(this, keeperDefinition(terms), given);
     this.#ends = new Construct(this, "Ended");
-    this.ended = stateMachineOf(this.#ends, endedDefinition(terms), props);
-    for (const machine of [this.stateMachine, this.ended]) table.grants.keepLeases(machine, props.scope);
+    this.ended = stateMachineOf(this.#ends, endedDefinition(terms), given);
+    for (const machine of [this.stateMachine, this.ended]) table.grants.keepLeases(machine, given.scope);
     // A policy of its own: the state machine must not have to wait for a policy that names the state machine.
     this.#guarding = new Policy(this, "Guarding", {
       roles: [this.stateMachine.role],
@@ -117,9 +139,10 @@ export class LeaseHeartbeat extends Construct {
    * A second call for the same state machine changes nothing.
    */
   guard(guarded: IStateMachine, options: GuardOptions = {}): void {
+    checkKind("guarded", guarded, aStateMachine);
+    const { key, releasesItself = false } = checkProps(options, guardKinds);
     const id = Names.uniqueResourceName(guarded, { maxLength: 100 });
     if (this.#ends.node.tryFindChild(id) !== undefined) return;
-    const { key, releasesItself = false } = options;
     if (key !== undefined) checkLeaseKey("key", key);
     const executions = executionsOf(guarded, Stack.of(this));
     const lookAndStop = {
@@ -169,6 +192,7 @@ export class LeaseHeartbeat extends Construct {
         `${this.node.path} is draining, so that it can be removed: nothing may start a keeper of it; use another heartbeat`,
       );
     }
+    checkKind("grantee", grantee, aGrantee);
     return this.stateMachine.grants.startExecution(grantee);
   }
 }

@@ -14,6 +14,7 @@ import { DynamoEventSource, SqsDlq } from "aws-cdk-lib/aws-lambda-event-sources"
 import { Queue, QueueEncryption } from "aws-cdk-lib/aws-sqs";
 import type { IStateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
+import { aFunction, aTable, checkKind, checkProps, having, type Kinds } from "../prop-kinds.ts";
 import { bundledFunction } from "../table/bundled-function.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { checkAccount, checkRegion } from "../table/table-place.ts";
@@ -31,6 +32,9 @@ export interface LeaseWakeupProps {
    */
   readonly handler?: LambdaFunction;
 }
+
+const kinds: Kinds<LeaseWakeupProps> = { table: aTable, handler: aFunction };
+const aWaiter = having("a state machine or a function", "node");
 
 /**
  * Wakes the workflow or durable function that has waited longest when a lock is let go.
@@ -53,7 +57,7 @@ export class LeaseWakeup extends Construct {
 
   constructor(scope: Construct, id: string, props: LeaseWakeupProps) {
     super(scope, id);
-    const { table } = props;
+    const { table, handler: own } = checkProps(props, kinds, "table");
     checkAccount(this, table);
     checkRegion(this, table);
     if (table.tableStreamArn === undefined) {
@@ -63,7 +67,7 @@ export class LeaseWakeup extends Construct {
     }
     this.table = table;
     const handler =
-      props.handler ??
+      own ??
       bundledFunction(this, {
         description: "Wakes who has waited longest for a lock that was let go.",
         folder: "leasehold-wake",
@@ -110,6 +114,7 @@ export class LeaseWakeup extends Construct {
    * an alias stands for its function.
    */
   serve(waiting: IStateMachine | IFunction): void {
+    checkKind("waiting", waiting, aWaiter);
     const [actions, resourceArns] =
       "stateMachineArn" in waiting
         ? [["states:SendTaskSuccess"], [waiting.stateMachineArn]]

@@ -1,6 +1,7 @@
 import { Duration } from "aws-cdk-lib";
 import { type IChainable, QueryLanguage, StateGraph, type StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
+import { aDuration, aFlag, aTable, aText, checkProps, having, type Kinds, oneOf } from "../prop-kinds.ts";
 import { checkLeaseKey } from "../table/leading-keys.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { checkRegion } from "../table/table-place.ts";
@@ -8,7 +9,7 @@ import type { Json } from "./asl.ts";
 import { aYear, checkedMs } from "./durations.ts";
 import { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import type { LeaseWakeup } from "./lease-wakeup.ts";
-import { type ObservabilityProps, observabilityOf } from "./observability.ts";
+import { type ObservabilityProps, observabilityKinds, observabilityOf } from "./observability.ts";
 import { RedriveGuard } from "./redrive-guard.ts";
 import { checkNames } from "./reserved-names.ts";
 import { stateMachineOf } from "./state-machine.ts";
@@ -67,6 +68,23 @@ export interface LeasedWorkflowProps extends ObservabilityProps {
   readonly heartbeat?: LeaseHeartbeat;
 }
 
+const kinds: Kinds<LeasedWorkflowProps> = {
+  ...observabilityKinds,
+  table: aTable,
+  work: having("a state or a chain of states", "startState", "endStates"),
+  key: aText,
+  leaseDuration: aDuration,
+  lockAtLeastFor: aDuration,
+  whenHeld: oneOf("fail", "skip", "wait", "replace"),
+  waitFor: aDuration,
+  wakeup: having("a LeaseWakeup", "serve", "table"),
+  once: aFlag,
+  timeout: aDuration,
+  clockSkew: aDuration,
+  retention: aDuration,
+  heartbeat: having("a LeaseHeartbeat", "guard", "grantStart", "table"),
+};
+
 /**
  * A Step Functions workflow that runs under a lease, for as long as it takes.
  *
@@ -106,7 +124,8 @@ export class LeasedWorkflow extends Construct {
 
   constructor(scope: Construct, id: string, props: LeasedWorkflowProps) {
     super(scope, id);
-    const { table, key, wakeup, whenHeld = "fail", once = false } = props;
+    const given = checkProps(props, kinds, "table", "work");
+    const { table, key, wakeup, whenHeld = "fail", once = false } = given;
     if (key !== undefined) checkLeaseKey("key", key);
     const waits = whenHeld === "wait" || whenHeld === "replace";
     if (waits && wakeup === undefined) {
@@ -114,20 +133,20 @@ export class LeasedWorkflow extends Construct {
         `whenHeld is ${whenHeld}, and nothing would wake the waiters: give a LeaseWakeup of the table as wakeup`,
       );
     }
-    if (!waits && (wakeup !== undefined || props.waitFor !== undefined)) {
+    if (!waits && (wakeup !== undefined || given.waitFor !== undefined)) {
       throw new Error(
         `whenHeld is ${whenHeld}, which never waits: leave out wakeup and waitFor, or say wait`,
       );
     }
     checkRegion(this, table);
     checkSameTable("wakeup", wakeup, table);
-    checkSameTable("heartbeat", props.heartbeat, table);
+    checkSameTable("heartbeat", given.heartbeat, table);
 
     const shortest = Duration.seconds(3);
     const none = Duration.millis(0);
     const leaseDurationMs = checkedMs(
       "leaseDuration",
-      props.leaseDuration ?? Duration.minutes(3),
+      given.leaseDuration ?? Duration.minutes(3),
       shortest,
       aYear,
     );
@@ -136,28 +155,28 @@ export class LeasedWorkflow extends Construct {
       tableName: table.nameFor(this),
       key: key === undefined ? "$states.input.key" : fixedKey(key),
       leaseDurationMs,
-      clockSkewMs: checkedMs("clockSkew", props.clockSkew ?? Duration.seconds(1), none, lease),
-      retentionMs: checkedMs("retention", props.retention ?? Duration.days(7), Duration.hours(1), aYear),
-      lockAtLeastForMs: checkedMs("lockAtLeastFor", props.lockAtLeastFor ?? none, none, lease),
-      waitMs: checkedMs("waitFor", props.waitFor ?? Duration.hours(1), Duration.seconds(1), aYear),
+      clockSkewMs: checkedMs("clockSkew", given.clockSkew ?? Duration.seconds(1), none, lease),
+      retentionMs: checkedMs("retention", given.retention ?? Duration.days(7), Duration.hours(1), aYear),
+      lockAtLeastForMs: checkedMs("lockAtLeastFor", given.lockAtLeastFor ?? none, none, lease),
+      waitMs: checkedMs("waitFor", given.waitFor ?? Duration.hours(1), Duration.seconds(1), aYear),
       whenHeld,
       once,
     };
     this.lockKey = key;
-    const observability = observabilityOf(props);
+    const observability = observabilityOf(given);
     const scopeOfKeys = key === undefined ? {} : { keys: [key] };
     this.heartbeat =
-      props.heartbeat ??
+      given.heartbeat ??
       new LeaseHeartbeat(this, "Heartbeat", { table, scope: scopeOfKeys, ...observability });
 
-    const work = new StateGraph(props.work.startState, `the work of ${this.node.path}`);
+    const work = new StateGraph(given.work.startState, `the work of ${this.node.path}`);
     const keeperArn = this.heartbeat.stateMachine.stateMachineArn;
     // The work's own states may be in either language; each of ours says that it is JSONata.
     const branch = work.toGraphJson(QueryLanguage.JSON_PATH) as Json;
     checkNames(this.node.path, branch);
     const definition = {
       ...workflowDefinition({ ...terms, keeperArn, work: branch }),
-      ...(props.timeout === undefined ? {} : { TimeoutSeconds: timeoutSeconds(props.timeout) }),
+      ...(given.timeout === undefined ? {} : { TimeoutSeconds: timeoutSeconds(given.timeout) }),
     };
     this.stateMachine = stateMachineOf(this, definition, observability);
     work.bind(this.stateMachine);

@@ -1,5 +1,6 @@
 import type { ILogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
-import type { LogLevel } from "aws-cdk-lib/aws-stepfunctions";
+import { LogLevel } from "aws-cdk-lib/aws-stepfunctions";
+import { aFlag, aNumber, having, type Kinds, oneOf } from "../prop-kinds.ts";
 
 /** How the state machines that a construct makes can be observed. Logs never carry the data of executions. */
 export interface ObservabilityProps {
@@ -19,6 +20,14 @@ export interface ObservabilityProps {
   /** Whether X-Ray traces its executions. @default true */
   readonly tracing?: boolean;
 }
+
+/** The kinds of these props. */
+export const observabilityKinds: Kinds<ObservabilityProps> = {
+  logLevel: oneOf(...Object.values(LogLevel)),
+  logGroup: having("a log group", "logGroupArn", "node"),
+  logRetention: aNumber,
+  tracing: aFlag,
+};
 
 const names = ["logLevel", "logGroup", "logRetention", "tracing"] as const;
 

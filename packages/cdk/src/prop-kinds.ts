@@ -1,0 +1,105 @@
+/**
+ * What kind of value each prop takes, for callers without a type checker. A prop of another kind is refused by its name when the
+ * construct is made, and not by a TypeError of whatever uses it first.
+ */
+
+/** One kind of value. */
+export interface Kind {
+  /** As it is asked for in an error. */
+  readonly name: string;
+  readonly accepts: (value: unknown) => boolean;
+}
+
+/** The kind of each prop. */
+export type Kinds<Props> = { readonly [Name in keyof Required<Props>]: Kind };
+
+export const aText: Kind = { name: "a text", accepts: (value) => typeof value === "string" };
+export const aFlag: Kind = { name: "true or false", accepts: (value) => typeof value === "boolean" };
+export const aNumber: Kind = { name: "a number", accepts: (value) => typeof value === "number" };
+export const anything: Kind = { name: "any value", accepts: () => true };
+
+/** A value by members that it has, since it may come from another copy of the library. */
+export function having(name: string, ...members: readonly string[]): Kind {
+  return {
+    name,
+    accepts: (value) =>
+      (typeof value === "object" || typeof value === "function") &&
+      value !== null &&
+      members.every((member) => (value as Record<string, unknown>)[member] !== undefined),
+  };
+}
+
+export function aListOf(kind: Kind): Kind {
+  return {
+    name: `a list, and for each entry ${kind.name}`,
+    accepts: (value) => Array.isArray(value) && Array.from(value).every((entry) => kind.accepts(entry)),
+  };
+}
+
+export function oneOf(...values: readonly unknown[]): Kind {
+  const name = `one of ${values.map((value) => shown(value)).join(", ")}`;
+  return { name, accepts: (value) => values.includes(value) };
+}
+
+export const aDuration: Kind = having(
+  "a Duration, such as Duration.minutes(3)",
+  "toMilliseconds",
+  "isUnresolved",
+);
+export const aTable: Kind = having("a LeaseTable", "table", "grants", "nameFor", "node");
+export const aGrantee: Kind = having("a role, a function or another grantee", "grantPrincipal");
+export const aFunction: Kind = having("a function of aws-lambda", "functionArn", "node");
+export const aStateMachine: Kind = having("a state machine", "stateMachineArn", "node");
+export const aQueue: Kind = having("a queue", "queueArn", "node");
+export const aMetric: Kind = having("a metric", "toMetricConfig");
+export const alarmActions: Kind = aListOf(having("an alarm action", "bind"));
+
+/** Gives one value, or refuses it by name. */
+export function checkKind<Value>(name: string, value: Value, kind: Kind): Value {
+  if (isOf(kind, value)) return value;
+  throw new Error(`${name} is ${shown(value)}: give ${kind.name}`);
+}
+
+/**
+ * Gives the props that have a value, each read once; others than the known ones are left out.
+ *
+ * Throws an Error that names the first prop of a wrong kind, or a required one that is missing.
+ */
+export function checkProps<Props extends object>(
+  props: Props,
+  kinds: Kinds<Props>,
+  ...required: readonly (keyof Props & string)[]
+): Props {
+  checkKind("props", props, having("an object"));
+  const given: Record<string, unknown> = {};
+  for (const [name, kind] of Object.entries<Kind>(kinds)) {
+    const value = memberOf(props, name);
+    if (value === undefined && !required.includes(name as keyof Props & string)) continue;
+    given[name] = checkKind(name, value, kind);
+  }
+  return given as Props;
+}
+
+function memberOf(props: object, name: string): unknown {
+  try {
+    return (props as Record<string, unknown>)[name];
+  } catch {
+    throw new Error(`${name} does not let itself be read: give a plain object of props`);
+  }
+}
+
+/** A value that does not let itself be looked at is of no kind. */
+function isOf(kind: Kind, value: unknown): boolean {
+  try {
+    return kind.accepts(value);
+  } catch {
+    return false;
+  }
+}
+
+function shown(value: unknown): string {
+  if (typeof value === "string")
+    return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}...` : value);
+  if (typeof value === "function" || typeof value === "symbol") return `a ${typeof value}`;
+  return typeof value === "object" && value !== null ? "an object of another kind" : String(value);
+}

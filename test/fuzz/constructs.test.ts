@@ -1,0 +1,465 @@
+// Props of constructs: each construct refuses them with an error that says what to give, or its template can be synthesized.
+
+import {
+  alarmOnBacklog,
+  alarmOnEvent,
+  alarmOnLasting,
+  alarmOnRedriveGuard,
+  alarmOnSilence,
+  InvokeFunction,
+  JobAlarms,
+  LeaseDashboard,
+  LeasedWorkflow,
+  LeasedWorkflowAlarms,
+  LeaseHeartbeat,
+  LeaseHeartbeatAlarms,
+  LeaseHistory,
+  LeaseTable,
+  LeaseTableAlarms,
+  LeaseWakeup,
+  LeaseWakeupAlarms,
+  SingletonJob,
+  SingletonJobTarget,
+} from "@leasehold/cdk";
+import { App, Duration, Lazy, RemovalPolicy, Stack } from "aws-cdk-lib";
+import { Template } from "aws-cdk-lib/assertions";
+import { MultiRegionConsistency, TableEncryptionV2 } from "aws-cdk-lib/aws-dynamodb";
+import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
+import { Code, Function as LambdaFunction, Runtime } from "aws-cdk-lib/aws-lambda";
+import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
+import { Schedule, ScheduleExpression, TimeWindow } from "aws-cdk-lib/aws-scheduler";
+import { Queue } from "aws-cdk-lib/aws-sqs";
+import { LogLevel, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
+import fc from "fast-check";
+import { fuzz } from "./fuzz.ts";
+import {
+  fewHostileOptions,
+  hostileText,
+  hostileValue,
+  made,
+  madeOptions,
+  type OptionsRecipe,
+} from "./hostile.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: bad input is what is tested.
+type Anything = any;
+
+/** A stack, and the parts that props refer to, each made when it is first asked for. */
+class Scene {
+  readonly stack = new Stack(new App(), "Test", { env: { account: "111122223333", region: "eu-west-1" } });
+  readonly #made = new Map<string, unknown>();
+
+  part(name: string): unknown {
+    if (!this.#made.has(name)) this.#made.set(name, parts[name]?.(this));
+    return this.#made.get(name);
+  }
+}
+
+const parts: Readonly<Record<string, (scene: Scene) => unknown>> = {
+  table: ({ stack }) => new LeaseTable(stack, "Leases", { stream: true }),
+  quietTable: ({ stack }) => new LeaseTable(stack, "Quiet"),
+  farTable: ({ stack }) =>
+    LeaseTable.fromTableArn(stack, "Far", "arn:aws:dynamodb:us-east-1:111122223333:table/far"),
+  role: ({ stack }) => new Role(stack, "Worker", { assumedBy: new ServicePrincipal("lambda.amazonaws.com") }),
+  fn: ({ stack }) =>
+    new LambdaFunction(stack, "Fn", {
+      runtime: Runtime.NODEJS_24_X,
+      handler: "index.handler",
+      code: Code.fromInline("exports.handler = () => 1"),
+    }),
+  importedFn: ({ stack }) => LambdaFunction.fromFunctionName(stack, "Imported", "imported"),
+  queue: ({ stack }) => new Queue(stack, "Queue"),
+  logGroup: ({ stack }) => new LogGroup(stack, "LogGroup"),
+  work: ({ stack }) => Pass.jsonata(stack, "Work"),
+  heldWork: ({ stack }) => Pass.jsonata(stack, "Leasehold_Work"),
+  machine: ({ stack }) => StateMachine.fromStateMachineName(stack, "Machine", "machine"),
+  heartbeat: (scene) =>
+    new LeaseHeartbeat(scene.stack, "Heart", { table: scene.part("table") as LeaseTable }),
+  wakeup: (scene) => new LeaseWakeup(scene.stack, "Wake", { table: scene.part("table") as LeaseTable }),
+  workflow: (scene) =>
+    new LeasedWorkflow(scene.stack, "Flow", {
+      table: scene.part("table") as LeaseTable,
+      work: Pass.jsonata(scene.stack, "FlowWork"),
+    }),
+  guard: (scene) => (scene.part("workflow") as LeasedWorkflow).redriveGuard,
+  metric: (scene) => (scene.part("table") as LeaseTable).metricAcquired(),
+  runs: (scene) => ({ succeeded: scene.part("metric"), failed: { failed: scene.part("metric") } }),
+  lambdaTarget: (scene) => SingletonJobTarget.lambda(scene.part("fn") as LambdaFunction),
+  lockedTarget: (scene) => SingletonJobTarget.lockedLambda(scene.part("importedFn") as LambdaFunction),
+  workflowTarget: (scene) => SingletonJobTarget.workflow(scene.part("workflow") as LeasedWorkflow),
+  job: (scene) =>
+    new SingletonJob(scene.stack, "Job", {
+      table: scene.part("table") as LeaseTable,
+      schedule: ScheduleExpression.rate(Duration.minutes(5)),
+      target: scene.part("lambdaTarget") as never,
+    }),
+  encryption: () => TableEncryptionV2.awsManagedKey(),
+  action: () => ({ bind: () => ({ alarmActionArn: "arn:aws:sns:eu-west-1:111122223333:oncall" }) }),
+  rate: () => ScheduleExpression.rate(Duration.hours(1)),
+  name: () => "job",
+  replica: () => ({ region: "eu-central-1" }),
+};
+
+/** A part of the scene, in place of a value that can only be made in it. */
+class Part {
+  readonly names: readonly string[];
+  readonly isList: boolean;
+  constructor(names: readonly string[], isList = false) {
+    this.names = names;
+    this.isList = isList;
+  }
+  of(scene: Scene): unknown {
+    const all = this.names.map((name) => scene.part(name));
+    return this.isList ? all : all[0];
+  }
+  [fc.toStringMethod](): string {
+    return `the part ${this.names}`;
+  }
+}
+const aPart = (...names: readonly string[]): fc.Arbitrary<Part> =>
+  fc.constantFrom(...names).map((name) => new Part([name]));
+const aList = (name: string): fc.Arbitrary<Part> =>
+  fc.constantFrom(new Part([name], true), new Part([name, name], true), new Part([], true));
+
+const duration = fc.constantFrom(
+  ...[0, 1, 1_000, 3_000, 60_000, 90_000, 3_600_000, 6 * 86_400_000, 400 * 86_400_000].map((ms) =>
+    Duration.millis(ms),
+  ),
+  Duration.seconds(Lazy.number({ produce: () => 60 })),
+);
+const flag = fc.boolean();
+const text = fc.oneof(fc.constantFrom("orders/", "a*b?$c", "job"), hostileText);
+const texts = fc.array(text, { maxLength: 3 });
+const count = fc.constantFrom(0, 1, 2, 185, 186, -1, 0.5, 1e9);
+const table = aPart("table", "table", "quietTable", "farTable");
+const observability = {
+  logLevel: fc.constantFrom(...Object.values(LogLevel)),
+  logGroup: aPart("logGroup"),
+  logRetention: fc.constantFrom(RetentionDays.ONE_DAY, RetentionDays.INFINITE),
+  tracing: flag,
+};
+const settings = { actions: aList("action"), runbookUrl: text };
+const alarmText = { actions: aList("action"), description: text };
+const metrics = fc.constantFrom("metric").map((name) => ({ failed: new Part([name]) }));
+
+/** One construct or function: its props, those that it needs, and how it is made. */
+interface Entry {
+  readonly props: Readonly<Record<string, fc.Arbitrary<unknown>>>;
+  readonly needs?: Readonly<Record<string, string>>;
+  readonly make: (scene: Scene, props: Anything, other: Anything) => unknown;
+}
+
+const grants = ["useLeases", "keepLeases", "usePrimitives", "read", "operate", "inspect"] as const;
+const scope = { keys: texts, keyPrefixes: texts };
+
+const entries: Readonly<Record<string, Entry>> = {
+  LeaseTable: {
+    props: {
+      deletionProtection: flag,
+      encryption: aPart("encryption"),
+      history: duration,
+      multiRegionConsistency: fc.constantFrom(...Object.values(MultiRegionConsistency)),
+      pointInTimeRecovery: flag,
+      removalPolicy: fc.constantFrom(...Object.values(RemovalPolicy)),
+      replicas: aList("replica"),
+      stream: flag,
+      tableName: text,
+      witnessRegion: fc.constantFrom("eu-west-2", "eu-west-1"),
+    },
+    make: ({ stack }, props) => new LeaseTable(stack, "It", props),
+  },
+  "LeaseTable.fromTableName": {
+    props: {},
+    make: ({ stack }, _, name) => LeaseTable.fromTableName(stack, "It", name).nameFor(stack),
+  },
+  "LeaseTable.fromTableArn": {
+    props: {},
+    make: ({ stack }, _, arn) => LeaseTable.fromTableArn(stack, "It", arn).nameFor(stack),
+  },
+  "LeaseTable.fromTableAttributes": {
+    props: {
+      tableName: fc.constant("leases"),
+      tableArn: fc.constant("arn:aws:dynamodb:eu-west-1:111122223333:table/leases"),
+      tableStreamArn: fc.constant("arn:aws:dynamodb:eu-west-1:111122223333:table/leases/stream/1"),
+      encryptionKey: fc.constant(undefined),
+      grantIndexPermissions: flag,
+    },
+    make: ({ stack }, props) => LeaseTable.fromTableAttributes(stack, "It", props),
+  },
+  ...Object.fromEntries(
+    grants.flatMap((grant): [string, Entry][] => [
+      [
+        `grants.${grant}'s scope`,
+        {
+          props: scope,
+          make: (scene, props) =>
+            (scene.part("table") as LeaseTable).grants[grant](scene.part("role") as Role, props),
+        },
+      ],
+      [
+        `grants.${grant}'s grantee`,
+        {
+          props: {},
+          make: (scene, _, grantee) => (scene.part("table") as LeaseTable).grants[grant](grantee),
+        },
+      ],
+    ]),
+  ),
+  "grants.listLeases and readStream": {
+    props: {},
+    make: (scene, _, grantee) => {
+      const { grants: granting } = scene.part("table") as LeaseTable;
+      granting.listLeases(grantee);
+      granting.readStream(grantee);
+    },
+  },
+  LeaseHistory: {
+    props: { table, keepFor: duration },
+    needs: { table: "table" },
+    make: ({ stack }, props) => new LeaseHistory(stack, "It", props),
+  },
+  LeaseHeartbeat: {
+    props: {
+      ...observability,
+      table,
+      scope: fc.record(scope, { requiredKeys: [] }),
+      retention: duration,
+      draining: flag,
+    },
+    needs: { table: "table" },
+    make: ({ stack }, props) => new LeaseHeartbeat(stack, "It", props),
+  },
+  "heartbeat.guard": {
+    props: { key: text, releasesItself: flag },
+    make: (scene, props) =>
+      (scene.part("heartbeat") as LeaseHeartbeat).guard(scene.part("machine") as StateMachine, props),
+  },
+  "heartbeat.guard's state machine, grantStart's grantee, and wakeup.serve's waiter": {
+    props: {},
+    make: (scene, _, given) => {
+      (scene.part("heartbeat") as LeaseHeartbeat).grantStart(given);
+      (scene.part("heartbeat") as LeaseHeartbeat).guard(given);
+    },
+  },
+  "wakeup.serve": {
+    props: {},
+    make: (scene, _, given) => (scene.part("wakeup") as LeaseWakeup).serve(given),
+  },
+  LeaseWakeup: {
+    props: { table, handler: aPart("fn") },
+    needs: { table: "table" },
+    make: ({ stack }, props) => new LeaseWakeup(stack, "It", props),
+  },
+  LeasedWorkflow: {
+    props: {
+      ...observability,
+      table,
+      work: aPart("work", "heldWork"),
+      key: text,
+      leaseDuration: duration,
+      lockAtLeastFor: duration,
+      whenHeld: fc.constantFrom("fail", "skip", "wait", "replace"),
+      waitFor: duration,
+      wakeup: aPart("wakeup"),
+      once: flag,
+      timeout: duration,
+      clockSkew: duration,
+      retention: duration,
+      heartbeat: aPart("heartbeat"),
+    },
+    needs: { table: "table", work: "work" },
+    make: ({ stack }, props) => new LeasedWorkflow(stack, "It", props),
+  },
+  SingletonJob: {
+    props: {
+      ...observability,
+      alarmActions: aList("action"),
+      alarms: flag,
+      deadLetterQueue: aPart("queue"),
+      enabled: flag,
+      heartbeat: duration,
+      input: fc.jsonValue(),
+      jobName: text,
+      keeper: aPart("heartbeat"),
+      key: text,
+      lockAtLeastFor: duration,
+      lockAtMostFor: duration,
+      maxEventAge: duration,
+      maxInterval: duration,
+      once: flag,
+      overlap: fc.constantFrom("skip", "queue", "replace"),
+      retryAttempts: count,
+      runbookUrl: text,
+      schedule: fc.constantFrom(
+        ScheduleExpression.rate(Duration.minutes(1)),
+        ScheduleExpression.rate(Duration.days(30)),
+        ScheduleExpression.cron({ minute: "0" }),
+        ScheduleExpression.at(new Date(0)),
+        ScheduleExpression.expression("rate(0 days)"),
+        ScheduleExpression.expression("x"),
+        { expressionString: 7 },
+      ),
+      scheduleGroup: fc.constant(undefined),
+      skipsInARow: count,
+      table,
+      target: aPart("lambdaTarget", "lockedTarget", "workflowTarget"),
+      timeWindow: fc.constantFrom(TimeWindow.off(), TimeWindow.flexible(Duration.minutes(5))),
+      wakeup: aPart("wakeup"),
+    },
+    needs: { table: "table", target: "lambdaTarget", schedule: "rate" },
+    make: ({ stack }, props) => new SingletonJob(stack, "It", props),
+  },
+  "SingletonJobTarget.lambda": {
+    props: { retryAttempts: count },
+    make: (scene, props) => SingletonJobTarget.lambda(scene.part("fn") as LambdaFunction, props),
+  },
+  "SingletonJobTarget.lockedLambda": {
+    props: { retryAttempts: count, timeout: duration },
+    make: (scene, props) => SingletonJobTarget.lockedLambda(scene.part("fn") as LambdaFunction, props),
+  },
+  "SingletonJobTarget.workflow": {
+    props: { stateMachine: aPart("machine"), redriveGuard: aPart("guard") },
+    make: (_, props) => SingletonJobTarget.workflow(props),
+  },
+  "SingletonJobTarget's functions": {
+    props: {},
+    make: (_, __, fn) => [SingletonJobTarget.lambda(fn), SingletonJobTarget.lockedLambda(fn)],
+  },
+  InvokeFunction: {
+    props: {},
+    make: ({ stack }, _, fn) =>
+      new Schedule(stack, "It", {
+        schedule: ScheduleExpression.rate(Duration.hours(1)),
+        target: new InvokeFunction(fn) as never,
+      }),
+  },
+  JobAlarms: {
+    props: {
+      ...settings,
+      deadLetterQueue: aPart("queue"),
+      interval: duration,
+      jobName: text,
+      maxInterval: duration,
+      metrics: aPart("runs"),
+      skipsInARow: count,
+    },
+    needs: { deadLetterQueue: "queue", metrics: "runs", jobName: "name" },
+    make: ({ stack }, props) => new JobAlarms(stack, "It", props),
+  },
+  LeaseDashboard: {
+    props: {
+      dashboardName: text,
+      defaultInterval: duration,
+      jobs: aList("job"),
+      tables: aList("table"),
+      workflows: aList("machine"),
+    },
+    make: ({ stack }, props) => new LeaseDashboard(stack, "It", props),
+  },
+  LeaseHeartbeatAlarms: {
+    props: { ...settings, heartbeat: aPart("heartbeat") },
+    needs: { heartbeat: "heartbeat" },
+    make: ({ stack }, props) => new LeaseHeartbeatAlarms(stack, "It", props),
+  },
+  LeaseTableAlarms: {
+    props: { ...settings, table },
+    needs: { table: "table" },
+    make: ({ stack }, props) => new LeaseTableAlarms(stack, "It", props),
+  },
+  LeaseWakeupAlarms: {
+    props: { ...settings, wakeup: aPart("wakeup") },
+    needs: { wakeup: "wakeup" },
+    make: ({ stack }, props) => new LeaseWakeupAlarms(stack, "It", props),
+  },
+  LeasedWorkflowAlarms: {
+    props: { ...settings, workflow: aPart("workflow") },
+    needs: { workflow: "workflow" },
+    make: ({ stack }, props) => new LeasedWorkflowAlarms(stack, "It", props),
+  },
+  alarmOnRedriveGuard: {
+    props: settings,
+    make: (scene, props) => alarmOnRedriveGuard(scene.part("guard") as never, props),
+  },
+  "alarmOnRedriveGuard's guard": { props: {}, make: (_, __, guard) => alarmOnRedriveGuard(guard) },
+  alarmOnEvent: {
+    props: { ...alarmText, metrics },
+    make: ({ stack }, props) => alarmOnEvent(stack, "It", props),
+  },
+  alarmOnLasting: {
+    props: { ...alarmText, metric: aPart("metric"), threshold: count },
+    make: ({ stack }, props) => alarmOnLasting(stack, "It", props),
+  },
+  alarmOnSilence: {
+    props: { ...alarmText, metrics, less: metrics, longest: duration },
+    make: ({ stack }, props) => alarmOnSilence(stack, "It", props),
+  },
+  alarmOnBacklog: {
+    props: { ...alarmText, queue: aPart("queue") },
+    needs: { queue: "queue" },
+    make: ({ stack }, props) => alarmOnBacklog(stack, "It", props),
+  },
+};
+
+/** Puts the scene's parts into a recipe, and those that the construct needs where nothing is said of them. */
+function placed(recipe: OptionsRecipe, scene: Scene, needs: Readonly<Record<string, string>>): OptionsRecipe {
+  if (!("shape" in recipe)) return recipe;
+  const all = {
+    ...Object.fromEntries(Object.entries(needs).map(([prop, name]) => [prop, { value: new Part([name]) }])),
+    ...recipe.options,
+  };
+  const options = Object.entries(all).map(([prop, each]) => {
+    return [prop, "value" in each ? { value: withParts(each.value, scene) } : each] as const;
+  });
+  return { ...recipe, options: Object.fromEntries(options) };
+}
+
+function withParts(value: unknown, scene: Scene): unknown {
+  if (value instanceof Part) return value.of(scene);
+  const isMap =
+    typeof value === "object" && value !== null && Object.values(value).some((each) => each instanceof Part);
+  return isMap
+    ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, withParts(each, scene)]))
+    : value;
+}
+
+/** An error of this package, or one with which the CDK itself refuses props. */
+function isRefusal(error: unknown): boolean {
+  if (!(error instanceof Error) || error.message.length < 15) return false;
+  return (
+    error.constructor === Error ||
+    ["ValidationError", "UnscopedValidationError"].includes(error.constructor.name)
+  );
+}
+
+/** Synthesis takes a while: each property tries a family of them. */
+const families: Readonly<Record<string, RegExp>> = {
+  "tables and grants": /^(LeaseTable(\.|$)|grants|LeaseHistory)/,
+  "heartbeats, wake-ups and workflows": /^(heartbeat|wakeup|LeaseHeartbeat$|LeaseWakeup$|LeasedWorkflow$)/,
+  "jobs and their targets": /^(SingletonJob|InvokeFunction)/,
+  "alarms and dashboards": /alarm|Alarms|Dashboard/,
+};
+
+for (const [family, members] of Object.entries(families)) {
+  const names = Object.keys(entries).filter((name) => members.test(name));
+  fuzz(
+    `${family}: any props are refused with what to give, or make a template`,
+    fc.constantFrom(...names).chain((name) =>
+      fc.record({
+        name: fc.constant(name),
+        props: fewHostileOptions(entries[name]?.props ?? {}),
+        other: hostileValue,
+      }),
+    ),
+    ({ name, props, other }) => {
+      const { needs = {}, make } = entries[name] as Entry;
+      const scene = new Scene();
+      try {
+        make(scene, madeOptions(placed(props, scene, needs)), made(other));
+        Template.fromStack(scene.stack);
+      } catch (error) {
+        if (!isRefusal(error)) throw new Error("not a refusal", { cause: error });
+      }
+    },
+    { few: 15, many: 600 },
+  );
+}
