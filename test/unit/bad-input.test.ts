@@ -372,6 +372,15 @@ describe("a handle is refused", () => {
     await expectRefusal(() => client.adopt({ ...lease.toJSON(), token }), "handle.token", token);
   });
 
+  it.each([0, 10_000_000_000_001, Number.MAX_SAFE_INTEGER])(
+    "whose version no lease has had, so that nobody could read what it renews: %d",
+    async (version) => {
+      const lease = await client.acquire("k");
+      store.calls.length = 0;
+      await expectRefusal(() => client.adopt({ ...lease.toJSON(), version }), "handle.version", version);
+    },
+  );
+
   it.each([1_000_000_001, 31_708_800_000, Number.MAX_SAFE_INTEGER])(
     "of a permit, with a version that the text of a seat has no room for: %d",
     async (version) => {

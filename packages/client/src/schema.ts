@@ -112,6 +112,7 @@ export const limits: {
   readonly dataBytes: number;
   readonly dataDepth: number;
   readonly durationMs: number;
+  readonly handleVersion: number;
 } = {
   /** DynamoDB's limit for a partition key. */
   keyBytes: 2048,
@@ -131,6 +132,8 @@ export const limits: {
   dataDepth: 100,
   /** A year: far above any use, and every sum of times stays an exact integer. */
   durationMs: 366 * 24 * 60 * 60 * 1000,
+  /** Ours: the versions of a durable execution's lease begin with the time, and it is this many milliseconds in 2286. */
+  handleVersion: 10_000_000_000_000,
 };
 
 /** Counts the bytes that DynamoDB counts for a string. */

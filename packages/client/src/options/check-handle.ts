@@ -46,7 +46,7 @@ const requiredRules = {
   key: text(limits.keyBytes),
   owner: label,
   token: heldToken,
-  version: whole,
+  version: countTo(limits.handleVersion),
   fencingToken: whole,
   acquiredAt: whole,
   expiresAt: whole,
@@ -68,7 +68,7 @@ export function checkHandle(handle: LeaseHandle, tableName: string): HeldLeaseTe
   const isHere = given.tableName === tableName;
   check(isHere, "handle.tableName", given.tableName, `this client's table, ${tableName}`);
   const { tableName: _, cooldownUntil, slot, sortKey = leaseSortKey, seat, ...held } = given;
-  if (seat !== undefined) countTo(seatLimits.version)("handle.version", held.version);
+  if (seat !== undefined) countTo(seatLimits.handleVersion)("handle.version", held.version);
   const latest = held.acquiredAt + limits.durationMs;
   const endsInTime = cooldownUntil === undefined || cooldownUntil <= latest;
   check(endsInTime, "handle.cooldownUntil", cooldownUntil, `at most ${latest}, a year after acquiredAt`);

@@ -39,7 +39,7 @@ export const seatLimits = {
   /** Ours: every write of the item is billed for the payloads of all seats. */
   dataBytes: 4096,
   /** A renewal a second for 31 years, and a tenth of what the text of a seat has room for. */
-  version: 1_000_000_000,
+  handleVersion: 1_000_000_000,
   /** DynamoDB allows 300 operators and 4 KB in an expression. */
   passedPerWrite: 100,
 } as const;
