@@ -1,9 +1,9 @@
 import { LeaseClient } from "@leasehold/client";
 import {
   InvalidOptionsError,
-  LeaseUnavailableError,
   internalsOf,
   LeaseLostError,
+  LeaseUnavailableError,
 } from "@leasehold/client/internal";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";

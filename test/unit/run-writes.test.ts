@@ -1,5 +1,5 @@
-import { describe, expect, test } from "vitest";
 import { attributeNames, type Write } from "@leasehold/client/internal";
+import { describe, expect, test } from "vitest";
 import {
   isBeyond,
   keepForSlot,
