@@ -28,7 +28,7 @@ const isEntry = ({ requests: [request] }: (typeof store.calls)[number]) =>
   request?.key.pk === "leasehold/registry";
 const writes = () => store.calls.filter(isEntry).length;
 /** What becomes of the entry when another process runs the job so. */
-const afterRunOf = async (options: JobRunsOptions, laterMs = hourMs): Promise<Item> => {
+const entryAfter = async (options: JobRunsOptions, laterMs = hourMs): Promise<Item> => {
   await clock.advance(laterMs);
   await run(runsOf(options));
   return entry() ?? {};
@@ -70,13 +70,13 @@ describe("the entry of a job", () => {
   test("stays as it is when another process finds it less than a day old", async () => {
     await run(runsOf({ schedule }));
     const before = entry();
-    expect(await afterRunOf({ schedule }, 23 * hourMs)).toEqual(before);
+    expect(await entryAfter({ schedule }, 23 * hourMs)).toEqual(before);
   });
 
   test("is kept for longer when another process finds it more than a day old", async () => {
     await run(runsOf({ schedule }));
     const before = Number(entry()?.[timeToLive]);
-    expect(Number((await afterRunOf({ schedule }, 25 * hourMs))[timeToLive])).toBe(before + 25 * 3_600);
+    expect(Number((await entryAfter({ schedule }, 25 * hourMs))[timeToLive])).toBe(before + 25 * 3_600);
   });
 
   test("is kept for long again when a table without ttl has lost that time", async () => {
@@ -91,20 +91,22 @@ describe("the entry of a job", () => {
       returnsItem: false,
     });
     expect(entry()).toEqual(timeless);
-    expect((await afterRunOf({ schedule }))[timeToLive]).toEqual(expect.any(Number));
+    expect((await entryAfter({ schedule }))[timeToLive]).toEqual(expect.any(Number));
   });
 
   test("has the new schedule at once", async () => {
     await run(runsOf({ schedule, timeZone: "Europe/Berlin" }));
-    const other = await afterRunOf({ schedule: "rate(1 hour)", timeZone: "Europe/Berlin" });
+    const other = await entryAfter({ schedule: "rate(1 hour)", timeZone: "Europe/Berlin" });
     expect(other).toMatchObject({ schedule: "rate(1 hour)", timeZone: "Europe/Berlin" });
   });
 
   test("has the new time zone at once, and none where the job has none any more", async () => {
     await run(runsOf({ schedule }));
-    expect(await afterRunOf({ schedule, timeZone: "Europe/Berlin" })).toMatchObject({ timeZone: "Europe/Berlin" });
-    expect(await afterRunOf({ schedule, timeZone: "Asia/Tokyo" })).toMatchObject({ timeZone: "Asia/Tokyo" });
-    expect(await afterRunOf({ schedule })).not.toHaveProperty("timeZone");
+    expect(await entryAfter({ schedule, timeZone: "Europe/Berlin" })).toMatchObject({
+      timeZone: "Europe/Berlin",
+    });
+    expect(await entryAfter({ schedule, timeZone: "Asia/Tokyo" })).toMatchObject({ timeZone: "Asia/Tokyo" });
+    expect(await entryAfter({ schedule })).not.toHaveProperty("timeZone");
   });
 });
 
