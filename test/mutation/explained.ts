@@ -71,6 +71,25 @@ export const explained: readonly Explained[] = [
     ],
   },
   {
+    why: "It spares a look at the clock: a request that waits later counts from its own start at least.",
+    mutants: [
+      "packages/client/src/protocol/request-gate.ts: if (isServed && (this.#waiting?.size ?? 0) > 0) this.#servedAt = this.#clock.monotonic();: (this.#waiting?.size ?? 0) > 0 ⇒ true",
+      "packages/client/src/protocol/request-gate.ts: if (isServed && (this.#waiting?.size ?? 0) > 0) this.#servedAt = this.#clock.monotonic();: (this.#waiting?.size ?? 0) > 0 ⇒ (this.#waiting?.size ?? 0) >= 0",
+    ],
+  },
+  {
+    why: "The compiler asks for it: what is taken from the queue shows that there is one.",
+    mutants: [
+      "packages/client/src/protocol/request-gate.ts: this.#waiting?.delete(next);: this.#waiting?.delete ⇒ this.#waiting.delete",
+    ],
+  },
+  {
+    why: "Only the compiler tells a property that is undefined from one that is missing.",
+    mutants: [
+      "packages/client/src/protocol/lease-form.ts: const details = { waitedMs: call.waitMs, waiting, isOwn, ...(what === undefined ? {} : { what }) };: what === undefined ⇒ false",
+    ],
+  },
+  {
     why: "No two entries have the same number.",
     mutants: [
       "packages/client/src/protocol/priority-queue.ts: return one.priority < other.priority || (one.priority === other.priority && one.order < other.order);: one.order < other.order ⇒ one.order <= other.order",
@@ -91,6 +110,7 @@ export const explained: readonly Explained[] = [
   {
     why: "A function that returns nothing returns undefined as well.",
     mutants: [
+      "packages/client/src/protocol/wait-loop.ts: protected get holds(): HoldWatch | undefined {: { return undefined; } ⇒ {}",
       "packages/client/src/store/item-values.ts: } catch {: { // Ignored: JSON.parse throws only because the text is not JSON. return undefined; } ⇒ {}",
     ],
   },

@@ -3,12 +3,15 @@ import crypto from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";
 import { ClientClosedError, LeaseClient } from "@leasehold/client";
 import { internalsOf } from "@leasehold/client/internal";
+import { Semaphore } from "@leasehold/client/semaphore";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { Acquirer } from "../../packages/client/src/protocol/acquirer.ts";
 import { systemRandomness } from "../../packages/client/src/protocol/context.ts";
 import type { HeldLeaseTerms } from "../../packages/client/src/protocol/held-lease.ts";
-import { refusalOf } from "../../packages/client/src/protocol/lease-form.ts";
+import { leaseOf, refusalOf } from "../../packages/client/src/protocol/lease-form.ts";
 import { LockForm } from "../../packages/client/src/protocol/lock-form.ts";
+import { HeldSeat } from "../../packages/client/src/seats/held-seat.ts";
+import { textPrefix } from "../../packages/client/src/seats/seat.ts";
 import { type LeaseByHand, leaseByHand, leaseDurationMs } from "../support/lease-by-hand.ts";
 
 let scene: LeaseByHand;
@@ -105,6 +108,15 @@ it("tokens are drawn uncached: two clones of one snapshot would draw the same on
   }
   expect(systemRandomness.fraction()).toBeGreaterThanOrEqual(0);
   expect(systemRandomness.fraction()).toBeLessThan(1);
+});
+
+it("a seat is read in an item in which another's cannot be read", async () => {
+  const client = new LeaseClient({ store: scene.store, clock: scene.clock, leaseDurationMs });
+  const { token } = await new Semaphore(client, "s", { permits: 2 }).acquire();
+  const item = { ...scene.store.table.peek({ pk: "s", sk: "semaphore" }), [`${textPrefix}other`]: "spoilt" };
+  const form = new HeldSeat("s", "semaphore");
+  expect(leaseOf(form, item, token)).toMatchObject({ token });
+  expect(() => form.leasesIn(item)).toThrow();
 });
 
 it("a refusal names the lock where its form has no other word for it", () => {

@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { LeaseClient, type LeaseEvent, LeaseServiceError, SlotDoneError } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -16,6 +17,7 @@ describe("the gate", () => {
 
   beforeEach(() => {
     clock = new ManualClock();
+    clock.freeze(5_000);
     gate = new RequestGate(clock);
     sent = [];
     answers = [];
@@ -104,6 +106,15 @@ describe("the gate", () => {
       await answer(32);
       await behind;
       expect(clock.pending).toBe(0);
+    });
+
+    it("listens to its signal no more once it is sent, and tells for how long it has waited", async () => {
+      const { signal } = new AbortController();
+      const waiting = gate.enter(60_000, signal);
+      await clock.advance(700);
+      await answer(0);
+      expect(await waiting).toBe(700);
+      expect(getEventListeners(signal, "abort")).toEqual([]);
     });
 
     it("is refused at once when its signal has aborted already", async () => {

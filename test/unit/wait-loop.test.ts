@@ -147,7 +147,7 @@ describe("a caller that waits", () => {
     const { outcome } = waitFor(script);
     await clock.advance(1_000);
     expect(await outcome).toBe(granted);
-    expect(script.known[1]).toMatchObject({ claimableInMs: 0, takeovers: [] });
+    expect(script.known[1]).toMatchObject({ ...own, claimableInMs: 0, takeovers: [] });
   });
 
   it("learns from what tries and looks show how long holders keep the lease", async () => {

@@ -45,7 +45,7 @@ export class RequestGate {
 
   /** Sends a request that renews leases, of which the first ends at `deadline`. Rejects with the signal's reason. */
   async renew<T>(deadline: number, signal: AbortSignal | undefined, send: () => Promise<T>): Promise<T> {
-    if (!this.#admit(deadline, mostRequests)) await this.#wait(deadline, mostRequests, signal);
+    if (!this.#admit(mostRequests)) await this.#wait(deadline, mostRequests, signal);
     try {
       return await send();
     } finally {
@@ -75,8 +75,7 @@ export class RequestGate {
    * Rejects with the signal's reason, and with LeaseServiceError when it has waited for too long; then nothing was sent.
    */
   enter(withinMs: number, signal: AbortSignal | undefined): number | Promise<number> {
-    const mayGo = this.#admit(Number.POSITIVE_INFINITY, mostBesideRenewals);
-    return mayGo ? 0 : this.#waitBehindRenewals(signal, withinMs);
+    return this.#admit(mostBesideRenewals) ? 0 : this.#waitBehindRenewals(signal, withinMs);
   }
 
   /** Ends a request that was let in, with the error that it met, if it met one. */
@@ -87,9 +86,9 @@ export class RequestGate {
     this.#makeRoom();
   }
 
-  #admit(priority: number, limit: number): boolean {
-    const first = this.#waiting?.first;
-    const mayGo = this.#underWay < limit && (first === undefined || priority < first.priority);
+  /** Takes room where there is some. It overtakes no earlier request: while one of its kind waits, there is none. */
+  #admit(limit: number): boolean {
+    const mayGo = this.#underWay < limit;
     if (mayGo) this.#underWay += 1;
     return mayGo;
   }
