@@ -70,3 +70,24 @@ export type AnyScenario = Omit<Scenario, "make" | "lanes" | "end"> & {
 export function scenario<Step, Stage extends Scene<Step>>(one: Scenario<Step, Stage>): AnyScenario {
   return one as unknown as AnyScenario;
 }
+
+/** What is different where more faults befall a case. */
+type Group = Pick<AnyScenario, "kinds"> & Partial<Pick<AnyScenario, "lanes" | "mistakes">>;
+
+/**
+ * The same case with more faults, of some kinds at a time: with all of its kinds nobody would wait for its end. Each is
+ * named after what befalls it.
+ */
+export function withFaults(
+  one: AnyScenario,
+  faults: number,
+  groups: Readonly<Record<string, Group>>,
+): readonly AnyScenario[] {
+  return Object.entries(groups).map(([name, group]) => ({
+    ...one,
+    mistakes: [],
+    ...group,
+    name: `${one.name}:${name}`,
+    faults,
+  }));
+}

@@ -1,6 +1,6 @@
 import { expectItToHeal, mistakes, Queue, type QueueStep } from "../../simulation/primitives/fair-lock.ts";
 import type { Mistake } from "../../simulation/simulation.ts";
-import { type AnyScenario, scenario, type Wait } from "../scenario.ts";
+import { type AnyScenario, scenario, type Wait, withFaults } from "../scenario.ts";
 import { deathMistakes, lineMistakes, roomMistakes, turnMistakes } from "./fair-lock-mistakes.ts";
 
 const acquire = (process: number, waitMs = 60_000): QueueStep => ({
@@ -16,18 +16,24 @@ const wait = (ms: number): Wait => ({ kind: "wait", ms });
 const mistakesOf = (...words: readonly string[]): readonly Mistake[] =>
   mistakes.filter(({ what }) => words.some((word) => what.includes(word)));
 
+const usual = scenario({
+  name: "fair-lock",
+  faults: 1,
+  kinds: ["request lost", "request late", "answer lost", "sent twice", "killed"],
+  make: (world, planted) => new Queue(world, planted, { processes: 2 }),
+  lanes: [
+    { process: 0, steps: [acquire(0), release(0), wait(1_500), acquire(0), release(0)] },
+    { process: 1, steps: [acquire(1), release(1)] },
+  ],
+  end: expectItToHeal,
+  mistakes: [...mistakesOf("bound", "second", "newcomer"), ...turnMistakes],
+});
+
 export const fairLock: readonly AnyScenario[] = [
-  scenario({
-    name: "fair-lock",
-    faults: 2,
-    kinds: ["request lost", "request late", "answer lost", "sent twice", "killed"],
-    make: (world, planted) => new Queue(world, planted, { processes: 2 }),
-    lanes: [
-      { process: 0, steps: [acquire(0), release(0), wait(1_500), acquire(0), release(0)] },
-      { process: 1, steps: [acquire(1), release(1)] },
-    ],
-    end: expectItToHeal,
-    mistakes: [...mistakesOf("bound", "second", "newcomer"), ...turnMistakes],
+  usual,
+  ...withFaults(usual, 2, {
+    "two-lost": { kinds: ["request lost", "killed"] },
+    "two-answers": { kinds: ["answer lost", "sent twice"] },
   }),
   scenario({
     name: "fair-lock:line",

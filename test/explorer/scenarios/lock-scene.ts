@@ -167,12 +167,14 @@ export class LockScene {
     }
   }
 
-  #ended({ token, slot }: Lease, wasOurs: boolean, isCompleted: boolean): void {
+  #ended({ token, fencingToken, slot }: Lease, wasOurs: boolean, isCompleted: boolean): void {
     const { world } = this;
     if (!wasOurs && this.#released.has(token))
       world.fault(`the release of ${token} took effect, and its holder was told that it was lost`);
     const item = world.table.peek({ pk: key, sk: "lease" });
-    if (wasOurs && item?.token === token && this.#handles(token) === 0)
+    // With another fencing token, a late copy of the acquisition has taken the free lock since, for nobody.
+    const isHeld = item?.token === token && item.fence === fencingToken;
+    if (wasOurs && isHeld && this.#handles(token) === 0)
       world.fault(`${token} was told to be released, and holds the lock`);
     if (!wasOurs || !isCompleted || slot === undefined) return;
     if (String(item?.doneSlot ?? "") < slot) world.fault(`the slot ${slot} was completed, and is not done`);

@@ -1,6 +1,6 @@
 import type { Planted } from "../../simulation/simulation.ts";
 import type { World } from "../../simulation/world.ts";
-import { type FaultKind, type Lane, scenario, type Wait } from "../scenario.ts";
+import { type FaultKind, type Lane, scenario, type Wait, withFaults } from "../scenario.ts";
 import * as mistakes from "./lock-mistakes.ts";
 import { LockScene, type LockStep } from "./lock-scene.ts";
 
@@ -31,15 +31,35 @@ const make = (world: World, planted: Planted): LockScene => new LockScene(world,
 const end = (scene: LockScene): Promise<void> => scene.expectItToOpen();
 const waits = { waitMs: 9_000 };
 
+const usual = scenario({
+  name: "lock",
+  faults: 1,
+  kinds: [...messages, "killed", "frozen"],
+  make,
+  lanes: [lane(0, {}, "write", "release", "write"), lane(1, waits, "write", "release")],
+  end,
+  mistakes: mistakes.usual,
+});
+
+const renewed = scenario({
+  name: "lock:renewed",
+  faults: 1,
+  kinds: ["request lost", "request late", "answer lost", "answer late", "killed", "frozen"],
+  make,
+  lanes: [lane(0, { heartbeat: true }, wait(4_000), "write", "release"), lane(1, waits, "write")],
+  end,
+  mistakes: mistakes.renewed,
+});
+
 export const lock = [
-  scenario({
-    name: "lock",
-    faults: 2,
-    kinds: [...messages, "killed", "frozen"],
-    make,
-    lanes: [lane(0, {}, "write", "release", "write"), lane(1, waits, "write", "release")],
-    end,
-    mistakes: mistakes.usual,
+  usual,
+  ...withFaults(usual, 2, {
+    "two-lost": { kinds: ["request lost", "answer lost", "sent twice", "killed"] },
+    "two-late": { kinds: ["request late", "answer late"] },
+    "two-frozen": {
+      kinds: ["frozen", "answer lost"],
+      lanes: [lane(0, {}, "release"), lane(1, { waitMs: 6_000 }, "write")],
+    },
   }),
   scenario({
     name: "lock:slow",
@@ -59,14 +79,11 @@ export const lock = [
     end,
     mistakes: mistakes.threeCallers,
   }),
-  scenario({
-    name: "lock:renewed",
-    faults: 2,
-    kinds: ["request lost", "request late", "answer lost", "answer late", "killed", "frozen"],
-    make,
-    lanes: [lane(0, { heartbeat: true }, wait(4_000), "write", "release"), lane(1, waits, "write")],
-    end,
-    mistakes: mistakes.renewed,
+  renewed,
+  ...withFaults(renewed, 2, {
+    "two-lost": { kinds: ["request lost", "answer lost", "killed"] },
+    "two-late": { kinds: ["request late", "answer late"] },
+    "two-frozen": { kinds: ["frozen", "answer lost"] },
   }),
   scenario({
     name: "lock:renewed-late",

@@ -6,7 +6,7 @@ import { SeatForm } from "../../../packages/client/src/seats/seat-form.ts";
 import type { Condition } from "../../../packages/client/src/store/write.ts";
 import { mistakes, type SeatStep, Seats, type Wish, writing } from "../../simulation/primitives/seats.ts";
 import { type Mistake, replacing, withoutTests } from "../../simulation/simulation.ts";
-import { type AnyScenario, type FaultKind, scenario, type Wait } from "../scenario.ts";
+import { type AnyScenario, type FaultKind, scenario, type Wait, withFaults } from "../scenario.ts";
 import { takingTurns } from "./fair-lock-mistakes.ts";
 
 const acquire = (caller: number, what: Wish["what"], options: Partial<Wish> = {}): SeatStep => ({
@@ -54,18 +54,6 @@ const seatMistakes: readonly Mistake[] = [
     plant: writing("acquire", ({ set: { permits: _, ...set }, ...write }) => ({ ...write, set })),
     violation: /permits differs from/,
   },
-  {
-    what: "an acquisition that is taken back without having landed",
-    plant: replacing(
-      SeatForm.prototype,
-      "cancel",
-      (original) =>
-        function (this: SeatForm, cancellation) {
-          return { ...original.call(this, cancellation), insist: [["ttl", "exists"]] };
-        },
-    ),
-    violation: /differs from/,
-  },
 ];
 
 /** In place of the mark of the owner's own seat, the one of anybody's. */
@@ -77,21 +65,65 @@ function besideAny(condition: Condition): Condition {
   };
 }
 
-export const seats: readonly AnyScenario[] = [
-  scenario({
-    name: "semaphore",
-    faults: 2,
-    kinds: ["request lost", "request late", "answer lost", "sent twice", "killed"],
-    make: (world, planted) => new Seats(world, planted, { processes: 2, permits: 1 }),
-    lanes: [
-      {
-        process: 0,
-        steps: [acquire(0, "permit"), release(0), acquire(0, "permit", { waitMs: 0 }), check(0), release(0)],
+const takenBack: Mistake = {
+  what: "an acquisition that is taken back without having landed",
+  plant: replacing(
+    SeatForm.prototype,
+    "cancel",
+    (original) =>
+      function (this: SeatForm, cancellation) {
+        return { ...original.call(this, cancellation), insist: [["ttl", "exists"]] };
       },
-      { process: 1, steps: [acquire(1, "permit", { waitMs: 0 }), check(1), release(1)] },
-    ],
-    end,
-    mistakes: [...mistakesOf("off by one", "counter", "revoked"), ...seatMistakes],
+  ),
+  violation: /differs from/,
+};
+
+const semaphore = scenario({
+  name: "semaphore",
+  faults: 1,
+  kinds: ["request lost", "request late", "answer lost", "sent twice", "killed"],
+  make: (world, planted) => new Seats(world, planted, { processes: 2, permits: 1 }),
+  lanes: [
+    {
+      process: 0,
+      steps: [acquire(0, "permit"), release(0), acquire(0, "permit", { waitMs: 0 }), check(0), release(0)],
+    },
+    { process: 1, steps: [acquire(1, "permit", { waitMs: 0 }), check(1), release(1)] },
+  ],
+  end,
+  mistakes: [...mistakesOf("off by one", "counter", "revoked"), ...seatMistakes],
+});
+
+const readWrite = scenario({
+  name: "read-write",
+  faults: 1,
+  kinds: ["request lost", "request late", "answer lost", "sent twice", "killed"],
+  make: (world, planted) => new Seats(world, planted, { processes: 2 }),
+  lanes: [
+    {
+      process: 0,
+      steps: [acquire(0, "read"), release(0), acquire(0, "write", { waitMs: 0 }), check(0), release(0)],
+    },
+    { process: 1, steps: [acquire(1, "write", { waitMs: 500 }), check(1), release(1)] },
+  ],
+  end,
+  mistakes: [
+    {
+      what: "a bound that is left out",
+      plant: writing("acquire", (write) => ({
+        ...write,
+        insist: write.insist.filter((condition) => !("anyOf" in condition)),
+      })),
+      violation: /two writers|reads while/,
+    },
+  ],
+});
+
+export const seats: readonly AnyScenario[] = [
+  semaphore,
+  ...withFaults(semaphore, 2, {
+    "two-lost": { kinds: ["request lost", "answer lost", "sent twice", "killed"], mistakes: [takenBack] },
+    "two-late": { kinds: ["request late"] },
   }),
   scenario({
     name: "semaphore:three",
@@ -172,29 +204,10 @@ export const seats: readonly AnyScenario[] = [
     end,
     mistakes: mistakesOf("reentrant owner"),
   }),
-  scenario({
-    name: "read-write",
-    faults: 2,
-    kinds: ["request lost", "request late", "answer lost", "sent twice", "killed"],
-    make: (world, planted) => new Seats(world, planted, { processes: 2 }),
-    lanes: [
-      {
-        process: 0,
-        steps: [acquire(0, "read"), release(0), acquire(0, "write", { waitMs: 0 }), check(0), release(0)],
-      },
-      { process: 1, steps: [acquire(1, "write", { waitMs: 500 }), check(1), release(1)] },
-    ],
-    end,
-    mistakes: [
-      {
-        what: "a bound that is left out",
-        plant: writing("acquire", (write) => ({
-          ...write,
-          insist: write.insist.filter((condition) => !("anyOf" in condition)),
-        })),
-        violation: /two writers|reads while/,
-      },
-    ],
+  readWrite,
+  ...withFaults(readWrite, 2, {
+    "two-lost": { kinds: ["request lost", "answer lost", "killed"] },
+    "two-copies": { kinds: ["sent twice", "answer lost"] },
   }),
   scenario({
     name: "read-write:renewals",
