@@ -7,6 +7,7 @@ import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { JobRuns, parseScheduleExpression, TaskSet } from "@leasehold/jobs";
+import { leased, leaseLock } from "@leasehold/middy";
 import { beforeEach, expect, it } from "vitest";
 import { leasehold } from "../support/command-line.ts";
 import { ask, serveConsole, sessionOf } from "../support/console.ts";
@@ -171,4 +172,22 @@ it("a handle whose cooldown would keep a lock closed for ages is refused", async
   store.calls.length = 0;
   const cooldownUntil = Number.MAX_SAFE_INTEGER;
   await expectRefusal(() => client.adopt({ ...handle, cooldownUntil }), "handle.cooldownUntil");
+});
+
+const invocation = { awsRequestId: "r", functionName: "f", getRemainingTimeInMillis: () => 30_000 };
+
+it.each([
+  ["context.getRemainingTimeInMillis", { ...invocation, getRemainingTimeInMillis: 30_000 }],
+  ["context.getRemainingTimeInMillis's answer", { ...invocation, getRemainingTimeInMillis: () => "30" }],
+  ["context.awsRequestId", { ...invocation, awsRequestId: Symbol("r") }],
+  ["context.functionName", { ...invocation, functionName: 7 }],
+])("a locked function refuses a context by its member: %s", async (option, context) => {
+  const handler = leased({ client, key: "k", metrics: false }, async () => 1);
+  await expectRefusal(() => handler({}, context as Anything), option);
+});
+
+it("a context that takes no lock is refused before the lock is taken", async () => {
+  const { before } = leaseLock({ client, key: "k", metrics: false });
+  const request = { event: {}, context: Object.freeze({ ...invocation }), internal: {} };
+  await expectRefusal(() => before(request as Anything), "context");
 });
