@@ -108,12 +108,20 @@ describe("the gate", () => {
       expect(clock.pending).toBe(0);
     });
 
-    it("listens to its signal no more once it is sent, and tells for how long it has waited", async () => {
-      const { signal } = new AbortController();
-      const waiting = gate.enter(60_000, signal);
+    it("tells for how long it has waited", async () => {
+      const waiting = gate.enter(60_000, undefined);
       await clock.advance(700);
       await answer(0);
       expect(await waiting).toBe(700);
+    });
+
+    it("listens to its signal no more once it is sent", async () => {
+      for (let index = 0; index < 16; index += 1) void renew("renewal", 1);
+      const { signal } = new AbortController();
+      void gate.renew(1, signal, send("waiting"));
+      expect(getEventListeners(signal, "abort")).toHaveLength(1);
+      await answer(0);
+      expect(sent).toContain("waiting");
       expect(getEventListeners(signal, "abort")).toEqual([]);
     });
 
