@@ -33,7 +33,13 @@ export const fairLock: readonly AnyScenario[] = [
   usual,
   ...withFaults(usual, 2, {
     "two-lost": { kinds: ["request lost", "killed"] },
-    "two-answers": { kinds: ["answer lost", "sent twice"] },
+    "two-answers": {
+      kinds: ["answer lost", "sent twice"],
+      lanes: [
+        { process: 0, steps: [acquire(0), release(0)] },
+        { process: 1, steps: [acquire(1), release(1)] },
+      ],
+    },
   }),
   scenario({
     name: "fair-lock:line",

@@ -51,6 +51,17 @@ const renewed = scenario({
   mistakes: mistakes.renewed,
 });
 
+const judgedLate = scenario({
+  name: "lock:judged-late",
+  faults: 1,
+  kinds: [...messages, "killed", "frozen"],
+  make,
+  // Its renewal lands between an answer to the other caller and the moment at which that caller judges the answer.
+  lanes: [lane(0, {}, wait(3_000), "renew", wait(3_500), "write", "release"), lane(1, waits, "write")],
+  end,
+  mistakes: mistakes.judgedLate,
+});
+
 export const lock = [
   usual,
   ...withFaults(usual, 2, {
@@ -83,7 +94,13 @@ export const lock = [
   ...withFaults(renewed, 2, {
     "two-lost": { kinds: ["request lost", "answer lost", "killed"] },
     "two-late": { kinds: ["request late", "answer late"] },
-    "two-frozen": { kinds: ["frozen", "answer lost"] },
+    "two-frozen": {
+      kinds: ["frozen", "answer lost"],
+      lanes: [
+        lane(0, { heartbeat: true }, wait(2_500), "write", "release"),
+        lane(1, { waitMs: 6_000 }, "write"),
+      ],
+    },
   }),
   scenario({
     name: "lock:renewed-late",
@@ -97,16 +114,8 @@ export const lock = [
     end,
     mistakes: mistakes.renewedLate,
   }),
-  scenario({
-    name: "lock:judged-late",
-    faults: 1,
-    kinds: [...messages, "killed", "frozen"],
-    make,
-    // Its renewal lands between an answer to the other caller and the moment at which that caller judges the answer.
-    lanes: [lane(0, {}, wait(3_000), "renew", wait(3_500), "write", "release"), lane(1, waits, "write")],
-    end,
-    mistakes: mistakes.judgedLate,
-  }),
+  judgedLate,
+  ...withFaults(judgedLate, 2, { "two-frozen": { kinds: ["frozen", "request late"] } }),
   scenario({
     name: "lock:clocks",
     faults: 2,
