@@ -56,6 +56,8 @@ it("a value that does not let itself be looked at is refused by its option", asy
   await expectRefusal(() => client.acquire("k", { slot: revoked() }), "slot");
   await expectRefusal(() => new JobRuns(client, "job").get(revoked()), "slot");
   await expectRefusal(() => new JobRuns(client, "job").takeBack(revoked()), "run");
+  const query = { schedule: revoked(), since: "2025-12-31T10:00:00.000Z" };
+  await expectRefusal(() => new JobRuns(client, "job").missed(query).next(), "schedule");
 });
 
 it("an order of waiting that is none is refused when the primitive is made", async () => {

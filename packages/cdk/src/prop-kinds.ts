@@ -84,15 +84,16 @@ function memberOf(props: object, name: string): unknown {
   try {
     return (props as Record<string, unknown>)[name];
   } catch {
+    // Ignored: it is a getter's own, and this error says whose.
     throw new Error(`${name} does not let itself be read: give a plain object of props`);
   }
 }
 
-/** A value that does not let itself be looked at is of no kind. */
 function isOf(kind: Kind, value: unknown): boolean {
   try {
     return kind.accepts(value);
   } catch {
+    // Ignored: what does not let itself be looked at is refused like any other value of a wrong kind.
     return false;
   }
 }

@@ -60,11 +60,19 @@ export function checkMissedQuery(query: MissedQuery, now: number): MissedRange {
 
 function checkSchedule(schedule: unknown): Schedule {
   if (typeof schedule === "string") return checkExpression(schedule);
-  const isSchedule = typeof schedule === "object" && schedule !== null && "next" in schedule;
   const allowed =
     "an expression such as cron(0 8 * * ? *), or an object with next(after), which gives the first time after a Date";
-  check(isSchedule && typeof schedule.next === "function", "schedule", schedule, allowed);
+  check(hasNext(schedule), "schedule", schedule, allowed);
   return schedule as Schedule;
+}
+
+function hasNext(schedule: unknown): boolean {
+  try {
+    return typeof (Object(schedule) as Partial<Schedule>).next === "function";
+  } catch {
+    // Ignored: what does not let itself be looked at is no schedule.
+    return false;
+  }
 }
 
 /** Reads an expression that is given as an option. Throws InvalidOptionsError. */
