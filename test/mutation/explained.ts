@@ -128,4 +128,103 @@ export const explained: readonly Explained[] = [
       "packages/client/src/time/service-clock.ts: upper: (upperAt(newer, now) <= upperAt(older, now) ? newer : older).upper,: upperAt(newer, now) <= upperAt(older, now) ⇒ upperAt(newer, now) < upperAt(older, now)",
     ],
   },
+  // Of the package jobs.
+  {
+    why: "The compiler asks for it, and it is always so: a claim that is granted shows its item, and so does a refusal.",
+    mutants: [
+      "packages/jobs/src/runs/run-form.ts: const remark = item?.[runAttributeNames.remark];: item?.[runAttributeNames.remark] ⇒ item[runAttributeNames.remark]",
+      "packages/jobs/src/runs/run-form.ts: this.#attempt = Number(item?.[runAttributeNames.attempt]);: item?.[runAttributeNames.attempt] ⇒ item[runAttributeNames.attempt]",
+      "packages/jobs/src/runs/run-form.ts: if (this.progress === item?.[runAttributeNames.progress]) this.progress = undefined;: item?.[runAttributeNames.progress] ⇒ item[runAttributeNames.progress]",
+      'packages/jobs/src/runs/skipping.ts: if (applied || item?.[runAttributeNames.state] === "skipped") return true;: item?.[runAttributeNames.state] ⇒ item[runAttributeNames.state]',
+      "packages/jobs/src/tasks/task.ts: if (!result.applied && earlier === undefined) throw this.#lossBy(open?.item);: open?.item ⇒ open.item",
+    ],
+  },
+  {
+    why: "The compiler asks for it, and it is always so: a run that is at work has a lease, and a slot that is neither free nor done is held.",
+    mutants: [
+      'packages/jobs/src/runs/run.ts: expiresAt: state === "running" ? record?.expiresAt : undefined,: record?.expiresAt ⇒ record.expiresAt',
+      "packages/jobs/src/runs/skipping.ts: if (verdict?.reason === undefined) throw unavailable(request, seen, verdict?.claimableInMs ?? 0);: verdict?.reason ⇒ verdict.reason",
+      "packages/jobs/src/runs/skipping.ts: if (verdict?.reason === undefined) throw unavailable(request, seen, verdict?.claimableInMs ?? 0);: verdict?.claimableInMs ⇒ verdict.claimableInMs",
+    ],
+  },
+  {
+    why: "The compiler asks for it: nothing is before, after or above what is undefined.",
+    mutants: [
+      "packages/jobs/src/runs/expressions.ts: if (descending) return since !== undefined && slot < since;: since !== undefined ⇒ true",
+      "packages/jobs/src/runs/expressions.ts: return until !== undefined && slot >= until;: until !== undefined ⇒ true",
+      'packages/jobs/src/runs/expressions.ts: return typeof given === "number" && needed > given ? amended(write, { set: { [ttl]: needed } }) : write;: typeof given === "number" ⇒ true',
+    ],
+  },
+  {
+    why: "The compiler asks for it: an option that is undefined counts as one that is not given.",
+    mutants: [
+      "packages/jobs/src/runs/missed.ts: return parseScheduleExpression(expression, timeZone === undefined ? {} : { timeZone });: timeZone === undefined ⇒ false",
+      "packages/jobs/src/runs/run-history.ts: const asked = after === undefined ? request : { ...request, after };: after === undefined ⇒ false",
+      "packages/jobs/src/tasks/process.ts: const waits = retryAfterMs === undefined ? {} : { retryAfterMs };: retryAfterMs === undefined ⇒ false",
+    ],
+  },
+  {
+    why: "Undefined counts as false.",
+    mutants: [
+      "packages/jobs/src/tasks/claim-attempt.ts: const wishes = { reentrant: false, resumes: false, data: undefined, slot: undefined };: { reentrant: false, resumes: false, data: undefined, slot: undefined } ⇒ {}",
+      "packages/jobs/src/tasks/claim-attempt.ts: this.#attempt = new AcquireAttempt(context, this.#form, {: { key: set, sortKey, owner, leaseDurationMs, ...wishes, } ⇒ { key: set, sortKey, owner, leaseDurationMs }",
+      "packages/jobs/src/tasks/held-claim.ts: const endedByWorker = { value: false };: { value: false } ⇒ {}",
+    ],
+  },
+  {
+    why: "Only a reentrant lease can be resumed, and a claim is none.",
+    mutants: [
+      "packages/jobs/src/tasks/claim-attempt.ts: const wishes = { reentrant: false, resumes: false, data: undefined, slot: undefined };: false ⇒ true (2)",
+    ],
+  },
+  {
+    why: "The word is compared with itself alone: any other word does.",
+    mutants: [
+      'packages/jobs/src/runs/run-form.ts: #end: "none" | "withOutcome" | "without" = "none";: "none" ⇒ ""',
+      'packages/jobs/src/tasks/task.ts: await this.#end("succeeded", () => this.#finish("succeeded", text));: "succeeded" ⇒ ""',
+      'packages/jobs/src/tasks/task.ts: await this.#end("waiting", () => {: "waiting" ⇒ ""',
+    ],
+  },
+  {
+    why: "It only frees memory: a call that waits for a try goes on at once when the try has ended.",
+    mutants: [
+      "packages/jobs/src/runs/attempt-gate.ts: } finally {: { // No other call for the slot has gone on yet: this one is in progress. this.#resuming.delete(slot); } ⇒ {}",
+      "packages/jobs/src/runs/attempt-gate.ts: this.#resuming.delete(slot);: this.#resuming.delete(slot); ⇒ ;",
+    ],
+  },
+  {
+    why: "Whether a failure was recorded is not used, and its write records no slot in either way.",
+    mutants: [
+      'packages/jobs/src/runs/attempt.ts: const confirmed = await (state === "succeeded" ? lease.complete() : lease.release());: state === "succeeded" ⇒ true',
+    ],
+  },
+  {
+    why: "What follows comes to the same: null cannot be read, and what was written reads as what was asked for.",
+    mutants: [
+      'packages/jobs/src/runs/job-runs.ts: check(typeof run === "object" && run !== null, "run", run, "a run as get or runs has given it");: run !== null ⇒ true',
+      "packages/jobs/src/runs/skipping.ts: if (applied) return true;: applied ⇒ false",
+    ],
+  },
+  {
+    why: "To add no task sends nothing.",
+    mutants: [
+      "packages/jobs/src/tasks/task-set.ts: for (let start = 0; start < given.length; start += tasksPerTransaction) {: start < given.length ⇒ start <= given.length",
+    ],
+  },
+  {
+    why: "A task that has ended refuses to be failed, sends nothing, and has nothing to give up.",
+    mutants: [
+      "packages/jobs/src/tasks/task-set.ts: if (await task.settled()) return;: await task.settled() ⇒ false",
+    ],
+  },
+  {
+    why: "A lease that its worker has ended tells of nothing but its loss.",
+    mutants: [
+      'packages/jobs/src/tasks/held-claim.ts: if (!(event.type === "lost" && endedByWorker.value)) context.publish(event);: event.type === "lost" ⇒ true',
+    ],
+  },
+  {
+    why: "Until a look was in vain, every look is consistent and uses no snapshot.",
+    mutants: ["packages/jobs/src/tasks/worker.ts: #mustBeSure = true;: true ⇒ false"],
+  },
 ];

@@ -88,16 +88,14 @@ describe("a claim of any task", () => {
     await add(2);
     const client = clientOf("a");
     store.beforeUpdate = async () => {
-      const other = setOf("other");
-      await claimed(other);
-      await claimed(other);
+      await claimed(setOf("other"));
       void client.close();
     };
     const before = store.count("update");
     await expect(new TaskSet(client, "set").claim()).rejects.toMatchObject({ code: "LEASE_CLIENT_CLOSED" });
     await clock.advance(1);
-    // Two of the other's, and the one that was refused.
-    expect(store.count("update") - before).toBe(3);
+    // The other worker's claim, and the one that was refused.
+    expect(store.count("update") - before).toBe(2);
   });
 });
 
@@ -159,9 +157,32 @@ describe("processing tasks", () => {
       { values: { ":from": sortKeyOf(later).slice(0, "task#01234567".length) } },
     ]);
     expect(done).toEqual([later]);
+    // And when the claim of the other worker, which is dead, may have expired.
+    await clock.advance(leaseDurationMs + 2_000);
+    expect(done).toEqual([later, sooner]);
     stop.abort();
     await run;
   });
+});
+
+test("a worker that was idle before it did a task that came due is idle after it as well", async () => {
+  await setOf("adder").add([
+    { id: "soon", delayMs: 1_000 },
+    { id: "late", delayMs: 3_600_000 },
+  ]);
+  const stop = new AbortController();
+  const done: string[] = [];
+  const work = ({ id }: Task): void => {
+    done.push(id);
+  };
+  const run = setOf("a").process(work, { until: "never", pollMs: 60_000, signal: stop.signal });
+  await clock.advance(59_999);
+  expect(done).toEqual(["soon"]);
+  store.queries.length = 0;
+  await clock.advance(1);
+  expect(store.queries).toMatchObject([{ values: { ":prefix": "task#" }, consistent: false }]);
+  stop.abort();
+  await run;
 });
 
 describe("a loop over tasks", () => {

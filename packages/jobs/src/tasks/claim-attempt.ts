@@ -84,7 +84,7 @@ export class ClaimAttempt {
   async #refused({ item, prospect }: Refused): Promise<NotClaimed> {
     const { blocker, claimableInMs } = prospect;
     if (item === undefined) return takenByAnother;
-    if (blocker !== undefined && claimableInMs > 0) return { isParked: false, claimableInMs };
+    if (claimableInMs > 0) return { isParked: false, claimableInMs };
     if (isExhausted(item)) return await this.#park(item, blocker);
     if (blocker !== undefined) return takenByAnother;
     return { isParked: false, claimableInMs: dueAtOf(item) - this.#context.clock.now() };
