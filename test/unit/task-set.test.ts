@@ -133,7 +133,7 @@ describe("processing tasks", () => {
 
   test("remembers until when another worker has a task that it has taken at the last moment, without another look", async () => {
     const sortKeyOf = (id: string) => openTaskKey("set", id).sk;
-    const [later = "", sooner = ""] = ids(2).sort((one, other) =>
+    const [sooner = "", later = ""] = ids(2).sort((one, other) =>
       sortKeyOf(one) < sortKeyOf(other) ? -1 : 1,
     );
     await setOf("adder").add([
