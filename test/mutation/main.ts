@@ -171,8 +171,11 @@ class Run {
       const judging: Judging = { testTimeoutMs, reached, hitLimits, suspects: [...suspects] };
       const { notes, stuck } = await play({ files, judging }, takeNotes);
       if (stuck !== undefined) {
-        if (!alive.delete(stuck.mutant))
+        if (!alive.delete(stuck.mutant)) {
+          // A mutant that was seen may have left a loop behind: a fresh process goes on.
+          if (notes.some((note) => "killed" in note)) continue;
           throw new Error(`the tests hang in ${stuck.test}, mutant ${stuck.mutant}`);
+        }
         const file = Object.entries(this.#coverage.files).find(([, { tests }]) => stuck.test in tests)?.[0];
         this.#keep(stuck.mutant, { status: "timedOut", by: "a loop without end", file: file ?? "" });
         // Others may see its like without a process of its own.
