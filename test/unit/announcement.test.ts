@@ -18,7 +18,7 @@ function recorder() {
 }
 
 describe("one call tells", () => {
-  it("once of each lease that keeps it out, whoever holds it then", () => {
+  it("once of each lease that keeps it out, of any holder", () => {
     const { events, context } = recorder();
     const tell = contentionOf(context, "me");
     const met = [record(), record({ key: "l" }), record({ sortKey: "run#1" }), record({ owner: "next" })];

@@ -141,7 +141,7 @@ describe("a worker that ends its task", () => {
 });
 
 describe("a worker that ends a task which is not its own any more", () => {
-  test("is told by whom it was taken, that nothing was released, and nothing is sent the next time", async () => {
+  test("is told who has taken it and that nothing was released, and sends nothing the next time", async () => {
     const { task, other } = await taken();
     events = [];
     const error = await failure(task.succeed());

@@ -12,14 +12,16 @@ beforeEach(() => {
   upcoming = new UpcomingTasks();
 });
 
+/** Notes `b` as the soonest, then `a`, then `c`. */
+function noteThree(): void {
+  upcoming.set("a", 20);
+  upcoming.set("b", 10);
+  upcoming.set("c", 30);
+}
+
 describe("the soonest task", () => {
   test("is the one that may be claimed first, whatever the order in which they were noted", () => {
-    for (const [sortKey, at] of [
-      ["a", 20],
-      ["b", 10],
-      ["c", 30],
-    ] as const)
-      upcoming.set(sortKey, at);
+    noteThree();
     expect(upcoming.soonest(none)).toEqual({ sortKey: "b", at: 10 });
   });
 
@@ -30,12 +32,7 @@ describe("the soonest task", () => {
   });
 
   test("is none that was tried", () => {
-    for (const [sortKey, at] of [
-      ["a", 20],
-      ["b", 10],
-      ["c", 30],
-    ] as const)
-      upcoming.set(sortKey, at);
+    noteThree();
     expect(upcoming.soonest(new Map([["b", 10]]))).toEqual({ sortKey: "a", at: 20 });
     expect(
       upcoming.soonest(

@@ -2,6 +2,7 @@
  * What kind of value each prop takes, for callers without a type checker. A prop of another kind is refused by its name when the
  * construct is made, and not by a TypeError of whatever uses it first.
  */
+import { Token } from "aws-cdk-lib";
 
 /** One kind of value. */
 export interface Kind {
@@ -47,6 +48,9 @@ export const aDuration: Kind = having(
   "isUnresolved",
 );
 export const aTable: Kind = having("a LeaseTable", "table", "grants", "nameFor", "node");
+export const aWakeup: Kind = having("a LeaseWakeup", "serve", "table");
+export const aHeartbeat: Kind = having("a LeaseHeartbeat", "guard", "grantStart", "table");
+export const aRedriveGuard: Kind = having("the redriveGuard of a LeasedWorkflow", "stateMachine", "node");
 export const aGrantee: Kind = having("a role, a function or another grantee", "grantPrincipal");
 export const aFunction: Kind = having("a function of aws-lambda", "functionArn", "node");
 export const aStateMachine: Kind = having("a state machine", "stateMachineArn", "node");
@@ -78,6 +82,11 @@ export function checkProps<Props extends object>(
     given[name] = checkKind(name, value, kind);
   }
   return given as Props;
+}
+
+/** A number in the text of an error. */
+export function numberText(number: number): string {
+  return Token.isUnresolved(number) ? "known at deployment only" : String(number);
 }
 
 function memberOf(props: object, name: string): unknown {

@@ -89,6 +89,13 @@ export function isNewer(holder: string, { triggeredAt }: Invocation): boolean {
   return itsTime !== undefined && triggeredAt !== undefined && itsTime > triggeredAt;
 }
 
+/** What is read of a context. */
+const memberKinds = {
+  awsRequestId: "string",
+  functionName: "string",
+  getRemainingTimeInMillis: "function",
+} as const;
+
 function refuseUnsupported(context: Context): void {
   const refuse = (value: unknown, allowed: string): never => {
     throw new InvalidOptionsError("context", value, allowed);
@@ -104,13 +111,8 @@ function refuseUnsupported(context: Context): void {
   if ("write" in context) {
     refuse("a response stream", "Lambda's context; to stream use leaseLock with middy's streaming mode");
   }
-  const kinds = {
-    awsRequestId: "string",
-    functionName: "string",
-    getRemainingTimeInMillis: "function",
-  } as const;
-  for (const [name, kind] of Object.entries(kinds)) {
-    const value: unknown = context[name as keyof typeof kinds];
+  for (const [name, kind] of Object.entries(memberKinds)) {
+    const value: unknown = context[name as keyof typeof memberKinds];
     check(
       value === undefined || typeof value === kind,
       `context.${name}`,

@@ -1,17 +1,20 @@
-import { Annotations, Duration, Token } from "aws-cdk-lib";
+import { Annotations, Duration } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 import { longestSilence } from "../monitoring/alarm-window.ts";
 import { checkSkips } from "../monitoring/job-alarms.ts";
 import {
   aDuration,
   aFlag,
+  aHeartbeat,
   alarmActions,
   aNumber,
   aQueue,
   aTable,
   aText,
+  aWakeup,
   having,
   type Kinds,
+  numberText,
   oneOf,
 } from "../prop-kinds.ts";
 import { checkLeaseKey } from "../table/leading-keys.ts";
@@ -30,7 +33,7 @@ export const jobKinds: Kinds<SingletonJobProps> = {
   heartbeat: aDuration,
   input: { name: "a value that JSON has", accepts: isJson },
   jobName: aText,
-  keeper: having("a LeaseHeartbeat", "guard", "grantStart", "table"),
+  keeper: aHeartbeat,
   key: aText,
   lockAtLeastFor: aDuration,
   lockAtMostFor: aDuration,
@@ -46,7 +49,7 @@ export const jobKinds: Kinds<SingletonJobProps> = {
   table: aTable,
   target: having("a target, made by SingletonJobTarget", "bind", "refusedProps", "keptOverlaps"),
   timeWindow: having("a TimeWindow", "mode"),
-  wakeup: having("a LeaseWakeup", "serve", "table"),
+  wakeup: aWakeup,
 };
 
 /** Also of a value with tokens, which write themselves. */
@@ -234,10 +237,6 @@ function positive(durations: Readonly<Record<string, Duration | undefined>>): vo
 /** Milliseconds; not a number, which no comparison holds for, while they are known at deployment only. */
 function ms(duration: Duration): number {
   return duration.isUnresolved() ? Number.NaN : duration.toMilliseconds();
-}
-
-function numberText(number: number): string {
-  return Token.isUnresolved(number) ? "known at deployment only" : String(number);
 }
 
 function text(duration: Duration): string {

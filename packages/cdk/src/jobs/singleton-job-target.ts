@@ -3,10 +3,10 @@ import {
   aDuration,
   aFunction,
   aNumber,
+  aRedriveGuard,
   aStateMachine,
   checkKind,
   checkProps,
-  having,
   type Kinds,
 } from "../prop-kinds.ts";
 import { FunctionTarget, type FunctionTargetOptions } from "./function-target.ts";
@@ -18,7 +18,7 @@ const functionKinds: Kinds<FunctionTargetOptions> = { retryAttempts: aNumber };
 const lockedKinds: Kinds<LockedFunctionTargetOptions> = { retryAttempts: aNumber, timeout: aDuration };
 const workflowKinds: Kinds<LeasedStateMachine> = {
   stateMachine: aStateMachine,
-  redriveGuard: having("the redriveGuard of a LeasedWorkflow", "stateMachine", "node"),
+  redriveGuard: aRedriveGuard,
 };
 
 /** What a job runs. */

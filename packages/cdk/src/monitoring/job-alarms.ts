@@ -1,8 +1,18 @@
-import { Duration, Token } from "aws-cdk-lib";
+import { Duration } from "aws-cdk-lib";
 import { type Alarm, type IMetric, MathExpression, TreatMissingData } from "aws-cdk-lib/aws-cloudwatch";
 import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
-import { aDuration, aMetric, aNumber, aQueue, aText, checkProps, having, type Kinds } from "../prop-kinds.ts";
+import {
+  aDuration,
+  aMetric,
+  aNumber,
+  aQueue,
+  aText,
+  checkProps,
+  having,
+  type Kinds,
+  numberText,
+} from "../prop-kinds.ts";
 import { checkKnown } from "../workflow/durations.ts";
 import {
   type AlarmText,
@@ -196,6 +206,5 @@ export class JobAlarms extends Construct {
 /** Refuses a number of skips that no window can have. */
 export function checkSkips(skipsInARow: number | undefined): void {
   if (skipsInARow === undefined || (Number.isSafeInteger(skipsInARow) && skipsInARow > 0)) return;
-  const shown = Token.isUnresolved(skipsInARow) ? "known at deployment only" : skipsInARow;
-  throw new Error(`skipsInARow is ${shown}: set a whole number above 0`);
+  throw new Error(`skipsInARow is ${numberText(skipsInARow)}: set a whole number above 0`);
 }

@@ -1,5 +1,5 @@
 import { Alarm, type IAlarmAction } from "aws-cdk-lib/aws-cloudwatch";
-import { checkKind, checkProps, having } from "../prop-kinds.ts";
+import { aRedriveGuard, checkKind, checkProps } from "../prop-kinds.ts";
 import type { RedriveGuard } from "../workflow/redrive-guard.ts";
 import { failuresOf } from "../workflow/state-machine.ts";
 import { alarmOnEvent } from "./alarm-kinds.ts";
@@ -17,7 +17,7 @@ const told = new WeakMap<Alarm, Set<IAlarmAction>>();
  * ```
  */
 export function alarmOnRedriveGuard(guard: RedriveGuard, settings: AlarmSettings = {}): Alarm {
-  checkKind("guard", guard, having("the redriveGuard of a LeasedWorkflow", "stateMachine", "node"));
+  checkKind("guard", guard, aRedriveGuard);
   const given = checkProps(settings, alarmSettingKinds);
   const { actions = [] } = given;
   const existing = guard.node.tryFindChild("Failed");

@@ -61,9 +61,7 @@ export class LeaseTableGrants {
    * @param scope the locks; all of the table's by default
    */
   useLeases(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
-    checkKind("grantee", grantee, aGrantee);
-    this.#table.encryptionKey?.grantEncryptDecrypt(grantee);
-    return this.#grant(grantee, useActions, scope);
+    return this.#permit(grantee, "grantEncryptDecrypt", useActions, scope);
   }
 
   /**
@@ -72,9 +70,7 @@ export class LeaseTableGrants {
    * An update is permitted as a whole: DynamoDB's permissions do not tell a renewal from an acquisition.
    */
   keepLeases(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
-    checkKind("grantee", grantee, aGrantee);
-    this.#table.encryptionKey?.grantEncryptDecrypt(grantee);
-    return this.#grant(grantee, keepActions, scope);
+    return this.#permit(grantee, "grantEncryptDecrypt", keepActions, scope);
   }
 
   /**
@@ -82,9 +78,7 @@ export class LeaseTableGrants {
    * and to delete tasks that are done.
    */
   usePrimitives(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
-    checkKind("grantee", grantee, aGrantee);
-    this.#table.encryptionKey?.grantEncryptDecrypt(grantee);
-    return this.#grant(grantee, primitiveActions, scope);
+    return this.#permit(grantee, "grantEncryptDecrypt", primitiveActions, scope);
   }
 
   /**
@@ -99,9 +93,7 @@ export class LeaseTableGrants {
    * Records show payloads and tokens. A token lets nobody renew or release a lease without the permission to write.
    */
   read(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
-    checkKind("grantee", grantee, aGrantee);
-    this.#table.encryptionKey?.grantDecrypt(grantee);
-    return this.#grant(grantee, looks(scope), scope);
+    return this.#permit(grantee, "grantDecrypt", looks(scope), scope);
   }
 
   /**
@@ -113,16 +105,12 @@ export class LeaseTableGrants {
    * acquire and release the locks. Programs need `useLeases` or `usePrimitives`, which permit batched renewals, too.
    */
   operate(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
-    checkKind("grantee", grantee, aGrantee);
-    this.#table.encryptionKey?.grantEncryptDecrypt(grantee);
-    return this.#grant(grantee, [...looks(scope), ...operateActions], scope);
+    return this.#permit(grantee, "grantEncryptDecrypt", [...looks(scope), ...operateActions], scope);
   }
 
   /** Permits to look at a lock (`client.inspect`), and nothing else. */
   inspect(grantee: IGrantable, scope: LeaseKeyScope = {}): Grant {
-    checkKind("grantee", grantee, aGrantee);
-    this.#table.encryptionKey?.grantDecrypt(grantee);
-    return this.#grant(grantee, ["dynamodb:GetItem"], scope);
+    return this.#permit(grantee, "grantDecrypt", ["dynamodb:GetItem"], scope);
   }
 
   /**
@@ -131,9 +119,7 @@ export class LeaseTableGrants {
    * A Scan reads every lock of the table: DynamoDB knows no condition on the keys that it may return.
    */
   listLeases(grantee: IGrantable): Grant {
-    checkKind("grantee", grantee, aGrantee);
-    this.#table.encryptionKey?.grantDecrypt(grantee);
-    return this.#grant(grantee, [listAction], {});
+    return this.#permit(grantee, "grantDecrypt", [listAction], {});
   }
 
   /**
@@ -152,8 +138,16 @@ export class LeaseTableGrants {
     return Grant.addToPrincipal({ grantee, actions, resourceArns: [tableStreamArn] });
   }
 
-  #grant(grantee: IGrantable, actions: string[], scope: LeaseKeyScope): Grant {
-    const { tableArn, tableName, replicaRegions } = this.#table;
+  /** Permits actions on the table, and with its key what they need of that. */
+  #permit(
+    grantee: IGrantable,
+    ofKey: "grantDecrypt" | "grantEncryptDecrypt",
+    actions: string[],
+    scope: LeaseKeyScope,
+  ): Grant {
+    checkKind("grantee", grantee, aGrantee);
+    const { tableArn, tableName, replicaRegions, encryptionKey } = this.#table;
+    encryptionKey?.[ofKey](grantee);
     const conditions = leadingKeysConditions(scope);
     const ofReplica = (region: string): string =>
       Stack.of(this.#table).formatArn({

@@ -66,8 +66,7 @@ function ask(next: string): State {
 /**
  * Gives the definition. Its input is EventBridge's "Step Functions Execution Status Change" event, of which it reads
  * `detail.executionArn` and `detail.input`, and perhaps `key`: the lock's key. Without `key` it is the field `key` of the
- * execution's own input; where an event has no room for that, or names no execution,
- * nothing is done.
+ * execution's own input; where an event has no room for that, or names no execution, nothing is done.
  */
 export function endedDefinition(terms: LeaseTerms): Definition {
   const { key, detail } = { key: "$states.input.key", detail: "$states.input.detail" };

@@ -170,10 +170,8 @@ function begin({ tableName }: LeaseTerms): State {
     ...["key", "token"].map((field) => `$type(${lease}.${field}) = 'string' and ${lease}.${field} != ''`),
     ...["fencingToken", "expiresAt"].map((field) => `$type(${lease}.${field}) = 'number'`),
     // What a renewal writes has to be read again.
-    ...[
-      wholeUpTo(limits.handleVersion, `${lease}.version`),
-      wholeUpTo(limits.durationMs, `${lease}.leaseDurationMs`),
-    ],
+    wholeUpTo(limits.handleVersion, `${lease}.version`),
+    wholeUpTo(limits.durationMs, `${lease}.leaseDurationMs`),
     // A client may have been given the table's ARN in place of its name, and this keeper the ARN as well.
     `$split(${lease}.tableName & '', 'table/')[-1] = $split('${tableName}', 'table/')[-1]`,
   ].join(" and ");

@@ -1,7 +1,18 @@
 import { Duration } from "aws-cdk-lib";
 import { type IChainable, QueryLanguage, StateGraph, type StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { Construct } from "constructs";
-import { aDuration, aFlag, aTable, aText, checkProps, having, type Kinds, oneOf } from "../prop-kinds.ts";
+import {
+  aDuration,
+  aFlag,
+  aHeartbeat,
+  aTable,
+  aText,
+  aWakeup,
+  checkProps,
+  having,
+  type Kinds,
+  oneOf,
+} from "../prop-kinds.ts";
 import { checkLeaseKey } from "../table/leading-keys.ts";
 import type { ILeaseTable } from "../table/lease-table-base.ts";
 import { checkRegion } from "../table/table-place.ts";
@@ -77,12 +88,12 @@ const kinds: Kinds<LeasedWorkflowProps> = {
   lockAtLeastFor: aDuration,
   whenHeld: oneOf("fail", "skip", "wait", "replace"),
   waitFor: aDuration,
-  wakeup: having("a LeaseWakeup", "serve", "table"),
+  wakeup: aWakeup,
   once: aFlag,
   timeout: aDuration,
   clockSkew: aDuration,
   retention: aDuration,
-  heartbeat: having("a LeaseHeartbeat", "guard", "grantStart", "table"),
+  heartbeat: aHeartbeat,
 };
 
 /**

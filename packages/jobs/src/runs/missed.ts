@@ -2,7 +2,14 @@
  * Finds the missed slots of a schedule: due, but neither done nor running.
  * Slots and runs both come in the order of time, so one pass over each is enough.
  */
-import { check, checkOptions, InvalidOptionsError, type Rules, unchecked } from "@leasehold/client/internal";
+import {
+  check,
+  checkOptions,
+  InvalidOptionsError,
+  type Rules,
+  readable,
+  unchecked,
+} from "@leasehold/client/internal";
 import { InvalidScheduleError } from "../schedule/errors.ts";
 import { parseScheduleExpression } from "../schedule/expression.ts";
 import type { JobRun } from "./run.ts";
@@ -62,17 +69,9 @@ function checkSchedule(schedule: unknown): Schedule {
   if (typeof schedule === "string") return checkExpression(schedule);
   const allowed =
     "an expression such as cron(0 8 * * ? *), or an object with next(after), which gives the first time after a Date";
-  check(hasNext(schedule), "schedule", schedule, allowed);
+  const { next } = readable("schedule", schedule, () => ({ next: Object(schedule).next as unknown }));
+  check(typeof next === "function", "schedule", schedule, allowed);
   return schedule as Schedule;
-}
-
-function hasNext(schedule: unknown): boolean {
-  try {
-    return typeof (Object(schedule) as Partial<Schedule>).next === "function";
-  } catch {
-    // Ignored: what does not let itself be looked at is no schedule.
-    return false;
-  }
 }
 
 /** Reads an expression that is given as an option. Throws InvalidOptionsError. */
