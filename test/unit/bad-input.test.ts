@@ -413,6 +413,12 @@ it("forceRelease and requestRevocation need the token that they mean", async () 
   );
 });
 
+it("takeBackSlot needs the slot that was read, and goes back to an earlier one only", async () => {
+  await expectRefusal(() => client.takeBackSlot("k", {} as Anything), "doneSlot", undefined);
+  await expectRefusal(() => client.takeBackSlot("k", undefined as Anything), "options", undefined);
+  await expectRefusal(() => client.takeBackSlot("k", { doneSlot: "7", to: "7" }), "to", "7");
+});
+
 it("a place is a sort key, and a list of all is asked for by true", async () => {
   await expectRefusal(() => client.inspect("k", { sortKey: "" }), "sortKey", "");
   await expectRefusal(() => client.forceRelease("k", { token: "t", sortKey: 1 } as Anything), "sortKey", 1);

@@ -120,15 +120,29 @@ describe("client.held()", () => {
     expect(client.held()).toEqual([]);
   });
 
-  it("lists a lease that is shared reentrantly once, by a handle that has not been released", async () => {
-    const options = { owner: "worker-1", reentrant: true };
-    const outer = await client.acquire("k", options);
-    const inner = await client.acquire("k", options);
-    expect(client.held()).toHaveLength(1);
-    await outer.release();
-    expect(client.held()[0]).toBe(inner);
-    await inner.release();
-    expect(client.held()).toEqual([]);
+  it.each(["first", "last"])(
+    "lists a lease that is shared reentrantly once, by a handle that has not been released: the %s one",
+    async (which) => {
+      const options = { owner: "worker-1", reentrant: true };
+      const outer = await client.acquire("k", options);
+      const inner = await client.acquire("k", options);
+      const [kept, released] = which === "first" ? [outer, inner] : [inner, outer];
+      expect(client.held()).toHaveLength(1);
+      await released.release();
+      expect(client.held()).toHaveLength(1);
+      expect(client.held()[0]).toBe(kept);
+      await kept.release();
+      expect(client.held()).toEqual([]);
+    },
+  );
+
+  it("does not list a lease to listeners before its caller has it", async () => {
+    const seen: unknown[] = [];
+    const onEvent = (): void => void seen.push(telling.held());
+    const telling = new LeaseClient({ store, clock, onEvent });
+    const lease = await telling.acquire("k");
+    expect(seen).toEqual([[]]);
+    expect(telling.held()[0]).toBe(lease);
   });
 
   it("leaves out a lease whose time was over while the process was frozen, before any timer has fired", async () => {

@@ -85,6 +85,16 @@ it("acquired says how long the caller waited, and released for how long the lock
   ]);
 });
 
+it("a slot that could not be recorded is told with its lease and the reason", async () => {
+  const told: LeaseEvent[] = [];
+  const onEvent = (event: LeaseEvent): void => void told.push(event);
+  const lease = await new LeaseClient({ store, clock, owner: "me", onEvent }).acquire("k", { slot: "7" });
+  lease.tellCompletionFailed("7", "LEASE_THROTTLED");
+  const { fencingToken } = lease;
+  const said = { key: "k", sortKey: "lease", owner: "me", fencingToken, slot: "7", code: "LEASE_THROTTLED" };
+  expect(told.slice(1)).toEqual([{ type: "completionFailed", ...said }]);
+});
+
 it("a listener that throws does not disturb the lease", async () => {
   const uncaught = collectUncaught();
   const failing = new Error("the listener failed");

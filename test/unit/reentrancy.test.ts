@@ -106,6 +106,19 @@ describe.each(exclusive)("%s", (_, take) => {
   });
 });
 
+describe("a handle of a reentrant lease", () => {
+  it("that was released prolongs nothing, while another one does", async () => {
+    const outer = await client.acquire("k", again);
+    const inner = await client.acquire("k", again);
+    await inner.release();
+    store.calls.length = 0;
+    await expect(inner.renew()).rejects.toMatchObject({ code: "LEASE_LOST", reason: "released" });
+    expect(store.calls).toEqual([]);
+    await outer.renew();
+    expect(outer.remainingMs()).toBe(leaseDurationMs);
+  });
+});
+
 describe("a plain write lock", () => {
   it("keeps a reentrant reader of its owner out", async () => {
     await readWriteLockOf(client).write({ owner: again.owner });

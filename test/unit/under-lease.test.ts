@@ -103,3 +103,13 @@ describe.each(ways)("work in %s", (_, run) => {
     },
   );
 });
+
+test("work that was asked to stop leaves its slot open", async () => {
+  const outcome = clientOf("a").withLease("k", { slot: "7" }, async (lease) => {
+    await clientOf("operator").requestRevocation("k", { token: lease.token });
+    await lease.renew().catch(() => undefined);
+    return "half-way";
+  });
+  expect(await outcome).toBe("half-way");
+  expect(await clientOf("b").withLease("k", { slot: "7" }, () => "done")).toBe("done");
+});

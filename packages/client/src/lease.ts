@@ -207,7 +207,7 @@ export class Lease implements AsyncDisposable {
    * lease ends.
    */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.release().catch(ifOperational(false));
+    await this.release().catch(ifOperational(undefined));
   }
 
   /** Gives what another process needs to `adopt` the lease. The same lease goes on in both. */
@@ -310,6 +310,6 @@ export async function runUnder<T>(lease: Lease, work: (lease: Lease) => Promise<
     return result;
   } finally {
     // Ignored: the work's own error comes first, and the `error` event tells of a mistake.
-    if (!isComplete) await lease.release().catch(() => false);
+    if (!isComplete) await lease.release().catch(() => undefined);
   }
 }
