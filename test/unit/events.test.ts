@@ -67,6 +67,7 @@ it("acquired says how long the caller waited, and released for how long the lock
   const told: LeaseEvent[] = [];
   const onEvent = (event: LeaseEvent): void => void told.push(event);
   const randomness = { token: () => crypto.randomUUID(), fraction: () => 0.5 };
+  await clock.advance(7_000);
   const holder = await new LeaseClient({ store, clock }).acquire("k");
   const waiting = new LeaseClient({ store, clock, onEvent, randomness }).acquire("k", {
     waitMs: 20_000,

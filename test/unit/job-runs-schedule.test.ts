@@ -45,6 +45,18 @@ test("back-fills the slots of an expression", async () => {
   ]);
 });
 
+test("refuses a schedule that does not let itself be looked at, by its name", () => {
+  const cause = new Error("not now");
+  const schedule = {
+    get next(): never {
+      throw cause;
+    },
+  };
+  expect(() => runs.missed({ schedule, since: "2026-01-05T00:00:00.000Z" })).toThrow(
+    expect.objectContaining({ code: "LEASE_INVALID_OPTIONS", option: "schedule", cause }),
+  );
+});
+
 test.each(["hourly", "cron(0 8 * * * *)", "rate(0 minutes)", "", "0 8 * * *"])(
   "refuses %j at once, and says what is wrong with it",
   (schedule) => {
