@@ -37,6 +37,16 @@ describe("the end of a lease", () => {
     expect(scene.events).toMatchObject([{ type: "released", confirmed: true }]);
   });
 
+  it("is told at once to who listens when it is over", async () => {
+    const lease = scene.held();
+    await lease.release(false);
+    let heard = 0;
+    lease.onEnd(() => {
+      heard += 1;
+    });
+    expect(heard).toBe(1);
+  });
+
   it.each([
     [true, "2026", { wasOurs: true, isRecorded: true }],
     [false, "2026", { wasOurs: true, isRecorded: false }],
