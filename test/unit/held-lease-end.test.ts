@@ -30,7 +30,7 @@ describe("the end of a lease", () => {
     scene.context.hold(lease);
     const heard: string[] = [];
     for (const name of ["first", "second"]) lease.onEnd(() => heard.push(name));
-    expect(scene.context.lifecycle.held).toEqual([lease]);
+    expect([heard, scene.context.lifecycle.held]).toEqual([[], [lease]]);
     await lease.release(false);
     expect([heard, scene.context.lifecycle.held]).toEqual([["first", "second"], []]);
     expect(lease.deadline.lost).toBe("released");

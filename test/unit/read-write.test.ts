@@ -458,6 +458,18 @@ describe("at the worst moment", () => {
     expect(writing.value?.held).toBe(true);
   });
 
+  it("a writer whose intent was written without an answer has one all the same, and leaves none", async () => {
+    const reader = await lockOf("r").read();
+    store.next(undefined, "answer lost");
+    const writing = follow(lockOf("w").write({ waitMs: 20_000 }), clock);
+    await clock.advance(1_000);
+    expect(counted().intents).toBe(1);
+    await reader.release();
+    await clock.advance(5_000);
+    expect(writing.value?.held).toBe(true);
+    expect(counted()).toEqual({ readers: 0, writers: 1, intents: 0 });
+  });
+
   it("a writer that dies while it waits keeps readers out for no longer than its intent lasts", async () => {
     await lockOf("r").read({ heartbeat: true });
     const writing = follow(lockOf("w").write({ waitMs: 100_000 }), clock);
@@ -518,6 +530,7 @@ describe("at the worst moment", () => {
     const writing = follow(lockOf("w").write({ waitMs: 100 }), clock);
     await clock.advance(1_200);
     expect(writing.error).toBeInstanceOf(LeaseUnavailableError);
+    expect(counted().intents).toBe(0);
   });
 
   it("a reader whose answers take longer than its lease does not believe in it", async () => {
