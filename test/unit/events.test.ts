@@ -5,6 +5,7 @@ import { acquireAll } from "@leasehold/client/group";
 import { leaseEventTypes } from "@leasehold/client/internal";
 import { logLevels } from "@leasehold/client/log";
 import { metricsListener } from "@leasehold/client/metrics";
+import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
@@ -187,6 +188,21 @@ describe("a call to acquire can be traced", () => {
       ["start", error],
       ["error", error],
       ["asyncEnd", error],
+    ]);
+  });
+
+  it("and the intent by which a waiting writer keeps new readers out is none", async () => {
+    const lockOf = (owner: string) => new ReadWriteLock(new LeaseClient({ store, clock, owner }), "book");
+    await lockOf("reader").read();
+    const seen = follow();
+    const writing = lockOf("me").write({ waitMs: 10 });
+    const refusal = expect(writing).rejects.toMatchObject({ holder: "reader" });
+    await clock.advance(10);
+    await refusal;
+    expect(seen.map(([step, { owner, waitMs }]) => [step, owner, waitMs])).toEqual([
+      ["start", "me", 10],
+      ["error", "me", 10],
+      ["asyncEnd", "me", 10],
     ]);
   });
 });

@@ -30,11 +30,21 @@ describe("the end of a lease", () => {
     scene.context.hold(lease);
     const heard: string[] = [];
     for (const name of ["first", "second"]) lease.onEnd(() => heard.push(name));
-    expect(scene.context.lifecycle.held).toEqual([lease]);
+    expect([heard, scene.context.lifecycle.held]).toEqual([[], [lease]]);
     await lease.release(false);
     expect([heard, scene.context.lifecycle.held]).toEqual([["first", "second"], []]);
     expect(lease.deadline.lost).toBe("released");
     expect(scene.events).toMatchObject([{ type: "released", confirmed: true }]);
+  });
+
+  it("is told at once to who listens when it is over", async () => {
+    const lease = scene.held();
+    await lease.release(false);
+    let heard = 0;
+    lease.onEnd(() => {
+      heard += 1;
+    });
+    expect(heard).toBe(1);
   });
 
   it.each([

@@ -303,6 +303,23 @@ describe("a mistake in a release", () => {
     await clock.advance(5_000);
     expect((await writing).held).toBe(true);
   });
+
+  it("is published by a writer that waits, where the renewal of its intent meets it, and the writer waits on", async () => {
+    const reader = await new ReadWriteLock(makeClient("b"), "book").read({ heartbeat: true });
+    const writing = new ReadWriteLock(client, "book").write({ waitMs: 60_000 });
+    await clock.advance(0);
+    const { update } = store;
+    store.update = async (...call) => {
+      if (!JSON.stringify(call).includes("intent")) return await update.apply(store, call);
+      store.update = update;
+      throw store.mistake;
+    };
+    await clock.advance(4_000);
+    expect(errors()).toEqual([["renew", store.mistake]]);
+    await reader.release();
+    await clock.advance(8_000);
+    expect((await writing).held).toBe(true);
+  });
 });
 
 describe("a mistake in a look of a waiter is what the wait ends with", () => {

@@ -1,17 +1,20 @@
 import {
   InvalidOptionsError,
+  type Lease,
   LeaseClient,
   type LeaseClientOptions,
+  type LeaseEvent,
   LeaseLostError,
   LeaseUnavailableError,
 } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
-import { ManualClock } from "@leasehold/client/testing";
+import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import {
   LeaseUpgradeError,
   type ReadOptions,
   ReadWriteLock,
+  type ReadWriteOptions,
 } from "../../packages/client/src/read-write/index.ts";
 import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -39,6 +42,21 @@ const methods = (): string[] => store.calls.map((call) => call.method);
 const counted = () => {
   const { readers = 0, writers = 0, intents = 0 } = store.table.peek(leaseItemKey("k", "read-write")) ?? {};
   return { readers, writers, intents };
+};
+
+/** By how many steps of promises after an answer something can come between: more than an acquisition takes. */
+const steps = Array.from({ length: 12 }, (_, step) => step);
+/** Lets an event come in so many steps of promises after the answer to the second write of this test from now on. */
+const afterSecondWrite = (step: number, event: () => void): void => {
+  const { update } = store;
+  let writes = 0;
+  const come = (left: number): void => (left === 0 ? event() : queueMicrotask(() => come(left - 1)));
+  store.update = async (request, call) => {
+    const result = await update.call(store, request, call);
+    writes += 1;
+    if (writes === 2) come(step);
+    return result;
+  };
 };
 
 beforeEach(() => {
@@ -172,6 +190,15 @@ describe("many readers or one writer", () => {
     expect(writing.value?.held).toBe(true);
   });
 
+  it("shows who writes, and not who waited before it", async () => {
+    const reader = await lockOf("r").read();
+    follow(lockOf("waits").write({ waitMs: 10_000 }), clock);
+    await clock.advance(0);
+    await reader.release();
+    const quick = await lockOf("quick").tryWrite();
+    expect((await lockOf("x").inspect()).writer?.token).toBe(quick?.token);
+  });
+
   it("withRead and withWrite give the work's result, release, and pass its error on", async () => {
     const lock = lockOf("a");
     expect(await lock.withRead({}, (lease) => lease.held)).toBe(true);
@@ -213,6 +240,60 @@ describe("waiting", () => {
     const sinceMs = clock.monotonic() - (writing.at ?? 0);
     expect(writing.value?.remainingMs()).toBe(Math.floor(leaseDurationMs - sinceMs));
     expect(await lockOf("late").tryRead()).toBeUndefined();
+  });
+
+  it("a writer that is refused again keeps new readers out by the one intent that it has, and leaves none", async () => {
+    const reader = await lockOf("r").read();
+    const retry = { strategy: "fixed", delayMs: 1_000 } as const;
+    const writing = follow(lockOf("w").write({ waitMs: 10_000, retry }), clock);
+    await clock.advance(500);
+    await reader.release();
+    const { get } = store;
+    let quick: Lease | undefined;
+    // Between the look that shows room and the write.
+    store.get = async (request, call) => {
+      const item = await get.call(store, request, call);
+      store.get = get;
+      quick = await lockOf("quick").tryWrite();
+      return item;
+    };
+    await clock.advance(600);
+    expect([quick?.held, writing.value]).toEqual([true, undefined]);
+    expect(counted()).toEqual({ readers: 0, writers: 1, intents: 1 });
+    await quick?.release();
+    await clock.advance(1_000);
+    expect(writing.value?.held).toBe(true);
+    expect(counted()).toEqual({ readers: 0, writers: 1, intents: 0 });
+  });
+
+  it("writers of one client keep new readers out each by an intent of its own", async () => {
+    await lockOf("r").read({ heartbeat: true });
+    const lock = lockOf("w");
+    const writing = [1_000, 20_000].map((waitMs) => follow(lock.write({ waitMs }), clock));
+    await clock.advance(0);
+    expect(counted().intents).toBe(2);
+    await clock.advance(1_000);
+    expect(writing.map(({ at }) => at)).toEqual([1_000, undefined]);
+    expect(counted().intents).toBe(1);
+    expect(await lockOf("late").tryRead()).toBeUndefined();
+  });
+
+  it("a writer tells once whom it waits for, and nothing of its intent", async () => {
+    const told: LeaseEvent[] = [];
+    const reader = await lockOf("r").read();
+    const writing = follow(
+      lockOf("w", { onEvent: (event) => told.push(event) }).write({ waitMs: 20_000 }),
+      clock,
+    );
+    await clock.advance(8_000);
+    await reader.release();
+    await clock.advance(8_000);
+    await writing.value?.release();
+    expect(told).toMatchObject([
+      { type: "contended", owner: "w", holder: "r" },
+      { type: "acquired", owner: "w", fencingToken: writing.value?.fencingToken },
+      { type: "released", owner: "w", fencingToken: writing.value?.fencingToken },
+    ]);
   });
 
   it("a writer that gives up, or is aborted, lets readers in at once", async () => {
@@ -320,6 +401,49 @@ describe("at the worst moment", () => {
     expect(writing.value?.held).toBe(true);
   });
 
+  it.each(steps)("a writer frozen in step %i of taking its intent takes another one", async (step) => {
+    const intentMs = 10_000;
+    await lockOf("r").read({ heartbeat: true });
+    afterSecondWrite(step, () => clock.freeze(intentMs + clockSkewMs + 1));
+    const writing = follow(lockOf("w").write({ waitMs: 100_000 }), clock);
+    await settled();
+    await clock.advance(1_000);
+    expect(await lockOf("late").tryRead()).toBeUndefined();
+    expect(writing.at).toBeUndefined();
+  });
+
+  it.each(steps)("a writer that gives up in step %i of taking its intent leaves none", async (step) => {
+    await lockOf("r").read({ heartbeat: true });
+    const abort = new AbortController();
+    afterSecondWrite(step, () => abort.abort());
+    const writing = follow(lockOf("w").write({ waitMs: 100_000, signal: abort.signal }), clock);
+    await clock.advance(0);
+    expect(writing.error).toMatchObject({ code: "LEASE_ABORTED" });
+    expect((await lockOf("late").tryRead())?.held).toBe(true);
+  });
+
+  it("a writer whose intent was renewed while it was frozen lets readers in at once when it gives up", async () => {
+    await lockOf("r").read({ heartbeat: true });
+    const abort = new AbortController();
+    const writing = follow(lockOf("w").write({ waitMs: 100_000, signal: abort.signal }), clock);
+    await clock.advance(0);
+    const { update } = store;
+    store.update = async (request, call) => {
+      const result = await update.call(store, request, call);
+      store.update = update;
+      // The table has the renewal, and its answer comes when the writer has stopped believing in its intent.
+      clock.freeze(10_000);
+      return result;
+    };
+    await clock.advance(4_000);
+    await settled();
+    expect(counted().intents).toBe(1);
+    abort.abort();
+    await clock.advance(0);
+    expect(writing.error).toMatchObject({ code: "LEASE_ABORTED" });
+    expect((await lockOf("late").tryRead())?.held).toBe(true);
+  });
+
   it("a writer that cannot write its intent waits all the same, and tries again soon", async () => {
     const reader = await lockOf("r").read();
     store.next(undefined, "throttled");
@@ -332,6 +456,18 @@ describe("at the worst moment", () => {
     await reader.release();
     await clock.advance(5_000);
     expect(writing.value?.held).toBe(true);
+  });
+
+  it("a writer whose intent was written without an answer has one all the same, and leaves none", async () => {
+    const reader = await lockOf("r").read();
+    store.next(undefined, "answer lost");
+    const writing = follow(lockOf("w").write({ waitMs: 20_000 }), clock);
+    await clock.advance(1_000);
+    expect(counted().intents).toBe(1);
+    await reader.release();
+    await clock.advance(5_000);
+    expect(writing.value?.held).toBe(true);
+    expect(counted()).toEqual({ readers: 0, writers: 1, intents: 0 });
   });
 
   it("a writer that dies while it waits keeps readers out for no longer than its intent lasts", async () => {
@@ -394,6 +530,7 @@ describe("at the worst moment", () => {
     const writing = follow(lockOf("w").write({ waitMs: 100 }), clock);
     await clock.advance(1_200);
     expect(writing.error).toBeInstanceOf(LeaseUnavailableError);
+    expect(counted().intents).toBe(0);
   });
 
   it("a reader whose answers take longer than its lease does not believe in it", async () => {
@@ -439,6 +576,21 @@ describe("reentrancy", () => {
     expect(await lockOf("b").tryWrite()).toBeUndefined();
     await reader.release();
     expect((await lockOf("b").tryWrite())?.held).toBe(true);
+  });
+
+  it("lets nobody into the intent of a writer that waits, its own owner neither", async () => {
+    const reader = await lockOf("r").read();
+    const writing = ["a", "b"].map((process) =>
+      follow(lockOf(process).write({ ...again, waitMs: 20_000 }), clock),
+    );
+    await clock.advance(0);
+    expect(counted().intents).toBe(2);
+    expect((await lockOf("x").inspect()).writer).toMatchObject({ owner: "me", reentrant: false });
+    expect(await lockOf("c").tryRead(again)).toBeUndefined();
+    await reader.release();
+    await clock.advance(8_000);
+    expect(writing.map(({ value }) => value?.owner)).toEqual(["me", "me"]);
+    expect(counted()).toEqual({ readers: 0, writers: 1, intents: 0 });
   });
 
   it("refuses a reader that wants to write before anything is sent, and nobody else", async () => {
@@ -493,6 +645,13 @@ describe("bad input", () => {
     expect(() => new ReadWriteLock({} as LeaseClient, "k")).toThrow(InvalidOptionsError);
     expect(() => new ReadWriteLock(clientOf("a"), "")).toThrow(InvalidOptionsError);
     expect(store.calls).toEqual([]);
+  });
+
+  it("refuses by its name an option of the lock that there is not", () => {
+    const options = { fair: true } as ReadWriteOptions;
+    expect(() => new ReadWriteLock(clientOf("a"), "k", options)).toThrow(
+      expect.objectContaining({ code: "LEASE_INVALID_OPTIONS", option: "options.fair" }),
+    );
   });
 
   it("gives the reason of a signal that has aborted already", async () => {

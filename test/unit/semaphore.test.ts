@@ -561,7 +561,11 @@ describe("drain", () => {
     await semaphore.acquire({ owner: "long" });
     const drained = follow(semaphoreOf("d").drain({ waitMs: 1_000 }), clock);
     await clock.advance(1_000);
-    expect(drained.error).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "long" });
+    expect(drained.error).toMatchObject({
+      code: "LEASE_UNAVAILABLE",
+      holder: "long",
+      message: expect.stringContaining('a permit of the semaphore "k" is held by "long"'),
+    });
   });
 
   it("outlives a service that fails for a while, and ends with its signal, and with the client", async () => {

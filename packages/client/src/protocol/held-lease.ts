@@ -125,9 +125,10 @@ export class HeldLease implements Removal {
     return Math.min(this.deadline.expiresAt, Math.floor(now + this.deadline.remainingMs()));
   }
 
-  /** Calls back when it ends, for whatever reason. */
+  /** Calls back when it ends, for whatever reason: at once if it has ended. */
   onEnd(listener: () => void): void {
-    this.#endListeners = [...this.#endListeners, listener];
+    if (this.deadline.lost === undefined) this.#endListeners = [...this.#endListeners, listener];
+    else listener();
   }
 
   /** One more handle shares it; it ends with the last one. */

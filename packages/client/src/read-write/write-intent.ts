@@ -1,4 +1,5 @@
 import type { ClientInternals } from "../client-internals.ts";
+import { checkHeartbeat } from "../options/check-options.ts";
 import { Acquirer } from "../protocol/acquirer.ts";
 import { inBackground } from "../protocol/context.ts";
 import type { HeldLease } from "../protocol/held-lease.ts";
@@ -24,7 +25,7 @@ export function writerFirst({ context, times }: ClientInternals, intent: SeatFor
     noteLease: () => undefined,
   });
   const leaseDurationMs = Math.max(intentLeaseMs, times.shortestLeaseMs);
-  const heartbeatMs = Math.floor(leaseDurationMs / 3);
+  const heartbeatMs = checkHeartbeat(true, leaseDurationMs);
   const terms = { leaseDurationMs, heartbeatMs, lockAtLeastForMs: 0, data: undefined, order: undefined };
   const plain = { ...terms, reentrant: false, resumes: false };
   return {
@@ -38,13 +39,16 @@ export function writerFirst({ context, times }: ClientInternals, intent: SeatFor
         let held: HeldLease | undefined;
         // In the background, for the writer does not depend on it.
         const take = async (): Promise<void> => {
+          const before = held;
           held = await acquirer.acquire(wanted, intent, false);
+          // It has ended here, but a renewal without an answer may have prolonged it in the table.
+          before?.letGo();
           if (over.signal.aborted) held.letGo();
           // A process that was frozen for longer has lost it.
           else held.onEnd(begin);
         };
         const begin = (): void => {
-          if (!over.signal.aborted) take().catch((error: unknown) => over.signal.aborted || failed(error));
+          take().catch(failed);
         };
         let hasBegun = false;
         const meet = (blocker: LeaseRecord): void => {
