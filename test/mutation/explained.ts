@@ -227,4 +227,10 @@ export const explained: readonly Explained[] = [
     why: "Until a look was in vain, every look is consistent and uses no snapshot.",
     mutants: ["packages/jobs/src/tasks/worker.ts: #mustBeSure = true;: true ⇒ false"],
   },
+  {
+    why: "The next leadership begins after the release of the one before, and all who waited for that release have gone on by then.",
+    mutants: [
+      "packages/client/src/leader/leader.ts: if (this.#leadership === leadership) this.#leadership = undefined;: this.#leadership === leadership ⇒ true",
+    ],
+  },
 ];

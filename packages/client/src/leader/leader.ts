@@ -89,7 +89,7 @@ export class Leader implements AsyncDisposable {
     this.#isCampaigning = true;
     try {
       // A lost lease may still have this candidate's token in the table, and would keep the candidate itself out.
-      await this.resign().catch(ifOperational(false));
+      await this.resign().catch(ifOperational(undefined));
       const won = await this.#win(signal);
       this.#leadership = won;
       this.#follow(won);
@@ -170,7 +170,7 @@ export class Leader implements AsyncDisposable {
 
   /** Resigns. A failure of the service is no error here: a lease that cannot be released now ends by itself. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.resign().catch(ifOperational(false));
+    await this.resign().catch(ifOperational(undefined));
   }
 
   async #leadOnce(
@@ -186,7 +186,7 @@ export class Leader implements AsyncDisposable {
     } catch (error) {
       if (!isExpectedAbort(error, signal)) throw error;
     } finally {
-      await this.resign().catch(ifOperational(false));
+      await this.resign().catch(ifOperational(undefined));
     }
     if (isDone) await sleepWhileOpen(this.#context, this.#terms.pauseMs, outer);
   }

@@ -95,7 +95,7 @@ export async function* watchLeader(
 }
 
 function isOther(one: LeaderRecord | undefined, other: LeaderRecord | undefined | "unknown"): boolean {
-  return other === "unknown" || one?.fencingToken !== other?.fencingToken || one?.owner !== other?.owner;
+  return other === "unknown" || one?.fencingToken !== other?.fencingToken;
 }
 
 const observeRules: Rules<ObserveOptions> = { signal: checkSignal, everyMs: duration(1) };

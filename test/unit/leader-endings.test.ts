@@ -1,0 +1,199 @@
+/** How a leadership and a campaign end, and what is told of it. */
+import { LeaseClient, LeaseLostError } from "@leasehold/client";
+import { limits } from "@leasehold/client/schema";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { Leader, type LeaderOptions, type Leadership } from "../../packages/client/src/leader/index.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+import { collectUncaught } from "../support/uncaught.ts";
+
+let clock: ManualClock;
+let store: ScriptedStore;
+
+const leaseDurationMs = 10_000;
+const clientOf = (owner: string): LeaseClient => {
+  const randomness = { token: () => crypto.randomUUID(), fraction: () => 0.5 };
+  return new LeaseClient({ store, clock, randomness, owner, leaseDurationMs });
+};
+const candidate = (owner: string, options: LeaderOptions = {}): Leader =>
+  new Leader(clientOf(owner), "k", options);
+const breakLeaseOf = ({ token }: Leadership): Promise<boolean> =>
+  clientOf("operator").forceRelease("k", { token });
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+});
+
+describe("listeners", () => {
+  it("need not be there: an election, a loss and a resignation go on without them", async () => {
+    const uncaught = collectUncaught();
+    const one = candidate("one");
+    await breakLeaseOf(await one.campaign());
+    await clock.advance(leaseDurationMs);
+    await one.campaign();
+    expect(await one.resign()).toBe(true);
+    await settled();
+    expect(uncaught).toEqual([]);
+  });
+
+  it("that throw do not disturb the election: their errors are uncaught exceptions", async () => {
+    const uncaught = collectUncaught();
+    const error = new Error("the listener failed");
+    const fail = (): never => {
+      throw error;
+    };
+    const one = candidate("one", { onElected: fail, onLost: fail, onResigned: fail });
+    await breakLeaseOf(await one.campaign());
+    await clock.advance(leaseDurationMs);
+    expect((await one.campaign()).held).toBe(true);
+    expect(await one.resign()).toBe(true);
+    await settled();
+    expect(uncaught).toEqual([error, error, error, error]);
+  });
+});
+
+describe("lead", () => {
+  /** Leads with work that waits for its signal, and ends as the test says. */
+  const leadUntil = (end: (leadership: Leadership, signal: AbortSignal) => Promise<unknown>) => {
+    const stop = new AbortController();
+    const elected: Leadership[] = [];
+    const one = candidate("one", { pauseMs: 60_000, onElected: (leadership) => elected.push(leadership) });
+    const work = async (leadership: Leadership, signal: AbortSignal): Promise<unknown> => {
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      return await end(leadership, signal);
+    };
+    return { stop, elected, leading: one.lead(work, { signal: stop.signal }) };
+  };
+
+  it.each<[string, (leadership: Leadership, signal: AbortSignal) => Promise<unknown>]>([
+    ["ends", () => Promise.resolve()],
+    ["rejects with its signal's reason", (_, signal) => Promise.reject(signal.reason)],
+    ["rejects with an AbortError", () => Promise.reject(new DOMException("The fetch ended.", "AbortError"))],
+    ["rejects with the loss of its lease", (leadership) => leadership.renew()],
+  ])(
+    "stands again at once, without a pause, when its work %s after a loss, and resolves when it is stopped",
+    async (_, end) => {
+      const { stop, elected, leading } = leadUntil(end);
+      await settled();
+      for (const leadership of elected) await breakLeaseOf(leadership);
+      await clock.advance(leaseDurationMs);
+      expect(elected).toHaveLength(2);
+      stop.abort(new Error("shut down"));
+      await expect(leading).resolves.toBeUndefined();
+      expect(elected).toHaveLength(2);
+      expect(await candidate("two").current()).toBeUndefined();
+    },
+  );
+
+  it.each([
+    ["an AbortError", new DOMException("The fetch ended.", "AbortError")],
+    ["the loss of another lease", new LeaseLostError("another", "expired")],
+  ])("rejects with %s of the work's own while it leads", async (_, error) => {
+    await expect(candidate("one").lead(() => Promise.reject(error))).rejects.toBe(error);
+  });
+
+  it("refuses work that is no function, and sends nothing", async () => {
+    for (const work of [undefined, null, {}]) {
+      const leading = candidate("one").lead(work as never);
+      await expect(leading).rejects.toMatchObject({ code: "LEASE_INVALID_OPTIONS", option: "work" });
+    }
+    expect(store.calls).toEqual([]);
+  });
+});
+
+it("a candidate refuses a second call by its name while the first goes on", async () => {
+  await candidate("other").campaign();
+  const one = candidate("one");
+  const stop = new AbortController();
+  const { signal } = stop;
+  const leading = one.lead(() => undefined, { signal });
+  await expect(one.lead(() => undefined)).rejects.toMatchObject({ option: "lead" });
+  await expect(one.campaign()).rejects.toMatchObject({ option: "campaign" });
+  stop.abort();
+  await leading;
+});
+
+describe("a campaign", () => {
+  it("goes on when it has lasted for as long as the longest wait", async () => {
+    const two = candidate("two");
+    await candidate("one").campaign();
+    const campaign = two.campaign();
+    await settled();
+    clock.freeze(limits.durationMs);
+    const successor = await clientOf("three").acquire("k", { leaseDurationMs: 60_000 });
+    await clock.advance(30_000);
+    expect(two.leadership).toBeUndefined();
+    expect(successor.held).toBe(true);
+    await clock.advance(35_000);
+    expect((await campaign).held).toBe(true);
+    await two.resign();
+  });
+});
+
+describe("an observer", () => {
+  it("hears once that nobody leads, however often it looks, and then who leads", async () => {
+    const seen: (string | undefined)[] = [];
+    const observe = async (): Promise<void> => {
+      for await (const leader of candidate("observer").observe()) seen.push(leader?.owner);
+    };
+    void observe();
+    await clock.advance(60_000);
+    expect(seen).toEqual([undefined]);
+    await candidate("one").campaign();
+    await clock.advance(20_000);
+    expect(seen).toEqual([undefined, "one"]);
+  });
+
+  it("hears of each election of one candidate", async () => {
+    const one = candidate("one");
+    const observation = candidate("observer").observe();
+    const first = await one.campaign();
+    expect((await observation.next()).value?.fencingToken).toBe(first.fencingToken);
+    await one.resign();
+    const second = await one.campaign();
+    const next = observation.next();
+    await clock.advance(1_000);
+    expect((await next).value?.fencingToken).toBe(second.fencingToken);
+    await one.resign();
+  });
+
+  it("hears that nobody leads where ttl has removed a leader while its loop was at work", async () => {
+    const dead = new LeaseClient({ store, clock: new ManualClock(), owner: "dead", leaseDurationMs });
+    await new Leader(dead, "k").campaign();
+    const observation = candidate("observer").observe();
+    expect((await observation.next()).value?.owner).toBe("dead");
+    clock.freeze(limits.durationMs);
+    expect(store.table.collectGarbage(clock.now())).toBe(1);
+    const next = observation.next();
+    await clock.advance(1_000);
+    expect(await next).toEqual({ done: false, value: undefined });
+  });
+
+  it("that was ended during its look hears nothing more", async () => {
+    const stop = new AbortController();
+    const observation = candidate("observer").observe({ signal: stop.signal });
+    const next = observation.next();
+    stop.abort();
+    expect(await next).toEqual({ done: true, value: undefined });
+    expect(store.count("get")).toBe(1);
+  });
+
+  it.each([
+    [0, 250],
+    [1, 750],
+  ])(
+    "looks after a half to one and a half of each pause: with the fraction %d after %d ms",
+    async (part, ms) => {
+      const randomness = { token: () => crypto.randomUUID(), fraction: () => part };
+      const observation = new Leader(new LeaseClient({ store, clock, randomness }), "k").observe();
+      await observation.next();
+      store.calls.length = 0;
+      void observation.next();
+      await clock.advance(ms - 1);
+      expect(store.count("get")).toBe(0);
+      await clock.advance(1);
+      expect(store.count("get")).toBe(1);
+    },
+  );
+});
