@@ -540,6 +540,12 @@ describe("a refusal says", () => {
 });
 
 describe("a pause", () => {
+  it("is refused as such where nothing is held, and not as a permit that was given back meanwhile", async () => {
+    await expect(semaphoreOf("a", 0).acquire()).rejects.toThrow(
+      'the semaphore "k", paused with permits: 0, is not held: try again in 60000 ms, or wait for it with waitMs',
+    );
+  });
+
   it("lets nobody in, not even where nothing is held, and leaves the holders alone", async () => {
     expect(await semaphoreOf("b", 0).tryAcquire()).toBeUndefined();
     const [lease] = await fill("a");
