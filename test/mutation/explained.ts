@@ -128,6 +128,14 @@ export const explained: readonly Explained[] = [
       "packages/client/src/time/service-clock.ts: upper: (upperAt(newer, now) <= upperAt(older, now) ? newer : older).upper,: upperAt(newer, now) <= upperAt(older, now) ⇒ upperAt(newer, now) < upperAt(older, now)",
     ],
   },
+  {
+    why: "No lease has such a token, whatever it is: the caller asks for none.",
+    mutants: ['packages/client/src/seats/seat-item.ts: token: "",: "" ⇒ "Stryker was here!"'],
+  },
+  {
+    why: "What follows comes to the same: a kind that there is none of is refused, as a kind that is missing.",
+    mutants: ['packages/client/src/seats/seat.ts: : [];: [] ⇒ ["Stryker was here"]'],
+  },
   // Of the package jobs.
   {
     why: "The compiler asks for it, and it is always so: a claim that is granted shows its item, and so does a refusal.",

@@ -16,6 +16,7 @@ import {
   ReadWriteLock,
   type ReadWriteOptions,
 } from "../../packages/client/src/read-write/index.ts";
+import { Semaphore } from "../../packages/client/src/semaphore/index.ts";
 import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { watchedMs } from "../support/watching.ts";
@@ -597,10 +598,37 @@ describe("reentrancy", () => {
     const lock = lockOf("a");
     const reader = await lock.read(again);
     store.calls.length = 0;
-    await expect(lock.write({ ...again, waitMs: 1_000 })).rejects.toBeInstanceOf(LeaseUpgradeError);
+    const writing = follow(lock.write({ ...again, waitMs: 1_000 }), clock);
+    await clock.advance(0);
+    expect(writing.error).toBeInstanceOf(LeaseUpgradeError);
     expect(store.calls).toEqual([]);
     await reader.release();
     expect((await lock.write(again)).held).toBe(true);
+  });
+
+  it("lets an owner write that reads under another key, or has the lock or a permit of this one", async () => {
+    const client = clientOf("a");
+    await new ReadWriteLock(client, "other").read(again);
+    await client.acquire("k", again);
+    await new Semaphore(client, "k", { permits: 1 }).acquire(again);
+    expect((await new ReadWriteLock(client, "k").write(again)).held).toBe(true);
+  });
+
+  it("lets an owner wait for another owner that reads in the same client", async () => {
+    const lock = lockOf("a");
+    const reader = await lock.read({ ...again, owner: "you" });
+    const writing = follow(lock.write({ ...again, waitMs: 10_000 }), clock);
+    await clock.advance(100);
+    await reader.release();
+    await clock.advance(9_900);
+    expect(writing.value?.held).toBe(true);
+  });
+
+  it("lets an owner write beside a handle that somebody has changed, which names no seat", async () => {
+    const client = clientOf("a");
+    const { seat: _, ...handle } = (await lockOf("elsewhere").read(again)).toJSON();
+    client.adopt(handle);
+    await expect(new ReadWriteLock(client, "k").write(again)).rejects.toBeInstanceOf(LeaseUnavailableError);
   });
 
   it("lets an owner write once its read lock has ended, released or not", async () => {

@@ -9,6 +9,7 @@ import { askSeatToStop, breakSeat } from "../../packages/client/src/seats/held-s
 import { seatLimits } from "../../packages/client/src/seats/schema.ts";
 import { type SeatRecord, seatOf, seatsIn } from "../../packages/client/src/seats/seat.ts";
 import { type Bounds, SeatForm, type SeatTerms } from "../../packages/client/src/seats/seat-form.ts";
+import { latestTime } from "../../packages/client/src/store/item-values.ts";
 import { render, renderEntry, type Write } from "../../packages/client/src/store/write.ts";
 import type { Item } from "../../packages/client/src/store.ts";
 import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
@@ -102,6 +103,12 @@ describe("bounds", () => {
     take(semaphore(5, 3), "d");
   });
 
+  it("count what comes and goes, and no seats of another kind", () => {
+    apply(semaphore(1).release(ending(take(semaphore(1), "a"))));
+    expect(itemNow()).toMatchObject({ permits: 0 });
+    for (const counter of ["readers", "writers", "intents"]) expect(itemNow()).not.toHaveProperty(counter);
+  });
+
   it("are each caller's own, so that N may differ between callers", () => {
     for (const token of ["a", "b", "c", "d", "e"]) take(semaphore(5), token);
     for (const token of ["a", "b", "c"]) {
@@ -150,8 +157,13 @@ describe("bounds", () => {
     take(writer("me"), "w", { owner: "me", reentrant: true });
     take(intent, "i");
     expect(apply(reader("you").acquire(grantOf("r1", { owner: "you", reentrant: true }), []))).toBe(false);
+    expect(judge(reader("you"), "you", true)).toMatchObject({ blocker: { token: "w" }, takeovers: [] });
     expect(judge(reader("me"), "me", true)).toMatchObject({ claimableInMs: 0, takeovers: [] });
     take(reader("me"), "r2", { owner: "me", reentrant: true });
+  });
+
+  it("let a reentrant reader in where the item is gone", () => {
+    expect(judge(reader("me"), "me", true)).toMatchObject({ claimableInMs: 0, takeovers: [] });
   });
 });
 
@@ -190,6 +202,17 @@ describe("a renewal", () => {
     expect(before.data).toEqual({ n: [1, 2] });
   });
 
+  it("keeps the item from ttl for as long as the seat is renewed", async () => {
+    const form = semaphore(1);
+    const shown = take(form, "a");
+    for (let version = 2; version <= 5; version += 1) {
+      await clock.advance(leaseDurationMs - 1);
+      expect(apply(form.renew(renewal(shown, version)))).toBe(true);
+      table.collectGarbage(clock.now());
+    }
+    expect(tokens()).toEqual(["a"]);
+  });
+
   it("that arrives late does not shorten a newer one, nor does one of the same version replace it", () => {
     const form = semaphore(1);
     const shown = take(form, "a");
@@ -219,7 +242,7 @@ describe("seats whose time is over", () => {
     const form = semaphore(3, 2);
     const prospect = judge(form);
     expect(prospect).toMatchObject({ blocker: undefined, claimableInMs: 0 });
-    expect(passedBy(prospect)).toHaveLength(2);
+    expect(prospect.takeovers).toMatchObject([{ reason: "serviceClock" }, { reason: "serviceClock" }]);
     expect(apply(form.acquire(grantOf("d"), passedBy(prospect)))).toBe(true);
     expect(itemNow()).toMatchObject({ permits: 3 });
     expect(seats()).toHaveLength(2);
@@ -268,6 +291,11 @@ describe("seats whose time is over", () => {
     expect(itemNow()).toMatchObject({ permits: many });
   });
 
+  it("need no write of their own where they are a hundred", () => {
+    const passed = Array<SeatRecord>(seatLimits.passedPerWrite).fill(take(semaphore(1), "a"));
+    expect(semaphore(1).clear(passed)).toEqual([]);
+  });
+
   it("do not end with ttl while another seat's time is not over", async () => {
     const leaseMs = 0.75 * retentionMs;
     take(semaphore(2), "long", { expiresAt: clock.now() + leaseMs, leaseDurationMs: leaseMs });
@@ -291,6 +319,26 @@ describe("a reentrant owner", () => {
     expect(apply(mine.acquire(grant("b"), passedBy(prospect)))).toBe(true);
     expect(tokens()).toEqual(["b"]);
     expect(itemNow()).toMatchObject({ permits: 1 });
+  });
+
+  it("is marked as having a seat by a takeover, which does not remove that mark: DynamoDB refuses both at once", () => {
+    apply(mine.acquire(grant("a"), []));
+    const { set, remove } = mine.acquire(grant("b"), passedBy(judge(mine, "me", true)));
+    expect(set).toHaveProperty("o:permit:me");
+    expect(remove?.filter((attribute) => attribute in set)).toEqual([]);
+  });
+
+  it("still has its next seat when the cooldown of an earlier one is over", async () => {
+    const many = formOf({ bounds: { permit: 8 }, reentrantOwner: "me" });
+    const cooldown = { until: clock.now() + 2_000, forMs: 2_000 };
+    apply(mine.acquire(grant("a"), []));
+    expect(apply(mine.release(ending(shownOf("a"), cooldown)))).toBe(true);
+    expect(apply(mine.acquire(grant("b"), []))).toBe(true);
+    await clock.advance(cooldown.forMs + clockSkewMs + 1);
+    const form = semaphore(2);
+    expect(apply(form.acquire(grantOf("c"), passedBy(judge(form))))).toBe(true);
+    expect(tokens()).toEqual(["b", "c"]);
+    expect(apply(many.acquire(grant("d"), []))).toBe(false);
   });
 
   it("gets a new one once its own has been released, cancelled, broken, or has gone to somebody else", async () => {
@@ -327,6 +375,16 @@ describe("a cooldown", () => {
     expect(apply(form.acquire(grantOf("b"), passedBy(judge(form))))).toBe(true);
     expect(tokens()).toEqual(["b"]);
   });
+
+  it("refuses a late copy of the acquire, which would take a seat beside it", () => {
+    const form = semaphore(2);
+    const write = form.acquire(grantOf("a"), []);
+    expect(apply(write)).toBe(true);
+    expect(apply(form.release(ending(shownOf("a"), { until: clock.now() + 2_000, forMs: 2_000 })))).toBe(
+      true,
+    );
+    expect(apply(write)).toBe(false);
+  });
 });
 
 describe("taking back", () => {
@@ -341,6 +399,63 @@ describe("taking back", () => {
     expect(apply(form.revoke({ ...cancellation, token: "b" }))).toBe(false);
     expect(apply(form.cancel({ ...cancellation, token: "b" }))).toBe(true);
     expect(itemNow()).toMatchObject({ permits: 0, releasedToken: "b" });
+  });
+
+  it("leaves an item that ttl removes where there was none", async () => {
+    expect(apply(semaphore(1).revoke({ token: "a", now: clock.now(), retentionMs }))).toBe(true);
+    await clock.advance(retentionMs + 1_000);
+    expect(table.collectGarbage(clock.now())).toBe(1);
+  });
+});
+
+describe("a write wants the item", () => {
+  it.each([
+    [
+      "an acquire, for the fencing token that the service has counted",
+      () => semaphore(1).acquire(grantOf("b"), []),
+    ],
+    ["a renewal, for what its holder was asked", (shown: SeatRecord) => semaphore(1).renew(renewal(shown))],
+    [
+      "a revoked token, for its own seat",
+      () => semaphore(1).revoke({ token: "b", now: clock.now(), retentionMs }),
+    ],
+  ])("%s", (_, write) => {
+    expect(render(write(take(semaphore(1), "a"))).returnsItem).toBe(true);
+  });
+});
+
+describe("a write names what its seat needs, and nothing else: the service evaluates all of it, each time", () => {
+  const isNew = [
+    ["f:a", "missing"],
+    ["releasedToken", "<>", "a"],
+  ];
+  const upTo = (counter: string, most: number, ...beside: string[]) => ({
+    anyOf: [[counter, "<=", most], [counter, "missing"], ...beside.map((attribute) => [attribute, "exists"])],
+  });
+  it.each([
+    ["of a permit", semaphore(2), [upTo("permits", 1)]],
+    [
+      "of a reentrant permit",
+      formOf({ bounds: { permit: 1 }, reentrantOwner: "me" }),
+      [upTo("permits", 1), ["o:permit:me", "missing"]],
+    ],
+    ["of a reader", reader(), [upTo("writers", 0), upTo("intents", 0), upTo("readers", 999)]],
+    [
+      "of a reentrant reader",
+      reader("me"),
+      [
+        ...[upTo("writers", 0, "o:write:me"), upTo("intents", 0, "o:write:me")],
+        ...[upTo("readers", 999, "o:write:me"), ["o:read:me", "missing"]],
+      ],
+    ],
+  ])("the acquire %s", (_, form, bounds) => {
+    expect(form.acquire(grantOf("a"), []).insist).toEqual([...isNew, ...bounds]);
+  });
+
+  it("the cancellation, of the seat's own attributes", () => {
+    const cancellation = { token: "a", now: clock.now(), retentionMs };
+    expect(semaphore(2).cancel(cancellation).remove).toEqual(["s:a", "f:a", "r:a"]);
+    expect(writer("me").cancel(cancellation).remove).toEqual(["s:a", "f:a", "r:a", "o:write:me"]);
   });
 });
 
@@ -358,6 +473,9 @@ describe("an item that something else has written", () => {
     ["a text that is none", { "s:a": Number.NaN }, "s:…"],
     ["a text that is no JSON", { "s:a": "0000000001 {" }, "s:…"],
     ["a kind that is none", { "s:a": '0000000001 ["p",1,1,2,3,0,"o"]' }, "s:…"],
+    ["a kind that is a list", { "s:a": '0000000001 [["permit"],1,1,2,3,0,"o"]' }, "s:…"],
+    ["an owner that is no text", { "s:a": '0000000001 ["permit",1,1,2,3,0,7]' }, "s:…"],
+    ["a version that is none", { "s:a": 'version #1 ["permit",1,1,2,3,0,"o"]' }, "s:…"],
     ["a fencing number that is missing", { "f:a": undefined }, "s:…"],
     ["a time that no Date can have", { "s:a": '0000000001 ["permit",1,1,9e15,3,0,"o"]' }, "s:…"],
   ])("is refused, without a word of tokens: %s", (_, change, attribute) => {
@@ -365,6 +483,37 @@ describe("an item that something else has written", () => {
     expect(() => seatsIn(item)).toThrow(
       expect.objectContaining({ code: "LEASE_ITEM_UNREADABLE", attribute }),
     );
+  });
+
+  const seatWith = (index: number, value: unknown): Item => {
+    const fields: unknown[] = ["permit", 1, 1, 2, 3, 0, "o"];
+    fields[index] = value;
+    return { ...itemKey, permits: 1, "f:a": 1, "s:a": `0000000001 ${JSON.stringify(fields)}` };
+  };
+  describe.each([
+    ["permits", 1],
+    ["acquiredAt", 2],
+    ["expiresAt", 3],
+    ["leaseDurationMs", 4],
+    ["reentrant", 5],
+  ])("is refused where its %s", (_, index) => {
+    it.each([-1, 0.5, "1", null, latestTime + 1])("is %j", (value) => {
+      expect(() => seatsIn(seatWith(index, value))).toThrow(expect.objectContaining({ attribute: "s:…" }));
+    });
+  });
+
+  it("is not refused for the latest time that a Date can have", () => {
+    expect(seatsIn(seatWith(3, latestTime))).toMatchObject([{ expiresAt: latestTime }]);
+  });
+
+  it("is refused with what its seats take", () => {
+    expect(() => seatsIn(spoilt({ permits: 2 }))).toThrow("; allowed: 1, or no seat; ");
+  });
+
+  it("shows its seats in the order in which they were taken, whatever order its attributes have", () => {
+    for (const token of ["a", "b", "c"]) take(semaphore(3), token);
+    const reversed = Object.fromEntries(Object.entries(itemNow() ?? {}).reverse());
+    expect(seatsIn(reversed).map(({ token }) => token)).toEqual(["a", "b", "c"]);
   });
 
   it("does not keep the holder of another seat from finding its own", () => {

@@ -12,6 +12,7 @@ import {
   Semaphore,
   type SemaphoreOptions,
 } from "../../packages/client/src/semaphore/index.ts";
+import { callBudgetMs } from "../../packages/client/src/store/timed-store.ts";
 import { follow } from "../support/follow.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { watchedMs } from "../support/watching.ts";
@@ -461,6 +462,7 @@ describe("bad input is refused before anything is sent", () => {
   test.each([
     ["options.permit", { permit: 3 }],
     ["options.strict", { permits: 3, strict: true }],
+    ["order", { permits: 3, order: "fair" }],
   ])("%s", (option, options) => {
     const make = () => new Semaphore(clientOf("a"), "k", options as unknown as SemaphoreOptions);
     expect(make).toThrow(expect.objectContaining({ option }));
@@ -523,7 +525,27 @@ describe("N that differs between callers", () => {
   });
 });
 
+describe("a refusal says", () => {
+  it.each([
+    [
+      "how many permits there are",
+      1,
+      /^too few of the 1 permits of the semaphore "k" are free, .* held by "a"/,
+    ],
+    ["that the semaphore is paused", 0, /^the semaphore "k", paused with permits: 0, is held by "a"/],
+  ])("%s", async (_, permits, message) => {
+    await fill("a");
+    await expect(semaphoreOf("b", permits).acquire()).rejects.toThrow(message);
+  });
+});
+
 describe("a pause", () => {
+  it("is refused as such where nothing is held, and not as a permit that was given back meanwhile", async () => {
+    await expect(semaphoreOf("a", 0).acquire()).rejects.toThrow(
+      'the semaphore "k", paused with permits: 0, is not held: try again in 60000 ms, or wait for it with waitMs',
+    );
+  });
+
   it("lets nobody in, not even where nothing is held, and leaves the holders alone", async () => {
     expect(await semaphoreOf("b", 0).tryAcquire()).toBeUndefined();
     const [lease] = await fill("a");
@@ -566,6 +588,24 @@ describe("drain", () => {
       holder: "long",
       message: expect.stringContaining('a permit of the semaphore "k" is held by "long"'),
     });
+  });
+
+  it("does not advise to share the permit that its own caller holds", async () => {
+    const semaphore = semaphoreOf("a");
+    await semaphore.acquire();
+    await expect(semaphore.drain()).rejects.toThrow(/^(?!.*reentrant)/);
+  });
+
+  it("does not outstay its patience by more than a second where the service hangs", async () => {
+    store.get = (_, { signal }) =>
+      new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    const patient = follow(semaphoreOf("a").drain({ waitMs: 500 }), clock);
+    const impatient = follow(semaphoreOf("a").drain(), clock);
+    await clock.advance(1_500);
+    expect(patient.error).toMatchObject({ code: "LEASE_NO_ANSWER" });
+    expect(impatient.at).toBeUndefined();
+    await clock.advance(callBudgetMs);
+    expect(impatient.error).toMatchObject({ code: "LEASE_NO_ANSWER" });
   });
 
   it("outlives a service that fails for a while, and ends with its signal, and with the client", async () => {

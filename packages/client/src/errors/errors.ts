@@ -109,7 +109,7 @@ export class LeaseUnavailableError extends LeaseError {
     const state =
       held !== undefined
         ? `${held.inCooldown ? "in its cooldown after" : "held by"} ${quoted(held.owner)} until ${isoTime(held.expiresAt)}`
-        : waiting > 0
+        : waiting > 0 || retryAfterMs > 0
           ? "not held"
           : "no longer held, but this call had ended by then";
     const line = waiting > 0 ? `, with ${waiting} waiting in turn` : "";

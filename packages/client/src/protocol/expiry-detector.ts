@@ -61,6 +61,12 @@ export class ExpiryDetector {
     return new Map(leases.map((lease) => [lease, this.#judge(lease, seen)]));
   }
 
+  /** Those leases of one item whose time is not over. Call it once for each answer. */
+  standing<Lease extends LeaseRecord>(leases: readonly Lease[]): readonly Lease[] {
+    const expiries = [...this.judgeAll(leases)];
+    return expiries.filter(([, { reason }]) => reason === undefined).map(([lease]) => lease);
+  }
+
   #judge(record: LeaseRecord, seen: ItemSighting): Expiry {
     const unchangedForMs = seen.lastSeen - (seen.leases.get(record.token)?.since ?? seen.lastSeen);
     const observedInMs = record.leaseDurationMs * observedShare - unchangedForMs;

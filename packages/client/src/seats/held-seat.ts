@@ -38,7 +38,7 @@ export class HeldSeat implements HeldForm {
 
   renew({ shown, version, expiresAt, leaseDurationMs, retentionMs }: Renewal): Write {
     const text = textPrefix + shown.token;
-    const data = shown.data === undefined ? undefined : JSON.stringify(shown.data);
+    const data: string | undefined = JSON.stringify(shown.data);
     const renewed = { ...(shown as SeatRecord), version, expiresAt, leaseDurationMs };
     return {
       key: leaseItemKey(this.key, this.sortKey),

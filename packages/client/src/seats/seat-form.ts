@@ -1,3 +1,4 @@
+import type { TakeoverReason } from "../events.ts";
 import type { Expiry, ExpiryDetector } from "../protocol/expiry-detector.ts";
 import type { Cancellation, Grant, LeaseForm, Prospect, Takeover } from "../protocol/lease-form.ts";
 import { isOpenTo, type LeaseRecord } from "../record.ts";
@@ -14,6 +15,7 @@ import {
   seatText,
   takenBy,
   textPrefix,
+  tokenAttributes,
   versionText,
 } from "./seat.ts";
 
@@ -60,7 +62,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
 
   acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
     const { token, acquiredAt, expiresAt, retentionMs } = grant;
-    const { kind, permits, reentrantOwner } = this.terms;
+    const { kind, permits } = this.terms;
     const gone = passed.slice(-passedPerWrite) as readonly SeatRecord[];
     const next: Count = { of: fence, from: acquiredAt, by: 1 };
     const set = {
@@ -69,7 +71,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
       [fence]: next,
       [ttl]: timeToLive(expiresAt, retentionMs),
       ...counted(gone, { kind, permits }),
-      ...(reentrantOwner === undefined ? {} : { [ownerAttribute(kind, reentrantOwner)]: 1 }),
+      ...Object.fromEntries(this.marksOf(kind).map((mark) => [mark, 1])),
       ...(kind === "permit" ? { [permitsOfAttribute]: permitsOf(this.terms) } : {}),
     };
     const insist: readonly Condition[] = [
@@ -83,12 +85,11 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   }
 
   cancel({ token }: Cancellation): Write {
-    const { kind, permits, reentrantOwner: owner = "" } = this.terms;
-    const reentrant = this.terms.reentrantOwner !== undefined;
+    const { kind, permits } = this.terms;
     return {
       key: leaseItemKey(this.key, this.sortKey),
       set: { ...counted([], { kind, permits: -permits }), [releasedToken]: token },
-      remove: attributesOf({ token, owner, reentrant, seat: { kind, permits } }),
+      remove: [...tokenAttributes(token), ...this.marksOf(kind)],
       insist: [[fencePrefix + token, "exists"]],
     };
   }
@@ -133,14 +134,16 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   ): Prospect {
     const seats = this.leasesIn(item);
     const expiries = detector.judgeAll(seats);
-    const endsIn = (seat: SeatRecord): number => (expiries.get(seat) as Expiry).claimableInMs;
+    const expiryOf = (seat: SeatRecord): Expiry => expiries.get(seat) as Expiry;
+    const endsIn = (seat: SeatRecord): number => expiryOf(seat).claimableInMs;
     const own = seats.find((seat) => resumes && this.isOwn(seat, owner));
     const others = seats.filter((seat) => seat !== own).sort((one, other) => endsIn(one) - endsIn(other));
     const isBeside = this.besides.some((attribute) => item?.[attribute] !== undefined);
 
     const gone: SeatRecord[] = [];
     let isPaused = false;
-    for (const [kind, most] of isBeside ? [] : boundsOf(this.terms, this.terms)) {
+    for (const [kind, most] of boundsOf(this.terms, this.terms)) {
+      if (isBeside) break;
       let left = takenBy(others, kind);
       for (const seat of others) {
         if (left <= most) break;
@@ -153,17 +156,15 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     const [blocker] = [...gone].sort((one, other) => endsIn(other) - endsIn(one));
     const claimableInMs = isPaused ? pausedRetryMs : blocker === undefined ? 0 : endsIn(blocker);
     if (claimableInMs > 0) return { blocker, claimableInMs, takeovers: [] };
-    const takeovers = gone.map(
-      (from): Takeover => ({ from, reason: expiries.get(from)?.reason ?? "observation" }),
-    );
+    // What is claimable now is so for a reason.
+    const reasonOf = (seat: SeatRecord): TakeoverReason => expiryOf(seat).reason as TakeoverReason;
+    const takeovers = gone.map((from): Takeover => ({ from, reason: reasonOf(from) }));
     const resumed: Takeover[] = own === undefined ? [] : [{ from: own, reason: "sameOwner" }];
     return { blocker: undefined, claimableInMs: 0, takeovers: [...resumed, ...takeovers] };
   }
 
   roomFor(item: Item | undefined, shapes: readonly string[], detector: ExpiryDetector): boolean {
-    const seats = this.leasesIn(item);
-    const expiries = detector.judgeAll(seats);
-    const taken: { readonly seat: Seat }[] = seats.filter((seat) => expiries.get(seat)?.reason === undefined);
+    const taken: { readonly seat: Seat }[] = [...detector.standing(this.leasesIn(item))];
     return shapes.every((shape) => {
       const [kind, permits] = shape.split(":");
       const seat = { kind: kind as SeatKind, permits: Number(permits) };
@@ -175,23 +176,27 @@ export class SeatForm extends HeldSeat implements LeaseForm {
 
   /** A bound that nothing meets, as that of a semaphore without permits, refuses an item without counters too. */
   protected fits(gone: readonly SeatRecord[]): readonly Condition[] {
-    const { kind, reentrantOwner } = this.terms;
     const own = this.besides.map((attribute): Test => [attribute, "exists"]);
     const bounded = boundsOf(this.terms, this.terms).map(([of, most]): Condition => {
       const none: readonly Test[] = most < 0 ? [] : [[seatCounters[of], "missing"]];
       return { anyOf: [[seatCounters[of], "<=", most + takenBy(gone, of)], ...none, ...own] };
     });
     // A reentrant owner's earlier seat is taken over, or there is none.
-    if (reentrantOwner === undefined || gone.some((seat) => this.isOwn(seat, reentrantOwner))) return bounded;
-    return [...bounded, [ownerAttribute(kind, reentrantOwner), "missing"]];
+    const going = gone.flatMap(attributesOf);
+    const absent = this.marksOf(this.terms.kind).filter((mark) => !going.includes(mark));
+    return [...bounded, ...absent.map((mark): Test => [mark, "missing"])];
   }
 
   /** What shows that the owner has a seat beside which no bound counts. */
   protected get besides(): readonly string[] {
-    const { beside, reentrantOwner } = this.terms;
-    return beside === undefined || reentrantOwner === undefined
-      ? []
-      : [ownerAttribute(beside, reentrantOwner)];
+    const { beside } = this.terms;
+    return beside === undefined ? [] : this.marksOf(beside);
+  }
+
+  /** What shows that the reentrant owner has a seat of a kind; nothing does without one. */
+  protected marksOf(kind: SeatKind): readonly string[] {
+    const { reentrantOwner } = this.terms;
+    return reentrantOwner === undefined ? [] : [ownerAttribute(kind, reentrantOwner)];
   }
 
   protected isOwn(seat: SeatRecord, owner: string): boolean {
@@ -200,8 +205,8 @@ export class SeatForm extends HeldSeat implements LeaseForm {
 }
 
 /** How many permits the semaphore has, for this caller. */
-function permitsOf({ permits, bounds, ...seat }: SeatTerms): number {
-  return permits + (bounds({ ...seat, permits }).permit ?? 0);
+function permitsOf(terms: SeatTerms): number {
+  return terms.permits + (terms.bounds(terms).permit ?? 0);
 }
 
 function boundsOf({ bounds }: SeatTerms, seat: Seat): readonly [SeatKind, number][] {

@@ -74,10 +74,8 @@ export class SeatItem {
 
   /** Reads all seats, and which of them are not over: 1 consistent read. Rejects with LeaseItemError. */
   async look(): Promise<{ readonly seats: readonly SeatRecord[]; readonly standing: readonly SeatRecord[] }> {
-    const { detector } = this.client.context;
     const seats = seatsIn(await this.#read());
-    const expiries = detector.judgeAll(seats);
-    return { seats, standing: seats.filter((seat) => expiries.get(seat)?.reason === undefined) };
+    return { seats, standing: this.client.context.detector.standing(seats) };
   }
 
   /** Waits until a consistent read shows that nobody is in the way of a rule. Reads in between may lag. */
@@ -104,14 +102,13 @@ export class SeatItem {
     );
   }
 
-  /** Which kinds of seats an owner holds in this client. */
-  heldHere(owner: string): ReadonlySet<SeatKind> {
-    const kinds = this.client.context.lifecycle.held.flatMap(({ terms: { record }, deadline }) => {
-      const isHere = record.key === this.key && record.sortKey === this.#sortKey && record.owner === owner;
+  /** Which kinds of seats an owner holds under this key in this client; no two items of a key have the same kind. */
+  heldHere(owner: string): ReadonlySet<SeatKind | undefined> {
+    const held = this.client.context.lifecycle.held.filter(({ terms: { record }, deadline }) => {
       // A timer that ends it may be late in a process that was frozen.
-      return isHere && record.seat !== undefined && deadline.remainingMs() > 0 ? [record.seat.kind] : [];
+      return record.key === this.key && record.owner === owner && deadline.remainingMs() > 0;
     });
-    return new Set(kinds);
+    return new Set(held.map(({ terms }) => terms.record.seat?.kind));
   }
 
   #read(bounds?: Bounds): Promise<Item | undefined> {

@@ -25,14 +25,14 @@ export function ownerAttribute(kind: SeatKind, owner: string): string {
 }
 
 /** Gives every attribute of a seat: all of them go with it. */
-export function attributesOf({
-  token,
-  owner,
-  reentrant,
-  seat,
-}: Pick<SeatRecord, "token" | "owner" | "reentrant" | "seat">): string[] {
-  const own = [textPrefix + token, fencePrefix + token, revocationPrefix + token];
+export function attributesOf({ token, owner, reentrant, seat }: SeatRecord): string[] {
+  const own = tokenAttributes(token);
   return reentrant ? [...own, ownerAttribute(seat.kind, owner)] : own;
+}
+
+/** Gives those attributes of a seat whose names hold its token. */
+export function tokenAttributes(token: string): string[] {
+  return [textPrefix + token, fencePrefix + token, revocationPrefix + token];
 }
 
 const versionDigits = 10;
