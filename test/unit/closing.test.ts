@@ -342,24 +342,32 @@ describe("client.close()", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("lets a lease go that is won at the very moment of closing", async () => {
-    const update = store.update.bind(store);
-    let answer = (): void => undefined;
-    store.update = async (request, options) => {
+  it.each([
+    ["a lease", () => client.acquire("k")],
+    ["a group", () => acquireAll(client, ["k", "l"])],
+  ])("lets %s go that is won at the very moment of closing", async (_, acquire) => {
+    const answered = Promise.withResolvers<void>();
+    const { update, transact } = store;
+    store.update = async (...call) => {
       store.update = update;
-      const result = await update(request, options);
-      await new Promise<void>((resolve) => {
-        answer = resolve;
-      });
+      const result = await store.update(...call);
+      await answered.promise;
       return result;
     };
-    const outcome = outcomeOf(client.acquire("k"));
+    store.transact = async (...call) => {
+      store.update = update;
+      const result = await transact.apply(store, call);
+      await answered.promise;
+      return result;
+    };
+    const outcome = outcomeOf(acquire());
     await settled();
     const closing = client.close();
-    answer();
+    answered.resolve();
     await closing;
     expect(await outcome).toBeInstanceOf(ClientClosedError);
     expect(await other.inspect("k")).toBeUndefined();
+    expect(await other.inspect("l")).toBeUndefined();
   });
 
   it("waits for a release that is under way", async () => {
@@ -386,6 +394,20 @@ describe("client.close()", () => {
     expect((error as Error).message).toContain(`"a" until ${new Date(expiresAt).toISOString()}`);
     expect(await other.inspect("b")).toBeUndefined();
     await expect(client.acquire("c")).rejects.toBeInstanceOf(ClientClosedError);
+  });
+
+  it("tells every lock of a group that may still have to be taken back", async () => {
+    store.next("answer lost");
+    const answer = holdUpdatesAfter(0);
+    expect(await outcomeOf(acquireAll(client, ["k", "l"]))).toMatchObject({ code: "LEASE_NO_ANSWER" });
+    const closed = outcomeOf(client.close({ timeoutMs: 400 }));
+    const expiresAt = clock.now() + leaseDurationMs;
+    await clock.advance(400);
+    expect(await closed).toMatchObject({
+      left: ["k", "l"].map((key) => ({ key, sortKey: "lease", expiresAt, error: undefined })),
+    });
+    answer();
+    await client.close();
   });
 
   it("waits for a service that hangs no longer than its timeout", async () => {

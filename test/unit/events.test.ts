@@ -179,6 +179,18 @@ describe("a call to acquire can be traced", () => {
     for (const secret of [lease.token, "hunter2"]) expect(text).not.toContain(secret);
   });
 
+  it("of several locks as one call, which names them all", async () => {
+    const seen = follow();
+    const { signal } = new AbortController();
+    await acquireAll(new LeaseClient({ store, clock, owner: "me" }), ["k", "l"], { waitMs: 5, signal });
+    const { tableName } = store;
+    const trace = { tableName, keys: ["k", "l"], sortKey: "lease", owner: "me", waitMs: 5, signal };
+    expect(seen).toEqual([
+      ["start", expect.objectContaining(trace)],
+      ["asyncEnd", expect.objectContaining(trace)],
+    ]);
+  });
+
   it("also where it fails: the error is the one that the call rejects with", async () => {
     await new LeaseClient({ store, clock }).acquire("k");
     const seen = follow();

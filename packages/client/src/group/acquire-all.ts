@@ -88,13 +88,12 @@ async function acquireThese(
   data: string | undefined,
 ): Promise<LeaseGroup> {
   const { context, acquirer, format } = inner;
-  const winThese = (missing: readonly { readonly key: string }[]): Promise<HeldLease[]> =>
-    win(
-      inner,
-      missing.map(({ key }) => key),
-      terms,
-      data,
-    );
+  let won: readonly HeldLease[] = [];
+  const winThese = async (missing: readonly { readonly key: string }[]): Promise<readonly HeldLease[]> => {
+    const keys = missing.map(({ key }) => key);
+    won = await win(inner, keys, terms, data);
+    return won;
+  };
   const { owner, leaseDurationMs } = terms;
   const wishes = wanted.map((key) => ({ key, sortKey: leaseSortKey, owner, slot: undefined }));
   for (const key of wanted) context.noteLease({ key, sortKey: leaseSortKey, owner, leaseDurationMs });
@@ -105,11 +104,11 @@ async function acquireThese(
     acquirer.keepAlive(held, terms.heartbeatMs);
     return { held, lease: new Lease(context, held, format, undefined) };
   });
-  const group = new LeaseGroup(context, members as [Member, ...Member[]]);
+  const group = new LeaseGroup(context, members as [Member, ...Member[]], won[0]);
   context.lifecycle.throwIfClosed();
   if (group.held) return group;
   // A lease that the owner had before has ended during the wait for the others.
-  await group.release().catch(ifOperational(false));
+  await group.release().catch(ifOperational(undefined));
   throw group.signal.reason;
 }
 

@@ -35,7 +35,7 @@ export interface GroupGranted {
   readonly records: readonly LeaseRecord[];
   /** Every lease counts from the moment before the transaction was sent. */
   readonly belief: Belief;
-  readonly takeovers: ReadonlyMap<string, Takeover>;
+  readonly takeovers: ReadonlyMap<string, Takeover | undefined>;
 }
 
 /** A lock that another caller holds. */
@@ -128,22 +128,20 @@ export class GroupAcquisition {
     const usefulMs = Math.max(this.#request.leaseDurationMs, shortestBudgetMs);
     const budget = Math.min(Math.max(leftMs, shortestBudgetMs), usefulMs, callBudgetMs);
     const plan: Plan = new Map();
-    let isTooLate = false;
-    for (let round = 1; round <= mostRounds; round += 1) {
+    for (let round = 1; ; round += 1) {
       const since = this.#context.clock.moment();
       const records = this.#records(since);
       const result = await this.#send(plan, records, since, budget, signal);
       const belief = result.applied ? this.#beliefIn(records, since) : undefined;
       if (belief !== undefined) return granted(records, belief, plan);
-      isTooLate = result.applied;
-      if (isTooLate) this.#expectOwn(plan, records);
-      else {
+      if (result.applied) {
+        this.#expectOwn(plan, records);
+        if (round === mostRounds) throw this.#tooSlow();
+      } else {
         const blockers = this.#study(plan, result);
-        if (blockers.length > 0) return { granted: false, blockers };
+        if (blockers.length > 0 || round === mostRounds) return { granted: false, blockers };
       }
     }
-    if (isTooLate) throw this.#tooSlow();
-    return { granted: false, blockers: [] };
   }
 
   /** Gives the acquisition up: writes that may have landed are taken back in the background. */
@@ -273,7 +271,6 @@ export class GroupAcquisition {
 }
 
 function granted(records: readonly LeaseRecord[], belief: Belief, plan: Plan): GroupGranted {
-  const takeovers = new Map<string, Takeover>();
-  for (const [key, { takeover }] of plan) if (takeover !== undefined) takeovers.set(key, takeover);
+  const takeovers = new Map([...plan].map(([key, { takeover }]) => [key, takeover]));
   return { granted: true, records, belief, takeovers };
 }

@@ -60,10 +60,9 @@ export class GroupWait extends WaitLoop<GroupGranted, GroupRefused, BlockedGroup
   }
 
   protected unavailable({ blockers, claimableAt }: BlockedGroup): GroupUnavailableError {
-    const rank = new Map(this.#keys.map((key, index) => [key, index]));
     const held = blockers
       .map(({ key, owner, expiresAt, inCooldown }) => ({ key, holder: owner, expiresAt, inCooldown }))
-      .sort((one, other) => (rank.get(one.key) ?? 0) - (rank.get(other.key) ?? 0));
+      .sort((one, other) => this.#keys.indexOf(one.key) - this.#keys.indexOf(other.key));
     const retryAfterMs = Math.ceil(Math.max(0, claimableAt - this.context.clock.monotonic()));
     return new GroupUnavailableError(this.#keys, held, retryAfterMs, { waitedMs: this.#terms.waitMs });
   }

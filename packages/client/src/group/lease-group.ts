@@ -33,7 +33,10 @@ export class LeaseGroup implements AsyncDisposable {
   readonly leases: ReadonlyMap<string, Lease>;
   /** Readable label of the holder. */
   readonly owner: string;
-  /** Unique id of this acquisition. Locks that a reentrant owner had before keep their own. */
+  /**
+   * Unique id of this acquisition. Locks that a reentrant owner had before keep their own; when it had all of them, this
+   * is the first one's.
+   */
   readonly token: string;
   /**
    * Larger than that of every earlier holder of any of the locks. When a reentrant owner had some of them before, it
@@ -44,13 +47,14 @@ export class LeaseGroup implements AsyncDisposable {
   readonly #context: ProtocolContext;
   readonly #lost = new AbortController();
 
-  /** @internal Groups are made by {@link acquireAll}. */
-  constructor(context: ProtocolContext, members: readonly [Member, ...Member[]]) {
+  /** @internal Groups are made by {@link acquireAll}; `won` is a lease of this call, if it has won any. */
+  constructor(
+    context: ProtocolContext,
+    members: readonly [Member, ...Member[]],
+    won: HeldLease = members[0].held,
+  ) {
     this.owner = members[0].lease.owner;
-    // The locks of this call are the latest.
-    this.token = members.reduce((last, member) =>
-      member.lease.acquiredAt > last.lease.acquiredAt ? member : last,
-    ).lease.token;
+    this.token = won.terms.record.token;
     this.fencingToken = Math.min(...members.map(({ lease }) => lease.fencingToken));
     this.#members = members;
     this.#context = context;
@@ -122,7 +126,7 @@ export class LeaseGroup implements AsyncDisposable {
    * its lease ends.
    */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.release().catch(ifOperational(false));
+    await this.release().catch(ifOperational(undefined));
   }
 
   /**

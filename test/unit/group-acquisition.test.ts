@@ -1,0 +1,163 @@
+import { LeaseClient, type LeaseClientOptions, type LeaseEvent, LeaseServiceError } from "@leasehold/client";
+import { acquireAll } from "@leasehold/client/group";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+let clock: ManualClock;
+let store: ScriptedStore;
+let events: LeaseEvent[];
+
+const clientOf = (owner: string, options: Partial<LeaseClientOptions> = {}): LeaseClient =>
+  new LeaseClient({ store, clock, owner, leaseDurationMs: 10_000, ...options });
+/** The caller whose events are kept. */
+const caller = (options: Partial<LeaseClientOptions> = {}): LeaseClient =>
+  clientOf("g", { onEvent: (event) => events.push(event), ...options });
+const eventsOf = (type: LeaseEvent["type"]): LeaseEvent[] => events.filter((event) => event.type === type);
+/** When a call is given up, on the monotonic clock. */
+const failedAt = (call: Promise<unknown>): Promise<number> =>
+  call.then(
+    () => Number.NaN,
+    () => clock.monotonic(),
+  );
+/** Does something before and after each transaction; the first one is number 1. */
+function around(hooks: {
+  readonly before?: (round: number) => Promise<unknown>;
+  readonly after?: (round: number) => void;
+}): void {
+  const transact = store.transact.bind(store);
+  store.transact = async (...call) => {
+    const round = store.count("transact") + 1;
+    await hooks.before?.(round);
+    const result = await transact(...call);
+    hooks.after?.(round);
+    return result;
+  };
+}
+/** Whether a copy of the first transaction lands now. */
+const landLate = (): boolean => {
+  const first = store.calls.find(({ method }) => method === "transact");
+  return store.table.transactNow(first?.entries ?? []).applied;
+};
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+  events = [];
+});
+
+describe("a transaction that is not answered is given up", () => {
+  it.each([
+    ["10 s, however long the leases are", 30_000, 0, 10_000],
+    ["the time of its leases", 5_000, 0, 5_000],
+    ["a second, however short the leases are", 500, 0, 1_000],
+    ["the time that its caller waits", 30_000, 3_000, 3_000],
+    ["a second, however short the wait is", 30_000, 200, 1_000],
+  ])("after %s", async (_, leaseDurationMs, waitMs, afterMs) => {
+    store.weather = "hangs";
+    const failed = failedAt(acquireAll(caller(), ["a"], { leaseDurationMs, waitMs }));
+    await clock.advance(60_000);
+    expect(await failed).toBe(afterMs);
+  });
+});
+
+it("a conflict is met with longer and longer pauses, to the end of the wait and no further", async () => {
+  const sentAt: number[] = [];
+  store.transact = async () => {
+    sentAt.push(clock.monotonic());
+    throw new LeaseServiceError("LEASE_CONFLICT", "another write of the same item was under way");
+  };
+  const randomness = { token: () => crypto.randomUUID(), fraction: () => 0.5 };
+  const failed = failedAt(acquireAll(caller({ randomness }), ["a", "b"], { waitMs: 2_230 }));
+  await clock.advance(60_000);
+  const atLongest = Array.from({ length: 13 }, (_, index) => 310 + index * 160);
+  expect(sentAt).toEqual([0, 10, 30, 70, 150, ...atLongest]);
+  expect(await failed).toBe(2_230);
+});
+
+describe("a try", () => {
+  it("ends after three transactions when the locks change hands in each, and names no holder", async () => {
+    const busy = clientOf("busy", { clock: new ManualClock(clock.now() + 3_600_000) });
+    around({ before: async () => (await busy.acquire("b")).release() });
+    await expect(acquireAll(caller(), ["a", "b"])).rejects.toMatchObject({
+      code: "LEASE_UNAVAILABLE",
+      key: "a",
+      held: [],
+      retryAfterMs: 0,
+    });
+    expect(store.count("transact")).toBe(3);
+  });
+
+  it("takes a lock as free that its dead holder releases before it is taken over", async () => {
+    const dead = await clientOf("dead").acquire("a");
+    await clock.advance(11_001);
+    around({ before: async (round) => round === 2 && (await dead.release()) });
+    expect((await acquireAll(caller(), ["a", "b"])).held).toBe(true);
+    expect(store.count("transact")).toBe(3);
+    expect(eventsOf("takeover")).toEqual([]);
+  });
+
+  it.each([500, 600])(
+    "whose answer comes after %i of 500 ms takes the leases over from itself: 1 more",
+    async (lateMs) => {
+      await clientOf("dead").acquire("b", { leaseDurationMs: 500 });
+      await clock.advance(11_001);
+      around({ after: (round) => round === 2 && clock.freeze(lateMs) });
+      const group = await acquireAll(caller(), ["a", "b"], { leaseDurationMs: 500 });
+      expect(group.remainingMs()).toBe(500);
+      expect(store.count("transact")).toBe(3);
+      expect(eventsOf("takeover")).toMatchObject([{ key: "b", from: { owner: "dead" } }]);
+      expect(eventsOf("acquired")).toMatchObject([{ key: "a" }, { key: "b" }]);
+    },
+  );
+});
+
+describe("a call that gives up takes back", () => {
+  it.each(["throttled", "rejected"] as const)("nothing where the service has said %s", async (fate) => {
+    store.next(fate);
+    await expect(acquireAll(caller(), ["a", "b"])).rejects.toBeInstanceOf(LeaseServiceError);
+    await settled();
+    expect(store.calls.map(({ method }) => method)).toEqual(["transact"]);
+  });
+
+  it("all locks of a transaction that has landed, from a service that shows only what it is asked for", async () => {
+    const update = store.update.bind(store);
+    store.update = async (request, call) => {
+      const result = await update(request, call);
+      return result.applied && !request.returnsItem ? { ...result, item: undefined } : result;
+    };
+    store.next("answer lost");
+    await expect(acquireAll(caller(), ["a", "b"])).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    await settled();
+    for (const key of ["a", "b"]) expect(await clientOf("x").inspect(key)).toBeUndefined();
+  });
+
+  it("nothing from another holder, and meets no mistake", async () => {
+    const other = await clientOf("other", { store: store.table }).acquire("a");
+    await clock.advance(10);
+    store.next("request lost");
+    await expect(acquireAll(caller(), ["a", "b"])).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    await settled();
+    await other.renew();
+    expect(store.calls.map(({ method }) => method)).toEqual(["transact", "update", "update"]);
+    expect(eventsOf("error")).toEqual([]);
+  });
+
+  it("what lands between its two writes", async () => {
+    const other = await clientOf("other", { store: store.table }).acquire("a");
+    await clock.advance(10);
+    const update = store.update.bind(store);
+    store.update = async (...call) => {
+      if (store.count("update") === 1) {
+        await other.release();
+        expect(landLate()).toBe(true);
+      }
+      return await update(...call);
+    };
+    store.next("request lost");
+    await expect(acquireAll(caller(), ["a", "b"])).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    await settled();
+    expect(store.count("update")).toBe(4);
+    for (const key of ["a", "b"]) expect(await clientOf("x").inspect(key)).toBeUndefined();
+  });
+});

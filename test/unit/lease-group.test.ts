@@ -1,0 +1,126 @@
+import { LeaseClient, LeaseLostError } from "@leasehold/client";
+import { acquireAll, type LeaseGroup } from "@leasehold/client/group";
+import { internalsOf } from "@leasehold/client/internal";
+import { ManualClock, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+let clock: ManualClock;
+let store: ScriptedStore;
+let client: LeaseClient;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore();
+  client = new LeaseClient({ store, clock, owner: "o", leaseDurationMs: 10_000 });
+});
+
+describe("a group with a lock that its owner had before", () => {
+  const again = { owner: "o", reentrant: true };
+  const orders = [{ keys: ["had", "won"] }, { keys: ["won", "had"] }];
+
+  it.each(orders)(
+    "as $keys ends and is fenced with the older lease, and has the token of the newer",
+    async ({ keys }) => {
+      const had = await client.acquire("had", again);
+      await clock.advance(1_000);
+      const group = await acquireAll(client, keys, again);
+      const won = group.leases.get("won");
+      expect(won?.fencingToken).toBeGreaterThan(had.fencingToken);
+      expect(group).toMatchObject({
+        token: won?.token,
+        fencingToken: had.fencingToken,
+        expiresAt: had.expiresAt,
+      });
+      expect(group.remainingMs()).toBe(9_000);
+    },
+  );
+
+  it.each(orders)(
+    "as $keys has the token that it has won, also where the wall clock was set back",
+    async ({ keys }) => {
+      await client.acquire("had", again);
+      clock.jump(-60_000);
+      const group = await acquireAll(client, keys, again);
+      expect(group.token).toBe(group.leases.get("won")?.token);
+    },
+  );
+
+  it("and with no other lock has the token of the first one", async () => {
+    await client.acquire("a", again);
+    await clock.advance(1);
+    const second = await client.acquire("b", again);
+    await clock.advance(1);
+    await client.acquire("c", again);
+    expect((await acquireAll(client, ["b", "c", "a"], again)).token).toBe(second.token);
+  });
+});
+
+it("every lease of a group has the payload, as the table keeps it", async () => {
+  const group = await acquireAll(client, ["a", "b"], { data: { job: 1 } });
+  for (const [key, lease] of group.leases) {
+    expect(lease.data).toEqual({ job: 1 });
+    expect(await client.inspect(key)).toMatchObject({ data: { job: 1 } });
+  }
+});
+
+it("the entries for a transaction of one's own are those of its leases, in their order", async () => {
+  const group = await acquireAll(client, ["b", "a"]);
+  for (const options of [undefined, { format: "attributeValue" }] as const) {
+    const entries = group.conditionChecks(options);
+    expect(entries).toEqual(["b", "a"].map((key) => group.leases.get(key)?.conditionCheck(options)));
+    expect(entries).toHaveLength(2);
+  }
+});
+
+it("renewals that cannot travel together wait behind those of leases that end sooner", async () => {
+  const { gate } = internalsOf(client).context;
+  const group = await acquireAll(client, ["a", "b"]);
+  // As many requests are under way as may be.
+  const answered = Promise.withResolvers<void>();
+  const others = Array.from({ length: 48 }, () => gate.renew(0, undefined, () => answered.promise));
+  store.next("rejected");
+  const renewed = group.renew();
+  await settled();
+  expect(store.count("updateMany")).toBe(1);
+  let sentBefore = -1;
+  const sooner = gate.renew(clock.monotonic() + 9_999, undefined, async () => {
+    sentBefore = store.count("update");
+  });
+  answered.resolve();
+  await Promise.all([renewed, sooner, ...others]);
+  expect(sentBefore).toBe(0);
+  expect(store.count("update")).toBe(2);
+});
+
+describe("of several failures, a mistake in the program comes first", () => {
+  const mistake = new TypeError("no such thing");
+  let group: LeaseGroup;
+
+  beforeEach(async () => {
+    group = await acquireAll(client, ["a", "b", "c"]);
+    await clock.advance(10);
+  });
+
+  it("of a renewal, before a loss", async () => {
+    await client.forceRelease("a", { token: group.token });
+    store.next("rejected");
+    const update = store.update.bind(store);
+    store.update = async (request, call) => {
+      if (request.key.pk === "c") throw mistake;
+      return await update(request, call);
+    };
+    await expect(group.renew()).rejects.toBe(mistake);
+    expect(group.signal.reason).toBeInstanceOf(LeaseLostError);
+  });
+
+  it("of a release, before a failure of the service", async () => {
+    store.next("throttled");
+    const update = store.update.bind(store);
+    store.update = async (request, call) => {
+      if (request.key.pk === "c") throw mistake;
+      return await update(request, call);
+    };
+    await expect(group.release()).rejects.toBe(mistake);
+  });
+});
