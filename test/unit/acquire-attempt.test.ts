@@ -7,6 +7,7 @@ import { AcquireAttempt, type AcquireTerms } from "../../packages/client/src/pro
 import type { ProtocolContext } from "../../packages/client/src/protocol/context.ts";
 import type { Prospect, Takeover } from "../../packages/client/src/protocol/lease-form.ts";
 import { LockForm } from "../../packages/client/src/protocol/lock-form.ts";
+import { lastReleasedToken } from "../../packages/client/src/record.ts";
 import type { Bounds } from "../../packages/client/src/store/timed-store.ts";
 import type { UpdateResult } from "../../packages/client/src/store.ts";
 import { failureOf, itemKey, leaseDurationMs } from "../support/lease-by-hand.ts";
@@ -295,6 +296,17 @@ describe("an acquisition that is given up", () => {
     const trying = attempt();
     await failureOf(trying.try(patient, known(record as LeaseRecord)));
     expect(await writesOf(() => trying.abandon())).toBe(writes);
+  });
+
+  it("revokes the token beside another's lease where any of its tries was to take that one's place", async () => {
+    await holdAs("other");
+    const [record] = form.leasesIn(store.table.peek(itemKey));
+    store.next("request lost", "throttled");
+    const trying = attempt();
+    await failureOf(trying.try(patient, knowing([bySight(record as LeaseRecord)])));
+    await failureOf(trying.try(patient));
+    expect(await writesOf(() => trying.abandon())).toBe(2);
+    expect(lastReleasedToken(store.table.peek(itemKey))).toBe(trying.token);
   });
 
   it("is what closing waits for, and names as what may stay held", async () => {

@@ -47,6 +47,17 @@ describe("leasehold run", () => {
   });
 });
 
+describe("leasehold run --reentrant", () => {
+  it("does not run under the lease of another holder, who has the key by now", async () => {
+    const store = new MemoryLeaseStore();
+    await new LeaseClient({ store, owner: "another" }).acquire("k");
+    const env = { PATH: process.env.PATH, LEASEHOLD_KEY: "k", LEASEHOLD_TOKEN: "of the outer run" };
+    const { code, stderr } = await leasehold(["run", "k", "--reentrant", "--", "true"], { store, env });
+    expect(code).toBe(76);
+    expect(stderr).toContain("no longer holds k");
+  });
+});
+
 describe("the slot of now", () => {
   it("is a minute, an hour or a day in UTC", () => {
     const at = Date.parse("2026-11-22T02:07:09.500Z");

@@ -66,6 +66,19 @@ describe("leasehold tasks requeue", () => {
     expect(await tasks.get("sick")).toMatchObject({ state: "waiting", attempts: 0 });
   });
 
+  it("leaves those of the same state alone that were not shown", async () => {
+    await tasks.cancel("new");
+    const others = ["a", "b", "c", "d", "e"];
+    for (const id of others) {
+      await tasks.add([{ id }]);
+      await (await tasks.claim())?.fail("out of paper", { final: true });
+    }
+    const args = ["tasks", "requeue", "orders", "--state", "parked", "--match", "missing", "--yes"];
+    expect((await call(args)).code).toBe(0);
+    expect(await tasks.get("sick")).toMatchObject({ state: "waiting" });
+    for (const id of others) expect(await tasks.get(id)).toMatchObject({ state: "parked" });
+  });
+
   it("takes ids; a task that has not ended in a bad way stays as it is", async () => {
     const { code, stderr } = await call(["tasks", "requeue", "orders", "bad", "done", "--yes"]);
     expect(code).toBe(1);

@@ -174,6 +174,13 @@ const cases: readonly Case[] = [
     why: "a time that spring skips is skipped",
   },
   {
+    expression: "cron(0/30 * * * ? *)",
+    timeZone: "Europe/Berlin",
+    after: "2027-03-28T00:00:00Z",
+    next: ["2027-03-28T00:30", "2027-03-28T01:00", "2027-03-28T01:30"],
+    why: "the hour after the one that spring skips has all of its times",
+  },
+  {
     expression: "cron(30 2 * * ? *)",
     timeZone: "Europe/Berlin",
     after: "2026-10-24T00:00:00Z",

@@ -7,13 +7,16 @@ import {
 } from "@aws/durable-execution-sdk-js";
 import {
   type Lease,
+  LeaseClient,
   LeaseLostError,
   LeaseServiceError,
   LeaseUnavailableError,
   SlotDoneError,
 } from "@leasehold/client";
+import { MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { type DurableLease, type DurableLeaseOptions, withDurableLease } from "@leasehold/durable";
 import { beforeEach, describe, expect, test } from "vitest";
+import { HeldLease, Workload } from "../../packages/durable/src/held-lease.ts";
 import { Random } from "../simulation/random.ts";
 import { DurableWorld } from "../support/durable-leases.ts";
 
@@ -649,6 +652,20 @@ describe("a service that fails", () => {
     world.failure = undefined;
     expect((await world.client().acquire(key)).held).toBe(true);
   });
+});
+
+test("is released only when no piece of the work runs under it any more", async () => {
+  const client = new LeaseClient({ store: new MemoryLeaseStore() });
+  const held = new HeldLease(await client.acquire("k"), new Workload(), 30_000);
+  const piece = Promise.withResolvers<void>();
+  const running = held.run(() => piece.promise);
+  const ending = held.end(true, false);
+  await settled();
+  expect(await client.inspect("k")).toBeDefined();
+  piece.resolve();
+  await running;
+  expect(await ending).toBe("released");
+  expect(await client.inspect("k")).toBeUndefined();
 });
 
 describe("a step of the work", () => {

@@ -40,6 +40,13 @@ describe("a watcher", () => {
     expect(judgeAt(1_002.5)).toEqual({ reason: "observation", claimableInMs: 0 });
   });
 
+  it("has to see a long lease for as long as that lasts", () => {
+    const leaseDurationMs = hourMs;
+    expect(judgeAt(0, { leaseDurationMs })).toEqual({ reason: undefined, claimableInMs: 1.0025 * hourMs });
+    expect(judgeAt(1.002 * hourMs, { leaseDurationMs }).reason).toBeUndefined();
+    expect(judgeAt(1.0025 * hourMs, { leaseDurationMs }).reason).toBe("observation");
+  });
+
   it.each([
     ["another version", { version: 2 }],
     ["another token", { token: "u" }],

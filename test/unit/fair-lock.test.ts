@@ -11,7 +11,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { acquire, render } from "../../packages/client/src/expressions.ts";
 import { FairLock, QueueFullError, type QueuePosition } from "../../packages/client/src/fair/index.ts";
 import { answerMs } from "../../packages/client/src/fair/queue.ts";
-import { ticketsIn } from "../../packages/client/src/fair/queue-ticket.ts";
+import { queueLimits, ticketsIn } from "../../packages/client/src/fair/queue-ticket.ts";
 import { shortestTicketMs, ticketGraceMs } from "../../packages/client/src/fair/queue-waiter.ts";
 import { inTurn, joinIfRoom, removeTickets } from "../../packages/client/src/fair/queue-writes.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -342,6 +342,16 @@ describe("a fair lock", () => {
     expect(served).toEqual(["w1"]);
   });
 
+  it("does not bring nearer when ttl may remove the lock of a holder whose lease is long", async () => {
+    const ttl = (): number => Number(store.table.peek(leaseItemKey("k"))?.ttl);
+    await lockOf("first").acquire({ leaseDurationMs: 60 * 24 * 3_600_000 });
+    const before = ttl();
+    void queue("w1");
+    await clock.advance(60_000);
+    expect(await waitingNow()).toEqual(["w1"]);
+    expect(ttl()).toBeGreaterThanOrEqual(before);
+  });
+
   it("refuses bad options before it sends anything", async () => {
     const client = new LeaseClient({ store, clock });
     expect(() => new FairLock(client, "k", { maxWaiters: 0 })).toThrow("maxWaiters");
@@ -497,6 +507,20 @@ describe("a fair lock", () => {
       await expect(refused).rejects.toThrow("no more");
       await clock.advance(10);
       expect(await waitingNow()).toEqual(["w2"]);
+    });
+
+    it("keeps the places of all of them, though one write cannot renew so many tickets", async () => {
+      const count = queueLimits.removalsPerWrite + 5;
+      const first = await lockOf("first").acquire({ leaseDurationMs: 3_600_000 });
+      const shared = lockOf("shared");
+      for (const name of names(count)) void queue(name, shared);
+      await clock.advance(10_000);
+      store.next("throttled", undefined, "answer lost");
+      for (let minute = 0; minute < 12; minute += 1) await clock.advance(60_000);
+      expect(await waitingNow()).toEqual(names(count));
+      await first.release();
+      await clock.advance(10_000);
+      expect(served).toEqual(["w1"]);
     });
 
     it("looks for all of them with the requests of one", async () => {

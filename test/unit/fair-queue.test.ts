@@ -1,5 +1,6 @@
-/** What a client believes of a line when its clocks have been wrong. */
-import { MemoryLeaseStore } from "@leasehold/client/testing";
+/** What a client believes of a line: which tickets stand, and since when a lease has been vacant. */
+import type { Item } from "@leasehold/client";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, it } from "vitest";
 import { Queue } from "../../packages/client/src/fair/queue.ts";
 import { type QueueTicket, ticketsIn, ticketText } from "../../packages/client/src/fair/queue-ticket.ts";
@@ -40,5 +41,24 @@ describe("a client whose machine was suspended", () => {
     expect(queue.isLiving(ticket(now))).toBe(true);
     expect(queue.isLiving(ticket(now - clockSkewMs))).toBe(true);
     expect(queue.isLiving(ticket(now - clockSkewMs - 1))).toBe(false);
+  });
+});
+
+describe("how long a lease has been vacant", () => {
+  it("counts anew where its holder's late renewal, or late release, has come in between", async () => {
+    const clock = new ManualClock();
+    const context = { clock: new ServiceClock(clock, true, clockSkewMs, () => undefined), clockSkewMs };
+    const queue = new Queue(context as unknown as ProtocolContext, "k", "lease");
+    const lookAfter = async (ms: number, item: Item): Promise<number | undefined> => {
+      await clock.advance(ms);
+      queue.seeVacancy(true, item, undefined);
+      return queue.vacantMs;
+    };
+    expect(await lookAfter(0, { fence: 7, expiresAt: 1_000 })).toBe(0);
+    expect(await lookAfter(5_000, { fence: 7, expiresAt: 1_000 })).toBe(5_000);
+    expect(await lookAfter(5_000, { fence: 7, expiresAt: 6_000 })).toBe(0);
+    expect(await lookAfter(5_000, { fence: 7 })).toBe(0);
+    expect(await lookAfter(5_000, { fence: 7 })).toBe(5_000);
+    expect(await lookAfter(5_000, { fence: 8 })).toBe(0);
   });
 });

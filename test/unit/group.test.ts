@@ -309,6 +309,33 @@ describe("the requests of a group", () => {
       expect((await acquireAll(clientOf("h"), ["b", "a"])).fencingToken).toBeGreaterThan(group.fencingToken);
     });
 
+    it("a dead holder that wakes and lets go between two transactions: the third takes a free lock", async () => {
+      const dead = await clientOf("dead").acquire("b");
+      await clock.advance(11_001);
+      const transact = scripted.transact.bind(scripted);
+      scripted.transact = async (...call) => {
+        const result = await transact(...call);
+        if (scripted.count("transact") === 1) await dead.release();
+        return result;
+      };
+      const group = await acquireAll(clientOf("g"), ["a", "b"]);
+      expect(group.held).toBe(true);
+      expect(counts()).toMatchObject({ transact: 3 });
+    });
+
+    it("fencing tokens that a fast clock has left behind: the largest is passed at once, wherever it is", async () => {
+      const fast = new ManualClock();
+      fast.jump(3_600_000);
+      for (const key of ["b", "a"]) {
+        await (await clientOf("fast", { clock: fast }).acquire(key)).release();
+        fast.jump(1_000);
+      }
+      scripted.calls.length = 0;
+      const group = await acquireAll(clientOf("g"), ["a", "b"]);
+      expect(group.held).toBe(true);
+      expect(counts()).toEqual({ transact: 2 });
+    });
+
     it("a wall clock that is set back by an hour: fencing tokens go on growing", async () => {
       const group = await acquireAll(clientOf("g"), ["a", "b"]);
       await group.release();
@@ -325,6 +352,7 @@ describe("the requests of a group", () => {
     it("shares the locks that it has in this client without a request, and wins the others in 1", async () => {
       const client = clientOf("o");
       const first = await client.acquire("key-1", again);
+      await clock.advance(1);
       scripted.calls.length = 0;
       const group = await acquireAll(client, ["key-0", "key-1", "key-2"], again);
       expect(counts()).toEqual({ transact: 1 });

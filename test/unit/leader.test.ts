@@ -185,6 +185,19 @@ describe("at its worst moments", () => {
     expect(await observer.current()).toBeUndefined();
   });
 
+  it("an observer that was frozen until ttl had removed a dead leader hears that nobody leads", async () => {
+    const dead = new LeaseClient({ store, clock: new ManualClock(), owner: "dead", leaseDurationMs: 10_000 });
+    await new Leader(dead, "k").campaign();
+    const observing = candidate("observer").observe();
+    expect((await observing.next()).value).toMatchObject({ owner: "dead" });
+    clock.freeze(30 * 24 * 3_600_000);
+    expect(store.table.collectGarbage(clock.now())).toBe(1);
+    const next = observing.next();
+    await clock.advance(20_000);
+    expect(await next).toEqual({ done: false, value: undefined });
+    await observing.return();
+  });
+
   it("an observer outlasts a service that fails", async () => {
     const failing = new (class extends ScriptedStore {
       isDown = true;
@@ -249,6 +262,25 @@ describe("lead", () => {
     });
     await clock.advance(12_000);
     expect(startedAt).toEqual([0, 5_000, 10_000]);
+    stop.abort();
+    await leading;
+  });
+
+  it("stands again at once where the leadership was lost before its work had ended", async () => {
+    const stop = new AbortController();
+    const one = candidate("one", { pauseMs: 600_000 });
+    let runs = 0;
+    const leading = one.lead(
+      async (_, signal) => {
+        runs += 1;
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      },
+      { signal: stop.signal },
+    );
+    await settled();
+    await clientOf("operator").forceRelease("k", { token: one.leadership?.token ?? "" });
+    await clock.advance(10_000);
+    expect(runs).toBe(2);
     stop.abort();
     await leading;
   });

@@ -203,6 +203,24 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       expect(runs[0]?.lease.loss).toBeUndefined();
     });
 
+    test("asks each holder that comes to stop, also one of the same name as the one before", async () => {
+      const { app, context, clock, other, runs } = setUp({ whenHeld: "replace" });
+      const first = await other.acquire("job", { leaseDurationMs: 600_000 });
+      const answer = app({}, context());
+      await clock.advance(0);
+      await first.renew().catch(() => undefined);
+      expect(first.signal.reason).toMatchObject({ reason: "revoked" });
+      await first.release();
+      const second = await other.acquire("job", { leaseDurationMs: 600_000 });
+      await clock.advance(2_000);
+      await second.renew().catch(() => undefined);
+      expect(second.signal.reason).toMatchObject({ reason: "revoked" });
+      await second.release();
+      await clock.advance(20_000);
+      expect(await answer).toBe("done");
+      expect(runs).toHaveLength(1);
+    });
+
     test("gives up on a holder that does not hear", async () => {
       const { app, context, clock, other } = setUp({ whenHeld: "replace" });
       await other.acquire("job", { leaseDurationMs: 600_000 });
@@ -361,6 +379,16 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       });
       await expect(app({}, context(10_000))).rejects.toMatchObject({ reason: "timeout" });
       expect(await holder()).toBeUndefined();
+    });
+
+    test("leaves a function that has little time three quarters of it", async () => {
+      const { app, context, clock } = setUp({}, async (lock) => {
+        await clock.advance(299);
+        expect(lock.signal.aborted).toBe(false);
+        await clock.advance(1);
+        return lock.signal.reason;
+      });
+      expect(await app({}, context(400))).toMatchObject({ reason: "timeout" });
     });
 
     test("looks at the clock in a thawed process", async () => {

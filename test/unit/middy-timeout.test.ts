@@ -4,7 +4,8 @@ import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { InvocationEndingError, type LeaseLockOptions, type Lock, leased, leaseLock } from "@leasehold/middy";
 import middy, { type MiddlewareObj } from "@middy/core";
 import { describe, expect, test } from "vitest";
-import type { LambdaContext } from "./middy-support.ts";
+import { keepRenewing } from "../../packages/middy/src/heartbeat.ts";
+import { bench, type LambdaContext } from "./middy-support.ts";
 
 // Middy's early timeout is a timer of the machine's, and so are all clocks here.
 
@@ -92,6 +93,20 @@ describe("an early timeout while the handler runs", () => {
     expect(await client.tryAcquire("job")).toBeDefined();
     finish();
   });
+});
+
+test("a heartbeat that is ended while its renewal is under way renews no more", async () => {
+  const { client, store, clock } = bench();
+  const lease = await client.acquire("job", { leaseDurationMs: 30_000 });
+  const answered = Promise.withResolvers<void>();
+  store.delay = () => answered.promise;
+  const end = keepRenewing(clock, lease, 10_000, () => undefined);
+  await clock.advance(10_000);
+  end();
+  answered.resolve();
+  await clock.advance(40_000);
+  expect(store.requests).toEqual(["update", "update"]);
+  expect(lease.held).toBe(false);
 });
 
 describe("an error that is merely named TimeoutError", () => {

@@ -201,6 +201,21 @@ describe("acquiring many locks at once", () => {
     expect(Math.min(...remaining)).toBeGreaterThan(4_600);
   });
 
+  it("sends no more once the service has answered none for ten seconds, however many have failed", async () => {
+    const clock = new ManualClock();
+    const store = new SlowStore(clock, 0);
+    let sent = 0;
+    store.update = async () => {
+      sent += 1;
+      await new Promise<void>((resolve) => clock.schedule(resolve, 4_000));
+      throw new LeaseServiceError("LEASE_THROTTLED", "too busy");
+    };
+    const all = acquireAtOnce(new LeaseClient({ store, clock }), 150, {});
+    await clock.advance(60_000);
+    await all;
+    expect(sent).toBe(3 * 32);
+  });
+
   it("respects each caller's own time and signal before anything is sent", async () => {
     const clock = new ManualClock();
     const store = new ScriptedStore();

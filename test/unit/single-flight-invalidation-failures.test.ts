@@ -123,6 +123,18 @@ describe.each(caches)("in %s, a failed computation", (_, makeCache) => {
     expect(await standIns()).toEqual({ shown: "old", given: "old" });
   });
 
+  test("does not take the place of what a later holder has computed meanwhile", async () => {
+    const { compute, run } = controlled();
+    const late = failureOf(flights(new ManualClock()).getOrCompute("k", { compute }));
+    await settled();
+    const newer = flights().getOrCompute("k", { compute: () => "newer" });
+    await clock.advance(8_000);
+    expect(await newer).toBe("newer");
+    run(0).reject(new Error("down"));
+    expect(await late).toMatchObject({ message: "down" });
+    expect(await flights().getOrCompute("k", { compute: () => "third" })).toBe("newer");
+  });
+
   test("does not bring back what was invalidated between its look and its acquisition", async () => {
     await leaveStale();
     before(

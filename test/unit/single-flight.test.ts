@@ -114,6 +114,18 @@ describe("a value that is missing", () => {
     expect(compute).toHaveBeenCalledTimes(1);
   });
 
+  test("is fresh from the end of its computation on, however long that has taken", async () => {
+    const { compute, run } = controlled();
+    const value = flights().getOrCompute("k", { compute });
+    await clock.advance(freshForMs - 1);
+    run(0).resolve("value");
+    await value;
+    await clock.advance(freshForMs - 1);
+    expect(await flights().getOrCompute("k", { compute: () => "newer" })).toBe("value");
+    await clock.advance(1);
+    expect(await flights().getOrCompute("k", { compute: () => "newer" })).toBe("newer");
+  });
+
   test("waits for each key by itself", async () => {
     const shared = flights();
     const { compute, run } = controlled();
@@ -379,6 +391,22 @@ describe("a caller's signal and patience", () => {
     expect(compute).toHaveBeenCalledTimes(1);
   });
 
+  test("waitMs does not count while this process computes, even after it has waited for another", async () => {
+    const { compute, run } = controlled();
+    const failed = failureOf(flights().getOrCompute("k", { compute }));
+    await clock.advance(0);
+    const retry = { strategy: "fixed", delayMs: 500 } as const;
+    const value = flights().getOrCompute("k", { compute, retry, waitMs: 2_000 });
+    await clock.advance(1_000);
+    run(0).reject(new Error("once"));
+    await clock.advance(900);
+    await failed;
+    expect(compute).toHaveBeenCalledTimes(2);
+    await clock.advance(5_000);
+    run(1).resolve("value");
+    expect(await value).toBe("value");
+  });
+
   test("a wait costs 1 query for each look, ever more rarely, and no write", async () => {
     const { compute, run } = controlled();
     const holder = flights({ freshForMs: 60_000 }, { clock: new ManualClock(), leaseDurationMs: 600_000 });
@@ -478,6 +506,20 @@ describe("a stale value", () => {
     expect(await refused).toBeInstanceOf(LeaseUnavailableError);
     run(0).resolve("new");
     await holder;
+  });
+
+  test("is not given after its time to a caller that joins a computation which began before", async () => {
+    await flights(options).getOrCompute("k", { compute: () => "old" });
+    await clock.advance(freshForMs + options.staleForMs - 1);
+    const shared = flights(options);
+    const { compute, run } = controlled();
+    const first = shared.getOrCompute("k", { compute });
+    await clock.advance(0);
+    expect(await shared.getOrCompute("k", { compute })).toBe("old");
+    await clock.advance(1);
+    const late = shared.getOrCompute("k", { compute });
+    run(0).resolve("new");
+    expect(await Promise.all([first, late])).toEqual(["new", "new"]);
   });
 
   test("is not given where that is not wanted", async () => {

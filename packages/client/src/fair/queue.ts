@@ -169,11 +169,21 @@ export class Queue {
     return this.#context.table.get({ key: leaseItemKey(this.key, this.sortKey), consistent }, bounds);
   }
 
-  /** Looks, and renews the tickets of all waiters of this process, or of as many as one write can: 1 write. */
+  /**
+   * Looks, and renews the tickets of all waiters of this process: 1 write for each 40 of them.
+   *
+   * The waiter's own ticket comes last: where a write before it is refused or fails, its ticket stays due, and with it all of
+   * them. Waiters far behind seldom look themselves.
+   */
   async lookAndRenew(own: LocalWaiter, bounds: Bounds): Promise<Item | undefined> {
-    const all = [...new Set([own, ...this.#waiters])].flatMap((waiter) => waiter.renewal() ?? []);
-    const write = renewTickets(this, all.slice(0, queueLimits.removalsPerWrite));
-    return (await this.#context.table.update(write, bounds)).item;
+    const others = [...this.#waiters].filter((waiter) => waiter !== own);
+    const tickets = [...others, own].flatMap((waiter) => waiter.renewal() ?? []);
+    const { removalsPerWrite } = queueLimits;
+    for (let to = removalsPerWrite; ; to += removalsPerWrite) {
+      const write = renewTickets(this, tickets.slice(to - removalsPerWrite, to));
+      const { applied, item } = await this.#context.table.update(write, bounds);
+      if (!applied || to >= tickets.length) return item;
+    }
   }
 
   #expiresIn({ id, text, until, leaseMs }: QueueTicket): number {
