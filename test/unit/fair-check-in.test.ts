@@ -1,8 +1,8 @@
-import { LeaseClient, type LeaseEvent } from "@leasehold/client";
+import { type Lease, LeaseClient, type LeaseEvent } from "@leasehold/client";
 import { type CheckIn, FairLock, fair, QueueFullError } from "@leasehold/client/fair";
 import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock } from "@leasehold/client/testing";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 10_000;
@@ -34,6 +34,12 @@ describe("check-ins at a fair lock", () => {
       seen.push(visit.state === "waiting" ? `waiting ${visit.position}` : visit.state);
     }
     return seen;
+  };
+
+  /** The lease of a check-in that has to have the lock. */
+  const leaseOf = (visit: CheckIn): Lease => {
+    if (visit.state !== "held") throw new Error("it does not hold the lock");
+    return visit.lease;
   };
 
   it("the first one has the lock, the others wait in the order in which they came, each in 2 requests", async () => {
@@ -217,6 +223,263 @@ describe("check-ins at a fair lock", () => {
       if (first.state !== "held" || second.state !== "held") throw new Error("it does not hold the lock");
       expect(second.lease.token).toBe(first.lease.token);
     });
+
+    it("in a check-out while another copy ends it, and others have the lock: leaves them the lock", async () => {
+      await checkIn("a");
+      await checkIn("b");
+      const wake = await freeze((lock) => lock.checkOut({ owner: "a" }));
+      for (const owner of ["a", "b"]) {
+        await checkIn(owner);
+        await desk().checkOut({ owner });
+      }
+      await checkIn("c");
+      expect(await wake()).toBe(true);
+      expect(await states("a", "b", "c")).toEqual(["absent", "absent", "held"]);
+    });
+
+    it("in a check-in until the lease of another copy has expired: takes no turn of the next in line", async () => {
+      // As far as a client sees that does not compare clocks.
+      const options = { store, clock, leaseDurationMs, clockSkewMs: Number.POSITIVE_INFINITY };
+      const way = Object.assign(new ScriptedStore(), { table: store.table });
+      const lock = new FairLock(new LeaseClient({ ...options, store: way }), "k");
+      const asleep = Promise.withResolvers<void>();
+      const update = way.update.bind(way);
+      way.update = async (...request) => {
+        way.update = update;
+        await asleep.promise;
+        return await update(...request);
+      };
+      const frozen = lock.checkIn({ owner: "a" });
+      await clock.advance(0);
+      const first = leaseOf(await lock.checkIn({ owner: "a", leaseDurationMs: 5_000 }));
+      await desk().checkIn({ owner: "b", leaseDurationMs: 60_000 });
+      await clock.advance(5_100);
+      clock.jump(-3_000);
+      asleep.resolve();
+      expect(leaseOf(await frozen).token).toBe(first.token);
+    });
+  });
+
+  describe("a process that is overtaken by others before it writes", () => {
+    /** Before its first write happens the first of these things, before its second the second. */
+    const overtaken = (...before: (() => Promise<unknown>)[]): { lock: FairLock; writes: () => number } => {
+      const way = Object.assign(new ScriptedStore(), { table: store.table });
+      let writes = 0;
+      way.update = async (...request) => {
+        writes += 1;
+        await before[writes - 1]?.();
+        return await store.update(...request);
+      };
+      return { lock: desk(10, way), writes: () => writes };
+    };
+    const goes = (): Promise<unknown> => desk().checkOut({ owner: "a" });
+    const comes = (): Promise<unknown> => checkIn("a");
+    /** More often than a call tries. */
+    const often = <T>(what: T): T[] => Array<T>(8).fill(what);
+
+    it("in a check-in while its ticket is given up: joins anew, at the end of the line", async () => {
+      for (const owner of ["other", "a", "b"]) await checkIn(owner);
+      const { lock, writes } = overtaken(goes);
+      expect(await lock.checkIn({ owner: "a" })).toMatchObject({ state: "waiting", position: 2 });
+      expect(await states("b", "a")).toEqual(["waiting 1", "waiting 2"]);
+      expect(writes()).toBe(2);
+    });
+
+    it("in a check-in while its ticket is given up at its turn: has the lock, for nobody waits", async () => {
+      for (const owner of ["other", "a"]) await checkIn(owner);
+      await desk().checkOut({ owner: "other" });
+      expect((await overtaken(goes).lock.checkIn({ owner: "a" })).state).toBe("held");
+    });
+
+    it("in a check-in while its lock is given up: acquires it anew", async () => {
+      const before = leaseOf(await checkIn("a"));
+      const lease = leaseOf(await overtaken(goes).lock.checkIn({ owner: "a" }));
+      expect(lease.fencingToken).toBeGreaterThan(before.fencingToken);
+      expect(lease.signal.aborted).toBe(false);
+    });
+
+    it("in a check-in while the lock is taken and given up in its name: acquires it all the same", async () => {
+      expect((await overtaken(comes, goes).lock.checkIn({ owner: "a" })).state).toBe("held");
+    });
+
+    it.each(["ticket", "lock"])(
+      "in a check-in that does not join, while its %s is given up: is absent",
+      async (what) => {
+        if (what === "ticket") await checkIn("other");
+        await checkIn("a");
+        expect(await overtaken(goes).lock.checkIn({ owner: "a", join: false })).toEqual({ state: "absent" });
+        expect((await desk().inspect()).waiting).toEqual([]);
+      },
+    );
+
+    it("in a check-in by callers that do not wait in line: joins, and tries no more", async () => {
+      const plain = new LeaseClient({ store, clock, leaseDurationMs, clockSkewMs });
+      const leases: Lease[] = [];
+      const takes = async (): Promise<unknown> => leases.push(await plain.acquire("k"));
+      const releases = async (): Promise<unknown> => await leases.pop()?.release();
+      const { lock, writes } = overtaken(...often([takes, releases]).flat());
+      expect(await lock.checkIn({ owner: "a" })).toMatchObject({ state: "waiting", position: 1 });
+      expect(writes()).toBe(2);
+      expect((await checkIn("a")).state).toBe("held");
+    });
+
+    it("in a check-in with each of five tries: has to come again", async () => {
+      await checkIn("a");
+      const { lock, writes } = overtaken(...often(() => goes().then(comes)));
+      await expect(lock.checkIn({ owner: "a" })).rejects.toMatchObject({
+        code: "LEASE_CONFLICT",
+        retryable: true,
+      });
+      expect(writes()).toBe(5);
+      expect(await states("a")).toEqual(["held"]);
+    });
+
+    it.each([
+      [4, "leaves the line"],
+      [5, "has to go again"],
+    ])("in a check-out by its own renewals before %i tries: %s", async (times) => {
+      for (const owner of ["other", "a"]) await checkIn(owner);
+      let renewed = 0;
+      const renews = async (): Promise<unknown> => {
+        renewed += 1;
+        return await desk().checkIn({ owner: "a", leaseDurationMs: leaseDurationMs + renewed });
+      };
+      const { lock, writes } = overtaken(...(times < 5 ? Array(times).fill(renews) : often(renews)));
+      const gone = lock.checkOut({ owner: "a" });
+      if (times < 5) expect(await gone).toBe(true);
+      else await expect(gone).rejects.toMatchObject({ code: "LEASE_CONFLICT", retryable: true });
+      expect(writes()).toBe(5);
+      expect(await states("a")).toEqual([times < 5 ? "absent" : "waiting 1"]);
+    });
+  });
+
+  it("reads consistently before it writes, and so does a look at the line", async () => {
+    await checkIn("a");
+    await desk().checkOut({ owner: "a" });
+    await desk().inspect();
+    expect(store.calls.filter(({ method }) => method === "get").map(({ consistent }) => consistent)).toEqual([
+      true,
+      true,
+      true,
+    ]);
+  });
+
+  it("a ticket tells since when its owner waits, however often that renews it", async () => {
+    await checkIn("a");
+    const since = clock.now();
+    await checkIn("b");
+    await clock.advance(3_000);
+    await checkIn("b");
+    expect((await desk().inspect()).waiting).toEqual([{ owner: "b", since, position: 1 }]);
+  });
+
+  it("a ticket takes 150 bytes of the item at most, however long its owner's name is", async () => {
+    await checkIn("a");
+    await checkIn("b".repeat(1024));
+    const parts = Object.entries(store.table.peek(leaseItemKey("k")) ?? {}).filter(([name]) =>
+      /^[qw]:/.test(name),
+    );
+    expect(parts).toHaveLength(2);
+    expect(parts.flat().join("").length).toBeLessThanOrEqual(150);
+  });
+
+  it("a holder that comes again says nothing of those who wait: nobody passes them for their silence", async () => {
+    const lock = desk();
+    await lock.checkIn({ owner: "a", leaseDurationMs: 60_000 });
+    const client = new LeaseClient({ store, clock, owner: "b", leaseDurationMs, clockSkewMs });
+    const giveUp = new AbortController();
+    const waiting = client.acquire("k", { order: fair(), waitMs: 60_000, signal: giveUp.signal });
+    waiting.catch(() => undefined);
+    await clock.advance(10);
+    await lock.checkIn({ owner: "a", leaseDurationMs: 60_000 });
+    await clock.advance(15_000);
+    expect((await lock.inspect()).waiting.map(({ owner }) => owner)).toEqual(["b"]);
+    giveUp.abort();
+    await clock.advance(0);
+  });
+
+  describe("tells", () => {
+    const told = (type: LeaseEvent["type"]): LeaseEvent[] => events.filter((event) => event.type === type);
+
+    it("of a lock that is held when an owner joins the line, and not again", async () => {
+      await checkIn("a");
+      await checkIn("b");
+      await checkIn("b");
+      expect(told("contended")).toMatchObject([{ key: "k", owner: "b", holder: "a" }]);
+    });
+
+    it("how long an owner has waited for its turn", async () => {
+      await checkIn("a");
+      await checkIn("b");
+      await clock.advance(5_000);
+      await desk().checkOut({ owner: "a" });
+      await checkIn("b");
+      expect(told("acquired")).toMatchObject([
+        { owner: "a", waitedMs: 0 },
+        { owner: "b", waitedMs: 5_000 },
+      ]);
+    });
+
+    it("of no wait where the clock was set back in the meantime", async () => {
+      await checkIn("a");
+      await checkIn("b");
+      await desk().checkOut({ owner: "a" });
+      clock.jump(-2_000);
+      await checkIn("b");
+      expect(told("acquired")).toMatchObject([{ waitedMs: 0 }, { waitedMs: 0 }]);
+    });
+  });
+
+  describe("the time that a waiter is told", () => {
+    const hold = async (end: (visit: CheckIn) => Promise<unknown>): Promise<void> => {
+      const visit = await checkIn("a");
+      await clock.advance(4_000);
+      await end(visit);
+    };
+    const byCheckOut = (): Promise<unknown> => desk().checkOut({ owner: "a" });
+    const estimate = async (): Promise<number | undefined> => {
+      await checkIn("other");
+      const visit = await checkIn("b");
+      return visit.state === "waiting" ? visit.estimatedWaitMs : undefined;
+    };
+
+    it("is how long earlier holders had the lock until they checked out", async () => {
+      await hold(byCheckOut);
+      expect(await estimate()).toBe(4_000);
+    });
+
+    it("counts a hold as none where the wall clock was set back behind its beginning", async () => {
+      await checkIn("a");
+      clock.jump(-2_000);
+      await desk().checkOut({ owner: "a" });
+      expect(await estimate()).toBe(0);
+    });
+
+    it("stays as it was when a holder releases its lease by itself", async () => {
+      await hold(byCheckOut);
+      await hold((visit) => leaseOf(visit).release());
+      expect(await estimate()).toBe(4_000);
+    });
+  });
+
+  it("ends in time when the write that takes its turn is not answered, and finds the lock when it comes again", async () => {
+    store.next("hangs");
+    const ends = desk().checkIn({ owner: "a", leaseDurationMs: 60_000 });
+    const over = vi.fn();
+    const failure = ends.catch((error: unknown) => error).finally(over);
+    await clock.advance(9_999);
+    expect(over).not.toHaveBeenCalled();
+    await clock.advance(1);
+    expect(await failure).toMatchObject({ code: "LEASE_NO_ANSWER" });
+    expect(await states("a")).toEqual(["held"]);
+  });
+
+  it("rejects with the service's own error when a renewal fails, after 2 requests", async () => {
+    await checkIn("a");
+    store.calls.length = 0;
+    store.next("throttled");
+    await expect(checkIn("a")).rejects.toMatchObject({ code: "LEASE_THROTTLED" });
+    expect(store.calls).toHaveLength(2);
   });
 
   it("refuses beyond maxWaiters, and lets a newcomer in where one of them has died", async () => {
