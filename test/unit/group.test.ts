@@ -227,6 +227,22 @@ describe("the requests of a group", () => {
       expect(await client.inspect("b")).toBeUndefined();
     });
 
+    it("a first lock that was broken and taken by another before its group gave up: the others are taken back", async () => {
+      scripted.next("hangs");
+      const controller = new AbortController();
+      const acquiring = acquireAll(clientOf("g"), ["a", "b", "c"], { signal: controller.signal });
+      const outcome = expect(acquiring).rejects.toThrow("enough");
+      await settled();
+      const { token = "" } = (await clientOf("x").inspect("a")) ?? {};
+      await clientOf("operator").forceRelease("a", { token });
+      const next = await clientOf("next").acquire("a");
+      controller.abort(new Error("enough"));
+      await outcome;
+      await settled();
+      for (const key of ["b", "c"]) expect(await clientOf("x").inspect(key)).toBeUndefined();
+      expect(await clientOf("x").inspect("a")).toMatchObject({ token: next.token });
+    });
+
     it("a transaction that hangs while its caller aborts is taken back", async () => {
       scripted.next("hangs");
       const controller = new AbortController();

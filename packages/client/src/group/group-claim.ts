@@ -1,15 +1,15 @@
 import { cancel, revokeToken } from "../expressions.ts";
 import { inBackground, type ProtocolContext } from "../protocol/context.ts";
 import { takeBack } from "../protocol/take-back.ts";
-import { isHeldBy } from "../record.ts";
 import { attributeNames, leaseSortKey } from "../schema.ts";
 import type { Write } from "../store/write.ts";
+import type { Item } from "../store.ts";
 
 /**
  * One token's claim to several locks: what it has written so far, and how to take that back.
  *
- * Its transactions are all or nothing, so one lock tells about all. If that lock does not have the token, no
- * transaction has landed. Once the token is revoked on it, none will land.
+ * Its transactions are all or nothing, so one lock tells about all. If that lock has never had a fencing token as large
+ * as theirs, no transaction has landed. Once the token is revoked on it, none will land.
  */
 export class GroupClaim {
   readonly token: string;
@@ -17,8 +17,8 @@ export class GroupClaim {
   readonly #context: ProtocolContext;
   readonly #keys: readonly string[];
   readonly #leaseDurationMs: number;
-  /** The fencing tokens of its transactions; a tombstone keeps the one that it had. */
-  readonly #fences = new Set<number>();
+  /** The least fencing token of its transactions: a lock that one of them has won keeps it, or a larger one. */
+  #leastFence = Number.POSITIVE_INFINITY;
   #version = 0;
   /** Whether a transaction of this token may have landed, or may still land, without a reply. */
   isUncertain = false;
@@ -40,7 +40,7 @@ export class GroupClaim {
 
   /** Gives the next write's version, never used before with this token. */
   nextVersion(fencingToken: number): number {
-    this.#fences.add(fencingToken);
+    this.#leastFence = Math.min(this.#leastFence, fencingToken);
     this.#version += 1;
     return this.#version;
   }
@@ -70,11 +70,16 @@ export class GroupClaim {
     const taken = await takeBack(table, {
       cancel: { ...this.#cancelling(first), returnsItem: true },
       revoke: revokeToken({ key: first }, this.token),
-      isOurs: (item) => isHeldBy(item, this),
+      isOurs: (item) => this.#mayHaveLandedIn(item),
     });
     if (taken === undefined) return;
-    const hadLanded = !taken.applied || this.#fences.has(Number(taken.item?.[attributeNames.fence]));
-    if (hadLanded) await Promise.all(others.map((key) => table.update(this.#cancelling(key))));
+    if (!taken.applied || this.#mayHaveLandedIn(taken.item))
+      await Promise.all(others.map((key) => table.update(this.#cancelling(key))));
+  }
+
+  /** The lock may have been broken since, and taken by another: its item alone does not tell whose it was. */
+  #mayHaveLandedIn(item: Item | undefined): boolean {
+    return Number(item?.[attributeNames.fence]) >= this.#leastFence;
   }
 
   #cancelling(key: string): Write {
