@@ -241,4 +241,30 @@ export const explained: readonly Explained[] = [
       "packages/client/src/leader/leader.ts: if (this.#leadership === leadership) this.#leadership = undefined;: this.#leadership === leadership ⇒ true",
     ],
   },
+  {
+    why: "The compiler asks for it, and it is always so: a client gives each call a signal, which aborts when the client is closed.",
+    mutants: [
+      "packages/client/src/fair/queue-waiter.ts: this.#call.signal?.throwIfAborted();: this.#call.signal?.throwIfAborted ⇒ this.#call.signal.throwIfAborted",
+      "packages/client/src/fair/queue-waiter.ts: this.#call.signal?.throwIfAborted();: this.#call.signal?.throwIfAborted ⇒ this.#call.signal.throwIfAborted (2)",
+    ],
+  },
+  {
+    why: "The compiler asks for it: what is told of no lease is no event.",
+    mutants: [
+      "packages/client/src/fair/queue-waiter.ts: if (blocker !== undefined) this.#onContended(blocker);: blocker !== undefined ⇒ true",
+    ],
+  },
+  {
+    why: "A payload that is not there is small enough, and so is any short text in its place.",
+    mutants: [
+      'packages/client/src/fair/queue-waiter.ts: checkSize("data", utf8Bytes(call.data ?? ""), queueLimits.dataBytes, " with fair");: "" ⇒ "Stryker was here!"',
+    ],
+  },
+  {
+    why: "It makes a difference only where the two are equal to the millisecond: then a ticket lasts, whether this look renews it or the next.",
+    mutants: [
+      "packages/client/src/fair/queue-waiter.ts: const isShort = until - this.context.clock.now() < pollMs + renewAheadMs;: until - this.context.clock.now() < pollMs + renewAheadMs ⇒ until - this.context.clock.now() <= pollMs + renewAheadMs",
+      "packages/client/src/fair/queue-waiter.ts: return isShort && this.newTicket().until - until > pollMs;: this.newTicket().until - until > pollMs ⇒ this.newTicket().until - until >= pollMs",
+    ],
+  },
 ];

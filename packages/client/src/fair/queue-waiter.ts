@@ -108,8 +108,8 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     return own && { ...this.newTicket(), number: own.number };
   }
 
+  /** The line shows nothing that is older than what it has shown before. */
   onItem(item: Item | undefined): void {
-    if (isOlder(item, this.#seen?.item)) return;
     this.#seen = { item };
     this.#sleep.wake();
   }
@@ -166,7 +166,6 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     const { waitMs, signal } = this.#call;
     const prospect = this.#prospect();
     const isFirst = this.#seen === undefined;
-    this.#isReleased = false;
     const withinMs = waitMs > 0 ? this.#budget.callMs : callBudgetMs;
     const outcome = await this.#attempt.try({ withinMs, signal }, prospect);
     this.learn(outcome.item);
@@ -200,7 +199,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
       if ((await this.#sleep.sleep(delayMs, this.#call.signal)) || this.#isTurn()) return;
     }
     const { own } = this;
-    const renews = own !== undefined && this.#budget.leftMs > 0 && (mustAnswer || this.#isDue(own));
+    const renews = own !== undefined && (mustAnswer || this.#isDue(own));
     const bounds = this.#bounds(lookBudgetMs);
     await this.#tolerating(async () => {
       const item = await (renews ? this.queue.lookAndRenew(this, bounds) : this.queue.look(bounds));
@@ -285,7 +284,6 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
   /** Gives our ticket up in the background, if there may be one. */
   #leave(): void {
     if (!this.#mayHaveTicket) return;
-    this.#mayHaveTicket = false;
     const { key, sortKey, owner } = this.#call;
     const expiresAt = Math.ceil((this.own ?? this.newTicket()).until);
     const passed = inBackground(this.context, { key, sortKey, owner, operation: "leaveQueue" });
