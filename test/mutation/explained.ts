@@ -128,6 +128,12 @@ export const explained: readonly Explained[] = [
       "packages/client/src/time/service-clock.ts: upper: (upperAt(newer, now) <= upperAt(older, now) ? newer : older).upper,: upperAt(newer, now) <= upperAt(older, now) ⇒ upperAt(newer, now) < upperAt(older, now)",
     ],
   },
+  {
+    why: "It only saves time: what is read from the same item again is the same.",
+    mutants: [
+      "packages/client/src/fair/queue.ts: if (item === this.#snapshot.item) return this.#snapshot;: item === this.#snapshot.item ⇒ false",
+    ],
+  },
   // Of the package jobs.
   {
     why: "The compiler asks for it, and it is always so: a claim that is granted shows its item, and so does a refusal.",
