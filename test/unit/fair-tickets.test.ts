@@ -1,8 +1,9 @@
 /** What the line of a lease looks like in its item, and what its writes make of it. */
-import type { Item } from "@leasehold/client";
+import { type Item, LeaseClient } from "@leasehold/client";
 import { leaseItemKey } from "@leasehold/client/schema";
-import { MemoryLeaseStore } from "@leasehold/client/testing";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
+import { FairLock } from "../../packages/client/src/fair/index.ts";
 import {
   holdNoteIn,
   holdText,
@@ -22,8 +23,11 @@ import {
 } from "../../packages/client/src/fair/queue-writes.ts";
 import { render, type Write } from "../../packages/client/src/store/write.ts";
 
-it("a ticket's id is the end of its caller's token, without the dashes: 62 random bits", () => {
-  expect(ticketIdOf("0f8fad5b-d9cb-469f-a165-70867728950e")).toBe("a16570867728950e");
+it.each([
+  ["0f8fad5b-d9cb-469f-a165-70867728950e", "a16570867728950e"],
+  ["a token of another length, 0123456789abcdef", "0123456789abcdef"],
+])("a ticket's id is the end of its caller's token, without the dashes: %s", (token, id) => {
+  expect(ticketIdOf(token)).toBe(id);
 });
 
 describe("a ticket", () => {
@@ -65,19 +69,31 @@ describe("a ticket", () => {
     ["a number that is a text", { "q:x": "1", "w:x": "lfls mpwg 1aao - - x" }],
     ["a number that is something else", { "q:x": Number.NaN, "w:x": "lfls mpwg 1aao - - x" }],
     ["a text that is a number", { "q:x": 1, "w:x": 5 }],
+    ["a number without a text", { "q:x": 1 }],
     ["a text without a number", { "w:x": "lfls mpwg 1aao - - x" }],
   ])("is none with %s; the others keep their places", (_, strange) => {
     expect(ticketsIn({ ...strange, ...readable }).map(({ id }) => id)).toEqual(["good"]);
   });
 
-  it.each([
-    ["without a text", {}, ""],
-    ["with an empty text", { "w:x": "" }, ""],
-    ["with a text that is no ticket's", { "w:x": "? ? ? ? -" }, "? ? ? ? -"],
-  ])("%s is there, and has expired", (_, strange, text) => {
+  it.each(["", "? ? ? ? -"])("with a text that says nothing, %j, has expired", (text) => {
     const nothing = { since: 0, until: 0, leaseMs: 0, answered: 0, shape: undefined, owner: "" };
-    expect(ticketsIn({ "q:x": 1, ...strange })).toEqual([{ id: "x", number: 1, text, ...nothing }]);
+    expect(ticketsIn({ "q:x": 1, "w:x": text })).toEqual([{ id: "x", number: 1, text, ...nothing }]);
   });
+});
+
+it.each<Item>([
+  { "q:x": 1, waiting: 1 },
+  { "w:x": "lfls mpwg 1aao - - x", waiting: 1 },
+  { "q:x": "1", "w:x": "lfls mpwg 1aao - - x", waiting: 1 },
+  { "q:x": 1, "w:x": 5, waiting: 1 },
+  { "q:x": 1, "w:x": "", waiting: 1 },
+  { waiting: 3 },
+])("a caller that waits gets a lock though another program has left %j in its line", async (strange) => {
+  const [clock, store] = [new ManualClock(), new MemoryLeaseStore()];
+  store.updateNow(render({ key: leaseItemKey("k"), set: strange, insist: [["pk", "missing"]] }));
+  const got = new FairLock(new LeaseClient({ store, clock }), "k").acquire({ waitMs: 1_000 });
+  await clock.advance(1_000);
+  expect((await got).held).toBe(true);
 });
 
 describe("what the last release has noted of the holds", () => {

@@ -106,7 +106,7 @@ export function ticketsIn(item: Item = {}): QueueTicket[] {
   for (const [name, number] of Object.entries(item)) {
     if (!name.startsWith(numberPrefix) || typeof number !== "number" || Number.isNaN(number)) continue;
     const id = name.slice(numberPrefix.length);
-    const text = item[ticketPrefix + id] ?? "";
+    const text = item[ticketPrefix + id];
     if (typeof text !== "string") continue;
     const [since, until, leaseMs, answered, shape, ...owner] = text.split(" ");
     const read = (digits = ""): number => Number.parseInt(digits, radix) || 0;
