@@ -136,6 +136,12 @@ export const explained: readonly Explained[] = [
     why: "What follows comes to the same: a kind that there is none of is refused, as a kind that is missing.",
     mutants: ['packages/client/src/seats/seat.ts: : [];: [] ⇒ ["Stryker was here"]'],
   },
+  {
+    why: "It only saves time: what is read from the same item again is the same.",
+    mutants: [
+      "packages/client/src/fair/queue.ts: if (item === this.#snapshot.item) return this.#snapshot;: item === this.#snapshot.item ⇒ false",
+    ],
+  },
   // Of the package jobs.
   {
     why: "The compiler asks for it, and it is always so: a claim that is granted shows its item, and so does a refusal.",

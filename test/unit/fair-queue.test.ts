@@ -1,12 +1,23 @@
-/** What a client believes of a line: which tickets stand, and since when a lease has been vacant. */
-import type { Item } from "@leasehold/client";
-import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import { describe, expect, it } from "vitest";
-import { Queue } from "../../packages/client/src/fair/queue.ts";
-import { type QueueTicket, ticketsIn, ticketText } from "../../packages/client/src/fair/queue-ticket.ts";
+/** What a client knows of a line, and what its callers share. */
+import { type Item, LeaseClient } from "@leasehold/client";
+import { leaseItemKey } from "@leasehold/client/schema";
+import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { internalsOf } from "../../packages/client/src/client-internals.ts";
+import { answerMs, isOlder, type LocalWaiter, Queue, queues } from "../../packages/client/src/fair/queue.ts";
+import {
+  type QueueTicket,
+  queueLimits,
+  type TicketTerms,
+  ticketsIn,
+  ticketText,
+} from "../../packages/client/src/fair/queue-ticket.ts";
+import { joinIfRoom } from "../../packages/client/src/fair/queue-writes.ts";
 import type { ProtocolContext } from "../../packages/client/src/protocol/context.ts";
 import { TimedStore } from "../../packages/client/src/store/timed-store.ts";
+import { render } from "../../packages/client/src/store/write.ts";
 import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
 
 const clockSkewMs = 500;
 const leaseMs = 60_000;
@@ -41,6 +52,279 @@ describe("a client whose machine was suspended", () => {
     expect(queue.isLiving(ticket(now))).toBe(true);
     expect(queue.isLiving(ticket(now - clockSkewMs))).toBe(true);
     expect(queue.isLiving(ticket(now - clockSkewMs - 1))).toBe(false);
+  });
+});
+
+describe("a client's view of a line", () => {
+  /** Later than any that the tests come to, by clocks that differ. */
+  const farAway = Number.MAX_SAFE_INTEGER;
+  let clock: ManualClock;
+  let store: ScriptedStore;
+  let context: ProtocolContext;
+  let queue: Queue;
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    store = new ScriptedStore();
+    ({ context } = internalsOf(new LeaseClient({ store, clock, clockSkewMs })));
+    queue = new Queue(context, "k", "lease");
+    clock.freeze(5_000);
+  });
+
+  /** An item with one ticket, and the ticket. */
+  const lineOf = (terms: Partial<TicketTerms>): { item: Item; ticket: QueueTicket } => {
+    const text = ticketText({
+      ...{ since: 0, until: farAway, leaseMs: farAway, answered: 0, shape: undefined, owner: "w", ...terms },
+    });
+    const item = { "q:1": 1, "w:1": text };
+    const [ticket] = ticketsIn(item);
+    if (ticket === undefined) throw new Error("no ticket");
+    return { item, ticket };
+  };
+  /** A waiter of this process, with or without a ticket, and what it has heard from the others. */
+  const localWaiter = (renewal?: ReturnType<LocalWaiter["renewal"]>): LocalWaiter & { heard: Item[] } => {
+    const heard: Item[] = [];
+    const onItem = (item: Item | undefined): void => void heard.push(item ?? {});
+    return { heard, renewal: () => renewal, onItem, onReleased: () => undefined };
+  };
+  const queueing = (): ReturnType<typeof localWaiter> => localWaiter({ id: "1", text: "w", number: 1 });
+
+  it("has no ticket where there is no item", () => {
+    expect(queue.see(undefined)).toEqual({ item: undefined, tickets: [] });
+  });
+
+  describe("passes a ticket", () => {
+    it("that has stayed unchanged for its whole lease, however far ahead its waiter's clock is", () => {
+      const { item, ticket } = lineOf({ leaseMs: 1_000 });
+      queue.see(item);
+      clock.freeze(600);
+      queue.see({ ...item });
+      expect(queue.passableIn(ticket)).toBe(400);
+      clock.freeze(400);
+      expect(queue.isLiving(ticket)).toBe(false);
+    });
+
+    it("only a whole lease after its renewal", () => {
+      queue.see(lineOf({ leaseMs: 1_000 }).item);
+      clock.freeze(600);
+      const { item, ticket } = lineOf({ leaseMs: 1_000, since: 1 });
+      queue.see(item);
+      clock.freeze(600);
+      expect(queue.passableIn(ticket)).toBe(400);
+    });
+
+    it.each<[string, Partial<TicketTerms>, number]>([
+      ["whose waiter has not said that it is alive since", { answered: 6 }, answerMs],
+      ["never, whose waiter has", { answered: 7 }, farAway],
+      ["never, whose waiter only checks in", { answered: undefined }, farAway],
+    ])("of a vacant lease %s", (_, terms, passableInMs) => {
+      const { item, ticket } = lineOf({ ...terms, until: 2 * farAway });
+      queue.see(item);
+      queue.seeVacancy(true, { fence: 7 }, undefined);
+      expect(queue.passableIn(ticket)).toBe(passableInMs);
+    });
+  });
+
+  describe("knows for how long a lease has been vacant", () => {
+    const item = { fence: 7, expiresAt: 1 };
+
+    it("not at all while it is held", () => {
+      expect(queue.vacantMs).toBeUndefined();
+      queue.seeVacancy(true, item, undefined);
+      queue.seeVacancy(false, item, undefined);
+      expect(queue.vacantMs).toBeUndefined();
+    });
+
+    it("since it has seen that", () => {
+      queue.seeVacancy(true, item, undefined);
+      clock.freeze(300);
+      queue.seeVacancy(true, item, undefined);
+      expect(queue.vacantMs).toBe(300);
+    });
+
+    it.each([
+      ["since its last use has ended", -700, 1_000],
+      ["since it has seen that, where the holder's clock is ahead", 60_000, 300],
+    ])("%s", (_, endedInMs, vacantMs) => {
+      queue.seeVacancy(true, item, clock.now() + endedInMs);
+      clock.freeze(300);
+      expect(queue.vacantMs).toBe(vacantMs);
+    });
+
+    it("since the end that the last release has noted", () => {
+      const endedAt = (clock.now() - 700).toString(36);
+      queue.seeVacancy(true, { ...item, holds: `1 1 7 ${endedAt}` }, undefined);
+      expect(queue.vacantMs).toBe(700);
+    });
+
+    it.each([
+      ["is of an earlier use", "1 1 6 1"],
+      ["has no end", "1 1 7"],
+      ["has an end that is no time", "1 1 7 ?"],
+    ])("not from a note that %s: its waiters keep their time to answer", (_, holds) => {
+      queue.seeVacancy(true, { ...item, holds }, undefined);
+      expect(queue.vacantMs).toBe(0);
+      expect(queue.passableIn(lineOf({}).ticket)).toBe(answerMs);
+    });
+
+    it.each([
+      ["another use", { fence: 8, expiresAt: 1 }],
+      ["a late renewal", { fence: 7, expiresAt: 2 }],
+    ])("anew after %s that it has not seen", (_, later) => {
+      queue.seeVacancy(true, item, undefined);
+      clock.freeze(300);
+      queue.seeVacancy(true, later, undefined);
+      expect(queue.vacantMs).toBe(0);
+    });
+  });
+
+  describe("is shared by the callers of one process:", () => {
+    it("what one of them has seen, the others hear", () => {
+      const [one, other] = [queueing(), queueing()];
+      queue.add(one);
+      queue.add(other);
+      queue.broadcast({ fence: 7 }, one);
+      expect(other.heard).toEqual([{ fence: 7 }]);
+      expect(one.heard).toEqual([]);
+      expect(queue.latest).toEqual({ fence: 7 });
+    });
+
+    it("an answer that was overtaken tells nobody anything", () => {
+      const [one, other] = [queueing(), queueing()];
+      queue.add(one);
+      queue.add(other);
+      queue.broadcast({ fence: 7 }, one);
+      queue.broadcast({ fence: 6 }, one);
+      expect(other.heard).toEqual([{ fence: 7 }]);
+      expect(queue.latest).toEqual({ fence: 7 });
+    });
+
+    it("what was seen counts for a newcomer only while another caller has a ticket", () => {
+      const [one, other] = [localWaiter(), queueing()];
+      queue.add(one);
+      queue.broadcast({ fence: 7 }, one);
+      expect(queue.latest).toBeUndefined();
+      queue.add(other);
+      expect(queue.latest).toEqual({ fence: 7 });
+      queue.remove(one);
+      expect(queue.latest).toEqual({ fence: 7 });
+      queue.remove(other);
+      queue.add(queueing());
+      expect(queue.latest).toBeUndefined();
+    });
+
+    it("a caller that has gone hears nothing more", () => {
+      const [one, other] = [queueing(), queueing()];
+      queue.add(one);
+      queue.add(other);
+      queue.remove(other);
+      queue.broadcast({ fence: 7 }, one);
+      expect(other.heard).toEqual([]);
+    });
+
+    it("after the last one has gone, an item that begins anew counts as new", () => {
+      const [before, one, other] = [queueing(), queueing(), queueing()];
+      queue.add(before);
+      queue.broadcast({ fence: 7 }, before);
+      queue.remove(before);
+      queue.add(one);
+      queue.add(other);
+      queue.broadcast({ fence: 1 }, one);
+      expect(other.heard).toEqual([{ fence: 1 }]);
+    });
+
+    it("they join one after the other", async () => {
+      const joined: string[] = [];
+      const [first, second, third] = [queue.enter(), queue.enter(), queue.enter()];
+      void first.before.then(() => joined.push("first"));
+      void second.before.then(() => joined.push("second"));
+      void third.before.then(() => joined.push("third"));
+      await settled();
+      expect(joined).toEqual(["first"]);
+      third.pass();
+      first.pass();
+      await settled();
+      expect(joined).toEqual(["first", "second"]);
+      second.pass();
+      await settled();
+      expect(joined).toEqual(["first", "second", "third"]);
+    });
+
+    it("a look is a read that may lag, unless it has to be consistent", async () => {
+      await queue.look();
+      await queue.look({}, true);
+      expect(store.calls.map(({ consistent }) => consistent)).toEqual([false, true]);
+    });
+
+    /** Joins the line with as many callers as that; each asks for its ticket to be renewed. */
+    const joined = (count: number): LocalWaiter[] =>
+      Array.from({ length: count }, (_, index) => {
+        const id = `id${index}`;
+        const ticket = { id, text: "joined", until: clock.now() };
+        const terms = { maxWaiters: 500, retentionMs: 8_000, now: clock.now() };
+        const { item } = store.table.updateNow(
+          render(joinIfRoom(queue, { item: undefined, tickets: [] }, [], ticket, terms)),
+        );
+        const waiter = localWaiter({ id, text: "renewed", number: Number(item?.[`q:${id}`]) });
+        queue.add(waiter);
+        return waiter;
+      });
+    const renewed = (): string[] =>
+      ticketsIn(store.table.peek(leaseItemKey("k")))
+        .filter(({ text }) => text === "renewed")
+        .map(({ id }) => id);
+
+    it("one write renews the tickets of all that have one", async () => {
+      queue.add(localWaiter());
+      const [own] = joined(3);
+      if (own === undefined) throw new Error("no waiter");
+      expect(await queue.lookAndRenew(own, {})).toMatchObject({ waiting: 3, "w:id2": "renewed" });
+      expect(renewed()).toEqual(["id0", "id1", "id2"]);
+      expect(store.calls).toHaveLength(1);
+    });
+
+    it("of more than one write can renew, the caller's own is among those that it does", async () => {
+      const { removalsPerWrite } = queueLimits;
+      const own = joined(removalsPerWrite + 2).at(-1);
+      if (own === undefined) throw new Error("no waiter");
+      await queue.lookAndRenew(own, {});
+      expect(renewed()).toHaveLength(removalsPerWrite);
+      expect(renewed()).toContain(`id${removalsPerWrite + 1}`);
+    });
+  });
+
+  it("is kept as long as a caller waits, however many other leases the client asks for", () => {
+    const [busy, idle] = [queues.of(context, "busy", "lease"), queues.of(context, "idle", "lease")];
+    busy.add(localWaiter());
+    for (let other = 0; other < 1_000; other += 1) queues.of(context, `k${other}`, "lease");
+    expect(queues.of(context, "busy", "lease")).toBe(busy);
+    expect(queues.of(context, "idle", "lease")).not.toBe(idle);
+  });
+});
+
+describe("of two answers, the one is older", () => {
+  it.each<[string, Item | undefined, Item | undefined, boolean]>([
+    ["whose fencing token is smaller", { fence: 4 }, { fence: 5 }, true],
+    ["not whose fencing token is larger", { fence: 5 }, { fence: 4 }, false],
+    [
+      "of the same use, that shows fewer joinings",
+      { fence: 5, lastTicket: 1 },
+      { fence: 5, lastTicket: 2 },
+      true,
+    ],
+    ["not that shows the same", { fence: 5, lastTicket: 1 }, { fence: 5, lastTicket: 1 }, false],
+    [
+      "not that shows fewer joinings under a larger token",
+      { fence: 5, lastTicket: 1 },
+      { fence: 4, lastTicket: 2 },
+      false,
+    ],
+    ["from before the first joining", { fence: 5 }, { fence: 5, lastTicket: 1 }, true],
+    ["whose number of joinings is damaged", { fence: 5, lastTicket: "2" }, { fence: 5, lastTicket: 1 }, true],
+    ["not where it shows no item", undefined, { fence: 5 }, false],
+    ["not where the other shows none", {}, undefined, false],
+  ])("%s", (_, one, other, expected) => {
+    expect(isOlder(one, other)).toBe(expected);
   });
 });
 

@@ -3,6 +3,7 @@
  * meet at one item, and every rule about them is a condition of one write. What another program has written in a ticket's
  * place is no ticket, or one that has expired.
  */
+import { isWhole } from "../options/check-values.ts";
 import type { HoldEstimate } from "../protocol/hold-estimate.ts";
 import type { Item } from "../store.ts";
 
@@ -105,7 +106,7 @@ export function ticketsIn(item: Item = {}): QueueTicket[] {
   for (const [name, number] of Object.entries(item)) {
     if (!name.startsWith(numberPrefix) || typeof number !== "number" || Number.isNaN(number)) continue;
     const id = name.slice(numberPrefix.length);
-    const text = item[ticketPrefix + id] ?? "";
+    const text = item[ticketPrefix + id];
     if (typeof text !== "string") continue;
     const [since, until, leaseMs, answered, shape, ...owner] = text.split(" ");
     const read = (digits = ""): number => Number.parseInt(digits, radix) || 0;
@@ -124,11 +125,12 @@ export function holdText({ typicalMs, spreadMs, fencingToken, endedAt }: HoldNot
   return textOf(typicalMs, spreadMs, fencingToken, endedAt);
 }
 
-/** Reads what the last release has noted; undefined where there is nothing, for it only helps. */
+/** Reads what the last release has noted; undefined where any of it cannot be read, for it only helps. */
 export function holdNoteIn(item: Item | undefined): HoldNote | undefined {
   const text = item?.[queueAttributeNames.holds];
   if (typeof text !== "string") return undefined;
   const numbers = text.split(" ").map((digits) => Number.parseInt(digits, radix));
-  const [typicalMs = -1, spreadMs = -1, fencingToken = 0, endedAt = 0] = numbers;
-  return typicalMs >= 0 && spreadMs >= 0 ? { typicalMs, spreadMs, fencingToken, endedAt } : undefined;
+  const [typicalMs, spreadMs, fencingToken, endedAt] = numbers;
+  const isKnown = isWhole(typicalMs) && isWhole(spreadMs) && isWhole(fencingToken) && isWhole(endedAt);
+  return isKnown ? { typicalMs, spreadMs, fencingToken, endedAt } : undefined;
 }

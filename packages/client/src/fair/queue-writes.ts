@@ -125,7 +125,7 @@ function without(
   passed: readonly WrittenTicket[],
   insist: readonly Condition[] = [],
   own?: { readonly id: string },
-): Amendment {
+): Required<Amendment> {
   const gone = own === undefined ? passed : [...passed, own];
   return {
     set: gone.length > 0 ? { [waiting]: { of: waiting, from: gone.length, by: -gone.length } } : {},
@@ -138,6 +138,6 @@ function missingOr(test: Test): Condition {
   return { anyOf: [[test[0], "missing"], test] };
 }
 
-function writeOf({ key, sortKey }: QueueKey, parts: Amendment): Write {
-  return { set: {}, insist: [], ...parts, key: leaseItemKey(key, sortKey), returnsItem: true };
+function writeOf({ key, sortKey }: QueueKey, parts: Pick<Write, "set" | "remove" | "insist">): Write {
+  return { ...parts, key: leaseItemKey(key, sortKey), returnsItem: true };
 }

@@ -77,7 +77,7 @@ export class Queue {
 
   /** Reads an item. Tickets that are not there any more are forgotten. */
   see(item: Item | undefined): QueueSnapshot {
-    if (item !== undefined && item === this.#snapshot.item) return this.#snapshot;
+    if (item === this.#snapshot.item) return this.#snapshot;
     const since = this.#context.clock.monotonic();
     const tickets = ticketsIn(item);
     const seen = tickets.map(({ id, text }) => {

@@ -1,0 +1,194 @@
+/** What the line of a lease looks like in its item, and what its writes make of it. */
+import { type Item, LeaseClient } from "@leasehold/client";
+import { leaseItemKey } from "@leasehold/client/schema";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { FairLock } from "../../packages/client/src/fair/index.ts";
+import {
+  holdNoteIn,
+  holdText,
+  type QueueTicket,
+  type TicketTerms,
+  ticketIdOf,
+  ticketsIn,
+  ticketText,
+} from "../../packages/client/src/fair/queue-ticket.ts";
+import {
+  inTurn,
+  type JoinTerms,
+  joinIfRoom,
+  leave,
+  removeTickets,
+  renewTickets,
+} from "../../packages/client/src/fair/queue-writes.ts";
+import { render, type Write } from "../../packages/client/src/store/write.ts";
+
+it.each([
+  ["0f8fad5b-d9cb-469f-a165-70867728950e", "a16570867728950e"],
+  ["a token of another length, 0123456789abcdef", "0123456789abcdef"],
+])("a ticket's id is the end of its caller's token, without the dashes: %s", (token, id) => {
+  expect(ticketIdOf(token)).toBe(id);
+});
+
+describe("a ticket", () => {
+  const terms: TicketTerms = {
+    ...{ since: 1_000_000, until: 1_060_000, leaseMs: 60_000 },
+    ...{ answered: 1_767_225_600_000, shape: "permit:2", owner: "report of May" },
+  };
+
+  it.each<[string, Partial<TicketTerms>, string]>([
+    ["of a waiter", {}, "lfls mpwg 1aao mjuohs00 permit:2 report of May"],
+    [
+      "of a waiter for a lease without seats",
+      { shape: undefined },
+      "lfls mpwg 1aao mjuohs00 - report of May",
+    ],
+    ["of a caller that checks in", { answered: undefined }, "lfls mpwg 1aao - permit:2 report of May"],
+  ])("%s has the text that other processes read", (_, others, text) => {
+    const said = { ...terms, ...others };
+    expect(ticketText(said)).toBe(text);
+    expect(ticketsIn({ "q:a1": 3, "w:a1": text })).toEqual([{ id: "a1", text, number: 3, ...said }]);
+  });
+
+  it.each([
+    ["x".repeat(100), "x".repeat(64)],
+    ["é".repeat(40), "é".repeat(32)],
+    ["😀".repeat(20), "😀".repeat(16)],
+  ])("has no more than 64 bytes of the owner %s", (owner, shown) => {
+    expect(ticketText({ ...terms, owner })).toBe(ticketText({ ...terms, owner: shown }));
+  });
+
+  it("is as far ahead in line as its number is small, wherever it stands in the item", () => {
+    const item = { "q:c": 12, "q:a": 101, "q:b": 9, "w:a": "a", "w:b": "b", "w:c": "c" };
+    expect(ticketsIn(item).map(({ id }) => id)).toEqual(["b", "c", "a"]);
+  });
+
+  const readable = { "q:good": 2, "w:good": "lfls mpwg 1aao - - good" };
+
+  it.each<[string, Item]>([
+    ["a number that is a text", { "q:x": "1", "w:x": "lfls mpwg 1aao - - x" }],
+    ["a number that is something else", { "q:x": Number.NaN, "w:x": "lfls mpwg 1aao - - x" }],
+    ["a text that is a number", { "q:x": 1, "w:x": 5 }],
+    ["a number without a text", { "q:x": 1 }],
+    ["a text without a number", { "w:x": "lfls mpwg 1aao - - x" }],
+  ])("is none with %s; the others keep their places", (_, strange) => {
+    expect(ticketsIn({ ...strange, ...readable }).map(({ id }) => id)).toEqual(["good"]);
+  });
+
+  it.each(["", "? ? ? ? -"])("with a text that says nothing, %j, has expired", (text) => {
+    const nothing = { since: 0, until: 0, leaseMs: 0, answered: 0, shape: undefined, owner: "" };
+    expect(ticketsIn({ "q:x": 1, "w:x": text })).toEqual([{ id: "x", number: 1, text, ...nothing }]);
+  });
+});
+
+it.each<Item>([
+  { "q:x": 1, waiting: 1 },
+  { "w:x": "lfls mpwg 1aao - - x", waiting: 1 },
+  { "q:x": "1", "w:x": "lfls mpwg 1aao - - x", waiting: 1 },
+  { "q:x": 1, "w:x": 5, waiting: 1 },
+  { "q:x": 1, "w:x": "", waiting: 1 },
+  { waiting: 3 },
+])("a caller that waits gets a lock though another program has left %j in its line", async (strange) => {
+  const [clock, store] = [new ManualClock(), new MemoryLeaseStore()];
+  store.updateNow(render({ key: leaseItemKey("k"), set: strange, insist: [["pk", "missing"]] }));
+  const got = new FairLock(new LeaseClient({ store, clock }), "k").acquire({ waitMs: 1_000 });
+  await clock.advance(1_000);
+  expect((await got).held).toBe(true);
+});
+
+describe("what the last release has noted of the holds", () => {
+  it.each([
+    [
+      "a typical hold",
+      { typicalMs: 1_000, spreadMs: 60, fencingToken: 7, endedAt: 1_060_000 },
+      "rs 1o 7 mpwg",
+    ],
+    ["holds that took no time", { typicalMs: 0, spreadMs: 0, fencingToken: 0, endedAt: 0 }, "0 0 0 0"],
+  ])("is read as it was written: %s", (_, note, text) => {
+    expect(holdText(note)).toBe(text);
+    expect(holdNoteIn({ holds: text })).toEqual(note);
+  });
+
+  it.each(
+    [
+      ["", "rs", "rs 1o", "rs 1o 7"],
+      ["? 1o 7 mpwg", "rs ? 7 mpwg", "rs 1o ? mpwg", "rs 1o 7 ?"],
+      ["-1 1o 7 mpwg", "rs -1 7 mpwg", "rs 1o -1 mpwg", "rs 1o 7 -1"],
+    ].flat(),
+  )("counts for nothing where a part of it is missing or damaged: %j", (text) => {
+    expect(holdNoteIn({ holds: text })).toBeUndefined();
+  });
+});
+
+describe("the writes of a line", () => {
+  const queue = { key: "k", sortKey: "lease" };
+  const key = leaseItemKey("k");
+  const retentionMs = 8_000;
+  const now = 1_000_000;
+  let table: MemoryLeaseStore;
+
+  beforeEach(() => {
+    table = new MemoryLeaseStore();
+  });
+
+  const apply = (write: Write): boolean => table.updateNow(render(write)).applied;
+  const itemNow = (): Item => table.peek(key) ?? {};
+  const idsNow = (): string[] => ticketsIn(itemNow()).map(({ id }) => id);
+  const joining = (
+    id: string,
+    { until = now, ...terms }: Partial<JoinTerms> & { until?: number } = {},
+    passable: readonly QueueTicket[] = [],
+  ): Write => {
+    const snapshot = { item: table.peek(key), tickets: ticketsIn(table.peek(key)) };
+    const ticket = { id, text: `text of ${id}`, until };
+    return joinIfRoom(queue, snapshot, passable, ticket, { maxWaiters: 2, retentionMs, now, ...terms });
+  };
+
+  it("a newcomer to a line with room leaves expired tickets as they are: one may be renewed meanwhile", () => {
+    apply(joining("a"));
+    const write = joining("b", {}, ticketsIn(itemNow()));
+    apply(renewTickets(queue, [{ id: "a", text: "renewed", number: Number(itemNow()["q:a"]) }]));
+    expect(apply(write)).toBe(true);
+    expect(idsNow()).toEqual(["a", "b"]);
+    expect(itemNow()).toMatchObject({ waiting: 2, "w:a": "renewed" });
+  });
+
+  it("a newcomer to a full line takes the place of the expired tickets, and counts for them", () => {
+    apply(joining("a"));
+    apply(joining("b"));
+    expect(apply(joining("c", {}, ticketsIn(itemNow())))).toBe(true);
+    expect(idsNow()).toEqual(["c"]);
+    expect(itemNow()).toMatchObject({ waiting: 1 });
+  });
+
+  it("a newcomer is refused where the line has filled up since it looked", () => {
+    const late = joining("late");
+    apply(joining("a"));
+    apply(joining("b"));
+    expect(apply(late)).toBe(false);
+    expect(idsNow()).toEqual(["a", "b"]);
+  });
+
+  it("a newcomer makes the item last longer, and never less long", () => {
+    apply(joining("a", { until: 2_000_000 }));
+    expect(itemNow()).toMatchObject({ ttl: 2_008 });
+    apply(joining("b", { until: 1_500_000, maxWaiters: 5 }));
+    expect(itemNow()).toMatchObject({ ttl: 2_008 });
+    apply(joining("c", { until: 2_500_000, maxWaiters: 5 }));
+    expect(itemNow()).toMatchObject({ ttl: 2_508 });
+  });
+
+  it("a newcomer that takes a lease while nobody waits adds nothing to the item", () => {
+    expect(apply(inTurn({ key, set: { owner: "a" }, insist: [] }, undefined, []))).toBe(true);
+    expect(itemNow()).toEqual({ ...key, owner: "a" });
+  });
+
+  it.each<[string, () => Write]>([
+    ["joins", () => joining("a")],
+    ["renews", () => renewTickets(queue, [{ id: "a", text: "renewed", number: 1 }])],
+    ["leaves", () => leave(queue, "a")],
+    ["removes expired tickets", () => removeTickets(queue, [{ id: "a", text: "text of a" }])],
+  ])("a caller that %s sees the line by the same request", (_, write) => {
+    expect(render(write()).returnsItem).toBe(true);
+  });
+});
