@@ -1,17 +1,33 @@
 /** What a fair lock accepts, and how it says what it does not. */
-import { InvalidOptionsError, LeaseClient, SlotDoneError } from "@leasehold/client";
+import { InvalidOptionsError, LeaseClient, LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
 import { type FairAcquireOptions, FairLock, type FairLockOptions, fair } from "@leasehold/client/fair";
 import { ManualClock } from "@leasehold/client/testing";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 describe("a fair lock's options", () => {
+  let clock: ManualClock;
   let store: ScriptedStore;
   let client: LeaseClient;
 
   beforeEach(() => {
+    clock = new ManualClock();
     store = new ScriptedStore();
-    client = new LeaseClient({ store, clock: new ManualClock(), owner: "a" });
+    client = new LeaseClient({ store, clock, owner: "a" });
+  });
+
+  it("let a caller wait for as long as it likes, and tell it its position", async () => {
+    const lock = new FairLock(client, "k");
+    await lock.acquire();
+    const onPosition = vi.fn();
+    const waiting = lock.acquire({ waitMs: 5_000, onPosition });
+    const over = vi.fn();
+    waiting.catch(over);
+    await clock.advance(4_999);
+    expect(over).not.toHaveBeenCalled();
+    await clock.advance(1);
+    await expect(waiting).rejects.toBeInstanceOf(LeaseUnavailableError);
+    expect(onPosition.mock.calls).toEqual([[{ position: 1, estimatedWaitMs: undefined }]]);
   });
 
   it("let a slot be acquired once", async () => {
