@@ -142,6 +142,24 @@ export const explained: readonly Explained[] = [
       "packages/client/src/fair/queue.ts: if (item === this.#snapshot.item) return this.#snapshot;: item === this.#snapshot.item ⇒ false",
     ],
   },
+  {
+    why: "Who asks counts only where it may come back to its own lease, and a check-in never does: undefined counts as false.",
+    mutants: [
+      "packages/client/src/fair/check-ins.ts: this.#prospect = this.judge(item, { owner: this.#owner, resumes: false }, this.context.detector);: { owner: this.#owner, resumes: false } ⇒ {}",
+    ],
+  },
+  {
+    why: "A lease of a check-in stands for no slot that could be recorded.",
+    mutants: [
+      "packages/client/src/fair/check-ins.ts: if ((await this.#held(mine, mine.leaseDurationMs).release(false)).wasOurs) return;: false ⇒ true",
+    ],
+  },
+  {
+    why: "A lock counts who asks and not for what, and among seats every word that names no kind comes to the same.",
+    mutants: [
+      'packages/client/src/fair/queue-caller.ts: const asked = asking.map(({ shape = "" }) => shape);: "" ⇒ "Stryker was here!"',
+    ],
+  },
   // Of the package jobs.
   {
     why: "The compiler asks for it, and it is always so: a claim that is granted shows its item, and so does a refusal.",

@@ -283,13 +283,18 @@ describe("a client's view of a line", () => {
       expect(store.calls).toHaveLength(1);
     });
 
-    it("of more than one write can renew, the caller's own is among those that it does", async () => {
+    it("one write for each so many as one can renew, the caller's own in the last", async () => {
       const { removalsPerWrite } = queueLimits;
-      const own = joined(removalsPerWrite + 2).at(-1);
+      const [own] = joined(removalsPerWrite + 2);
       if (own === undefined) throw new Error("no waiter");
-      await queue.lookAndRenew(own, {});
+      store.next(undefined, "throttled");
+      await expect(queue.lookAndRenew(own, {})).rejects.toMatchObject({ code: "LEASE_THROTTLED" });
       expect(renewed()).toHaveLength(removalsPerWrite);
-      expect(renewed()).toContain(`id${removalsPerWrite + 1}`);
+      expect(renewed()).not.toContain("id0");
+      store.calls.length = 0;
+      await queue.lookAndRenew(own, {});
+      expect(renewed()).toHaveLength(removalsPerWrite + 2);
+      expect(store.calls).toHaveLength(2);
     });
   });
 

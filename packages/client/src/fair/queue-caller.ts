@@ -35,14 +35,14 @@ export abstract class QueueCaller {
   protected readonly context: ProtocolContext;
   protected readonly queue: Queue;
   /** The id of the caller's ticket, whether it has one or not. To be set before the first judgement. */
-  protected ticketId = "";
+  protected ticketId!: string;
   /** When the caller got the lease, on the monotonic clock. */
   protected grantedAt: number | undefined;
   readonly #inner: LeaseForm;
   readonly #resumes: boolean;
   #snapshot: QueueSnapshot;
-  /** Whether no living waiter in front is kept out when the caller gets the lease. */
-  #isTurn = true;
+  /** Whether, by the last judgement, no living waiter in front is kept out when the caller gets the lease. */
+  #isTurn!: boolean;
 
   /** `resumes`: whether the caller may come back to a lease of its own owner without waiting for its turn. */
   constructor(context: ProtocolContext, inner: LeaseForm, queue: Queue, resumes: boolean) {
@@ -86,11 +86,11 @@ export abstract class QueueCaller {
     return this.ahead.filter((ticket) => !this.queue.isLiving(ticket));
   }
 
-  /** The caller's position, and what the snapshot lets it expect: leases side by side end in the order of their age. */
+  /** The caller's position, and what the snapshot lets it expect: leases side by side end as they began, one after the other. */
   protected get estimate(): QueueEstimate {
     const { item } = this.#snapshot;
     const position = 1 + this.ahead.length - this.passable.length;
-    const leases = [...this.#inner.leasesIn(item)].sort((one, other) => one.acquiredAt - other.acquiredAt);
+    const leases = this.#inner.leasesIn(item);
     const beside = Math.max(1, leases.length);
     const holder = leases[(position - 1) % beside];
     const heldMs = holder && Math.max(0, this.context.clock.now() - holder.acquiredAt);
@@ -140,8 +140,8 @@ export abstract class QueueCaller {
     // An owner that comes back to a lease of its own, which nobody else could have, does not wait for its turn.
     if (prospect.takeovers.some(({ from }) => this.#isReturn(from, asking))) return prospect;
 
-    const [first] = snapshot.tickets;
-    const isVacant = this.#hasRoom(prospect, item, first === undefined ? [] : [first], first === undefined);
+    const first = snapshot.tickets.slice(0, 1);
+    const isVacant = this.#hasRoom(prospect, item, first, first.length === 0);
     const expiries = prospect.takeovers.map(({ from }) => from.expiresAt + this.context.clockSkewMs);
     queue.seeVacancy(isVacant, item, expiries.length > 0 ? Math.max(...expiries) : undefined);
 
@@ -177,11 +177,10 @@ export abstract class QueueCaller {
     tickets: readonly QueueTicket[],
     withCaller: boolean,
   ): boolean {
-    const isSoon = claimableInMs <= 0;
-    const shapes = tickets.map(({ shape = "" }) => shape);
-    const asked = withCaller ? [...shapes, this.form.shape ?? ""] : shapes;
-    if (this.#inner.roomFor === undefined) return isSoon && asked.length <= 1;
-    return (isSoon || !withCaller) && this.#inner.roomFor(item, asked, this.context.detector);
+    const asking = withCaller ? [...tickets, this.form] : tickets;
+    const asked = asking.map(({ shape = "" }) => shape);
+    if (this.#inner.roomFor === undefined) return claimableInMs <= 0 && asked.length <= 1;
+    return this.#inner.roomFor(item, asked, this.context.detector);
   }
 
   /** Whether an owner comes back to its own lease while that lasts. One that has expired is taken in turn, as by everybody. */

@@ -83,7 +83,7 @@ export interface HeldForm {
   release(ending: Ending): Write;
   /** A token's own lease in an item; undefined where it is not there. @default - by `leasesIn` */
   leaseIn?(item: Item | undefined, token: string): LeaseRecord | undefined;
-  /** Every lease that an item shows, those that have expired and cooldowns included. Throws LeaseItemError. */
+  /** Every lease that an item shows, the oldest first, those that have expired and cooldowns included. Throws LeaseItemError. */
   leasesIn(item: Item | undefined): readonly LeaseRecord[];
   /** What an item shows only while this very lease stands. */
   proof(lease: LeaseRecord): readonly Condition[];

@@ -1,0 +1,194 @@
+/** Whose turn it is, and what a caller in line is told, where holders or waiters have died. */
+import { type Lease, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
+import { type CheckIn, FairLock, fair, type QueuePosition } from "@leasehold/client/fair";
+import { leaseItemKey } from "@leasehold/client/schema";
+import { Semaphore } from "@leasehold/client/semaphore";
+import { ManualClock } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { internalsOf } from "../../packages/client/src/client-internals.ts";
+import { CheckInCaller } from "../../packages/client/src/fair/check-ins.ts";
+import { answerMs, Queue } from "../../packages/client/src/fair/queue.ts";
+import { seatLimits } from "../../packages/client/src/seats/schema.ts";
+import { render } from "../../packages/client/src/store/write.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const leaseDurationMs = 30_000;
+const clockSkewMs = 500;
+const waitMs = 3_600_000;
+/** Longer than any test lasts. */
+const ticketMs = 600_000;
+
+describe("the turns of a line", () => {
+  let clock: ManualClock;
+  let store: ScriptedStore;
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    store = new ScriptedStore();
+  });
+
+  const clientOf = (owner: string, over = store, by = clock): LeaseClient =>
+    new LeaseClient({ store: over, clock: by, owner, leaseDurationMs, clockSkewMs });
+  const lockOf = (owner: string): FairLock => new FairLock(clientOf(owner), "k");
+  const semaphoreOf = (owner: string, permits: number, over = store): Semaphore =>
+    new Semaphore(clientOf(owner, over), "k", { permits, order: fair() });
+  /** Lets a caller wait in line that does nothing by itself. */
+  const waits = (owner: string): Promise<CheckIn> =>
+    lockOf("desk").checkIn({ owner, leaseDurationMs: ticketMs });
+  /** Begins to wait for permits, and dies. */
+  const dies = async (owner: string, permits: number, of: number): Promise<void> => {
+    const doomed = Object.assign(new ScriptedStore(), { table: store.table });
+    semaphoreOf(owner, of, doomed)
+      .acquire({ permits, waitMs })
+      .catch(() => undefined);
+    await clock.advance(20);
+    doomed.get = () => new Promise(() => undefined);
+    doomed.weather = "request lost";
+  };
+
+  it("nobody in line is overtaken where a holder has died whose clock was ahead", async () => {
+    const ahead = new ManualClock(clock.now() + 3_600_000);
+    await clientOf("dead", store, ahead).acquire("k", { leaseDurationMs: 10_000 });
+    const lock = lockOf("observer");
+    await lock.checkIn({ owner: "a", leaseDurationMs: ticketMs });
+    const overtakes = (): Promise<Lease> => lock.acquire({ owner: "newcomer", reentrant: true });
+    await expect(overtakes()).rejects.toMatchObject({ holder: "dead" });
+    await clock.advance(10_100);
+    await expect(overtakes()).rejects.toBeInstanceOf(LeaseUnavailableError);
+    expect((await lock.checkIn({ owner: "a", leaseDurationMs: ticketMs })).state).toBe("held");
+  });
+
+  it.each([
+    [1, "ahead of the line"],
+    [0, "in its turn"],
+  ])("an owner that comes back %i ms before its lease expires has it %s", async (leftMs, how) => {
+    const again = { owner: "x", reentrant: true };
+    const lease = await lockOf("x").acquire(again);
+    await waits("a");
+    await clock.advance(leaseDurationMs - leftMs);
+    expect(lease.expiresAt - clock.now()).toBe(leftMs);
+    const back = lockOf("x").acquire(again);
+    if (how === "in its turn") await expect(back).rejects.toBeInstanceOf(LeaseUnavailableError);
+    else expect((await back).fencingToken).toBe(lease.fencingToken + 1);
+  });
+
+  it("a try while another one waits in front takes no turn of that one", async () => {
+    const first = await lockOf("first").acquire();
+    for (const owner of ["a", "b"]) await waits(owner);
+    await first.release();
+    const { context } = internalsOf(clientOf("desk"));
+    /** Writes what takes the lock, whether it is the owner's turn or not. */
+    const tries = (owner: string): boolean => {
+      const { form } = new CheckInCaller(context, new Queue(context, "k", "lease"), owner, ticketMs);
+      form.judge(store.table.peek(leaseItemKey("k")), { owner, resumes: false }, context.detector);
+      const times = { acquiredAt: clock.now(), expiresAt: clock.now() + leaseDurationMs, leaseDurationMs };
+      const wishes = { reentrant: false, data: undefined, slot: undefined };
+      const grant = {
+        token: owner,
+        version: 1,
+        owner,
+        retentionMs: context.retentionMs,
+        ...times,
+        ...wishes,
+      };
+      return store.table.updateNow(render(form.acquire(grant, []))).applied;
+    };
+    expect([tries("b"), tries("a")]).toEqual([false, true]);
+  });
+
+  it("40 tickets that have expired go with the write that takes the lock", async () => {
+    const first = await lockOf("first").acquire();
+    const lock = lockOf("desk");
+    for (let owner = 1; owner <= 40; owner += 1) await lock.checkIn({ owner: `${owner}` });
+    await first.release();
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    store.calls.length = 0;
+    await lockOf("newcomer").acquire();
+    expect(store.calls).toHaveLength(2);
+    expect(store.table.peek(leaseItemKey("k"))?.waiting).toBe(0);
+  });
+
+  describe("for the permits of a semaphore", () => {
+    it("leases that have expired make room, more of them than one write can remove", async () => {
+      const permits = seatLimits.passedPerWrite + 1;
+      const dead = new Semaphore(clientOf("dead"), "k", { permits });
+      for (let held = 0; held < permits; held += 1) await dead.acquire();
+      await clock.advance(leaseDurationMs + clockSkewMs + 1);
+      expect((await semaphoreOf("a", permits).acquire({ permits })).held).toBe(true);
+    });
+
+    it("a waiter is not passed for its silence while there is no room for what it wants", async () => {
+      const first = await semaphoreOf("first", 2).acquire({ heartbeat: true });
+      await dies("dead", 2, 2);
+      const served: string[] = [];
+      void semaphoreOf("a", 2)
+        .acquire({ waitMs, heartbeat: true })
+        .then(() => served.push("a"));
+      await clock.advance(20_000);
+      expect(served).toEqual([]);
+      await first.release();
+      await clock.advance(answerMs);
+      expect(served).toEqual([]);
+      await clock.advance(2 * clockSkewMs);
+      expect(served).toEqual(["a"]);
+    });
+
+    it("a waiter has its time to answer once the last lease in its way has surely expired", async () => {
+      await semaphoreOf("first", 2).acquire({ leaseDurationMs: 20_000 });
+      const { expiresAt } = await semaphoreOf("second", 2).acquire();
+      await dies("dead", 2, 2);
+      const overtakes = (): Promise<Lease> => semaphoreOf("newcomer", 2).acquire({ permits: 2 });
+      await clock.advance(expiresAt + 2 * clockSkewMs + answerMs - clock.now());
+      await expect(overtakes()).rejects.toMatchObject({ retryAfterMs: 1 });
+      await clock.advance(1);
+      expect((await overtakes()).held).toBe(true);
+    });
+  });
+
+  describe("come, as waiters are told,", () => {
+    /** Of a waiter that joins behind a holder that has just begun. */
+    const estimate = async (): Promise<number | undefined> => {
+      await lockOf("holder").acquire();
+      const visit = await waits("a");
+      return visit.state === "waiting" ? visit.estimatedWaitMs : undefined;
+    };
+
+    it("as long as holders keep the lock closed, where they release it earlier", async () => {
+      const lease = await lockOf("first").acquire({ lockAtLeastForMs: 8_000 });
+      await clock.advance(1_000);
+      await lease.release();
+      await clock.advance(7_000 + clockSkewMs + 1);
+      expect(await estimate()).toBe(8_000);
+    });
+
+    it("as long as holders have had the lock, wherever their wall clocks were set to", async () => {
+      const lease = await lockOf("first").acquire();
+      await clock.advance(1_000);
+      clock.jump(5_000);
+      await lease.release();
+      expect(await estimate()).toBe(1_000);
+    });
+
+    it("when the leases that stand side by side end, each in its turn", async () => {
+      const learning = await semaphoreOf("first", 3).acquire();
+      await clock.advance(8_000);
+      await learning.release();
+      for (const owner of ["x", "y", "z"]) {
+        await semaphoreOf(owner, 3).acquire();
+        await clock.advance(1_000);
+      }
+      const told: QueuePosition[] = [];
+      const order = fair({ onPosition: (position) => told.push(position) });
+      for (const owner of ["a", "b", "c", "d"]) {
+        new Semaphore(clientOf(owner), "k", { permits: 3, order }).acquire({ waitMs }).catch(() => undefined);
+        await clock.advance(0);
+      }
+      expect(told).toEqual([
+        { position: 1, estimatedWaitMs: 5_000 },
+        { position: 2, estimatedWaitMs: 6_000 },
+        { position: 3, estimatedWaitMs: 7_000 },
+        { position: 4, estimatedWaitMs: 13_000 },
+      ]);
+    });
+  });
+});
