@@ -9,7 +9,7 @@ import type { Write } from "../store/write.ts";
  * One token's claim to several locks: what it has written so far, and how to take that back.
  *
  * Its transactions are all or nothing, so one lock tells about all. If that lock does not have the token, no
- * transaction has landed. Once the token is revoked on it, none will land.
+ * transaction has landed. While the token is revoked on it, none will land: until the next release of that lock.
  */
 export class GroupClaim {
   readonly token: string;
