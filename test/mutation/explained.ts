@@ -291,4 +291,26 @@ export const explained: readonly Explained[] = [
       "packages/client/src/fair/queue-waiter.ts: return isShort && this.newTicket().until - until > pollMs;: this.newTicket().until - until > pollMs ⇒ this.newTicket().until - until >= pollMs",
     ],
   },
+  // Of several locks together.
+  {
+    why: "The compiler asks for it, and it is always so: a group has a first lock.",
+    mutants: [
+      'packages/client/src/group/acquire-all.ts: return await untilAborted(wanted[0] ?? "", signal, () =>: "" ⇒ "Stryker was here!"',
+      "packages/client/src/group/group-acquisition.ts: if (record === undefined) return undefined;: record === undefined ⇒ false",
+      'packages/client/src/group/group-claim.ts: const [key = ""] = this.#keys;: "" ⇒ "Stryker was here!"',
+      "packages/client/src/group/group-claim.ts: if (first !== undefined) lifecycle.remove(first, taken, passed);: first !== undefined ⇒ true",
+      "packages/client/src/group/group-claim.ts: if (first === undefined) return;: first === undefined ⇒ false",
+    ],
+  },
+  {
+    why: "The compiler asks for it, and it is always so: a write that was applied and asked for its item shows it, and what failed was thrown before.",
+    mutants: [
+      "packages/client/src/group/group-claim.ts: return Number(item?.[attributeNames.fence]) >= this.#leastFence;: item?.[attributeNames.fence] ⇒ item[attributeNames.fence]",
+      'packages/client/src/group/lease-group.ts: return results.every((result) => result.status === "fulfilled" && result.value);: result.status === "fulfilled" ⇒ true',
+    ],
+  },
+  {
+    why: "Nothing asks a lease that was just granted whether its lock is in a cooldown.",
+    mutants: ["packages/client/src/group/group-acquisition.ts: inCooldown: false,: false ⇒ true"],
+  },
 ];

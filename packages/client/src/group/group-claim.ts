@@ -9,7 +9,7 @@ import type { Item } from "../store.ts";
  * One token's claim to several locks: what it has written so far, and how to take that back.
  *
  * Its transactions are all or nothing, so one lock tells about all. If that lock has never had a fencing token as large
- * as theirs, no transaction has landed. Once the token is revoked on it, none will land.
+ * as theirs, no transaction has landed. While the token is revoked on it, none will land: until its next release.
  */
 export class GroupClaim {
   readonly token: string;
