@@ -1,7 +1,11 @@
 import { LeaseClient } from "@leasehold/client";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { SingleFlight, type SingleFlightOptions } from "../../packages/client/src/single-flight/index.ts";
+import {
+  SingleFlight,
+  type SingleFlightEvent,
+  type SingleFlightOptions,
+} from "../../packages/client/src/single-flight/index.ts";
 import { controlled, failureOf } from "../support/computations.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -103,6 +107,29 @@ describe("an isCacheable", () => {
     expect(await call(throws)).toBe(bug);
     expect(await call(async () => false)).toMatchObject({ option: "isCacheable's answer" });
     expect(await flights(keeping).getOrCompute("k", { compute: () => "new", waitMs: 0 })).toBe("new");
+  });
+
+  test("during which the last caller leaves stores nothing", async () => {
+    const caller = new AbortController();
+    const cache = new Map<string, unknown>();
+    const events: SingleFlightEvent[] = [];
+    const leaves = (): boolean => {
+      caller.abort();
+      return true;
+    };
+    const shared = flights({ cache, isCacheable: leaves, onEvent: (event) => events.push(event) });
+    const left = failureOf(shared.getOrCompute("k", { compute: () => "new", signal: caller.signal }));
+    expect(await left).toMatchObject({ code: "LEASE_ABORTED" });
+    await settled();
+    expect(cache.size).toBe(0);
+    const error = expect.objectContaining({ message: 'nobody waits for "k" any more' });
+    expect(events).toContainEqual({
+      type: "cacheFailed",
+      key: "k",
+      operation: "write",
+      reason: "threw",
+      error,
+    });
   });
 
   test("that is no function is refused", () => {

@@ -104,7 +104,8 @@ describe.each(caches)("in %s, a forced refresh", (_, cache) => {
     const other = flights(options).getOrCompute("k", { compute: after.compute, forceRefresh, retry: fast });
     await clock.advance(1_000);
     before.run(0).resolve("begun before");
-    await clock.advance(100);
+    // The slow one sees the other at work.
+    await clock.advance(1_000);
     after.run(0).resolve("begun after");
     expect(await other).toBe("begun after");
     await clock.advance(1_000);
@@ -173,6 +174,89 @@ describe("forced refreshes of one process", () => {
     own.run(0).resolve("begun after");
     expect(await Promise.all([early, late])).toEqual(["begun after", "begun after"]);
   });
+
+  test("give nobody what began elsewhere before it came, even if it came during a look", async () => {
+    const before = controlled();
+    void flights().getOrCompute("k", { compute: before.compute });
+    await settled();
+    const shared = flights();
+    const own = controlled();
+    const waits = { forceRefresh, retry: { strategy: "fixed", delayMs: 1_000 } } as const;
+    const early = shared.getOrCompute("k", { compute: own.compute, ...waits });
+    const query = store.query.bind(store);
+    let answer = (): void => undefined;
+    store.query = async (...look) => {
+      store.query = query;
+      const page = await query(...look);
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      return page;
+    };
+    await clock.advance(1_000);
+    before.run(0).resolve("begun before");
+    await settled();
+    const between = controlled();
+    const other = flights().getOrCompute("k", { compute: between.compute, forceRefresh });
+    await settled();
+    const late = shared.getOrCompute("k", { compute: own.compute, ...waits });
+    answer();
+    await settled();
+    between.run(0).resolve("begun between");
+    expect(await other).toBe("begun between");
+    await clock.advance(2_000);
+    own.run(0).resolve("begun after");
+    expect(await Promise.all([early, late])).toEqual(["begun after", "begun after"]);
+  });
+
+  test("give nobody what was found before it came, even if the lock is still to be let go", async () => {
+    const before = controlled();
+    void flights().getOrCompute("k", { compute: before.compute });
+    await settled();
+    const shared = flights();
+    const retry = { strategy: "fixed", delayMs: 1_000 } as const;
+    const early = shared.getOrComputeWithSource("k", { ...unwanted, forceRefresh, retry });
+    await clock.advance(1_000);
+    before.run(0).resolve("begun before");
+    await settled();
+    let late: Promise<unknown> | undefined;
+    const update = store.update.bind(store);
+    store.update = async (...attempt) => {
+      store.update = update;
+      await flights().getOrCompute("k", { compute: () => "begun between", forceRefresh });
+      const won = await update(...attempt);
+      store.update = async (...release) => {
+        store.update = update;
+        late = shared.getOrComputeWithSource("k", { compute: () => "begun after", forceRefresh });
+        return await update(...release);
+      };
+      return won;
+    };
+    await clock.advance(5_000);
+    expect(await early).toEqual({ value: "begun between", source: "otherProcess" });
+    expect(await late).toEqual({ value: "begun after", source: "computation" });
+  });
+
+  test("share none that was called before an invalidation, as its result is not stored", async () => {
+    const shared = flights();
+    const get = store.get.bind(store);
+    let looks = 0;
+    store.get = async (...look) => {
+      looks += 1;
+      const item = await get(...look);
+      if (looks === 2) {
+        // It has the lock, and has not begun to compute.
+        await shared.invalidate("k");
+        late = shared.getOrCompute("k", { compute: () => "called after", forceRefresh });
+      }
+      return item;
+    };
+    let late: Promise<string> | undefined;
+    const early = shared.getOrCompute("k", { compute: () => "called before", forceRefresh });
+    await clock.advance(1_000);
+    expect([await early, await late]).toEqual(["called before", "called after"]);
+    expect(await flights().getOrCompute("k", unwanted)).toBe("called after");
+  });
 });
 
 describe("a forced refresh", () => {
@@ -181,6 +265,25 @@ describe("a forced refresh", () => {
     await failureOf(shared.getOrCompute("k", { compute: () => Promise.reject(down) }));
     expect(await shared.getOrCompute("k", { compute: () => "new", forceRefresh })).toBe("new");
     expect(await shared.getOrCompute("k", unwanted)).toBe("new");
+  });
+
+  test("shows its computation the old value that is past its time, and no fresh one", async () => {
+    const shared = await withValue({ freshForMs: 1_000, staleForMs: 60_000, failureForMs: 60_000 });
+    const shown = async (): Promise<string | undefined> => {
+      let found: string | undefined;
+      const compute = ({ stale }: { readonly stale: string | undefined }): Promise<string> => {
+        found = stale;
+        return Promise.reject(down);
+      };
+      await failureOf(shared.getOrCompute<string>("k", { compute, forceRefresh }));
+      return found;
+    };
+    expect(await shown()).toBeUndefined();
+    await clock.advance(1_000);
+    expect(await shown()).toBe("old");
+    // A failure that is remembered keeps the value.
+    await shared.getOrCompute("k", { compute: () => Promise.reject(down) });
+    expect(await shown()).toBe("old");
   });
 
   test("waits for waitMs and takes no stale value", async () => {

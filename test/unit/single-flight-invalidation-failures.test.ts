@@ -248,6 +248,25 @@ describe("in the table, a failure that keeps a value", () => {
     });
   });
 
+  test.each(["request lost", "answer lost", "throttled"] as const)(
+    "costs nobody the value where it cannot be stored: %s",
+    async (fate) => {
+      await leaveStale();
+      await fail(async () => store.next(fate));
+      expect(await standIns()).toEqual({ shown: "old", given: "old" });
+    },
+  );
+
+  test("is stored alone where ttl has removed the value since", async () => {
+    await leaveStale();
+    await fail(async () => {
+      expect(store.table.collectGarbage(clock.now() + 7_200_000)).toBe(1);
+    });
+    expect(await failureOf(flights().getOrCompute("k", { compute: () => "new" }))).toMatchObject({
+      code: "LEASE_CACHED_FAILURE",
+    });
+  });
+
   test("is recognised where it was sent again because its answer got lost", async () => {
     await leaveStale();
     before(

@@ -134,6 +134,25 @@ describe("a computation that is under way when its key is invalidated", () => {
     expect(compute).toHaveBeenCalledTimes(1);
   });
 
+  test("and ends leaves the later callers together", async () => {
+    const shared = flights();
+    const before = controlled();
+    const first = shared.getOrCompute("k", { compute: before.compute });
+    await settled();
+    await shared.invalidate("k");
+    const later = controlled();
+    const second = shared.getOrComputeWithSource("k", { compute: later.compute });
+    await settled();
+    before.run(0).resolve("computed before");
+    await first;
+    const third = shared.getOrComputeWithSource("k", { compute: later.compute });
+    await clock.advance(1_000);
+    later.run(0).resolve("computed after");
+    await clock.advance(1_000);
+    const given = { value: "computed after", source: "computation" };
+    expect(await Promise.all([second, third])).toEqual([given, given]);
+  });
+
   test("and whose store is on its way does not store either", async () => {
     const shared = flights();
     const { compute, run } = controlled();

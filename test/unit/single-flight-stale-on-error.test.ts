@@ -103,6 +103,7 @@ describe("a stale value is given in place of an error", () => {
   test("while a failure is remembered, for no longer than staleForMs, however long that is", async () => {
     const shared = await withOldValue({ failureForMs: 10 * staleForMs });
     await shared.getOrCompute("k", fails);
+    expect(events).toMatchObject([{ type: "computed" }, { type: "served" }]);
     expect(await shared.getOrComputeWithSource("k", unwanted)).toEqual(old);
     expect(await flights().getOrComputeWithSource("k", unwanted)).toEqual(old);
     expect(served().slice(1)).toMatchObject([
@@ -204,8 +205,12 @@ describe("the error is given", () => {
     const bad = { compute: (): unknown => undefined };
     expect(await failureOf(shared.getOrCompute("k", bad))).toMatchObject({ code: "LEASE_INVALID_OPTIONS" });
     const bug = new TypeError("a bug");
-    store.update = () => Promise.reject(bug);
-    expect(await failureOf(shared.getOrCompute("k", unwanted))).toBe(bug);
+    const update = store.update.bind(store);
+    for (const sortKey of ["cache", "cache#flight"]) {
+      store.update = (request, call) =>
+        request.key.sk === sortKey ? Promise.reject(bug) : update(request, call);
+      expect(await failureOf(shared.getOrCompute("k", unwanted))).toBe(bug);
+    }
   });
 
   test("to a caller whose signal aborts, and where the client is closed", async () => {

@@ -1,4 +1,5 @@
 import {
+  type Lease,
   LeaseClient,
   type LeaseClientOptions,
   LeaseServiceError,
@@ -81,7 +82,7 @@ describe("a value that is missing", () => {
     await shared.getOrCompute("k", { compute: () => 1 });
     store.calls.length = 0;
     expect(await shared.getOrCompute("k", { compute: () => 2 })).toBe(1);
-    expect(requests()).toEqual(["get"]);
+    expect(store.calls).toMatchObject([{ method: "get", consistent: true }]);
     expect(sources()).toEqual(["computation", "cache"]);
   });
 
@@ -112,6 +113,7 @@ describe("a value that is missing", () => {
     };
     expect(await two.getOrCompute("k", { compute })).toBe("second");
     expect(compute).toHaveBeenCalledTimes(1);
+    expect(sources()).toEqual(["computation", "computation", "otherProcess"]);
   });
 
   test("is fresh from the end of its computation on, however long that has taken", async () => {
@@ -188,7 +190,7 @@ describe("a holder", () => {
     run(0).resolve("late");
     expect(await late).toBe("late");
     expect(cache.size).toBe(0);
-    expect(events).toContainEqual(expect.objectContaining({ type: "cacheFailed", reason: "leaseLost" }));
+    expect(events).toContainEqual({ type: "cacheFailed", key: "k", operation: "write", reason: "leaseLost" });
   });
 
   test("that lost its lease before it could compute tells the computation so", async () => {
@@ -308,6 +310,39 @@ describe("a computation that fails", () => {
     expect(compute).toHaveBeenCalledTimes(1);
   });
 
+  test.each([
+    [512, 512],
+    [513, 256],
+    [1_500, 375],
+  ])("and says so in %i characters of 2 bytes is remembered with %i of them", async (length, kept) => {
+    const cache = new Map<string, CacheEntry>();
+    const compute = (): never => {
+      throw new Error("é".repeat(length));
+    };
+    await failureOf(flights({ cache, failureForMs: 2_000 }).getOrCompute("k", { compute }));
+    expect(cache.get("k")?.failure).toEqual({ name: "Error", message: "é".repeat(kept) });
+  });
+
+  test("because it was cut off is not remembered, and nothing is said of the cache", async () => {
+    const keeping = { failureForMs: 60_000, heartbeat: false };
+    const { compute, run } = controlled();
+    const caller = new AbortController();
+    const left = failureOf(flights(keeping).getOrCompute("k", { compute, signal: caller.signal }));
+    await clock.advance(0);
+    caller.abort();
+    run(0).reject(new Error("nobody waits"));
+    await left;
+    await clock.advance(0);
+    const late = failureOf(flights(keeping).getOrCompute("k", { compute }));
+    await clock.advance(leaseDurationMs);
+    run(1).reject(new Error("its lease was lost"));
+    expect(await late).toMatchObject({ message: "its lease was lost" });
+    expect(events.filter(({ type }) => type === "cacheFailed")).toEqual([]);
+    const next = flights(keeping).getOrCompute("k", { compute: () => "fine" });
+    await clock.advance(2 * leaseDurationMs);
+    expect(await next).toBe("fine");
+  });
+
   test("does not cost the earlier result that may stand in", async () => {
     const options = { failureForMs: 1_000, staleForMs: 60_000 };
     await flights(options).getOrCompute("k", { compute: () => "old" });
@@ -417,7 +452,9 @@ describe("a caller's signal and patience", () => {
     await clock.advance(0);
     store.calls.length = 0;
     await clock.advance(6_300);
-    expect(requests()).toEqual(Array.from({ length: 6 }, () => "query"));
+    expect(store.calls).toMatchObject(
+      Array.from({ length: 6 }, () => ({ method: "query", consistent: true })),
+    );
     run(0).resolve("value");
     await clock.advance(6_400);
     expect(await value).toBe("value");
@@ -483,6 +520,7 @@ describe("a stale value", () => {
     expect(await flights(options).getOrCompute("k", { compute })).toBe("old");
     run(0).resolve("new");
     expect(await first).toBe("new");
+    expect(sources()).toEqual(["computation", "stale", "stale", "stale", "computation"]);
     expect(compute).toHaveBeenCalledTimes(1);
     expect(await flights(options).getOrCompute("k", { compute })).toBe("new");
   });
@@ -582,18 +620,40 @@ describe("a cache", () => {
     expect(cache.ttls).toEqual([freshForMs + 1_000]);
   });
 
-  test("that holds something else, has nothing", async () => {
-    for (const found of [
-      null,
-      "text",
-      42,
-      {},
-      { value: 1 },
-      { freshUntil: 9e15, staleUntil: 9e15, fencingToken: 1 },
-    ]) {
-      const cache: ResultCache = { get: () => found, set: () => true };
-      expect(await flights({ cache }).getOrCompute("k", { compute: () => "value" })).toBe("value");
-    }
+  const times = { freshUntil: 9e15, staleUntil: 9e15, fencingToken: 1 };
+  test.each([
+    null,
+    "text",
+    42,
+    {},
+    { value: 1 },
+    times,
+    ...["freshUntil", "staleUntil", "fencingToken"].map((name) => ({ ...times, value: 1, [name]: "9e15" })),
+    ...[null, "text", {}, { name: "Error" }, { message: "down" }].flatMap((failure) => [
+      { ...times, failure },
+      { ...times, failure, value: 1 },
+    ]),
+  ])("that holds something else, has nothing: %o", async (found) => {
+    const cache: ResultCache = { get: () => found, set: () => true };
+    expect(await flights({ cache }).getOrCompute("k", { compute: () => "value" })).toBe("value");
+  });
+
+  test("that holds something else, takes a result in its place", async () => {
+    const cache = new Map<string, unknown>([["k", { fencingToken: "9e15" }]]);
+    const compute = vi.fn(() => "value");
+    expect(await flights({ cache }).getOrCompute("k", { compute })).toBe("value");
+    expect(await flights({ cache }).getOrCompute("k", { compute })).toBe("value");
+    expect(compute).toHaveBeenCalledTimes(1);
+  });
+
+  test("takes a result of the holder whose result it has", async () => {
+    const cache = new Map<string, CacheEntry>();
+    const compute = ({ lease }: { readonly lease: Lease }): string => {
+      cache.set("k", { ...times, value: "its first", fencingToken: lease.fencingToken });
+      return "its second";
+    };
+    await flights({ cache }).getOrCompute("k", { compute });
+    expect(cache.get("k")).toMatchObject({ value: "its second" });
   });
 
   test("that cannot be read makes nobody compute: every caller hears of it", async () => {
@@ -609,6 +669,8 @@ describe("a cache", () => {
     }
     expect(compute).not.toHaveBeenCalled();
     expect(store.calls).toEqual([]);
+    const told = { type: "cacheFailed", key: "k", operation: "read", reason: "threw", error: cause };
+    expect(events).toEqual(all.map(() => told));
   });
 
   test("that cannot be read at the second look makes nobody compute, and the lock is let go", async () => {
@@ -669,6 +731,7 @@ describe("a cache", () => {
     );
     await clock.advance(10_000);
     expect(await unread).toBeInstanceOf(CacheUnreadableError);
+    expect(await unread).toMatchObject({ cause: { message: "no answer within 10000 ms" } });
     const unwritten = flights({ cache: { get: () => undefined, set: never } }).getOrCompute("k", {
       compute: () => 1,
     });

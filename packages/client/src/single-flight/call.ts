@@ -8,15 +8,7 @@ import { onAbort } from "../time/on-abort.ts";
 import { type AttemptTerms, attempted } from "./attempts.ts";
 import type { CacheAccess } from "./cache-access.ts";
 import { Callers, type Served } from "./callers.ts";
-import {
-  type CacheEntry,
-  failureEntry,
-  resultEntry,
-  type Stale,
-  type Standing,
-  staleIn,
-  standingOf,
-} from "./entry.ts";
+import { type CacheEntry, failureEntry, isFresh, resultEntry, type Stale, staleIn } from "./entry.ts";
 import { CachedFailureError, ComputationTimeoutError } from "./errors.ts";
 import type { SingleFlightEvent, ValueSource } from "./events.ts";
 import { HolderWatch } from "./holder-watch.ts";
@@ -149,12 +141,12 @@ export class Call {
 
   /** The value that all callers can get; undefined when it has to be computed. Throws a cached failure. */
   #served(entry: CacheEntry | undefined, source: ValueSource): Served | undefined {
-    const standing = this.#judged(entry);
-    if (!this.#mayTake(entry)) return undefined;
-    this.#isDecided = standing.state === "failed" || standing.state === "fresh";
-    if (standing.state === "failed")
-      throw new CachedFailureError(this.#key, standing.failure, standing.until);
-    return standing.state === "fresh" ? { value: standing.value, source } : undefined;
+    const answer = this.#answer(entry);
+    if (answer === undefined) return undefined;
+    this.#isDecided = true;
+    const { value, failure, freshUntil } = answer;
+    if (failure !== undefined) throw new CachedFailureError(this.#key, failure, freshUntil);
+    return { value, source };
   }
 
   async #tryLock(): Promise<Lease | LeaseUnavailableError> {
@@ -169,25 +161,33 @@ export class Call {
   }
 
   #contended(refusal: LeaseUnavailableError, seen: CacheEntry | undefined): void {
-    const standing = this.#standing(seen);
-    if (standing.state === "stale") this.#callers.serveStale(standing);
+    const stale = this.#stale(seen);
+    if (stale !== undefined) this.#callers.serveStale(stale);
     this.#callers.wait(refusal);
   }
 
   #waitForHolder(refusal: LeaseUnavailableError): Promise<CacheEntry | undefined> {
-    const isUsable = (entry: CacheEntry | undefined): boolean => {
-      const { state } = this.#judged(entry);
-      return this.#mayTake(entry) && (state === "fresh" || state === "failed");
-    };
-    return this.#watch.next(refusal, this.#abandoned.signal, isUsable, (latest, { entry, record }) => {
-      if (this.#takesAfter === Number.POSITIVE_INFINITY && !this.#hasLateCallers && record !== undefined)
-        this.#takesAfter = Math.max(record.fencingToken, entry?.fencingToken ?? 0);
+    const isUsable = (entry: CacheEntry | undefined): boolean => this.#answer(entry) !== undefined;
+    return this.#watch.next(refusal, this.#abandoned.signal, isUsable, (latest, holder, entry) => {
+      if (this.#takesAfter === Number.POSITIVE_INFINITY && !this.#hasLateCallers)
+        this.#takesAfter = Math.max(holder.fencingToken, entry?.fencingToken ?? 0);
       this.#contended(latest, entry);
     });
   }
 
-  #mayTake(entry: CacheEntry | undefined): boolean {
-    return !this.#plan.forceRefresh || (entry !== undefined && entry.fencingToken > this.#takesAfter);
+  /** The entry, if its outcome is what the callers get. A stale value is kept ready in place of an error. */
+  #answer(entry: CacheEntry | undefined): CacheEntry | undefined {
+    this.#callers.keepReady(this.#stale(entry));
+    if (entry === undefined || !isFresh(entry, this.#context.protocol.clock.now())) return undefined;
+    return this.#mayTake(entry) ? entry : undefined;
+  }
+
+  #stale(entry: CacheEntry | undefined): Stale | undefined {
+    return staleIn(entry, this.#context.protocol.clock.now());
+  }
+
+  #mayTake(entry: CacheEntry): boolean {
+    return !this.#plan.forceRefresh || entry.fencingToken > this.#takesAfter;
   }
 
   async #hold(lease: Lease, seen: CacheEntry | undefined): Promise<Served> {
@@ -200,18 +200,18 @@ export class Call {
         const served = this.#served(entry, "otherProcess");
         if (served !== undefined) return served;
       }
-      const earlier = this.#standing(entry);
-      if (earlier.state === "stale") this.#callers.serveStaleToOthers(earlier);
+      const earlier = this.#stale(entry);
+      if (earlier !== undefined) this.#callers.serveStaleToOthers(earlier);
       this.#isDecided = true;
       return { value: await this.#computeAndStore(lease, earlier), source: "computation" };
     } finally {
       // Ignored: the outcome comes first, a lock that cannot be released now frees itself when its lease ends, and
       // the `error` event tells of a mistake.
-      await lease.release().catch(() => false);
+      await lease.release().catch(() => undefined);
     }
   }
 
-  async #computeAndStore(lease: Lease, earlier: Standing): Promise<unknown> {
+  async #computeAndStore(lease: Lease, earlier: Stale | undefined): Promise<unknown> {
     const { protocol, terms, tell } = this.#context;
     const { clock } = protocol;
     const { fencingToken } = lease;
@@ -235,7 +235,7 @@ export class Call {
       const isOwnFailure = !this.#abandoned.signal.aborted && lease.held;
       if (isOwnFailure && terms.failureForMs > 0 && !this.#plan.forceRefresh) {
         const failure = failureEntry(error, clock.now(), terms, fencingToken);
-        await this.#store(lease, failure, earlier.state === "stale" ? earlier : undefined);
+        await this.#store(lease, failure, earlier);
       }
       throw error;
     }
@@ -256,7 +256,7 @@ export class Call {
 
   async #computeInTime(
     lease: Lease,
-    earlier: Standing,
+    earlier: Stale | undefined,
     onAttempt: (attempt: number) => void,
     onFailed: (error: unknown) => void,
   ): Promise<unknown> {
@@ -266,14 +266,13 @@ export class Call {
     // Not AbortSignal.any: on Node 24.21 one without listeners forgets a source that was collected, and of two sources
     // that have aborted it names the first in its list as the reason (nodejs/node#65995).
     const cut = new AbortController();
-    const stale = earlier.state === "stale" ? earlier.value : undefined;
     const timeout = {
       timeoutMs: computeTimeoutMs,
       signal: this.#abandoned.signal,
       timeoutError: () => new ComputationTimeoutError(this.#key, computeTimeoutMs),
     };
     const ignoreLoss = onAbort(lease.signal, (reason) => cut.abort(reason));
-    const context = { key: this.#key, lease, signal: cut.signal, stale };
+    const context = { key: this.#key, lease, signal: cut.signal, stale: earlier?.value };
     const attempts = {
       clock,
       randomness,
@@ -303,15 +302,5 @@ export class Call {
       return;
     }
     this.#context.tell({ type: "cacheFailed", key: this.#key, operation: "write", reason: "leaseLost" });
-  }
-
-  /** Whether the latest entry is fresh, stale or missing. */
-  #judged(entry: CacheEntry | undefined): Standing {
-    this.#callers.keepReady(staleIn(entry, this.#context.protocol.clock.now()));
-    return this.#standing(entry);
-  }
-
-  #standing(entry: CacheEntry | undefined): Standing {
-    return standingOf(entry, this.#context.protocol.clock.now());
   }
 }

@@ -1,5 +1,6 @@
 import type { LeaseUnavailableError } from "../errors/errors.ts";
 import type { Clock } from "../time/clock.ts";
+import { onAbort } from "../time/on-abort.ts";
 import type { ValueSource } from "./events.ts";
 import type { CallerTerms } from "./options.ts";
 
@@ -50,10 +51,6 @@ export class Callers {
     const stale = staleOnContention ? this.#usable(this.#staleValue) : undefined;
     if (stale !== undefined) return Promise.resolve({ value: stale.value, source: "stale" });
     return new Promise((resolve, reject) => {
-      const onAbort = (): void => {
-        caller.leave((_, fail) => fail(signal?.reason));
-        this.#closeIfEmpty();
-      };
       const cancel = this.#clock.schedule(() => this.#due(caller), waitMs, { background: true });
       const caller: Caller = {
         takesStale: staleOnContention,
@@ -62,12 +59,15 @@ export class Callers {
         leave: (settle) => {
           this.#waiting.delete(caller);
           cancel();
-          signal?.removeEventListener("abort", onAbort);
+          ignore();
           settle(resolve, reject);
         },
       };
       this.#waiting.add(caller);
-      signal?.addEventListener("abort", onAbort, { once: true });
+      const ignore = onAbort(signal, (reason) => {
+        caller.leave((_, fail) => fail(reason));
+        this.#closeIfEmpty();
+      });
     });
   }
 

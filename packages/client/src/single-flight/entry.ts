@@ -35,7 +35,8 @@ export function readEntry(found: unknown): CacheEntry | undefined {
     Record<keyof CacheEntry, unknown>
   >;
   const hasTimes = [freshUntil, staleUntil, fencingToken].every((number) => Number.isFinite(number));
-  if (!hasTimes || !("value" in found || isFailure(failure))) return undefined;
+  const hasOutcome = failure === undefined ? "value" in found : isFailure(failure);
+  if (!hasTimes || !hasOutcome) return undefined;
   return found as CacheEntry;
 }
 
@@ -52,40 +53,25 @@ export function fencingTokenIn(found: unknown): number | undefined {
   return typeof fencingToken === "number" ? fencingToken : undefined;
 }
 
-/** How an entry can be used at a given time. */
-export type Standing =
-  | { readonly state: "fresh"; readonly value: unknown }
-  | { readonly state: "failed"; readonly failure: CachedFailure; readonly until: number }
-  | Stale
-  | { readonly state: "absent" };
-
 /** A value that may stand in for a newer one. */
 export interface Stale {
-  readonly state: "stale";
   readonly value: unknown;
   readonly until: number;
   /** Of the entry that contains it. */
   readonly fencingToken: number;
 }
 
-/** Says how an entry can be used. */
-export function standingOf(entry: CacheEntry | undefined, now: number): Standing {
-  if (entry === undefined) return { state: "absent" };
-  const { value, failure, freshUntil } = entry;
-  if (now < freshUntil) {
-    return failure === undefined
-      ? { state: "fresh", value }
-      : { state: "failed", failure, until: freshUntil };
-  }
-  return staleIn(entry, now) ?? { state: "absent" };
+/** Whether an entry makes a new computation needless: its result is fresh, or its failure is still remembered. */
+export function isFresh(entry: CacheEntry, now: number): boolean {
+  return now < entry.freshUntil;
 }
 
 /** Gives the value of an entry that is past its time, or that a failure has kept, while it may stand in for a newer one. */
 export function staleIn(entry: CacheEntry | undefined, now: number): Stale | undefined {
   if (entry === undefined || !("value" in entry)) return undefined;
-  const { value, failure, freshUntil, staleUntil, fencingToken } = entry;
-  const isPast = failure !== undefined || now >= freshUntil;
-  return isPast && now < staleUntil ? { state: "stale", value, until: staleUntil, fencingToken } : undefined;
+  const { value, failure, staleUntil, fencingToken } = entry;
+  const isPast = failure !== undefined || !isFresh(entry, now);
+  return isPast && now < staleUntil ? { value, until: staleUntil, fencingToken } : undefined;
 }
 
 /** For how long results are kept. */

@@ -1,6 +1,7 @@
 import { LeaseUnavailableError } from "../errors/errors.ts";
 import { unlessPassing } from "../errors/operational.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
+import type { LeaseRecord } from "../record.ts";
 import { sleep } from "../time/clock.ts";
 import { type RetryStrategy, retryPauses } from "../time/retry.ts";
 import type { CacheAccess } from "./cache-access.ts";
@@ -46,7 +47,7 @@ export class HolderWatch {
     refusal: LeaseUnavailableError,
     signal: AbortSignal,
     isUsable: (entry: CacheEntry | undefined) => boolean,
-    onHeld: (refusal: LeaseUnavailableError, look: ResultAndHolder) => void,
+    onHeld: (refusal: LeaseUnavailableError, holder: LeaseRecord, entry: CacheEntry | undefined) => void,
   ): Promise<CacheEntry | undefined> {
     const { clock } = this.#context;
     this.#claimableAt = clock.monotonic() + refusal.retryAfterMs;
@@ -62,7 +63,7 @@ export class HolderWatch {
       if (clock.monotonic() >= this.#claimableAt) return undefined;
       if (look?.record !== undefined) {
         const inMs = Math.ceil(this.#claimableAt - clock.monotonic());
-        onHeld(new LeaseUnavailableError(this.#key, look.record, inMs), look);
+        onHeld(new LeaseUnavailableError(this.#key, look.record, inMs), look.record, look.entry);
       }
     }
   }
