@@ -47,7 +47,7 @@ export interface ServiceClocks {
 /** What a simulation may want to hear of, and who sent it. */
 export interface Traffic {
   sent(host: Host, request: UpdateRequest): void;
-  applied(host: Host, request: UpdateRequest, before: Item | undefined, result: UpdateResult): void;
+  applied(host: Host, request: UpdateRequest, before: Item | undefined, after: Item | undefined): void;
   transacted(host: Host, entries: readonly TransactionEntry[]): void;
 }
 
@@ -137,7 +137,7 @@ export class Network implements LeaseStore {
     const request = tamper(sent);
     const before = table.peek(request.key);
     const result = table.update(request);
-    if (result.applied) traffic?.applied(this.host, request, before, result);
+    if (result.applied) traffic?.applied(this.host, request, before, table.peek(request.key));
     return result;
   }
 

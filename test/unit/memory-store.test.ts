@@ -95,7 +95,17 @@ describe("an update in memory", () => {
     expect((await store.update(request, open)).item).toEqual({ ...key, a: 12, b: 10 });
   });
 
+  it("gives the item after a success only where it is asked for", async () => {
+    const store = new MemoryLeaseStore();
+    const written = await store.update(update({ returnsItem: false }), open);
+    expect(written).toStrictEqual({ applied: true, item: undefined, retried: false });
+    expect(await store.update(update({ returnsItem: false }), open)).toMatchObject({ item: { a: 1 } });
+  });
+
   it.each([
+    [{ update: "SET #a = :a, #a = :a" }],
+    [{ update: "SET #a = :a REMOVE #a" }],
+    [{ update: "SET #a = :a REMOVE #b", names: { "#a": "a", "#b": "a" } }],
     [{ names: { "#a": "a", "#b": "b" } }],
     [{ values: { ":a": 1, ":b": 2 } }],
     [{ update: "ADD #a :a" }],

@@ -1,12 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type {
-  Item,
-  Lease,
-  LeaseEvent,
-  TransactionEntry,
-  UpdateRequest,
-  UpdateResult,
-} from "@leasehold/client";
+import type { Item, Lease, LeaseEvent, TransactionEntry, UpdateRequest } from "@leasehold/client";
 import { actorOf, kindOf } from "../../support/lease-writes.ts";
 import type { Host } from "../host.ts";
 import type { Traffic } from "../network.ts";
@@ -98,7 +91,7 @@ export class LockMonitor implements Traffic {
     }
   }
 
-  applied(host: Host, request: UpdateRequest, before: Item | undefined, { item: after }: UpdateResult): void {
+  applied(host: Host, request: UpdateRequest, before: Item | undefined, after: Item | undefined): void {
     const key = request.key.pk;
     if (request.key.sk === resourceSortKey) {
       this.#world.tell("table", () => `${key}: fenced write ${after?.fence} by ${host.name}`);

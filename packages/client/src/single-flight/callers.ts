@@ -45,7 +45,10 @@ export class Callers {
     this.#onEmpty = onEmpty;
   }
 
-  /** Gives the outcome of the shared call, or of this caller's wait budget or signal if that comes first. */
+  /**
+   * Gives the outcome of the shared call, or of this caller's wait budget or signal if that comes first. The signal has not
+   * aborted yet.
+   */
   join(terms: CallerTerms, signal: AbortSignal | undefined): Promise<Served> {
     const { waitMs, staleOnContention, staleOnError } = terms;
     const stale = staleOnContention ? this.#usable(this.#staleValue) : undefined;

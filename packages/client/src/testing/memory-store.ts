@@ -114,7 +114,8 @@ export class MemoryLeaseStore implements LeaseStore {
   updateNow(request: UpdateRequest): UpdateResult {
     const { before, holds, after } = this.#outcome(request, request.update);
     if (holds) this.#items.set(idOf(request.key), after);
-    return { applied: holds, item: holds ? after : before, retried: false };
+    const item = holds ? after : before;
+    return { applied: holds, item: request.returnsItem || !holds ? item : undefined, retried: false };
   }
 
   /** What `transact` does, at once. */

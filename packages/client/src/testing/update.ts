@@ -1,6 +1,6 @@
 /**
  * Update expressions: SET with `+`, `-` and if_not_exists, and REMOVE; anything else is an error. As in DynamoDB, every
- * right-hand side sees the item as it was before.
+ * right-hand side sees the item as it was before, and no attribute is changed twice.
  */
 import type { Item } from "../store.ts";
 import {
@@ -35,12 +35,19 @@ export const readUpdate: (text: string) => Expression<Item> = remembering((reade
   return (scope) => {
     const { item, names } = scope;
     const removed = removals.map((name) => names[name] as string);
+    const changed = new Set(removed);
     const after: Record<string, Scalar> = {};
     // A copy without them: an object that loses a property becomes a slow one.
     for (const attribute in item) {
       if (!removed.includes(attribute)) after[attribute] = item[attribute] as Scalar;
     }
-    for (const { name, value } of settings) after[names[name] as string] = value(scope);
+    for (const { name, value } of settings) {
+      const attribute = names[name] as string;
+      changed.add(attribute);
+      after[attribute] = value(scope);
+    }
+    if (changed.size < removals.length + settings.length)
+      throw new ExpressionError("two changes are about the same attribute");
     return after;
   };
 });
