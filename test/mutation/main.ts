@@ -241,7 +241,7 @@ class Run {
   /** Judges what acts only while modules are loaded, by the tests that reach its source at all. */
   async #judgeAtLoad(open: readonly Mutant[]): Promise<void> {
     const loaded = new Set(this.#coverage.loaded);
-    const left = open.filter(({ id, key }) => this.#kept[key]?.status === undefined && !this.#isReached(id));
+    const left = open.filter(({ id, key }) => !this.#isThrough(key) && !this.#isReached(id));
     for (const { id } of left) if (!loaded.has(id)) this.#keepUnseen(id, "unreached");
     const atLoad = left
       .filter(({ id }) => loaded.has(id))

@@ -283,6 +283,14 @@ describe("a client's view of a line", () => {
       expect(store.calls).toHaveLength(1);
     });
 
+    it("one write, where they are as many as one can renew", async () => {
+      const [own] = joined(queueLimits.removalsPerWrite);
+      if (own === undefined) throw new Error("no waiter");
+      await queue.lookAndRenew(own, {});
+      expect(renewed()).toHaveLength(queueLimits.removalsPerWrite);
+      expect(store.calls).toHaveLength(1);
+    });
+
     it("one write for each so many as one can renew, the caller's own in the last", async () => {
       const { removalsPerWrite } = queueLimits;
       const [own] = joined(removalsPerWrite + 2);
