@@ -227,4 +227,21 @@ export const explained: readonly Explained[] = [
     why: "Until a look was in vain, every look is consistent and uses no snapshot.",
     mutants: ["packages/jobs/src/tasks/worker.ts: #mustBeSure = true;: true ⇒ false"],
   },
+  // Of single flight.
+  {
+    why: "The compiler asks for it: an entry is never undefined, and so has a text.",
+    mutants: [
+      'packages/client/src/single-flight/table-cache.ts: const text = checkData(entry) ?? "";: "" ⇒ "Stryker was here!"',
+    ],
+  },
+  {
+    why: "The compiler asks for it: what is no text is a number or missing, and is no entry when it is read as JSON.",
+    mutants: [
+      'packages/client/src/single-flight/table-cache.ts: return typeof text === "string" ? readEntry(parsedJson(text)?.value) : undefined;: typeof text === "string" ⇒ true',
+    ],
+  },
+  {
+    why: "It only frees memory, while the call lasts: work that has ended cannot be ended again.",
+    mutants: ["packages/client/src/single-flight/with-timeout.ts: ignore();: ignore(); ⇒ ;"],
+  },
 ];
