@@ -313,4 +313,21 @@ export const explained: readonly Explained[] = [
     why: "Nothing asks a lease that was just granted whether its lock is in a cooldown.",
     mutants: ["packages/client/src/group/group-acquisition.ts: inCooldown: false,: false ⇒ true"],
   },
+  // Of single flight.
+  {
+    why: "The compiler asks for it: an entry is never undefined, and so has a text.",
+    mutants: [
+      'packages/client/src/single-flight/table-cache.ts: const text = checkData(entry) ?? "";: "" ⇒ "Stryker was here!"',
+    ],
+  },
+  {
+    why: "The compiler asks for it: what is no text is a number or missing, and is no entry when it is read as JSON.",
+    mutants: [
+      'packages/client/src/single-flight/table-cache.ts: return typeof text === "string" ? readEntry(parsedJson(text)?.value) : undefined;: typeof text === "string" ⇒ true',
+    ],
+  },
+  {
+    why: "It only frees memory, while the call lasts: work that has ended cannot be ended again.",
+    mutants: ["packages/client/src/single-flight/with-timeout.ts: ignore();: ignore(); ⇒ ;"],
+  },
 ];

@@ -149,6 +149,7 @@ describe("a computation that is under way when its key is invalidated", () => {
     await clock.advance(1_000);
     later.run(0).resolve("computed after");
     await clock.advance(1_000);
+    expect(later.compute).toHaveBeenCalledTimes(1);
     const given = { value: "computed after", source: "computation" };
     expect(await Promise.all([second, third])).toEqual([given, given]);
   });

@@ -41,8 +41,7 @@ export function readEntry(found: unknown): CacheEntry | undefined {
 }
 
 function isFailure(failure: unknown): boolean {
-  if (typeof failure !== "object" || failure === null) return false;
-  const { name, message } = failure as Partial<CachedFailure>;
+  const { name, message } = Object(failure) as Partial<CachedFailure>;
   return typeof name === "string" && typeof message === "string";
 }
 
