@@ -7,6 +7,7 @@ import {
   SingleFlight,
   type SingleFlightOptions,
 } from "../../packages/client/src/single-flight/index.ts";
+import { deferred } from "../../packages/client/src/time/clock.ts";
 import { controlled, failureOf } from "../support/computations.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -153,7 +154,10 @@ describe("forced refreshes of one process", () => {
     expect(compute).toHaveBeenCalledTimes(2);
   });
 
-  test("give nobody what began elsewhere before it came, even if it joined a call that had waited for it", async () => {
+  test.each([
+    ["joined a call that had waited for it", false],
+    ["came during a look", true],
+  ])("give nobody what began elsewhere before it came, even if it %s", async (_, comesDuringLook) => {
     const before = controlled();
     void flights().getOrCompute("k", { compute: before.compute });
     await settled();
@@ -161,38 +165,15 @@ describe("forced refreshes of one process", () => {
     const own = controlled();
     const waits = { forceRefresh, retry: { strategy: "fixed", delayMs: 1_000 } } as const;
     const early = shared.getOrCompute("k", { compute: own.compute, ...waits });
-    await clock.advance(1_000);
-    before.run(0).resolve("begun before");
-    await settled();
-    const between = controlled();
-    const other = flights().getOrCompute("k", { compute: between.compute, forceRefresh });
-    await settled();
-    const late = shared.getOrCompute("k", { compute: own.compute, ...waits });
-    between.run(0).resolve("begun between");
-    expect(await other).toBe("begun between");
-    await clock.advance(2_000);
-    own.run(0).resolve("begun after");
-    expect(await Promise.all([early, late])).toEqual(["begun after", "begun after"]);
-  });
-
-  test("give nobody what began elsewhere before it came, even if it came during a look", async () => {
-    const before = controlled();
-    void flights().getOrCompute("k", { compute: before.compute });
-    await settled();
-    const shared = flights();
-    const own = controlled();
-    const waits = { forceRefresh, retry: { strategy: "fixed", delayMs: 1_000 } } as const;
-    const early = shared.getOrCompute("k", { compute: own.compute, ...waits });
+    const answered = deferred<void>();
     const query = store.query.bind(store);
-    let answer = (): void => undefined;
     store.query = async (...look) => {
       store.query = query;
       const page = await query(...look);
-      await new Promise<void>((resolve) => {
-        answer = resolve;
-      });
+      await answered.promise;
       return page;
     };
+    if (!comesDuringLook) answered.resolve();
     await clock.advance(1_000);
     before.run(0).resolve("begun before");
     await settled();
@@ -200,7 +181,7 @@ describe("forced refreshes of one process", () => {
     const other = flights().getOrCompute("k", { compute: between.compute, forceRefresh });
     await settled();
     const late = shared.getOrCompute("k", { compute: own.compute, ...waits });
-    answer();
+    answered.resolve();
     await settled();
     between.run(0).resolve("begun between");
     expect(await other).toBe("begun between");
