@@ -8,7 +8,7 @@ import { numberIn, wholeIn } from "../test/support/arguments.ts";
 import { primitives } from "./history.ts";
 import { installTortured } from "./install.ts";
 import { plants } from "./plants.ts";
-import { figuresOf, record, runTables } from "./report.ts";
+import { commitOfPackages, figuresOf, record, runTables } from "./report.ts";
 import { torture } from "./run.ts";
 
 const usage = `npm run torture -- [--minutes N] [--seed N] [--processes N] [--primitive NAME] [--plant NAME]
@@ -51,6 +51,12 @@ async function main(): Promise<number> {
   if (tortured.length === 0)
     throw new Error(`--primitive is ${chosen}; allowed: all, ${primitives.join(", ")}`);
 
+  const commit = await commitOfPackages();
+  if (values.report && commit.endsWith("+"))
+    throw new Error(
+      `--report names the commit that ran, and here are changes since ${commit}: commit them first`,
+    );
+
   const onProgress = (what: string): void => {
     if (process.stdout.isTTY) process.stdout.write(`\r\u001b[K${what}`);
   };
@@ -73,7 +79,7 @@ async function main(): Promise<number> {
     };
     const result = await torture({ ...options, durationMs: minutes * 60_000, ...(bend && { bend }) });
     onProgress("");
-    const figures = figuresOf(result, { seed, minutes, processes, engine: version });
+    const figures = figuresOf(result, { seed, commit, minutes, processes, engine: version });
     console.log(runTables([figures]));
     console.log(`The histories are in ${folder}`);
     const { violations } = result;

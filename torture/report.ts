@@ -1,6 +1,8 @@
 /** The figures of runs, as tables: on a terminal, and on the page that reports the long runs. */
+import { execFile } from "node:child_process";
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { withGenerated } from "../bench/costs/markdown.ts";
 import { type Operation, primitives } from "./history.ts";
 import type { TortureResult } from "./run.ts";
@@ -13,6 +15,8 @@ export const reportPage: string = join(root, "docs/torture.md");
 /** What one run has shown, in numbers. */
 export interface RunFigures {
   readonly date: string;
+  /** Of the code that was tortured. */
+  readonly commit: string;
   readonly engine: string;
   readonly seed: number;
   readonly minutes: number;
@@ -31,7 +35,7 @@ export interface RunFigures {
 
 export function figuresOf(
   { history, violations, tally }: TortureResult,
-  about: Pick<RunFigures, "seed" | "minutes" | "processes" | "engine">,
+  about: Pick<RunFigures, "seed" | "commit" | "minutes" | "processes" | "engine">,
 ): RunFigures {
   const { requests = 0, kills = 0, freezes = 0, ...faults } = Object.fromEntries(tally);
   const outcomes = (all: readonly Operation[]): [number, number, number] => {
@@ -51,6 +55,18 @@ export function figuresOf(
     holds: history.holds.length,
     violations: violations.length,
   };
+}
+
+/** The commit whose code is packed now, with a plus where something was changed since. */
+export async function commitOfPackages(): Promise<string> {
+  const git = async (...words: string[]): Promise<string> =>
+    (await promisify(execFile)("git", words, { cwd: root })).stdout.trim();
+  try {
+    const changed = await git("status", "--porcelain", "--", "packages", "torture/*.ts");
+    return `${await git("rev-parse", "--short=9", "HEAD")}${changed === "" ? "" : "+"}`;
+  } catch {
+    return "unknown"; // The sources came as an archive, without their history.
+  }
 }
 
 /** The tables of some runs: the operations, the faults, and what each run was. */
@@ -83,10 +99,22 @@ export function runTables(runs: readonly RunFigures[]): string {
         .map(([name, times]) => [name, shown(times)]),
     ),
     table(
-      ["seed", "minutes", "processes", "requests", "operations", "holds", "killed", "frozen", "violations"],
+      [
+        "seed",
+        "commit",
+        "minutes",
+        "processes",
+        "requests",
+        "operations",
+        "holds",
+        "killed",
+        "frozen",
+        "violations",
+      ],
       [
         ...runs.map((run) => [
           String(run.seed),
+          run.commit,
           String(run.minutes),
           String(run.processes),
           shown(run.requests),
@@ -100,6 +128,7 @@ export function runTables(runs: readonly RunFigures[]): string {
           : [
               [
                 "all",
+                "",
                 String(sum(({ minutes }) => minutes)),
                 "",
                 shown(sum(({ requests }) => requests)),
