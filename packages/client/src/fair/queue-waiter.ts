@@ -1,4 +1,4 @@
-import type { LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
+import { LeaseItemError, type LeaseServiceError, type LeaseUnavailableError } from "../errors/errors.ts";
 import { passing } from "../errors/operational.ts";
 import { checkSize } from "../options/check-values.ts";
 import type { AcquireAttempt, Granted } from "../protocol/acquire-attempt.ts";
@@ -168,7 +168,12 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     const isFirst = this.#seen === undefined;
     const withinMs = waitMs > 0 ? this.#budget.callMs : callBudgetMs;
     const outcome = await this.#attempt.try({ withinMs, signal }, prospect);
-    this.learn(outcome.item);
+    try {
+      this.learn(outcome.item);
+    } catch (error) {
+      // Another's seat that cannot be read takes nothing from a lease that was granted.
+      if (!(outcome.granted && error instanceof LeaseItemError)) throw error;
+    }
     if (outcome.granted) return outcome;
     this.#failure = undefined;
     const { blocker } = outcome.prospect;
