@@ -1,4 +1,4 @@
-import { type Lease, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
+import { type Lease, LeaseClient, type LeaseEvent, LeaseUnavailableError } from "@leasehold/client";
 import { fair, QueueFullError } from "@leasehold/client/fair";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { leaseItemKey } from "@leasehold/client/schema";
@@ -58,8 +58,12 @@ describe("an order of arrival over seats:", () => {
 
     it("gives a permit although another's seat cannot be read, and keeps none that it does not give", async () => {
       put(store.table, "k", "semaphore", { "s:x": "of another program", "f:x": 1 });
-      const lease = await semaphoreOf("a", 2).acquire({ waitMs });
+      const events: LeaseEvent[] = [];
+      const onEvent = (event: LeaseEvent): void => void events.push(event);
+      const client = new LeaseClient({ store, clock, leaseDurationMs, onEvent });
+      const lease = await new Semaphore(client, "k", { permits: 2, order: fair() }).acquire({ waitMs });
       await lease.renew();
+      expect(events.map(({ type }) => type)).toEqual(["unreadable", "acquired", "renewed"]);
       const refused = semaphoreOf("b", 1).acquire();
       await expect(refused).rejects.toMatchObject({ code: "LEASE_ITEM_UNREADABLE" });
       expect(await lease.release()).toBe(true);
