@@ -1,5 +1,11 @@
 /** One acquisition under one token: what it sends within which bounds, what it makes of the answers, how it is given up. */
-import { LeaseClient, type LeaseEvent, type LeaseRecord, SlotDoneError } from "@leasehold/client";
+import {
+  LeaseClient,
+  type LeaseEvent,
+  type LeaseRecord,
+  LeaseServiceError,
+  SlotDoneError,
+} from "@leasehold/client";
 import { internalsOf } from "@leasehold/client/internal";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it, vi } from "vitest";
@@ -210,6 +216,35 @@ describe("a grant", () => {
     const writes = await writesOf(() => failureOf(trying.try(patient)));
     store.update = update;
     expect(writes).toBe(3);
+    expect(await writesOf(() => trying.abandon())).toBe(1);
+    expect(store.table.peek(itemKey)).not.toHaveProperty("token");
+  });
+
+  it.each(["throttled", "rejected", "request lost"] as const)(
+    "that has to be renewed at once is taken back where that renewal is %s",
+    async (fate) => {
+      store.isLocal = false;
+      store.time = () => ({ earliest: clock.now() + 3_600_000, latest: clock.now() + 3_601_000 });
+      begin();
+      store.next(undefined, fate);
+      const trying = attempt();
+      expect(await failureOf(trying.try(patient))).toBeInstanceOf(LeaseServiceError);
+      expect(store.table.peek(itemKey)).toHaveProperty("token");
+      expect(await writesOf(() => trying.abandon())).toBe(1);
+      expect(store.table.peek(itemKey)).not.toHaveProperty("token");
+    },
+  );
+
+  it("that has to be renewed at once is taken back where its caller aborts before that", async () => {
+    const caller = new AbortController();
+    store.isLocal = false;
+    store.time = () => {
+      caller.abort(new Error("enough"));
+      return { earliest: clock.now() + 3_600_000, latest: clock.now() + 3_601_000 };
+    };
+    begin();
+    const trying = attempt();
+    await expect(trying.try({ ...patient, signal: caller.signal })).rejects.toThrow("enough");
     expect(await writesOf(() => trying.abandon())).toBe(1);
     expect(store.table.peek(itemKey)).not.toHaveProperty("token");
   });

@@ -120,6 +120,15 @@ describe("client.held()", () => {
     expect(client.held()).toEqual([]);
   });
 
+  it("lists the handle that is in use while another one of the same lease is released", async () => {
+    const again = { owner: "me", reentrant: true };
+    const [outer, inner] = [await client.acquire("k", again), await client.acquire("k", again)];
+    const releasing = outer.release();
+    expect(client.held()[0]).toBe(inner);
+    await releasing;
+    expect(client.held()[0]).toBe(inner);
+  });
+
   it.each(["first", "last"])(
     "lists a lease that is shared reentrantly once, by a handle that has not been released: the %s one",
     async (which) => {
@@ -210,6 +219,15 @@ describe("client.close()", () => {
     await client.close();
     expect(leases.map(({ held }) => held)).toEqual([false, false]);
     expect(await other.inspect("k")).toBeUndefined();
+  });
+
+  it("leaves an adopted lease alone whose time seemed over, and that no renewal has confirmed", async () => {
+    const lease = await other.acquire("k");
+    const adopted = client.adopt({ ...lease.toJSON(), expiresAt: clock.now() - 1 });
+    store.next("request lost");
+    await expect(adopted.renew()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    await client.close();
+    expect(await other.inspect("k")).toMatchObject({ token: lease.token });
   });
 
   it("rejects withLease whose work goes on", async () => {

@@ -12,7 +12,9 @@ import { describe, expect, it } from "vitest";
 import { isDocumentClient } from "../../packages/client/src/dynamodb/document-client.ts";
 import { rejectionFor } from "../../packages/client/src/dynamodb/errors.ts";
 import { toStatement } from "../../packages/client/src/dynamodb/partiql.ts";
+import { DynamoDBLeaseStore } from "../../packages/client/src/dynamodb/store.ts";
 import { render, renew } from "../../packages/client/src/expressions.ts";
+import { refuse, say, startScriptedServer } from "../support/scripted-server.ts";
 
 async function failureOf(...failed: Parameters<typeof rejectionFor>): Promise<LeaseError> {
   return (await rejectionFor(...failed)) as LeaseError;
@@ -230,6 +232,32 @@ describe("a client of the user's", () => {
       "attribute_not_exists(#token) AND #releasedToken <> :ifReleasedToken",
     );
     expect(input.ReturnValuesOnConditionCheckFailure).toBe("ALL_OLD");
+  });
+
+  it.each([
+    ["a success", say({}, 200, { date: "Thu, 01 Jan 2026 00:00:00 GMT" })],
+    ["a refusal", refuse("ConditionalCheckFailedException", 400, { date: "Thu, 01 Jan 2026 00:00:00 GMT" })],
+  ])("learns the service's time from %s", async (_, answer) => {
+    const server = await startScriptedServer();
+    server.script(answer);
+    const credentials = { accessKeyId: "AKID", secretAccessKey: "s" };
+    const own = new DynamoDBClient({
+      ...{ endpoint: server.url, region: "eu-central-1", credentials },
+      // Else it would repeat a refusal whose Date is far from its own clock's.
+      maxAttempts: 1,
+    });
+    const times: unknown[] = [];
+    await new DynamoDBLeaseStore("leases", own).update(
+      {
+        ...{ key: { pk: "k", sk: "lease" }, names: { "#a": "a" }, values: { ":a": 1 } },
+        ...{ update: "SET #a = :a", condition: "attribute_not_exists(#a)", returnsItem: false },
+      },
+      { signal: idle, isCurrent: () => true, timed: () => (time) => times.push(time) },
+    );
+    own.destroy();
+    await server.close();
+    const earliest = Date.UTC(2026, 0, 1);
+    expect(times).toEqual([{ earliest, latest: earliest + 1_000 }]);
   });
 
   it("is reached by an acquisition in eight calls of ours", async () => {

@@ -145,6 +145,17 @@ describe("check-ins at a fair lock", () => {
     expect(await states("b")).toEqual(["waiting 1"]);
   });
 
+  it("a check-in's renewal that arrives late does not shorten the place that its owner has joined since", async () => {
+    await checkIn("a");
+    await checkIn("b");
+    await checkIn("b");
+    const sent = store.calls.at(-1)?.requests ?? [];
+    await desk().checkOut({ owner: "b" });
+    await clock.advance(1);
+    await checkIn("b");
+    expect(sent.map((request) => store.table.updateNow(request).applied)).toEqual([false]);
+  });
+
   describe("a process that freezes between its look and its write", () => {
     /** Looks, and sends its write when it wakes. */
     const freeze = async (visit: (lock: FairLock) => Promise<unknown>): Promise<() => Promise<unknown>> => {

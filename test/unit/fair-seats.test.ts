@@ -1,4 +1,4 @@
-import { type Lease, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
+import { type Lease, LeaseClient, type LeaseEvent, LeaseUnavailableError } from "@leasehold/client";
 import { fair, QueueFullError } from "@leasehold/client/fair";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { leaseItemKey } from "@leasehold/client/schema";
@@ -6,6 +6,7 @@ import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { answerMs } from "../../packages/client/src/fair/queue.ts";
+import { put } from "../support/foreign-items.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const leaseDurationMs = 30_000;
@@ -53,6 +54,20 @@ describe("an order of arrival over seats:", () => {
       await lease.renew();
       await lease.release();
       expect(store.calls.map(({ method }) => method)).toEqual(["update", "update", "update"]);
+    });
+
+    it("gives a permit although another's seat cannot be read, and keeps none that it does not give", async () => {
+      put(store.table, "k", "semaphore", { "s:x": "of another program", "f:x": 1 });
+      const events: LeaseEvent[] = [];
+      const onEvent = (event: LeaseEvent): void => void events.push(event);
+      const client = new LeaseClient({ store, clock, leaseDurationMs, onEvent });
+      const lease = await new Semaphore(client, "k", { permits: 2, order: fair() }).acquire({ waitMs });
+      await lease.renew();
+      expect(events.map(({ type }) => type)).toEqual(["unreadable", "acquired", "renewed"]);
+      const refused = semaphoreOf("b", 1).acquire();
+      await expect(refused).rejects.toMatchObject({ code: "LEASE_ITEM_UNREADABLE" });
+      expect(await lease.release()).toBe(true);
+      expect(store.table.peek(leaseItemKey("k", "semaphore"))).toMatchObject({ permits: 0 });
     });
 
     it("lets callers in as they came, and no newcomer before them", async () => {

@@ -252,6 +252,18 @@ describe("a caller that is to wait", () => {
     await expect(waiting).rejects.toBeInstanceOf(LeaseUnavailableError);
   });
 
+  it("ends with the service's error where its last try failed, though its looks were answered since", async () => {
+    const first = await hold();
+    const w1 = new Process("w1");
+    const waiting = w1.wait({ waitMs: 5_500 });
+    await clock.advance(4_000);
+    await first.release();
+    w1.weather = "throttled";
+    const outcome = expect(waiting).rejects.toMatchObject({ code: "LEASE_THROTTLED" });
+    await clock.advance(1_500);
+    await outcome;
+  });
+
   it("takes over from a holder that held the lock for long, and tries again after a second if that fails", async () => {
     await hold({ leaseDurationMs: 60_000 });
     const [w1] = (await join("w1")) as [Process];
@@ -292,6 +304,21 @@ describe("callers of one process", () => {
     for (const owner of ["a1", "a2"]) void a.wait({ owner });
     await clock.advance(1_000);
     expect(waitingNow()).toEqual(["a1", "a2"]);
+  });
+
+  it("keep their order where one between them gives up before the first of them has joined", async () => {
+    await hold();
+    const a = new Process("a");
+    const giveUp = new AbortController();
+    a.next("hangs");
+    void a.wait({ owner: "a1" });
+    void a.wait({ owner: "a2", signal: giveUp.signal });
+    void a.wait({ owner: "a3" });
+    giveUp.abort(new Error("enough"));
+    await clock.advance(9_999);
+    expect(a.sent).toEqual(["0 write"]);
+    await clock.advance(1_000);
+    expect(waitingNow()).toEqual(["a1", "a3"]);
   });
 
   it("all see what one of them looks at: none looks but the first in line", async () => {
@@ -430,6 +457,20 @@ describe("a ticket", () => {
     const w1 = new Process("w1");
     const giveUp = new AbortController();
     w1.next(undefined, "answer lost");
+    const waiting = w1.wait({ signal: giveUp.signal });
+    await clock.advance(0);
+    expect(waitingNow()).toEqual(["w1"]);
+    giveUp.abort(new Error("enough"));
+    await expect(waiting).rejects.toThrow("enough");
+    await clock.advance(0);
+    expect(waitingNow()).toEqual([]);
+  });
+
+  it("whose joining is under way when its waiter gives up is given up as well", async () => {
+    await hold();
+    const w1 = new Process("w1");
+    const giveUp = new AbortController();
+    w1.next(undefined, "hangs");
     const waiting = w1.wait({ signal: giveUp.signal });
     await clock.advance(0);
     expect(waitingNow()).toEqual(["w1"]);

@@ -75,6 +75,19 @@ it("a conflict is met with longer and longer pauses, to the end of the wait and 
   expect(await failed).toBe(2_230);
 });
 
+it("a caller that pauses after a conflict keeps no other request of its client waiting", async () => {
+  store.transact = async () => {
+    throw new LeaseServiceError("LEASE_CONFLICT", "another write of the same item was under way");
+  };
+  const client = caller();
+  const failed = Array.from({ length: 50 }, () => failedAt(acquireAll(client, ["a", "b"])));
+  await settled();
+  const acquiring = client.acquire("c").then(() => clock.monotonic());
+  await clock.advance(3_000);
+  expect(await acquiring).toBe(0);
+  await Promise.all(failed);
+});
+
 describe("a try", () => {
   it("ends after three transactions when the locks change hands in each, and names no holder", async () => {
     const busy = clientOf("busy", { clock: new ManualClock(clock.now() + 3_600_000) });
@@ -95,6 +108,24 @@ describe("a try", () => {
     expect((await acquireAll(caller(), ["a", "b"])).held).toBe(true);
     expect(store.count("transact")).toBe(3);
     expect(eventsOf("takeover")).toEqual([]);
+  });
+
+  it("after a lost answer takes what it has won from itself, which is told as no takeover", async () => {
+    store.next("answer lost");
+    const waiting = acquireAll(caller(), ["a", "b"], { waitMs: 5_000 });
+    await clock.advance(1_000);
+    expect((await waiting).held).toBe(true);
+    expect(eventsOf("takeover")).toEqual([]);
+    expect(eventsOf("acquired")).toMatchObject([{ key: "a" }, { key: "b" }]);
+  });
+
+  it("takes the other dead locks over all the same when one of them is released meanwhile", async () => {
+    const dead = await clientOf("dead").acquire("b");
+    await clientOf("dead").acquire("a");
+    await clock.advance(11_001);
+    around({ before: async (round) => round === 2 && (await dead.release()) });
+    expect((await acquireAll(caller(), ["a", "b"])).held).toBe(true);
+    expect(eventsOf("takeover")).toMatchObject([{ key: "a", from: { owner: "dead" } }]);
   });
 
   it.each([500, 600])(
@@ -128,6 +159,30 @@ describe("a call that gives up takes back", () => {
     };
     store.next("answer lost");
     await expect(acquireAll(caller(), ["a", "b"])).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    await settled();
+    for (const key of ["a", "b"]) expect(await clientOf("x").inspect(key)).toBeUndefined();
+  });
+
+  it("each of its locks by itself: one that cannot be taken back keeps no other one", async () => {
+    store.next("answer lost", undefined, "request lost");
+    await expect(acquireAll(caller(), ["a", "b", "c"])).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    await settled();
+    const held = await Promise.all(["a", "b", "c"].map((key) => clientOf("x").inspect(key)));
+    expect(held.map((lease) => lease?.key)).toEqual([undefined, "b", undefined]);
+  });
+
+  it("all locks of its first transaction, where that lands after a later one was refused", async () => {
+    const other = await clientOf("other", { store: store.table }).acquire("b");
+    await clock.advance(10);
+    store.next("request lost");
+    const giveUp = new AbortController();
+    const waiting = acquireAll(caller(), ["a", "b"], { waitMs: 60_000, signal: giveUp.signal });
+    await clock.advance(1_000);
+    expect(store.count("transact")).toBe(2);
+    await other.release();
+    expect(landLate()).toBe(true);
+    giveUp.abort(new Error("enough"));
+    await expect(waiting).rejects.toThrow("enough");
     await settled();
     for (const key of ["a", "b"]) expect(await clientOf("x").inspect(key)).toBeUndefined();
   });

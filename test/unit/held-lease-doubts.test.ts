@@ -171,4 +171,13 @@ describe("a release beside a renewal", () => {
     answer.reject(bounds?.signal?.reason);
     expect(await releasing).toMatchObject({ wasOurs: true });
   });
+
+  it("ends it for its holder at once, although the renewal has not been answered", async () => {
+    const { signal } = lease.deadline;
+    const releasing = lease.release(false);
+    expect([signal.aborted, lease.deadline.remainingMs()]).toEqual([true, 0]);
+    answer.resolve({ applied: true, item: scene.store.table.peek(itemKey), retried: false });
+    await releasing;
+    expect(types()).toEqual(["released"]);
+  });
 });

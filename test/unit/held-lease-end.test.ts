@@ -37,6 +37,19 @@ describe("the end of a lease", () => {
     expect(scene.events).toMatchObject([{ type: "released", confirmed: true }]);
   });
 
+  it("lets waiters of this process try only where the service has let the lock go", async () => {
+    const freed: unknown[] = [];
+    for (const how of ["refused", "confirmed"]) {
+      const lease = scene.held();
+      Object.assign(lease.form, { released: () => freed.push(how) });
+      const { update } = scene.store;
+      if (how === "refused") answerRelease({ item: { ...itemKey, releasedToken: "other" } });
+      await lease.release(false);
+      scene.store.update = update;
+    }
+    expect(freed).toEqual(["confirmed"]);
+  });
+
   it("is told at once to who listens when it is over", async () => {
     const lease = scene.held();
     await lease.release(false);

@@ -12,6 +12,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { recordHistory } from "../../packages/cdk/history/recording.ts";
 import { toAttributeValues } from "../../packages/client/src/dynamodb/attribute-values.ts";
 import type { Item } from "../../packages/client/src/store.ts";
+import { put } from "../support/foreign-items.ts";
 
 const retentionMs = 30 * 86_400_000;
 const reason = "INC-4411";
@@ -174,6 +175,17 @@ describe("the history of a lock", () => {
       })
     ).items;
     expect(Number(item?.ttl)).toBeGreaterThanOrEqual((clock.now() + retentionMs) / 1000 - 60);
+  });
+
+  it("is as many changes as were asked for, beside what another program has written among them", async () => {
+    for (const year of ["2000", "2001"]) {
+      put(store, "k", `~history#${year}-01-01T00:00:00.000Z#1#acquired`, {});
+    }
+    const lease = await clientOf("a").acquire("k");
+    look();
+    await clock.advance(1);
+    await lease.release();
+    expect(told(await history({ limit: 2 }))).toEqual(["acquired a", "released a"]);
   });
 
   it("is nothing that other readers of the key see", async () => {

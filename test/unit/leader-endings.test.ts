@@ -51,6 +51,17 @@ describe("listeners", () => {
     await settled();
     expect(uncaught).toEqual([error, error, error, error]);
   });
+
+  it("that hear of an election find the candidate leading, and may resign for it", async () => {
+    const told: unknown[] = [];
+    const one = candidate("one", {
+      onElected: () => told.push(one.leadership?.held, one.resign()),
+      onResigned: () => told.push("resigned"),
+    });
+    await one.campaign();
+    await settled();
+    expect(await Promise.all(told)).toEqual([true, true, "resigned"]);
+  });
 });
 
 describe("lead", () => {

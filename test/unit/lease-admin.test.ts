@@ -73,6 +73,18 @@ describe("a list", () => {
     expect(keys).toEqual(["a", "b"]);
   });
 
+  it("goes on behind pages without any lease", async () => {
+    await client.acquire("k");
+    const scan = store.scan.bind(store);
+    const next = { pk: "free", sk: "lease" };
+    let empty = 2;
+    store.scan = async ({ after: _, ...request }, call) =>
+      empty-- > 0 ? { items: [], next } : await scan(request, call);
+    const pages: unknown[] = [];
+    for await (const page of client.listPages()) pages.push(page);
+    expect(pages).toMatchObject([{ leases: [], next }, { leases: [], next }, { leases: [{ key: "k" }] }]);
+  });
+
   it("has no cursor on its last page", async () => {
     expect((await client.listPages().next()).value).toStrictEqual({ leases: [] });
   });

@@ -30,6 +30,15 @@ describe("a handle", () => {
     expect(lease.toJSON()).toMatchObject({ slot: "7", cooldownUntil: lease.acquiredAt + 5_000 });
   });
 
+  it("says the version of the last renewal, so that who adopts it renews it with 1 request", async () => {
+    const lease = await client.acquire("k");
+    for (let count = 0; count < 3; count += 1) await lease.renew();
+    const adopted = client.adopt(lease.toJSON());
+    store.calls.length = 0;
+    await adopted.renew();
+    expect(store.calls).toHaveLength(1);
+  });
+
   it.each([
     ["its payload", { page: 1 }, { data: { page: 1 } }],
     ["no payload where it has none", undefined, {}],

@@ -85,6 +85,15 @@ describe("calls under way", () => {
     expect(() => lifecycle.throwIfClosed()).toThrow(ClientClosedError);
   });
 
+  it("are refused from within what closing ends, such as a listener of a signal", async () => {
+    const leave = lifecycle.enter(() => {
+      expect(() => lifecycle.begin(undefined)).toThrow(ClientClosedError);
+      leave();
+    });
+    await lifecycle.close(1_000);
+    expect.assertions(1);
+  });
+
   it("abort with their caller's reason, and not once they have ended", () => {
     const caller = new AbortController();
     const [open, over] = [lifecycle.begin(caller.signal), lifecycle.begin(caller.signal)];
@@ -93,6 +102,13 @@ describe("calls under way", () => {
     caller.abort(reason);
     expect([open.signal.reason, over.signal.aborted]).toEqual([reason, false]);
     expect(() => lifecycle.begin(caller.signal)).toThrow(reason);
+  });
+
+  it("are none where the caller's signal has aborted before: closing waits for nothing", async () => {
+    expect(() => lifecycle.begin(AbortSignal.abort(new Error("enough")))).toThrow("enough");
+    const closing = leftOf(lifecycle.close(500));
+    await clock.advance(500);
+    expect(await closing).toBe("closed");
   });
 
   it("are waited for, no longer than the timeout, and are counted then", async () => {

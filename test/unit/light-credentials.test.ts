@@ -265,6 +265,33 @@ describe("credentials that end", () => {
     await expect(get(store)).rejects.toMatchObject({ code: "LEASE_ACCESS_DENIED" });
     expect(signers()).toEqual(["AK2", "AK3"]);
   });
+
+  it("and that the service takes for expired are not fetched for a late refusal, after another call's", async () => {
+    const first = Promise.withResolvers<() => void>();
+    const refusal = refuse("ExpiredTokenException");
+    server.script((...answer) => first.resolve(() => refusal(...answer)), refusal, say({}));
+    const slow = get(store);
+    const refuseFirst = await first.promise;
+    await get(store);
+    refuseFirst();
+    await slow;
+    expect([fetched, signers()]).toEqual([2, ["AK1", "AK1", "AK2", "AK2"]]);
+  });
+
+  it("are fetched again after such as cannot sign", async () => {
+    const given = [{ accessKeyId: "AKBAD\n", secretAccessKey: "s" }];
+    const credentials = async () => given.shift() ?? { accessKeyId: "AKGOOD", secretAccessKey: "s" };
+    const careless = newStore({ credentials });
+    await expect(get(careless)).rejects.toMatchObject({ code: "LEASE_CREDENTIALS_MISSING" });
+    await get(careless);
+    expect(signers()).toEqual(["AKGOOD"]);
+  });
+
+  it("tell why they could not be fetched", async () => {
+    fails = true;
+    const cause = { message: "the vault is shut" };
+    await expect(get(store)).rejects.toMatchObject({ code: "LEASE_CREDENTIALS_MISSING", cause });
+  });
 });
 
 it("expired credentials of the environment are read again, and not sent twice where they are the same", async () => {

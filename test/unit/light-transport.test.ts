@@ -95,6 +95,16 @@ describe("a request", () => {
     expect(get?.headers["x-amz-target"]).toBe("DynamoDB_20120810.GetItem");
   });
 
+  it("goes over the connections of the first ones, which were sent at the same time", async () => {
+    server.script(say({}));
+    const store = newStore();
+    const before = server.connections();
+    for (let round = 0; round < 3; round += 1) {
+      await Promise.all([store.get(read, newCall()), store.get(read, newCall())]);
+    }
+    expect(server.connections() - before).toBe(2);
+  });
+
   it("of a transaction has the same token in every copy, and another in the next transaction", async () => {
     server.script(refuse("InternalServerError", 500), say({}));
     const store = newStore();

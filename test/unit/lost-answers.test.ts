@@ -104,6 +104,25 @@ describe("an acquire whose answer is lost", () => {
     expect((await waiting).held).toBe(true);
   });
 
+  it("and that lands late, unseen by its caller's last look, is taken back", async () => {
+    store.next("request lost");
+    const retry = { strategy: "fixed", delayMs: 600 } as const;
+    const waiting = clientOf("a").acquire("k", { waitMs: 1_000, retry });
+    const outcome = expect(waiting).rejects.toMatchObject({ code: "LEASE_UNAVAILABLE" });
+    await settled();
+    const [late] = store.calls[0]?.requests ?? [];
+    const held = await clientOf("b").acquire("k");
+    await clock.advance(600);
+    const lagging = store.table.peek({ pk: "k", sk: "lease" });
+    store.get = async () => lagging;
+    await held.release();
+    expect(late && store.table.updateNow(late).applied).toBe(true);
+    await clock.advance(400);
+    await outcome;
+    await settled();
+    expect(await clientOf("b").tryAcquire("k")).toBeDefined();
+  });
+
   it("and whose caller aborts is taken back", async () => {
     store.next("hangs");
     const controller = new AbortController();
@@ -262,6 +281,15 @@ describe("a release whose answer is lost", () => {
     await expect(lease.release()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
     expect(await lease.complete()).toBe(true);
     expect(await clientOf("b").tryAcquire("k", { slot: "7" })).toBeUndefined();
+  });
+
+  it("and that was to complete a slot, and never arrived, can be followed by one that leaves it open", async () => {
+    const client = clientOf("a");
+    const lease = await client.acquire("k", { slot: "7" });
+    store.next("request lost");
+    await expect(lease.complete()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    expect(await lease.release()).toBe(true);
+    expect(await client.doneSlot("k")).toBeUndefined();
   });
 
   it("and that has landed leaves the slot open to whoever retries it, and a later completion says so", async () => {

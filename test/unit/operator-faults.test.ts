@@ -1,7 +1,9 @@
 import { LeaseClient, LeaseServiceError } from "@leasehold/client";
 import { LeaseOperator } from "@leasehold/client/operator";
+import { waiterSortKeyPrefix } from "@leasehold/client/schema";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
+import { put } from "../support/foreign-items.ts";
 import { type Fate, ScriptedStore } from "../support/scripted-store.ts";
 
 const reason = "INC-4411";
@@ -154,4 +156,9 @@ it.each<[string, () => Promise<unknown>, string]>([
 ])("refuses %s, and sends nothing", async (_, call, option) => {
   expect(await failureOf(call())).toMatchObject({ code: "LEASE_INVALID_OPTIONS", option });
   expect(store.calls).toEqual([]);
+});
+
+it("a description tells how many are parked, and since when the one that has waited longest", async () => {
+  for (const since of [1_000, 2_000, 3_000]) put(store.table, "k", `${waiterSortKeyPrefix}${since}#flow`, {});
+  expect((await operator.describe("k")).parked).toEqual({ count: 3, since: 1_000 });
 });

@@ -117,6 +117,32 @@ describe("a handle of a reentrant lease", () => {
     await outer.renew();
     expect(outer.remainingMs()).toBe(leaseDurationMs);
   });
+
+  it("is not shared any more while its release waits for a renewal: its owner gets a lease of its own", async () => {
+    const before = await client.acquire("k", again);
+    store.next("hangs");
+    before.renew().catch(() => undefined);
+    const releasing = before.release();
+    const after = await client.acquire("k", again);
+    await clock.advance(1_000);
+    expect(await releasing).toBe(false);
+    await after.renew();
+    expect(after.token).not.toBe(before.token);
+  });
+});
+
+describe("a group of a reentrant owner", () => {
+  it("keeps the lock that it shares while it waits for the others, though the first handle is released", async () => {
+    const other = await clientOf("other").acquire("l");
+    const first = await client.acquire("k", { ...again, heartbeat: true });
+    const waiting = acquireAll(client, ["k", "l"], { ...again, waitMs: 60_000 });
+    await clock.advance(1_000);
+    expect(await first.release()).toBe(true);
+    expect(await clientOf("b").inspect("k")).toMatchObject({ token: first.token });
+    await other.release();
+    await clock.advance(10_000);
+    expect((await waiting).held).toBe(true);
+  });
 });
 
 describe("a plain write lock", () => {
@@ -189,6 +215,16 @@ describe("a reentrant lease with a slot", () => {
     await expect(clientOf("b").acquire("k", { slot: "7" })).rejects.toMatchObject({
       code: "LEASE_SLOT_DONE",
     });
+  });
+
+  it("records the slot that an inner handle completed, though its last release had to be repeated", async () => {
+    const outer = await client.acquire("k", { ...again, slot });
+    const inner = await client.acquire("k", { ...again, slot });
+    await inner.complete();
+    store.next("request lost");
+    await expect(outer.release()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    expect(await outer.release()).toBe(true);
+    expect(await client.doneSlot("k")).toBe(slot);
   });
 
   it("records the slot that its outer handle completed, where an inner one is released last", async () => {

@@ -108,6 +108,18 @@ describe("the gate", () => {
       expect(clock.pending).toBe(0);
     });
 
+    it("leaves as much room as there was when it is given up: it had none", async () => {
+      for (let index = 0; index < 16; index += 1) void renew("renewal", 1);
+      sent.length = 0;
+      const caller = new AbortController();
+      const acquiring = pass("waiting", { ...unbounded, signal: caller.signal });
+      const renewing = gate.renew(1, caller.signal, send("waiting"));
+      caller.abort(new Error("enough"));
+      await Promise.allSettled([acquiring, renewing]);
+      void renew("behind", 1);
+      expect(sent).toEqual([]);
+    });
+
     it("tells for how long it has waited", async () => {
       const waiting = gate.enter(60_000, undefined);
       await clock.advance(700);

@@ -321,6 +321,19 @@ describe("a reentrant owner", () => {
     expect(itemNow()).toMatchObject({ permits: 1 });
   });
 
+  it("keeps its seat until the very write that takes its place, however many dead ones have to go before", async () => {
+    const many = seatLimits.passedPerWrite + 1;
+    for (let index = 0; index < many; index += 1) take(semaphore(many), `dead ${index}`);
+    await clock.advance(leaseDurationMs + clockSkewMs + 1);
+    take(formOf({ reentrantOwner: "me" }), "a", { owner: "me", reentrant: true });
+    const passed = passedBy(judge(mine, "me", true));
+    expect(passed).toHaveLength(many);
+    for (const write of mine.clear(passed)) expect(apply(write)).toBe(true);
+    expect(tokens()).toContain("a");
+    expect(apply(mine.acquire(grant("b"), passed))).toBe(true);
+    expect(tokens()).not.toContain("a");
+  });
+
   it("is marked as having a seat by a takeover, which does not remove that mark: DynamoDB refuses both at once", () => {
     apply(mine.acquire(grant("a"), []));
     const { set, remove } = mine.acquire(grant("b"), passedBy(judge(mine, "me", true)));

@@ -3,6 +3,7 @@ import { type Lease, LeaseClient, type LeaseHandle, LeaseLostError } from "@leas
 import { ManualClock } from "@leasehold/client/testing";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
+import { CallBudget } from "../../packages/client/src/store/timed-store.ts";
 import { type Clock, sparingUptime, systemClock } from "../../packages/client/src/time/clock.ts";
 import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -73,6 +74,28 @@ describe("the service's time", () => {
         }
       }),
     );
+  });
+
+  it("is known already when its listener hears of the answer that has told it", () => {
+    const machine = new Machine();
+    machine.wallErrorMs = -hourMs;
+    const ahead: unknown[] = [];
+    const clock = new ServiceClock(machine, false, skewMs, (now) => ahead.push(clock.ahead(now)));
+    machine.exchange(clock, 0, 0);
+    expect(ahead).toEqual([{ minMs: hourMs, maxMs: hourMs + 1_000 }]);
+  });
+
+  it("counts from when a call's last attempt was sent at the latest, and from its answer at the earliest", () => {
+    const machine = new Machine();
+    const clock = clockOf(machine);
+    const call = new CallBudget(clock, {});
+    machine.trueMs = 4_000;
+    expect(call.isCurrent()).toBe(true);
+    const answered = call.timed();
+    machine.trueMs = 7_000;
+    answered({ earliest: epoch + 4_000, latest: epoch + 5_000 });
+    expect(clock.ahead()).toEqual({ minMs: -3_000, maxMs: 5_000 + 3_003 - 7_000 });
+    call.end();
   });
 
   it("is known better with every answer that is made beside a full second", () => {

@@ -2,8 +2,10 @@ import { LeaseClient, LeaseUnavailableError, type RetryStrategy } from "@leaseho
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import {
+  type CacheEntry,
   ComputationTimeoutError,
   type GetOrComputeOptions,
+  type ResultCache,
   SingleFlight,
   type SingleFlightOptions,
 } from "../../packages/client/src/single-flight/index.ts";
@@ -74,6 +76,59 @@ describe("a call's own rhythm", () => {
     await settled();
     expect(await looksIn(1_000)).toEqual([500, 1_000]);
   });
+});
+
+test("a look at a cache elsewhere finds what the holder stores meanwhile, and tries nothing in vain", async () => {
+  const values = new Map<string, CacheEntry>();
+  const finish = await holder({ cache: values });
+  let isLooking = false;
+  /** Lets the holder store its value and let the lock go after the first of the two reads. */
+  const firstOf = async <T>(read: Promise<T>): Promise<T> => {
+    const found = await read;
+    if (!isLooking) return found;
+    isLooking = false;
+    finish("new");
+    await settled();
+    return found;
+  };
+  const get = store.get.bind(store);
+  store.get = (...call) => firstOf(get(...call));
+  const cache: ResultCache = {
+    get: (key) => firstOf(Promise.resolve(values.get(key))),
+    set: (key, entry) => values.set(key, entry),
+  };
+  const retry = { strategy: "fixed", delayMs: 1_000 } as const;
+  let value: string | undefined;
+  void flights({ cache, retry })
+    .getOrCompute("k", unwanted)
+    .then((got) => {
+      value = got;
+    });
+  await settled();
+  isLooking = true;
+  await clock.advance(1_000);
+  await settled();
+  expect(value).toBe("new");
+  const [acquired, refused, released] = [1, 1, 1];
+  expect(store.count("update")).toBe(acquired + refused + released);
+});
+
+test("a caller gets its value when the lock has been let go: its process may be frozen from then on", async () => {
+  const released = Promise.withResolvers<void>();
+  const update = store.update.bind(store);
+  store.update = async (...call) => {
+    if (store.count("update") > 0) await released.promise;
+    return await update(...call);
+  };
+  let value: string | undefined;
+  const call = flights({ cache: new Map() }).getOrCompute("k", { compute: () => "new" });
+  void call.then((got) => {
+    value = got;
+  });
+  await settled();
+  expect(value).toBeUndefined();
+  released.resolve();
+  expect(await call).toBe("new");
 });
 
 describe("a call's own limits", () => {

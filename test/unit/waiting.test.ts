@@ -1,4 +1,7 @@
-import { type Lease, LeaseClient, LeaseUnavailableError } from "@leasehold/client";
+import { type Lease, LeaseClient, type LeaseEvent, LeaseUnavailableError } from "@leasehold/client";
+import { fair } from "@leasehold/client/fair";
+import { acquireAll } from "@leasehold/client/group";
+import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { retryDelayMs } from "../../packages/client/src/time/retry.ts";
@@ -213,5 +216,37 @@ describe("delays of", () => {
     const state = { attempt: 9, claimableInMs: 1_000 };
     expect(retryDelayMs({ strategy: "untilExpiry" }, { ...state, fraction: 0 })).toBe(1_000);
     expect(retryDelayMs({ strategy: "untilExpiry" }, { ...state, fraction: 0.99 })).toBeLessThan(1_050);
+  });
+});
+
+describe("a signal that aborts at the very moment of the grant leaves a lease that its caller has, or none:", () => {
+  const ways: readonly [string, (client: LeaseClient, signal: AbortSignal) => Promise<unknown>][] = [
+    ["a lock", (client, signal) => client.acquire("k", { signal, waitMs: 1_000 })],
+    ["a fair lock", (client, signal) => client.acquire("k", { signal, waitMs: 1_000, order: fair() })],
+    ["a permit", (client, signal) => new Semaphore(client, "k", { permits: 1 }).acquire({ signal })],
+    ["a group", (client, signal) => acquireAll(client, ["k"], { signal })],
+  ];
+
+  it.each(ways)("%s that is told of", async (_, take) => {
+    const caller = new AbortController();
+    const onEvent = ({ type }: LeaseEvent): void => {
+      if (type === "acquired") caller.abort(new Error("enough"));
+    };
+    const client = new LeaseClient({ store, clock, leaseDurationMs: 30_000, onEvent });
+    const lease = await take(client, caller.signal).catch(() => undefined);
+    await settled();
+    expect(await client.inspectAll("k")).toHaveLength(lease === undefined ? 0 : 1);
+  });
+
+  it.each(ways)("%s whose write has landed", async (_, take) => {
+    const caller = new AbortController();
+    const { update, transact } = store;
+    store.update = (...call) => update.apply(store, call).finally(() => caller.abort(new Error("enough")));
+    store.transact = (...call) =>
+      transact.apply(store, call).finally(() => caller.abort(new Error("enough")));
+    const client = new LeaseClient({ store, clock, leaseDurationMs: 30_000 });
+    const lease = await take(client, caller.signal).catch(() => undefined);
+    await settled();
+    expect(await client.inspectAll("k")).toHaveLength(lease === undefined ? 0 : 1);
   });
 });

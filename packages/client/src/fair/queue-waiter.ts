@@ -1,5 +1,6 @@
 import type { LeaseServiceError, LeaseUnavailableError } from "../errors/errors.ts";
 import { passing } from "../errors/operational.ts";
+import { unlessUnreadable, unreadableIn } from "../looks.ts";
 import { checkSize } from "../options/check-values.ts";
 import type { AcquireAttempt, Granted } from "../protocol/acquire-attempt.ts";
 import type { AcquireCall } from "../protocol/acquirer.ts";
@@ -168,7 +169,8 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     const isFirst = this.#seen === undefined;
     const withinMs = waitMs > 0 ? this.#budget.callMs : callBudgetMs;
     const outcome = await this.#attempt.try({ withinMs, signal }, prospect);
-    this.learn(outcome.item);
+    // Another's seat that cannot be read takes nothing from a lease that was granted; a refusal has been read before.
+    unlessUnreadable(() => this.learn(outcome.item), unreadableIn(this.context));
     if (outcome.granted) return outcome;
     this.#failure = undefined;
     const { blocker } = outcome.prospect;

@@ -249,8 +249,14 @@ export class AcquireAttempt {
       const { version, expiresAt } = written;
       const renewal = { shown: record, version, expiresAt, leaseDurationMs, retentionMs };
       const renewing = this.#context.table.update(this.form.renew(renewal), { ...bounds, since: written.at });
-      ({ item } = await renewing.catch(this.#doubted));
-      record = leaseOf(this.form, item, this.token);
+      try {
+        ({ item } = await renewing);
+        record = leaseOf(this.form, item, this.token);
+      } catch (error) {
+        // The lease is ours already, whatever has become of its renewal.
+        this.#uncertain = true;
+        throw error;
+      }
     }
     return this.#refused(item);
   }

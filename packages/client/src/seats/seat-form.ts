@@ -160,7 +160,8 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     const reasonOf = (seat: SeatRecord): TakeoverReason => expiryOf(seat).reason as TakeoverReason;
     const takeovers = gone.map((from): Takeover => ({ from, reason: reasonOf(from) }));
     const resumed: Takeover[] = own === undefined ? [] : [{ from: own, reason: "sameOwner" }];
-    return { blocker: undefined, claimableInMs: 0, takeovers: [...resumed, ...takeovers] };
+    // The own one comes last: then it goes with the very write that takes its place, however many have to go before.
+    return { blocker: undefined, claimableInMs: 0, takeovers: [...takeovers, ...resumed] };
   }
 
   roomFor(item: Item | undefined, shapes: readonly string[], detector: ExpiryDetector): boolean {
