@@ -349,6 +349,16 @@ describe("a heartbeat", () => {
     ]);
   });
 
+  it("that a workflow makes for itself keeps the lock's item as long as the workflow does", () => {
+    const definitions = definitionsIn(workflowOf({ retention: Duration.days(30) }));
+    const ttls = Object.values(definitions).flatMap((definition) =>
+      [...JSON.stringify(definition).matchAll(/":ttl":{"N":"{% (.*?) %}"/g)].map(([, ttl]) => ttl),
+    );
+    const thirtyDaysMs = 30 * 86_400_000;
+    expect(ttls.length).toBeGreaterThan(8);
+    expect(ttls.filter((ttl) => !ttl?.includes(` + ${thirtyDaysMs})`))).toEqual([]);
+  });
+
   it("that is draining guards what it guarded, and lets nothing start a keeper", () => {
     const { stack, table } = stackOf();
     const shared = new LeaseHeartbeat(stack, "Shared", { table });

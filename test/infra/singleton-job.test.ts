@@ -15,6 +15,7 @@ import { ScheduleExpression, TimeWindow } from "aws-cdk-lib/aws-scheduler";
 import { Queue } from "aws-cdk-lib/aws-sqs";
 import { DefinitionBody, Pass, StateMachine } from "aws-cdk-lib/aws-stepfunctions";
 import { describe, expect, test } from "vitest";
+import { definitionsIn } from "../support/definitions.ts";
 
 const alarmType = "AWS::CloudWatch::Alarm";
 const everyFiveMinutes = ScheduleExpression.rate(Duration.minutes(5));
@@ -244,6 +245,12 @@ describe("a job that is a function", () => {
     template.hasResourceProperties("AWS::Lambda::EventInvokeConfig", { MaximumRetryAttempts: 0 });
   });
 
+  test("may be started once and not again: the user's 0 is no absence of retries", () => {
+    templateOf({ retryAttempts: 0 }).hasResourceProperties("AWS::Scheduler::Schedule", {
+      Target: { RetryPolicy: { MaximumRetryAttempts: 0 } },
+    });
+  });
+
   test("keeps what its own definition says about asynchronous invocations", () => {
     const world = newWorld();
     const fn = newFunction(world.stack, Duration.minutes(2));
@@ -360,6 +367,11 @@ describe("a job that queues", () => {
         }),
       },
     });
+  });
+
+  test("has its runs wait for as long as a run may be started late", () => {
+    const definitions = JSON.stringify(definitionsIn(queued({ maxEventAge: Duration.minutes(7) })));
+    expect(definitions).toMatch(/"\w*waitUntil":"{% \$millis\(\) \+ 420000 %}"/);
   });
 
   test("is refused without a stream", () => {
@@ -687,12 +699,16 @@ describe("alarms", () => {
     templateOf({ alarms: false }).resourceCountIs(alarmType, 0);
   });
 
-  test("all tell whom the user names", () => {
+  test.each(["lambda", "lockedLambda"] as const)("all tell whom the user names: %s", (kind) => {
     const action: IAlarmAction = {
       bind: () => ({ alarmActionArn: "arn:aws:sns:eu-west-1:111122223333:oncall" }),
     };
-    for (const { AlarmActions } of Object.values(alarmsOf(templateOf({ alarmActions: [action] })))) {
-      expect(AlarmActions).toEqual(["arn:aws:sns:eu-west-1:111122223333:oncall"]);
+    const world = newWorld();
+    const target = SingletonJobTarget[kind](newFunction(world.stack, Duration.minutes(1), "Named"));
+    const alarms = Object.entries(alarmsOf(templateOf({ target, alarmActions: [action] }, world)));
+    expect(alarms.length).toBeGreaterThan(4);
+    for (const [id, { AlarmActions }] of alarms) {
+      expect([id, AlarmActions]).toEqual([id, ["arn:aws:sns:eu-west-1:111122223333:oncall"]]);
     }
   });
 

@@ -27,6 +27,8 @@ interface Plan {
   readonly error: string;
   readonly cause: string;
   readonly lands: boolean;
+  /** How long after its effect the answer comes. */
+  readonly lateByMs?: number;
 }
 
 /** The ARN of a state machine of the tests. */
@@ -68,11 +70,13 @@ export class StepFunctions {
   /** Every call of a service, such as `dynamodb:updateItem`, in order. */
   readonly calls: string[] = [];
   readonly #plans: Plan[] = [];
+  readonly #clock: ManualClock;
   /** What other resources answer. */
   readonly resources = new Map<string, (args: never) => unknown>();
 
   /** @param onEvent hears what EventBridge would be told, and more */
   constructor(clock: ManualClock, onEvent?: StateMachineListener) {
+    this.#clock = clock;
     this.machines = new StateMachines({
       clock,
       random: () => 0.5,
@@ -105,6 +109,11 @@ export class StepFunctions {
     this.#plans.push({ action, times, error, cause, lands: true });
   }
 
+  /** Makes the next calls of a service take effect at once, and their answers come later. */
+  answerLate(action: string, times: number, lateByMs: number): void {
+    this.#plans.push({ action, times, error: "", cause: "", lands: true, lateByMs });
+  }
+
   /** Lets every call go through again. */
   heal(): void {
     this.#plans.length = 0;
@@ -129,6 +138,11 @@ export class StepFunctions {
     this.calls.push(action);
     const plan = this.#plans.find((candidate) => candidate.action === action && candidate.times > 0);
     if (plan !== undefined) plan.times -= 1;
+    if (plan?.lateByMs !== undefined) {
+      const result = await this.#perform(action, args);
+      await new Promise<void>((resolve) => this.#clock.schedule(resolve, plan.lateByMs ?? 0));
+      return result;
+    }
     if (plan?.error === "") return new Promise<never>(() => {});
     if (plan !== undefined && !plan.lands) throw new StatesError(plan.error, plan.cause);
     const result = this.#perform(action, args);

@@ -1,11 +1,13 @@
-import { LeaseClient } from "@leasehold/client";
+import { LeaseClient, type LeaseStore } from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { JobRuns, TaskSet } from "@leasehold/jobs";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { TableReader } from "../../packages/cli/src/console/table-reader.ts";
 import { leasehold } from "../support/command-line.ts";
 import { ask, type ServedConsole, serveConsole, sessionOf } from "../support/console.ts";
+import { changedStore } from "../support/lock-table.ts";
 
 const written = { "x-leasehold-write": "1", "content-type": "application/json" };
 const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>\u202e\u001b[2J`;
@@ -36,7 +38,7 @@ async function busyStore() {
   return { store, client, lease, permit };
 }
 
-async function openedConsole(store: MemoryLeaseStore, args: readonly string[] = []) {
+async function openedConsole(store: LeaseStore, args: readonly string[] = []) {
   const served = await serveConsole(store, args);
   const cookie = await sessionOf(served);
   const page = (path: string) => ask(`${served.origin}${path}`, { headers: { cookie } });
@@ -185,6 +187,36 @@ describe("the console", () => {
     const id = /name="id" value="([^"]+)"/.exec(body)?.[1] ?? "";
     expect((await act("resume", { key: "feed", "sort-key": "lease", id })).status).toBe(200);
     expect(await new LeaseClient({ store }).inspect("feed")).toBeUndefined();
+  });
+
+  it("shows what a write has changed, also where a page was read while it was under way", async () => {
+    const store = new MemoryLeaseStore();
+    let readPage: () => Promise<unknown> = async () => undefined;
+    const slow = changedStore(store, {
+      update: async (...call) => {
+        await readPage();
+        return await store.update(...call);
+      },
+      transact: async (...call) => {
+        await readPage();
+        return await store.transact(...call);
+      },
+    });
+    const { page, act } = await openedConsole(slow, ["--write", "--every", "1h"]);
+    readPage = async () => {
+      readPage = async () => undefined;
+      await page("/");
+    };
+    expect((await act("pause", { key: "feed", for: "2h", reason: "vendor down" })).status).toBe(200);
+    expect((await page("/")).body).toContain("feed");
+  });
+
+  it("looks at the table once for tabs that ask at the same time", async () => {
+    const client = new LeaseClient({ store: new MemoryLeaseStore() });
+    const terms = { everyMs: 1_000, mostUnitsPerSecond: 5, mostItems: 100 };
+    const reader = new TableReader(client, { ...terms, monotonicMs: () => 0 });
+    const [one, other] = await Promise.all([reader.read(), reader.read()]);
+    expect(one).toBe(other);
   });
 
   it("skips a slot and requeues tasks, but not those that have changed since", async () => {

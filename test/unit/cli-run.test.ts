@@ -1,6 +1,7 @@
 import { type CallOptions, type GetRequest, LeaseClient } from "@leasehold/client";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { Child } from "../../packages/cli/src/work/child.ts";
 import { slotAt, slotOfNow } from "../../packages/cli/src/work/slots.ts";
 import { leasehold } from "../support/command-line.ts";
 
@@ -44,6 +45,54 @@ describe("leasehold run", () => {
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ operation: "update", tableName: store.tableName });
     expect(await new LeaseClient({ store }).inspect("k")).toBeUndefined();
+  });
+});
+
+describe("a child of leasehold run", () => {
+  const env = { PATH: process.env.PATH };
+  /** Starts this in place of a process; it ends with 0 as soon as it gets a signal. */
+  function obedientChild() {
+    const ended = Promise.withResolvers<number>();
+    const got: string[] = [];
+    const take = (name: string): void => {
+      got.push(name);
+      ended.resolve(0);
+    };
+    const child = {
+      ...{ ended: ended.promise, kill: take, passOn: take },
+      ...{ closePipe: () => undefined, hasLeftovers: () => false },
+    };
+    return { got, child: child as unknown as Child };
+  }
+
+  it("that obeys --max and ends with 0 has not done its slot", async () => {
+    const [store, clock] = [new MemoryLeaseStore(), new ManualClock()];
+    const start = vi.spyOn(Child, "start").mockResolvedValue(obedientChild().child);
+    const args = ["run", "k", "--slot", "s", "--max", "5s", "--", "true"];
+    const called = leasehold(args, { store, clock, env });
+    await vi.waitFor(() => expect(start).toHaveBeenCalled(), { interval: 1 });
+    await clock.advance(5_000);
+    expect((await called).code).toBe(124);
+    const client = new LeaseClient({ store, clock });
+    expect(await client.doneSlot("k")).toBeUndefined();
+    expect(await client.inspect("k")).toBeUndefined();
+  });
+
+  it("gets the signals that come before it has started", async () => {
+    const store = new MemoryLeaseStore();
+    const started = Promise.withResolvers<Child>();
+    const { got, child } = obedientChild();
+    const start = vi.spyOn(Child, "start").mockReturnValue(started.promise);
+    let send: (name: NodeJS.Signals) => void = () => undefined;
+    const onRedirect = (listener: typeof send): void => {
+      send = listener;
+    };
+    const called = leasehold(["run", "k", "--", "true"], { store, env, onRedirect });
+    await vi.waitFor(() => expect(start).toHaveBeenCalled(), { interval: 1 });
+    send("SIGUSR1");
+    started.resolve(child);
+    expect((await called).code).toBe(0);
+    expect(got).toEqual(["SIGUSR1"]);
   });
 });
 

@@ -1,8 +1,41 @@
 /** What a child hears of the lease that it runs under. */
+import { LeaseLostError } from "@leasehold/client";
 import { ManualClock } from "@leasehold/client/testing";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Child } from "../../packages/cli/src/work/child.ts";
-import { superviseChild } from "../../packages/cli/src/work/supervision.ts";
+import { type SupervisionOptions, superviseChild } from "../../packages/cli/src/work/supervision.ts";
+
+/** A child that does nothing by itself, under a lease of a minute that ends when the test says so. */
+function supervise(flags: Partial<SupervisionOptions["flags"]>) {
+  const clock = new ManualClock();
+  const loss = new AbortController();
+  const ended = Promise.withResolvers<number>();
+  const got: string[] = [];
+  const lease = { signal: loss.signal, held: true, remainingMs: () => 60_000 };
+  const child = {
+    ended: ended.promise,
+    left: false,
+    kill: (name: string) => void got.push(name),
+    closePipe: () => void got.push("pipe closed"),
+    hasLeftovers: () => child.left,
+  };
+  const none = {
+    "on-lost": undefined,
+    "kill-after": undefined,
+    grace: undefined,
+    max: undefined,
+    fd: undefined,
+  };
+  const outcome = superviseChild(child as unknown as Child, {
+    ...{ key: "k", lease, leaseMs: 60_000, clock, say: () => undefined },
+    flags: { ...none, ...flags },
+  });
+  const lose = (): void => {
+    lease.held = false;
+    loss.abort(new LeaseLostError("k", "taken"));
+  };
+  return { clock, child, lease, got, lose, end: ended.resolve, outcome };
+}
 
 it("each time that its lease is about to end, a child that may go on is told so again", async () => {
   const clock = new ManualClock();
@@ -34,4 +67,44 @@ it("each time that its lease is about to end, a child that may go on is told so 
   ended.resolve(0);
   expect(await supervised).toEqual({ code: 0, isLost: false, isTooLong: false });
   expect(clock.pending).toBe(0);
+});
+
+describe("a child that is stopped", () => {
+  it("and ends in time gets no SIGKILL later: its number may be another process's by then", async () => {
+    const { clock, got, end, outcome } = supervise({ max: 5_000, "kill-after": 10_000 });
+    await clock.advance(5_000);
+    end(143);
+    expect(await outcome).toEqual({ code: 143, isLost: false, isTooLong: true });
+    expect(clock.pending).toBe(0);
+    expect(got).toEqual(["SIGTERM", "SIGCONT"]);
+  });
+
+  it("had its lease to its end, when that ends while the processes that it has left behind are waited for", async () => {
+    const { clock, child, lease, got, end, outcome } = supervise({ max: 5_000, "kill-after": 10_000 });
+    await clock.advance(5_000);
+    child.left = true;
+    end(143);
+    await clock.advance(1_000);
+    lease.held = false;
+    await clock.advance(10_000);
+    expect(await outcome).toEqual({ code: 143, isLost: false, isTooLong: true });
+    expect(got).toEqual(["SIGTERM", "SIGCONT", "SIGKILL"]);
+  });
+
+  it("after --max, and loses its lease before it has ended, has lost it", async () => {
+    const { clock, lose, end, outcome } = supervise({ max: 5_000 });
+    await clock.advance(5_000);
+    lose();
+    end(0);
+    expect(await outcome).toEqual({ code: 0, isLost: true, isTooLong: true });
+  });
+});
+
+it("a child that goes on without its lease hears of the loss by its pipe", async () => {
+  const { clock, got, lose, end, outcome } = supervise({ "on-lost": "ignore" });
+  lose();
+  await clock.advance(60_000);
+  expect(got).toEqual(["pipe closed"]);
+  end(0);
+  expect(await outcome).toEqual({ code: 0, isLost: true, isTooLong: false });
 });

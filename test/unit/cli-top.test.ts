@@ -1,6 +1,8 @@
+import { PassThrough } from "node:stream";
+import { runCommandLine } from "@leasehold/cli";
 import { fair } from "@leasehold/client/fair";
 import { Semaphore } from "@leasehold/client/semaphore";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { type TopFrame, topLines } from "../../packages/cli/src/top/top-view.ts";
 import { RateMeter } from "../../packages/cli/src/view/rate-meter.ts";
 import { selectRows } from "../../packages/cli/src/view/row-selection.ts";
@@ -126,5 +128,40 @@ describe("leasehold top", () => {
     expect(code).toBe(0);
     expect(stdout.startsWith("\u001b[?1049h")).toBe(true);
     expect(stdout.endsWith("\u001b[?7h\u001b[?25h\u001b[?1049l")).toBe(true);
+  });
+
+  /** The screen of a terminal, and its keyboard. */
+  function opened() {
+    const { store, clock, holder } = lockTable();
+    const terminal = () => Object.assign(new PassThrough(), { isTTY: true, columns: 80 });
+    const [stdin, stdout, stderr] = [terminal(), terminal(), terminal()];
+    let shown = "";
+    stdout.on("data", (chunk) => {
+      shown += chunk;
+    });
+    /** Waits until a text is shown that was not before. */
+    const shows = async (text: string): Promise<void> => {
+      await vi.waitFor(() => expect(shown).toContain(text), { interval: 1 });
+      shown = "";
+    };
+    const begin = () =>
+      runCommandLine(["top"], {
+        ...{ stdin, stdout, stderr, clock, open: async () => store },
+        env: { LEASEHOLD_TABLE_NAME: "leases", NO_COLOR: "1" },
+        signals: { signal: new AbortController().signal, redirect: () => () => {} },
+      });
+    return { clock, holder, begin, shows, type: (keys: string) => void stdin.write(keys) };
+  }
+
+  it("does what a key says about the row that was chosen when it was pressed", async () => {
+    const { holder, begin, shows, type } = opened();
+    await holder("first holder").acquire("a-key");
+    await holder("second holder").acquire("b-key");
+    const code = begin();
+    await shows("second holder");
+    type("\rj");
+    await shows("holder          first holder");
+    type("qq");
+    expect(await code).toBe(0);
   });
 });

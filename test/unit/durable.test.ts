@@ -654,16 +654,20 @@ describe("a service that fails", () => {
   });
 });
 
-test("is released only when no piece of the work runs under it any more", async () => {
+test.each([
+  ["completed", true],
+  ["failed", false],
+])("is released only when no piece of the %s work runs under it any more", async (_, completed) => {
   const client = new LeaseClient({ store: new MemoryLeaseStore() });
   const held = new HeldLease(await client.acquire("k"), new Workload(), 30_000);
-  const piece = Promise.withResolvers<void>();
+  const piece = Promise.withResolvers<string>();
   const running = held.run(() => piece.promise);
-  const ending = held.end(true, false);
+  const ending = held.end(completed, false);
   await settled();
   expect(await client.inspect("k")).toBeDefined();
-  piece.resolve();
-  await running;
+  if (completed) piece.resolve("over");
+  else piece.reject("over");
+  expect(await running.catch((error: unknown) => error)).toBe("over");
   expect(await ending).toBe("released");
   expect(await client.inspect("k")).toBeUndefined();
 });

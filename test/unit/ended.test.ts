@@ -146,14 +146,14 @@ describe("the end of an execution that holds a lease", () => {
 
 describe("an execution that was redriven while its lease was let go", () => {
   /** Work that is at work again, whatever was told of it. */
-  function redriven(): void {
+  function redriven(status: "FAILED" | "TIMED_OUT" | "ABORTED" = "ABORTED"): void {
     const describe = kept.steps.machines.describe.bind(kept.steps.machines);
     let looks = 0;
     kept.steps.machines.describe = (arn) => {
       const found = describe(arn);
       if (found.stateMachineArn !== kept.workMachine) return found;
       looks += 1;
-      return looks === 1 ? { ...found, status: "ABORTED" } : found;
+      return looks === 1 ? { ...found, status } : found;
     };
   }
 
@@ -182,17 +182,20 @@ describe("an execution that was redriven while its lease was let go", () => {
     expect(kept.token()).toBe(again.token);
   });
 
-  it("is stopped by its keeper, which had taken it for ended", async () => {
-    const { work, keeper } = await kept.guarded();
-    await kept.clock.advance(beatMs);
-    redriven();
-    await kept.clock.advance(lookMs);
-    expect(kept.token()).toBeUndefined();
-    await kept.clock.advance(1_000);
-    expect(kept.describe(work)).toMatchObject({ error: "LeaseLostError" });
-    expect(kept.describe(keeper)).toMatchObject({
-      status: "FAILED",
-      cause: expect.stringContaining("redriven since"),
-    });
-  });
+  it.each(["FAILED", "TIMED_OUT", "ABORTED"] as const)(
+    "is stopped by its keeper, to which it was %s",
+    async (status) => {
+      const { work, keeper } = await kept.guarded();
+      await kept.clock.advance(beatMs);
+      redriven(status);
+      await kept.clock.advance(lookMs);
+      expect(kept.token()).toBeUndefined();
+      await kept.clock.advance(1_000);
+      expect(kept.describe(work)).toMatchObject({ error: "LeaseLostError" });
+      expect(kept.describe(keeper)).toMatchObject({
+        status: "FAILED",
+        cause: expect.stringContaining("redriven since"),
+      });
+    },
+  );
 });

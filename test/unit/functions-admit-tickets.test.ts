@@ -265,6 +265,20 @@ describe("the cleaner", () => {
     expect(await ask("heartbeat", "b")).toEqual(serving("b"));
   });
 
+  test("comes back to a desk that it could not free", async () => {
+    for (const name of ["a", "b", "c"]) await ask("enter", "dead", name);
+    await clock.advance(62_000);
+    const update = store.update.bind(store);
+    store.update = async (...call) => {
+      if (call[0].key.pk.endsWith("b")) store.next("rejected");
+      return await update(...call);
+    };
+    await expect(clean()).rejects.toMatchObject({ code: "LEASE_REQUEST_REJECTED" });
+    store.update = update;
+    await clock.advance(1_000);
+    expect(await clean()).toEqual({ departments: 2, removed: 2, isComplete: true });
+  });
+
   describe("of a table that is larger than one invocation can read", () => {
     const desks = 1_200;
     const names = Array.from({ length: desks }, (_, index) => `d${String(index).padStart(4, "0")}`);

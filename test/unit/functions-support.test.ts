@@ -1,6 +1,10 @@
+import { LeaseClient, LeaseUnavailableError } from "@leasehold/client";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { JobRuns } from "@leasehold/jobs";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { optional, required, wholeNumber } from "../../functions/support/environment.ts";
 import { once } from "../../functions/support/once.ts";
+import { runAt } from "../../functions/support/unscheduled-runs.ts";
 import {
   hasTimeLeft,
   leaseForInvocation,
@@ -64,5 +68,30 @@ describe("an invocation's time", () => {
     expect(workWithin(-5)).toBeGreaterThan(0);
     for (const remainingMs of [-5, 0, 2_000]) expect(untilTimeIsUp(remainingMs).aborted).toBe(true);
     expect(untilTimeIsUp(60_000.7).aborted).toBe(false);
+  });
+});
+
+describe("a run that nothing has scheduled", () => {
+  const clock = new ManualClock();
+  const time = clock.now();
+  const runsOf = () =>
+    new JobRuns(new LeaseClient({ store: new MemoryLeaseStore(), clock, owner: "a" }), "cleaning");
+
+  test("takes the next millisecond where an earlier one has begun in its own", async () => {
+    const runs = runsOf();
+    const slots = [];
+    for (let times = 0; times < 3; times += 1) slots.push(await runAt(runs, time, ({ slot }) => slot));
+    expect(slots.map((slot) => Date.parse(slot) - time)).toEqual([0, 1, 2]);
+  });
+
+  test("is not repeated where its work fails for a lock of its own", async () => {
+    const error = new LeaseUnavailableError("another lock", undefined, 0);
+    let times = 0;
+    const run = runAt(runsOf(), time, () => {
+      times += 1;
+      if (times === 1) throw error;
+    });
+    await expect(run).rejects.toBe(error);
+    expect(times).toBe(1);
   });
 });

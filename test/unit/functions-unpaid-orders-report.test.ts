@@ -260,6 +260,14 @@ describe("its repairs", () => {
     expect(await ask(repair)).toEqual({ isTakenBack: false, doneSlot: at(6) });
   });
 
+  test("leave a run alone whose slot is not the one that is done", async () => {
+    await leases()
+      .acquire(key, { slot: at(5) })
+      .then((lease) => lease.complete());
+    expect(await ask({ action: "takeBack", slot: at(0) })).toEqual({ isTakenBack: false, doneSlot: at(5) });
+    expect(await runs.get(at(0))).toMatchObject({ state: "succeeded" });
+  });
+
   test("list the orders that could not be closed, and put one back", async () => {
     const order = { id: "x#o-1", orderId: "o-1", problem: "no stock", parkedBy: "trigger", fencingToken: 7 };
     const asked: string[] = [];

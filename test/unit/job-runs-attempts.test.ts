@@ -206,6 +206,13 @@ describe("an attempt whose lease is lost while it works", () => {
 });
 
 describe("an outcome that is not confirmed", () => {
+  test("has the time at which the work ended, however often it is sent", async () => {
+    const endedAt = clock.now();
+    await inTime(runsOf("a", { heartbeat: false }).run(slot, () => store.next("request lost", "throttled")));
+    expect(clock.now()).toBeGreaterThan(endedAt);
+    expect(await runsOf("a").get(slot)).toMatchObject({ state: "succeeded", endedAt });
+  });
+
   test("is sent again after pauses that double from 200 ms, five times at most", async () => {
     const times: number[] = [];
     const update = store.update.bind(store);
@@ -326,6 +333,23 @@ describe("skipping a slot", () => {
     expect(await failure(runsOf("b").skip(slot))).toBeInstanceOf(LeaseUnavailableError);
     expect(calls).toBe(2);
     expect(item()?.state).toBeUndefined();
+  });
+
+  test("whose lost attempt another one takes over in between is refused with that one's name and time", async () => {
+    await die();
+    const update = store.update.bind(store);
+    let calls = 0;
+    store.update = async (...call) => {
+      calls += 1;
+      if (calls === 2) {
+        void runsOf("next").run(slot, never);
+        await settled();
+      }
+      return await update(...call);
+    };
+    const error = await failure(runsOf("b").skip(slot));
+    expect(error).toMatchObject({ code: "LEASE_UNAVAILABLE", holder: "next" });
+    expect((error as LeaseUnavailableError).expiresAt).toBe(clock.now() + leaseDurationMs);
   });
 });
 

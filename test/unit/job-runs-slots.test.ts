@@ -7,7 +7,7 @@ import {
 } from "@leasehold/client/internal";
 import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { describe, expect, test } from "vitest";
-import { RunsExhaustedError } from "../../packages/jobs/src/index.ts";
+import { type JobRun, RunsExhaustedError } from "../../packages/jobs/src/index.ts";
 import { backfillFrom } from "../../packages/jobs/src/runs/backfill.ts";
 import { checkExpression, checkMissedQuery, slotsOf } from "../../packages/jobs/src/runs/missed.ts";
 import { readRun } from "../../packages/jobs/src/runs/run.ts";
@@ -153,6 +153,17 @@ describe("a back-fill", () => {
   ])("leaves a slot that it cannot run, and goes on: %s", async (error) => {
     const report = await fill((slot) => (slot === since ? Promise.reject(error) : Promise.resolve(1)));
     expect(report).toEqual({ succeeded: slots.slice(1), failed: [], left: [since], complete: true });
+  });
+
+  test("is complete when only slots without attempts left follow its limit", async () => {
+    const spent = { state: "failed", exhausted: true } as JobRun;
+    async function* missed() {
+      yield { slot: since, run: undefined };
+      yield { slot: slots[1] ?? "", run: spent };
+    }
+    const terms = { limit: 1, stopOnFailure: false, signal: undefined };
+    const report = await backfillFrom(missed(), terms, async () => ({ state: "succeeded", result: 1 }));
+    expect(report).toEqual({ succeeded: [since], failed: [], left: [slots[1]], complete: true });
   });
 
   test("ends, incomplete, when its signal cuts off a slot that has not begun", async () => {

@@ -143,6 +143,8 @@ describe("a keeper", () => {
     expect(await kept.beats(20)).toBeGreaterThan(0);
     expect(kept.token()).toBe(lease.token);
     expect(kept.status(keeper)).toBe("RUNNING");
+    // Each renewal is newer than all before, so none is refused for the one that landed.
+    expect(kept.entered(keeper)).not.toContain("Inspect");
   });
 
   it("goes on beside a client that renews the same lease, and still looks at its work", async () => {
@@ -182,6 +184,17 @@ describe("a keeper", () => {
 
   it("stops the guarded execution before the lease is over when renewals hang", async () => {
     const { work } = await kept.guarded();
+    const end = kept.expiresAt();
+    kept.steps.hang("dynamodb:updateItem", 1_000);
+    while (kept.status(work) === "RUNNING" && kept.clock.now() < end) await kept.clock.advance(100);
+    expect(kept.clock.now()).toBeLessThan(end);
+    expect(kept.describe(work)).toMatchObject(stopped);
+  });
+
+  it("stops it before the lease is over when the answer to the last renewal came late, and the next ones hang", async () => {
+    const { work } = await kept.guarded();
+    kept.steps.answerLate("dynamodb:updateItem", 1, 2_000);
+    await kept.clock.advance(beatMs + 2_000);
     const end = kept.expiresAt();
     kept.steps.hang("dynamodb:updateItem", 1_000);
     while (kept.status(work) === "RUNNING" && kept.clock.now() < end) await kept.clock.advance(100);

@@ -160,6 +160,26 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       expect(locks[1]?.lease.fencingToken).toBeGreaterThan(locks[0]?.lease.fencingToken ?? 0);
     });
 
+    test("in one process waits for the latest earlier attempt, when one before it has ended late", async () => {
+      const { first, context, clock, locks, mostAtOnce } = environments(
+        { resume: true, whenHeld: "wait", heartbeat: false, lockAtMostForMs: 10_000 },
+        15_000,
+      );
+      const late = first(event, context(60_000, id)).catch((error: unknown) => error);
+      await clock.advance(12_000);
+      const second = first(event, context(60_000, id)).catch((error: unknown) => error);
+      await clock.advance(4_000);
+      expect(await late).toMatchObject({ name: "LeaseLostError" });
+      const third = first(event, context(60_000, id)).catch((error: unknown) => error);
+      await clock.advance(1_000);
+      expect(locks).toHaveLength(2);
+      expect(locks[1]?.lease.held).toBe(true);
+      expect(mostAtOnce()).toBe(2);
+      await clock.advance(60_000);
+      expect(await second).toMatchObject({ name: "LeaseLostError" });
+      expect(await third).toMatchObject({ name: "LeaseLostError" });
+    });
+
     test("takes over nothing of another event's", async () => {
       const { first, second, context, clock, locks } = environments({ resume: true, skipResult: "skipped" });
       const earlier = first(event, context(60_000, id));

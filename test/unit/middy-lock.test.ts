@@ -1,4 +1,10 @@
-import { type LeaseClient, LeaseLostError, LeaseUnavailableError, SlotDoneError } from "@leasehold/client";
+import {
+  type LeaseClient,
+  LeaseLostError,
+  LeaseServiceError,
+  LeaseUnavailableError,
+  SlotDoneError,
+} from "@leasehold/client";
 import { fair } from "@leasehold/client/fair";
 import { LeaseOperator } from "@leasehold/client/operator";
 import { InvocationEndingError, type LeaseLockOptions, type Lock } from "@leasehold/middy";
@@ -228,6 +234,35 @@ describe.each(Object.entries(ways))("%s", (_, wrap) => {
       await clock.advance(20_000);
       expect(await answer).toBeInstanceOf(LeaseUnavailableError);
       expect((await other.inspect("job"))?.revocation).toMatch("replaced by job/request-1");
+    });
+
+    test("asks nobody any more once it has given up", async () => {
+      const { app, context, clock, other, store } = setUp({ whenHeld: "replace" });
+      await other.acquire("job", { leaseDurationMs: 600_000 });
+      const answer = app({}, context(20_000)).catch((error: unknown) => error);
+      await clock.advance(20_000);
+      expect(await answer).toBeInstanceOf(LeaseUnavailableError);
+      const before = store.requests.length;
+      await clock.advance(60_000);
+      expect(store.requests.slice(before).filter((request) => request === "get")).toEqual([]);
+    });
+
+    test("asks a holder again where the request to stop has failed", async () => {
+      const { app, context, clock, client, other } = setUp({ whenHeld: "replace" });
+      await other.acquire("job", { leaseDurationMs: 600_000 });
+      const ask = client.requestRevocation.bind(client);
+      let asked = 0;
+      client.requestRevocation = async (...args) => {
+        asked += 1;
+        if (asked === 1) throw new LeaseServiceError("LEASE_THROTTLED", "too many requests");
+        return await ask(...args);
+      };
+      const answer = app({}, context(20_000)).catch((error: unknown) => error);
+      await clock.advance(3_000);
+      expect((await other.inspect("job"))?.revocation).toMatch("replaced by job/request-1");
+      await clock.advance(17_000);
+      expect(await answer).toBeInstanceOf(LeaseUnavailableError);
+      expect(asked).toBe(2);
     });
   });
 

@@ -141,6 +141,30 @@ describe("streaming", () => {
     },
   );
 
+  test("a stream that an outer after destroys when it has read its beginning releases the lock", async () => {
+    const b = bench();
+    let text = "";
+    const output = new Writable({
+      write(chunk, _encoding, callback) {
+        text += chunk;
+        callback();
+      },
+    });
+    const app = middy(async () => Readable.from(chunks()), { executionMode: mode })
+      .use({
+        async after(request) {
+          const stream = request.response as Readable;
+          const { value } = await stream.iterator({ destroyOnReturn: false }).next();
+          stream.destroy();
+          return value;
+        },
+      })
+      .use(leaseLock({ client: b.client, clock: b.clock, key: "job" }));
+    await (app as unknown as (...args: unknown[]) => Promise<void>)({}, output, b.context());
+    await new Promise(setImmediate);
+    expect([text, await b.holder()]).toEqual(["a", undefined]);
+  });
+
   test("a handler that fails releases the lock", async () => {
     const { outcome, holder } = await run(() => {
       throw new Error("handler");

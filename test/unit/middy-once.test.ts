@@ -165,6 +165,27 @@ describe.each(Object.entries(ways))("%s: the completion of a slot", (_, wrap) =>
     });
   });
 
+  test("that is lost to another holder is in doubt for good after an unanswered try, whatever came in between", async () => {
+    const { app, context, clock, other, afterwards } = setUp();
+    const well = (): undefined => undefined;
+    afterwards(async () => {
+      afterwards(well);
+      const lease = await other.inspect("job");
+      await other.forceRelease("job", { token: lease?.token ?? "" });
+      afterwards(() => {
+        afterwards(well);
+        return Promise.reject(throttled());
+      });
+      throw new LeaseServiceError("LEASE_NO_ANSWER", "no answer");
+    });
+    const answer = app(event, context(60_000)).catch((error: unknown) => error);
+    await clock.advance(1_000);
+    expect(await answer).toMatchObject({
+      code: "LEASE_COMPLETION_FAILED",
+      cause: { code: "LEASE_NO_ANSWER" },
+    });
+  });
+
   test("is not tried again where that is hopeless", async () => {
     const { app, context, clock, afterwards, store } = setUp();
     afterwards(() => Promise.reject(new LeaseServiceError("LEASE_REQUEST_REJECTED", "no")));

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { LeaseClient, type LeaseEvent } from "@leasehold/client";
+import { LeaseClient, type LeaseEvent, LeaseServiceError } from "@leasehold/client";
 import { MemoryLeaseStore } from "@leasehold/client/testing";
 import { InvocationEndingError, type LeaseLockOptions, type Lock, leased, leaseLock } from "@leasehold/middy";
 import middy, { type MiddlewareObj } from "@middy/core";
@@ -107,6 +107,18 @@ test("a heartbeat that is ended while its renewal is under way renews no more", 
   await clock.advance(40_000);
   expect(store.requests).toEqual(["update", "update"]);
   expect(lease.held).toBe(false);
+});
+
+test("a heartbeat whose renewal has failed leaves no timer behind when it is ended", async () => {
+  const { client, store, clock } = bench();
+  const lease = await client.acquire("job", { leaseDurationMs: 30_000 });
+  const timers = clock.pending;
+  store.delay = () => Promise.reject(new LeaseServiceError("LEASE_THROTTLED", "too many requests"));
+  const end = keepRenewing(clock, lease, 10_000, () => undefined);
+  await clock.advance(15_000);
+  end();
+  expect(store.requests.length).toBeGreaterThan(2);
+  expect(clock.pending).toBe(timers);
 });
 
 describe("an error that is merely named TimeoutError", () => {

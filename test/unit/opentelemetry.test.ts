@@ -5,6 +5,7 @@ import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { SingleFlight } from "@leasehold/client/single-flight";
 import { ManualClock } from "@leasehold/client/testing";
+import { TaskSet } from "@leasehold/jobs";
 import {
   attributeNames,
   type InstrumentationOptions,
@@ -266,6 +267,29 @@ describe("the span of a lease", () => {
     expect(ended(hold).map((span) => [span.attributes[lostReason], span.status.code])).toEqual([
       ["revoked", SpanStatusCode.UNSET],
     ]);
+  });
+
+  it("goes on for as long as the lease is renewed", async () => {
+    vi.useFakeTimers({ toFake: ["Date"], now: clock.now() });
+    const lease = await clientOf("me").acquire("k", { heartbeat: true });
+    for (let minutes = 0; minutes < 5; minutes += 1) {
+      await clock.advance(60_000);
+      vi.setSystemTime(clock.now());
+      expect(await values(metricNames.held)).toEqual([[1, {}]]);
+    }
+    await lease.release();
+    expect(ended(hold).map((span) => span.attributes[outcome])).toEqual(["released"]);
+    vi.useRealTimers();
+  });
+
+  it("is its own task's where two are claimed in the same millisecond", async () => {
+    const tasks = new TaskSet(clientOf("me"), "set");
+    await tasks.add([{ id: "one" }, { id: "two" }]);
+    const claimed = [await tasks.claim(), await tasks.claim()];
+    expect(claimed[0]?.fencingToken).toBe(claimed[1]?.fencingToken);
+    for (const task of claimed) await task?.succeed();
+    expect(ended(hold).map((span) => span.attributes["leasehold.lock.sort_key"])).toHaveLength(2);
+    expect(ended(hold).map((span) => span.attributes[outcome])).toEqual(["released", "released"]);
   });
 
   it("ends by itself where this process hears no more of the lease", async () => {

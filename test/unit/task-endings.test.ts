@@ -97,6 +97,12 @@ describe("a task that is claimed", () => {
     expect(clock.background).toContain(123_456);
   });
 
+  test("leaves no timer for maxRunMs behind when it is ended", async () => {
+    const task = await claimed("a", { maxRunMs: 123_456, heartbeat: false });
+    await task.succeed();
+    expect(clock.pending).toBe(0);
+  });
+
   test("may be claimed at once while its worker has it, later when that gives it back for later, and never once it has ended", async () => {
     const task = await claimed("a");
     expect(task.claimableAt).toBe(clock.monotonic());
@@ -211,6 +217,20 @@ describe("a worker that ends its task twice", () => {
     await task.succeed();
     expect(ended()).toMatchObject({ state: "succeeded" });
   });
+});
+
+test("of calls with different endings one ends the task, when the first of three had no answer as well", async () => {
+  const task = await claimed("a");
+  store.next("request lost", "request lost", "request lost");
+  const endings = [task.succeed(), task.fail("broken", { retryAfterMs: 0 }), task.release()];
+  const outcomes = Promise.allSettled(endings);
+  await clock.advance(10_000);
+  const [unconfirmed, failed, released] = await outcomes;
+  expect(unconfirmed).toMatchObject({ reason: { name: "LeaseServiceError" } });
+  expect(failed).toMatchObject({ value: "waiting" });
+  expect(released).toMatchObject({ reason: { name: "TaskLostError", reason: "ended" } });
+  expect(eventsOf("released")).toHaveLength(1);
+  expect(store.count("update")).toBe(2);
 });
 
 describe("a client that is closed", () => {

@@ -251,6 +251,20 @@ describe("letting many tasks begin again", () => {
     expect(await setOf("a").counts()).toMatchObject({ waiting: 3, running: 1, succeeded: 1, parked: 0 });
   });
 
+  test("leaves out in each round what another has requeued, and does what is left", async () => {
+    await parkAll(4);
+    const other = setOf("b");
+    const transact = store.transact.bind(store);
+    store.transact = (...call) => {
+      if (store.count("transact") > 20) throw new Error("it goes on for ever");
+      return transact(...call);
+    };
+    meanwhile(...["1", "2", "3"].map((id) => () => other.requeue(id)));
+    const requests = await requestsOf(async () => expect(await setOf("a").requeueAll()).toBe(4));
+    expect(requests.filter((method) => method === "transact")).toHaveLength(7);
+    expect(await setOf("a").counts()).toMatchObject({ waiting: 4, parked: 0 });
+  });
+
   test("that the service fails may be called again, and does the rest", async () => {
     await parkAll(120);
     store.next(undefined, "request lost", "request lost", "request lost");

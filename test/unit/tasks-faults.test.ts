@@ -405,6 +405,15 @@ describe("ending", () => {
   });
 });
 
+test("a renewal in the moment in which an ending is called is refused, and sends nothing", async () => {
+  const task = await claimed(setOf("a"));
+  const before = store.calls.length;
+  const ending = task.succeed();
+  await expect(task.renew()).rejects.toMatchObject({ code: "LEASE_CONFLICT" });
+  await ending;
+  expect(writesSince(before).map(({ method }) => method)).toEqual(["transact"]);
+});
+
 test("no renewal begins while an ending waits for its answer", async () => {
   const task = await claimed(setOf("a"));
   await clock.advance(8_000);

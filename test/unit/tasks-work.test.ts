@@ -277,6 +277,24 @@ describe("processing a set", () => {
     });
   });
 
+  test("that fails rejects when the work that it has begun is over, and its task is ended", async () => {
+    await add(2);
+    const { promise: work, resolve: finish } = Promise.withResolvers<void>();
+    store.next(undefined, "rejected");
+    let isOver = false;
+    const run = setOf("a")
+      .process(() => work, { concurrency: 2 })
+      .finally(() => {
+        isOver = true;
+      });
+    run.catch(() => undefined);
+    await clock.advance(1_000);
+    expect(isOver).toBe(false);
+    finish();
+    await expect(run).rejects.toMatchObject({ code: "LEASE_REQUEST_REJECTED" });
+    expect(await counts()).toMatchObject({ succeeded: 1, waiting: 1 });
+  });
+
   test("cuts a long error to what a remark may be", async () => {
     await add(1, { maxAttempts: 1 });
     await setOf("a").process(() => {

@@ -108,9 +108,10 @@ async function askHolders<TEvent>(
       const holder = await client.inspect(key);
       if (signal.aborted || holder === undefined || holder.inCooldown || asked.has(holder.token)) return;
       if (isNewer(holder.owner, invocation)) throw new Superseded();
-      asked.add(holder.token);
       // It may have become ours in the meantime.
       if (holder.owner !== owner) await client.requestRevocation(key, { token: holder.token, reason });
+      // Only now: a request that the service failed is made again.
+      asked.add(holder.token);
     });
     await sleep(clock, askEveryMs, signal);
   }

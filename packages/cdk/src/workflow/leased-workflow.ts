@@ -176,9 +176,10 @@ export class LeasedWorkflow extends Construct {
     this.lockKey = key;
     const observability = observabilityOf(given);
     const scopeOfKeys = key === undefined ? {} : { keys: [key] };
+    const retention = given.retention === undefined ? {} : { retention: given.retention };
     this.heartbeat =
       given.heartbeat ??
-      new LeaseHeartbeat(this, "Heartbeat", { table, scope: scopeOfKeys, ...observability });
+      new LeaseHeartbeat(this, "Heartbeat", { table, scope: scopeOfKeys, ...retention, ...observability });
 
     const work = new StateGraph(given.work.startState, `the work of ${this.node.path}`);
     const keeperArn = this.heartbeat.stateMachine.stateMachineArn;

@@ -200,11 +200,15 @@ export class Task {
 
   /** Ends the task once: calls with the same outcome share one request, and a later call with another one is refused. */
   async #end(as: string, send: () => Promise<TaskOutcome>): Promise<TaskOutcome> {
-    const ending = this.#ending;
-    if (ending?.as === as) return await ending.done;
-    // Ignored: the call with the other outcome has the error.
-    if (ending !== undefined && (await ending.done.catch(() => undefined)) !== undefined) {
-      throw this.#lost("ended", " by this worker's earlier call");
+    let ending = this.#ending;
+    while (ending !== undefined) {
+      if (ending.as === as) return await ending.done;
+      // Ignored: the call with the other outcome has the error.
+      if ((await ending.done.catch(() => undefined)) !== undefined) {
+        throw this.#lost("ended", " by this worker's earlier call");
+      }
+      // Another call that has waited for the same one may have come first.
+      ending = this.#ending === ending ? undefined : this.#ending;
     }
     const done = this.#endOnce(send);
     this.#ending = { as, done };
