@@ -50,7 +50,6 @@ export class ChoiceNetwork extends Network {
         const accept = (answer: Answer, time: ReturnType<typeof this.time>): void => {
           retry();
           answered?.(time);
-          this.hasToldTime ||= time !== undefined;
           // Of whichever copy it is the answer: another may be under way.
           resolve(repeated(answer, copies > 1));
         };

@@ -1,7 +1,7 @@
 import { LeaseClient, type LeaseClientOptions } from "@leasehold/client";
 import { attributeNames, isCooldownToken } from "@leasehold/client/schema";
 import fc from "fast-check";
-import { Host } from "./host.ts";
+import { type Dates, Host } from "./host.ts";
 import {
   calmWeather,
   longestDelayMs,
@@ -26,6 +26,7 @@ function roughWeather(random: Random): Weather {
     slow: random.pick([0.05, 0.2, 0.5]),
     usualMs: random.pick([20, 300]),
     throttled: 0,
+    dateReplaced: 0,
     conflict: 0.05,
   };
 }
@@ -84,6 +85,8 @@ export interface ClusterOptions<Parts> {
   readonly weather?: Weather | undefined;
   /** Whether machines are suspended, with their clocks, where a process freezes. @default true */
   readonly suspends?: boolean;
+  /** What answers tell of the time. @default - drawn for each host */
+  readonly dates?: Dates;
   readonly tamper?: Tamper | undefined;
   readonly traffic?: Traffic | undefined;
 }
@@ -189,11 +192,11 @@ export class Cluster<Parts> {
 
   #start(name: string, index: number): Running<Parts> {
     const { world, table, random } = this;
-    const { begin, client, tamper, traffic } = this.#options;
+    const { begin, client, dates, tamper, traffic } = this.#options;
     const aheadMs = ((index % 3) - 1) * (clockSkewMs / 2);
-    const process = new Host(world, name, aheadMs);
-    const clocks = { offsetsMs: [0], areTold: true } as const;
-    const around = { world, table, weather: () => this.#weather, clocks, tamper, traffic };
+    const process = new Host(world, name, aheadMs, dates);
+    const serviceOffsetsMs = [0] as const;
+    const around = { world, table, weather: () => this.#weather, serviceOffsetsMs, tamper, traffic };
     const store = world.connect(process, around);
     const randomness = {
       token: () => `token ${String(++this.#tokens).padStart(10, "0")}`,

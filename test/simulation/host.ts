@@ -1,6 +1,12 @@
 import type { Clock } from "@leasehold/client";
 import type { World } from "./world.ts";
 
+/**
+ * What answers bear as their Date when they reach a host: the service's own, none, or now and then that of a proxy whose
+ * clock is wrong.
+ */
+export type Dates = "kept" | "stripped" | "sometimes replaced";
+
 /** Each host's clocks run wrong by up to this. */
 const rateError = 0.001;
 
@@ -16,6 +22,7 @@ export class Host implements Clock {
   readonly isSuspendable: boolean;
   /** How long the machine has been up, suspensions included; not every system can tell. */
   readonly uptime?: () => number;
+  readonly dates: Dates;
   /** How often it has been frozen. */
   freezes = 0;
   readonly #rate: number;
@@ -29,13 +36,20 @@ export class Host implements Clock {
   #timers = 0;
   #shown = 0;
 
-  constructor(world: World, name: string, wallOffset: number) {
+  /** @param dates one of five hosts gets none, and one gets a wrong one now and then, where it is not given */
+  constructor(
+    world: World,
+    name: string,
+    wallOffset: number,
+    dates: Dates = world.random.pick(["kept", "kept", "kept", "stripped", "sometimes replaced"]),
+  ) {
     this.name = name;
     this.#world = world;
     this.#wallOffset = wallOffset;
     this.#monotonicOffset = world.random.between(0, 1_000_000);
     this.isSuspendable = world.random.chance(0.5);
     this.#rate = world.random.between(1 - rateError, 1 + rateError);
+    this.dates = dates;
     if (world.random.chance(0.5)) this.uptime = () => world.now * this.#rate;
   }
 

@@ -24,6 +24,8 @@ export interface Weather {
   /** How long the others take at most, each way. */
   readonly usualMs: number;
   readonly throttled: number;
+  /** A proxy puts its own Date into the answer, on its way to a host that this happens to. */
+  readonly dateReplaced: number;
   /** A transaction meets another one, and both are cancelled. */
   readonly conflict: number;
 }
@@ -34,15 +36,9 @@ export const calmWeather: Weather = {
   slow: 0,
   usualMs: 20,
   throttled: 0,
+  dateReplaced: 0,
   conflict: 0,
 };
-
-/** How the service tells its time: each of its hosts has a clock of its own. */
-export interface ServiceClocks {
-  readonly offsetsMs: readonly [number, ...number[]];
-  /** Whether answers bear a Date. */
-  readonly areTold: boolean;
-}
 
 /** What a simulation may want to hear of, and who sent it. */
 export interface Traffic {
@@ -61,7 +57,8 @@ export interface Surroundings {
   readonly world: World;
   readonly table: Table;
   readonly weather: () => Weather;
-  readonly clocks: ServiceClocks;
+  /** How far the clocks of the service's own hosts are off. */
+  readonly serviceOffsetsMs: readonly [number, ...number[]];
   readonly traffic?: Traffic | undefined;
   readonly tamper?: Tamper | undefined;
   /** The class of a client that is loaded anew. @default - that of the client as it is */
@@ -74,6 +71,8 @@ const attempts = 3;
 /** Shorter than the shortest retention: that much is asked of users. */
 export const longestDelayMs = 6_000;
 const dateResolutionMs = 1_000;
+/** How far a proxy's Date is off at most. */
+const longestDateErrorMs = 3_600_000;
 
 /**
  * One host's connection to the table: delays, losses, and the SDK's retries, whose earlier copies may still arrive after
@@ -82,7 +81,7 @@ const dateResolutionMs = 1_000;
 export class Network implements LeaseStore {
   readonly tableName = "simulated";
   /** Whether an answer has told this host the time. */
-  hasToldTime = false;
+  #hasToldTime = false;
   protected readonly host: Host;
   protected readonly around: Surroundings;
 
@@ -216,7 +215,7 @@ export class Network implements LeaseStore {
             this.host.deliver(() => {
               retry();
               answered?.(time);
-              this.hasToldTime ||= time !== undefined;
+              this.#hasToldTime ||= time !== undefined;
               // Of whichever copy it is the answer: another may be under way.
               resolve(repeated(answer, copies > 1));
             }, "answer"),
@@ -234,12 +233,22 @@ export class Network implements LeaseStore {
     return isSlow ? world.random.between(50, longestDelayMs) : world.random.between(1, usualMs);
   }
 
-  /** The answer's Date header, as the host can read it. */
+  /**
+   * The answer's Date header, as the host can read it. The first one is the service's: against a proxy that always lies
+   * nothing helps.
+   */
   protected time(): ServiceTime | undefined {
-    const { world, clocks } = this.around;
-    const now = epoch + world.now + world.random.pick(clocks.offsetsMs);
+    const { world, weather, serviceOffsetsMs } = this.around;
+    const { random } = world;
+    const { dates } = this.host;
+    if (dates === "stripped") return undefined;
+    let now = epoch + world.now + random.pick(serviceOffsetsMs);
+    if (dates === "sometimes replaced" && this.#hasToldTime && random.chance(weather().dateReplaced)) {
+      world.count("Date replaced");
+      now += random.between(-longestDateErrorMs, longestDateErrorMs);
+    }
     const earliest = Math.floor(now / dateResolutionMs) * dateResolutionMs;
-    return clocks.areTold ? { earliest, latest: earliest + dateResolutionMs } : undefined;
+    return { earliest, latest: earliest + dateResolutionMs };
   }
 
   protected error(

@@ -6,6 +6,7 @@ import type * as HeldLeaseModule from "../../packages/client/src/protocol/held-l
 import type * as ValidityModule from "../../packages/client/src/protocol/lease-deadline.ts";
 import type { Belief } from "../../packages/client/src/protocol/lease-deadline.ts";
 import type * as LeaseFormModule from "../../packages/client/src/protocol/lease-form.ts";
+import type { LeaseRecord } from "../../packages/client/src/record.ts";
 import type { Condition, Write } from "../../packages/client/src/store/write.ts";
 import type { Moment } from "../../packages/client/src/time/clock.ts";
 import type * as ServiceClockModule from "../../packages/client/src/time/service-clock.ts";
@@ -80,6 +81,61 @@ describe("the simulation catches", { tags: ["long"] }, () => {
               earliest: () => (clock.latest() ?? 0) + clockSkewMs,
             };
             super(hasty as ServiceClock, clockSkewMs);
+          }
+        },
+      }),
+    );
+    const { violation } = await firstViolation(subject);
+    expect(violation).toMatch(/is held by .* and by/);
+  });
+
+  it("an expiry of its writer's own clock that is judged by the service's", async () => {
+    const subject = await plant<typeof JudgeModule>(
+      `${source}/protocol/expiry-detector.ts`,
+      ({ ExpiryDetector }) => ({
+        ExpiryDetector: class extends ExpiryDetector {
+          override judge(record: LeaseRecord): JudgeModule.Expiry {
+            return super.judge({ ...record, ownClock: false });
+          }
+        },
+      }),
+    );
+    const { violation } = await firstViolation(subject);
+    expect(violation).toMatch(/is held by .* and by/);
+  });
+
+  it("a holder that no answer has told the time, and that believes in its expiry", async () => {
+    const subject = await plant<typeof ServiceClockModule>(
+      `${source}/time/service-clock.ts`,
+      ({ ServiceClock }) => ({
+        ServiceClock: class extends ServiceClock {
+          override get isUntold(): boolean {
+            return false;
+          }
+
+          override checkExpiry(expiresAt: number, since: Moment, leaseDurationMs: number): ExpiryCheck {
+            return super.checkExpiry(expiresAt, since, leaseDurationMs, !this.isTold);
+          }
+        },
+      }),
+    );
+    const { violation } = await firstViolation(subject);
+    expect(violation).toMatch(/is held by .* and by/);
+  });
+
+  it("a taker that believes the latest of two answers that contradict each other", async () => {
+    const subject = await plant<typeof ServiceClockModule>(
+      `${source}/time/service-clock.ts`,
+      ({ ServiceClock }) => ({
+        ServiceClock: class extends ServiceClock {
+          #newest: number | undefined;
+          override note(...noted: Parameters<ServiceClock["note"]>): void {
+            super.note(...noted);
+            if (noted[0] !== undefined) this.#newest = noted[0].earliest - this.monotonic();
+          }
+
+          override earliest(): number | undefined {
+            return this.#newest === undefined ? undefined : this.#newest + this.monotonic();
           }
         },
       }),

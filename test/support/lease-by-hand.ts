@@ -31,12 +31,12 @@ export interface LeaseByHand {
 export async function leaseByHand({ isLocal = true } = {}): Promise<LeaseByHand> {
   const clock = new ManualClock();
   const store = new ScriptedStore();
+  await new LeaseClient({ store, clock, owner: "me", leaseDurationMs }).acquire("k");
   store.isLocal = isLocal;
   const events: LeaseEvent[] = [];
   const onEvent = (event: LeaseEvent): void => void events.push(event);
   const client = new LeaseClient({ store, clock, owner: "me", leaseDurationMs, onEvent });
   const { context } = internalsOf(client);
-  await new LeaseClient({ store, clock, owner: "me", leaseDurationMs }).acquire("k");
   const record = readRecord(store.table.peek(itemKey)) as LeaseRecord;
   store.calls.length = 0;
   const terms = { record, leaseDurationMs, cooldownUntil: undefined, slot: undefined };

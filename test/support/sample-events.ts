@@ -30,6 +30,7 @@ export const sampleEvents: {
   released: { type: "released", ...sampleSubject, heldMs: 5_000, confirmed: true },
   completionFailed: { type: "completionFailed", ...sampleSubject, slot: "8:00", code: "LEASE_NO_ANSWER" },
   skew: { type: "skew", offsetMinMs: 9_000, offsetMaxMs: 10_000, clockSkewMs: 1_000 },
+  timeUnknown: { type: "timeUnknown" },
   error: {
     type: "error",
     key: "import",

@@ -42,16 +42,22 @@ export interface Call {
 
 /** A table in memory that records every call, and lets some of them go wrong in the order that a test asks for. */
 export class ScriptedStore implements LeaseStore {
-  readonly table = new MemoryLeaseStore();
-  readonly tableName = this.table.tableName;
+  readonly table: MemoryLeaseStore;
+  readonly tableName: string;
   readonly calls: Call[] = [];
   /** False for a store far away; to be set before a client is made. */
   isLocal = true;
   /** What every answer of a store far away says of the time. */
-  time: (() => ServiceTime) | undefined;
+  time: (() => ServiceTime | undefined) | undefined;
   readonly #fates: (Fate | undefined)[] = [];
   /** What becomes of every write that has no fate of its own. */
   weather: Fate | undefined;
+
+  /** @param table several stores may share one, as clients on several machines do. */
+  constructor(table: MemoryLeaseStore = new MemoryLeaseStore()) {
+    this.table = table;
+    this.tableName = table.tableName;
+  }
 
   /** Gives the next writes their fates; `undefined` lets one pass. */
   next(...fates: (Fate | undefined)[]): void {

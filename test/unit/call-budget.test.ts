@@ -20,7 +20,7 @@ function budget(options: { readonly signal?: AbortSignal } = {}) {
       return () => undefined;
     },
   };
-  const clock = new ServiceClock(own, false, 1_000, () => undefined);
+  const clock = new ServiceClock(own, false, () => undefined);
   return { call: new CallBudget(clock, { withinMs: 2_000, ...options }), now, timers };
 }
 

@@ -21,7 +21,7 @@ const record = (more: Partial<LeaseRecord> = {}): LeaseRecord => ({
 beforeEach(() => {
   now = 0;
   const own = { monotonic: () => now, now: () => told + now, schedule: () => () => undefined };
-  clock = new ServiceClock(own, false, 500, () => undefined);
+  clock = new ServiceClock(own, false, () => undefined);
 });
 
 describe("a watcher", () => {

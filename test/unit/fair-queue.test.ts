@@ -28,7 +28,6 @@ describe("a client whose machine was suspended", () => {
   const clock = new ServiceClock(
     { now: () => machine.wall, monotonic: () => machine.monotonic, schedule: () => () => undefined },
     false,
-    clockSkewMs,
     () => undefined,
   );
   const context = { clock, clockSkewMs, table: new TimedStore(new MemoryLeaseStore(), clock) };
@@ -344,7 +343,7 @@ describe("of two answers, the one is older", () => {
 describe("how long a lease has been vacant", () => {
   it("counts anew where its holder's late renewal, or late release, has come in between", async () => {
     const clock = new ManualClock();
-    const context = { clock: new ServiceClock(clock, true, clockSkewMs, () => undefined), clockSkewMs };
+    const context = { clock: new ServiceClock(clock, true, () => undefined), clockSkewMs };
     const queue = new Queue(context as unknown as ProtocolContext, "k", "lease");
     const lookAfter = async (ms: number, item: Item): Promise<number | undefined> => {
       await clock.advance(ms);

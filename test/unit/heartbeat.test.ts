@@ -282,7 +282,7 @@ describe("renewals that find no room", () => {
     heartbeat = new Heartbeat(context as unknown as ProtocolContext);
   });
   const store = new ScriptedStore();
-  const serviceClock = new ServiceClock(new ManualClock(), true, 0, () => undefined);
+  const serviceClock = new ServiceClock(new ManualClock(), true, () => undefined);
 
   it("wait as one request, by the nearest deadline, which takes along what is most urgent then", async () => {
     const [first, second, gone] = [new Lease(50_000), new Lease(40_000), new Lease(30_000)];

@@ -22,7 +22,7 @@ let deadline: LeaseDeadline;
 
 beforeEach(() => {
   own = new ObservedClock();
-  clock = new ServiceClock(own, true, 0, () => undefined);
+  clock = new ServiceClock(own, true, () => undefined);
   ended = [];
   deadline = new LeaseDeadline("k", clock, 1_000, { ended: (reason) => ended.push(reason) });
 });

@@ -138,7 +138,7 @@ describe("calls under way", () => {
   });
 
   it("that sleep reject when the client is closed; one that pauses ends quietly where its own signal aborts", async () => {
-    const context = { clock: new ServiceClock(clock, true, 0, () => undefined), lifecycle };
+    const context = { clock: new ServiceClock(clock, true, () => undefined), lifecycle };
     const caller = new AbortController();
     const sleeping = leftOf(sleepWhileOpen(context, 1_000, caller.signal));
     const pausing = leftOf(pauseWhileOpen(context, 1_000, caller.signal));

@@ -182,7 +182,7 @@ describe("what is read", () => {
     const { projection, names } = recordOnly();
     const asked = projection.split(", ").map((placeholder) => names[placeholder]);
     expect(asked.toSorted()).toEqual(
-      [...ofHolder, "fence", "revocation", "releasedToken", "brokenToken", "doneSlot", "lastEnd"].toSorted(),
+      [...ofHolder, "ownClock", "fence", "revocation", "releasedToken", "brokenToken", "doneSlot", "lastEnd"].toSorted(),
     );
   });
 

@@ -28,7 +28,7 @@ let detector: ExpiryDetector;
 beforeEach(() => {
   clock = new ManualClock();
   table = new MemoryLeaseStore();
-  detector = new ExpiryDetector(new ServiceClock(clock, true, clockSkewMs, () => undefined), clockSkewMs);
+  detector = new ExpiryDetector(new ServiceClock(clock, true, () => undefined), clockSkewMs);
 });
 
 const formOf = ({
@@ -571,7 +571,7 @@ describe("whatever order writes land in, late, twice or never", () => {
         clock = new ManualClock();
         table = new MemoryLeaseStore();
         const detectors = forms("").map(
-          () => new ExpiryDetector(new ServiceClock(clock, true, clockSkewMs, () => undefined), clockSkewMs),
+          () => new ExpiryDetector(new ServiceClock(clock, true, () => undefined), clockSkewMs),
         );
         const sent: { write: Write; at: number }[] = [];
         const known: SeatRecord[] = [];

@@ -4,8 +4,6 @@ import { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 
 /** The service's time of the first answer, in whole seconds as its Date header has it. */
 const told = 1_800_000_000_000;
-const skewMs = 1_000;
-
 /** A moment at which the monotonic clock shows this, and the wall clock so much after the first answer's time. */
 const at = (monotonic: number, wall: number): Moment => ({
   monotonic,
@@ -17,7 +15,7 @@ const at = (monotonic: number, wall: number): Moment => ({
 function clockOf(wallAtArrival = 400, isLocal = false) {
   const now = { monotonic: 10_000, wall: told + wallAtArrival };
   const own = { monotonic: () => now.monotonic, now: () => now.wall, schedule: () => () => undefined };
-  const clock = new ServiceClock(own, isLocal, skewMs, () => undefined);
+  const clock = new ServiceClock(own, isLocal, () => undefined);
   const note = (earliest: number, sent: Moment = at(9_900, wallAtArrival - 100)): void =>
     clock.note({ earliest: told + earliest, latest: told + earliest + 1_000 }, sent);
   return { clock, note, now };
@@ -62,7 +60,7 @@ describe("the earliest time of the service", () => {
 describe("the latest time of the service", () => {
   const latestAt = (clock: ServiceClock, since: Moment): number =>
     // A wall clock that is wrong by hours has no part in it.
-    clock.expiryOf({ ...since, wall: since.wall - 7_200_000 }, 999) - 1_000 + skewMs / 2;
+    clock.expiryOf({ ...since, wall: since.wall - 7_200_000 }, 999) - 1_000;
 
   it("counts from the sending of the request, by a clock that may run slow by a thousandth", () => {
     const { clock, now } = toldClock();
@@ -95,42 +93,74 @@ describe("the latest time of the service", () => {
     expect(clock.latest()).toBe(told + 700);
   });
 
-  it("is the newest answer's where two answers contradict each other, and so is the earliest", () => {
-    const { clock, note, now } = toldClock();
+});
+
+describe("an answer that contradicts the others", () => {
+  const bounds = ({ clock }: { clock: ServiceClock }): (number | undefined)[] => [
+    (clock.earliest() ?? 0) - told,
+    Math.round((clock.latest() ?? 0) - told),
+  ];
+
+  it.each([5_000, -5_000])("makes the time as uncertain as both say, ahead by %i ms", (aheadMs) => {
+    const { clock, note } = toldClock();
+    note(aheadMs);
+    expect(bounds({ clock })).toEqual([Math.min(0, aheadMs), 1_100 + Math.max(0, aheadMs)]);
+  });
+
+  it("is forgotten when the next one agrees with those before", () => {
+    const { clock, note } = toldClock();
     note(5_000);
-    now.monotonic = 10_000;
-    expect(clock.earliest()).toBe(told + 5_000);
-    expect(clock.latest()).toBeCloseTo(told + 6_100.1, 3);
+    note(100);
+    expect(bounds({ clock })).toEqual([100, 1_100]);
+  });
+
+  it("is believed when the next one agrees with it alone", () => {
+    const { clock, note } = toldClock();
+    note(5_000);
+    note(5_200);
+    expect(bounds({ clock })).toEqual([5_200, 6_100]);
+  });
+
+  it("gives way to a third one that agrees with none: the first ones stay", () => {
+    const { clock, note } = toldClock();
+    note(3_600_000);
+    note(7_200_000);
+    expect(bounds({ clock })[0]).toBe(0);
+    note(100);
+    expect(bounds({ clock })).toEqual([100, 1_100]);
+  });
+
+  it("ends what it shows to be over", () => {
+    const { clock, note } = toldClock();
+    note(5_000);
+    expect(clock.isPast(told + 5_000, at(10_000, 400))).toBe(true);
+    expect(clock.isPast(told + 5_001, at(10_000, 400))).toBe(false);
   });
 });
 
 describe("an expiry", () => {
-  it("is past when the service has certainly passed it by half of the allowance", () => {
+  it("is past when the service has certainly reached it", () => {
     const { clock } = toldClock();
     const now = at(10_000, 400);
-    expect(clock.isPast(told - 501, now)).toBe(true);
-    expect(clock.isPast(told - 500, now)).toBe(false);
+    expect(clock.isPast(told, now)).toBe(true);
+    expect(clock.isPast(told + 1, now)).toBe(false);
     expect(clock.isPast(told + 100, now)).toBe(false);
   });
 
   it("is late enough for the whole lease, as far as the service's time is known", () => {
-    // 1,100.1 is the latest time; half of the allowance less, and a lease by a slow clock more.
-    expect(toldClock().clock.expiryOf(at(10_000, 400), 5_000)).toBe(told + 5_606);
-  });
-
-  it("is the wall clock's where that is later, and plausible", () => {
-    expect(toldClock(1_050).clock.expiryOf(at(10_000, 1_050), 5_000)).toBe(told + 6_050);
+    // 1,100.1 is the latest time, and a lease by a slow clock more.
+    expect(toldClock().clock.expiryOf(at(10_000, 400), 5_000)).toBe(told + 6_106);
   });
 
   it("stays the one that the table shows where the new one would be earlier by less than a second", () => {
     const { clock } = toldClock();
     const expiry = (shown: number): number => clock.expiryOf(at(10_000, 400), 5_000, told + shown) - told;
-    expect([5_605, 5_607, 6_605, 6_606].map(expiry)).toEqual([5_606, 5_607, 6_605, 5_606]);
+    expect([6_105, 6_107, 7_105, 7_106].map(expiry)).toEqual([6_106, 6_107, 7_105, 6_106]);
   });
 
-  it("covers its holder up to half of the allowance beyond it, by a clock that may run slow", () => {
+  it("covers its holder until then and no longer, by a clock that may run slow", () => {
     const { clock } = toldClock();
-    const check = clock.checkExpiry(told + 3_500, at(9_900, 300), 5_000);
+    const check = clock.checkExpiry(told + 4_000, at(9_900, 300), 5_000);
     expect(check.believedMs).toBeCloseTo(2_997, 6);
     expect(clock.checkExpiry(told + 9_000, at(9_900, 300), 3_000).believedMs).toBe(3_000);
     expect(clock.checkExpiry(told - 9_000, at(9_900, 300), 3_000).believedMs).toBe(0);
@@ -140,19 +170,24 @@ describe("an expiry", () => {
     const { clock } = toldClock();
     const isSound = (expiresAt: number): boolean =>
       clock.checkExpiry(told + expiresAt, at(9_900, 300), 3_000).isSound;
-    expect([1_501, 1_502, 9_000, 9_001].map(isSound)).toEqual([false, true, true, false]);
+    expect([2_001, 2_002, 9_000, 9_001].map(isSound)).toEqual([false, true, true, false]);
     // Covered for 5,000 ms by its holder's slow clock: exactly a third.
     const ofThird = (leaseDurationMs: number) =>
-      clock.checkExpiry(told + 5_500, at(9_900, 300), leaseDurationMs);
+      clock.checkExpiry(told + 6_000, at(9_900, 300), leaseDurationMs);
     expect(ofThird(14_985)).toEqual({ believedMs: 4_995, isSound: false });
     expect(ofThird(14_984).isSound).toBe(true);
   });
 
-  it("is believed for the whole lease where nobody has told the time", () => {
-    expect(clockOf().clock.checkExpiry(0, at(10_000, 400), 3_000)).toEqual({
-      believedMs: 3_000,
-      isSound: true,
-    });
+  it("is not believed in at all where nobody has told the time, unless it says so", () => {
+    const { clock } = clockOf();
+    const check = (ownClock: boolean) => clock.checkExpiry(told + 9_000, at(10_000, 400), 3_000, ownClock);
+    expect(check(false)).toEqual({ believedMs: 0, isSound: false });
+    expect(check(true)).toEqual({ believedMs: 3_000, isSound: true });
+  });
+
+  it("stays where nobody has told the time, and is not brought forward", () => {
+    const expiry = (shown: number) => clockOf().clock.expiryOf(at(10_000, 400), 3_000, told + shown) - told;
+    expect([0, 3_399, 9_000_000].map(expiry)).toEqual([3_400, 3_400, 9_000_000]);
   });
 });
 
@@ -176,20 +211,12 @@ describe("the wall clock is taken for right", () => {
   it("unless it is at the latest time of the service, or beyond", () => {
     expect(timeOf(1_099, at(9_900, 999))).toBe(999);
     expect(timeOf(1_101, at(9_900, 1_001))).toBe(1_000);
-    const expiryAt = (wall: number): number =>
-      toldClock(wall + 100).clock.expiryOf(at(9_900, wall), 5_000) - told;
-    expect(expiryAt(999)).toBe(5_999);
-    // Half of the allowance less, and a lease by a slow clock more.
-    expect(expiryAt(1_000)).toBe(5_506);
   });
 
   it("in a store of the same process, whose time it is", () => {
     const { clock, note, now } = clockOf(400, true);
     note(9_000);
-    expect([clock.earliest(), clock.latest(), clock.now(), clock.timeUntil(now.wall + 5)]).toEqual([
-      ...[now.wall, now.wall, now.wall],
-      5,
-    ]);
+    expect([clock.earliest(), clock.latest(), clock.now()]).toEqual([now.wall, now.wall, now.wall]);
     expect(clock.expiryOf(at(10_000, 400), 5_000)).toBe(told + 5_400);
     expect(clock.isPast(0, at(10_000, 400))).toBe(false);
   });

@@ -16,7 +16,7 @@ let batch: UpdateBatch;
 
 beforeEach(() => {
   clock = new ManualClock();
-  serviceClock = new ServiceClock(clock, false, 1_000, () => undefined);
+  serviceClock = new ServiceClock(clock, false, () => undefined);
   store = new ScriptedStore();
   batch = newBatch();
 });

@@ -47,7 +47,7 @@ export class Callers implements InstancesListener {
   }
 
   onLeaseEvent({ name: instance }: Instance, _: string, event: LeaseEvent, at: number): void {
-    if (event.type === "skew" || event.key !== cacheKeyPrefix + warehouse) return;
+    if (!("key" in event) || event.key !== cacheKeyPrefix + warehouse) return;
     this.log.push({ instance, at, event });
     if (event.type !== "takeover") return;
     const since = ((at - event.from.expiresAt) / 1000).toFixed(2);

@@ -35,7 +35,7 @@ export class Workers implements InstancesListener {
   }
 
   onLeaseEvent({ name: instance }: Instance, _: string, event: LeaseEvent, at: number): void {
-    if (event.type === "skew" || event.key !== taskSetKey(set)) return;
+    if (!("key" in event) || event.key !== taskSetKey(set)) return;
     this.log.push({ instance, at, event });
     if (event.type === "acquired") this.#ended.delete(event.sortKey);
     if (event.type === "released" && event.confirmed) this.#ended.add(event.sortKey);

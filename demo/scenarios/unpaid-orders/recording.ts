@@ -23,7 +23,7 @@ export interface RecordedEvent extends LoggedLeaseEvent {
 
 /** Whether an event is about the job's lock, and not about another lease under its key. */
 export function isOfTheLock(event: LeaseEvent): boolean {
-  return event.type === "skew" || event.sortKey === leaseSortKey;
+  return !("sortKey" in event) || event.sortKey === leaseSortKey;
 }
 
 /** A run that was killed or frozen. */

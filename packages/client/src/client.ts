@@ -55,7 +55,7 @@ import type { HeldLease } from "./protocol/held-lease.ts";
 import { Lifecycle } from "./protocol/lifecycle.ts";
 import { RequestGate } from "./protocol/request-gate.ts";
 import { shortLeaseWatch } from "./protocol/short-lease-watch.ts";
-import { skewWatch } from "./protocol/skew-watch.ts";
+import { timeWatch } from "./protocol/time-watch.ts";
 import type { LeaseRecord } from "./record.ts";
 import { leaseSortKey, limits } from "./schema.ts";
 import { callBudgetMs, TimedStore } from "./store/timed-store.ts";
@@ -99,10 +99,8 @@ export class LeaseClient implements AsyncDisposable {
     const { clockSkewMs, retentionMs } = times;
     const emit: ProtocolContext["publish"] = (event) => publish(event, onEvent);
     const store = given.store ?? makeStore(given.tableName ?? "", { clock, randomness, dynamodb });
-    const serviceClock = new ServiceClock(clock, store.isLocal ?? false, clockSkewMs, (now) =>
-      watchSkew(now),
-    );
-    const watchSkew = skewWatch(serviceClock, clockSkewMs, emit);
+    const serviceClock = new ServiceClock(clock, store.isLocal ?? false, (now) => watchTime(now));
+    const watchTime = timeWatch(serviceClock, clockSkewMs, emit);
     const lifecycle = new Lifecycle(clock);
     this.#owner =
       given.owner === undefined
@@ -206,10 +204,9 @@ export class LeaseClient implements AsyncDisposable {
   /**
    * Takes on a lease from another process's `lease.toJSON()`. Sends nothing.
    *
-   * Until its first renewal is confirmed, the lease protects the adopter until `clockSkewMs` before `expiresAt`. That
-   * time counts by the service's clock, as this client's answers have told it. Before the client's first answer it
-   * counts by the wall clock, which has to be within `clockSkewMs` of the service's. An older handle can be adopted
-   * too. It protects nothing until a renewal has shown that no other caller took the lock. A permit, a reader or a
+   * Until its first renewal is confirmed, the lease protects the adopter until `clockSkewMs` before `expiresAt`, by the
+   * service's clock, as this client's answers have told it. Before the client's first answer, and with an older handle,
+   * it protects nothing until a renewal has shown that no other caller took the lock. A permit, a reader or a
    * writer is read once before its first renewal or release, 1 request more: the table says what it takes, not the handle.
    */
   adopt(handle: LeaseHandle, options: Pick<AcquireOptions, "heartbeat"> = {}): Lease {

@@ -89,6 +89,16 @@ export interface SkewEvent {
 }
 
 /**
+ * An answer has come without a usable Date header, and none before it had one; once for each client. A proxy may remove
+ * the header. Nothing is unsafe: leases of this client are judged by observation alone, and so are others' by it. But a
+ * dead holder is then taken over only by a client that has watched its lease for as long as it lasts. A process that
+ * lives for one try never does.
+ */
+export interface TimeUnknownEvent {
+  readonly type: "timeUnknown";
+}
+
+/**
  * Something that the client does by itself, or on the way out of a call, ended with an error that is neither the
  * service's nor the network's: a mistake in the program, or in a store or clock that was given to it.
  *
@@ -148,6 +158,7 @@ export type LeaseEvent =
   | ReleasedEvent
   | CompletionFailedEvent
   | SkewEvent
+  | TimeUnknownEvent
   | LeaseErrorEvent
   | ShortLeaseEvent
   | UnreadableEvent;
@@ -165,6 +176,7 @@ export const leaseEventTypes: readonly LeaseEvent["type"][] = [
   "released",
   "completionFailed",
   "skew",
+  "timeUnknown",
   "error",
   "shortLease",
   "unreadable",

@@ -40,7 +40,7 @@ import type { QueryRequest, ScanRequest, UpdateRequest } from "./store.ts";
 export { type Grant, render, type Write };
 
 const { token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs } = attributeNames;
-const { reentrant, data, revocation, releasedToken, brokenToken, doneSlot } = attributeNames;
+const { ownClock, reentrant, data, revocation, releasedToken, brokenToken, doneSlot } = attributeNames;
 const { partitionKey, sortKey: sortKeyAttribute, lastOwner, lastAcquiredAt, lastEnd } = attributeNames;
 const ttl = attributeNames.timeToLive;
 
@@ -102,6 +102,7 @@ function grantWhere({ key, sortKey }: LeaseAddress, grant: Grant, insist: readon
   const wishes = {
     ...(grant.data === undefined ? {} : { [data]: grant.data }),
     ...(grant.reentrant ? { [reentrant]: 1 } : {}),
+    ...marked(grant),
   };
   return {
     key: leaseItemKey(key, sortKey),
@@ -118,10 +119,15 @@ function grantWhere({ key, sortKey }: LeaseAddress, grant: Grant, insist: readon
       ...wishes,
     },
     // An earlier holder may have left them.
-    remove: [revocation, data, reentrant].filter((attribute) => !(attribute in wishes)),
+    remove: [revocation, data, reentrant, ownClock].filter((attribute) => !(attribute in wishes)),
     insist: [...insist, [releasedToken, "<>", grant.token]],
     returnsItem: true,
   };
+}
+
+/** Says that the expiry of a write is of its writer's own clock. An earlier mark is of another version. */
+function marked(write: Pick<Grant, "version" | "ownClock">): Record<string, number> {
+  return write.ownClock ? { [ownClock]: write.version } : {};
 }
 
 /** What proves a lease to be its holder's own. */
@@ -152,6 +158,7 @@ export function renew({ key, sortKey }: LeaseAddress, renewal: LockRenewal): Wri
       [expiresAt]: renewal.expiresAt,
       [leaseDurationMs]: renewal.leaseDurationMs,
       [ttl]: timeToLive(renewal.expiresAt, renewal.retentionMs),
+      ...marked(renewal),
     },
     insist: [...isMine(renewal.shown), [version, "<", renewal.version]],
     returnsItem: true,
@@ -181,7 +188,10 @@ export function release({ key, sortKey }: LeaseAddress, ending: LockEnding): Wri
           [token]: cooldownToken(shown.token),
           [expiresAt]: cooldown.until,
           [leaseDurationMs]: cooldown.forMs,
+          // Its holder may not know which version the table has.
+          ...(cooldown.ownClock ? { [ownClock]: { of: version } } : {}),
         };
+  const wishes = cooldown?.ownClock === false ? [...wishAttributes, ownClock] : wishAttributes;
   return {
     key: leaseItemKey(key, sortKey),
     set: {
@@ -191,7 +201,7 @@ export function release({ key, sortKey }: LeaseAddress, ending: LockEnding): Wri
       ...cooling,
       ...done,
     },
-    remove: cooldown === undefined ? [...holderAttributes, ...wishAttributes] : wishAttributes,
+    remove: cooldown === undefined ? [...holderAttributes, ...wishAttributes] : wishes,
     insist: isMine(shown),
   };
 }
@@ -271,7 +281,7 @@ export function takeBackSlot({ key, doneSlot: seen, to }: SlotTakenBack): Write 
 }
 
 const recordProjection = [
-  ...[token, version, fence, owner, acquiredAt, expiresAt, leaseDurationMs],
+  ...[token, version, fence, owner, acquiredAt, expiresAt, ownClock, leaseDurationMs],
   ...[revocation, releasedToken, brokenToken, doneSlot, lastEnd],
 ]
   .map((name) => `#${name}`)

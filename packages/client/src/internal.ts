@@ -77,11 +77,12 @@ export { AcquireAttempt, type Granted, type Refused } from "./protocol/acquire-a
 export { type AcquireCall, Acquirer } from "./protocol/acquirer.ts";
 export { announceGrant } from "./protocol/announcement.ts";
 export type { ProtocolContext } from "./protocol/context.ts";
-export { ExpiryDetector } from "./protocol/expiry-detector.ts";
+export { ExpiryDetector, observedShare } from "./protocol/expiry-detector.ts";
 export { type Ended, HeldLease, type HeldLeaseTerms, type SendUpdate } from "./protocol/held-lease.ts";
 export type { Belief } from "./protocol/lease-deadline.ts";
 export type {
   Cancellation,
+  Cooldown,
   Ending,
   Prospect,
   Renewal,

@@ -6,7 +6,8 @@ import type { LeaseRecord } from "./record.ts";
  *
  * - `held`: its time is not over.
  * - `stopping`: the same, and its holder was asked to stop.
- * - `grace`: its time is over, but by less than `clockSkewMs`: no caller takes it over yet.
+ * - `grace`: its time is over, but by less than `clockSkewMs`, or by the holder's own clock alone: no caller takes it
+ *   over yet.
  * - `expired`: it was not released, and its time is over: the next caller takes it over.
  * - `cooldown`: it was released, and the lock stays closed until `expiresAt` (`lockAtLeastForMs`).
  * - `paused`: an operator keeps the lock closed until `expiresAt`.
@@ -26,15 +27,16 @@ export interface LeaseStateOptions {
 export function leaseState(
   {
     expiresAt,
+    ownClock = false,
     inCooldown,
     pause,
     revocation,
-  }: Pick<LeaseRecord, "expiresAt" | "inCooldown" | "pause" | "revocation">,
+  }: Pick<LeaseRecord, "expiresAt" | "ownClock" | "inCooldown" | "pause" | "revocation">,
   { nowMs, clockSkewMs }: LeaseStateOptions,
 ): LeaseState {
   const isOver = nowMs > expiresAt + clockSkewMs;
   if (pause !== undefined || inCooldown) return isOver ? "free" : pause === undefined ? "cooldown" : "paused";
-  if (nowMs > expiresAt) return isOver ? "expired" : "grace";
+  if (nowMs > expiresAt) return isOver && !ownClock ? "expired" : "grace";
   return revocation === undefined ? "held" : "stopping";
 }
 

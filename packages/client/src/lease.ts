@@ -20,7 +20,15 @@ import { leaseSortKey } from "./schema.ts";
 export interface LeaseHandle
   extends Pick<
     LeaseRecord,
-    "key" | "owner" | "token" | "version" | "fencingToken" | "acquiredAt" | "expiresAt" | "leaseDurationMs"
+    | "key"
+    | "owner"
+    | "token"
+    | "version"
+    | "fencingToken"
+    | "acquiredAt"
+    | "expiresAt"
+    | "ownClock"
+    | "leaseDurationMs"
   > {
   /** The table that the lease is in. */
   readonly tableName: string;
@@ -224,6 +232,7 @@ export class Lease implements AsyncDisposable {
       fencingToken,
       acquiredAt,
       expiresAt: this.#lease.believedUntil,
+      ...(this.#lease.deadline.ownClock && { ownClock: true }),
       leaseDurationMs,
       ...(cooldownUntil === undefined ? {} : { cooldownUntil }),
       ...(slot === undefined ? {} : { slot }),

@@ -40,6 +40,7 @@ export const logLevels: Readonly<Record<LoggedEvent["type"], LogLevel>> = {
   released: "info",
   completionFailed: "error",
   skew: "warn",
+  timeUnknown: "warn",
   error: "error",
   shortLease: "warn",
   unreadable: "warn",
@@ -139,6 +140,8 @@ function sentenceOf(event: LoggedEvent): string {
       const { offsetMinMs, offsetMaxMs, clockSkewMs } = event;
       return `the service's clock is ${offsetMinMs} to ${offsetMaxMs} ms ahead of this machine's; allowed: ${clockSkewMs} ms`;
     }
+    case "timeUnknown":
+      return "no answer tells the service's time: dead holders are taken over by observation alone";
     case "error":
       return `a mistake in the program, at the operation ${event.operation} of ${subjectOf(event)}: ${event.error.message}`;
     case "shortLease":

@@ -23,8 +23,13 @@ export interface LeaseRecord {
   readonly fencingToken: number;
   /** Epoch milliseconds of the holder's clock. */
   readonly acquiredAt: number;
-  /** Epoch milliseconds of the holder's clock. */
+  /** Epoch milliseconds of the service's clock; of the holder's, with `ownClock`. */
   readonly expiresAt: number;
+  /**
+   * True where the service had not told its holder the time: then `expiresAt` tells other machines nothing, and
+   * callers take the lease over only when it has stayed unchanged for `leaseDurationMs` and a little more.
+   */
+  readonly ownClock?: boolean | undefined;
   readonly leaseDurationMs: number;
   /** Whether the lock was released early and is in its cooldown (`lockAtLeastForMs`) until `expiresAt`. */
   readonly inCooldown: boolean;
@@ -96,6 +101,7 @@ export function readRecord(item: Item | undefined): LeaseRecord | undefined {
     leaseDurationMs: wholeIn(item, attributeNames.leaseDurationMs),
     inCooldown: isCooldownToken(token),
     reentrant: item[attributeNames.reentrant] === 1,
+    ...(item[attributeNames.ownClock] === item[attributeNames.version] && { ownClock: true }),
     ...payload,
     revocation: revocationOf(item[attributeNames.revocation]),
     // The payload of a pause is the operator's own.

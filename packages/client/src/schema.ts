@@ -19,8 +19,13 @@ export const attributeNames = {
   owner: "owner",
   /** N: when the lease was acquired, in epoch milliseconds of the holder's clock. */
   acquiredAt: "acquiredAt",
-  /** N: when the lease ends, in epoch milliseconds of the holder's clock. */
+  /** N: when the lease ends, in epoch milliseconds of the service's clock; see `ownClock`. */
   expiresAt: "expiresAt",
+  /**
+   * N: the version whose `expiresAt` is of its writer's own clock, for the service had not told it the time: then the
+   * lease is judged by observation alone. It says nothing beside another version.
+   */
+  ownClock: "ownClock",
   /** N: how long an observer has to watch an unchanged record before it may call the holder dead. */
   leaseDurationMs: "leaseDurationMs",
   /** N: 1 where the lease was acquired with `reentrant`; its owner alone may take it over before its end. */

@@ -72,19 +72,19 @@ function countingFromTheAnswer(): () => void {
 
 /** What a lease's time is, its holder's or its adopter's wall clock alone decides. */
 function trustingItsWallClock(): () => void {
-  const { checkExpiry, timeUntil, isPast } = ServiceClock.prototype;
+  const { checkExpiry, latest, isPast } = ServiceClock.prototype;
   Object.assign(ServiceClock.prototype, {
     checkExpiry: (_expiresAt: number, _since: Moment, leaseDurationMs: number) => ({
       believedMs: leaseDurationMs,
       isSound: true,
     }),
-    timeUntil(this: ServiceClock, time: number): number {
-      return time - this.moment().wall;
+    latest(this: ServiceClock): number {
+      return this.moment().wall;
     },
     isPast: () => false,
   });
   return () => {
-    Object.assign(ServiceClock.prototype, { checkExpiry, timeUntil, isPast });
+    Object.assign(ServiceClock.prototype, { checkExpiry, latest, isPast });
   };
 }
 

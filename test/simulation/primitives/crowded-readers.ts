@@ -19,6 +19,7 @@ const weather: Weather = {
   slow: 0.03,
   usualMs: 150,
   throttled: 0,
+  dateReplaced: 0,
   conflict: 0,
 };
 

@@ -82,12 +82,9 @@ async function tryToAcquire(
   }
 }
 
-/**
- * Goes on with a lease that another process has handed over, if there is one; once this process has heard what time it
- * is, for until then it would have to trust its wall clock, which may be wrong by hours here.
- */
-function takeOn({ world, host, network, client, monitor, mailbox }: Bench): Lease | undefined {
-  const handle = network.hasToldTime ? mailbox.shift() : undefined;
+/** Goes on with a lease that another process has handed over, if there is one. */
+function takeOn({ world, host, client, monitor, mailbox }: Bench): Lease | undefined {
+  const handle = mailbox.shift();
   if (handle === undefined) return undefined;
   const heartbeat = world.random.chance(0.5);
   const lease = client.adopt(handle, { heartbeat });

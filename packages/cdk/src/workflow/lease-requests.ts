@@ -6,6 +6,7 @@
  */
 import {
   acquire,
+  type Cooldown,
   cancel,
   heldBySomebody,
   type LeaseEnd,
@@ -146,7 +147,7 @@ function endArguments(
   terms: LeaseTerms,
   once: boolean,
   values: Values,
-  cooldown: { readonly until: number; readonly forMs: number } | undefined,
+  cooldown: Cooldown | undefined,
 ): Json {
   const all = {
     ...values,
@@ -241,7 +242,7 @@ export const record: string = jsonata("$exists($states.result.Item) ? $states.re
 
 /** JSONata for an attribute of the item in the variable `record`, as a number or a text; undefined where it is missing. */
 export function ofRecord(
-  attribute: "token" | "fence" | "version" | "owner" | "expiresAt" | "revocation" | "doneSlot" | "lastEnd",
+  attribute: keyof typeof attributeNames,
   type: "S" | "N",
   terms: Pick<LeaseTerms, "variablePrefix"> = {},
 ): string {

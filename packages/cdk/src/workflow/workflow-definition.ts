@@ -40,7 +40,7 @@ import {
 } from "./lease-requests.ts";
 import { failure, refusingRedrive, unlessRedriven, withRefusals } from "./redrive-refusal.ts";
 import { assigning, own, variablePrefix, withStatePrefix } from "./reserved-names.ts";
-import { judgeHolder, waiting } from "./waiting-states.ts";
+import { canWait, judgeHolder, waiting } from "./waiting-states.ts";
 import { leaseOf, ownerOfExecution, type WorkflowTerms } from "./workflow-terms.ts";
 
 /** A keeper is ready in less than a second. The lease is not renewed during this wait. */
@@ -118,7 +118,8 @@ export function workflowDefinition(given: WorkflowTerms): Definition {
   });
 }
 
-function begin({ key, waitMs, once }: WorkflowTerms): State {
+function begin(terms: WorkflowTerms): State {
+  const { key, waitMs, once } = terms;
   const slot = "$fromMillis($toMillis($states.input.scheduledTime))";
   const isKey = `($type(${key}) = 'string' ? $length(${key}) > 0 and $length(${key}) <= 2048 : false)`;
   // A slot that is done before its time would keep out every run until then.
@@ -132,7 +133,7 @@ function begin({ key, waitMs, once }: WorkflowTerms): State {
     owner: jsonata(ownerOfExecution("$states.context.Execution.Id")),
     waitingSince: jsonata("$millis()"),
     waitUntil: jsonata(`$millis() + ${waitMs}`),
-    parks: 0,
+    ...(canWait(terms) ? { parks: 0, watched: {} } : {}),
     // The same form as the middleware's, so that both compare.
     ...(once ? { slot: jsonata(slot) } : {}),
   });

@@ -10,7 +10,7 @@ import type { DynamoDBSender } from "../options/options.ts";
 import { type Clock, systemClock } from "../time/clock.ts";
 import { isConflict } from "./errors.ts";
 import { TableStore } from "./table-store.ts";
-import type { CallAttempts, Operations, Transport } from "./transport.ts";
+import type { AnswerHeaders, CallAttempts, Operations, Transport } from "./transport.ts";
 
 /** Keeps leases in a DynamoDB table, through a client of the SDK. */
 export class DynamoDBLeaseStore extends TableStore {
@@ -43,7 +43,7 @@ interface Answered {
 }
 
 interface WithHeaders {
-  readonly headers?: { readonly date?: string };
+  readonly headers?: AnswerHeaders;
 }
 
 /** Sends commands through a client of the SDK, which repeats them. */
@@ -75,14 +75,14 @@ async function attempt(attempts: CallAttempts, send: () => Promise<Answered>): P
   const answered = attempts.begin();
   try {
     const result = await send();
-    answered(result.response.headers?.date);
+    answered(result.response.headers ?? {});
     return result;
   } catch (error) {
     attempts.lastError = error;
     // It passes in milliseconds, but the SDK repeats only what is marked so.
     if (isConflict(error)) Object.assign(error as Error, { $retryable: {} });
     const { $response } = error as { readonly $response?: WithHeaders };
-    if ($response !== undefined) answered($response.headers?.date);
+    if ($response !== undefined) answered($response.headers ?? {});
     throw error;
   }
 }

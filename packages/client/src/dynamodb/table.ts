@@ -50,7 +50,7 @@ const pollMs = 500;
 export async function createLeaseTable(options: CreateLeaseTableOptions): Promise<void> {
   const given = checkOptions(options, rules, "options", ["tableName"]);
   const { tableName, waitMs = 120_000 } = given;
-  const clock = new ServiceClock(given.clock ?? systemClock, false, 0, () => undefined);
+  const clock = new ServiceClock(given.clock ?? systemClock, false, () => undefined);
   const own = given.dynamodb === undefined ? createDynamoDBClient() : undefined;
   const dynamodb = given.dynamodb ?? (own as DynamoDBClient);
   const budget = new CallBudget(clock, { withinMs: waitMs });

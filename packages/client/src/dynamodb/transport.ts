@@ -61,18 +61,35 @@ export class CallAttempts implements Attempts {
 
   /**
    * Counts an attempt that is about to be sent; throws where the request has become too old for that. Gives what is to be
-   * called with the Date header of its answer.
+   * called with the headers of its answer. An answer that is not DynamoDB's, as a proxy's page is, tells nothing.
    */
-  begin(): (date: string | undefined) => void {
+  begin(): (headers: AnswerHeaders) => void {
     if (!this.call.isCurrent()) throw new Error("the request was too old to be sent");
     this.count += 1;
     const answered = this.call.timed?.();
-    return (date) => answered?.(timeIn(date));
+    return ({ date, "content-type": type = "" }) => {
+      if (type.startsWith("application/x-amz-json-1.0")) answered?.(timeIn(date));
+    };
   }
 }
 
-/** Reads the service's time from an answer's Date header; undefined where it is missing or unreadable. */
+/** The headers of an answer that are read here. */
+export interface AnswerHeaders {
+  readonly date?: string | undefined;
+  readonly "content-type"?: string | undefined;
+}
+
+/** Reads the service's time from an answer's Date header; undefined where there is none that is valid. */
 function timeIn(date: string | undefined): ServiceTime | undefined {
-  const earliest = date === undefined ? Number.NaN : Date.parse(date);
-  return Number.isNaN(earliest) ? undefined : { earliest, latest: earliest + dateResolutionMs };
+  const earliest = parseHttpDate(date);
+  return earliest === undefined ? undefined : { earliest, latest: earliest + dateResolutionMs };
+}
+
+/**
+ * Reads a date in the one form that HTTP has for it, such as "Sun, 22 Nov 2026 12:00:00 GMT", in epoch milliseconds;
+ * undefined for any other text. Date.parse alone takes "5" for a year, and a time without a zone for a local one.
+ */
+export function parseHttpDate(date: string | undefined): number | undefined {
+  const time = Date.parse(date ?? "");
+  return !Number.isNaN(time) && new Date(time).toUTCString() === date ? time : undefined;
 }

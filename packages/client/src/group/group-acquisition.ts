@@ -166,6 +166,7 @@ export class GroupAcquisition {
       fencingToken,
       acquiredAt: clock.timeOf(since),
       expiresAt,
+      ownClock: clock.isUntold,
       leaseDurationMs,
       inCooldown: false,
       reentrant,
@@ -256,8 +257,10 @@ export class GroupAcquisition {
   #beliefIn([record]: readonly LeaseRecord[], since: Moment): Belief | undefined {
     if (record === undefined) return undefined;
     const { clock } = this.#context;
-    const { believedMs, isSound } = clock.checkExpiry(record.expiresAt, since, record.leaseDurationMs);
-    return isSound && clock.elapsedSince(since) < believedMs ? { since, forMs: believedMs } : undefined;
+    const { expiresAt, leaseDurationMs, ownClock } = record;
+    const { believedMs, isSound } = clock.checkExpiry(expiresAt, since, leaseDurationMs, ownClock);
+    const isBelieved = isSound && clock.elapsedSince(since) < believedMs;
+    return isBelieved ? { since, forMs: believedMs, ownClock } : undefined;
   }
 
   #tooSlow(): LeaseServiceError {

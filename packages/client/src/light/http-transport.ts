@@ -125,9 +125,8 @@ export class HttpTransport implements Transport {
     const answer = await exchange(send, { ...options, headers }, body, attempts.call.signal);
     const said = readAnswer(answer);
     if (said === undefined) throw foreignAnswer(answer);
-    const { date } = answer.headers;
-    answered(date);
-    time.note(date);
+    answered(answer.headers);
+    time.note(answer.headers.date);
     if (answer.status !== 200) throw serviceError(answer, said);
     const wanted = body.includes('"ReturnValues":"ALL_NEW"') ? "Attributes" : wantedOf[operation];
     if (wanted !== undefined && !(wanted in said)) throw unanswered(`the answer has no ${wanted}`);

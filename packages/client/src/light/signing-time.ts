@@ -1,3 +1,4 @@
+import { parseHttpDate } from "../dynamodb/transport.ts";
 import type { Clock } from "../time/clock.ts";
 
 /** A difference from the service's time that no signature is refused for: DynamoDB takes those of five minutes. */
@@ -17,7 +18,7 @@ export class SigningTime {
 
   /** Takes note of the Date header of an answer. */
   note(date: string | undefined): void {
-    const aheadMs = Date.parse(date ?? "") - this.now();
+    const aheadMs = (parseHttpDate(date) ?? this.now()) - this.now();
     if (Math.abs(aheadMs) > harmlessMs) this.offsetMs += aheadMs;
   }
 }

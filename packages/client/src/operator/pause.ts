@@ -149,6 +149,7 @@ export class PauseAttempt {
       ...{ key, sortKey: leaseSortKey, owner: this.#owner, token: this.#token, version: 1 },
       fencingToken: Math.max(acquiredAt, fence) + 1,
       ...{ acquiredAt, expiresAt: clock.expiryOf(since, forMs), leaseDurationMs: forMs },
+      ownClock: clock.isUntold,
       ...{
         inCooldown: false,
         reentrant: false,

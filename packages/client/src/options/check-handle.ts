@@ -55,6 +55,7 @@ const requiredRules = {
 const handleRules: Rules<LeaseHandle> = {
   tableName: unchecked,
   ...requiredRules,
+  ownClock: trueOrFalse,
   cooldownUntil: whole,
   slot: (path, value) => checkSlot(path, label(path, value)),
   sortKey: text(limits.sortKeyBytes),

@@ -35,8 +35,8 @@ export interface LeaseClientOptions {
   /**
    * How far the clocks of the service's own hosts may differ; the clocks of clients do not matter. By the service's clock,
    * a lease is taken over only this long after its expiry. Infinity turns that off: then a caller has to watch a dead
-   * holder, and a lock in its cooldown, for a whole lease and a little more. At most `leaseDurationMs`. Give all clients
-   * of a table the same value.
+   * holder, and a lock in its cooldown, for a whole lease and a little more. At most `leaseDurationMs`. Clients of one table
+   * may have different values.
    * @default 1000, or the lease's duration if that is shorter
    */
   readonly clockSkewMs?: number;

@@ -48,6 +48,7 @@ interface OwnWrite {
   readonly at: Moment;
   readonly version: number;
   readonly expiresAt: number;
+  readonly ownClock: boolean;
 }
 
 /** How often a grant is renewed at once, to agree with the table on when it ends. */
@@ -169,10 +170,12 @@ export class AcquireAttempt {
     const { clock } = this.#context;
     this.#version = Math.max(this.#version, latestVersion) + 1;
     const at = clock.moment();
-    return { at, version: this.#version, expiresAt: clock.expiryOf(at, this.#terms.leaseDurationMs) };
+    const expiresAt = clock.expiryOf(at, this.#terms.leaseDurationMs);
+    // The answer to a first request tells the time: only where answers are known not to, it is given up beforehand.
+    return { at, version: this.#version, expiresAt, ownClock: clock.isUntold };
   }
 
-  #grant({ at, version, expiresAt }: OwnWrite): Grant {
+  #grant({ at, version, expiresAt, ownClock }: OwnWrite): Grant {
     const { owner, leaseDurationMs, reentrant, data, slot } = this.#terms;
     const { clock, retentionMs } = this.#context;
     const acquiredAt = clock.timeOf(at);
@@ -183,6 +186,7 @@ export class AcquireAttempt {
       owner,
       acquiredAt,
       expiresAt,
+      ownClock,
       leaseDurationMs,
       retentionMs,
       reentrant,
@@ -246,8 +250,8 @@ export class AcquireAttempt {
         );
       }
       written = this.#nextWrite(record.version);
-      const { version, expiresAt } = written;
-      const renewal = { shown: record, version, expiresAt, leaseDurationMs, retentionMs };
+      const { version, expiresAt, ownClock } = written;
+      const renewal = { shown: record, version, expiresAt, ownClock, leaseDurationMs, retentionMs };
       const renewing = this.#context.table.update(this.form.renew(renewal), { ...bounds, since: written.at });
       try {
         ({ item } = await renewing);
@@ -278,12 +282,17 @@ export class AcquireAttempt {
   }
 
   /** For how long a record with our token protects us; undefined where a renewal has to correct the record first. */
-  #beliefIn(record: LeaseRecord, { at, version, expiresAt }: OwnWrite, isLast: boolean): Belief | undefined {
+  #beliefIn(
+    record: LeaseRecord,
+    { at, version, expiresAt, ownClock }: OwnWrite,
+    isLast: boolean,
+  ): Belief | undefined {
     // Another renewer of this token, as a hand-over's other end is, may use the same version with another expiry.
     if (record.version !== version || record.expiresAt !== expiresAt) return undefined;
     const { clock } = this.#context;
-    const { believedMs, isSound } = clock.checkExpiry(expiresAt, at, this.#terms.leaseDurationMs);
+    const { leaseDurationMs } = this.#terms;
+    const { believedMs, isSound } = clock.checkExpiry(expiresAt, at, leaseDurationMs, ownClock);
     const isUseful = clock.elapsedSince(at) < believedMs;
-    return isUseful && (isSound || isLast) ? { since: at, forMs: believedMs } : undefined;
+    return isUseful && (isSound || isLast) ? { since: at, forMs: believedMs, ownClock } : undefined;
   }
 }

@@ -78,8 +78,9 @@ export class Acquirer {
     lifecycle.throwIfClosed();
     const { record, leaseDurationMs } = terms;
     const since = clock.moment();
-    // Where clocks are not to be compared, another's expiry says nothing: a renewal has to show that it stands.
-    const leftMs = clock.timeUntil(record.expiresAt) - clockSkewMs;
+    const latest = record.ownClock ? undefined : clock.latest(since);
+    // Where clocks cannot be compared, another's expiry says nothing: a renewal has to show that it stands.
+    const leftMs = latest === undefined ? 0 : record.expiresAt - latest - clockSkewMs;
     const belief = leftMs > 0 ? { since, forMs: Math.min(leftMs, leaseDurationMs) } : undefined;
     const form =
       record.seat === undefined

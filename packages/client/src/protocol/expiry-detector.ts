@@ -14,7 +14,7 @@ export interface Expiry {
  * How much of a lease an observer has to see pass: its holder's clock may run slow, and the observer's fast. This allows
  * for clocks that are wrong by 1/1000 each, and by a little more.
  */
-const observedShare = 1 + 1 / 400;
+export const observedShare: number = 1 + 1 / 400;
 
 /** A record that has not been met again for this long is forgotten; so is none that a caller tries once an hour. */
 const rememberedForMs = 2 * 60 * 60 * 1000;
@@ -73,8 +73,9 @@ export class ExpiryDetector {
     if (observedInMs <= 0) return { reason: "observation", claimableInMs: 0 };
 
     const earliest = this.#clock.earliest();
-    // An infinite allowance, and a service that does not tell its time, leave the observation alone.
-    if (earliest === undefined || !Number.isFinite(this.#clockSkewMs)) {
+    // An expiry of its writer's own clock, an infinite allowance, and a service that does not tell its time leave the
+    // observation alone.
+    if (record.ownClock || earliest === undefined || !Number.isFinite(this.#clockSkewMs)) {
       return { reason: undefined, claimableInMs: observedInMs };
     }
     const expiredSinceMs = earliest - this.#clockSkewMs - record.expiresAt;

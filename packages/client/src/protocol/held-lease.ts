@@ -75,7 +75,7 @@ export class HeldLease implements Removal {
   /** Whether a release may have landed, unknown to us. */
   #mayHaveEnded = false;
   /** For how long nobody could take it, when its release began; of a seat that no other process of its owner may take. */
-  #lastBelief: Belief | undefined;
+  #lastBelief: Pick<Belief, "since" | "forMs"> | undefined;
   #holds = 1;
   /** The handles that have not been released: more than one where an owner holds it reentrantly. */
   handles: readonly object[] = [];
@@ -113,6 +113,15 @@ export class HeldLease implements Removal {
 
   get version(): number {
     return this.#version;
+  }
+
+  /**
+   * Whether an expiry that is written now is of this machine's own clock. The answer to a process's first request tells the
+   * time: only where answers are known not to, or where the lease had none so far, it is given up beforehand.
+   */
+  get ownClock(): boolean {
+    const { clock } = this.#context;
+    return clock.isUntold || (!clock.isTold && this.#shown.ownClock === true);
   }
 
   /**
@@ -218,10 +227,12 @@ export class HeldLease implements Removal {
     const { record, leaseDurationMs } = this.terms;
     if (!this.#isSeen) await this.#see({ withinMs: budgetMs, signal: cut });
     const since = clock.moment();
-    const expiresAt = clock.expiryOf(since, leaseDurationMs, this.deadline.expiresAt);
+    const shown = Math.max(this.#shown.expiresAt, this.deadline.expiresAt);
+    const expiresAt = clock.expiryOf(since, leaseDurationMs, shown);
+    const { ownClock } = this;
     const version = this.#version + 1;
     this.#version = version;
-    const renewal = { shown: this.#shown, version, expiresAt, leaseDurationMs, retentionMs };
+    const renewal = { shown: this.#shown, version, expiresAt, ownClock, leaseDurationMs, retentionMs };
     const result = await send(this.form.renew(renewal), { withinMs: budgetMs, signal: cut, since });
 
     const now = this.#ownIn(result.item);
@@ -233,8 +244,8 @@ export class HeldLease implements Removal {
     this.#shown = now;
     this.form.confirmed?.(result.item);
     if (now.version === version && now.expiresAt === expiresAt) {
-      const { believedMs, isSound } = clock.checkExpiry(expiresAt, since, leaseDurationMs);
-      if (believedMs > 0) this.deadline.confirm({ since, forMs: believedMs }, expiresAt);
+      const { believedMs, isSound } = clock.checkExpiry(expiresAt, since, leaseDurationMs, ownClock);
+      if (believedMs > 0) this.deadline.confirm({ since, forMs: believedMs, ownClock }, expiresAt);
       // A confirmation that comes after the deadline revives nothing.
       if (believedMs > 0 && this.deadline.lost === undefined) this.#publish({ type: "renewed", expiresAt });
       if (now.revocation !== undefined) this.deadline.end("revoked", now.revocation);
@@ -309,7 +320,9 @@ export class HeldLease implements Removal {
       const at = clock.moment();
       const leftMs = this.#cooldownLeftMs(at);
       const cooldown =
-        leftMs > 0 ? { until: clock.expiryOf(at, leftMs), forMs: Math.ceil(leftMs) } : undefined;
+        leftMs > 0
+          ? { until: clock.expiryOf(at, leftMs), ownClock: this.ownClock, forMs: Math.ceil(leftMs) }
+          : undefined;
       const ending = { shown: this.#shown, now: clock.timeOf(at), retentionMs, slot, cooldown };
       const { applied, item, retried } = await this.#context.table.update(this.form.release(ending), {
         since: at,

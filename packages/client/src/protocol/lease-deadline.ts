@@ -6,6 +6,8 @@ import type { ServiceClock } from "../time/service-clock.ts";
 export interface Belief {
   readonly since: Moment;
   readonly forMs: number;
+  /** Whether the expiry in the table is of this machine's own clock: then the service's time says nothing of it. @default false */
+  readonly ownClock?: boolean | undefined;
 }
 
 const background = { background: true };
@@ -50,6 +52,11 @@ export class LeaseDeadline {
     return this.#expiresAt;
   }
 
+  /** Whether that time is of this machine's own clock. */
+  get ownClock(): boolean {
+    return this.#belief?.ownClock ?? false;
+  }
+
   /** Aborts with a LeaseLostError when the lease ends. Reading it looks at the clock. */
   get signal(): AbortSignal {
     this.remainingMs();
@@ -82,11 +89,11 @@ export class LeaseDeadline {
   /** How much longer the lease protects its holder, in milliseconds; 0 once it does not. */
   remainingMs(): number {
     if (this.#loss !== undefined || this.#belief === undefined) return 0;
-    const { since, forMs } = this.#belief;
+    const { since, forMs, ownClock } = this.#belief;
     const now = this.#clock.moment();
     const remaining = forMs - this.#clock.elapsedSince(since, now);
     // An answer to another call may have told the service's time since: of a suspension that these clocks do not show.
-    if (remaining > 0 && !this.#clock.isPast(this.#expiresAt, now)) return remaining;
+    if (remaining > 0 && (ownClock || !this.#clock.isPast(this.#expiresAt, now))) return remaining;
     this.end("expired");
     return 0;
   }

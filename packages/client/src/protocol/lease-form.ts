@@ -18,6 +18,8 @@ export interface Grant {
   readonly owner: string;
   readonly acquiredAt: number;
   readonly expiresAt: number;
+  /** Whether that is of this machine's own clock. @default false */
+  readonly ownClock?: boolean | undefined;
   readonly leaseDurationMs: number;
   readonly retentionMs: number;
   /** Whether the same owner may take the lease over while it stands. */
@@ -34,6 +36,8 @@ export interface Renewal {
   readonly shown: LeaseRecord;
   readonly version: number;
   readonly expiresAt: number;
+  /** Whether that is of this machine's own clock. @default false */
+  readonly ownClock?: boolean | undefined;
   readonly leaseDurationMs: number;
   readonly retentionMs: number;
 }
@@ -47,7 +51,15 @@ export interface Ending {
   /** The slot that is done; nothing is said of any slot where it is undefined. */
   readonly slot: string | undefined;
   /** For how much longer nobody may have it; undefined to let the next caller in at once. */
-  readonly cooldown: { readonly until: number; readonly forMs: number } | undefined;
+  readonly cooldown: Cooldown | undefined;
+}
+
+/** For how much longer a lock stays closed that was released early. */
+export interface Cooldown {
+  readonly until: number;
+  /** Whether that is of this machine's own clock. @default false */
+  readonly ownClock?: boolean | undefined;
+  readonly forMs: number;
 }
 
 /** What takes an acquisition back. */

@@ -36,10 +36,10 @@ export class HeldSeat implements HeldForm {
     this.sortKey = sortKey;
   }
 
-  renew({ shown, version, expiresAt, leaseDurationMs, retentionMs }: Renewal): Write {
+  renew({ shown, version, expiresAt, ownClock, leaseDurationMs, retentionMs }: Renewal): Write {
     const text = textPrefix + shown.token;
     const data: string | undefined = JSON.stringify(shown.data);
-    const renewed = { ...(shown as SeatRecord), version, expiresAt, leaseDurationMs };
+    const renewed = { ...(shown as SeatRecord), version, expiresAt, ownClock, leaseDurationMs };
     return {
       key: leaseItemKey(this.key, this.sortKey),
       set: { [text]: seatText(renewed, data), [ttl]: timeToLive(expiresAt, retentionMs) },
@@ -54,7 +54,8 @@ export class HeldSeat implements HeldForm {
     const write = removal(seat);
     if (cooldown === undefined) return write;
     const token = cooldownToken(seat.token);
-    const cooling = { ...seat, expiresAt: cooldown.until, leaseDurationMs: cooldown.forMs, reentrant: false };
+    const { until: expiresAt, ownClock, forMs: leaseDurationMs } = cooldown;
+    const cooling = { ...seat, expiresAt, ownClock, leaseDurationMs, reentrant: false };
     const set = {
       [textPrefix + token]: seatText(cooling, undefined),
       [fencePrefix + token]: seat.fencingToken,

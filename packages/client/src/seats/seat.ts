@@ -49,14 +49,21 @@ export function versionText(version: number): string {
 export function seatText(
   lease: Pick<
     SeatRecord,
-    "seat" | "owner" | "version" | "acquiredAt" | "expiresAt" | "leaseDurationMs" | "reentrant"
+    "seat" | "owner" | "version" | "acquiredAt" | "expiresAt" | "ownClock" | "leaseDurationMs" | "reentrant"
   >,
   data: string | undefined,
 ): string {
-  const { seat, owner, version, acquiredAt, expiresAt, leaseDurationMs, reentrant } = lease;
-  const fields = [seat.kind, seat.permits, acquiredAt, expiresAt, leaseDurationMs, reentrant ? 1 : 0, owner];
+  const { seat, owner, version, acquiredAt, expiresAt, leaseDurationMs } = lease;
+  const fields = [seat.kind, seat.permits, acquiredAt, expiresAt, leaseDurationMs, flagsOf(lease), owner];
   const json = JSON.stringify(fields);
   return `${versionText(version)} ${data === undefined ? json : `${json.slice(0, -1)},${data}]`}`;
+}
+
+/** What is true or false of a seat, as bits. */
+const flags = { reentrant: 1, ownClock: 2 };
+
+function flagsOf(lease: Pick<LeaseRecord, "reentrant" | "ownClock">): number {
+  return (lease.reentrant ? flags.reentrant : 0) | (lease.ownClock ? flags.ownClock : 0);
 }
 
 /** Gives a token's own seat; undefined where it has none. Other seats are not looked at. Throws LeaseItemError. */
@@ -86,12 +93,10 @@ function readSeat(item: Item, token: string): SeatRecord {
   const version = Number(text.slice(0, versionDigits));
   const fencingToken = item[fencePrefix + token];
   const fields = parsedJson(text.slice(versionDigits + 1))?.value;
-  const [kind, permits, acquiredAt, expiresAt, leaseDurationMs, reentrant, owner, data] = Array.isArray(
-    fields,
-  )
+  const [kind, permits, acquiredAt, expiresAt, leaseDurationMs, bits, owner, data] = Array.isArray(fields)
     ? fields
     : [];
-  const numbers = [version, fencingToken, permits, acquiredAt, expiresAt, leaseDurationMs, reentrant];
+  const numbers = [version, fencingToken, permits, acquiredAt, expiresAt, leaseDurationMs, bits];
   const isSeat = typeof kind === "string" && Object.hasOwn(seatCounters, kind) && typeof owner === "string";
   // Without the token, which lets its bearer end the lease.
   if (!isSeat || !numbers.every(isCount))
@@ -111,7 +116,8 @@ function readSeat(item: Item, token: string): SeatRecord {
       data,
     },
     inCooldown: isCooldownToken(token),
-    reentrant: reentrant === 1,
+    reentrant: (bits & flags.reentrant) !== 0,
+    ...((bits & flags.ownClock) !== 0 && { ownClock: true }),
     revocation: revocation === undefined ? undefined : String(revocation),
   };
 }

@@ -36,8 +36,8 @@ export interface ExpiryCheck {
   readonly isSound: boolean;
 }
 
-/** What is known of the service's time: it is not before the lower bound, and before the upper one. */
-interface Bounds {
+/** What answers that agree tell of the service's time: it is not before the lower bound, and before the upper one. */
+interface ClockBounds {
   readonly lower: Anchor;
   readonly upper: Anchor;
 }
@@ -51,26 +51,28 @@ interface Bounds {
  * that stood still, so its lower bound is too low, which is safe. The upper bound counts by the local clock that
  * shows the most time passed. So a step of the wall clock can only make it too high, until the next answer.
  *
+ * An answer that contradicts the bounds may be a proxy's, or come after a suspension that no local clock shows. Until
+ * another answer agrees with one of the two, both count: the time lies between the lowest and the highest bound.
+ *
  * As a {@link Clock} it gives the wall clock's time, corrected where the service's answers show that it is wrong.
  */
 export class ServiceClock implements Clock {
   readonly #clock: Clock;
   readonly #isLocal: boolean;
-  /** For how long after an expiry its holder may believe in it: takers wait for twice as long. */
-  readonly #slackMs: number;
-  readonly #onTime: (now: Moment) => void;
-  #bounds: Bounds | undefined;
+  readonly #onAnswer: (now: Moment) => void;
+  /** The bounds of the answers that agree; of two groups, where they contradict one another. */
+  #told: readonly ClockBounds[] = [];
+  /** Whether an answer has come, and none so far has told the time. */
+  #isUntold = false;
 
   /**
-   * With `isLocal`, the store is in this process, and its time is the clock's own. Half of the allowance is for the bounds,
-   * which are a second apart at first; the other half for the clocks of the service's hosts. `onTime` is called when an
-   * answer has told the time.
+   * With `isLocal`, the store is in this process, and its time is the clock's own. `onAnswer` is called when an answer
+   * has come.
    */
-  constructor(clock: Clock, isLocal: boolean, clockSkewMs: number, onTime: (now: Moment) => void) {
+  constructor(clock: Clock, isLocal: boolean, onAnswer: (now: Moment) => void) {
     this.#clock = clock;
     this.#isLocal = isLocal;
-    this.#slackMs = Number.isFinite(clockSkewMs) ? clockSkewMs / 2 : 0;
-    this.#onTime = onTime;
+    this.#onAnswer = onAnswer;
   }
 
   monotonic(): number {
@@ -105,65 +107,66 @@ export class ServiceClock implements Clock {
     return elapsedBetween(since, now);
   }
 
-  /** Before this time the service's clock cannot be now; undefined where the service has not told its time. */
-  earliest(now: Moment = this.moment()): number | undefined {
-    return this.#isLocal ? now.wall : this.#bounds && lowerAt(this.#bounds, now);
+  /** Whether the service's time is known. Where it is not, an expiry that is written here is of the wall clock alone. */
+  get isTold(): boolean {
+    return this.#isLocal || this.#told.length > 0;
   }
 
-  /** Whether the service's clock has certainly passed an expiry by more than its holder may believe in it. */
-  isPast(expiresAt: number, now: Moment): boolean {
-    const bounds = this.#told;
-    return bounds !== undefined && lowerAt(bounds, now) > expiresAt + this.#slackMs;
+  /** Whether answers have come, and none has told the service's time. */
+  get isUntold(): boolean {
+    return this.#isUntold && !this.isTold;
+  }
+
+  /** Before this time the service's clock cannot be now; undefined where the service has not told its time. */
+  earliest(now: Moment = this.moment()): number | undefined {
+    return this.#isLocal ? now.wall : this.#lowerAt(now);
   }
 
   /** The service's time is before this now; undefined where the service has not told its time. */
-  latest(): number | undefined {
-    return this.#latestAt(this.moment());
+  latest(now: Moment = this.moment()): number | undefined {
+    return this.#isLocal ? now.wall : this.#upperAt(now);
+  }
+
+  /** Whether an answer shows that the service's clock has passed an expiry. */
+  isPast(expiresAt: number, now: Moment): boolean {
+    return this.#told.some((bounds) => lowerAt(bounds, now) >= expiresAt);
   }
 
   /**
-   * For how long a time that another process has written still lies ahead, at least; by the wall clock where no answer has
-   * told the time yet.
-   */
-  timeUntil(time: number): number {
-    const now = this.moment();
-    return time - (this.#latestAt(now) ?? now.wall);
-  }
-
-  /**
-   * When a lease that lasts from a moment on ends, in epoch milliseconds: by the wall clock where that can be right, but late
-   * enough for its holder to believe in the whole lease, as far as the service's time is known. `checkExpiry` looks again
-   * when the answer has told it.
+   * When a lease that lasts from a moment on ends, in epoch milliseconds: so late that its holder may believe in the whole
+   * lease, by the service's time. Where that is not known, by the wall clock: `checkExpiry` looks again when the answer
+   * has told it.
    *
    * A renewal gives the end that the table shows: it stays where the new one would be earlier by less than a second, which
-   * comes of bounds that have become tighter.
+   * comes of bounds that have become tighter, and where the service's time is not known.
    */
   expiryOf(since: Moment, leaseDurationMs: number, shown = 0): number {
-    const bounds = this.#told;
-    let expiresAt = since.wall + leaseDurationMs;
-    if (bounds !== undefined) {
-      const longEnough = upperAt(bounds, since) - this.#slackMs + leaseDurationMs * lastingShare;
-      expiresAt = isPlausible(bounds, since) ? Math.max(expiresAt, longEnough) : longEnough;
-    }
-    expiresAt = Math.ceil(expiresAt);
-    return shown < expiresAt + settlingMs ? Math.max(shown, expiresAt) : expiresAt;
+    const upper = this.#upperAt(since);
+    const exact = upper === undefined ? since.wall + leaseDurationMs : upper + leaseDurationMs * lastingShare;
+    const expiresAt = Math.ceil(exact);
+    const mayBeEarlier = this.isTold && shown >= expiresAt + settlingMs;
+    return mayBeEarlier ? expiresAt : Math.max(shown, expiresAt);
   }
 
   /** The time of a moment, for people and for garbage collection; in whole milliseconds. */
   timeOf(since: Moment): number {
-    const bounds = this.#told;
-    return Math.floor(
-      bounds === undefined || isPlausible(bounds, since) ? since.wall : upperAt(bounds, since),
-    );
+    const upper = this.#upperAt(since);
+    const isPlausible = this.#told.every((bounds) => agreesWith(bounds, since));
+    return Math.floor(upper === undefined || isPlausible ? since.wall : upper);
   }
 
-  /** Compares the expiry of a lease that was asked for at a moment with what the service's answers have told since. */
-  checkExpiry(expiresAt: number, since: Moment, leaseDurationMs: number): ExpiryCheck {
-    const bounds = this.#told;
-    // Where no answer has told the time, nothing can be compared.
-    if (bounds === undefined) return { believedMs: leaseDurationMs, isSound: true };
-    const latest = upperAt(bounds, since);
-    const coveredMs = (expiresAt + this.#slackMs - latest) / lastingShare;
+  /**
+   * Compares the expiry of a lease that was asked for at a moment with what the service's answers have told since: its
+   * holder believes no longer than until that expiry, for others may take it over from then on.
+   *
+   * An expiry that says to be of its holder's own clock (`ownClock`) is judged by nobody: others watch the lease for
+   * its whole duration.
+   */
+  checkExpiry(expiresAt: number, since: Moment, leaseDurationMs: number, ownClock = false): ExpiryCheck {
+    if (this.#isLocal || ownClock) return { believedMs: leaseDurationMs, isSound: true };
+    const latest = this.#upperAt(since);
+    if (latest === undefined) return { believedMs: 0, isSound: false };
+    const coveredMs = (expiresAt - latest) / lastingShare;
     const believedMs = Math.max(0, Math.min(leaseDurationMs, coveredMs));
     const isTooLate = expiresAt - latest - leaseDurationMs > harmlessExcessMs;
     return { believedMs, isSound: believedMs > leaseDurationMs * usefulShare && !isTooLate };
@@ -171,34 +174,44 @@ export class ServiceClock implements Clock {
 
   /** How far the service's clock is ahead of the wall clock, at least and at most; undefined where it is not known. */
   ahead(now: Moment = this.moment()): { readonly minMs: number; readonly maxMs: number } | undefined {
-    if (this.#bounds === undefined) return undefined;
-    const [lower, upper] = [lowerAt(this.#bounds, now), upperAt(this.#bounds, now)];
+    const [lower, upper] = [this.#lowerAt(now), this.#upperAt(now)];
+    if (lower === undefined || upper === undefined) return undefined;
     return { minMs: Math.floor(lower - now.wall), maxMs: Math.ceil(upper - now.wall) };
   }
 
   /** Takes note of what an answer, to a request that was sent at a moment, says of the service's time. */
   note(time: ServiceTime | undefined, sentAt: Moment): void {
-    if (time === undefined) return;
+    if (this.#isLocal) return;
     const now = this.moment();
-    const newest = { lower: { at: now, time: time.earliest }, upper: { at: sentAt, time: time.latest } };
-    const best = this.#bounds === undefined ? newest : better(newest, this.#bounds, now);
-    // The service's own clocks may differ, and a suspension may have gone unnoticed: the latest answer counts.
-    this.#bounds = lowerAt(best, now) > upperAt(best, now) ? newest : best;
-    this.#onTime(now);
+    if (time === undefined) this.#isUntold = true;
+    else {
+      const newest = { lower: { at: now, time: time.earliest }, upper: { at: sentAt, time: time.latest } };
+      const agreeing = this.#told
+        .map((bounds) => better(newest, bounds, now))
+        .filter((bounds) => lowerAt(bounds, now) <= upperAt(bounds, now));
+      this.#told = agreeing.length > 0 ? agreeing : [...this.#told.slice(0, 1), newest];
+    }
+    this.#onAnswer(now);
   }
 
-  #latestAt(at: Moment): number | undefined {
-    return this.#isLocal ? at.wall : this.#bounds && upperAt(this.#bounds, at);
+  /** The lowest of the lower bounds. */
+  #lowerAt(at: Moment): number | undefined {
+    let lowest: number | undefined;
+    for (const bounds of this.#told)
+      lowest = Math.min(lowest ?? Number.POSITIVE_INFINITY, lowerAt(bounds, at));
+    return lowest;
   }
 
-  /** What answers have told of a clock that is not this process's own. */
-  get #told(): Bounds | undefined {
-    return this.#isLocal ? undefined : this.#bounds;
+  /** The highest of the upper bounds. */
+  #upperAt(at: Moment): number | undefined {
+    let highest: number | undefined;
+    for (const bounds of this.#told) highest = Math.max(highest ?? 0, upperAt(bounds, at));
+    return highest;
   }
 }
 
-/** Whether the wall clock agrees with all that is known: it lies between the bounds, and was not set since. */
-function isPlausible(bounds: Bounds, at: Moment): boolean {
+/** Whether the wall clock lies between bounds, and was not set since. */
+function agreesWith(bounds: ClockBounds, at: Moment): boolean {
   const { upper } = bounds;
   const elapsed = at.monotonic - upper.at.monotonic;
   const gap = elapsedBetween(upper.at, at) - Math.min(elapsed, at.wall - upper.at.wall);
@@ -210,19 +223,19 @@ function isPlausible(bounds: Bounds, at: Moment): boolean {
 }
 
 /** The higher lower bound and the lower upper bound of two, as they are now. */
-function better(newer: Bounds, older: Bounds, now: Moment): Bounds {
+function better(newer: ClockBounds, older: ClockBounds, now: Moment): ClockBounds {
   return {
     lower: (lowerAt(newer, now) >= lowerAt(older, now) ? newer : older).lower,
     upper: (upperAt(newer, now) <= upperAt(older, now) ? newer : older).upper,
   };
 }
 
-function lowerAt({ lower }: Bounds, { monotonic }: Moment): number {
+function lowerAt({ lower }: ClockBounds, { monotonic }: Moment): number {
   const elapsed = monotonic - lower.at.monotonic;
   return lower.time + (elapsed - Math.abs(elapsed) * rateError);
 }
 
-function upperAt({ upper }: Bounds, at: Moment): number {
+function upperAt({ upper }: ClockBounds, at: Moment): number {
   const elapsed = at.monotonic - upper.at.monotonic;
   return (
     upper.time + (elapsed < 0 ? elapsed * (1 - rateError) : elapsedBetween(upper.at, at) * (1 + rateError))

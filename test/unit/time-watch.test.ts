@@ -1,7 +1,7 @@
 /** An event tells that the wall clock and the service's are too far apart, and does not tell it all the time. */
 import type { LeaseEvent } from "@leasehold/client";
 import { describe, expect, it } from "vitest";
-import { skewWatch } from "../../packages/client/src/protocol/skew-watch.ts";
+import { timeWatch } from "../../packages/client/src/protocol/time-watch.ts";
 import type { Moment } from "../../packages/client/src/time/clock.ts";
 import type { ServiceClock } from "../../packages/client/src/time/service-clock.ts";
 
@@ -11,7 +11,7 @@ function watch() {
   const state: { ahead: { minMs: number; maxMs: number } | undefined } = { ahead: undefined };
   const events: LeaseEvent[] = [];
   const clock = { ahead: () => state.ahead } as unknown as ServiceClock;
-  const look = skewWatch(clock, clockSkewMs, (event) => events.push(event));
+  const look = timeWatch(clock, clockSkewMs, (event) => events.push(event));
   return {
     events,
     /** How many events there are when the service is ahead by so much, at a time of the monotonic clock. */
@@ -23,6 +23,19 @@ function watch() {
     lookWithoutAnswer: () => look({ monotonic: 0 } as Moment),
   };
 }
+
+it("the service's unknown time is told once, and not where it is known", () => {
+  const events: LeaseEvent[] = [];
+  const clock = { ahead: () => undefined, isUntold: false };
+  const look = timeWatch(clock as unknown as ServiceClock, clockSkewMs, (event) => events.push(event));
+  const moment = { monotonic: 0 } as Moment;
+  look(moment);
+  expect(events).toEqual([]);
+  clock.isUntold = true;
+  look(moment);
+  look(moment);
+  expect(events).toEqual([{ type: "timeUnknown" }]);
+});
 
 describe("clocks that are too far apart are told", () => {
   it("when the service is ahead by more than the allowance at least, or behind by more than that", () => {

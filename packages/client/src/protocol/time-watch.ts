@@ -5,16 +5,21 @@ import type { ServiceClock } from "../time/service-clock.ts";
 const quietMs = 60_000;
 
 /**
- * Makes what looks, at a moment, at the service's answers so far, and tells that this machine's wall clock and the service's are too
- * far apart: at most once a minute.
+ * Returns a function to be called after each answer. It publishes `skew`, at most once a minute, where this machine's
+ * wall clock and the service's are too far apart, and `timeUnknown`, once, where no answer tells the service's time.
  */
-export function skewWatch(
+export function timeWatch(
   clock: ServiceClock,
   clockSkewMs: number,
   publish: (event: LeaseEvent) => void,
 ): (now: Moment) => void {
   let quietUntil = Number.NEGATIVE_INFINITY;
+  let hasToldUnknown = false;
   return (now) => {
+    if (clock.isUntold && !hasToldUnknown) {
+      hasToldUnknown = true;
+      publish({ type: "timeUnknown" });
+    }
     const ahead = clock.ahead(now);
     if (ahead === undefined) return;
     const { minMs: offsetMinMs, maxMs: offsetMaxMs } = ahead;

@@ -1,0 +1,203 @@
+/**
+ * Clients of one table need not agree on anything: not on whether an answer tells the service's time, nor on clockSkewMs.
+ * Whatever one client lacks, no two believe to hold one lock.
+ */
+import { type Lease, LeaseClient, type LeaseClientOptions, type LeaseEvent } from "@leasehold/client";
+import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { ScriptedStore } from "../support/scripted-store.ts";
+
+const epoch = Date.UTC(2026, 10, 1);
+const hourMs = 3_600_000;
+const leaseDurationMs = 30_000;
+
+let clock: ManualClock;
+let table: MemoryLeaseStore;
+
+beforeEach(() => {
+  clock = new ManualClock(epoch);
+  table = new MemoryLeaseStore();
+});
+
+interface Machine {
+  readonly client: LeaseClient;
+  readonly store: ScriptedStore;
+  readonly events: LeaseEvent[];
+}
+
+/** A client on a machine of its own: its wall clock is off by so much, and `date` says what its answers tell. */
+function machine(owner: string, { wallMs = 0, date = () => 0, ...options }: MachineOptions = {}): Machine {
+  const store = new ScriptedStore(table);
+  store.isLocal = false;
+  store.time = () => {
+    const offMs = date();
+    if (offMs === undefined) return undefined;
+    const earliest = Math.floor((epoch + clock.monotonic() + offMs) / 1_000) * 1_000;
+    return { earliest, latest: earliest + 1_000 };
+  };
+  const events: LeaseEvent[] = [];
+  const own = {
+    now: () => clock.now() + wallMs,
+    monotonic: () => clock.monotonic(),
+    schedule: (callback: () => void, delayMs: number) => clock.schedule(callback, delayMs),
+  };
+  const onEvent = (event: LeaseEvent): void => void events.push(event);
+  const client = new LeaseClient({ store, clock: own, owner, leaseDurationMs, onEvent, ...options });
+  return { client, store, events };
+}
+
+interface MachineOptions extends Partial<LeaseClientOptions> {
+  readonly wallMs?: number;
+  /** How far the Date of the next answer is off; undefined for none. */
+  readonly date?: () => number | undefined;
+}
+
+const noDate = (): undefined => undefined;
+const item = () => table.peek({ pk: "k", sk: "lease" });
+
+/** Lets time pass while a rival tries, until it has the lock; the holder must not believe in it then. */
+async function expectNoTwoBelieve(
+  holder: Lease,
+  rival: LeaseClient,
+  forMs: number,
+): Promise<Lease | undefined> {
+  for (let passedMs = 0; passedMs < forMs; passedMs += 100) {
+    await clock.advance(100);
+    const isBelieved = holder.held;
+    const taken = await rival.tryAcquire("k");
+    if (taken === undefined) continue;
+    expect({ isBelieved, heldByBoth: holder.held && taken.held }).toEqual({
+      isBelieved: false,
+      heldByBoth: false,
+    });
+    return taken;
+  }
+  return undefined;
+}
+
+describe("a client whose answers have no Date", () => {
+  it.each([
+    [-35_000, true],
+    [-35_000, false],
+    [-5_000, false],
+    [35_000, false],
+  ])(
+    "and whose wall clock is off by %i ms is not replaced while it believes; with a heartbeat: %s",
+    async (wallMs, heartbeat) => {
+      const { client } = machine("a", { wallMs, date: noDate });
+      const lease = await client.acquire("k", { heartbeat });
+      const taken = await expectNoTwoBelieve(lease, machine("b").client, 2 * leaseDurationMs);
+      expect([taken !== undefined, lease.held]).toEqual([!heartbeat, heartbeat]);
+    },
+  );
+
+  it("does not take a lease that stands, whatever its wall clock says", async () => {
+    const lease = await machine("a").client.acquire("k", { heartbeat: true });
+    const { client } = machine("b", { wallMs: hourMs, date: noDate });
+    expect(await expectNoTwoBelieve(lease, client, 2 * leaseDurationMs)).toBeUndefined();
+    expect(lease.held).toBe(true);
+  });
+
+  it("says so in its item, at the cost of a second request for the first lease alone", async () => {
+    const { client, store } = machine("a", { date: noDate });
+    const lease = await client.acquire("k");
+    expect(store.count("update")).toBe(2);
+    expect(item()).toMatchObject({ version: 2, ownClock: 2 });
+    expect(await client.inspect("k")).toMatchObject({ ownClock: true });
+    await lease.release();
+    await client.acquire("k");
+    expect(store.count("update")).toBe(4);
+    expect(item()).toMatchObject({ version: 1, ownClock: 1 });
+  });
+
+  it("hands that over with its lease: the next process holds it once a renewal is confirmed", async () => {
+    const handle = (await machine("a", { wallMs: -35_000, date: noDate }).client.acquire("k")).toJSON();
+    expect(handle.ownClock).toBe(true);
+    const { client } = machine("b");
+    await client.inspect("k");
+    const adopted = client.adopt(JSON.parse(JSON.stringify(handle)));
+    expect(adopted.held).toBe(false);
+    await adopted.renew();
+    expect(adopted.held).toBe(true);
+    expect(await machine("c").client.inspect("k")).not.toHaveProperty("ownClock");
+  });
+
+  it("loses that mark with the first renewal after an answer has told the time", async () => {
+    let isTold = false;
+    const { client } = machine("a", { wallMs: -35_000, date: () => (isTold ? 0 : undefined) });
+    const lease = await client.acquire("k");
+    isTold = true;
+    await client.inspect("k");
+    await lease.renew();
+    expect(await client.inspect("k")).not.toHaveProperty("ownClock");
+    clock.freeze(leaseDurationMs + 3_000);
+    expect(lease.held).toBe(false);
+    expect(await machine("b").client.tryAcquire("k")).toBeDefined();
+  });
+
+  it("leaves a cooldown that others watch for its whole time", async () => {
+    const { client } = machine("a", { wallMs: -hourMs, date: noDate });
+    await (await client.acquire("k", { lockAtLeastForMs: 20_000 })).release();
+    const releasedAt = clock.monotonic();
+    const rival = machine("b").client;
+    let taken: Lease | undefined;
+    while (taken === undefined) {
+      await clock.advance(100);
+      taken = await rival.tryAcquire("k");
+    }
+    expect(clock.monotonic() - releasedAt).toBeGreaterThanOrEqual(20_000);
+    expect(clock.monotonic() - releasedAt).toBeLessThan(21_000);
+  });
+
+  it("tells it once, and a process that lives for one try never takes over", async () => {
+    await machine("dead").client.acquire("k");
+    for (let hour = 0; hour < 24; hour += 1) {
+      clock.freeze(hourMs);
+      const { client, events } = machine(`try ${hour}`, { date: noDate });
+      expect(await client.tryAcquire("k")).toBeUndefined();
+      await client.inspect("k");
+      expect(events.filter(({ type }) => type === "timeUnknown")).toEqual([{ type: "timeUnknown" }]);
+    }
+    const { client, events } = machine("told");
+    expect(await client.tryAcquire("k")).toBeDefined();
+    expect(events.some(({ type }) => type === "timeUnknown")).toBe(false);
+  });
+});
+
+describe("an answer whose Date contradicts those before", () => {
+  it.each([hourMs, 35_000])("by %i ms ahead takes no lease that stands", async (aheadMs) => {
+    const lease = await machine("a").client.acquire("k", { heartbeat: true });
+    let offMs = 0;
+    const { client } = machine("b", { date: () => offMs });
+    expect(await client.tryAcquire("k")).toBeUndefined();
+    offMs = aheadMs;
+    expect(await client.tryAcquire("k")).toBeUndefined();
+    offMs = 0;
+    expect(await client.tryAcquire("k")).toBeUndefined();
+    expect(lease.held).toBe(true);
+  });
+
+  it("behind makes no holder believe for longer", async () => {
+    let offMs = 0;
+    const { client } = machine("a", { date: () => offMs });
+    const lease = await client.acquire("k", { heartbeat: true });
+    offMs = -hourMs;
+    await client.inspect("k");
+    offMs = 0;
+    expect(await expectNoTwoBelieve(lease, machine("b").client, 3 * leaseDurationMs)).toBeUndefined();
+    expect(lease.held).toBe(true);
+  });
+});
+
+describe("clients that have different allowances", () => {
+  it.each([
+    [10_000, 0],
+    [0, 10_000],
+    [Number.POSITIVE_INFINITY, 0],
+  ])("do not both believe: a holder's is %d ms, a taker's %d ms", async (holders, takers) => {
+    const { client } = machine("a", { clockSkewMs: holders, wallMs: -4_000 });
+    const lease = await client.acquire("k");
+    const taken = await expectNoTwoBelieve(lease, machine("b", { clockSkewMs: takers }).client, 60_000);
+    expect(taken).toBeDefined();
+  });
+});
