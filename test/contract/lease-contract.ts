@@ -1,4 +1,5 @@
 import {
+  type CallOptions,
   InvalidOptionsError,
   type Lease,
   LeaseClient,
@@ -6,9 +7,11 @@ import {
   type LeaseEvent,
   LeaseLostError,
   type LeaseRecord,
+  type LeaseStore,
   LeaseUnavailableError,
   type ListCursor,
   SlotDoneError,
+  type UpdateRequest,
 } from "@leasehold/client";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
@@ -24,6 +27,17 @@ export type Place = Pick<LeaseClientOptions, "store"> | Pick<LeaseClientOptions,
 const leaseDurationMs = 300;
 const clockSkewMs = 100;
 const pastLease = leaseDurationMs + clockSkewMs + 1;
+
+/** The same store, whose single writes go another way. */
+function withUpdate(store: LeaseStore, update: LeaseStore["update"]): LeaseStore {
+  return new Proxy(store, {
+    get: (target, name) => {
+      if (name === "update") return update;
+      const member: unknown = Reflect.get(target, name);
+      return typeof member === "function" ? member.bind(target) : member;
+    },
+  });
+}
 
 /**
  * What holds of leases wherever they are kept, beside what the store itself has to do for them (store-contract.ts); run for
@@ -224,6 +238,38 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       await (await clientOf("b").acquire(key)).complete();
       await (await clientOf("b").acquire(key, { slot: "8" })).release();
       await expect(clientOf("c").acquire(key, { slot: "7" })).rejects.toThrow(SlotDoneError);
+    });
+
+    it("of a completed slot outlasts a takeover that was judged before, and a late copy of an older acquire", async () => {
+      const { store } = place(clock) as { readonly store: LeaseStore };
+      const sent: UpdateRequest[] = [];
+      const noting = withUpdate(store, (request, call) => {
+        sent.push(request);
+        return store.update(request, call);
+      });
+      await clientOf("a", { store: noting }).acquire(key);
+      await clock.advance(pastLease);
+
+      // Its second write is the takeover.
+      const isJudged = Promise.withResolvers<void>();
+      const maySend = Promise.withResolvers<void>();
+      let writes = 0;
+      const late = withUpdate(store, async (request, call) => {
+        writes += 1;
+        if (writes === 2) {
+          isJudged.resolve();
+          await maySend.promise;
+        }
+        return await store.update(request, call);
+      });
+      const delayed = clientOf("b", { store: late }).acquire(key, { slot: "7" });
+      const outcome = expect(delayed).rejects.toThrow(SlotDoneError);
+      await isJudged.promise;
+      expect(await (await clientOf("c").acquire(key, { slot: "7" })).complete()).toBe(true);
+      const call: CallOptions = { signal: new AbortController().signal, isCurrent: () => true };
+      for (const copy of sent) expect(await store.update(copy, call)).toMatchObject({ applied: true });
+      maySend.resolve();
+      await outcome;
     });
 
     it("of a completed slot in its cooldown refuses the slot as done, not as held", async () => {

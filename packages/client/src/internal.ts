@@ -26,9 +26,11 @@ export { ifOperational, isOperational, mayPass, unlessPassing } from "./errors/o
 export { leaseEventTypes } from "./events.ts";
 export {
   acquire,
+  asJudged,
   cancel,
   everyItem,
   type Grant,
+  type Judged,
   type LeaseAddress,
   type LeaseEnd,
   namesIn,
