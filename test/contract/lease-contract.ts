@@ -377,7 +377,49 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
     });
   });
 
+  describe("a slot that is given as a Date", () => {
+    const ahead = (ms: number): Date => new Date(clock.now() + ms);
+
+    it("is refused more than a minute ahead, for it would keep out every run until then; its text may be any", async () => {
+      const client = clientOf("a");
+      const year = ahead(365 * 24 * 3_600_000);
+      for (const call of [client.acquire, client.tryAcquire]) {
+        await expect(call.call(client, key, { slot: year })).rejects.toMatchObject({
+          name: "SlotNotDueError",
+          key,
+          slot: year.toISOString(),
+        });
+      }
+      expect(await client.inspect(key)).toBeUndefined();
+      await (await client.acquire(key, { slot: ahead(0) })).complete();
+      expect(await (await client.acquire(key, { slot: ahead(50_000) })).complete()).toBe(true);
+      expect((await client.acquire(key, { slot: year.toISOString() })).slot).toBe(year.toISOString());
+    });
+  });
+
   describe("withLease", () => {
+    it("of a slot gives the result of work that let the lock go early, and leaves the slot open", async () => {
+      const client = clientOf("a");
+      const work = async (lease: Lease): Promise<string> => {
+        await lease.release();
+        return "done";
+      };
+      expect(await client.withLease(key, { slot: "7" }, work)).toBe("done");
+      expect((await clientOf("b").acquire(key, { slot: "7" })).held).toBe(true);
+    });
+
+    it("of a slot rejects where work let go a lock that was another's by then", async () => {
+      const work = async (lease: Lease): Promise<void> => {
+        await clientOf("b").forceRelease(key, { token: lease.token });
+        await clientOf("b").acquire(key);
+        await lease.release();
+      };
+      await expect(clientOf("a").withLease(key, { slot: "7" }, work)).rejects.toMatchObject({
+        code: "LEASE_LOST",
+        reason: "taken",
+      });
+    });
+
     it("gives the work's result and releases", async () => {
       const result = await clientOf("a").withLease(key, {}, (lease) => lease.fencingToken);
       expect(result).toBeGreaterThan(0);
