@@ -214,6 +214,9 @@ export class LeaseClient implements AsyncDisposable {
    * counts by the wall clock, which has to be within `clockSkewMs` of the service's. An older handle can be adopted
    * too. It protects nothing until a renewal has shown that no other caller took the lock. A permit, a reader or a
    * writer is read once before its first renewal or release, 1 request more: the table says what it takes, not the handle.
+   *
+   * A handle of another version may have members that are not known here: they are ignored. One of another `format` is
+   * refused with InvalidOptionsError.
    */
   adopt(handle: LeaseHandle, options: Pick<AcquireOptions, "heartbeat"> = {}): Lease {
     const { heartbeat } = checkKnown(options, ["heartbeat"], "options");

@@ -22,6 +22,11 @@ export interface LeaseHandle
     LeaseRecord,
     "key" | "owner" | "token" | "version" | "fencingToken" | "acquiredAt" | "expiresAt" | "leaseDurationMs"
   > {
+  /**
+   * The handle's format. `adopt` ignores members that it does not know, and refuses another format than 1 by name.
+   * @default 1, and left out
+   */
+  readonly format?: number;
   /** The table that the lease is in. */
   readonly tableName: string;
   /** When the cooldown of the lock ends, in epoch milliseconds; absent when it has none. */
