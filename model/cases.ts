@@ -59,11 +59,16 @@ const everyCondition: readonly Mistake[] = Object.entries(writes).flatMap(([name
 );
 
 /**
- * Conditions that follow from the others beside them. No two leases have one fencing token, and only a lease that is there
- * has a version: so a renewal of another lease, or of none, is refused without its token too. A release does not ask for a
- * version, and a released item keeps its fencing token.
+ * Conditions that no case needs. No two leases have one fencing token, and only a lease that is there has a version: so a
+ * renewal of another lease, or of none, is refused without its token too. A release does not ask for a version, and a
+ * released item keeps its fencing token. A takeover from a late copy of an old acquire hurts no holder: it hurts a slot
+ * that is done, and the model knows no slots. Nor does a takeover need the token beside the fencing token.
  */
-const followingFromOthers: readonly string[] = ["renew: the token is mine"];
+const followingFromOthers: readonly string[] = [
+  "renew: the token is mine",
+  "takeOver: the token is the one that was judged",
+  "takeOver: the fencing token is the one that was judged",
+];
 
 /** Every condition of every write that does not follow from the others. */
 export const conditions: readonly Mistake[] = everyCondition.filter(

@@ -88,6 +88,7 @@ interface Client {
     | {
         readonly token: string;
         readonly version: number;
+        readonly fence: number;
         readonly since: number;
         readonly isExpired: boolean;
       }
@@ -286,7 +287,10 @@ export class LockModel implements System<State> {
       ...{
         at,
         expiresAt: at + leaseTicks,
-        judged: { token: sees?.token ?? "", version: sees?.version ?? 0 },
+        judged: {
+          ...{ token: sees?.token ?? "", version: sees?.version ?? 0 },
+          fencingToken: sees?.fence ?? 0,
+        },
       },
       ...{ retention, sentAt: now },
     };
@@ -388,11 +392,11 @@ export class LockModel implements System<State> {
   }
 
   #sighting({ sees }: Client, item: Item, now: number, index: number): Client["sees"] {
-    const { token = "", version = 0, expiresAt = 0 } = item;
+    const { token = "", version = 0, fence = 0, expiresAt = 0 } = item;
     const since = sees?.token === token && sees.version === version ? sees.since : now;
     const ahead = this.#setting.ahead[index] ?? 0;
     const record = { expiresAt, since, now, ahead, setting: this.#setting };
-    return { token, version, since, isExpired: this.#rules.isExpired(record) };
+    return { token, version, fence, since, isExpired: this.#rules.isExpired(record) };
   }
 
   #isStillHeld(item: Item | undefined, { token, fence }: NonNullable<Client["proof"]>): boolean {

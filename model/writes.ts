@@ -40,7 +40,7 @@ export interface Sent {
   readonly at: number;
   readonly expiresAt: number;
   /** The record that a takeover replaces. */
-  readonly judged: { readonly token: string; readonly version: number };
+  readonly judged: expressions.Judged;
   readonly retention: number;
 }
 
@@ -129,6 +129,11 @@ export const writes: Readonly<Record<WriteName, Row>> = {
         says: "the version is the one that was judged",
         expression: "#version = :ifVersion",
         holds: ({ version }, { judged }) => version === judged.version,
+      },
+      {
+        says: "the fencing token is the one that was judged",
+        expression: "#fence = :ifFence",
+        holds: ({ fence }, { judged }) => fence === judged.fencingToken,
       },
       isNotRevoked,
     ],

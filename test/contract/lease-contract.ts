@@ -1,4 +1,5 @@
 import {
+  type CallOptions,
   InvalidOptionsError,
   type Lease,
   LeaseClient,
@@ -6,9 +7,11 @@ import {
   type LeaseEvent,
   LeaseLostError,
   type LeaseRecord,
+  type LeaseStore,
   LeaseUnavailableError,
   type ListCursor,
   SlotDoneError,
+  type UpdateRequest,
 } from "@leasehold/client";
 import { ReadWriteLock } from "@leasehold/client/read-write";
 import { Semaphore } from "@leasehold/client/semaphore";
@@ -24,6 +27,17 @@ export type Place = Pick<LeaseClientOptions, "store"> | Pick<LeaseClientOptions,
 const leaseDurationMs = 300;
 const clockSkewMs = 100;
 const pastLease = leaseDurationMs + clockSkewMs + 1;
+
+/** The same store, whose single writes go another way. */
+function withUpdate(store: LeaseStore, update: LeaseStore["update"]): LeaseStore {
+  return new Proxy(store, {
+    get: (target, name) => {
+      if (name === "update") return update;
+      const member: unknown = Reflect.get(target, name);
+      return typeof member === "function" ? member.bind(target) : member;
+    },
+  });
+}
 
 /**
  * What holds of leases wherever they are kept, beside what the store itself has to do for them (store-contract.ts); run for
@@ -226,6 +240,38 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
       await expect(clientOf("c").acquire(key, { slot: "7" })).rejects.toThrow(SlotDoneError);
     });
 
+    it("of a completed slot outlasts a takeover that was judged before, and a late copy of an older acquire", async () => {
+      const { store } = place(clock) as { readonly store: LeaseStore };
+      const sent: UpdateRequest[] = [];
+      const noting = withUpdate(store, (request, call) => {
+        sent.push(request);
+        return store.update(request, call);
+      });
+      await clientOf("a", { store: noting }).acquire(key);
+      await clock.advance(pastLease);
+
+      // Its second write is the takeover.
+      const isJudged = Promise.withResolvers<void>();
+      const maySend = Promise.withResolvers<void>();
+      let writes = 0;
+      const late = withUpdate(store, async (request, call) => {
+        writes += 1;
+        if (writes === 2) {
+          isJudged.resolve();
+          await maySend.promise;
+        }
+        return await store.update(request, call);
+      });
+      const delayed = clientOf("b", { store: late }).acquire(key, { slot: "7" });
+      const outcome = expect(delayed).rejects.toThrow(SlotDoneError);
+      await isJudged.promise;
+      expect(await (await clientOf("c").acquire(key, { slot: "7" })).complete()).toBe(true);
+      const call: CallOptions = { signal: new AbortController().signal, isCurrent: () => true };
+      for (const copy of sent) expect(await store.update(copy, call)).toMatchObject({ applied: true });
+      maySend.resolve();
+      await outcome;
+    });
+
     it("of a completed slot in its cooldown refuses the slot as done, not as held", async () => {
       const lease = await clientOf("a").acquire(key, { slot: "7", lockAtLeastForMs: 200 });
       await lease.complete();
@@ -331,7 +377,49 @@ export function leaseContract(place: (clock: PatientClock) => Place): void {
     });
   });
 
+  describe("a slot that is given as a Date", () => {
+    const ahead = (ms: number): Date => new Date(clock.now() + ms);
+
+    it("is refused more than a minute ahead, for it would keep out every run until then; its text may be any", async () => {
+      const client = clientOf("a");
+      const year = ahead(365 * 24 * 3_600_000);
+      for (const call of [client.acquire, client.tryAcquire]) {
+        await expect(call.call(client, key, { slot: year })).rejects.toMatchObject({
+          name: "SlotNotDueError",
+          key,
+          slot: year.toISOString(),
+        });
+      }
+      expect(await client.inspect(key)).toBeUndefined();
+      await (await client.acquire(key, { slot: ahead(0) })).complete();
+      expect(await (await client.acquire(key, { slot: ahead(50_000) })).complete()).toBe(true);
+      expect((await client.acquire(key, { slot: year.toISOString() })).slot).toBe(year.toISOString());
+    });
+  });
+
   describe("withLease", () => {
+    it("of a slot gives the result of work that let the lock go early, and leaves the slot open", async () => {
+      const client = clientOf("a");
+      const work = async (lease: Lease): Promise<string> => {
+        await lease.release();
+        return "done";
+      };
+      expect(await client.withLease(key, { slot: "7" }, work)).toBe("done");
+      expect((await clientOf("b").acquire(key, { slot: "7" })).held).toBe(true);
+    });
+
+    it("of a slot rejects where work let go a lock that was another's by then", async () => {
+      const work = async (lease: Lease): Promise<void> => {
+        await clientOf("b").forceRelease(key, { token: lease.token });
+        await clientOf("b").acquire(key);
+        await lease.release();
+      };
+      await expect(clientOf("a").withLease(key, { slot: "7" }, work)).rejects.toMatchObject({
+        code: "LEASE_LOST",
+        reason: "taken",
+      });
+    });
+
     it("gives the work's result and releases", async () => {
       const result = await clientOf("a").withLease(key, {}, (lease) => lease.fencingToken);
       expect(result).toBeGreaterThan(0);

@@ -105,6 +105,18 @@ describe("leasehold run --reentrant", () => {
     expect(code).toBe(76);
     expect(stderr).toContain("no longer holds k");
   });
+
+  it.each([
+    ["runs under the lease whose token and fencing token it was given", 0, 0],
+    ["does not run where a late copy of the outer acquire has brought the token back alone", 1, 76],
+  ])("%s", async (_, more, expected) => {
+    const store = new MemoryLeaseStore();
+    const { token, fencingToken } = await new LeaseClient({ store, owner: "outer" }).acquire("k");
+    const given = { LEASEHOLD_TOKEN: token, LEASEHOLD_FENCING_TOKEN: String(fencingToken - more) };
+    const env = { PATH: process.env.PATH, LEASEHOLD_KEY: "k", ...given };
+    const { code } = await leasehold(["run", "k", "--reentrant", "--", "true"], { store, env });
+    expect(code).toBe(expected);
+  });
 });
 
 describe("the slot of now", () => {

@@ -8,6 +8,7 @@ import type * as Testing from "@leasehold/client/testing";
 import type * as Jobs from "@leasehold/jobs";
 import type * as Middy from "@leasehold/middy";
 import { describe, expect, it, vi } from "vitest";
+import { bundled } from "../support/bundled.ts";
 
 type ErrorClass = new (...args: never[]) => Error;
 type Copy = typeof Client &
@@ -143,5 +144,20 @@ describe("a client of another copy of the package", () => {
     expect(() => new one.FairLock(ofOther, "desk")).toThrow(refusal);
     expect(() => new one.TaskSet(ofOther, "files")).toThrow(refusal);
     expect(() => new one.JobRuns(ofOther, "nightly")).toThrow(refusal);
+  });
+
+  it("is refused with the same reason where a bundler has shortened the names of its classes", async () => {
+    const { code } = await bundled('export { LeaseClient } from "@leasehold/client/light"');
+    const url = `data:text/javascript;base64,${Buffer.from(code).toString("base64")}`;
+    const copy = (await import(/* @vite-ignore */ url)) as Pick<typeof Client, "LeaseClient">;
+    expect(copy.LeaseClient.name).not.toBe("LeaseClient");
+    const client = new copy.LeaseClient({ tableName: "leases" });
+    expect(() => new one.FairLock(client, "desk")).toThrow(/LeaseClient of another copy.*npm ls/);
+  });
+
+  it("is no name alone: what is only called so is refused without that advice", () => {
+    class LeaseClient {}
+    const refusal = expect.objectContaining({ message: expect.not.stringContaining("npm ls") });
+    expect(() => new one.FairLock(new LeaseClient() as Client.LeaseClient, "desk")).toThrow(refusal);
   });
 });

@@ -1,5 +1,5 @@
 /** What a lease's handle says, and what another process knows by it. */
-import { LeaseClient } from "@leasehold/client";
+import { LeaseClient, type LeaseHandle } from "@leasehold/client";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -48,5 +48,45 @@ describe("a handle", () => {
     expect(handle.sortKey).toBe("semaphore");
     expect(handle.seat).toStrictEqual({ kind: "permit", permits: 2, reentrant: false, ...said });
     expect(client.adopt(handle).data).toEqual(data);
+  });
+});
+
+describe("a handle of another version", () => {
+  it("is adopted without the members that are not known here, of a permit's seat as well", async () => {
+    const lease = await client.acquire("k", { slot: "7" });
+    const adopted = client.adopt({
+      ...lease.toJSON(),
+      region: "eu-central-1",
+      renewedBy: { pid: 7 },
+    } as LeaseHandle);
+    await adopted.renew();
+    expect(adopted).toMatchObject({ token: lease.token, slot: "7", held: true });
+    expect(adopted.toJSON()).not.toHaveProperty("region");
+
+    const permit = await new Semaphore(client, "s", { permits: 3 }).acquire({ permits: 2 });
+    const { seat, ...handle } = permit.toJSON();
+    const other = client.adopt({ ...handle, seat: { ...seat, row: 4 } } as LeaseHandle);
+    await other.renew();
+    expect(await other.release()).toBe(true);
+  });
+
+  it("of the same format says so or not", async () => {
+    const handle = (await client.acquire("k")).toJSON();
+    expect(handle).not.toHaveProperty("format");
+    expect(client.adopt({ ...handle, format: 1 }).key).toBe("k");
+  });
+
+  it.each([0, 2, "1", null])("of the format %j is refused by name, whatever else it says", async (format) => {
+    const { key, tableName } = (await client.acquire("k")).toJSON();
+    const handle = { key, tableName, format } as unknown as LeaseHandle;
+    expect(() => client.adopt(handle)).toThrow(
+      expect.objectContaining({
+        code: "LEASE_INVALID_OPTIONS",
+        option: "handle.format",
+        message: expect.stringMatching(
+          /is of another version of @leasehold\/client; allowed: 1, or none; upgrade/,
+        ),
+      }),
+    );
   });
 });

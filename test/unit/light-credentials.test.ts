@@ -10,6 +10,7 @@ import {
 } from "@leasehold/client/light";
 import { ManualClock, settled } from "@leasehold/client/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { eventually } from "../support/patience.ts";
 import { refuse, type ScriptedServer, say, startScriptedServer } from "../support/scripted-server.ts";
 
 let server: ScriptedServer;
@@ -276,6 +277,59 @@ describe("credentials that end", () => {
     refuseFirst();
     await slow;
     expect([fetched, signers()]).toEqual([2, ["AK1", "AK1", "AK2", "AK2"]]);
+  });
+
+  it("whose fetch hangs are given up by name, and asked for anew by the next call", async () => {
+    const hanging = Promise.withResolvers<LightCredentials>();
+    const given = [hanging.promise, Promise.resolve({ accessKeyId: "AKTWO", secretAccessKey: "s" })];
+    const hung = newStore({
+      clock,
+      credentials: () => given.shift() ?? Promise.reject(new Error("once more")),
+    });
+    const both = Promise.all(
+      [get(hung), get(hung)].map((call) =>
+        expect(call).rejects.toMatchObject({
+          code: "LEASE_CREDENTIALS_MISSING",
+          message: expect.stringContaining("they did not come within 5000 ms"),
+        }),
+      ),
+    );
+    await eventually(async () => {
+      await clock.advance(1_000);
+      expect(given).toHaveLength(1);
+    });
+    await clock.advance(5_000);
+    await both;
+    await get(hung);
+    // Nor do those that come too late take the place of the present ones.
+    hanging.resolve({ accessKeyId: "AKLATE", secretAccessKey: "s" });
+    await settled();
+    await get(hung);
+    expect(signers()).toEqual(["AKTWO", "AKTWO"]);
+  });
+
+  it("go on signing while a fetch of others hangs, and the one after it is heard", async () => {
+    let isHanging = false;
+    const hung = newStore({
+      clock,
+      credentials: async () => {
+        fetched += 1;
+        const number = fetched;
+        if (isHanging) await new Promise(() => undefined);
+        const expiration = new Date(clock.now() + 60 * minute);
+        return { accessKeyId: `AK${number}`, secretAccessKey: "s", expiration };
+      },
+    });
+    await get(hung);
+    isHanging = true;
+    clock.freeze(56 * minute);
+    await get(hung);
+    await clock.advance(5_000);
+    isHanging = false;
+    clock.freeze(minute);
+    await get(hung);
+    await get(hung);
+    expect(signers()).toEqual(["AK1", "AK1", "AK1", "AK3"]);
   });
 
   it("are fetched again after such as cannot sign", async () => {

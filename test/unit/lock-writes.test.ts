@@ -66,8 +66,8 @@ const wishes = ["data", "revocation", "reentrant"];
 
 describe("the next holder inherits nothing", () => {
   it("from an expired one whose lock it takes over", () => {
-    holdWithEverything();
-    expect(apply(takeOver(lease, grant(), { token: "theirs", version: 1 }))).toBe(true);
+    const held = holdWithEverything();
+    expect(apply(takeOver(lease, grant(), { ...held, version: 1 }))).toBe(true);
     for (const wish of wishes) expect(item()).not.toHaveProperty(wish);
   });
 
@@ -105,14 +105,16 @@ it.each([
 
 describe("who has had the lock", () => {
   it("is remembered with a takeover", () => {
-    holdWithEverything();
-    apply(takeOver(lease, grant({ acquiredAt: now + 7 }), { token: "theirs", version: 1 }));
+    const held = holdWithEverything();
+    apply(takeOver(lease, grant({ acquiredAt: now + 7 }), { ...held, version: 1 }));
     expect(item()).toMatchObject({ lastOwner: "they", lastAcquiredAt: now, lastEnd: `takenOver ${now + 7}` });
   });
 
   it("is not touched when a reentrant caller goes on with the same lease", () => {
     apply(acquire(lease, grant()));
-    apply(takeOver(lease, grant({ version: 2 }), { token: "mine", version: 1 }));
+    apply(
+      takeOver(lease, grant({ version: 2 }), { token: "mine", version: 1, fencingToken: fencingToken() }),
+    );
     expect(item().version).toBe(2);
     expect(item()).not.toHaveProperty("lastEnd");
   });
@@ -136,7 +138,7 @@ describe("a write wants the item", () => {
   const renewal = { shown: proof, version: 2, expiresAt: now, leaseDurationMs: 1, retentionMs };
   it.each([
     ["a grant, for the fencing token that the service has counted", () => acquire(lease, grant())],
-    ["a takeover, for the same", () => takeOver(lease, grant(), { token: "t", version: 1 })],
+    ["a takeover, for the same", () => takeOver(lease, grant(), { ...proof, version: 1 })],
     ["a renewal, for what its holder was asked", () => renew(lease, renewal)],
     ["a revoked token, for who holds the lock", () => revokeToken(lease, "mine")],
     [

@@ -29,6 +29,40 @@ function repeatNextWrite(inBetween: () => Promise<unknown>): void {
   };
 }
 
+describe("a completion whose answer is lost", () => {
+  it.each([
+    ["complete", true, "another came and went"],
+    ["complete", true, "another completed a later slot"],
+  ] as const)(
+    "and is repeated once others have come: %s resolves to %s, for its slot is done: %#",
+    async (_, expected, by) => {
+      const lease = await clientOf("a").acquire("k", { slot: "7" });
+      repeatNextWrite(async () => {
+        const next = await clientOf("b").acquire("k", by === "another came and went" ? {} : { slot: "8" });
+        await next.complete();
+      });
+      expect(await lease.complete()).toBe(expected);
+    },
+  );
+
+  it("of a slot that is not done stays unknown, and so does a release", async () => {
+    for (const end of ["complete", "release"] as const) {
+      const lease = await clientOf("a").acquire(`${end}-k`, { slot: "7" });
+      const update = store.update.bind(store);
+      store.update = async (request, options) => {
+        store.update = update;
+        await clientOf("b").forceRelease(lease.key, { token: lease.token });
+        await (await clientOf("b").acquire(lease.key)).release();
+        await (await clientOf("c").acquire(lease.key)).release();
+        const { applied, item } = await update(request, options);
+        const { brokenToken: _, ...rest } = item ?? {};
+        return { applied, item: rest, retried: true };
+      };
+      await expect(lease[end]()).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    }
+  });
+});
+
 describe("an acquire whose answer is lost", () => {
   it("that gives up takes its write back in the background, so that nothing is left half-held", async () => {
     store.next("answer lost");

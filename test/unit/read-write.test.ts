@@ -112,8 +112,8 @@ describe("requests", () => {
     expect(counted()).toEqual({ readers: 0, writers: 1, intents: 0 });
   });
 
-  it("are 1 more for each hundred of dead readers, at a single attempt too", async () => {
-    for (let index = 0; index < 250; index += 1) await lockOf(`r${index}`).read();
+  it("are 1 more for each sixty of dead readers, at a single attempt too", async () => {
+    for (let index = 0; index < 150; index += 1) await lockOf(`r${index}`).read();
     await clock.advance(leaseDurationMs + clockSkewMs + 1);
     store.calls.length = 0;
     expect((await lockOf("w").tryWrite())?.held).toBe(true);

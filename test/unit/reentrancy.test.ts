@@ -106,6 +106,78 @@ describe.each(exclusive)("%s", (_, take) => {
   });
 });
 
+describe("a lease that another caller of its owner shares", () => {
+  it("lasts as long as that caller has asked for, by one renewal; a shorter or no wish changes nothing", async () => {
+    const outer = await client.acquire("k", { ...again, leaseDurationMs: 5_000 });
+    store.calls.length = 0;
+    for (const wish of [{}, { leaseDurationMs: 4_000 }, { leaseDurationMs: 5_000 }]) {
+      await (await client.acquire("k", { ...again, ...wish })).release();
+    }
+    expect(store.calls).toEqual([]);
+    const inner = await client.acquire("k", { ...again, leaseDurationMs: 60_000 });
+    expect(store.calls).toHaveLength(1);
+    expect([outer.remainingMs(), inner.remainingMs()]).toEqual([60_000, 60_000]);
+    await clock.advance(50_000);
+    await outer.renew();
+    expect(outer.remainingMs()).toBe(60_000);
+    expect(inner.toJSON().leaseDurationMs).toBe(60_000);
+  });
+
+  it("is renewed once more where a renewal for the shorter time is under way", async () => {
+    const outer = await client.acquire("k", { ...again, leaseDurationMs: 5_000 });
+    await clock.advance(1_000);
+    const [, inner] = await Promise.all([
+      outer.renew(),
+      client.acquire("k", { ...again, leaseDurationMs: 60_000 }),
+    ]);
+    expect(inner.remainingMs()).toBe(60_000);
+  });
+
+  it("is not shared where that renewal fails, and stays with the first caller", async () => {
+    const outer = await client.acquire("k", { ...again, leaseDurationMs: 5_000 });
+    store.next("request lost");
+    const longer = client.acquire("k", { ...again, leaseDurationMs: 60_000 });
+    await expect(longer).rejects.toMatchObject({ code: "LEASE_NO_ANSWER" });
+    expect(await outer.release()).toBe(true);
+    expect(await client.inspect("k")).toBeUndefined();
+  });
+
+  it("has the cooldown that ends last, without a request", async () => {
+    const outer = await client.acquire("k", { ...again, lockAtLeastForMs: 1_000 });
+    await clock.advance(500);
+    const inner = await client.acquire("k", { ...again, lockAtLeastForMs: 2_000 });
+    await (await client.acquire("k", { ...again, lockAtLeastForMs: 10 })).release();
+    expect(store.calls).toHaveLength(1);
+    await inner.release();
+    await outer.release();
+    expect(await client.inspect("k")).toMatchObject({ inCooldown: true, expiresAt: clock.now() + 2_000 });
+  });
+
+  it("keeps its payload: another one is refused by name, and the same one or none is not", async () => {
+    const outer = await client.acquire("k", { ...again, data: { step: 1 } });
+    await expect(client.acquire("k", { ...again, data: { step: 2 } })).rejects.toMatchObject({
+      code: "LEASE_INVALID_OPTIONS",
+      option: "data",
+    });
+    await (await client.acquire("k", { ...again, data: { step: 1 } })).release();
+    const inner = await client.acquire("k", again);
+    expect([inner.data, outer.held]).toEqual([{ step: 1 }, true]);
+    await inner.release();
+    await outer.release();
+    expect(await client.inspect("k")).toBeUndefined();
+  });
+
+  it("of several locks: all of them last as long, and keep their payloads", async () => {
+    await client.acquire("k", { ...again, leaseDurationMs: 5_000 });
+    const group = await acquireAll(client, ["k", "l"], { ...again, leaseDurationMs: 60_000 });
+    expect(group.remainingMs()).toBe(60_000);
+    await expect(acquireAll(client, ["k", "m"], { ...again, data: 1 })).rejects.toMatchObject({
+      option: "data",
+    });
+    expect(await client.inspect("m")).toBeUndefined();
+  });
+});
+
 describe("a handle of a reentrant lease", () => {
   it("that was released prolongs nothing, while another one does", async () => {
     const outer = await client.acquire("k", again);

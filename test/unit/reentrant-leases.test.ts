@@ -36,6 +36,8 @@ class Lease {
     this.holds += 1;
   }
 
+  async suit(): Promise<void> {}
+
   async release(completed: boolean): Promise<void> {
     this.holds -= completed ? Number.NaN : 1;
   }

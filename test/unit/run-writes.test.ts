@@ -10,7 +10,7 @@ import {
 } from "../../packages/jobs/src/runs/expressions.ts";
 import { runAttributeNames, runItemKey } from "../../packages/jobs/src/runs/schema.ts";
 
-const { token, version, expiresAt, leaseDurationMs, data, revocation, acquiredAt } = attributeNames;
+const { token, version, fence, expiresAt, leaseDurationMs, data, revocation, acquiredAt } = attributeNames;
 const { doneSlot, owner, releasedToken, brokenToken, timeToLive: ttl, sortKey } = attributeNames;
 const { state, attempt, lostAttempts, endedAt, remark, progress } = runAttributeNames;
 const job = "report";
@@ -69,10 +69,11 @@ describe("the write that skips a slot", () => {
   });
 
   test("of a lost attempt insists on the record that was judged, revokes its token, and counts it", () => {
-    const write = skip(request, { token: "dead", version: 3 });
+    const write = skip(request, { token: "dead", version: 3, fencingToken: 9 });
     expect(write.insist).toEqual([
       [token, "=", "dead"],
       [version, "=", 3],
+      [fence, "=", 9],
     ]);
     expect(write.set).toEqual({
       ...set,

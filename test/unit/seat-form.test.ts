@@ -291,7 +291,7 @@ describe("seats whose time is over", () => {
     expect(itemNow()).toMatchObject({ permits: many });
   });
 
-  it("need no write of their own where they are a hundred", () => {
+  it("need no write of their own while one write takes them along", () => {
     const passed = Array<SeatRecord>(seatLimits.passedPerWrite).fill(take(semaphore(1), "a"));
     expect(semaphore(1).clear(passed)).toEqual([]);
   });

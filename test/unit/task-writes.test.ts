@@ -50,9 +50,10 @@ describe("a task moves to the ended ones", () => {
   });
 
   test("without attempts left, while its claim is the one that was judged expired", () => {
-    expect(insistOn(parkTask(ended, { token: "dead", version: 4 }))).toEqual([
+    expect(insistOn(parkTask(ended, { token: "dead", version: 4, fencingToken: 9 }))).toEqual([
       [token, "=", "dead"],
       [version, "=", 4],
+      [fence, "=", 9],
       isUsedUp,
     ]);
   });

@@ -1,10 +1,11 @@
-import { LeaseClient } from "@leasehold/client";
+import { LeaseClient, type UpdateRequest } from "@leasehold/client";
 import { attributeNames, limits } from "@leasehold/client/schema";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { keeperDefinition } from "../../packages/cdk/src/workflow/keeper-definition.ts";
 import { fixedKey, workflowDefinition } from "../../packages/cdk/src/workflow/workflow-definition.ts";
 import type { WorkflowTerms } from "../../packages/cdk/src/workflow/workflow-terms.ts";
+import { cancel, release, render } from "../../packages/client/src/expressions.ts";
 import { machineArn, StepFunctions, workflowTerms } from "../support/step-functions.ts";
 
 const leaseDurationMs = 9_000;
@@ -502,6 +503,38 @@ describe("a workflow that runs once for each scheduled time", () => {
     expect(describeExecution(await run(definition, next)).output).toEqual(next);
     // The same form as the middleware's slots.
     expect(await other.tryAcquire(key, { slot: "2025-11-21T10:01:00.000Z" })).toBeUndefined();
+  });
+
+  it("does not run a time that was done since it judged the holder, when a late copy brings that holder's token back", async () => {
+    const update = steps.store.update.bind(steps.store);
+    const sent: UpdateRequest[] = [];
+    steps.store.update = (request, call) => {
+      sent.push(request);
+      return update(request, call);
+    };
+    const dead = await other.acquire(key);
+    const copies = [...sent];
+    await clock.advance(leaseDurationMs + 1_100);
+    const definition = define({ once: true });
+    const slot = "2025-11-21T10:00:00.000Z";
+    const ending = { now: clock.now(), retentionMs: 604_800_000, cooldown: undefined };
+    const seeHolder = steps.store.peek.bind(steps.store);
+    steps.store.peek = (itemKey) => {
+      const item = seeHolder(itemKey);
+      if (steps.calls.at(-1) === "dynamodb:getItem" && item?.token === dead.token) {
+        steps.store.peek = seeHolder;
+        // Between the look and the takeover: the holder completes the time after all, others come and go, a copy lands.
+        const writes = [
+          release({ key }, { ...ending, shown: dead, slot }),
+          cancel({ key }, { ...ending, token: "another's" }),
+        ];
+        for (const request of [...writes.map(render), ...copies])
+          expect(steps.store.updateNow(request).applied).toBe(true);
+      }
+      return item;
+    };
+    const { status, output } = describeExecution(await run(definition, event));
+    expect([status, output]).toEqual(["SUCCEEDED", { skipped: true, key, reason: "done" }]);
   });
 
   it("runs a time again whose work failed", async () => {

@@ -1,7 +1,9 @@
-import { describe, InvalidOptionsError } from "./errors/errors.ts";
+import { isBranded } from "./errors/brand.ts";
+import { InvalidOptionsError } from "./errors/errors.ts";
 import type { ValueFormat } from "./fencing.ts";
 import type { Lease } from "./lease.ts";
 import type { ClientTimes } from "./options/check-options.ts";
+import { readable } from "./options/check-values.ts";
 import type { WaitOptions } from "./options/options.ts";
 import type { Acquirer } from "./protocol/acquirer.ts";
 import type { ProtocolContext } from "./protocol/context.ts";
@@ -37,6 +39,7 @@ export function internalsOf(client: unknown): ClientInternals {
   const isObject = typeof client === "object" && client !== null;
   const parts = isObject ? known.get(client) : undefined;
   if (parts !== undefined) return parts;
-  const isOfAnotherCopy = describe(client) === "a LeaseClient";
+  // Not by the name of its class, which bundlers shorten.
+  const isOfAnotherCopy = readable("client", client, () => isBranded(client, "LeaseClient"));
   throw new InvalidOptionsError("client", client, "a LeaseClient", isOfAnotherCopy ? ofAnotherCopy : {});
 }

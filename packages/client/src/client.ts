@@ -29,6 +29,7 @@ import {
   type ClientTimes,
   checkAcquireOptions,
   checkClientOptions,
+  checkDue,
   checkHeartbeat,
 } from "./options/check-options.ts";
 import {
@@ -144,6 +145,7 @@ export class LeaseClient implements AsyncDisposable {
    * Rejects:
    * - with {@link LeaseUnavailableError} when another caller still holds the lock.
    * - with {@link SlotDoneError} when the `slot` is done already.
+   * - with {@link SlotNotDueError} when the `slot` is a Date more than a minute ahead of this machine's clock.
    * - with {@link SlotMismatchError} when a `reentrant` owner holds the lock for another slot.
    * - with LeaseAbortedError when the signal aborts. The signal's reason is the error's `cause`.
    * - with LeaseItemError when another program has written the lock's item.
@@ -177,6 +179,7 @@ export class LeaseClient implements AsyncDisposable {
    * Acquires a lock, runs the work, and releases the lock, however the work ends.
    *
    * Resolves to the work's result if the lease protected it to its end, which completes its `slot`, or was revoked.
+   * Work that releases the lease itself leaves the slot open, and its result is given.
    * Otherwise rejects with LeaseLostError, because the work may have overlapped another holder's; also when only the
    * release finds that the lease was broken meanwhile. The work's own error comes first. A release that fails does
    * not hide the result: the lock frees itself when the lease ends, and the `released` event says so.
@@ -208,6 +211,9 @@ export class LeaseClient implements AsyncDisposable {
    * service's clock, as this client's answers have told it. Before the client's first answer, and with an older handle,
    * it protects nothing until a renewal has shown that no other caller took the lock. A permit, a reader or a
    * writer is read once before its first renewal or release, 1 request more: the table says what it takes, not the handle.
+   *
+   * A handle of another version may have members that are not known here: they are ignored. One of another `format` is
+   * refused with InvalidOptionsError.
    */
   adopt(handle: LeaseHandle, options: Pick<AcquireOptions, "heartbeat"> = {}): Lease {
     const { heartbeat } = checkKnown(options, ["heartbeat"], "options");
@@ -405,6 +411,7 @@ export class LeaseClient implements AsyncDisposable {
     checkKey(key);
     const terms = checkAcquireOptions(options, mayWait, this.#owner, this.#times);
     const data = checkData(terms.data);
+    checkDue(key, terms, this.#context.clock);
     return { ...terms, key, sortKey, data, resumes: terms.reentrant };
   }
 

@@ -10,7 +10,7 @@
  *                                                               └── ttl removes it, long after
  *
  *     acquire   the lock is free, and this token was not the last to be released
- *     takeOver  the record is still the one that was judged expired: same token, same version
+ *     takeOver  the record is still the one that was judged expired: same token, version and fencing token
  *     renew     token and fencing token are mine, and nothing newer of mine has been written; for a keeper, also:
  *               its holder was not asked to stop
  *     release   token and fencing token are mine; a completed slot is remembered with it
@@ -34,7 +34,7 @@ import {
   timeToLive,
 } from "./schema.ts";
 import { seatSortKeys } from "./seats/schema.ts";
-import { amended, type Condition, type Copy, render, type Write } from "./store/write.ts";
+import { amended, type Condition, type Copy, render, type Test, type Write } from "./store/write.ts";
 import type { QueryRequest, ScanRequest, UpdateRequest } from "./store.ts";
 
 export { type Grant, render, type Write };
@@ -72,15 +72,8 @@ export function acquire(lease: LeaseAddress, grant: Grant): Write {
  * Takes a lock from the record that was judged; any write to that record in between defeats it. The slot that is done
  * is part of that record: its judge has seen that as well.
  */
-export function takeOver(
-  lease: LeaseAddress,
-  grant: Grant,
-  judged: { readonly token: string; readonly version: number },
-): Write {
-  const write = grantWhere(lease, grant, [
-    [token, "=", judged.token],
-    [version, "=", judged.version],
-  ]);
+export function takeOver(lease: LeaseAddress, grant: Grant, judged: Judged): Write {
+  const write = grantWhere(lease, grant, asJudged(judged));
   // A lock in its cooldown was released before, and an own lease goes on.
   const isEnd = judged.token !== grant.token && !isCooldownToken(judged.token);
   return isEnd ? amended(write, { set: holderKept("takenOver", grant.acquiredAt) }) : write;
@@ -134,6 +127,23 @@ function marked(write: Pick<Grant, "version" | "ownClock">): Record<string, numb
 export interface Proof {
   readonly token: string;
   readonly fencingToken: number;
+}
+
+/** A record that was judged expired. */
+export interface Judged extends Proof {
+  readonly version: number;
+}
+
+/**
+ * The record is still the one that was judged. A late copy of an old acquire can bring its token and version back, after
+ * other leases; it cannot bring back its fencing token.
+ */
+export function asJudged(judged: Judged): readonly Test[] {
+  return [
+    [token, "=", judged.token],
+    [version, "=", judged.version],
+    [fence, "=", judged.fencingToken],
+  ];
 }
 
 /** What a renewal of the lock writes: its own form needs no more of the lease than its proof. */

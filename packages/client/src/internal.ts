@@ -26,9 +26,11 @@ export { ifOperational, isOperational, mayPass, unlessPassing } from "./errors/o
 export { leaseEventTypes } from "./events.ts";
 export {
   acquire,
+  asJudged,
   cancel,
   everyItem,
   type Grant,
+  type Judged,
   type LeaseAddress,
   type LeaseEnd,
   namesIn,
@@ -47,7 +49,12 @@ export { historyItemOf } from "./operator/history.ts";
 export { KeyDetailsReader } from "./operator/key-details.ts";
 export { type LeaseChange, leaseChanges, snapshotOf } from "./operator/lease-changes.ts";
 export { checkHandle } from "./options/check-handle.ts";
-export { type AcquisitionTerms, checkAcquireOptions, checkHeartbeat } from "./options/check-options.ts";
+export {
+  type AcquisitionTerms,
+  checkAcquireOptions,
+  checkDue,
+  checkHeartbeat,
+} from "./options/check-options.ts";
 export {
   aFunction,
   check,

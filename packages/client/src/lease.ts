@@ -30,6 +30,11 @@ export interface LeaseHandle
     | "ownClock"
     | "leaseDurationMs"
   > {
+  /**
+   * The handle's format. `adopt` ignores members that it does not know, and refuses another format than 1 by name.
+   * @default 1, and left out
+   */
+  readonly format?: number;
   /** The table that the lease is in. */
   readonly tableName: string;
   /** When the cooldown of the lock ends, in epoch milliseconds; absent when it has none. */
@@ -179,7 +184,7 @@ export class Lease implements AsyncDisposable {
    * the release may have landed, or the lock may have been taken before.
    */
   async release(): Promise<boolean> {
-    return (await this.#end(false)).wasOurs;
+    return (await this.end(false)).wasOurs;
   }
 
   /**
@@ -191,11 +196,12 @@ export class Lease implements AsyncDisposable {
    * recorded when the last of them ends.
    */
   async complete(): Promise<boolean> {
-    const { wasOurs, isRecorded } = await this.#end(this.#slot !== undefined);
+    const { wasOurs, isRecorded } = await this.end(this.#slot !== undefined);
     return this.#slot === undefined ? wasOurs : isRecorded;
   }
 
-  #end(completed: boolean): Promise<Ended> {
+  /** @internal Ends it once, whatever is asked for later. */
+  end(completed: boolean): Promise<Ended> {
     this.#lease.handles = this.#lease.handles.filter((handle) => handle !== this);
     this.#release ??= this.#lease.release(completed).catch((error: unknown) => {
       this.#release = undefined;
@@ -299,7 +305,7 @@ export class Lease implements AsyncDisposable {
  * Runs work under a lease, and releases the lease, however the work ends.
  *
  * The work's own error comes first. If the release then meets a mistake in the program, only an `error` event reports
- * it. Gives a result only if the lease protected it to its end, which completes the lease's slot, or was revoked;
+ * it. Work that releases the lease itself leaves its slot open, and its result is given. Gives a result only if the lease protected it to its end, which completes the lease's slot, or was revoked;
  * else rejects with LeaseLostError. A release that fails, or whose reply was lost, does not hide a result: the lock
  * frees itself when the lease ends.
  */
@@ -312,9 +318,9 @@ export async function runUnder<T>(lease: Lease, work: (lease: Lease) => Promise<
     // Revoked work may have stopped half-way: its slot stays open.
     isComplete = loss === undefined;
     if (isComplete) {
-      const wasOurs = await lease.complete().catch(ifOperational(undefined));
+      const ended = await lease.end(lease.slot !== undefined).catch(ifOperational(undefined));
       // Broken or taken while it had time left, and nothing has told the work.
-      if (wasOurs === false) throw new LeaseLostError(lease.key, "taken");
+      if (ended?.wasOurs === false) throw new LeaseLostError(lease.key, "taken");
     }
     return result;
   } finally {

@@ -5,6 +5,7 @@ import {
   type ClientInternals,
   checkAcquireOptions,
   checkData,
+  checkDue,
   checkHandle,
   checkKey,
   checkKnown,
@@ -78,7 +79,7 @@ export class DurableLock {
   readonly #terms: AcquisitionTerms;
   readonly #data: string | undefined;
 
-  /** Throws InvalidOptionsError. Sends nothing. */
+  /** Throws InvalidOptionsError and SlotNotDueError. Sends nothing. */
   constructor(client: LeaseClient, key: string, options: DurableLockOptions) {
     this.#internals = internalsOf(client);
     const { owner, times, context } = this.#internals;
@@ -91,6 +92,7 @@ export class DurableLock {
     this.#terms = checkAcquireOptions(given, true, owner, times);
     this.leaseDurationMs = this.#terms.leaseDurationMs;
     this.#data = checkData(given.data);
+    checkDue(key, this.#terms, context.clock);
     if (!Number.isFinite(context.clockSkewMs)) {
       const allowed =
         "a number of milliseconds: who forgets everything between two looks cannot watch a holder";

@@ -190,7 +190,7 @@ export const slow: readonly Mistake[] = [
 export const threeCallers: readonly Mistake[] = [
   {
     what: "a takeover that two callers make of one record",
-    tamper: untested("takeOver", ["token", "version"]),
+    tamper: untested("takeOver", ["token", "version", "fence"]),
     violation: twoHolders,
   },
   { what: "a grant of a lock that is held", tamper: ignored("acquire", "token"), violation: twoHolders },

@@ -98,10 +98,16 @@ export function takeOverArguments(terms: LeaseTerms, leaseDurationMs: number): J
     ...grantValues(terms, leaseDurationMs),
     ":ifToken": ofRecord("token", "S", terms),
     ":ifVersion": ofRecord("version", "N", terms),
+    ":ifFence": ofRecord("fence", "N", terms),
     // A lock in its cooldown was released before: what the release has left stays.
     ":lastEnd": `${inCooldown(terms)} ? '' & ${ofRecord("lastEnd", "S", terms)} : ${ended("takenOver")}`,
   };
-  return updateItem(terms, takeOver(lock, grant, { token: "judged", version: 1 }), values, true);
+  return updateItem(
+    terms,
+    takeOver(lock, grant, { token: "judged", version: 1, fencingToken: 1 }),
+    values,
+    true,
+  );
 }
 
 /** Prolongs the lease of the variables token, fence, version and leaseDurationMs; not while its holder is asked to stop. */

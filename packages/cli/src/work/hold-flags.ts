@@ -255,12 +255,14 @@ export async function outerHold(
   key: string,
   env: NodeJS.ProcessEnv,
 ): Promise<LeaseRecord | undefined> {
-  const { LEASEHOLD_TOKEN: token, LEASEHOLD_KEY: outerKey } = env;
+  const { LEASEHOLD_TOKEN: token, LEASEHOLD_FENCING_TOKEN: fencingToken, LEASEHOLD_KEY: outerKey } = env;
   if (token === undefined || outerKey !== key) return undefined;
-  const record = (await client.inspectAll(key)).find((one) => one.token === token && !one.inCooldown);
+  const record = (await client.inspectAll(key)).find(
+    (one) => one.token === token && String(one.fencingToken) === fencingToken && !one.inCooldown,
+  );
   if (record !== undefined) return record;
   throw new CommandError(
-    `the outer leasehold run no longer holds ${shown(key)} (LEASEHOLD_TOKEN is not the holder's): nothing was run`,
+    `the outer leasehold run no longer holds ${shown(key)} (LEASEHOLD_TOKEN and LEASEHOLD_FENCING_TOKEN are not the holder's): nothing was run`,
     exitCodes.lost,
   );
 }

@@ -34,7 +34,12 @@ export function brandClass(type: AnyClass, name: string): void {
     value(this: unknown, value: unknown): boolean {
       // Subclasses inherit this function.
       if (this !== type) return ordinary.call(this as AnyClass, value);
-      return brand in (Object.getPrototypeOf(Object(value)) ?? {});
+      return isBranded(value, name);
     },
   });
+}
+
+/** Tells whether a value is an object of the class that was branded with this name, in whatever copy. */
+export function isBranded(value: unknown, name: string): boolean {
+  return Symbol.for(`leasehold:${name}`) in (Object.getPrototypeOf(Object(value)) ?? {});
 }

@@ -94,8 +94,9 @@ async function acquireThese(
     won = await win(inner, keys, terms, data);
     return won;
   };
-  const { owner, leaseDurationMs } = terms;
-  const wishes = wanted.map((key) => ({ key, sortKey: leaseSortKey, owner, slot: undefined }));
+  const { owner, leaseDurationMs, askedDurationMs, lockAtLeastForMs } = terms;
+  const wish = { sortKey: leaseSortKey, owner, slot: undefined, data, askedDurationMs, lockAtLeastForMs };
+  const wishes = wanted.map((key) => ({ key, ...wish }));
   for (const key of wanted) context.noteLease({ key, sortKey: leaseSortKey, owner, leaseDurationMs });
   const heldLeases = terms.reentrant
     ? await acquirer.reentrant.shareAll(wishes, terms, winThese)

@@ -4,7 +4,7 @@
  *     acquire   each lock is free, or its record is still the one that was judged; and the fencing token is a new
  *               maximum on each of them
  */
-import { acquire, takeOver } from "../expressions.ts";
+import { acquire, type Judged, takeOver } from "../expressions.ts";
 import type { Grant } from "../protocol/lease-form.ts";
 import { attributeNames } from "../schema.ts";
 import { amended, type Write } from "../store/write.ts";
@@ -20,7 +20,7 @@ const { fence } = attributeNames;
 export function acquireAmongOthers(
   key: string,
   grant: Grant,
-  judged: { readonly token: string; readonly version: number } | undefined,
+  judged: Judged | undefined,
   fencingToken: number,
 ): Write {
   const write = judged ? takeOver({ key }, grant, judged) : acquire({ key }, grant);

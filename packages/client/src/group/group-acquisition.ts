@@ -1,4 +1,5 @@
 import { LeaseError, LeaseServiceError } from "../errors/errors.ts";
+import type { Judged } from "../expressions.ts";
 import type { ProtocolContext } from "../protocol/context.ts";
 import type { Belief } from "../protocol/lease-deadline.ts";
 import type { Takeover } from "../protocol/lease-form.ts";
@@ -53,7 +54,7 @@ export interface GroupRefused {
 
 /** The record from which a lock is taken. */
 interface Target {
-  readonly judged: { readonly token: string; readonly version: number };
+  readonly judged: Judged;
   /** Undefined for this call's own record, whose reply was lost, and for a lock that was in its cooldown. */
   readonly takeover: Takeover | undefined;
 }

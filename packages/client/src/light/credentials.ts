@@ -1,6 +1,6 @@
 import { LeaseConfigurationError, saying } from "../errors/errors.ts";
 import { isMistake } from "../errors/operational.ts";
-import { type Clock, sleep } from "../time/clock.ts";
+import { type Clock, settles, sleep } from "../time/clock.ts";
 import { exchange, httpModule } from "./exchange.ts";
 import type { Signer } from "./signing.ts";
 
@@ -15,23 +15,28 @@ export interface LightCredentials {
 
 /** So long before their end new ones are fetched, beside the requests that the present ones still sign. */
 const aheadMs = 5 * 60_000;
+/** A fetch that takes longer is given up, and the next call begins another one. */
+const longestFetchMs = 5_000;
 /** After a failure to fetch new ones while the present ones are valid. */
 const againMs = 15_000;
 
 /**
  * The credentials of one store. All that need new ones at the same time share one fetch; while a fetch fails, valid ones
- * go on being used.
+ * go on being used. A fetch that hangs is given up after 5 s.
  */
 export class CredentialsCache {
   readonly #load: () => Promise<LightCredentials>;
   readonly #now: () => number;
+  readonly #clock: Clock;
   #current: LightCredentials | undefined;
   #loading: Promise<LightCredentials> | undefined;
   #notBefore = Number.NEGATIVE_INFINITY;
 
-  constructor(load: () => Promise<LightCredentials>, now: () => number) {
+  /** `now` tells the time by which credentials end. */
+  constructor(load: () => Promise<LightCredentials>, now: () => number, clock: Clock) {
     this.#load = load;
     this.#now = now;
+    this.#clock = clock;
   }
 
   /** Credentials that are valid now, at once where they are at hand. Rejects with LeaseConfigurationError. */
@@ -62,7 +67,10 @@ export class CredentialsCache {
 
   async #fetch(): Promise<LightCredentials> {
     try {
-      this.#current = checked(await this.#load());
+      const loading = this.#load();
+      if (!(await settles(this.#clock, loading, longestFetchMs)))
+        throw missing(`they did not come within ${longestFetchMs} ms`);
+      this.#current = checked(await loading);
       return this.#current;
     } catch (error) {
       if (error instanceof LeaseConfigurationError || isMistake(error)) throw error;

@@ -24,7 +24,8 @@ export interface LightStoreOptions {
   readonly endpoint?: string;
   /**
    * Credentials, or a function that fetches them, as the SDK's credential providers do. It is called again shortly before
-   * the `expiration` of those that it gave, and when the service says that they have expired.
+   * the `expiration` of those that it gave, and when the service says that they have expired. What does not come within 5 s is
+   * given up, and the next request asks again.
    * @default - of the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, else of the endpoint that
    * ECS and EKS give a container
    */
@@ -76,7 +77,7 @@ export function lightStore(options: LightStoreOptions): LightStore {
       : (credentials ?? (await environmentCredentials(process.env, clock)));
   const transport = new HttpTransport({
     endpoint: () => resolveEndpoint({ tableName, region, endpoint }, process.env),
-    credentials: new CredentialsCache(load, time.now),
+    credentials: new CredentialsCache(load, time.now, clock),
     time,
     ca: given.ca,
     maxAttempts,

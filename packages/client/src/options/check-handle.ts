@@ -6,6 +6,7 @@ import { type Seat, type SeatKind, seatCounters, seatLimits } from "../seats/sch
 import {
   check,
   checkData,
+  checkKnown,
   checkOptions,
   checkSlot,
   countTo,
@@ -52,23 +53,39 @@ const requiredRules = {
   expiresAt: whole,
   leaseDurationMs: duration(1),
 };
+/** What a later version adds can be ignored; what changes the meaning of the rest gets another number. */
+const format = 1;
+
 const handleRules: Rules<LeaseHandle> = {
+  format: unchecked,
   tableName: unchecked,
   ...requiredRules,
   ownClock: trueOrFalse,
   cooldownUntil: whole,
   slot: (path, value) => checkSlot(path, label(path, value)),
   sortKey: text(limits.sortKeyBytes),
-  seat: (path, value) => checkOptions(value as SeatHandle, seatRules, path, ["kind", "permits", "reentrant"]),
+  seat: (path, value) => {
+    const known = checkKnown(value as SeatHandle, Object.keys(seatRules), path, "ignored");
+    return checkOptions(known, seatRules, path, ["kind", "permits", "reentrant"]);
+  },
 };
 
-/** Checks a handle that came from elsewhere, and gives what it says of its lease. */
+/**
+ * Checks a handle that came from elsewhere, and gives what it says of its lease. Members that are not known here are
+ * ignored, so that processes of two versions can hand leases over; a handle of another format is refused by name.
+ */
 export function checkHandle(handle: LeaseHandle, tableName: string): HeldLeaseTerms {
   const required = Object.keys(requiredRules) as (keyof LeaseHandle)[];
-  const given = checkOptions(handle, handleRules, "handle", required);
+  const known = checkKnown(handle, Object.keys(handleRules), "handle", "ignored");
+  if (known.format !== undefined && known.format !== format) {
+    const finding = "is of another version of @leasehold/client";
+    const advice = "upgrade the processes that adopt leases before those that hand them over";
+    throw new InvalidOptionsError("handle.format", known.format, `${format}, or none`, { finding, advice });
+  }
+  const given = checkOptions(known, handleRules, "handle", required);
   const isHere = given.tableName === tableName;
   check(isHere, "handle.tableName", given.tableName, `this client's table, ${tableName}`);
-  const { tableName: _, cooldownUntil, slot, sortKey = leaseSortKey, seat, ...held } = given;
+  const { tableName: _, format: __, cooldownUntil, slot, sortKey = leaseSortKey, seat, ...held } = given;
   if (seat !== undefined) countTo(seatLimits.handleVersion)("handle.version", held.version);
   const latest = held.acquiredAt + limits.durationMs;
   const endsInTime = cooldownUntil === undefined || cooldownUntil <= latest;

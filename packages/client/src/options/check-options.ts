@@ -1,6 +1,6 @@
 /** The options of a client and of an acquisition: a rule for each, and then what has to fit together. */
 import { environmentNames } from "../environment.ts";
-import { InvalidOptionsError } from "../errors/errors.ts";
+import { InvalidOptionsError, SlotNotDueError } from "../errors/errors.ts";
 import type { Randomness } from "../protocol/context.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import { limits } from "../schema.ts";
@@ -161,7 +161,12 @@ const slotlessRules: Rules<Omit<HoldOptions, "slot">> = {
 };
 /** The rule of an order of waiting, which is made by `fair()`. */
 export const checkOrder: Rule<WaitOrder> = withMethods<WaitOrder>("begin");
-const tryRules: Rules<TryAcquireOptions> = { ...slotlessRules, slot: checkSlot, order: checkOrder };
+/** A Date is a time, which may be too far ahead; a text need not be one. */
+const textOrTime: Rule<string | Date> = (option, value) => {
+  const slot = checkSlot(option, value);
+  return value instanceof Date ? new Date(slot) : slot;
+};
+const tryRules: Rules<TryAcquireOptions> = { ...slotlessRules, slot: textOrTime, order: checkOrder };
 const waitRules: Rules<WaitOptions> = {
   ...tryRules,
   waitMs: unchecked,
@@ -177,6 +182,8 @@ export const slotlessOptionNames: readonly Exclude<keyof HoldOptions, "slot">[] 
 export interface AcquisitionTerms {
   readonly owner: string;
   readonly leaseDurationMs: number;
+  /** The duration that the call itself names. */
+  readonly askedDurationMs: number | undefined;
   readonly waitMs: number;
   readonly retry: RetryStrategy;
   readonly heartbeatMs: number | undefined;
@@ -186,6 +193,8 @@ export interface AcquisitionTerms {
   readonly reentrant: boolean;
   readonly order: WaitOrder | undefined;
   readonly slot: string | undefined;
+  /** The slot's time in epoch milliseconds, where it was given as a Date. */
+  readonly slotTime: number | undefined;
 }
 
 /** Validates one acquisition's options, all but the payload. */
@@ -209,9 +218,11 @@ export function checkAcquireOptions(
     const advice = "to wait without an end, pass a signal that can end it";
     throw new InvalidOptionsError("waitMs", waitMs, allowed, { advice });
   }
+  const { slot } = given;
   return {
     owner: given.owner ?? owner,
     leaseDurationMs,
+    askedDurationMs: given.leaseDurationMs,
     waitMs,
     retry: retry ?? { strategy: "untilExpiry" },
     heartbeatMs: checkHeartbeat(given.heartbeat, leaseDurationMs),
@@ -220,8 +231,19 @@ export function checkAcquireOptions(
     lockAtLeastForMs: checkDuration("lockAtLeastForMs", lockAtLeastForMs, 0, leaseDurationMs),
     reentrant,
     order,
-    slot: given.slot as string | undefined,
+    slot: slot instanceof Date ? slot.toISOString() : slot,
+    slotTime: slot instanceof Date ? slot.getTime() : undefined,
   };
+}
+
+/**
+ * Refuses a Date as slot that is to come: done, it would keep out every run until then. It can be ahead of this clock by
+ * the difference of two clocks. Throws SlotNotDueError.
+ */
+export function checkDue(key: string, { slot, slotTime }: AcquisitionTerms, clock: Pick<Clock, "now">): void {
+  if (slotTime === undefined) return;
+  const dueInMs = slotTime - clock.now();
+  if (dueInMs > limits.slotAheadMs) throw new SlotNotDueError(key, String(slot), dueInMs);
 }
 
 /** Gives the interval of a heartbeat; undefined for none. */

@@ -74,13 +74,15 @@ export function checkOptions<Options extends object>(
 }
 
 /**
- * Refuses unknown options, which are nearly always misspelt ones, wherever in the prototype chain they are.
- * Gives the others that have a value, each read once.
+ * Refuses unknown options, which are nearly always misspelt ones, wherever in the prototype chain they are. What a program
+ * of another version has written may have more members: those are ignored. Gives the others that have a value, each read
+ * once.
  */
 export function checkKnown<Options extends object>(
   options: Options,
   known: readonly string[],
   where: string,
+  unknown: "refused" | "ignored" = "refused",
 ): Options {
   const isObject = typeof options === "object" && options !== null;
   const names = readable(where, options, () => {
@@ -89,6 +91,7 @@ export function checkKnown<Options extends object>(
   if (names === undefined) throw new InvalidOptionsError(where, options, "an object", unshown(options));
   const given: Record<string, unknown> = {};
   for (const option of names) {
+    if (unknown === "ignored" && !known.includes(option)) continue;
     const path = `${where}.${option}`;
     const value = memberOf(options, option, path);
     if (!known.includes(option)) {

@@ -90,7 +90,9 @@ export interface HoldOptions {
   /**
    * Gives the same owner the lock again. Within a client, the callers share the lease, and it is counted. A lease of the
    * same owner in another process, such as a Lambda invocation that is retried, is taken over at once. Only leases that
-   * were acquired with `reentrant` are shared or taken over.
+   * were acquired with `reentrant` are shared or taken over. A shared lease lasts at least as long from then on as this call's
+   * own `leaseDurationMs` says, by a renewal where it was acquired for less, and its cooldown as `lockAtLeastForMs` says. It
+   * keeps its payload: other `data` is refused with InvalidOptionsError.
    *
    * Needs an `owner`: an identity that no two workers share. The client's own owner is not one, because all its callers
    * have it. @default false
@@ -99,7 +101,8 @@ export interface HoldOptions {
   /**
    * The run that this acquisition is for, such as a schedule's own time in ISO format. It is refused with SlotDoneError
    * once {@link Lease.complete} has recorded this slot, or a later one, as done. Slots are compared as text: 1 to
-   * 255 printable ASCII characters. A Date means its `toISOString()`. The record is kept for `retentionMs` after the last
+   * 255 printable ASCII characters. A Date means its `toISOString()`; one that is more than a minute ahead is refused with
+   * SlotNotDueError, for once it is done it would refuse every run until then. The record is kept for `retentionMs` after the last
    * use of the lock.
    * @default - any number of runs
    */

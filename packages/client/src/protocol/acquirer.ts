@@ -15,6 +15,8 @@ import type { WaitOrder } from "./wait-order.ts";
 export interface AcquireCall extends AcquireTerms, WaitTerms {
   readonly heartbeatMs: number | undefined;
   readonly lockAtLeastForMs: number;
+  /** The duration that the caller has named: a lease that is shared lasts as long from then on. @default - none */
+  readonly askedDurationMs?: number | undefined;
   /** In which order the callers that wait get it. @default - none */
   readonly order?: WaitOrder | undefined;
 }

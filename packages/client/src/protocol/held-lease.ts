@@ -30,6 +30,14 @@ export interface HeldLeaseTerms {
   readonly slot: string | undefined;
 }
 
+/** What a caller that shares a lease asks of it. */
+export interface SharedTimes {
+  /** How long it is to last from now on, where the caller has said so. @default - as long as it does */
+  readonly askedDurationMs?: number | undefined;
+  /** @default 0 */
+  readonly lockAtLeastForMs?: number;
+}
+
 /** What the end of a lease has come to. */
 export interface Ended {
   /** Whether the lock was still this token's to end. */
@@ -57,7 +65,7 @@ const renewalGraceMs = 1_000;
  */
 export class HeldLease implements Removal {
   readonly form: HeldForm;
-  readonly terms: HeldLeaseTerms;
+  terms: HeldLeaseTerms;
   readonly deadline: LeaseDeadline;
   readonly #context: ProtocolContext;
   /** As the table showed it last. */
@@ -143,6 +151,23 @@ export class HeldLease implements Removal {
   /** One more handle shares it; it ends with the last one. */
   retain(): void {
     this.#holds += 1;
+  }
+
+  /**
+   * Makes it do for a caller that shares it: a longer duration holds from a renewal on, 1 request; a later end of the
+   * cooldown needs none. Rejects as `renew` does.
+   */
+  async suit({ askedDurationMs = 0, lockAtLeastForMs = 0 }: SharedTimes): Promise<void> {
+    const { record, leaseDurationMs, cooldownUntil = 0 } = this.terms;
+    if (lockAtLeastForMs > 0) {
+      const until = record.acquiredAt + this.#heldMs() + lockAtLeastForMs;
+      this.terms = { ...this.terms, cooldownUntil: Math.max(cooldownUntil, until) };
+    }
+    if (askedDurationMs <= leaseDurationMs) return;
+    this.terms = { ...this.terms, leaseDurationMs: askedDurationMs };
+    // Ignored: its caller has its error. It writes the shorter duration: another one has to follow.
+    await this.#renewing?.done.catch(() => undefined);
+    await this.renew();
   }
 
   /** Prolongs it: 1 request. Callers at the same time share one. Rejects when it is lost or the service fails. */
@@ -332,7 +357,8 @@ export class HeldLease implements Removal {
         const isKnown = this.#ownIn(item) !== undefined || wasBroken(item, record.token);
         if (isKnown || !(retried || this.#mayHaveEnded)) return notOurs;
         // Nobody could take it yet: then it was an earlier copy of the release.
-        confirmed = this.#isStillBelieved();
+        // Nor does it matter which copy it was where the slot is recorded as done.
+        confirmed = this.#isStillBelieved() || (slot !== undefined && (lastDoneSlot(item) ?? "") >= slot);
         if (!confirmed) return "unknown";
       }
       this.form.released?.();

@@ -1,12 +1,14 @@
-import { LeaseUnavailableError, SlotMismatchError } from "../errors/errors.ts";
+import { InvalidOptionsError, LeaseUnavailableError, SlotMismatchError } from "../errors/errors.ts";
 import { callBudgetMs } from "../store/timed-store.ts";
 import { type Clock, settles } from "../time/clock.ts";
 import type { AcquireTerms } from "./acquire-attempt.ts";
-import type { HeldLease } from "./held-lease.ts";
+import type { HeldLease, SharedTimes } from "./held-lease.ts";
 import type { WaitTerms } from "./wait-loop.ts";
 
 /** A lock, who wants it, and for which run. */
-interface Wish extends Pick<AcquireTerms, "key" | "sortKey" | "owner" | "slot"> {
+interface Wish extends Pick<AcquireTerms, "key" | "sortKey" | "owner" | "slot">, SharedTimes {
+  /** JSON text. @default - any */
+  readonly data?: string | undefined;
   /** What the owner's leases of one item have to have in common to be shared. */
   readonly shareKey?: string | undefined;
 }
@@ -37,7 +39,8 @@ export class ReentrantLeases {
    * While it waits for another call of the same owner it keeps nothing from anybody, so that two of them cannot wait
    * for each other; and it waits no longer than its own patience allows, or a call to the service may take. Rejects with
    * LeaseUnavailableError when that is over, with SlotMismatchError where the owner's lease stands for another slot, with
-   * the signal's reason, and with what `win` rejects with; then nothing stays retained.
+   * InvalidOptionsError where it has another payload, with the signal's reason, and with what `win` or a renewal for a
+   * longer duration rejects with; then nothing stays retained.
    */
   async shareAll<W extends Wish>(
     wishes: readonly W[],
@@ -59,7 +62,8 @@ export class ReentrantLeases {
       const lease = this.#liveLease(wish);
       if (lease !== undefined) held.set(wish, lease);
     }
-    for (const lease of held.values()) lease.retain();
+    const shared = [...held];
+    for (const [, lease] of shared) lease.retain();
     const missing = wishes.filter((wish) => !held.has(wish));
     if (missing.length > 0) {
       const winning = win(missing);
@@ -78,6 +82,13 @@ export class ReentrantLeases {
         this.#keep(idOf(wish), lease);
       }
     }
+    try {
+      await Promise.all(shared.map(([wish, lease]) => lease.suit(wish)));
+    } catch (error) {
+      // Ignored: why a lease cannot be shared comes first, and the `error` event tells of a mistake.
+      await Promise.allSettled([...held.values()].map((lease) => lease.release(false)));
+      throw error;
+    }
     return wishes.flatMap((wish) => held.get(wish) ?? []);
   }
 
@@ -88,6 +99,12 @@ export class ReentrantLeases {
     const { key, slot } = wish;
     const heldSlot = lease.terms.slot;
     if (slot !== undefined && slot !== heldSlot) throw new SlotMismatchError(key, slot, heldSlot);
+    const { data } = wish;
+    if (data !== undefined && data !== JSON.stringify(lease.terms.record.data)) {
+      const finding = "differs from that of the lease that its owner holds already";
+      const advice = "leave it out to share that lease";
+      throw new InvalidOptionsError("data", data, "the same payload, or none", { finding, advice });
+    }
     return lease;
   }
 

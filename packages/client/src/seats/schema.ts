@@ -41,5 +41,5 @@ export const seatLimits = {
   /** A renewal a second for 31 years, and a tenth of what the text of a seat has room for. */
   handleVersion: 1_000_000_000,
   /** DynamoDB allows 300 operators and 4 KB in an expression. */
-  passedPerWrite: 100,
+  passedPerWrite: 60,
 } as const;

@@ -77,7 +77,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     const insist: readonly Condition[] = [
       [fencePrefix + token, "missing"],
       [releasedToken, "<>", token],
-      ...gone.map(unchanged),
+      ...gone.flatMap(unchanged),
       ...this.fits(gone),
     ];
     const remove = gone.flatMap(attributesOf).filter((attribute) => !(attribute in set));
@@ -110,7 +110,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
       const gone = passed.slice(Math.max(0, end - passedPerWrite), end) as readonly SeatRecord[];
       const key = leaseItemKey(this.key, this.sortKey);
       const remove = gone.flatMap(attributesOf);
-      writes.push({ key, set: counted(gone), remove, insist: gone.map(unchanged) });
+      writes.push({ key, set: counted(gone), remove, insist: gone.flatMap(unchanged) });
     }
     return writes;
   }
@@ -214,7 +214,10 @@ function boundsOf({ bounds }: SeatTerms, seat: Seat): readonly [SeatKind, number
   return Object.entries(bounds(seat)) as [SeatKind, number][];
 }
 
-/** Nobody has renewed it since it was judged: its text still has the version that it had then, or an earlier one. */
-function unchanged({ token, version }: SeatRecord): Test {
-  return [textPrefix + token, "<", versionText(version + 1)];
+/** It is the seat that was judged, and not renewed since: its text still has the version that it had then, or an earlier one. */
+function unchanged({ token, version, fencingToken }: SeatRecord): readonly Test[] {
+  return [
+    [fencePrefix + token, "=", fencingToken],
+    [textPrefix + token, "<", versionText(version + 1)],
+  ];
 }

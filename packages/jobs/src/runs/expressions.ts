@@ -19,8 +19,10 @@
 import type { Item, QueryRequest } from "@leasehold/client";
 import {
   amended,
+  asJudged,
   attributeNames,
   type Count,
+  type Judged,
   namesIn,
   timeToLive,
   type Write,
@@ -116,10 +118,7 @@ export interface Skip {
  * Records that a slot is not to run. A slot that is held is refused, unless the record is still the one that was judged
  * expired: that attempt counts as lost.
  */
-export function skip(
-  { job, slot, now, ...skipped }: Skip,
-  judged: { readonly token: string; readonly version: number } | undefined,
-): Write {
+export function skip({ job, slot, now, ...skipped }: Skip, judged: Judged | undefined): Write {
   const hasRemark = skipped.remark === undefined ? {} : { [remark]: skipped.remark };
   const skipping: Write = {
     key: runItemKey(job, slot),
@@ -138,10 +137,7 @@ export function skip(
             [token, "missing"],
             [doneSlot, "missing"],
           ]
-        : [
-            [token, "=", judged.token],
-            [version, "=", judged.version],
-          ],
+        : asJudged(judged),
     returnsItem: true,
   };
   if (judged === undefined) return skipping;

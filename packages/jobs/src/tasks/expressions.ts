@@ -30,8 +30,10 @@ import type { QueryRequest } from "@leasehold/client";
 import {
   acquire,
   amended,
+  asJudged,
   attributeNames,
   type Grant,
+  type Judged,
   type LeaseAddress,
   namesIn,
   release,
@@ -43,7 +45,7 @@ import {
 } from "@leasehold/client/internal";
 import { endedTaskKey, openTaskKey, taskAttributeNames } from "./schema.ts";
 
-const { token, version, fence, owner, acquiredAt, releasedToken, partitionKey, sortKey } = attributeNames;
+const { token, fence, owner, acquiredAt, releasedToken, partitionKey, sortKey } = attributeNames;
 const ttl = attributeNames.timeToLive;
 const { state, attempts, maxAttempts, dueAt, payload, remark, addedAt, endedAt } = taskAttributeNames;
 
@@ -112,12 +114,6 @@ export function claimTask(task: TaskId, grant: Grant, seenFence: SeenFence): Wri
   return amended(counted(acquire(leaseOf(task), grant)), {
     insist: [[dueAt, "<=", grant.acquiredAt], asSeen(seenFence)],
   });
-}
-
-/** A record that was judged expired. */
-export interface Judged {
-  readonly token: string;
-  readonly version: number;
 }
 
 /** Claims a task from the record that was judged expired. Any write to that record in between defeats it. */
@@ -215,7 +211,7 @@ export function cancelTask(task: EndedTask, seenFence: SeenFence): readonly [Wri
 export function parkTask(task: EndedTask, judged: Judged | undefined): readonly [Write, Write] {
   const isUsedUp: Test = [attempts, ">=", { attribute: maxAttempts }];
   if (judged === undefined) return moved(task, [[token, "missing"], isUsedUp]);
-  return moved(task, [[token, "=", judged.token], [version, "=", judged.version], isUsedUp]);
+  return moved(task, [...asJudged(judged), isUsedUp]);
 }
 
 /** Moves a task to the ended ones, while its open item fulfils the tests. */
