@@ -20,7 +20,7 @@ import { SeatForm, type SeatTerms } from "./seat-form.ts";
 const nobody = { owner: "", resumes: false, reentrant: false } as const;
 
 /** Which seat is asked for, and what it has to fit beside. */
-export type SeatRule = Pick<SeatTerms, "kind" | "permits" | "bounds" | "beside">;
+export type SeatRule = Pick<SeatTerms, "kind" | "permits" | "capacity" | "bounds" | "beside">;
 
 type SeatOptions = WaitOptions & { readonly permits?: number };
 
