@@ -35,7 +35,7 @@ export interface WantedSeat extends Seat {
   readonly capacity?: number | undefined;
 }
 
-/** Which seat is asked for, and what each seat has to fit beside: that table is all that a primitive adds. */
+/** Which seat is asked for, and beside which others it may be: that table is all that a primitive adds. */
 export interface SeatTerms extends WantedSeat {
   readonly key: string;
   readonly sortKey: string;
@@ -43,7 +43,7 @@ export interface SeatTerms extends WantedSeat {
   /** The owner that has one seat of this kind at most, which it may take over; undefined without `reentrant`. */
   readonly reentrantOwner?: string | undefined;
   /** While that owner has a seat of this kind, no bound counts: a writer may read. */
-  readonly beside?: SeatKind;
+  readonly exemptBy?: SeatKind;
 }
 
 /**
@@ -84,7 +84,7 @@ export class SeatForm extends HeldSeat implements LeaseForm {
       [fencePrefix + token, "missing"],
       [releasedToken, "<>", token],
       ...gone.map(unchanged),
-      ...this.fits(gone),
+      ...this.capacityTests(gone),
     ];
     const remove = gone.flatMap(attributesOf).filter((attribute) => !(attribute in set));
     return { key: leaseItemKey(this.key, this.sortKey), set, remove, insist, returnsItem: true };
@@ -143,12 +143,12 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     const endsIn = (seat: SeatRecord): number => expiryOf(seat).claimableInMs;
     const own = seats.find((seat) => resumes && this.isOwn(seat, owner));
     const others = seats.filter((seat) => seat !== own).sort((one, other) => endsIn(one) - endsIn(other));
-    const isBeside = this.besides.some((attribute) => item?.[attribute] !== undefined);
+    const isExempt = this.exemptions.some((attribute) => item?.[attribute] !== undefined);
 
     const gone: SeatRecord[] = [];
     let isPaused = false;
     for (const [kind, most] of boundsOf(this.terms, this.terms)) {
-      if (isBeside) break;
+      if (isExempt) break;
       let left = takenBy(others, kind);
       for (const seat of others) {
         if (left <= most) break;
@@ -173,15 +173,15 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     const taken: { readonly seat: Seat }[] = [...detector.standing(this.leasesIn(item))];
     return shapes.every((shape) => {
       const seat = { ...this.terms, ...seatOfShape(shape) };
-      const fits = boundsOf(this.terms, seat).every(([of, most]) => takenBy(taken, of) <= most);
+      const mayJoin = boundsOf(this.terms, seat).every(([of, most]) => takenBy(taken, of) <= most);
       taken.push({ seat });
-      return fits;
+      return mayJoin;
     });
   }
 
   /** A bound that nothing meets, as that of a semaphore without permits, refuses an item without counters too. */
-  protected fits(gone: readonly SeatRecord[]): readonly Condition[] {
-    const own = this.besides.map((attribute): Test => [attribute, "exists"]);
+  protected capacityTests(gone: readonly SeatRecord[]): readonly Condition[] {
+    const own = this.exemptions.map((attribute): Test => [attribute, "exists"]);
     const bounded = boundsOf(this.terms, this.terms).map(([of, most]): Condition => {
       const none: readonly Test[] = most < 0 ? [] : [[seatCounters[of], "missing"]];
       return { anyOf: [[seatCounters[of], "<=", most + takenBy(gone, of)], ...none, ...own] };
@@ -192,10 +192,10 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     return [...bounded, ...absent.map((mark): Test => [mark, "missing"])];
   }
 
-  /** What shows that the owner has a seat beside which no bound counts. */
-  protected get besides(): readonly string[] {
-    const { beside } = this.terms;
-    return beside === undefined ? [] : this.marksOf(beside);
+  /** The marks of the owner's own seats that exempt it from all bounds. */
+  protected get exemptions(): readonly string[] {
+    const { exemptBy } = this.terms;
+    return exemptBy === undefined ? [] : this.marksOf(exemptBy);
   }
 
   /** What shows that the reentrant owner has a seat of a kind; nothing does without one. */

@@ -17,8 +17,8 @@ export const mostPermits: number = seatLimits.mostSeats;
 /** Options of a {@link Semaphore}. */
 export interface SemaphoreOptions {
   /**
-   * How many permits may be held at once. From 0 to 1000; 0 is a pause: nobody gets in, and the holders finish. Callers
-   * may have different numbers: see {@link Semaphore}.
+   * How many permits may be held at once. From 0 to 1000; 0 is a pause: this object lets nobody in, and the holders
+   * finish. Its callers wait outside the line of an `order`. Callers may have different numbers: see {@link Semaphore}.
    */
   readonly permits: number;
   /**
