@@ -10,7 +10,7 @@ import { ManualClock, MemoryLeaseStore } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { acquire, render } from "../../packages/client/src/expressions.ts";
 import { FairLock, QueueFullError, type QueuePosition } from "../../packages/client/src/fair/index.ts";
-import { answerMs } from "../../packages/client/src/fair/queue.ts";
+import { unresponsiveAfterMs } from "../../packages/client/src/fair/queue.ts";
 import { queueLimits, ticketsIn } from "../../packages/client/src/fair/queue-ticket.ts";
 import { shortestTicketMs, ticketGraceMs } from "../../packages/client/src/fair/queue-waiter.ts";
 import { inTurn, joinIfRoom, removeTickets } from "../../packages/client/src/fair/queue-writes.ts";
@@ -119,7 +119,7 @@ describe("a fair lock", () => {
     doomed.get = () => new Promise(() => undefined);
     doomed.weather = "request lost";
     await first.release();
-    await clock.advance(answerMs + clockSkewMs + 200);
+    await clock.advance(unresponsiveAfterMs + clockSkewMs + 200);
     expect(served).toEqual(["w2"]);
     expect(ticketsInTable()).toBe(0);
   });
@@ -134,8 +134,8 @@ describe("a fair lock", () => {
     doomed.weather = "request lost";
     await first.release();
     const [ticket] = ticketsIn(store.table.peek(leaseItemKey("k")));
-    expect(ticket?.until).toBeGreaterThan(clock.now() + answerMs + clockSkewMs + 1);
-    await clock.advance(answerMs + clockSkewMs);
+    expect(ticket?.until).toBeGreaterThan(clock.now() + unresponsiveAfterMs + clockSkewMs + 1);
+    await clock.advance(unresponsiveAfterMs + clockSkewMs);
     await expect(lockOf("newcomer").acquire()).rejects.toMatchObject({ holder: undefined, retryAfterMs: 1 });
     await clock.advance(1);
     expect((await lockOf("newcomer").acquire()).held).toBe(true);

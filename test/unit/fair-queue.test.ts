@@ -4,7 +4,13 @@ import { leaseItemKey } from "@leasehold/client/schema";
 import { ManualClock, MemoryLeaseStore, settled } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { internalsOf } from "../../packages/client/src/client-internals.ts";
-import { answerMs, isOlder, type LocalWaiter, Queue, queues } from "../../packages/client/src/fair/queue.ts";
+import {
+  isOlder,
+  type LocalWaiter,
+  Queue,
+  queues,
+  unresponsiveAfterMs,
+} from "../../packages/client/src/fair/queue.ts";
 import {
   type QueueTicket,
   queueLimits,
@@ -33,11 +39,12 @@ describe("a client whose machine was suspended", () => {
   const context = { clock, clockSkewMs, table: new TimedStore(new MemoryLeaseStore(), clock) };
   const queue = new Queue(context as unknown as ProtocolContext, "k", "lease");
   const ticket = (until: number): QueueTicket => {
-    const text = ticketText({ since: 0, until, leaseMs, answered: 0, shape: undefined, owner: "w" });
+    const text = ticketText({ since: 0, until, leaseMs, isWatching: true, shape: undefined, owner: "w" });
     const [read] = ticketsIn({ "q:1": 1, "w:1": text });
     if (read === undefined) throw new Error("no ticket");
     return read;
   };
+  const isLiving = (until: number): boolean => queue.living([ticket(until)]).length > 0;
 
   it("does not pass a ticket before the service's time, at its earliest, lies beyond it", () => {
     const sentAt = clock.moment();
@@ -48,15 +55,15 @@ describe("a client whose machine was suspended", () => {
     machine.wall += 30_000;
     const now = clock.earliest() ?? 0;
     expect(clock.now()).toBeGreaterThan(now + 5_000);
-    expect(queue.isLiving(ticket(now))).toBe(true);
-    expect(queue.isLiving(ticket(now - clockSkewMs))).toBe(true);
-    expect(queue.isLiving(ticket(now - clockSkewMs - 1))).toBe(false);
+    expect(isLiving(now)).toBe(true);
+    expect(isLiving(now - clockSkewMs)).toBe(true);
+    expect(isLiving(now - clockSkewMs - 1)).toBe(false);
   });
 });
 
 describe("a client's view of a line", () => {
-  /** Later than any that the tests come to, by clocks that differ. */
-  const farAway = Number.MAX_SAFE_INTEGER;
+  /** Longer than any that the tests come to. */
+  const farAway = 2 ** 50;
   let clock: ManualClock;
   let store: ScriptedStore;
   let context: ProtocolContext;
@@ -70,15 +77,16 @@ describe("a client's view of a line", () => {
     clock.freeze(5_000);
   });
 
-  /** An item with one ticket, and the ticket. */
-  const lineOf = (terms: Partial<TicketTerms>): { item: Item; ticket: QueueTicket } => {
-    const text = ticketText({
-      ...{ since: 0, until: farAway, leaseMs: farAway, answered: 0, shape: undefined, owner: "w", ...terms },
-    });
-    const item = { "q:1": 1, "w:1": text };
-    const [ticket] = ticketsIn(item);
-    if (ticket === undefined) throw new Error("no ticket");
-    return { item, ticket };
+  /** An item with tickets, and the tickets. They are as new as can be unless they say when they were written. */
+  const lineOf = (...all: Partial<TicketTerms>[]): { item: Item; tickets: QueueTicket[] } => {
+    const item: Record<string, string | number> = {};
+    for (const [index, terms] of all.entries()) {
+      const { leaseMs = farAway } = terms;
+      const rest = { since: 0, until: clock.now() + leaseMs, leaseMs, shape: undefined, owner: "w" };
+      item[`q:${index}`] = index + 1;
+      item[`w:${index}`] = ticketText({ ...rest, isWatching: true, ...terms });
+    }
+    return { item, tickets: ticketsIn(item) };
   };
   /** A waiter of this process, with or without a ticket, and what it has heard from the others. */
   const localWaiter = (renewal?: ReturnType<LocalWaiter["renewal"]>): LocalWaiter & { heard: Item[] } => {
@@ -93,87 +101,133 @@ describe("a client's view of a line", () => {
   });
 
   describe("passes a ticket", () => {
+    /** As if its waiter's clock were far ahead. */
+    const ahead = 3 * farAway;
+
     it("that has stayed unchanged for its whole lease, however far ahead its waiter's clock is", () => {
-      const { item, ticket } = lineOf({ leaseMs: 1_000 });
+      const { item, tickets } = lineOf({ leaseMs: 1_000, until: ahead });
       queue.see(item);
       clock.freeze(600);
       queue.see({ ...item });
-      expect(queue.passableIn(ticket)).toBe(400);
+      expect(queue.passableIn(tickets)).toEqual([400]);
       clock.freeze(400);
-      expect(queue.isLiving(ticket)).toBe(false);
+      expect(queue.living(tickets)).toEqual([]);
     });
 
     it("only a whole lease after its renewal", () => {
-      queue.see(lineOf({ leaseMs: 1_000 }).item);
+      queue.see(lineOf({ leaseMs: 1_000, until: ahead }).item);
       clock.freeze(600);
-      const { item, ticket } = lineOf({ leaseMs: 1_000, since: 1 });
+      const { item, tickets } = lineOf({ leaseMs: 1_000, until: ahead, since: 1 });
       queue.see(item);
       clock.freeze(600);
-      expect(queue.passableIn(ticket)).toBe(400);
+      expect(queue.passableIn(tickets)).toEqual([400]);
     });
 
     it.each<[string, Partial<TicketTerms>, number]>([
-      ["whose waiter has not said that it is alive since", { answered: 6 }, answerMs],
-      ["never, whose waiter has", { answered: 7 }, farAway],
-      ["never, whose waiter only checks in", { answered: undefined }, farAway],
-    ])("of a vacant lease %s", (_, terms, passableInMs) => {
-      const { item, ticket } = lineOf({ ...terms, until: 2 * farAway });
+      ["whose waiter is unresponsive", {}, unresponsiveAfterMs],
+      ["that expires before that", { leaseMs: 5_000 }, 5_000],
+      ["never, whose waiter only checks in", { isWatching: false }, farAway],
+    ])("of a free lease %s", (_, terms, passableInMs) => {
+      const { item, tickets } = lineOf({ until: ahead, ...terms });
       queue.see(item);
-      queue.seeVacancy(true, { fence: 7 }, undefined);
-      expect(queue.passableIn(ticket)).toBe(passableInMs);
+      queue.seeFree(true, { fence: 7 }, undefined);
+      expect(queue.passableIn(tickets)).toEqual([passableInMs]);
+    });
+
+    it("only so long after the last write of its waiter, however long the lease has been free", () => {
+      queue.see(lineOf({ until: ahead }).item);
+      queue.seeFree(true, { fence: 7 }, clock.now());
+      clock.freeze(60_000);
+      const { item, tickets } = lineOf({ until: ahead, since: 1 });
+      queue.see(item);
+      expect(queue.passableIn(tickets)).toEqual([unresponsiveAfterMs]);
+      clock.freeze(4_000);
+      expect(queue.passableIn(tickets)).toEqual([unresponsiveAfterMs - 4_000]);
+    });
+
+    it("by the time that its waiter has written, where this client has just seen it", () => {
+      queue.seeFree(true, { fence: 7 }, clock.now());
+      const { item, tickets } = lineOf({ leaseMs: 60_000 });
+      clock.freeze(4_000);
+      queue.see(item);
+      expect(queue.passableIn(tickets)).toEqual([unresponsiveAfterMs - 4_000 + clockSkewMs + 1]);
+    });
+
+    it("behind a living waiter only when it has expired: there nobody has to show that it is alive", () => {
+      const { item, tickets } = lineOf({ until: ahead }, { until: ahead }, { until: ahead, leaseMs: 5_000 });
+      queue.see(item);
+      queue.seeFree(true, { fence: 7 }, undefined);
+      clock.freeze(10_000);
+      queue.see({ ...item, "w:0": lineOf({ until: ahead, since: 1 }).item["w:0"] as string });
+      const [first] = ticketsIn({ ...item, "w:0": lineOf({ until: ahead, since: 1 }).item["w:0"] as string });
+      const line = [first as QueueTicket, ...tickets.slice(1)];
+      expect(queue.passableIn(line)).toEqual([unresponsiveAfterMs, unresponsiveAfterMs, 0]);
+      expect(queue.living(line)).toHaveLength(2);
     });
   });
 
-  describe("knows for how long a lease has been vacant", () => {
+  it.each<[string, Partial<TicketTerms>, number]>([
+    ["a waiter", {}, unresponsiveAfterMs - 3_000],
+    ["a waiter whose ticket ends before that", { leaseMs: 5_000 }, 2_000],
+    ["a caller that checks in", { isWatching: false, leaseMs: 60_000 }, 57_000],
+  ])("knows for how long a ticket proves the life of %s", (_, terms, provesMs) => {
+    const { item, tickets } = lineOf(terms);
+    const [ticket] = tickets as [QueueTicket];
+    clock.freeze(3_000);
+    queue.see(item);
+    expect(queue.provesLifeFor(ticket)).toBe(provesMs);
+  });
+
+  describe("knows for how long a lease has been free", () => {
     const item = { fence: 7, expiresAt: 1 };
 
     it("not at all while it is held", () => {
-      expect(queue.vacantMs).toBeUndefined();
-      queue.seeVacancy(true, item, undefined);
-      queue.seeVacancy(false, item, undefined);
-      expect(queue.vacantMs).toBeUndefined();
+      expect(queue.freeForMs).toBeUndefined();
+      queue.seeFree(true, item, undefined);
+      queue.seeFree(false, item, undefined);
+      expect(queue.freeForMs).toBeUndefined();
     });
 
     it("since it has seen that", () => {
-      queue.seeVacancy(true, item, undefined);
+      queue.seeFree(true, item, undefined);
       clock.freeze(300);
-      queue.seeVacancy(true, item, undefined);
-      expect(queue.vacantMs).toBe(300);
+      queue.seeFree(true, item, undefined);
+      expect(queue.freeForMs).toBe(300);
     });
 
     it.each([
       ["since its last use has ended", -700, 1_000],
       ["since it has seen that, where the holder's clock is ahead", 60_000, 300],
-    ])("%s", (_, endedInMs, vacantMs) => {
-      queue.seeVacancy(true, item, clock.now() + endedInMs);
+    ])("%s", (_, endedInMs, freeForMs) => {
+      queue.seeFree(true, item, clock.now() + endedInMs);
       clock.freeze(300);
-      expect(queue.vacantMs).toBe(vacantMs);
+      expect(queue.freeForMs).toBe(freeForMs);
     });
 
     it("since the end that the last release has noted", () => {
       const endedAt = (clock.now() - 700).toString(36);
-      queue.seeVacancy(true, { ...item, holds: `1 1 7 ${endedAt}` }, undefined);
-      expect(queue.vacantMs).toBe(700);
+      queue.seeFree(true, { ...item, holds: `1 1 7 ${endedAt}` }, undefined);
+      expect(queue.freeForMs).toBe(700);
     });
 
     it.each([
       ["is of an earlier use", "1 1 6 1"],
       ["has no end", "1 1 7"],
       ["has an end that is no time", "1 1 7 ?"],
-    ])("not from a note that %s: its waiters keep their time to answer", (_, holds) => {
-      queue.seeVacancy(true, { ...item, holds }, undefined);
-      expect(queue.vacantMs).toBe(0);
-      expect(queue.passableIn(lineOf({}).ticket)).toBe(answerMs);
+    ])("not from a note that %s: its waiters keep their time to show that they are alive", (_, holds) => {
+      queue.seeFree(true, { ...item, holds }, undefined);
+      expect(queue.freeForMs).toBe(0);
+      expect(queue.passableIn(lineOf({}).tickets)).toEqual([unresponsiveAfterMs]);
     });
 
     it.each([
       ["another use", { fence: 8, expiresAt: 1 }],
       ["a late renewal", { fence: 7, expiresAt: 2 }],
     ])("anew after %s that it has not seen", (_, later) => {
-      queue.seeVacancy(true, item, undefined);
+      queue.seeFree(true, item, undefined);
       clock.freeze(300);
-      queue.seeVacancy(true, later, undefined);
-      expect(queue.vacantMs).toBe(0);
+      queue.seeFree(true, later, undefined);
+      expect(queue.freeForMs).toBe(0);
     });
   });
 
@@ -340,15 +394,15 @@ describe("of two answers, the one is older", () => {
   });
 });
 
-describe("how long a lease has been vacant", () => {
+describe("how long a lease has been free", () => {
   it("counts anew where its holder's late renewal, or late release, has come in between", async () => {
     const clock = new ManualClock();
     const context = { clock: new ServiceClock(clock, true, () => undefined), clockSkewMs };
     const queue = new Queue(context as unknown as ProtocolContext, "k", "lease");
     const lookAfter = async (ms: number, item: Item): Promise<number | undefined> => {
       await clock.advance(ms);
-      queue.seeVacancy(true, item, undefined);
-      return queue.vacantMs;
+      queue.seeFree(true, item, undefined);
+      return queue.freeForMs;
     };
     expect(await lookAfter(0, { fence: 7, expiresAt: 1_000 })).toBe(0);
     expect(await lookAfter(5_000, { fence: 7, expiresAt: 1_000 })).toBe(5_000);

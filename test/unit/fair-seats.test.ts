@@ -5,7 +5,7 @@ import { leaseItemKey } from "@leasehold/client/schema";
 import { Semaphore } from "@leasehold/client/semaphore";
 import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { answerMs } from "../../packages/client/src/fair/queue.ts";
+import { unresponsiveAfterMs } from "../../packages/client/src/fair/queue.ts";
 import { put } from "../support/foreign-items.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
@@ -124,7 +124,7 @@ describe("an order of arrival over seats:", () => {
       doomed.get = () => new Promise(() => undefined);
       doomed.weather = "request lost";
       await leases.get("x")?.release();
-      await clock.advance(answerMs + clockSkewMs + 200);
+      await clock.advance(unresponsiveAfterMs + clockSkewMs + 200);
       expect(served).toEqual(["x", "a"]);
     });
 

@@ -33,17 +33,13 @@ it.each([
 describe("a ticket", () => {
   const terms: TicketTerms = {
     ...{ since: 1_000_000, until: 1_060_000, leaseMs: 60_000 },
-    ...{ answered: 1_767_225_600_000, shape: "permit:2", owner: "report of May" },
+    ...{ isWatching: true, shape: "permit:2:5", owner: "report of May" },
   };
 
   it.each<[string, Partial<TicketTerms>, string]>([
-    ["of a waiter", {}, "lfls mpwg 1aao mjuohs00 permit:2 report of May"],
-    [
-      "of a waiter for a lease without seats",
-      { shape: undefined },
-      "lfls mpwg 1aao mjuohs00 - report of May",
-    ],
-    ["of a caller that checks in", { answered: undefined }, "lfls mpwg 1aao - permit:2 report of May"],
+    ["of a waiter", {}, "lfls mpwg 1aao w permit:2:5 report of May"],
+    ["of a waiter for a lease without seats", { shape: undefined }, "lfls mpwg 1aao w - report of May"],
+    ["of a caller that checks in", { isWatching: false }, "lfls mpwg 1aao - permit:2:5 report of May"],
   ])("%s has the text that other processes read", (_, others, text) => {
     const said = { ...terms, ...others };
     expect(ticketText(said)).toBe(text);
@@ -76,7 +72,7 @@ describe("a ticket", () => {
   });
 
   it.each(["", "? ? ? ? -"])("with a text that says nothing, %j, has expired", (text) => {
-    const nothing = { since: 0, until: 0, leaseMs: 0, answered: 0, shape: undefined, owner: "" };
+    const nothing = { since: 0, until: 0, leaseMs: 0, isWatching: true, shape: undefined, owner: "" };
     expect(ticketsIn({ "q:x": 1, "w:x": text })).toEqual([{ id: "x", number: 1, text, ...nothing }]);
   });
 });

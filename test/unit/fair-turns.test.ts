@@ -7,7 +7,7 @@ import { ManualClock } from "@leasehold/client/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { internalsOf } from "../../packages/client/src/client-internals.ts";
 import { CheckInCaller } from "../../packages/client/src/fair/check-ins.ts";
-import { answerMs, Queue } from "../../packages/client/src/fair/queue.ts";
+import { Queue, unresponsiveAfterMs } from "../../packages/client/src/fair/queue.ts";
 import { seatLimits } from "../../packages/client/src/seats/schema.ts";
 import { render } from "../../packages/client/src/store/write.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
@@ -127,7 +127,7 @@ describe("the turns of a line", () => {
       await clock.advance(20_000);
       expect(served).toEqual([]);
       await first.release();
-      await clock.advance(answerMs);
+      await clock.advance(unresponsiveAfterMs);
       expect(served).toEqual([]);
       await clock.advance(2 * clockSkewMs);
       expect(served).toEqual(["a"]);
@@ -138,7 +138,7 @@ describe("the turns of a line", () => {
       const { expiresAt } = await semaphoreOf("second", 2).acquire();
       await dies("dead", 2, 2);
       const overtakes = (): Promise<Lease> => semaphoreOf("newcomer", 2).acquire({ permits: 2 });
-      await clock.advance(expiresAt + 2 * clockSkewMs + answerMs - clock.now());
+      await clock.advance(expiresAt + 2 * clockSkewMs + unresponsiveAfterMs - clock.now());
       await expect(overtakes()).rejects.toMatchObject({ retryAfterMs: 1 });
       await clock.advance(1);
       expect((await overtakes()).held).toBe(true);

@@ -491,37 +491,61 @@ describe("behind waiters that have died,", () => {
     return { first, w4: w4 as Process, w5: w5 as Process };
   };
 
-  it("the first living one says that it is alive, and looks once a second; no other one says it", async () => {
+  /** Lets the lock go so long before the fourth waiter looks, when no ticket is new any more. */
+  const releasedBeforeLook = async (ms: number): Promise<Process> => {
+    const { first, w4 } = await deadLine();
+    await clock.advance(20_000);
+    const nextLookMs = async (): Promise<number> => {
+      w4.again();
+      const since = clock.monotonic();
+      while (w4.sent.length === 0) await clock.advance(10);
+      return clock.monotonic() - since;
+    };
+    await clock.advance((await nextLookMs().then(nextLookMs)) - ms);
+    await first.release();
+    w4.again();
+    return w4;
+  };
+  const kinds = ({ sent }: Process): (string | undefined)[] => sent.map((one) => one.split(" ")[1]);
+
+  it("the first living one shows that it is alive, and looks once a second; one behind shows it where it looks before", async () => {
     const { first, w4, w5 } = await deadLine();
     await clock.advance(500);
     await first.release();
-    await clock.advance(4_000);
-    expect(w4.sent).toEqual(["1500 read", "1500 write", "2500 read", "3500 read", "4500 read"]);
-    expect(w5.sent).toEqual(["2000 read", "3000 read", "4000 read"]);
     await clock.advance(8_000);
+    const looks = (...at: number[]): string[] => at.map((ms) => `${ms} read`);
+    // The dead have joined at 0: for 6 s they could be alive.
+    const before = looks(1_500, 2_500, 3_500, 4_500, 5_500, 6_500);
+    expect(w4.sent).toEqual([...before, "6500 write", ...looks(7_500, 8_500)]);
+    const w5Looks = looks(2_000, 3_000, 4_000, 5_000, 6_000);
+    expect(w5.sent).toEqual([...w5Looks, "6000 write", ...looks(7_000, 8_000)]);
+    await clock.advance(4_000);
     expect(served).toEqual(["w4"]);
   });
 
-  it("the first living one does not say that it is alive before the lock has been vacant for a second", async () => {
-    const { first, w4 } = await deadLine();
-    await clock.advance(501);
-    await first.release();
-    await clock.advance(2_500);
-    expect(w4.sent).toEqual(["1500 read", "2500 read", "2500 write"]);
-  });
+  it.each([
+    [500, ["read", "read", "write"]],
+    [1_500, ["read", "write", "read"]],
+  ])(
+    "the first living one shows that it is alive once the lock is free for a second: after %i ms, %j",
+    async (ms, sent) => {
+      const w4 = await releasedBeforeLook(ms);
+      await clock.advance(ms + 1_200);
+      expect(kinds(w4)).toEqual(sent);
+    },
+  );
 
-  it("the first living one says that it is alive with its next look if the service was too busy", async () => {
-    const { first, w4 } = await deadLine();
-    await first.release();
+  it("the first living one shows that it is alive with its next look if the service was too busy", async () => {
+    const w4 = await releasedBeforeLook(1_500);
     w4.next("throttled");
-    await clock.advance(3_000);
-    expect(w4.sent).toEqual(["1500 read", "1500 write", "2500 read", "2500 write"]);
+    await clock.advance(2_700);
+    expect(kinds(w4)).toEqual(["read", "write", "read", "write"]);
   });
 
-  it("a waiter for a permit looks after an eighth of the time for which one could be had", async () => {
+  it("a waiter for one of several permits looks after an eighth of the time for which one is free", async () => {
     const { client } = new Process("holder");
-    const semaphoreOf = (of: LeaseClient): Semaphore => new Semaphore(of, "k", { permits: 1, order: fair() });
-    const first = await semaphoreOf(client).acquire({ leaseDurationMs: 600_000 });
+    const semaphoreOf = (of: LeaseClient): Semaphore => new Semaphore(of, "k", { permits: 2, order: fair() });
+    const first = await semaphoreOf(client).acquire({ permits: 2, leaseDurationMs: 600_000 });
     await clock.advance(4_000);
     const waiters = ["w1", "w2", "w3", "w4"].map((owner) => new Process(owner));
     for (const waiter of waiters) {

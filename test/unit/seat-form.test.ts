@@ -39,7 +39,7 @@ const formOf = ({
 const semaphore = (most: number, permits = 1): SeatForm =>
   formOf({ permits, bounds: { permit: most - permits } });
 const reader = (reentrantOwner?: string): SeatForm =>
-  formOf({ kind: "read", bounds: { write: 0, intent: 0, read: 999 }, beside: "write", reentrantOwner });
+  formOf({ kind: "read", bounds: { write: 0, intent: 0, read: 999 }, exemptBy: "write", reentrantOwner });
 const writer = (reentrantOwner?: string): SeatForm =>
   formOf({ kind: "write", bounds: { write: 0, read: 0 }, reentrantOwner });
 const intent = formOf({ kind: "intent" });
@@ -119,20 +119,23 @@ describe("bounds", () => {
     expect(apply(semaphore(2).acquire(grantOf("few"), []))).toBe(true);
   });
 
-  it("say whether several seats fit at once, beside those that stand", async () => {
+  it("say whether several seats may join at once, beside those that stand", async () => {
     const permits = new SeatForm({
-      ...{ key: "k", sortKey: "seats", kind: "permit", permits: 1 },
-      bounds: ({ permits: asked }) => ({ permit: 4 - asked }),
+      ...{ key: "k", sortKey: "seats", kind: "permit", permits: 1, capacity: 4 },
+      bounds: ({ permits: asked, capacity = 0 }) => ({ permit: capacity - asked }),
     });
+    expect(permits.shape).toBe("permit:1:4");
     take(permits, "a");
-    const fits = (...shapes: string[]): boolean => permits.roomFor(itemNow(), shapes, detector);
-    expect(fits("permit:1", "permit:2")).toBe(true);
-    expect(fits("permit:1", "permit:2", permits.shape)).toBe(false);
+    const mayJoin = (...shapes: string[]): boolean => permits.mayJoin(itemNow(), shapes, detector);
+    expect(mayJoin("permit:1", "permit:2")).toBe(true);
+    expect(mayJoin("permit:1", "permit:2", permits.shape)).toBe(false);
     await clock.advance(leaseDurationMs + clockSkewMs + 1);
-    expect(fits("permit:1", "permit:2", "permit:1")).toBe(true);
+    expect(mayJoin("permit:1", "permit:2", "permit:1")).toBe(true);
+    // Each by its own number, and by the asking form's where it says none.
+    expect([mayJoin("permit:3:3", "permit:1"), mayJoin("permit:1", "permit:3:3")]).toEqual([true, false]);
 
     const lock = new SeatForm({ key: "k", sortKey: "seats", ...readRule });
-    const beside = (...shapes: string[]): boolean => lock.roomFor(undefined, shapes, detector);
+    const beside = (...shapes: string[]): boolean => lock.mayJoin(undefined, shapes, detector);
     expect(beside("read:1", "read:1", "read:1")).toBe(true);
     expect([beside("read:1", "write:1"), beside("write:1", "read:1")]).toEqual([false, false]);
   });

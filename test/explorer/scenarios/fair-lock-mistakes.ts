@@ -1,8 +1,8 @@
 /** What is planted into the line of a lock, beside the mistakes of its simulation. */
-import { Queue } from "../../../packages/client/src/fair/queue.ts";
 import { QueueCaller } from "../../../packages/client/src/fair/queue-caller.ts";
 import { numberPrefix, type QueueTicket } from "../../../packages/client/src/fair/queue-ticket.ts";
 import type { Write } from "../../../packages/client/src/store/write.ts";
+import { passableIn } from "../../simulation/primitives/fair-lock-deaths.ts";
 import { isGrant, type Mistake, type Planted, replacing, withoutTests } from "../../simulation/simulation.ts";
 
 /** A caller in line, as far as mistakes see into it. */
@@ -16,18 +16,6 @@ export function takingTurns(change: (write: Write, caller: Insight) => Write): P
     (original) =>
       function (this: QueueCaller, ...parameters) {
         return change(original.apply(this, parameters), this as unknown as Insight);
-      },
-  );
-}
-
-/** Plants a mistake: when a ticket may be passed. */
-function passableIn(mistaken: (ms: number) => number): Planted["plant"] {
-  return replacing(
-    Queue.prototype,
-    "passableIn",
-    (original) =>
-      function (this: Queue, ticket) {
-        return mistaken(original.call(this, ticket));
       },
   );
 }
@@ -78,7 +66,7 @@ export const deathMistakes: readonly Mistake[] = [
     violation: /LeaseUnavailableError|stuck/,
   },
   {
-    what: "a silent waiter that is passed ten seconds too early",
+    what: "an unresponsive waiter that is passed ten seconds too early",
     plant: passableIn((ms) => Math.max(0, ms - 10_000)),
     violation: /stood/,
   },

@@ -55,7 +55,7 @@ export const fairLock: readonly AnyScenario[] = [
     end: expectItToHeal,
     mistakes: lineMistakes,
   }),
-  // One that dies after it has answered keeps the others out until its ticket has expired: a minute.
+  // Each that dies while the lock is free keeps the others out for 11 s more.
   scenario({
     name: "fair-lock:deaths",
     faults: 2,

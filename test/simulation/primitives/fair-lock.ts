@@ -6,6 +6,7 @@ import type { QueueTicket } from "../../../packages/client/src/fair/queue-ticket
 import { ticketIdOf } from "../../../packages/client/src/fair/queue-ticket.ts";
 import { shortestTicketMs } from "../../../packages/client/src/fair/queue-waiter.ts";
 import { Cluster, clockSkewMs, leaseDurationMs, type Mishap, mishaps, type Running } from "../cluster.ts";
+import type { Weather } from "../network.ts";
 import {
   isGrant,
   type Mistake,
@@ -59,6 +60,8 @@ interface QueueCase {
   readonly maxWaiters?: number;
   /** Whether processes at most die: then no call of those that live fails, and none of them is passed. @default false */
   readonly isCalm?: boolean;
+  /** @default - as rough as chance has it */
+  readonly weather?: Weather;
 }
 
 /** Those who want one fair lock, and what must hold of every write that lands. */
@@ -76,6 +79,7 @@ export class Queue {
     this.#isCalm = isCalm;
     this.world = new Cluster(world, {
       processes: small.processes ?? processes,
+      weather: small.weather,
       begin: (client) => new FairLock(client, "k", { maxWaiters }),
       onChange: ([change]) => this.#watch(change?.before, change?.after),
       tamper,

@@ -2,6 +2,7 @@ import type { Simulation } from "../simulation.ts";
 import { checkIn } from "./check-in.ts";
 import { crowdedReaders } from "./crowded-readers.ts";
 import { fairLock } from "./fair-lock.ts";
+import { fairLockDeaths } from "./fair-lock-deaths.ts";
 import { group } from "./group.ts";
 import { jobRuns } from "./job-runs.ts";
 import { leader } from "./leader.ts";
@@ -15,6 +16,7 @@ export const simulations: readonly Simulation[] = [
   group,
   leader,
   fairLock,
+  fairLockDeaths,
   checkIn,
   ...seats,
   crowdedReaders,

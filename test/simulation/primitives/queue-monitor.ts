@@ -1,6 +1,6 @@
 import type { Item } from "@leasehold/client";
 import { attributeNames } from "@leasehold/client/schema";
-import { answerMs } from "../../../packages/client/src/fair/queue.ts";
+import { unresponsiveAfterMs } from "../../../packages/client/src/fair/queue.ts";
 import {
   holdNoteIn,
   type QueueTicket,
@@ -25,8 +25,8 @@ export class QueueMonitor {
    * answer: it can only note when it was sent. Counting from when others see it would keep dead waiters in the way for longer.
    */
   #endedAt = 0;
-  /** The last time in which the lease could be had, until it was granted: the use before it, and since when. */
-  #vacancy = { fence: 0, endedAt: 0, until: 0 };
+  /** The last time in which the lease was free, until it was granted. */
+  #free = { endedAt: 0, until: 0 };
 
   constructor(now: () => number) {
     this.#now = now;
@@ -41,11 +41,7 @@ export class QueueMonitor {
       this.#endedAt = Math.min(this.#now(), Number(before[expiresAt]), sentAt ?? this.#now());
     }
     if (after?.[token] !== undefined && after[token] !== before?.[token]) {
-      this.#vacancy = {
-        fence: Number(before?.[fence]),
-        endedAt: this.#endOfUse(before),
-        until: this.#now(),
-      };
+      this.#free = { endedAt: this.#endOfUse(before), until: this.#now() };
     }
     const [tickets, left] = [ticketsIn(before), ticketsIn(after)];
     if (left.length !== Number(after?.waiting ?? 0)) fault("the count of tickets has drifted");
@@ -57,20 +53,18 @@ export class QueueMonitor {
   }
 
   /**
-   * Whether a ticket may be passed: it has expired, or its waiter has had its time to take the lease or to answer. A write
-   * that passes it may land when the next holder has the lease.
+   * Whether a ticket may be passed: it has expired, or its waiter has had its time to take the lease or to write its ticket
+   * again. A write that passes it may land when the next holder has the lease.
    */
-  mayBePassed({ until, answered }: QueueTicket, before: Item | undefined): boolean {
+  mayBePassed({ until, leaseMs, isWatching }: QueueTicket, before: Item | undefined): boolean {
     if (until <= this.#now() + clockSkewMs / 2) return true;
-    const now = {
-      fence: Number(before?.[attributeNames.fence]),
-      endedAt: this.#endOfUse(before),
-      until: this.#now(),
-    };
-    return [now, this.#vacancy].some(
-      (vacancy) =>
-        answered !== undefined && answered !== vacancy.fence && vacancy.until >= vacancy.endedAt + answerMs,
-    );
+    if (!isWatching) return false;
+    // By the clock of its waiter, which may be behind.
+    const writtenAt = until - leaseMs - clockSkewMs / 2;
+    const now = { endedAt: this.#endOfUse(before), until: this.#now() };
+    return [now, this.#free].some((free) => {
+      return free.until >= Math.max(free.endedAt, writtenAt) + unresponsiveAfterMs;
+    });
   }
 
   #endOfUse(item: Item | undefined): number {

@@ -99,7 +99,7 @@ export class CheckInCaller extends QueueCaller {
 
   protected newTicket(): NewTicket {
     const since = this.own?.since ?? this.context.clock.now();
-    return this.ticket({ since, leaseMs: this.#leaseMs, answered: undefined, owner: this.#owner });
+    return this.ticket({ since, leaseMs: this.#leaseMs, isWatching: false, owner: this.#owner });
   }
 
   /** Ends a lease only as it was seen: its owner may have checked in again since. */

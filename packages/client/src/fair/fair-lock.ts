@@ -169,7 +169,7 @@ export class FairLock {
   async inspect(): Promise<FairLockState> {
     const queue = this.#queue;
     const item = await queue.look({}, true);
-    const living = queue.see(item).tickets.filter((ticket) => queue.isLiving(ticket));
+    const living = queue.living(queue.see(item).tickets);
     const waiting = living.map(({ owner, since }, index) => ({ owner, since, position: index + 1 }));
     return { holder: readRecord(item), waiting };
   }

@@ -6,7 +6,7 @@ import { isOpenTo, type LeaseRecord } from "../record.ts";
 import type { Bounds } from "../store/timed-store.ts";
 import { amended, type Write } from "../store/write.ts";
 import type { Item } from "../store.ts";
-import type { Queue, QueueSnapshot } from "./queue.ts";
+import { type Queue, type QueueSnapshot, unseen } from "./queue.ts";
 import type { QueueEstimate } from "./queue-estimate.ts";
 import {
   holdNoteIn,
@@ -40,7 +40,7 @@ export abstract class QueueCaller {
   protected grantedAt: number | undefined;
   readonly #inner: LeaseForm;
   readonly #resumes: boolean;
-  #snapshot: QueueSnapshot;
+  #snapshot: QueueSnapshot = unseen;
   /** Whether, by the last judgement, no living waiter in front is kept out when the caller gets the lease. */
   #isTurn!: boolean;
 
@@ -61,7 +61,6 @@ export abstract class QueueCaller {
     this.queue = queue;
     this.#inner = inner;
     this.#resumes = resumes;
-    this.#snapshot = queue.see(undefined);
   }
 
   /** Takes on what an answer has shown. */
@@ -83,7 +82,16 @@ export abstract class QueueCaller {
 
   /** The tickets in front that may be passed. */
   protected get passable(): readonly QueueTicket[] {
-    return this.ahead.filter((ticket) => !this.queue.isLiving(ticket));
+    const { ahead } = this;
+    const passableIn = this.queue.passableIn(ahead);
+    return ahead.filter((_, index) => passableIn[index] === 0);
+  }
+
+  /** Whether the caller's lease and that of the first living waiter in front could stand side by side. */
+  protected get mayJoinFirst(): boolean {
+    const [first] = this.queue.living(this.ahead);
+    const shapes = [first?.shape ?? "", this.form.shape ?? ""];
+    return first !== undefined && this.#inner.mayJoin?.(undefined, shapes, this.context.detector) === true;
   }
 
   /** The caller's position, and what the snapshot lets it expect: leases side by side end as they began, one after the other. */
@@ -141,16 +149,16 @@ export abstract class QueueCaller {
     if (prospect.takeovers.some(({ from }) => this.#isReturn(from, asking))) return prospect;
 
     const first = snapshot.tickets.slice(0, 1);
-    const isVacant = this.#hasRoom(prospect, item, first, first.length === 0);
+    const isFree = this.#mayJoin(prospect, item, first, first.length === 0);
     const expiries = prospect.takeovers.map(({ from }) => from.expiresAt + this.context.clockSkewMs);
-    queue.seeVacancy(isVacant, item, expiries.length > 0 ? Math.max(...expiries) : undefined);
+    queue.seeFree(isFree, item, expiries.length > 0 ? Math.max(...expiries) : undefined);
 
-    const living = this.ahead.filter((ticket) => queue.isLiving(ticket));
-    const hasRoom = this.#hasRoom(prospect, item, living, true);
-    this.#isTurn = hasRoom || living.length === 0;
-    if (hasRoom) return prospect;
+    const living = queue.living(this.ahead);
+    const mayJoin = this.#mayJoin(prospect, item, living, true);
+    this.#isTurn = mayJoin || living.length === 0;
+    if (mayJoin) return prospect;
     const { blocker, claimableInMs } = prospect;
-    const passableIn = living.map((ticket) => queue.passableIn(ticket));
+    const passableIn = queue.passableIn(this.ahead);
     return { blocker, claimableInMs: Math.max(claimableInMs, ...passableIn), takeovers: [] };
   }
 
@@ -170,8 +178,8 @@ export abstract class QueueCaller {
     this.learn((await this.context.table.update(write, bounds)).item);
   }
 
-  /** Whether the given waiters could have leases at once, the caller beside them if `withCaller`. */
-  #hasRoom(
+  /** Whether the given waiters could have leases at once, the caller among them if `withCaller`. */
+  #mayJoin(
     { claimableInMs }: Prospect,
     item: Item | undefined,
     tickets: readonly QueueTicket[],
@@ -179,8 +187,8 @@ export abstract class QueueCaller {
   ): boolean {
     const asking = withCaller ? [...tickets, this.form] : tickets;
     const asked = asking.map(({ shape = "" }) => shape);
-    if (this.#inner.roomFor === undefined) return claimableInMs <= 0 && asked.length <= 1;
-    return this.#inner.roomFor(item, asked, this.context.detector);
+    if (this.#inner.mayJoin === undefined) return claimableInMs <= 0 && asked.length <= 1;
+    return this.#inner.mayJoin(item, asked, this.context.detector);
   }
 
   /** Whether an owner comes back to its own lease while that lasts. One that has expired is taken in turn, as by everybody. */

@@ -49,8 +49,8 @@ export interface TicketTerms {
   readonly until: number;
   /** How long an observer has to see it unchanged before it has expired for that observer. */
   readonly leaseMs: number;
-  /** The fencing token of the use whose end the waiter has seen; undefined for a waiter that only checks in. */
-  readonly answered: number | undefined;
+  /** Whether the waiter looks at the line all the time, so that it shows soon that it is alive; false where it checks in. */
+  readonly isWatching: boolean;
   /** What the waiter asks for, by its form's own word; undefined where a lease excludes every other. */
   readonly shape: string | undefined;
   /** Its label, cut to 64 bytes. */
@@ -89,15 +89,17 @@ export function ticketIdOf(token: string): string {
 
 const radix = 36;
 const none = "-";
+const watching = "w";
 
-function textOf(...numbers: readonly (number | undefined)[]): string {
-  return numbers.map((number) => (number === undefined ? none : Math.ceil(number).toString(radix))).join(" ");
+function textOf(...numbers: readonly number[]): string {
+  return numbers.map((number) => Math.ceil(number).toString(radix)).join(" ");
 }
 
 /** Writes a ticket's text. */
-export function ticketText({ since, until, leaseMs, answered, shape = none, owner }: TicketTerms): string {
+export function ticketText({ since, until, leaseMs, isWatching, shape = none, owner }: TicketTerms): string {
   const { read } = new TextEncoder().encodeInto(owner, new Uint8Array(queueLimits.ownerBytes));
-  return `${textOf(since, until, leaseMs, answered)} ${shape} ${owner.slice(0, read)}`;
+  const times = textOf(since, until, leaseMs);
+  return `${times} ${isWatching ? watching : none} ${shape} ${owner.slice(0, read)}`;
 }
 
 /** Reads all tickets of an item, in their order. */
@@ -108,12 +110,12 @@ export function ticketsIn(item: Item = {}): QueueTicket[] {
     const id = name.slice(numberPrefix.length);
     const text = item[ticketPrefix + id];
     if (typeof text !== "string") continue;
-    const [since, until, leaseMs, answered, shape, ...owner] = text.split(" ");
+    const [since, until, leaseMs, watches, shape, ...owner] = text.split(" ");
     const read = (digits = ""): number => Number.parseInt(digits, radix) || 0;
     tickets.push({
       ...{ id, text, number, owner: owner.join(" ") },
       ...{ since: read(since), until: read(until), leaseMs: read(leaseMs) },
-      answered: answered === none ? undefined : read(answered),
+      isWatching: watches !== none,
       shape: shape === none ? undefined : shape,
     });
   }

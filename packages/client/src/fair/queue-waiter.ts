@@ -31,8 +31,13 @@ const longestTicketMs = 300_000;
 export const ticketGraceMs = 10_000;
 /** A ticket is renewed by a look that leaves it no more than this beyond the next one. */
 const renewAheadMs = 15_000;
-/** A lease that has stayed vacant for this long has a head that may be dead: then living waiters say that they are alive. */
-const answerAfterMs = 1_000;
+/** A lease that has stayed free for this long has a head that may be dead: then living waiters look so often. */
+const freeLookMs = 1_000;
+/**
+ * The first living waiter writes its ticket when that proves its life for no longer than this. Those behind leave it the time
+ * of a look: then they write theirs.
+ */
+const respondAheadMs = 7_000;
 /** Where several leases stand side by side, a waiter looks again so soon after one of them could be had. */
 const sharedLookMs = 25;
 /** How often a waiter tries to join while others change the line, before its next look. */
@@ -195,13 +200,13 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
 
   /** Sleeps as long as our position allows, then looks; ends early when another waiter of this process has news. */
   async #rest(): Promise<void> {
-    const mustAnswer = this.#mustAnswer();
-    if (!mustAnswer) {
+    const mustRespond = this.#mustRespond();
+    if (!mustRespond) {
       const delayMs = Math.max(1, Math.min(this.#sleepMs(), this.#budget.leftMs));
       if ((await this.#sleep.sleep(delayMs, this.#call.signal)) || this.#isTurn()) return;
     }
     const { own } = this;
-    const renews = own !== undefined && (mustAnswer || this.#isDue(own));
+    const renews = own !== undefined && (mustRespond || this.#isDue(own));
     const bounds = this.#bounds(lookBudgetMs);
     await this.#tolerating(async () => {
       const item = await (renews ? this.queue.lookAndRenew(this, bounds) : this.queue.look(bounds));
@@ -217,24 +222,31 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
   }
 
   /**
-   * Whether to say that we are alive: the lease stays vacant, so the head may be dead, and no waiter in front of us has
-   * said that it is alive.
+   * Whether to show that we are alive: the lease stays free, so the head may be dead, and neither we nor a waiter in front of us
+   * has shown it lately.
    */
-  #mustAnswer(): boolean {
-    const { own, ahead } = this;
-    const { answer, vacantMs = 0 } = this.queue;
-    if (own === undefined || vacantMs < answerAfterMs || this.#now() < this.#notBefore) return false;
-    return [...ahead, own].every((ticket) => ticket.answered !== answer);
+  #mustRespond(): boolean {
+    const { own, ahead, queue } = this;
+    const { freeForMs = 0 } = queue;
+    if (own === undefined || freeForMs < freeLookMs || this.#now() < this.#notBefore) return false;
+    const aheadMs = respondAheadMs - lookBudgetMs;
+    return (
+      queue.provesLifeFor(own) <= respondAheadMs &&
+      ahead.every((ticket) => queue.provesLifeFor(ticket) <= aheadMs)
+    );
   }
 
   #sleepMs(): number {
     const fraction = this.context.randomness.fraction();
     const pollMs = pollIntervalMs(this.estimate) * (1 - jitterShare * fraction);
-    const { vacantMs } = this.queue;
-    // While nobody takes a lease that could be taken, somebody in front may be dead; of several, the next one may be ours.
-    const isShared = this.form.shape !== undefined;
-    const vacantLookMs = isShared ? Math.max(sharedLookMs, (vacantMs ?? 0) / 8) : answerAfterMs;
-    const longestMs = vacantMs === undefined ? pollMs : Math.min(vacantLookMs, answerAfterMs);
+    const { freeForMs } = this.queue;
+    let longestMs = pollMs;
+    // While nobody takes a lease that is free, somebody in front may be dead; of several leases, the next one may be ours.
+    if (freeForMs !== undefined) {
+      longestMs = this.mayJoinFirst
+        ? Math.min(Math.max(sharedLookMs, freeForMs / 8), freeLookMs)
+        : freeLookMs;
+    }
     // When nobody else can have the lease, however long our own sleep would be.
     const turnInMs = Math.max(this.#prospect()?.claimableInMs ?? 0, this.#notBefore - this.#now());
     return Math.min(pollMs, longestMs, turnInMs);
@@ -265,7 +277,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
   }
 
   #headPollMs(): number {
-    return Math.min(pollIntervalMs({ ...this.estimate, round: 1 }), answerAfterMs);
+    return Math.min(pollIntervalMs({ ...this.estimate, round: 1 }), freeLookMs);
   }
 
   protected newTicket(): NewTicket {
@@ -273,7 +285,7 @@ export class QueueWaiter extends QueueCaller implements OrderedWait, LocalWaiter
     const usefulMs = Math.min(Math.max(expectedMs, shortestTicketMs), longestTicketMs);
     const leaseMs = Math.min(usefulMs, Math.max(this.#budget.leftMs, 0) + ticketGraceMs);
     const { owner } = this.#call;
-    return this.ticket({ since: this.#since, leaseMs, answered: this.queue.answer, owner });
+    return this.ticket({ since: this.#since, leaseMs, isWatching: true, owner });
   }
 
   #reportPosition(): void {

@@ -15,10 +15,11 @@ import {
 import { renewTickets } from "./queue-writes.ts";
 
 /**
- * A waiter whose turn has come takes the lease within this time, or says that it is alive: it sleeps for 9 s at most, and a
- * look takes 2 s at most. The time counts from when the release was sent: a release that is slow to arrive shortens it.
+ * Every waiter writes its ticket again within this time while the lease is free: it sleeps for 9 s at most, and a look takes
+ * 2 s at most. Otherwise it is unresponsive. The time counts from when the release was sent: a release that is slow to
+ * arrive shortens it.
  */
-export const answerMs = 11_000;
+export const unresponsiveAfterMs = 11_000;
 
 /** What one answer shows of a line: its tickets in the order of their numbers, those that have expired included. */
 export interface QueueSnapshot {
@@ -26,14 +27,23 @@ export interface QueueSnapshot {
   readonly tickets: readonly QueueTicket[];
 }
 
-/** A lease that the first in line could have: since when, on the monotonic clock, and since the end of which use. */
-interface Vacancy {
-  readonly fence: number;
-  /** When that lease expired, if it was not released: a late renewal, and a late release, begin another vacancy. */
-  readonly expiresAt: unknown;
+/** What is known of a line before the first answer. */
+export const unseen: QueueSnapshot = { item: undefined, tickets: [] };
+
+/** Something that other processes have written, and that has not changed since. */
+interface Unchanged {
+  /** When this client saw it first, on the monotonic clock. */
   readonly seenAt: number;
-  /** When that use ended, in epoch milliseconds of another clock; undefined where that is not known. */
-  readonly endedAt: number | undefined;
+  /** When it was written, in epoch milliseconds of another clock; undefined where that is not known. */
+  readonly writtenAt: number | undefined;
+}
+
+/** A lease that the first in line could have. It was written when its last use ended. */
+interface FreeLease extends Unchanged {
+  /** The fencing token of its last use. */
+  readonly fence: number;
+  /** When that lease expired, if it was not released. A late renewal, and a late release, make the lease free anew. */
+  readonly expiresAt: unknown;
 }
 
 /** A waiter of this process, as the others see it. */
@@ -50,9 +60,9 @@ export interface LocalWaiter {
  * What one client knows of the line of one lease: for how long things have stayed as they are, and which of its own callers
  * wait. Only the order depends on it, never the exclusion.
  *
- * A ticket may be passed when it has expired; and when the lease has been vacant for as long as every waiter takes to
- * look, and its waiter has neither taken it nor answered. So tickets can last long, and still no number of dead waiters
- * keeps a living one out for longer than that.
+ * A ticket may be passed when it has expired, or when its waiter is unresponsive: the lease is free, and for
+ * {@link unresponsiveAfterMs} neither this waiter nor one in front of it has taken the lease or written its ticket. So
+ * tickets can last for minutes, and still dead waiters keep a living one out for no longer than that.
  *
  * Each waiter has a ticket of its own, so that the order is kept among all callers, in all processes. Those of one process
  * share what they see: one look serves all of them, and one write renews the tickets of all.
@@ -61,10 +71,10 @@ export class Queue {
   readonly key: string;
   readonly sortKey: string;
   readonly #context: ProtocolContext;
-  #snapshot: QueueSnapshot = { item: undefined, tickets: [] };
+  #snapshot = unseen;
   /** Since when each ticket has stayed the same, on the monotonic clock. */
   #seen = new Map<string, { readonly text: string; readonly since: number }>();
-  #vacancy: Vacancy | undefined;
+  #free: FreeLease | undefined;
   readonly #waiters = new Set<LocalWaiter>();
   #latest: Item | undefined;
   #entered: Promise<void> = Promise.resolve();
@@ -90,38 +100,50 @@ export class Queue {
   }
 
   /** Takes note of whether the first in line could have the lease; `endedAt` where the end of its last use is known. */
-  seeVacancy(isVacant: boolean, item: Item | undefined, endedAt: number | undefined): void {
+  seeFree(isFree: boolean, item: Item | undefined, endedAt: number | undefined): void {
     const fence = fenceOf(item);
     const expiresAt = item?.[attributeNames.expiresAt];
-    if (!isVacant) this.#vacancy = undefined;
-    else if (this.#vacancy?.fence !== fence || this.#vacancy.expiresAt !== expiresAt) {
+    if (!isFree) this.#free = undefined;
+    else if (this.#free?.fence !== fence || this.#free.expiresAt !== expiresAt) {
       const note = holdNoteIn(item);
       const noted = note?.fencingToken === fence ? note.endedAt : undefined;
       const seenAt = this.#context.clock.monotonic();
-      this.#vacancy = { fence, expiresAt, seenAt, endedAt: endedAt ?? noted };
+      this.#free = { fence, expiresAt, seenAt, writtenAt: endedAt ?? noted };
     }
   }
 
-  /** For how long the lease has been vacant, about, in milliseconds; undefined while it is not. */
-  get vacantMs(): number | undefined {
-    if (this.#vacancy === undefined) return undefined;
-    const { clock } = this.#context;
-    const { seenAt, endedAt } = this.#vacancy;
-    return Math.max(clock.monotonic() - seenAt, endedAt === undefined ? 0 : clock.now() - endedAt);
+  /** For how long the lease has been free, about, in milliseconds; undefined while it is not. */
+  get freeForMs(): number | undefined {
+    return this.#free && this.#unchangedFor(this.#free, this.#context.clock.now());
   }
 
-  /** What a ticket says that is written now: the fencing token of the use whose end has been seen, or 0. */
-  get answer(): number {
-    return this.#vacancy?.fence ?? 0;
+  /** In how many milliseconds each of these tickets, the first ones in line, may be passed if nothing changes; 0 for at once. */
+  passableIn(tickets: readonly QueueTicket[]): readonly number[] {
+    const surelyNow = this.#surelyNow;
+    let allUnresponsiveIn = Number.NEGATIVE_INFINITY;
+    return tickets.map((ticket) => {
+      const unchangedMs = this.#ticketUnchangedFor(ticket, surelyNow);
+      const expiresIn = ticket.leaseMs - unchangedMs;
+      // Behind a living waiter nobody has to show that it is alive.
+      allUnresponsiveIn = Math.max(
+        allUnresponsiveIn,
+        Math.min(expiresIn, this.#unresponsiveIn(ticket, unchangedMs, surelyNow)),
+      );
+      return Math.max(0, Math.min(expiresIn, allUnresponsiveIn));
+    });
   }
 
-  /** In how many milliseconds a ticket may be passed if nothing changes; 0 for at once. */
-  passableIn(ticket: QueueTicket): number {
-    return Math.max(0, Math.min(this.#expiresIn(ticket), this.#silentIn(ticket)));
+  /** Those of the first tickets in line that may not be passed. */
+  living(tickets: readonly QueueTicket[]): readonly QueueTicket[] {
+    const passableIn = this.passableIn(tickets);
+    return tickets.filter((_, index) => (passableIn[index] ?? 0) > 0);
   }
 
-  isLiving(ticket: QueueTicket): boolean {
-    return this.passableIn(ticket) > 0;
+  /** For how long a ticket still shows, about, that its waiter is alive while the lease is free. */
+  provesLifeFor(ticket: QueueTicket): number {
+    const { isWatching, leaseMs } = ticket;
+    const longestMs = isWatching ? Math.min(leaseMs, unresponsiveAfterMs) : leaseMs;
+    return longestMs - this.#ticketUnchangedFor(ticket, this.#context.clock.now());
   }
 
   /** Whether nobody of this process waits. */
@@ -186,28 +208,30 @@ export class Queue {
     }
   }
 
-  #expiresIn({ id, text, until, leaseMs }: QueueTicket): number {
-    const seen = this.#seen.get(id);
-    const unchangedMs = seen?.text === text ? this.#context.clock.monotonic() - seen.since : 0;
-    return Math.min(leaseMs - unchangedMs, this.#surelyIn(until));
+  #unresponsiveIn({ isWatching }: QueueTicket, unchangedMs: number, now: number): number {
+    if (this.#free === undefined || !isWatching) return Number.POSITIVE_INFINITY;
+    return unresponsiveAfterMs - Math.min(unchangedMs, this.#unchangedFor(this.#free, now));
   }
 
-  #silentIn({ answered }: QueueTicket): number {
-    if (this.#vacancy === undefined || answered === undefined || answered === this.#vacancy.fence) {
-      return Number.POSITIVE_INFINITY;
-    }
-    const { seenAt, endedAt = Number.POSITIVE_INFINITY } = this.#vacancy;
-    return answerMs + Math.min(seenAt - this.#context.clock.monotonic(), this.#surelyIn(endedAt));
+  #ticketUnchangedFor({ id, text, until, leaseMs }: QueueTicket, now: number): number {
+    const seen = this.#seen.get(id);
+    const seenAt = seen?.text === text ? seen.since : this.#context.clock.monotonic();
+    return this.#unchangedFor({ seenAt, writtenAt: until - leaseMs }, now);
+  }
+
+  /** By this client's own monotonic clock, or by what another process has written, whichever is longer. */
+  #unchangedFor({ seenAt, writtenAt = Number.POSITIVE_INFINITY }: Unchanged, now: number): number {
+    return Math.max(this.#context.clock.monotonic() - seenAt, now - writtenAt);
   }
 
   /**
-   * In how many milliseconds a time that another process has written has surely passed: by the service's time at its
-   * earliest, as leases are judged. The corrected wall clock can be seconds ahead after a suspension; it counts only where the
-   * service does not tell its time, for no more than the order depends on it.
+   * A time that has surely passed, in epoch milliseconds of any other process: by the service's time at its earliest, as
+   * leases are judged. The corrected wall clock can be seconds ahead after a suspension; it counts only where the service
+   * does not tell its time, for no more than the order depends on it.
    */
-  #surelyIn(time: number): number {
+  get #surelyNow(): number {
     const { clock, clockSkewMs } = this.#context;
-    return time + clockSkewMs + 1 - (clock.earliest() ?? clock.now());
+    return (clock.earliest() ?? clock.now()) - clockSkewMs - 1;
   }
 }
 

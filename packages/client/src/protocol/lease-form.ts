@@ -143,7 +143,7 @@ export interface LeaseForm extends HeldForm {
    * Whether leases of these shapes could be taken at once beside those that stand; expired ones make room.
    * @default - a lease excludes every other
    */
-  roomFor?(item: Item | undefined, shapes: readonly string[], detector: ExpiryDetector): boolean;
+  mayJoin?(item: Item | undefined, shapes: readonly string[], detector: ExpiryDetector): boolean;
 }
 
 /** The error of a call whose time is over: what is in its way, and when to try again. */

@@ -38,16 +38,16 @@ const lockOptionNames = slotlessOptionNames.filter((name) => name !== "lockAtLea
 const mostIntents = 100;
 
 /** How many of each kind may be there already; an intent is what a writer that waits keeps new readers out by. */
-const besides: Readonly<Partial<Record<SeatKind, Bounds>>> = {
+const capacities: Readonly<Partial<Record<SeatKind, Bounds>>> = {
   read: { write: 0, intent: 0, read: mostReaders - 1 },
   write: { write: 0, read: 0 },
   intent: { intent: mostIntents - 1 },
 };
 
-const bounds: SeatRule["bounds"] = ({ kind }) => besides[kind] ?? {};
+const bounds: SeatRule["bounds"] = ({ kind }) => capacities[kind] ?? {};
 
 /** A reentrant owner may read beside its own write lock. */
-export const readRule: SeatRule = { kind: "read", permits: 1, bounds, beside: "write" };
+export const readRule: SeatRule = { kind: "read", permits: 1, bounds, exemptBy: "write" };
 const writeRule: SeatRule = { kind: "write", permits: 1, bounds };
 const intentRule: SeatRule = { kind: "intent", permits: 1, bounds };
 

@@ -29,15 +29,21 @@ const pausedRetryMs = 60_000;
 /** By kind, how much may be taken already. */
 export type Bounds = Readonly<Partial<Record<SeatKind, number>>>;
 
-/** Which seat is asked for, and what each seat has to fit beside: that table is all that a primitive adds. */
-export interface SeatTerms extends Seat {
+/** A seat that a caller asks for. */
+export interface WantedSeat extends Seat {
+  /** How many permits the semaphore has, for this caller; undefined for every other kind. */
+  readonly capacity?: number | undefined;
+}
+
+/** Which seat is asked for, and beside which others it may be: that table is all that a primitive adds. */
+export interface SeatTerms extends WantedSeat {
   readonly key: string;
   readonly sortKey: string;
-  readonly bounds: (seat: Seat) => Bounds;
+  readonly bounds: (seat: WantedSeat) => Bounds;
   /** The owner that has one seat of this kind at most, which it may take over; undefined without `reentrant`. */
   readonly reentrantOwner?: string | undefined;
   /** While that owner has a seat of this kind, no bound counts: a writer may read. */
-  readonly beside?: SeatKind;
+  readonly exemptBy?: SeatKind;
 }
 
 /**
@@ -56,13 +62,13 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   constructor(terms: SeatTerms) {
     super(terms.key, terms.sortKey);
     this.shareKey = terms.kind;
-    this.shape = `${terms.kind}:${terms.permits}`;
+    this.shape = shapeOf(terms);
     this.terms = terms;
   }
 
   acquire(grant: Grant, passed: readonly LeaseRecord[]): Write {
     const { token, acquiredAt, expiresAt, retentionMs } = grant;
-    const { kind, permits } = this.terms;
+    const { kind, permits, capacity } = this.terms;
     const gone = passed.slice(-passedPerWrite) as readonly SeatRecord[];
     const next: Count = { of: fence, from: acquiredAt, by: 1 };
     const set = {
@@ -72,13 +78,13 @@ export class SeatForm extends HeldSeat implements LeaseForm {
       [ttl]: timeToLive(expiresAt, retentionMs),
       ...counted(gone, { kind, permits }),
       ...Object.fromEntries(this.marksOf(kind).map((mark) => [mark, 1])),
-      ...(kind === "permit" ? { [permitsOfAttribute]: permitsOf(this.terms) } : {}),
+      ...(capacity === undefined ? {} : { [permitsOfAttribute]: capacity }),
     };
     const insist: readonly Condition[] = [
       [fencePrefix + token, "missing"],
       [releasedToken, "<>", token],
       ...gone.flatMap(unchanged),
-      ...this.fits(gone),
+      ...this.capacityTests(gone),
     ];
     const remove = gone.flatMap(attributesOf).filter((attribute) => !(attribute in set));
     return { key: leaseItemKey(this.key, this.sortKey), set, remove, insist, returnsItem: true };
@@ -116,14 +122,13 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   }
 
   describe(blocker: LeaseRecord | undefined): string {
-    const { kind, permits } = this.terms;
+    const { kind, permits, capacity } = this.terms;
     const name = JSON.stringify(this.key);
-    const most = permitsOf(this.terms);
     if (kind !== "permit")
       return `the ${blocker?.seat?.kind === "read" ? "read" : "write"} lock of ${name} is`;
     if (permits === 0) return `a permit of the semaphore ${name} is`;
-    if (most === 0) return `the semaphore ${name}, paused with permits: 0, is`;
-    return `too few of the ${most} permits of the semaphore ${name} are free, and the next to end is`;
+    if (capacity === 0) return `the semaphore ${name}, paused with permits: 0, is`;
+    return `too few of the ${capacity} permits of the semaphore ${name} are free, and the next to end is`;
   }
 
   /** The seats that end first make room; the last of them is what the caller waits for. */
@@ -138,12 +143,12 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     const endsIn = (seat: SeatRecord): number => expiryOf(seat).claimableInMs;
     const own = seats.find((seat) => resumes && this.isOwn(seat, owner));
     const others = seats.filter((seat) => seat !== own).sort((one, other) => endsIn(one) - endsIn(other));
-    const isBeside = this.besides.some((attribute) => item?.[attribute] !== undefined);
+    const isExempt = this.exemptions.some((attribute) => item?.[attribute] !== undefined);
 
     const gone: SeatRecord[] = [];
     let isPaused = false;
     for (const [kind, most] of boundsOf(this.terms, this.terms)) {
-      if (isBeside) break;
+      if (isExempt) break;
       let left = takenBy(others, kind);
       for (const seat of others) {
         if (left <= most) break;
@@ -164,20 +169,19 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     return { blocker: undefined, claimableInMs: 0, takeovers: [...takeovers, ...resumed] };
   }
 
-  roomFor(item: Item | undefined, shapes: readonly string[], detector: ExpiryDetector): boolean {
+  mayJoin(item: Item | undefined, shapes: readonly string[], detector: ExpiryDetector): boolean {
     const taken: { readonly seat: Seat }[] = [...detector.standing(this.leasesIn(item))];
     return shapes.every((shape) => {
-      const [kind, permits] = shape.split(":");
-      const seat = { kind: kind as SeatKind, permits: Number(permits) };
-      const fits = boundsOf(this.terms, seat).every(([of, most]) => takenBy(taken, of) <= most);
+      const seat = { ...this.terms, ...seatOfShape(shape) };
+      const mayJoin = boundsOf(this.terms, seat).every(([of, most]) => takenBy(taken, of) <= most);
       taken.push({ seat });
-      return fits;
+      return mayJoin;
     });
   }
 
   /** A bound that nothing meets, as that of a semaphore without permits, refuses an item without counters too. */
-  protected fits(gone: readonly SeatRecord[]): readonly Condition[] {
-    const own = this.besides.map((attribute): Test => [attribute, "exists"]);
+  protected capacityTests(gone: readonly SeatRecord[]): readonly Condition[] {
+    const own = this.exemptions.map((attribute): Test => [attribute, "exists"]);
     const bounded = boundsOf(this.terms, this.terms).map(([of, most]): Condition => {
       const none: readonly Test[] = most < 0 ? [] : [[seatCounters[of], "missing"]];
       return { anyOf: [[seatCounters[of], "<=", most + takenBy(gone, of)], ...none, ...own] };
@@ -188,10 +192,10 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     return [...bounded, ...absent.map((mark): Test => [mark, "missing"])];
   }
 
-  /** What shows that the owner has a seat beside which no bound counts. */
-  protected get besides(): readonly string[] {
-    const { beside } = this.terms;
-    return beside === undefined ? [] : this.marksOf(beside);
+  /** The marks of the owner's own seats that exempt it from all bounds. */
+  protected get exemptions(): readonly string[] {
+    const { exemptBy } = this.terms;
+    return exemptBy === undefined ? [] : this.marksOf(exemptBy);
   }
 
   /** What shows that the reentrant owner has a seat of a kind; nothing does without one. */
@@ -205,12 +209,18 @@ export class SeatForm extends HeldSeat implements LeaseForm {
   }
 }
 
-/** How many permits the semaphore has, for this caller. */
-function permitsOf(terms: SeatTerms): number {
-  return terms.permits + (terms.bounds(terms).permit ?? 0);
+/** What a waiter's ticket says of the seat that it asks for: by its own number of permits the others judge when it may go. */
+function shapeOf({ kind, permits, capacity }: WantedSeat): string {
+  return [kind, permits, ...(capacity === undefined ? [] : [capacity])].join(":");
 }
 
-function boundsOf({ bounds }: SeatTerms, seat: Seat): readonly [SeatKind, number][] {
+function seatOfShape(shape: string): WantedSeat {
+  const [kind, permits, capacity] = shape.split(":");
+  const seat = { kind: kind as SeatKind, permits: Number(permits) };
+  return capacity === undefined ? seat : { ...seat, capacity: Number(capacity) };
+}
+
+function boundsOf({ bounds }: SeatTerms, seat: WantedSeat): readonly [SeatKind, number][] {
   return Object.entries(bounds(seat)) as [SeatKind, number][];
 }
 

@@ -19,8 +19,8 @@ import { SeatForm, type SeatTerms } from "./seat-form.ts";
 /** A caller that asks for no seat of its own. */
 const nobody = { owner: "", resumes: false, reentrant: false } as const;
 
-/** Which seat is asked for, and what it has to fit beside. */
-export type SeatRule = Pick<SeatTerms, "kind" | "permits" | "bounds" | "beside">;
+/** Which seat is asked for, and beside which others it may be. */
+export type SeatRule = Pick<SeatTerms, "kind" | "permits" | "capacity" | "bounds" | "exemptBy">;
 
 type SeatOptions = WaitOptions & { readonly permits?: number };
 

@@ -4,6 +4,7 @@ import { runUnder } from "../lease.ts";
 import { slotlessOptionNames } from "../options/check-options.ts";
 import { check, checkKnown, checkWork, isWhole } from "../options/check-values.ts";
 import type { HoldOptions, WaitOptions } from "../options/options.ts";
+import { unordered } from "../protocol/wait-loop.ts";
 import type { WaitOrder } from "../protocol/wait-order.ts";
 import type { LeaseRecord } from "../record.ts";
 import { seatLimits, seatSortKeys } from "../seats/schema.ts";
@@ -16,8 +17,8 @@ export const mostPermits: number = seatLimits.mostSeats;
 /** Options of a {@link Semaphore}. */
 export interface SemaphoreOptions {
   /**
-   * How many permits may be held at once. From 0 to 1000; 0 is a pause: nobody gets in, and the holders finish. Callers
-   * may have different numbers: see {@link Semaphore}.
+   * How many permits may be held at once. From 0 to 1000; 0 is a pause: this object lets nobody in, and the holders
+   * finish. Its callers wait outside the line of an `order`. Callers may have different numbers: see {@link Semaphore}.
    */
   readonly permits: number;
   /**
@@ -43,6 +44,8 @@ export interface PermitOptions extends TryPermitOptions, Pick<WaitOptions, "wait
 export type DrainOptions = Pick<WaitOptions, "waitMs" | "retry" | "signal">;
 
 const permitOptionNames: readonly (keyof TryPermitOptions)[] = [...slotlessOptionNames, "permits"];
+
+const bounds: SeatRule["bounds"] = ({ permits, capacity = mostPermits }) => ({ permit: capacity - permits });
 
 /** What a look at a semaphore shows. */
 export interface SemaphoreState {
@@ -136,7 +139,7 @@ export class Semaphore {
    * and with LeaseAbortedError.
    */
   async drain(options: DrainOptions = {}): Promise<void> {
-    await this.#item.untilFree({ kind: "permit", permits: 0, bounds: () => ({ permit: 0 }) }, options);
+    await this.#item.untilFree({ kind: "permit", permits: 0, capacity: 0, bounds }, options);
   }
 
   /** Reads who holds permits. 1 consistent read. */
@@ -153,7 +156,8 @@ export class Semaphore {
     const most = reentrant ? 1 : this.permits || mostPermits;
     const allowed = `a whole number from 1 to ${most}${reentrant ? ", beside reentrant" : ""}`;
     check(isWhole(permits) && permits >= 1 && permits <= most, "permits", permits, allowed);
-    const bounds: SeatRule["bounds"] = (seat) => ({ permit: this.permits - seat.permits });
-    return await this.#item.acquire(call, { kind: "permit", permits, bounds });
+    const rule: SeatRule = { kind: "permit", permits, capacity: this.permits, bounds };
+    // No turn of a paused caller ever comes: in line it would only keep the others out.
+    return await this.#item.acquire(call, rule, this.permits === 0 ? unordered : undefined);
   }
 }
