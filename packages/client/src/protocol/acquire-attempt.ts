@@ -133,10 +133,10 @@ export class AcquireAttempt {
    */
   abandon(): void {
     if (!this.#uncertain) return;
-    const { clock, lifecycle, retentionMs, table } = this.#context;
+    const { clock, lifecycle, retentionMs } = this.#context;
     const { key, sortKey, owner, leaseDurationMs } = this.#terms;
     const cancellation = { token: this.token, now: clock.now(), retentionMs };
-    const taken = takeBack(table, {
+    const taken = takeBack(this.#context, {
       cancel: this.form.cancel(cancellation),
       revoke: this.form.revoke(cancellation, this.#passes),
       isOurs: (item) => this.#isOurs(item),

@@ -289,7 +289,7 @@ export class HeldLease implements Removal {
   }
 
   async #end(completed: boolean): Promise<Ended | "unknown"> {
-    const { clock } = this.#context;
+    const { clock, gate } = this.#context;
     const { record } = this.terms;
     if (record.seat !== undefined && !record.reentrant && this.deadline.lost === undefined) {
       this.#lastBelief = { since: clock.moment(), forMs: this.deadline.remainingMs() };
@@ -302,18 +302,9 @@ export class HeldLease implements Removal {
     }
 
     const slot = completed ? this.terms.slot : undefined;
-    const { retentionMs } = this.#context;
     let confirmed = false;
     try {
-      if (!this.#isSeen) await this.#see();
-      const at = clock.moment();
-      const leftMs = this.#cooldownLeftMs(at);
-      const cooldown =
-        leftMs > 0 ? { until: clock.expiryOf(at, leftMs), forMs: Math.ceil(leftMs) } : undefined;
-      const ending = { shown: this.#shown, now: clock.timeOf(at), retentionMs, slot, cooldown };
-      const { applied, item, retried } = await this.#context.table.update(this.form.release(ending), {
-        since: at,
-      });
+      const { applied, item, retried } = await gate.giveBack(() => this.#sendRelease(slot));
       confirmed = applied || wasReleasedByHolder(item, record.token);
       if (!confirmed) {
         const isKnown = this.#ownIn(item) !== undefined || wasBroken(item, record.token);
@@ -332,6 +323,17 @@ export class HeldLease implements Removal {
     } finally {
       this.#publish({ type: "released", heldMs: this.#heldMs(), confirmed });
     }
+  }
+
+  /** Its time counts from here: before, it may have waited for its turn. */
+  async #sendRelease(slot: string | undefined): Promise<UpdateResult> {
+    const { clock, retentionMs, table } = this.#context;
+    if (!this.#isSeen) await this.#see();
+    const at = clock.moment();
+    const leftMs = this.#cooldownLeftMs(at);
+    const cooldown = leftMs > 0 ? { until: clock.expiryOf(at, leftMs), forMs: Math.ceil(leftMs) } : undefined;
+    const ending = { shown: this.#shown, now: clock.timeOf(at), retentionMs, slot, cooldown };
+    return await table.update(this.form.release(ending), { since: at });
   }
 
   /** Whether a seat can have been ended by nobody but its holder yet, or else by an operator. */
