@@ -50,6 +50,11 @@ interface OwnWrite {
   readonly expiresAt: number;
 }
 
+/** Neither a cooldown, nor a pause that is over, nor the intent of a writer that waits is a holder that was taken over. */
+function isHolder({ inCooldown, pause, seat }: LeaseRecord): boolean {
+  return !inCooldown && pause === undefined && seat?.kind !== "intent";
+}
+
 /** How often a grant is renewed at once, to agree with the table on when it ends. */
 const mostRenewals = 2;
 
@@ -233,7 +238,7 @@ export class AcquireAttempt {
           granted: true,
           record,
           belief,
-          takeovers: takeovers.filter(({ from }) => !from.inCooldown && from.seat?.kind !== "intent"),
+          takeovers: takeovers.filter(({ from }) => isHolder(from)),
           item,
         };
       }

@@ -260,8 +260,10 @@ export class HeldLease implements Removal {
    */
   async #see(bounds?: Bounds): Promise<void> {
     const key = leaseItemKey(this.key, this.sortKey);
-    const now = this.#ownIn(await this.#context.table.get({ key, consistent: true }, bounds));
+    const item = await this.#context.table.get({ key, consistent: true }, bounds);
+    const now = this.#ownIn(item);
     if (now === undefined) return;
+    this.form.confirmed?.(item);
     this.#shown = now;
     this.#version = Math.max(this.#version, now.version);
     this.#isSeen = true;

@@ -119,6 +119,8 @@ export class SeatForm extends HeldSeat implements LeaseForm {
     const { kind, permits } = this.terms;
     const name = JSON.stringify(this.key);
     const most = permitsOf(this.terms);
+    if (blocker?.pause !== undefined)
+      return `the ${kind === "permit" ? "semaphore" : "read-write lock"} ${name} is`;
     if (kind !== "permit")
       return `the ${blocker?.seat?.kind === "read" ? "read" : "write"} lock of ${name} is`;
     if (permits === 0) return `a permit of the semaphore ${name} is`;
